@@ -1,0 +1,104 @@
+# skipstep: a packet filter for Linux. `make help` says what there is.
+
+# What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
+PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
+PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox iperf3 tcpdump netcat-openbsd python3-minimal
+# The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
+CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+VECTORS ?= ../shared/vectors
+PACKETS ?= 10000000
+# Of the random sequence of `make fuzz`: a new one each time unless given.
+SEED    ?= $(shell date +%s)
+
+SBIN        := $(DESTDIR)$(PREFIX)/sbin
+MAN         := $(DESTDIR)$(PREFIX)/share/man
+DATA        := $(DESTDIR)$(PREFIX)/share/skipstep
+EXAMPLES    := $(DESTDIR)$(PREFIX)/share/doc/skipstep/examples
+COMPLETIONS := $(DESTDIR)$(PREFIX)/share
+UNITS       := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,/etc/systemd/system)
+
+CARGO  := cargo
+BIN    := $(or $(CARGO_TARGET_DIR),target)/release
+XTASK  := $(BIN)/xtask
+SAY    := @printf '\n\033[1m%s\033[0m\n'
+ifeq ($(shell test -t 1 && echo tty),)
+SAY    := @printf '\n%s\n'
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help packages packages-lab kernel root build demo test check bench conformance fuzz install uninstall clean
+
+help: ## this text
+	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+	@printf '\nVariables: PREFIX=%s DESTDIR= VECTORS=%s PACKETS=%s SEED=\n' '$(PREFIX)' '$(VECTORS)' '$(PACKETS)'
+
+packages: # what a build needs
+	@packaging/prepare cargo
+	@packaging/prepare packages '$(CLANGS)' $(PACKAGES_BUILD)
+
+packages-lab: packages # what the demonstration and the tests need besides
+	@packaging/prepare packages '' $(PACKAGES_LAB)
+
+kernel: root # refuses where the programs cannot run
+	@packaging/prepare kernel
+
+root:
+	@packaging/prepare root
+
+build: packages ## build pfctl, skipstepd and the rest (release)
+	$(SAY) "Building"
+	@$(CARGO) build --release --locked --workspace
+
+demo: kernel packages-lab build ## three hosts, a rule set, real programs: what passes and what it costs
+	@BIN=$(abspath $(BIN)) tests/netns/demo.sh
+
+test: packages packages-lab ## every test there is; says what it skipped and why
+	@BIN=$(abspath $(BIN)) VECTORS=$(VECTORS) tests/run
+
+check: packages ## format, clippy and C, warnings as errors
+	$(SAY) "Format"
+	$(CARGO) fmt --all --check
+	$(SAY) "Clippy, and bpf/ with -Wall -Wextra -Werror, as always"
+	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+bench: kernel build ## ns a packet by evaluator and number of rules, and the time to load rules
+	@$(XTASK) bench
+
+conformance: build ## replay every vector of VECTORS on the model and, as root, on the BPF programs
+	@$(XTASK) conformance --vectors $(VECTORS)
+
+fuzz: kernel build ## random rules and packets, PACKETS of them, must fare the same everywhere
+	@$(XTASK) differential --packets $(PACKETS) --seed $(SEED)
+
+install: build ## install programs, man pages, completions, systemd units and examples under PREFIX
+	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
+	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(SBIN)
+	install -m 644 man/*.5 $(MAN)/man5
+	install -m 644 man/*.8 $(MAN)/man8
+	install -D -m 644 man/completions/pfctl.bash $(COMPLETIONS)/bash-completion/completions/pfctl
+	install -D -m 644 man/completions/_pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl
+	install -D -m 644 man/completions/pfctl.fish $(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
+	install -m 644 packaging/boot.conf $(DATA)
+	install -m 644 examples/*.conf $(EXAMPLES)
+	for unit in $(notdir $(wildcard packaging/*.service)); do \
+		sed 's|@sbin@|$(PREFIX)/sbin|; s|@data@|$(PREFIX)/share/skipstep|' packaging/$$unit >$(UNITS)/$$unit && \
+		chmod 644 $(UNITS)/$$unit || exit 1; \
+	done
+
+uninstall: ## stop filtering, unpin everything and remove what install installed; /etc/pf.conf and logs stay
+ifeq ($(DESTDIR),)
+	packaging/prepare unpin $(SBIN)/pfctl
+endif
+	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd
+	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
+	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
+	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \
+		$(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
+	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep
+
+clean: ## remove what was built
+	$(CARGO) clean

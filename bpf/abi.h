@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Everything that the data plane and userland share: structs, enums, limits and map names.
+ *
+ * crates/abi mirrors this file in Rust; a test there compares the size of every struct and the
+ * offset of every field with the BTF of the compiled object, so the two cannot drift apart.
+ *
+ * Rules: fixed-width types, explicit padding, no pointers. Addresses and ports are in network
+ * byte order, everything else in host order. An IPv4 address occupies the first 4 of 16 bytes
+ * and the rest is zero. Times are whole seconds of the boot clock (pf counts uptime in seconds).
+ */
+#ifndef SKIPSTEP_ABI_H
+#define SKIPSTEP_ABI_H
+
+/* bumped on every change of this file: pfctl refuses to talk to pins of another version */
+#define PF_ABI_VERSION		5
+
+/* ---- limits ------------------------------------------------------------------------------- */
+
+#define PF_IFNAMSIZ		16
+#define PF_MAX_RULES		131072	/* rules in one rule set; the rules map is made to measure */
+#define PF_RULE_SLOTS		262144	/* statistics of rules in use: a running set, a new one, old states */
+#define PF_TABLE_SLOTS		4096	/* tables, and dynamic interface addresses, in use */
+#define PF_MAX_INTERFACES	4096
+#define PF_MATCH_RULES		16	/* match rules remembered by one state */
+#define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
+#define PF_IDLE_SLOT		0	/* statistics slot of the implicit default rule */
+#define PF_SELF_TABLE		0	/* table slot with the host's own addresses; broadcast ones negated */
+
+/* ---- verdicts, directions ----------------------------------------------------------------- */
+
+enum pf_verdict {
+	PF_VERDICT_PASS = 0,
+	PF_VERDICT_DROP = 1,
+	PF_VERDICT_REPLY = 2,	/* dropped, and the packet was turned into its answer (RST, ICMP error, ACK) */
+};
+
+enum pf_direction {
+	PF_INOUT = 0,
+	PF_IN = 1,
+	PF_OUT = 2,
+};
+
+enum pf_action {
+	PF_ACTION_PASS = 0,
+	PF_ACTION_BLOCK = 1,
+	PF_ACTION_MATCH = 8,	/* PF_MATCH in pflog records; the others are its values too */
+};
+
+enum pf_evaluator {
+	PF_EVALUATOR_LINEAR = 0,
+	PF_EVALUATOR_SKIP_STEPS = 1,
+};
+
+/* ---- reasons: why a packet was dropped or logged. Setting one counts it -------------------- */
+
+enum pf_reason {
+	PF_REASON_MATCH = 0,
+	PF_REASON_BAD_OFFSET,
+	PF_REASON_FRAGMENT,
+	PF_REASON_SHORT,
+	PF_REASON_NORMALIZE,
+	PF_REASON_MEMORY,
+	PF_REASON_BAD_TIMESTAMP,
+	PF_REASON_CONGESTION,
+	PF_REASON_IP_OPTION,
+	PF_REASON_PROTO_CKSUM,
+	PF_REASON_STATE_MISMATCH,
+	PF_REASON_STATE_INSERT,
+	PF_REASON_STATE_LIMIT,
+	PF_REASON_SRC_LIMIT,
+	PF_REASON_SYNPROXY,
+	PF_REASON_TRANSLATE,
+	PF_REASON_NO_ROUTE,
+	PF_REASON_MAX,
+};
+
+#define PF_REASON_NAMES {						\
+	"match", "bad-offset", "fragment", "short", "normalize",	\
+	"memory", "bad-timestamp", "congestion", "ip-option",		\
+	"proto-cksum", "state-mismatch", "state-insert",		\
+	"state-limit", "src-limit", "synproxy", "translate",		\
+	"no-route",							\
+}
+
+/* counters of the state table (pfctl -si, "State Table") */
+enum pf_state_counter {
+	PF_COUNT_SEARCHES = 0,
+	PF_COUNT_INSERTS,
+	PF_COUNT_REMOVALS,
+	PF_COUNT_MAX,
+};
+
+/* counters of rule limits (pfctl -si, "Limit Counters"), OpenBSD's order */
+enum pf_limit_counter {
+	PF_LCOUNT_STATES = 0,		/* max states per rule */
+	PF_LCOUNT_SRC_STATES,
+	PF_LCOUNT_SRC_NODES,
+	PF_LCOUNT_SRC_CONN,
+	PF_LCOUNT_SRC_CONN_RATE,
+	PF_LCOUNT_OVERLOAD_TABLE,
+	PF_LCOUNT_OVERLOAD_FLUSH,
+	PF_LCOUNT_SYNFLOODS,
+	PF_LCOUNT_SYNCOOKIES_SENT,
+	PF_LCOUNT_SYNCOOKIES_VALID,
+	PF_LCOUNT_MAX,
+};
+
+/* ---- timeouts ------------------------------------------------------------------------------ */
+
+enum pf_timeout {
+	PF_TIMEOUT_TCP_FIRST = 0,
+	PF_TIMEOUT_TCP_OPENING,
+	PF_TIMEOUT_TCP_ESTABLISHED,
+	PF_TIMEOUT_TCP_CLOSING,
+	PF_TIMEOUT_TCP_FINWAIT,
+	PF_TIMEOUT_TCP_CLOSED,
+	PF_TIMEOUT_UDP_FIRST,
+	PF_TIMEOUT_UDP_SINGLE,
+	PF_TIMEOUT_UDP_MULTIPLE,
+	PF_TIMEOUT_ICMP_FIRST,
+	PF_TIMEOUT_ICMP_ERROR,
+	PF_TIMEOUT_OTHER_FIRST,
+	PF_TIMEOUT_OTHER_SINGLE,
+	PF_TIMEOUT_OTHER_MULTIPLE,
+	PF_TIMEOUT_FRAG,
+	PF_TIMEOUT_INTERVAL,
+	PF_TIMEOUT_ADAPTIVE_START,	/* a number of states, as the next */
+	PF_TIMEOUT_ADAPTIVE_END,
+	PF_TIMEOUT_SRC_TRACK,
+	PF_TIMEOUT_TCP_TSDIFF,
+	PF_TIMEOUT_MAX,
+};
+
+/* ---- peer states: BSD's TCP states, of which pf uses these -------------------------------- */
+
+enum pf_tcp_state {
+	PF_TCPS_CLOSED = 0,
+	PF_TCPS_LISTEN = 1,
+	PF_TCPS_SYN_SENT = 2,
+	PF_TCPS_SYN_RECEIVED = 3,
+	PF_TCPS_ESTABLISHED = 4,
+	PF_TCPS_CLOSE_WAIT = 5,
+	PF_TCPS_FIN_WAIT_1 = 6,
+	PF_TCPS_CLOSING = 7,
+	PF_TCPS_LAST_ACK = 8,
+	PF_TCPS_FIN_WAIT_2 = 9,
+	PF_TCPS_TIME_WAIT = 10,
+};
+
+enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
+	PF_OTHERS_NO_TRAFFIC = 0,
+	PF_OTHERS_SINGLE = 1,
+	PF_OTHERS_MULTIPLE = 2,
+};
+
+/* ---- interfaces ---------------------------------------------------------------------------- */
+
+enum pf_interface_match {
+	PF_IFMATCH_NONE = 0,	/* rule does not say `on` */
+	PF_IFMATCH_NAME = 1,	/* id is that of an interface name */
+	PF_IFMATCH_GROUP = 2,	/* id is a bit of pf_interface.groups */
+	PF_IFMATCH_ANY = 3,	/* `on any`: everything but loopback */
+};
+
+enum pf_interface_flags {
+	PF_INTERFACE_LOOPBACK = 1 << 0,
+	PF_INTERFACE_NO_LINK = 1 << 1,	/* for userland; the data plane asks the kernel's device itself */
+	PF_INTERFACE_SKIP_0 = 1 << 2,	/* `set skip on`, seen by even generations … */
+	PF_INTERFACE_SKIP_1 = 1 << 3,	/* … and by odd ones */
+};
+
+/* value of the interfaces map, whose key is the ifindex. An ifindex that is not there is an
+ * interface nobody has told us about yet: only rules without `on`, and `on any`, match on it. */
+struct pf_interface {
+	__u32 id;			/* names an interface for good; 0 is no interface */
+	__u32 flags;			/* pf_interface_flags */
+	__u64 groups;			/* bit per group */
+	char name[PF_IFNAMSIZ];
+};
+
+/* per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block] */
+struct pf_interface_stats {
+	__u64 packets[2][2][2];
+	__u64 bytes[2][2][2];
+};
+
+/* ---- rules --------------------------------------------------------------------------------- */
+
+/* skip steps: parameter k of rule r differs from that of the rules before r.skip[k] */
+enum pf_skip {
+	PF_SKIP_INTERFACE = 0,
+	PF_SKIP_DIRECTION,
+	PF_SKIP_RDOMAIN,
+	PF_SKIP_FAMILY,
+	PF_SKIP_PROTOCOL,
+	PF_SKIP_SRC_ADDRESS,
+	PF_SKIP_DST_ADDRESS,
+	PF_SKIP_SRC_PORT,
+	PF_SKIP_DST_PORT,
+	PF_SKIP_MAX,
+};
+
+enum pf_address_kind {
+	PF_ADDRESS_ANY = 0,
+	PF_ADDRESS_MASK = 1,		/* (packet & high) == low */
+	PF_ADDRESS_RANGE = 2,		/* low <= packet <= high */
+	PF_ADDRESS_TABLE = 3,		/* table slot; dynamic interface addresses are tables too */
+	PF_ADDRESS_NO_ROUTE = 4,
+	PF_ADDRESS_URPF_FAILED = 5,
+	PF_ADDRESS_NEVER = 6,		/* an interface without such an address: matches nothing, negated or not */
+};
+
+struct pf_address {
+	__u8 kind;			/* pf_address_kind */
+	__u8 negated;
+	__u8 pad[2];
+	__u32 table;			/* slot */
+	__u8 low[16];
+	__u8 high[16];
+};
+
+enum pf_port_op {			/* values of OpenBSD's PF_OP_* */
+	PF_PORT_ANY = 0,
+	PF_PORT_INSIDE = 1,		/* ><, exclusive */
+	PF_PORT_EQ = 2,
+	PF_PORT_NE = 3,
+	PF_PORT_LT = 4,
+	PF_PORT_LE = 5,
+	PF_PORT_GT = 6,
+	PF_PORT_GE = 7,
+	PF_PORT_OUTSIDE = 8,		/* <> */
+	PF_PORT_RANGE = 9,		/* :, inclusive */
+};
+
+struct pf_port {			/* ports in host order */
+	__u16 low;
+	__u16 high;
+	__u8 op;			/* pf_port_op */
+	__u8 pad[3];
+};
+
+enum pf_rule_flags {
+	PF_RULE_QUICK = 1 << 0,
+	PF_RULE_LOG = 1 << 1,
+	PF_RULE_LOG_ALL = 1 << 2,
+	PF_RULE_LOG_MATCHES = 1 << 3,
+	PF_RULE_FRAGMENT = 1 << 4,	/* only fragments */
+	PF_RULE_ALLOW_OPTS = 1 << 5,
+	PF_RULE_KEEP_STATE = 1 << 6,
+	PF_RULE_IF_BOUND = 1 << 7,
+	PF_RULE_SLOPPY = 1 << 8,
+	PF_RULE_NO_SYNC = 1 << 9,
+	PF_RULE_RETURN = 1 << 10,	/* block return: RST for TCP, ICMP error for the rest */
+	PF_RULE_RETURN_RST = 1 << 11,
+	PF_RULE_RETURN_ICMP = 1 << 12,
+	PF_RULE_NO_DF = 1 << 13,	/* scrub (no-df) */
+	PF_RULE_SET_TOS = 1 << 14,
+	PF_RULE_SET_PRIO = 1 << 15,
+	PF_RULE_MATCH_TOS = 1 << 16,
+	PF_RULE_MATCH_PRIO = 1 << 17,
+	PF_RULE_MATCH_ICMP_TYPE = 1 << 18,
+	PF_RULE_MATCH_ICMP_CODE = 1 << 19,
+	PF_RULE_PROBABILITY = 1 << 20,
+	PF_RULE_INTERFACE_NOT = 1 << 21,
+	PF_RULE_RECEIVED_NOT = 1 << 22,
+	PF_RULE_TAGGED_NOT = 1 << 23,
+	PF_RULE_LOG_USER = 1 << 24,
+	PF_RULE_RANDOM_ID = 1 << 25,
+};
+
+struct pf_rule {
+	__u32 skip[PF_SKIP_MAX];	/* index of the next rule worth looking at; the count of rules at the end */
+	__u32 flags;			/* pf_rule_flags */
+
+	/* criteria */
+	__u32 interface;		/* id or group bit */
+	__u32 received_on;
+	__u8 interface_match;		/* pf_interface_match */
+	__u8 received_match;
+	__u8 direction;			/* pf_direction */
+	__u8 family;			/* 0, 2 (AF_INET) or 10 (AF_INET6) */
+	__u8 protocol;			/* 0 is any */
+	__u8 tcp_flags;			/* of those in tcp_mask these must be set */
+	__u8 tcp_mask;			/* 0: do not look */
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u8 tos;
+	__u8 prio;
+	__u8 action;			/* pf_action */
+	__u16 tag;			/* 0: none */
+	__u16 tagged;			/* 0: do not look */
+	__u32 probability;		/* of 2^32 - 1 */
+	struct pf_address source;
+	struct pf_address destination;
+	struct pf_port source_port;
+	struct pf_port destination_port;
+
+	/* actions */
+	__u8 return_ttl;		/* of the RST; 0 is the default */
+	__u8 return_icmp_type;		/* block return*, IPv4 */
+	__u8 return_icmp_code;
+	__u8 return_icmp6_type;
+	__u8 return_icmp6_code;
+	__u8 set_tos;
+	__u8 set_prio[2];		/* ordinary; lowdelay and empty ACKs */
+	__u8 min_ttl;
+	__u8 log_to;			/* n of pflogN */
+	__u16 max_mss;
+	__u32 slot;			/* in rule_stats and rule_states */
+	__u32 number;
+};
+
+/* per CPU, indexed by slot */
+struct pf_rule_stats {
+	__u64 evaluations;
+	__u64 packets[2];		/* in, out */
+	__u64 bytes[2];
+};
+
+/* a table that a rule compares an address with, whose counters rise with the rule's */
+struct pf_rule_table {
+	__u32 slot;
+	__u8 used;
+	__u8 negated;
+	__u8 pad[2];
+};
+
+/* shared by all CPUs, indexed by slot. Lives until the last state made by the rule is gone */
+struct pf_rule_states {
+	__u64 total;			/* states ever made */
+	__u32 current;			/* states now */
+	__u32 max;			/* keep state (max n); 0: no limit */
+	__s32 number;			/* of the rule; -1 once its rule set was replaced */
+	__u32 timeouts[PF_TIMEOUT_MAX];	/* 0: the global one */
+	struct pf_rule_table tables[2];	/* source, destination */
+	__u32 pad;
+};
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+/* key of the one LPM trie that holds all tables; prefixlen counts the bits after itself */
+struct pf_table_key {
+	__u32 prefixlen;		/* 64 + the prefix's */
+	__u32 version;			/* pf_table.version */
+	__u32 family;			/* 2 or 10 */
+	__u8 address[16];
+};
+
+struct pf_table_entry {
+	__u32 negated;			/* the longest match says: not in the table */
+	__u32 interface;		/* in PF_SELF_TABLE: id of the interface that has the address */
+};
+
+/* indexed by slot. Contents are replaced by writing a new version beside the old one */
+struct pf_table {
+	__u32 version;			/* 0: empty, nothing to look up */
+};
+
+enum pf_table_op {			/* what was done with a packet, as pfctl -vvT show counts it */
+	PF_TABLE_BLOCK = 0,
+	PF_TABLE_MATCH,
+	PF_TABLE_PASS,
+	PF_TABLE_XPASS,			/* passed by a state, but the table no longer holds the address */
+	PF_TABLE_OP_MAX,
+};
+
+/* per CPU, indexed by slot: [in, out][pf_table_op] */
+struct pf_table_stats {
+	__u64 match;
+	__u64 nomatch;
+	__u64 packets[2][PF_TABLE_OP_MAX];
+	__u64 bytes[2][PF_TABLE_OP_MAX];
+};
+
+/* ---- configuration, one for each of the two generations ------------------------------------ */
+
+enum pf_reassemble {			/* none of them: fragments are matched one by one */
+	PF_REASSEMBLE_YES = 1 << 0,	/* needs skipstepd: without it fragments are dropped */
+	PF_REASSEMBLE_NO_DF = 1 << 1,	/* `no-df`: fragments with DF are not bad, DF is cleared */
+};
+
+struct pf_config {
+	__u32 rules;			/* how many */
+	__u32 evaluator;		/* pf_evaluator */
+	__u32 limit_states;
+	__u32 reassemble;		/* pf_reassemble */
+	__u32 loginterface;		/* interface id, 0 for none */
+	__u32 hostid;
+	__u32 if_bound_states;		/* some rule makes them: look for one before a floating state */
+	__u32 timeouts[PF_TIMEOUT_MAX];
+	__u32 pad;
+};
+
+/* ---- states -------------------------------------------------------------------------------- */
+
+/* Index 0 is the source of inbound and the destination of outbound packets, so that a reply has
+ * the key of what it answers. For ICMP queries one port is the id, the other the type. */
+struct pf_state_key {
+	__u8 address[2][16];
+	__be16 port[2];
+	__u32 interface;		/* the id of an if-bound state's interface, 0 for floating ones */
+	__u16 rdomain;
+	__u8 family;
+	__u8 protocol;
+};
+
+/* value of the state_keys map: where the state is, and that it still is the one meant */
+struct pf_state_ref {
+	__u32 index;
+	__u32 serial;
+};
+
+struct pf_peer {
+	__u32 seqlo;			/* highest sequence number seen */
+	__u32 seqhi;			/* highest the other side allows */
+	__u32 seqdiff;			/* added to this side's sequence numbers */
+	__u16 max_win;			/* largest window, unscaled */
+	__u8 state;			/* pf_tcp_state or pf_other_state */
+	__u8 wscale;			/* low 4 bits the shift; PF_WSCALE_* */
+};
+
+#define PF_WSCALE_MASK	0x0f
+#define PF_WSCALE_FLAG	0x80		/* this side's SYN offered scaling */
+
+enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
+	PF_STATE_ALLOW_OPTS = 0x0001,
+	PF_STATE_SLOPPY = 0x0002,
+	PF_STATE_NO_SYNC = 0x0008,
+	PF_STATE_NO_DF = 0x0020,
+	PF_STATE_SET_TOS = 0x0040,
+	PF_STATE_RANDOM_ID = 0x0080,
+	PF_STATE_SET_PRIO = 0x0200,
+};
+
+enum pf_state_key_side {
+	PF_WIRE = 0,
+	PF_STACK = 1,
+};
+
+/* a match rule whose counters rise with those of the state */
+struct pf_match_rule {
+	__u32 slot;
+	__u8 log_all;
+	__u8 log_to;
+	__u8 pad[2];
+};
+
+/* timeouts of states that are over */
+#define PF_TIMEOUT_PURGE	0xfd	/* the next sweep will remove it */
+#define PF_TIMEOUT_DETACHED	0xfe	/* so too; a new state has taken over its key, so nobody sees it */
+#define PF_TIMEOUT_UNLINKED	0xff	/* it is being removed: nobody may use it any more */
+
+struct pf_state {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	__u32 lock;
+#endif
+	__u32 serial;			/* rises at every reuse of this place; odd while in use */
+	__u64 id;
+	struct pf_state_key key[2];	/* wire, stack */
+	struct pf_peer src;		/* who made the state */
+	struct pf_peer dst;
+	__u64 packets[2];		/* with the state's direction, against it */
+	__u64 bytes[2];
+	__u32 creation;
+	__u32 expire;			/* time of the last accepted packet, from which the timeout runs */
+	__u32 rule_slot;
+	__u32 flags;			/* pf_state_flags */
+	__u8 timeout;			/* pf_timeout */
+	__u8 direction;
+	__u8 log_all;			/* log every packet */
+	__u8 log_to;
+	__u8 set_prio[2];
+	__u8 set_tos;
+	__u8 min_ttl;
+	__u16 max_mss;
+	__u16 tag;
+	__u32 match_count;
+	struct pf_match_rule match[PF_MATCH_RULES];
+};
+
+/* ---- status -------------------------------------------------------------------------------- */
+
+/* shared by all CPUs; one element */
+struct pf_status {
+	__u32 abi_version;
+	__u32 generation;		/* of rule set and configuration; its lowest bit says which of the two */
+	__u32 running;
+	__u32 since;			/* boot-clock second of the last enable or disable */
+	__u32 states;			/* current */
+	__u32 half_open;		/* TCP states whose maker is not established */
+	__u64 next_state_id;
+	__u32 states_used;		/* places of the states map ever used; freed ones wait in free_states */
+	__u32 sweep_cursor;		/* where the next sweep goes on */
+	__u32 first_enabled;		/* wall-clock second of the first enable: high half of state ids */
+	__u32 capacity;			/* places in the states map */
+};
+
+/* per CPU; one element */
+struct pf_counters {
+	__u64 reason[PF_REASON_MAX];
+	__u64 state[PF_COUNT_MAX];
+	__u64 limit[PF_LCOUNT_MAX];
+	__u64 log_lost;			/* records that found the ring full */
+};
+
+/* What tests drive instead of the kernel's clock and randomness; one element, zero in real life */
+struct pf_test {
+	__u32 enabled;
+	__u32 now;			/* seconds */
+	__u32 random;			/* what every draw returns */
+	__u32 pad;
+};
+
+enum pf_decision {
+	PF_DECISION_NONE = 0,		/* pf did not look: interface skipped, not IP, made by pf */
+	PF_DECISION_DEFAULT = 1,	/* no rule matched, or dropped before rules were asked */
+	PF_DECISION_RULE = 2,		/* a rule, or a state it made */
+	PF_DECISION_ORPHAN = 3,		/* a state whose rule is gone since a reload */
+};
+
+/* What became of a packet, for tests and explain; first member of the per-CPU scratch value */
+struct pf_outcome {
+	__u64 state_id;			/* state used or made, ~0 for none */
+	__s32 rule;			/* number of the deciding rule, -1 for the default rule */
+	__u8 verdict;			/* pf_verdict */
+	__u8 reason;			/* pf_reason: the one in the log */
+	__u8 decision;			/* pf_decision */
+	__u8 logged;			/* log records written */
+	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
+	__u8 pad[7];
+};
+
+/* argument of the pf_kill program: remove this state, if it still is the one meant */
+struct pf_kill {
+	__u32 index;
+	__u32 serial;
+};
+
+/* ---- log ----------------------------------------------------------------------------------- */
+
+/* record of the log ring. skipstepd writes it to a pflog file in OpenBSD's layout */
+struct pf_log_record {
+	__u64 time;			/* boot clock, ns */
+	char ifname[PF_IFNAMSIZ];
+	__u8 source[16];
+	__u8 destination[16];
+	__be16 source_port;
+	__be16 destination_port;
+	__s32 rule;
+	__u8 family;
+	__u8 action;			/* pf_action */
+	__u8 reason;
+	__u8 direction;
+	__u8 log_to;
+	__u8 pad;
+	__u16 caplen;			/* bytes in data */
+	__u32 wirelen;
+	__u8 data[PF_SNAPLEN];		/* from the IP header on */
+	__u32 tail_pad;
+};
+
+/* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */
+
+#define PF_MARK_MASK		0xffff0000u
+#define PF_MARK_GENERATED	0x80000000u	/* made by the firewall: not filtered */
+#define PF_MARK_PRIO_SHIFT	28		/* 3 bits: priority xor 3, so that no mark is the default */
+#define PF_MARK_PRIO_MASK	0x70000000u
+#define PF_MARK_TAG_SHIFT	16		/* 12 bits */
+#define PF_MARK_TAG_MASK	0x0fff0000u
+#define PF_DEFAULT_PRIO		3
+#define PF_MAX_TAG		4095
+
+/* ---- names of the maps --------------------------------------------------------------------- *
+ * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
+ * configs          array of 2        generation & 1 -> struct pf_config
+ * status           array of 1        struct pf_status
+ * counters         per-CPU array     struct pf_counters
+ * rule_stats       per-CPU array     slot -> struct pf_rule_stats
+ * rule_states      array             slot -> struct pf_rule_states
+ * tables           array             slot -> struct pf_table
+ * table_entries    LPM trie          struct pf_table_key -> struct pf_table_entry
+ * table_stats      per-CPU array     slot -> struct pf_table_stats
+ * interfaces       hash              ifindex -> struct pf_interface
+ * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
+ * state_keys       hash              struct pf_state_key -> struct pf_state_ref
+ * states           array             index -> struct pf_state
+ * free_states      stack             index of a freed place
+ * log_ring         ring buffer       struct pf_log_record
+ * sweeper          array of 1        the bpf_timer that expires states
+ * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself
+ * test             array of 1        struct pf_test
+ */
+
+#endif /* SKIPSTEP_ABI_H */

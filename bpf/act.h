@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The end of a packet's way: log, count, and let it go on or not.
+ */
+#ifndef PF_ACT_H
+#define PF_ACT_H
+
+#include "interface.h"
+#include "kern.h"
+#include "log.h"
+#include "mark.h"
+#include "normalize.h"
+#include "reply.h"
+#include "rules.h"
+#include "scratch.h"
+#include "table.h"
+
+/* Number of the rule that has this slot, -1 if its rule set was replaced. */
+__inline __s32 rule_number(__u32 slot)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
+
+	return rule ? rule->number : -1;
+}
+
+/* The match rule that matched last is logged first, as in OpenBSD. */
+static int log_all_match_rule(__u32 i, void *arg)
+{
+	struct pf_loop *loop = arg;
+	struct pf_scratch *s = loop->s;
+	__u32 place = s->match_count - 1 - i;
+
+	if (i >= s->match_count || place >= PF_MATCH_RULES)
+		return 1;
+	if (s->match[place].log_all)
+		pf_log(loop->skb, s, rule_number(s->match[place].slot), PF_ACTION_MATCH,
+		       s->match[place].log_to);
+	return 0;
+}
+
+/* Records for packets that are dropped for themselves, and of states whose rules log (all). What
+ * rules log when they match was written then. */
+__inline void log_packet(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_loop loop = { .skb = skb, .s = s };
+	__u8 action = s->rule.action;
+
+	if (!s->log_force && !s->state_hit)
+		return;
+	s->log_reason = s->outcome.reason;
+	/* the default rule passes, but not what was dropped for another reason */
+	if (s->rule.number < 0 && s->rule.slot == PF_IDLE_SLOT &&
+	    s->outcome.reason != PF_REASON_MATCH)
+		action = PF_ACTION_BLOCK;
+	if (s->log_force || s->rule.log_all)
+		pf_log(skb, s, s->rule.number, action, s->rule.log_to);
+	if (s->has_state && s->match_count)
+		bpf_loop(PF_MATCH_RULES, log_all_match_rule, &loop, 0);
+}
+
+/* Counts a packet for the table that a rule compares one of its addresses with. The table may have
+ * changed since a state was made: then it was passed all the same, but not by the table. */
+__inline void count_table(struct pf_scratch *s, const struct pf_rule_table *table,
+			  const struct pf_addr *address, __u32 op)
+{
+	__u32 slot = table->slot, out = s->pd.direction == PF_OUT;
+	struct pf_table_stats *stats = bpf_map_lookup_elem(&table_stats, &slot);
+	struct pf_table_entry *entry;
+
+	if (!table->used || !stats)
+		return;
+	entry = find_entry(slot, s->pd.family, address);
+	if ((entry && !entry->negated) == table->negated)
+		op = PF_TABLE_XPASS;
+	if (op >= PF_TABLE_OP_MAX)
+		return;
+	stats->packets[out & 1][op] += s->segments;
+	stats->bytes[out & 1][op] += s->bytes;
+}
+
+/* Counts the packet for a rule, in the first of its two counters or in the second. */
+__global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
+{
+	struct pf_rule_stats *stats = bpf_map_lookup_elem(&rule_stats, &slot);
+	struct pf_rule_states *states = bpf_map_lookup_elem(&rule_states, &slot);
+
+	if (!s || !stats || !states)
+		return 0;
+	stats->packets[second & 1] += s->segments;
+	stats->bytes[second & 1] += s->bytes;
+	/* a rule means the addresses of the packet that made the state */
+	count_table(s, &states->tables[0], s->against_state ? &s->pd.destination : &s->pd.source, op);
+	count_table(s, &states->tables[1], s->against_state ? &s->pd.source : &s->pd.destination, op);
+	return 0;
+}
+
+static int count_match_rule(__u32 i, void *arg)
+{
+	struct pf_scratch *s = ((struct pf_loop *)arg)->s;
+
+	if (i >= PF_MATCH_RULES || i >= s->match_count)
+		return 1;
+	count_rule(s, s->match[i].slot, s->against_state, PF_TABLE_MATCH);
+	return 0;
+}
+
+/* A pass rule that did not get its way does not count the packet. */
+__inline void count_packet(struct pf_scratch *s, bool pass)
+{
+	struct pf_loop loop = { .s = s };
+
+	count_interface(s, !pass);
+	if (!pass && s->rule.action != PF_ACTION_BLOCK)
+		return;
+	count_rule(s, s->rule.slot, s->pd.direction == PF_OUT,
+		   s->rule.action == PF_ACTION_BLOCK ? PF_TABLE_BLOCK : PF_TABLE_PASS);
+	if (s->has_state && s->match_count)
+		bpf_loop(PF_MATCH_RULES, count_match_rule, &loop, 0);
+}
+
+/* Priority and tag that go on with the packet. */
+__inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 prio = s->prio;
+
+	if (s->act.flags & PF_STATE_SET_PRIO) {
+		/* the second one is for what must be quick */
+		prio = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY ? s->act.set_prio[1] :
+								    s->act.set_prio[0];
+		if (s->pd.direction == PF_OUT)
+			skb->priority = prio;
+	}
+	write_mark(skb, 0, s->act.tag ? s->act.tag : s->tag, prio);
+}
+
+/* Returns what the program returns. */
+__inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
+{
+	if (s->state_hit) {
+		s->rule.number = rule_number(s->rule.slot);
+		s->outcome.decision = s->rule.number < 0 ? PF_DECISION_ORPHAN : PF_DECISION_RULE;
+	}
+	s->outcome.rule = s->rule.number;
+	log_packet(skb, s);
+	count_packet(s, pass);
+	if (pass) {
+		s->outcome.verdict = PF_VERDICT_PASS;
+		write_normalized(skb, s);
+		carry(skb, s);
+		return PF_TCX_NEXT;
+	}
+	s->outcome.verdict = PF_VERDICT_DROP;
+	return s->reply.kind == PF_REPLY_NONE ? PF_TCX_DROP : send_reply(skb, s);
+}
+
+#endif /* PF_ACT_H */

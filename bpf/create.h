@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * What the rules decide about a packet that no state knows: block and perhaps answer, pass, or pass
+ * and make a state (pf-semantics sections 5, 7 and 11).
+ */
+#ifndef PF_CREATE_H
+#define PF_CREATE_H
+
+#include "checksum.h"
+#include "icmp.h"
+#include "kern.h"
+#include "other.h"
+#include "rules.h"
+#include "state.h"
+#include "tcp.h"
+
+/* Writes the state that `rule` makes for the packet to a place that nobody else looks at yet. */
+__inline void describe_state(struct pf_state *state, struct pf_scratch *s,
+			     const struct pf_rule *rule)
+{
+	const struct pf_rule_actions *act = &s->test.act;
+
+	__builtin_memset(&state->id, 0, sizeof(*state) - offsetof(struct pf_state, id));
+	if (s->pd.protocol == IPPROTO_ICMPV6)
+		set_icmp_key(&s->key, &s->pd, s->pd.direction, false);
+	else
+		set_key(&s->key, &s->pd, s->pd.direction);
+	if (rule->flags & PF_RULE_IF_BOUND)
+		s->key.interface = s->interface.id;
+	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
+
+	state->flags = act->flags;
+	if (rule->flags & PF_RULE_ALLOW_OPTS)
+		state->flags |= PF_STATE_ALLOW_OPTS;
+	if (rule->flags & PF_RULE_SLOPPY)
+		state->flags |= PF_STATE_SLOPPY;
+	if (rule->flags & PF_RULE_NO_SYNC)
+		state->flags |= PF_STATE_NO_SYNC;
+	state->direction = s->pd.direction;
+	state->rule_slot = rule->slot;
+	state->log_all = !!(rule->flags & PF_RULE_LOG_ALL);
+	state->log_to = rule->log_to;
+	state->tag = act->tag;
+	state->min_ttl = act->min_ttl;
+	state->max_mss = act->max_mss;
+	state->set_tos = act->set_tos;
+	state->set_prio[0] = act->set_prio[0];
+	state->set_prio[1] = act->set_prio[1];
+	state->match_count = s->test.match_count;
+	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
+	state->creation = state->expire = s->now;
+	/* the packet that makes the state is its first */
+	state->packets[0] = s->segments;
+	state->bytes[0] = s->bytes;
+
+	switch (s->pd.protocol) {
+	case IPPROTO_TCP:
+		create_tcp(state, s);
+		break;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		state->timeout = PF_TIMEOUT_ICMP_FIRST;
+		break;
+	default:
+		create_other(state, s);
+	}
+}
+
+/* Makes the packet's state. Returns the reason why there is none, or 0. */
+__global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
+{
+	struct pf_rule_states *states_of_rule;
+	struct pf_state *state;
+	__u32 slot;
+	int reason;
+
+	if (!s || !rule)
+		return PF_REASON_MEMORY;
+	slot = rule->slot;
+	states_of_rule = bpf_map_lookup_elem(&rule_states, &slot);
+	if (states_of_rule && states_of_rule->max && states_of_rule->current >= states_of_rule->max) {
+		count_limit(PF_LCOUNT_STATES);
+		return PF_REASON_STATE_LIMIT;
+	}
+	reason = take_state(s);
+	if (reason)
+		return reason;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return PF_REASON_MEMORY;
+	describe_state(state, s, rule);
+	reason = insert_state(s);
+	if (reason)
+		return reason;
+	s->has_state = 1;
+	s->act = s->test.act;
+	s->match_count = s->test.match_count;
+	__builtin_memcpy(s->match, s->test.match, sizeof(s->match));
+	return 0;
+}
+
+__inline bool icmp_informational(__u8 type)
+{
+	switch (type) {
+	case ICMP_ECHOREPLY:
+	case ICMP_ECHO:
+	case ICMP_ROUTERADVERT:
+	case ICMP_ROUTERSOLICIT:
+	case ICMP_TSTAMP:
+	case ICMP_TSTAMPREPLY:
+	case ICMP_IREQ:
+	case ICMP_IREQREPLY:
+	case ICMP_MASKREQ:
+	case ICMP_MASKREPLY:
+		return true;
+	}
+	return false;
+}
+
+__inline bool icmp6_informational(__u8 type)
+{
+	return type >= ICMP6_ECHO_REQUEST && type != ND_REDIRECT;
+}
+
+/* `block return`: decides on the answer, which is sent when all else is done. */
+__global int answer(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule)
+{
+	const struct pf_pdesc *pd;
+	const struct tcp *tcp;
+
+	if (!s || !rule)
+		return 0;
+	pd = &s->pd;
+	tcp = &pd->tcp;
+	if (!(rule->flags & (PF_RULE_RETURN | PF_RULE_RETURN_RST | PF_RULE_RETURN_ICMP)) ||
+	    pd->virtual_protocol == PF_VPROTO_FRAGMENT)
+		return 0;
+	if (pd->protocol == IPPROTO_TCP && rule->flags & (PF_RULE_RETURN | PF_RULE_RETURN_RST) &&
+	    !(tcp->flags & TH_RST)) {
+		if (!tcp_checksum_right(skb, s)) {
+			reason_count(s, PF_REASON_PROTO_CKSUM);
+			return 0;
+		}
+		s->reply.kind = PF_REPLY_TCP;
+		s->reply.tcp_flags = TH_RST | TH_ACK;
+		s->reply.ttl = rule->return_ttl;
+		s->reply.seq = bpf_ntohl(tcp->ack);
+		s->reply.ack = bpf_ntohl(tcp->seq) + pd->payload + !!(tcp->flags & TH_SYN) +
+			!!(tcp->flags & TH_FIN);
+	} else if (pd->family == AF_INET && rule->return_icmp_type &&
+		   (pd->protocol != IPPROTO_ICMP || icmp_informational(pd->icmp.type))) {
+		s->reply.kind = PF_REPLY_ICMP;
+		s->reply.icmp_type = rule->return_icmp_type;
+		s->reply.icmp_code = rule->return_icmp_code;
+	} else if (pd->family == AF_INET6 && rule->return_icmp6_type &&
+		   (pd->protocol != IPPROTO_ICMPV6 || icmp6_informational(pd->icmp.type))) {
+		s->reply.kind = PF_REPLY_ICMP;
+		s->reply.icmp_type = rule->return_icmp6_type;
+		s->reply.icmp_code = rule->return_icmp6_code;
+	}
+	s->rule.has_prio = !!(rule->flags & PF_RULE_SET_PRIO);
+	if (s->rule.has_prio)
+		s->rule.set_prio = rule->set_prio[0];
+	return 0;
+}
+
+/* What the deciding rule wants with a packet that makes no state: match rules have no say here. */
+__inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule)
+{
+	struct pf_test_ctx *test = &s->test;
+	__u16 tag = test->act.tag;
+
+	__builtin_memset(&test->act, 0, sizeof(test->act));
+	merge_actions(test, rule);
+	s->act = test->act;
+	s->act.tag = tag;
+}
+
+/* Lets the rules decide. Returns 1 to pass the packet. */
+__global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_config *config;
+	struct pf_rule *rule;
+	__u32 generation, index;
+	void *rules;
+	int reason;
+
+	if (!s)
+		return 0;
+	generation = s->generation & 1;
+	config = pf_config(generation);
+	rules = bpf_map_lookup_elem(&rulesets, &generation);
+	if (!config || !rules) {
+		reason_set(s, PF_REASON_MEMORY);
+		return 0;
+	}
+	walk_rules(skb, s, rules, config);
+	if (s->test.failed) {
+		reason_set(s, PF_REASON_MEMORY);
+		return 0;
+	}
+
+	index = s->test.decided;
+	reason_count(s, PF_REASON_MATCH);
+	if (index == NO_RULE) {
+		s->act.tag = s->test.act.tag;
+		if (s->test.log & PF_RULE_LOG_MATCHES)
+			pf_log_matches(skb, s, -1, PF_ACTION_PASS);
+		if (!s->pd.bad_options)
+			return 1;
+		reason_count(s, PF_REASON_IP_OPTION);
+		s->log_force = 1;
+		return 0;
+	}
+	rule = bpf_map_lookup_elem(rules, &index);
+	if (!rule) {
+		reason_set(s, PF_REASON_MEMORY);
+		return 0;
+	}
+	s->rule.slot = rule->slot;
+	s->rule.number = rule->number;
+	s->rule.action = rule->action;
+	s->rule.log_all = !!(rule->flags & PF_RULE_LOG_ALL);
+	s->rule.log_to = rule->log_to;
+	s->outcome.decision = PF_DECISION_RULE;
+	merge_actions(&s->test, rule);
+	if (rule->flags & LOGS)
+		pf_log(skb, s, rule->number, rule->action, rule->log_to);
+	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES))
+		pf_log_matches(skb, s, rule->number, rule->action);
+
+	if (rule->action == PF_ACTION_BLOCK) {
+		answer(skb, s, rule);
+		return 0;
+	}
+	if (s->pd.bad_options && !(rule->flags & PF_RULE_ALLOW_OPTS)) {
+		reason_count(s, PF_REASON_IP_OPTION);
+		s->log_force = 1;
+		return 0;
+	}
+	if (rule->flags & PF_RULE_KEEP_STATE && !s->test.icmp_error &&
+	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
+		reason = create_state(s, rule);
+		if (reason == PF_REASON_STATE_INSERT)
+			s->raced = 1;
+		else if (reason)
+			reason_count(s, reason);
+		return !reason;
+	}
+	act_without_state(s, rule);
+	return 1;
+}
+
+#endif /* PF_CREATE_H */

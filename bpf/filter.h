@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The way of a packet through the filter (pf-semantics section 3): header checks, fragments, state,
+ * rules. Everything that decides about it is called from here, in this order.
+ */
+#ifndef PF_FILTER_H
+#define PF_FILTER_H
+
+#include "act.h"
+#include "config.h"
+#include "create.h"
+#include "interface.h"
+#include "kern.h"
+#include "mark.h"
+#include "normalize.h"
+#include "packet.h"
+#include "reason.h"
+#include "scratch.h"
+#include "track.h"
+
+/* Forgets the packet before. Arrays that have a count are left as they are. */
+__inline void begin(struct pf_scratch *s, __u32 generation)
+{
+	__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
+	s->outcome.state_id = ~0ull;
+	s->outcome.rule = -1;
+	__builtin_memset(&s->test, 0, offsetof(struct pf_test_ctx, match));
+	__builtin_memset(&s->act, 0, sizeof(s->act));
+	__builtin_memset(&s->rule, 0, sizeof(s->rule));
+	s->rule.number = -1;
+	s->rule.slot = PF_IDLE_SLOT;
+	__builtin_memset(&s->reply, 0, sizeof(s->reply));
+	s->match_count = 0;
+	s->generation = generation;
+	s->log_force = s->log_reason = 0;
+	s->has_state = s->state_hit = s->raced = s->against_state = 0;
+	s->empty_ack = 0;
+}
+
+/* A GSO packet counts as the segments that it holds, each with its headers. */
+__inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
+{
+	const struct pf_pdesc *pd = &s->pd;
+	__u32 headers = pd->offset;
+
+	s->segments = max(skb->gso_segs, 1);
+	s->bytes = pd->length;
+	if (s->segments == 1)
+		return;
+	headers += pd->virtual_protocol == IPPROTO_TCP ? (pd->tcp.offset >> 4) * 4 :
+							 sizeof(struct udp);
+	s->bytes += (__u64)headers * (s->segments - 1);
+}
+
+/* Drops a packet that is bad in itself. */
+__inline bool bad_packet(struct pf_scratch *s, int reason)
+{
+	reason_set(s, reason);
+	s->log_force = 1;
+	return false;
+}
+
+/* Fragments are matched by rules alone. */
+__inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	if (!normalize_fragment(s))
+		return bad_packet(s, PF_REASON_FRAGMENT);
+	if (test_rules(skb, s))
+		return true;
+	reason_set(s, PF_REASON_FRAGMENT);
+	return false;
+}
+
+/* State first, then rules. Whether the packet passes. */
+__inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	int known = test_state(skb, s);
+
+	if (known == PF_KNOWN_NO) {
+		if (test_rules(skb, s))
+			return true;
+		if (!s->raced)
+			return false;
+		/* two first packets at once: this is the second one of the other's state */
+		known = test_state(skb, s);
+		if (known == PF_KNOWN_NO)
+			reason_count(s, PF_REASON_STATE_INSERT);
+	}
+	if (known != PF_KNOWN_PASS)
+		return false;
+	if (s->pd.bad_options && !(s->act.flags & PF_STATE_ALLOW_OPTS))
+		return bad_packet(s, PF_REASON_IP_OPTION);
+	return true;
+}
+
+/* Whether the packet passes. */
+__inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_pdesc *pd = &s->pd;
+	int reason = setup_pdesc(skb, s);
+
+	count_segments(skb, s);
+	s->outcome.decision = PF_DECISION_DEFAULT;
+	if (reason)
+		return bad_packet(s, reason);
+
+	switch (pd->virtual_protocol) {
+	case PF_VPROTO_FRAGMENT:
+		return filter_fragment(skb, s);
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		/* each family has its own */
+		if ((pd->virtual_protocol == IPPROTO_ICMP) != (pd->family == AF_INET)) {
+			reason_set(s, PF_REASON_NORMALIZE);
+			return false;
+		}
+		break;
+	case IPPROTO_TCP:
+		s->empty_ack = pd->tcp.flags & TH_ACK && !pd->payload;
+		if (!normalize_tcp(s)) {
+			reason_count(s, PF_REASON_NORMALIZE);
+			return false;
+		}
+	}
+	return filter_packet(skb, s);
+}
+
+__inline int pf_test(struct __sk_buff *skb, __u8 direction)
+{
+	__u32 zero = 0;
+	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct pf_status *status = pf_status();
+
+	if (!s || !status)
+		return PF_TCX_DROP;
+	begin(s, status->generation);
+	if (!status->running || is_generated(skb))
+		return PF_TCX_NEXT;
+	find_interface(&s->interface, skb->ifindex);
+	if (skipped(&s->interface, s->generation))
+		return PF_TCX_NEXT;
+	s->pd.direction = direction;
+	if (!find_ip(skb, &s->pd))
+		return PF_TCX_NEXT;
+
+	find_interface(&s->received, direction == PF_IN ? skb->ifindex : skb->ingress_ifindex);
+	s->now = uptime();
+	read_mark(skb, s);
+	return act(skb, s, filter(skb, s));
+}
+
+#endif /* PF_FILTER_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Interfaces, their groups and their counters.
+ */
+#ifndef PF_INTERFACE_H
+#define PF_INTERFACE_H
+
+#include "kern.h"
+#include "scratch.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PF_MAX_INTERFACES);
+	__type(key, __u32);
+	__type(value, struct pf_interface);
+} interfaces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PF_MAX_INTERFACES);
+	__type(key, __u32);
+	__type(value, struct pf_interface_stats);
+} interface_stats SEC(".maps");
+
+/* What we were told about an interface; all zero if nobody did yet. */
+__inline void find_interface(struct pf_interface *to, __u32 ifindex)
+{
+	struct pf_interface *known = bpf_map_lookup_elem(&interfaces, &ifindex);
+
+	if (known)
+		*to = *known;
+	else
+		__builtin_memset(to, 0, sizeof(*to));
+}
+
+__inline bool skipped(const struct pf_interface *interface, __u32 generation)
+{
+	return interface->flags & (PF_INTERFACE_SKIP_0 << (generation & 1));
+}
+
+/* Whether `on` names this interface. */
+__inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *interface)
+{
+	switch (how) {
+	case PF_IFMATCH_NONE:
+		return true;
+	case PF_IFMATCH_NAME:
+		return interface->id == id && id;
+	case PF_IFMATCH_GROUP:
+		return interface->groups & (1ull << (id & 63));
+	case PF_IFMATCH_ANY:
+		return !(interface->flags & PF_INTERFACE_LOOPBACK);
+	}
+	return false;
+}
+
+__inline void count_interface(struct pf_scratch *s, bool blocked)
+{
+	__u32 id = s->interface.id;
+	struct pf_interface_stats *stats;
+	__u32 six = s->pd.family == AF_INET6, out = s->pd.direction == PF_OUT;
+
+	if (!id)
+		return;
+	stats = bpf_map_lookup_elem(&interface_stats, &id);
+	if (!stats)
+		return;
+	stats->packets[six & 1][out & 1][blocked & 1] += s->segments;
+	stats->bytes[six & 1][out & 1][blocked & 1] += s->bytes;
+}
+
+#endif /* PF_INTERFACE_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The kernel as the data plane sees it: headers, the few fields of kernel structs that no helper
+ * shows, and the names for how our functions are compiled.
+ *
+ * Functions marked __global are verified once, by themselves, instead of once for each way that
+ * leads to them. That, and keeping everything variable in the scratch map rather than on the
+ * stack, is what keeps the verifier's work small.
+ */
+#ifndef PF_KERN_H
+#define PF_KERN_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+#include "abi.h"
+
+#define __global	__attribute__((noinline))
+#define __inline	static __always_inline
+#define __unused	__attribute__((unused))
+
+#define min(a, b)	((a) < (b) ? (a) : (b))
+#define max(a, b)	((a) > (b) ? (a) : (b))
+
+#define __kptr_access	__attribute__((preserve_access_index))
+
+struct net_device {
+	unsigned short type;
+} __kptr_access;
+
+struct sk_buff {
+	struct net_device *dev;
+	__u8 ip_summed : 2;
+} __kptr_access;
+
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+
+/* what newer kernels' headers call these; Debian 12's do not know them yet */
+#define PF_TCX_NEXT		(-1)
+#define PF_TCX_DROP		2
+#define PF_TCX_REDIRECT		7
+#define PF_FIB_LOOKUP_SRC	(1U << 4)	/* Linux 6.7 */
+
+#define CHECKSUM_UNNECESSARY	1
+#define CHECKSUM_PARTIAL	3
+
+#define PACKET_BROADCAST	1
+#define PACKET_MULTICAST	2
+
+#define ARPHRD_ETHER		1
+#define ARPHRD_LOOPBACK		772
+
+#define AF_INET			2
+#define AF_INET6		10
+
+/* Frames of these devices begin with an Ethernet header, all others with the IP header. */
+__inline bool has_ethernet_header(struct __sk_buff *skb)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+
+	return kern->dev->type == ARPHRD_ETHER || kern->dev->type == ARPHRD_LOOPBACK;
+}
+
+/* bpf_skb_load_bytes for a length that only the packet knows, at most `most`. Not 0 if it cannot. */
+__inline int load_bytes(struct __sk_buff *skb, __u32 offset, void *to, __u32 length, __u32 most)
+{
+	/* kept apart, since the verifier of Linux 6.12 does not understand what clang makes of both */
+	barrier_var(length);
+	if (length < 1)
+		return -1;
+	barrier_var(length);
+	if (length > most)
+		return -1;
+	return bpf_skb_load_bytes(skb, offset, to, length);
+}
+
+/* CHECKSUM_*: what the kernel knows, or still has to do, about the transport checksum */
+__inline __u8 checksum_status(struct __sk_buff *skb)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+
+	return BPF_CORE_READ_BITFIELD(kern, ip_summed);
+}
+
+#endif /* PF_KERN_H */

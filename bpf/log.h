@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Records for pflog (pf-semantics section 18), with the packet as it was seen, before anything in
+ * it is changed. skipstepd writes them to files.
+ */
+#ifndef PF_LOG_H
+#define PF_LOG_H
+
+#include "kern.h"
+#include "reason.h"
+#include "scratch.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} log_ring SEC(".maps");
+
+/* Writes a record to pflog<log_to>: rule number and action as given, reason from s->log_reason. */
+__global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
+		    __u32 log_to)
+{
+	struct pf_log_record *record;
+	__u32 length;
+
+	if (!s)
+		return 0;
+	if (s->outcome.logged < 255)
+		s->outcome.logged++;
+	record = bpf_ringbuf_reserve(&log_ring, sizeof(*record), 0);
+	if (!record) {
+		count_log_lost();
+		return 0;
+	}
+	record->time = bpf_ktime_get_boot_ns();
+	__builtin_memcpy(record->ifname, s->interface.name, sizeof(record->ifname));
+	__builtin_memcpy(record->source, &s->pd.source, sizeof(record->source));
+	__builtin_memcpy(record->destination, &s->pd.destination, sizeof(record->destination));
+	record->source_port = s->pd.source_port;
+	record->destination_port = s->pd.destination_port;
+	record->rule = rule;
+	record->family = s->pd.family;
+	record->action = action;
+	record->reason = s->log_reason;
+	record->direction = s->pd.direction;
+	record->log_to = log_to;
+	record->pad = 0;
+	record->wirelen = skb->len - s->pd.ip;
+	record->tail_pad = 0;
+	length = min(record->wirelen, PF_SNAPLEN);
+	if (load_bytes(skb, s->pd.ip, record->data, length, PF_SNAPLEN))
+		length = 0;
+	record->caplen = length;
+	bpf_ringbuf_submit(record, 0);
+	return 0;
+}
+
+struct pf_log_loop {
+	struct __sk_buff *skb;
+	struct pf_scratch *s;
+	__s32 rule;
+	__u32 action;
+};
+
+static int log_for_match_rule(__u32 i, void *arg)
+{
+	struct pf_log_loop *loop = arg;
+
+	if (i >= PF_MATCH_RULES || i >= loop->s->test.match_count)
+		return 1;
+	if (loop->s->test.match_log_matches[i])
+		pf_log(loop->skb, loop->s, loop->rule, loop->action, loop->s->test.match[i].log_to);
+	return 0;
+}
+
+/* A rule matched after `match log (matches)` rules: a record to the log of each. */
+__global int pf_log_matches(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action)
+{
+	struct pf_log_loop loop = { .skb = skb, .s = s, .rule = rule, .action = action };
+
+	if (!s)
+		return 0;
+	bpf_loop(PF_MATCH_RULES, log_for_match_rule, &loop, 0);
+	return 0;
+}
+
+#endif /* PF_LOG_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * What a packet carries through the kernel from the inbound to the outbound side, in the upper half
+ * of skb->mark: tag, priority, and that we made it ourselves.
+ */
+#ifndef PF_MARK_H
+#define PF_MARK_H
+
+#include "kern.h"
+#include "scratch.h"
+
+/* Packets made by the firewall are not filtered, wherever they come by, as in OpenBSD. */
+__inline bool is_generated(const struct __sk_buff *skb)
+{
+	return skb->mark & PF_MARK_GENERATED;
+}
+
+__inline void read_mark(const struct __sk_buff *skb, struct pf_scratch *s)
+{
+	s->tag = (skb->mark & PF_MARK_TAG_MASK) >> PF_MARK_TAG_SHIFT;
+	s->prio = ((skb->mark & PF_MARK_PRIO_MASK) >> PF_MARK_PRIO_SHIFT) ^ PF_DEFAULT_PRIO;
+}
+
+__inline void write_mark(struct __sk_buff *skb, __u32 generated, __u32 tag, __u32 prio)
+{
+	__u32 ours = generated | (tag << PF_MARK_TAG_SHIFT & PF_MARK_TAG_MASK) |
+		((prio ^ PF_DEFAULT_PRIO) << PF_MARK_PRIO_SHIFT & PF_MARK_PRIO_MASK);
+
+	if ((skb->mark & PF_MARK_MASK) != ours)
+		skb->mark = (skb->mark & ~PF_MARK_MASK) | ours;
+}
+
+#endif /* PF_MARK_H */

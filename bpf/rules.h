@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The walk over the rules (pf-semantics section 5): the last rule that matches decides, `quick`
+ * ends the walk, no match is a pass.
+ *
+ * A rule's tests are made in pf's order, cheapest first. With skip steps a mismatch jumps to the
+ * next rule that differs in the parameter that failed; the linear evaluator goes to the next rule.
+ */
+#ifndef PF_RULES_H
+#define PF_RULES_H
+
+#include "interface.h"
+#include "kern.h"
+#include "log.h"
+#include "scratch.h"
+#include "table.h"
+#include "time.h"
+#include "timeout.h"
+
+/* the inner maps are made to the measure of their rule set */
+struct rules_of_one_set {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_rule);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__array(values, struct rules_of_one_set);
+} rulesets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PF_RULE_SLOTS);
+	__type(key, __u32);
+	__type(value, struct pf_rule_stats);
+} rule_stats SEC(".maps");
+
+#define NO_RULE		(~0u)
+
+/* result of a rule's tests: the parameter that failed (enum pf_skip), or one of these */
+#define MATCHES		(-1)
+#define MISMATCH	PF_SKIP_MAX	/* in something that has no skip steps */
+
+__inline bool match_masked(const struct pf_address *want, const struct pf_addr *address)
+{
+	const __u32 *low = (const __u32 *)want->low, *mask = (const __u32 *)want->high;
+
+	return (address->word[0] & mask[0]) == low[0] && (address->word[1] & mask[1]) == low[1] &&
+	       (address->word[2] & mask[2]) == low[2] && (address->word[3] & mask[3]) == low[3];
+}
+
+/* -1, 0, 1: a before, equal to, behind b */
+__inline int compare_address(const __u32 *a, const __u32 *b)
+{
+	for (int i = 0; i < 4; i++)
+		if (a[i] != b[i])
+			return bpf_ntohl(a[i]) < bpf_ntohl(b[i]) ? -1 : 1;
+	return 0;
+}
+
+/* An address criterion that is neither `any` nor never met. */
+__global int match_address(struct __sk_buff *skb, struct pf_scratch *s,
+			   const struct pf_address *want, __u32 is_source)
+{
+	struct pf_addr *address;
+	bool match = false;
+
+	if (!s || !want)
+		return 0;
+	address = is_source ? &s->pd.source : &s->pd.destination;
+	switch (want->kind) {
+	case PF_ADDRESS_MASK:
+		match = match_masked(want, address);
+		break;
+	case PF_ADDRESS_RANGE:
+		match = compare_address((const __u32 *)want->low, address->word) <= 0 &&
+			compare_address(address->word, (const __u32 *)want->high) <= 0;
+		break;
+	case PF_ADDRESS_TABLE:
+		match = match_table(want->table, s->pd.family, address);
+		break;
+	case PF_ADDRESS_NO_ROUTE:
+		match = match_route(skb, s, want->kind, address);
+		break;
+	case PF_ADDRESS_URPF_FAILED:
+		/* a destination comes in by no interface, so nothing can be wrong with it */
+		match = !is_source || match_route(skb, s, want->kind, address);
+		break;
+	}
+	return match != want->negated;
+}
+
+__inline bool match_host(struct __sk_buff *skb, struct pf_scratch *s,
+			 const struct pf_address *want, bool is_source)
+{
+	if (want->kind == PF_ADDRESS_ANY)
+		return !want->negated;
+	if (want->kind == PF_ADDRESS_NEVER)
+		return false;
+	return match_address(skb, s, want, is_source);
+}
+
+__inline bool match_port(const struct pf_port *want, __be16 packet)
+{
+	__u16 port = bpf_ntohs(packet);
+
+	switch (want->op) {
+	case PF_PORT_ANY:
+		return true;
+	case PF_PORT_INSIDE:
+		return port > want->low && port < want->high;
+	case PF_PORT_OUTSIDE:
+		return port < want->low || port > want->high;
+	case PF_PORT_RANGE:
+		return port >= want->low && port <= want->high;
+	case PF_PORT_EQ:
+		return port == want->low;
+	case PF_PORT_NE:
+		return port != want->low;
+	case PF_PORT_LT:
+		return port < want->low;
+	case PF_PORT_LE:
+		return port <= want->low;
+	case PF_PORT_GT:
+		return port > want->low;
+	case PF_PORT_GE:
+		return port >= want->low;
+	}
+	return false;
+}
+
+__inline bool match_icmp(const struct pf_rule *rule, const struct pf_test_ctx *test)
+{
+	if (rule->flags & PF_RULE_MATCH_ICMP_TYPE && rule->icmp_type != test->icmp_type)
+		return false;
+	if (rule->flags & PF_RULE_MATCH_ICMP_CODE && rule->icmp_code != test->icmp_code)
+		return false;
+	/* a state must not begin with an answer */
+	return !(rule->flags & PF_RULE_KEEP_STATE && test->icmp_reply &&
+		 !(rule->flags & PF_RULE_SLOPPY));
+}
+
+/* What only the first fragment of a packet has: a rule that asks for it matches no fragment. */
+__inline bool match_fragment(const struct pf_rule *rule, __u8 protocol)
+{
+	return rule->source_port.op == PF_PORT_ANY && rule->destination_port.op == PF_PORT_ANY &&
+	       !(protocol == IPPROTO_TCP && rule->tcp_mask) &&
+	       !(rule->flags & (PF_RULE_MATCH_ICMP_TYPE | PF_RULE_MATCH_ICMP_CODE));
+}
+
+/* Whether a rule matches the packet: MATCHES, or what did not. */
+__inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule)
+{
+	const struct pf_pdesc *pd = &s->pd;
+	__u32 flags = rule->flags;
+
+	if (match_interface(rule->interface_match, rule->interface, &s->interface) ==
+	    !!(flags & PF_RULE_INTERFACE_NOT))
+		return PF_SKIP_INTERFACE;
+	if (rule->direction && rule->direction != pd->direction)
+		return PF_SKIP_DIRECTION;
+	if (rule->family && rule->family != pd->family)
+		return PF_SKIP_FAMILY;
+	if (rule->protocol && rule->protocol != pd->protocol)
+		return PF_SKIP_PROTOCOL;
+	if (!match_host(skb, s, &rule->source, true))
+		return PF_SKIP_SRC_ADDRESS;
+	if (!match_host(skb, s, &rule->destination, false))
+		return PF_SKIP_DST_ADDRESS;
+
+	switch (pd->virtual_protocol) {
+	case PF_VPROTO_FRAGMENT:
+		if (!match_fragment(rule, pd->protocol))
+			return MISMATCH;
+		break;
+	case IPPROTO_TCP:
+		if ((pd->tcp.flags & rule->tcp_mask) != rule->tcp_flags)
+			return MISMATCH;
+		/* fallthrough */
+	case IPPROTO_UDP:
+		if (!match_port(&rule->source_port, pd->source_port))
+			return PF_SKIP_SRC_PORT;
+		if (!match_port(&rule->destination_port, pd->destination_port))
+			return PF_SKIP_DST_PORT;
+		break;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		if (!match_icmp(rule, &s->test))
+			return MISMATCH;
+	}
+
+	if (flags & PF_RULE_FRAGMENT && pd->virtual_protocol != PF_VPROTO_FRAGMENT)
+		return MISMATCH;
+	if (flags & PF_RULE_MATCH_TOS && rule->tos != pd->tos)
+		return MISMATCH;
+	/* a draw from 1 to 2^32 - 2, as OpenBSD's */
+	if (flags & PF_RULE_PROBABILITY && rule->probability <= random_draw(0xfffffffe) + 1)
+		return MISMATCH;
+	if (rule->tagged) {
+		if (!s->test.act.tag)
+			s->test.act.tag = s->tag;
+		if ((rule->tagged == s->test.act.tag) == !!(flags & PF_RULE_TAGGED_NOT))
+			return MISMATCH;
+	}
+	if (rule->received_match != PF_IFMATCH_NONE &&
+	    (s->received.id && match_interface(rule->received_match, rule->received_on,
+					       &s->received)) == !!(flags & PF_RULE_RECEIVED_NOT))
+		return MISMATCH;
+	if (flags & PF_RULE_MATCH_PRIO && rule->prio != s->prio)
+		return MISMATCH;
+	return MATCHES;
+}
+
+/* ---- what a matching rule does --------------------------------------------------------------- */
+
+#define LOGS	(PF_RULE_LOG | PF_RULE_LOG_ALL | PF_RULE_LOG_MATCHES)
+
+__inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule)
+{
+	__u32 flags = rule->flags;
+
+	test->log |= flags & LOGS;
+	if (flags & PF_RULE_NO_DF)
+		test->act.flags |= PF_STATE_NO_DF;
+	if (flags & PF_RULE_RANDOM_ID)
+		test->act.flags |= PF_STATE_RANDOM_ID;
+	if (flags & PF_RULE_SET_TOS) {
+		test->act.flags |= PF_STATE_SET_TOS;
+		test->act.set_tos = rule->set_tos;
+	}
+	if (flags & PF_RULE_SET_PRIO) {
+		test->act.flags |= PF_STATE_SET_PRIO;
+		test->act.set_prio[0] = rule->set_prio[0];
+		test->act.set_prio[1] = rule->set_prio[1];
+	}
+	if (rule->min_ttl)
+		test->act.min_ttl = rule->min_ttl;
+	if (rule->max_mss)
+		test->act.max_mss = rule->max_mss;
+}
+
+/* A match rule acts at once and is remembered. False if there are more of them than we can. */
+__inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
+			       const struct pf_rule *rule)
+{
+	__u32 i = s->test.match_count;
+
+	if (i >= PF_MATCH_RULES)
+		return false;
+	s->test.match[i].slot = rule->slot;
+	s->test.match[i].log_all = !!(rule->flags & PF_RULE_LOG_ALL);
+	s->test.match[i].log_to = rule->log_to;
+	s->test.match_log_matches[i] = !!(rule->flags & PF_RULE_LOG_MATCHES);
+	s->test.match_count = i + 1;
+	merge_actions(&s->test, rule);
+	if (rule->flags & LOGS) {
+		reason_count(s, PF_REASON_MATCH);
+		pf_log(skb, s, rule->number, PF_ACTION_MATCH, rule->log_to);
+	}
+	return true;
+}
+
+__inline void count_evaluation(__u32 slot)
+{
+	struct pf_rule_stats *stats = bpf_map_lookup_elem(&rule_stats, &slot);
+
+	if (stats)
+		stats->evaluations++;
+}
+
+/* One step of the walk: looks at the rule s->test.next. */
+static int visit_rule(__unused __u32 i, void *arg)
+{
+	struct pf_loop *loop = arg;
+	struct pf_scratch *s = loop->s;
+	struct pf_rule *rule;
+	__u32 index = s->test.next;
+	int result;
+
+	if (index >= s->test.end)
+		return 1;
+	rule = bpf_map_lookup_elem(loop->map, &index);
+	if (!rule) {
+		s->test.failed = 1;
+		return 1;
+	}
+	count_evaluation(rule->slot);
+	result = test_rule(loop->skb, s, rule);
+	if (result != MATCHES) {
+		if (s->test.evaluator == PF_EVALUATOR_SKIP_STEPS && result >= 0 &&
+		    result < PF_SKIP_MAX)
+			s->test.next = rule->skip[result];
+		else
+			s->test.next = index + 1;
+		return 0;
+	}
+
+	s->test.next = index + 1;
+	if (rule->tag)
+		s->test.act.tag = rule->tag;
+	if (rule->action == PF_ACTION_MATCH) {
+		if (!apply_match_rule(loop->skb, s, rule)) {
+			s->test.failed = 1;
+			return 1;
+		}
+	} else {
+		s->test.decided = index;
+	}
+	/* the rule that asked for this has been logged already */
+	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES))
+		pf_log_matches(loop->skb, s, rule->number, rule->action);
+	if (rule->flags & PF_RULE_QUICK) {
+		s->test.end = 0;
+		return 1;
+	}
+	return 0;
+}
+
+/* Walks the rules of the packet's generation. The outcome is in s->test: decided, act, log, tag,
+ * and failed if the packet must be dropped because the walk could not be finished. */
+__inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rules,
+			 struct pf_config *config)
+{
+	struct pf_loop loop = { .skb = skb, .s = s, .map = rules };
+
+	s->test.next = 0;
+	s->test.end = config->rules;
+	s->test.evaluator = config->evaluator;
+	s->test.decided = NO_RULE;
+	s->test.failed = 0;
+	bpf_loop(config->rules, visit_rule, &loop, 0);
+	/* a walk that was cut short must not pass what the rest would have blocked */
+	if (!s->test.failed && s->test.next < s->test.end)
+		s->test.failed = 1;
+}
+
+#endif /* PF_RULES_H */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * What is known about the packet in hand: one value per CPU, because the stack has but 512 bytes.
+ *
+ * Nothing in it outlives the packet, and nothing here runs nested: a packet that we send ourselves
+ * is handed to the kernel by the return code, after we are done.
+ */
+#ifndef PF_SCRATCH_H
+#define PF_SCRATCH_H
+
+#include "kern.h"
+#include "wire.h"
+
+struct pf_addr {
+	union {
+		__u8 bytes[16];
+		__be32 word[4];
+		__u64 half[2];
+	};
+};
+
+/* stands in for the protocol of a fragment, which no protocol's rules may match */
+#define PF_VPROTO_FRAGMENT	256
+
+enum pf_bad_options {
+	PF_OPT_ROUTER_ALERT = 1 << 0,
+	PF_OPT_JUMBO = 1 << 1,
+	PF_OPT_OTHER = 1 << 2,
+};
+
+/* A packet, or one quoted by an ICMP error. Offsets count from the outer IP header. */
+struct pf_pdesc {
+	struct pf_addr source;
+	struct pf_addr destination;
+	__u32 ip;			/* where in the frame the outer IP header is */
+	__u32 limit;			/* bytes from there that belong to the packet */
+	__u32 offset;			/* of the protocol's header */
+	__u32 ip_header;		/* length of the IP header with its options */
+	__u32 length;			/* of the IP packet, from its header on */
+	__u32 payload;			/* bytes behind the TCP header */
+	__u32 fragment;			/* offset of the IPv6 fragment header, 0 for none */
+	__u32 jumbo;			/* length of an IPv6 jumbogram */
+	__be16 ip_offset;		/* IPv4: flags and fragment offset */
+	__u16 virtual_protocol;		/* protocol, or PF_VPROTO_FRAGMENT */
+	__be16 source_port;
+	__be16 destination_port;
+	__u8 family;
+	__u8 protocol;
+	__u8 direction;
+	__u8 tos;
+	__u8 ttl;
+	__u8 bad_options;		/* pf_bad_options */
+	__u8 window_scale;		/* of a SYN: as pf_peer.wscale */
+	__u8 non_initial;		/* outer packet is an IPv4 fragment but the first */
+	union {
+		struct tcp tcp;
+		struct udp udp;
+		struct icmp icmp;
+	};
+};
+
+/* What rules or a state want done with a packet that passes */
+struct pf_rule_actions {
+	__u32 flags;			/* PF_STATE_NO_DF, _SET_TOS, _RANDOM_ID, _SET_PRIO */
+	__u16 max_mss;
+	__u16 tag;
+	__u8 min_ttl;
+	__u8 set_tos;
+	__u8 set_prio[2];
+};
+
+/* The walk over the rules */
+struct pf_test_ctx {
+	__u32 next;			/* rule to look at */
+	__u32 end;			/* how many there are */
+	__u32 decided;			/* index of the last rule that matched, ~0 for the default rule */
+	__u32 evaluator;
+	__u32 log;			/* PF_RULE_LOG*: what rules asked for so far */
+	struct pf_rule_actions act;	/* tag: 0 also if no rule has asked for the packet's yet */
+	__u8 failed;			/* the walk was given up */
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u8 icmp_reply;		/* answers a query, so it makes no state */
+	__u8 icmp_error;		/* makes no state either */
+	__u8 pad[3];
+	__u32 match_count;
+	struct pf_match_rule match[PF_MATCH_RULES];
+	__u8 match_log_matches[PF_MATCH_RULES];
+};
+
+enum pf_reply_kind {
+	PF_REPLY_NONE = 0,
+	PF_REPLY_TCP,
+	PF_REPLY_ICMP,
+};
+
+/* What is sent in answer to a packet that was dropped */
+struct pf_reply {
+	__u32 seq;
+	__u32 ack;
+	__u8 kind;			/* pf_reply_kind */
+	__u8 tcp_flags;
+	__u8 ttl;
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u8 pad[3];
+};
+
+/* The rule that answers for the packet: of the walk, or of the state */
+struct pf_deciding_rule {
+	__u32 slot;
+	__s32 number;
+	__u8 action;
+	__u8 log_all;
+	__u8 log_to;
+	__u8 set_prio;			/* of what is sent in answer, if has_prio */
+	__u8 has_prio;
+};
+
+struct pf_scratch {
+	struct pf_outcome outcome;
+	struct pf_pdesc pd;
+	struct pf_pdesc quoted;		/* packet quoted by an ICMP error */
+	struct pf_interface interface;	/* the packet's */
+	struct pf_interface received;	/* where a forwarded packet came in */
+	struct pf_state_key key;
+	struct pf_state_ref ref;	/* of the state found or made */
+	struct pf_test_ctx test;
+	struct pf_rule_actions act;	/* what is done in the end */
+	struct pf_deciding_rule rule;
+	struct pf_reply reply;
+	__u32 match_count;		/* match rules that count with the packet's state */
+	struct pf_match_rule match[PF_MATCH_RULES];
+	__u32 generation;
+	__u32 now;
+	__u32 segments;			/* packets on the wire: 1, or those in a GSO packet */
+	__u64 bytes;			/* IP bytes of all segments */
+	__u16 tag;			/* carried by the packet */
+	__u8 prio;
+	__u8 log_force;			/* a packet dropped for itself is always logged */
+	__u8 log_reason;		/* of the records written now */
+	__u8 has_state;
+	__u8 state_hit;			/* the state was there before the packet */
+	__u8 raced;			/* another CPU made the same state first */
+	__u8 against_state;		/* it goes the other way than the one that made the state */
+	__u8 empty_ack;
+	__u8 tcp_offset;		/* bytes of the TCP header as received */
+	__u8 tcp_flags;
+	__be16 tcp_urgent;
+	__u32 cursor;			/* of loops over bytes, in buffer or in the packet */
+	__u32 cursor_end;
+	__u32 sum;			/* checksum so far */
+	__u8 buffer[128];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_scratch);
+} scratch SEC(".maps");
+
+/* What loops need besides; on the stack, because only there pointers can be kept. */
+struct pf_loop {
+	struct __sk_buff *skb;
+	struct pf_scratch *s;
+	struct pf_pdesc *pd;
+	void *map;
+};
+
+#endif /* PF_SCRATCH_H */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Tables of addresses (pf-semantics section 17), and the host's routes, which two kinds of address
+ * ask for.
+ *
+ * All tables live in one LPM trie. The key begins with the version of the table's contents, so
+ * new contents are written beside the old ones and come into force with one store.
+ */
+#ifndef PF_TABLE_H
+#define PF_TABLE_H
+
+#include "kern.h"
+#include "scratch.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PF_TABLE_SLOTS);
+	__type(key, __u32);
+	__type(value, struct pf_table);
+} tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1000000);
+	__type(key, struct pf_table_key);
+	__type(value, struct pf_table_entry);
+} table_entries SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PF_TABLE_SLOTS);
+	__type(key, __u32);
+	__type(value, struct pf_table_stats);
+} table_stats SEC(".maps");
+
+/* The longest match for the address in a table. */
+__inline struct pf_table_entry *find_entry(__u32 slot, __u8 family, const struct pf_addr *address)
+{
+	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+	struct pf_table_key key;
+
+	if (!table || !table->version)
+		return NULL;
+	key.prefixlen = 64 + (family == AF_INET ? 32 : 128);
+	key.version = table->version;
+	key.family = family;
+	__builtin_memcpy(key.address, address, sizeof(key.address));
+	return bpf_map_lookup_elem(&table_entries, &key);
+}
+
+/* Whether the table of a rule holds the address: the longest match decides, and says no if it is
+ * negated. */
+__inline bool match_table(__u32 slot, __u8 family, const struct pf_addr *address)
+{
+	struct pf_table_entry *entry = find_entry(slot, family, address);
+	bool match = entry && !entry->negated;
+	struct pf_table_stats *stats = bpf_map_lookup_elem(&table_stats, &slot);
+
+	if (stats) {
+		if (match)
+			stats->match++;
+		else
+			stats->nomatch++;
+	}
+	return match;
+}
+
+enum pf_route {
+	PF_ROUTE_NONE,			/* nobody knows the way */
+	PF_ROUTE_UNKNOWN,		/* the kernel does not say: it does not forward, or not this */
+	PF_ROUTE_LOCAL,			/* one of our own addresses */
+	PF_ROUTE_BROADCAST,		/* to all on a link of ours */
+	PF_ROUTE_FOUND,
+};
+
+/* Groups, and addresses of a link, are on every link: the kernel knows no way to them that it would
+ * forward by. */
+__inline bool is_everywhere(__u8 family, const struct pf_addr *address)
+{
+	__u32 first = bpf_ntohl(address->word[0]);
+
+	if (family == AF_INET)
+		return first >> 28 == 0xe || first == 0xffffffff;
+	return first >> 24 == 0xff || (first & 0xffc00000) == 0xfe800000;
+}
+
+/* Asks the kernel's routing tables for the way to an address: to params->ifindex, and if it is
+ * asked for (PF_FIB_LOOKUP_SRC) which of our addresses a packet that goes there has. This is the
+ * only place that does. */
+__inline enum pf_route find_route(struct __sk_buff *skb, struct bpf_fib_lookup *params,
+				  __u8 family, const struct pf_addr *address, __u32 flags)
+{
+	struct pf_table_entry *self;
+	long result;
+
+	__builtin_memset(params, 0, sizeof(*params));
+	if (is_everywhere(family, address))
+		return PF_ROUTE_UNKNOWN;
+	params->family = family;
+	params->ifindex = skb->ifindex;
+	__builtin_memcpy(params->ipv6_dst, address, sizeof(params->ipv6_dst));
+	if (family == AF_INET) {
+		__builtin_memset(params->ipv6_dst, 0, sizeof(params->ipv6_dst));
+		params->ipv4_dst = address->word[0];
+	}
+	result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
+	if (result == BPF_FIB_LKUP_RET_FWD_DISABLED || result < 0)
+		return PF_ROUTE_UNKNOWN;
+	/* the kernel has one answer for "that is me" and "no idea" */
+	if (result != BPF_FIB_LKUP_RET_NOT_FWDED)
+		return PF_ROUTE_FOUND;
+	self = find_entry(PF_SELF_TABLE, family, address);
+	if (!self)
+		return PF_ROUTE_NONE;
+	return self->negated ? PF_ROUTE_BROADCAST : PF_ROUTE_LOCAL;
+}
+
+/* no-route, urpf-failed. Where the kernel does not tell, neither holds. */
+__inline bool match_route(struct __sk_buff *skb, struct pf_scratch *s, __u8 kind,
+			  const struct pf_addr *address)
+{
+	struct bpf_fib_lookup params;
+	struct pf_table_entry *self;
+	enum pf_route route;
+
+	route = find_route(skb, &params, s->pd.family, address, 0);
+	if (kind == PF_ADDRESS_NO_ROUTE)
+		return route == PF_ROUTE_NONE;
+	switch (route) {
+	case PF_ROUTE_NONE:
+		return true;
+	case PF_ROUTE_LOCAL:
+	case PF_ROUTE_BROADCAST:
+		/* the way to our own address is the interface that has it */
+		self = find_entry(PF_SELF_TABLE, s->pd.family, address);
+		return !self || self->interface != s->interface.id;
+	case PF_ROUTE_FOUND:
+		return params.ifindex != skb->ifindex;
+	default:
+		return false;
+	}
+}
+
+#endif /* PF_TABLE_H */

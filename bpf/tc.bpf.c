@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The programs of the tc hooks, one for each direction, and those that pfctl calls.
+ */
+#include "filter.h"
+#include "sweep.h"
+
+SEC("tcx/ingress")
+int pf_ingress(struct __sk_buff *skb)
+{
+	return pf_test(skb, PF_IN);
+}
+
+SEC("tcx/egress")
+int pf_egress(struct __sk_buff *skb)
+{
+	return pf_test(skb, PF_OUT);
+}
+
+char pf_license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Clock and randomness. Nothing else asks the kernel for either, so a test that drives struct
+ * pf_test drives all of the data plane.
+ */
+#ifndef PF_TIME_H
+#define PF_TIME_H
+
+#include "kern.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_test);
+} test SEC(".maps");
+
+#define NSEC_PER_SEC	1000000000ull
+
+/* seconds since boot, suspended time included */
+__inline __u32 uptime(void)
+{
+	__u32 zero = 0;
+	struct pf_test *driven = bpf_map_lookup_elem(&test, &zero);
+
+	if (driven && driven->enabled)
+		return driven->now;
+	return bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
+}
+
+/* a number from 0 to bound - 1 */
+__inline __u32 random_draw(__u32 bound)
+{
+	__u32 zero = 0;
+	struct pf_test *driven = bpf_map_lookup_elem(&test, &zero);
+
+	if (driven && driven->enabled)
+		return min(driven->random, bound - 1);
+	return bpf_get_prandom_u32() % bound;
+}
+
+#endif /* PF_TIME_H */

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Does a state know this packet? Finding the state, letting it judge, and taking from it what is
+ * to be done with the packet.
+ */
+#ifndef PF_TRACK_H
+#define PF_TRACK_H
+
+#include "icmp.h"
+#include "kern.h"
+#include "other.h"
+#include "packet.h"
+#include "state.h"
+#include "tcp.h"
+
+enum pf_known {
+	PF_KNOWN_NO,			/* no state: the rules decide */
+	PF_KNOWN_PASS,
+	PF_KNOWN_DROP,
+};
+
+/* what the packet is to the state */
+enum pf_relation {
+	PF_RELATION_PACKET,		/* one of its own */
+	PF_RELATION_ICMP,		/* an ICMP query or answer */
+	PF_RELATION_ERROR,		/* an ICMP error about one of its own */
+};
+
+/* The state passes the packet: remember what it wants, and count. */
+__inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool forward)
+{
+	s->act.flags = state->flags;
+	s->act.min_ttl = state->min_ttl;
+	s->act.set_tos = state->set_tos;
+	s->act.max_mss = state->max_mss;
+	s->act.tag = state->tag;
+	s->act.set_prio[0] = state->set_prio[0];
+	s->act.set_prio[1] = state->set_prio[1];
+	s->rule.slot = state->rule_slot;
+	s->rule.action = PF_ACTION_PASS;
+	s->rule.log_all = state->log_all;
+	s->rule.log_to = state->log_to;
+	s->against_state = !forward;
+	s->match_count = state->match_count;
+	if (state->match_count)
+		__builtin_memcpy(s->match, state->match, sizeof(s->match));
+	/* dropped in the end, for its options: not counted */
+	if (s->pd.bad_options && !(state->flags & PF_STATE_ALLOW_OPTS))
+		return;
+	if (forward) {
+		state->packets[0] += s->segments;
+		state->bytes[0] += s->bytes;
+	} else {
+		state->packets[1] += s->segments;
+		state->bytes[1] += s->bytes;
+	}
+}
+
+/* Lets the state of s->ref judge the packet. */
+__global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
+{
+	struct pf_status *status = pf_status();
+	struct pf_state *state;
+	struct pf_peer *x, *y;		/* sender of the packet, or of the one quoted, and the other */
+	enum pf_track track;
+	bool forward, half_open = false;
+
+	if (!s || !status)
+		return PF_TRACK_GONE;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return PF_TRACK_GONE;
+
+	bpf_spin_lock(&state->lock);
+	if (state->serial != s->ref.serial || state->timeout >= PF_TIMEOUT_PURGE) {
+		bpf_spin_unlock(&state->lock);
+		return PF_TRACK_GONE;
+	}
+	forward = state->direction == s->pd.direction;
+	x = forward == (relation != PF_RELATION_ERROR) ? &state->src : &state->dst;
+	y = forward == (relation != PF_RELATION_ERROR) ? &state->dst : &state->src;
+	s->outcome.state_id = state->id;
+	if (relation == PF_RELATION_ERROR) {
+		track = track_icmp_error(state, s, x, y, kind);
+	} else if (relation == PF_RELATION_ICMP) {
+		track = track_icmp(state, s, kind);
+	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
+		half_open = !established(&state->src);
+		track = track_tcp(state, s, x, y);
+		half_open = half_open && established(&state->src);
+	} else {
+		track = track_other(state, s, x, y);
+	}
+	if (track == PF_TRACK_PASS)
+		pass_by_state(state, s, forward);
+	bpf_spin_unlock(&state->lock);
+
+	if (half_open)
+		__sync_fetch_and_sub(&status->half_open, 1);
+	return track;
+}
+
+/* What becomes of the packet after its state was found. */
+__inline enum pf_known judge(struct pf_scratch *s, enum pf_relation relation, __u32 kind)
+{
+	switch (track_state(s, relation, kind)) {
+	case PF_TRACK_PASS:
+		s->has_state = s->state_hit = 1;
+		return PF_KNOWN_PASS;
+	case PF_TRACK_MISMATCH:
+		reason_set(s, PF_REASON_STATE_MISMATCH);
+		return PF_KNOWN_DROP;
+	case PF_TRACK_CHALLENGE:
+	case PF_TRACK_WRONG_WAY:
+		return PF_KNOWN_DROP;
+	}
+	s->outcome.state_id = ~0ull;
+	return PF_KNOWN_NO;
+}
+
+__inline enum pf_known test_state_error(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u8 opposite = s->pd.direction == PF_IN ? PF_OUT : PF_IN;
+	enum pf_icmp_kind kind = PF_ICMP_QUERY;
+	int reason = read_quoted(skb, s);
+	bool found;
+
+	/* an error about nothing we can look up is for the rules, but the reason is kept */
+	if (reason) {
+		reason_set(s, reason);
+		return PF_KNOWN_NO;
+	}
+	if (s->quoted.protocol == IPPROTO_ICMP || s->quoted.protocol == IPPROTO_ICMPV6) {
+		kind = set_icmp_ports(&s->quoted);
+		found = find_icmp_state(s, &s->quoted, opposite, kind);
+	} else {
+		set_key(&s->key, &s->quoted, opposite);
+		found = find_state(s);
+	}
+	return found ? judge(s, PF_RELATION_ERROR, kind) : PF_KNOWN_NO;
+}
+
+__inline enum pf_known test_state_icmp(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	enum pf_icmp_kind kind = set_icmp_ports(&s->pd);
+
+	s->test.icmp_type = s->pd.icmp.type;
+	s->test.icmp_code = s->pd.icmp.code;
+	/* A neighbour's advertisement may come unasked, so it makes no state. OpenBSD looks for its
+	 * state as for that of an error, in a packet it quotes, and finds none. */
+	if (s->pd.family == AF_INET6 && s->pd.icmp.type == ND_NEIGHBOR_ADVERT)
+		kind = PF_ICMP_ERROR;
+	s->test.icmp_reply = kind == PF_ICMP_REPLY;
+	s->test.icmp_error = kind == PF_ICMP_ERROR;
+	if (kind == PF_ICMP_ERROR)
+		return test_state_error(skb, s);
+	return find_icmp_state(s, &s->pd, s->pd.direction, kind) ?
+		judge(s, PF_RELATION_ICMP, kind) : PF_KNOWN_NO;
+}
+
+__global int test_state(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	if (!s)
+		return PF_KNOWN_DROP;
+	switch (s->pd.virtual_protocol) {
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return test_state_icmp(skb, s);
+	case IPPROTO_TCP:
+		if (s->pd.tcp.flags & TH_SYN)
+			read_window_scale(skb, s);
+	}
+	set_key(&s->key, &s->pd, s->pd.direction);
+	return find_state(s) ? judge(s, PF_RELATION_PACKET, 0) : PF_KNOWN_NO;
+}
+
+#endif /* PF_TRACK_H */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Headers as they are on the wire, and the numbers in them.
+ */
+#ifndef PF_WIRE_H
+#define PF_WIRE_H
+
+#include "kern.h"
+
+struct ethernet {
+	__u8 destination[6];
+	__u8 source[6];
+	__be16 type;
+};
+
+struct vlan_tag {
+	__be16 control;
+	__be16 type;
+};
+
+#define ETHERTYPE_IP		0x0800
+#define ETHERTYPE_IPV6		0x86dd
+#define ETHERTYPE_VLAN		0x8100
+#define ETHERTYPE_QINQ		0x88a8
+
+struct ip {				/* RFC 791 */
+	__u8 version_ihl;
+	__u8 tos;
+	__be16 length;
+	__be16 id;
+	__be16 offset;
+	__u8 ttl;
+	__u8 protocol;
+	__be16 checksum;
+	__be32 source;
+	__be32 destination;
+};
+
+#define IP_DF			0x4000
+#define IP_MF			0x2000
+#define IP_OFFMASK		0x1fff
+#define IPTOS_ECN_MASK		0x03
+#define IPTOS_LOWDELAY		0x10
+#define IP_DEFAULT_TTL		64
+
+#define IP_MAX_OPTIONS		40
+#define IPOPT_EOL		0
+#define IPOPT_NOP		1
+#define IPOPT_ROUTER_ALERT	148
+
+struct ip6 {				/* RFC 8200 */
+	__be32 flow;			/* version, traffic class, flow label */
+	__be16 payload_length;
+	__u8 next_header;
+	__u8 hop_limit;
+	__u8 source[16];
+	__u8 destination[16];
+};
+
+struct ip6_extension {
+	__u8 next_header;
+	__u8 length;			/* in 8 byte units without the first; AH: 4 byte units minus 2 */
+};
+
+struct ip6_routing {
+	__u8 next_header;
+	__u8 length;
+	__u8 type;
+	__u8 segments_left;
+};
+
+struct ip6_fragment {
+	__u8 next_header;
+	__u8 reserved;
+	__be16 offset;			/* upper 13 bits, lowest is "more" */
+	__be32 id;
+};
+
+#define IP6_OFFSET_MASK		0xfff8
+#define IP6_MORE_FRAGMENTS	0x0001
+
+#define IP6OPT_PAD1		0x00
+#define IP6OPT_PADN		0x01
+#define IP6OPT_ROUTER_ALERT	0x05
+#define IP6OPT_JUMBO		0xc2
+
+struct tcp {				/* RFC 9293 */
+	__be16 source;
+	__be16 destination;
+	__be32 seq;
+	__be32 ack;
+	__u8 offset;			/* upper 4 bits, in words; the lower 4 are reserved */
+	__u8 flags;
+	__be16 window;
+	__be16 checksum;
+	__be16 urgent;
+};
+
+#define TH_FIN			0x01
+#define TH_SYN			0x02
+#define TH_RST			0x04
+#define TH_PUSH			0x08
+#define TH_ACK			0x10
+#define TH_URG			0x20
+
+#define TCPOPT_EOL		0
+#define TCPOPT_NOP		1
+#define TCPOPT_MAXSEG		2
+#define TCPOPT_WINDOW		3
+#define TCPOLEN_MAXSEG		4
+#define TCPOLEN_WINDOW		3
+#define TCP_MAX_OPTIONS		40
+#define TCP_MAX_WINSHIFT	14
+#define TCP_MAX_WINDOW		65535
+
+struct udp {
+	__be16 source;
+	__be16 destination;
+	__be16 length;
+	__be16 checksum;
+};
+
+struct icmp {				/* of both families; RFC 792, RFC 4443 */
+	__u8 type;
+	__u8 code;
+	__be16 checksum;
+	__be16 id;
+	__be16 seq;
+	__u8 target[16];		/* neighbour discovery and listener discovery only */
+};
+
+#define ICMP_HEADER		8
+
+#define ICMP_ECHOREPLY		0
+#define ICMP_UNREACH		3
+#define ICMP_SOURCEQUENCH	4
+#define ICMP_REDIRECT		5
+#define ICMP_ECHO		8
+#define ICMP_ROUTERADVERT	9
+#define ICMP_ROUTERSOLICIT	10
+#define ICMP_TIMXCEED		11
+#define ICMP_PARAMPROB		12
+#define ICMP_TSTAMP		13
+#define ICMP_TSTAMPREPLY	14
+#define ICMP_IREQ		15
+#define ICMP_IREQREPLY		16
+#define ICMP_MASKREQ		17
+#define ICMP_MASKREPLY		18
+#define ICMP_WHEREAREYOU	33
+#define ICMP_IAMHERE		34
+#define ICMP_MOBILE_REQUEST	35
+#define ICMP_MOBILE_REPLY	36
+
+#define ICMP6_DST_UNREACH	1
+#define ICMP6_PACKET_TOO_BIG	2
+#define ICMP6_TIME_EXCEEDED	3
+#define ICMP6_PARAM_PROB	4
+#define ICMP6_ECHO_REQUEST	128
+#define ICMP6_ECHO_REPLY	129
+#define MLD_LISTENER_QUERY	130
+#define MLD_LISTENER_REPORT	131
+#define MLD_LISTENER_DONE	132
+#define ND_ROUTER_SOLICIT	133
+#define ND_ROUTER_ADVERT	134
+#define ND_NEIGHBOR_SOLICIT	135
+#define ND_NEIGHBOR_ADVERT	136
+#define ND_REDIRECT		137
+#define ICMP6_WRUREQUEST	139
+#define ICMP6_WRUREPLY		140
+#define MLDV2_LISTENER_REPORT	143
+#define MLD_MTRACE_RESP		200
+#define MLD_MTRACE		201
+
+#define IPPROTO_HOPOPTS		0
+#define IPPROTO_ICMP		1
+#define IPPROTO_IGMP		2
+#define IPPROTO_TCP		6
+#define IPPROTO_UDP		17
+#define IPPROTO_ROUTING		43
+#define IPPROTO_FRAGMENT	44
+#define IPPROTO_AH		51
+#define IPPROTO_ICMPV6		58
+#define IPPROTO_DSTOPTS		60
+
+#endif /* PF_WIRE_H */

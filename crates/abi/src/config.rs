@@ -1,0 +1,39 @@
+//! Settings of a generation.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::state::timeout;
+
+/// `enum pf_reassemble`: bits of [`Config::reassemble`]; none: fragments are matched one by one.
+pub mod reassemble {
+    /// fragments are put together before rules see them
+    pub const YES: u32 = 1 << 0;
+    /// `no-df`: fragments with DF are not bad, DF is cleared
+    pub const NO_DF: u32 = 1 << 1;
+}
+
+/// `struct pf_config`: one for each of the two generations.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Config {
+    /// How many rules there are.
+    pub rules: u32,
+    /// [`crate::verdict::evaluator`]
+    pub evaluator: u32,
+    /// `set limit states`
+    pub limit_states: u32,
+    /// [`reassemble`]
+    pub reassemble: u32,
+    /// Interface id, 0 for none.
+    pub loginterface: u32,
+    /// `set hostid`
+    pub hostid: u32,
+    /// 1 if some rule makes if-bound states.
+    pub if_bound_states: u32,
+    /// Seconds; the adaptive ones count states.
+    pub timeouts: [u32; timeout::MAX],
+    /// Zero.
+    pub pad: u32,
+}

@@ -1,0 +1,70 @@
+//! The Rust mirror of `bpf/abi.h`: what the data plane and userland share.
+//!
+//! A struct here has the name of its C twin without `pf_`, its fields in the same order and, but
+//! for `type`-like keywords, the same names. A test in `skipstep-kernel` compares every size and
+//! offset with the BTF of the compiled object, in both directions. Units and byte order are those
+//! that `bpf/abi.h` states: addresses and ports of packets and states are in network order,
+//! everything else is in host order; times are seconds of the boot clock.
+
+pub mod config;
+pub mod interface;
+pub mod limits;
+pub mod log;
+pub mod mark;
+pub mod names;
+pub mod rule;
+pub mod state;
+pub mod status;
+pub mod table;
+pub mod verdict;
+
+pub use config::Config;
+pub use interface::{Interface, InterfaceStats};
+pub use log::LogRecord;
+pub use rule::{Address, Port, Rule, RuleStates, RuleStats, RuleTable};
+pub use state::{Kill, MatchRule, Peer, State, StateKey, StateRef};
+pub use status::{Counters, Outcome, Status, Test};
+pub use table::{Table, TableEntry, TableKey, TableStats};
+
+/// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
+pub const VERSION: u32 = 5;
+
+/// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
+pub const INET: u8 = 2;
+/// Family number of IPv6 in rules, keys and records (Linux's `AF_INET6`).
+pub const INET6: u8 = 10;
+
+/// An address as the data plane keeps it: 16 bytes in network order, IPv4 in the first four.
+pub fn address_bytes(address: std::net::IpAddr) -> [u8; 16] {
+    match address {
+        std::net::IpAddr::V4(v4) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&v4.octets());
+            bytes
+        }
+        std::net::IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+/// The address that `bytes` hold for `family` ([`INET`] or [`INET6`]).
+pub fn address_from(family: u8, bytes: [u8; 16]) -> std::net::IpAddr {
+    if family == INET {
+        std::net::IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
+    } else {
+        std::net::IpAddr::from(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_survive_the_round_trip() {
+        for text in ["192.0.2.1", "2001:db8::1", "::ffff:1.2.3.4"] {
+            let address: std::net::IpAddr = text.parse().unwrap();
+            let family = if address.is_ipv4() { INET } else { INET6 };
+            assert_eq!(address_from(family, address_bytes(address)), address);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Sizes that the data plane is built with.
+
+/// Bytes of an interface name with its terminating zero (`PF_IFNAMSIZ`).
+pub const IFNAMSIZ: usize = 16;
+/// Rules in one rule set (`PF_MAX_RULES`).
+pub const MAX_RULES: u32 = 131_072;
+/// Statistics of rules in use: a running set, a new one, old states (`PF_RULE_SLOTS`).
+pub const RULE_SLOTS: u32 = 262_144;
+/// Tables and dynamic interface addresses in use (`PF_TABLE_SLOTS`).
+pub const TABLE_SLOTS: u32 = 4096;
+/// Interfaces that have an id (`PF_MAX_INTERFACES`).
+pub const MAX_INTERFACES: u32 = 4096;
+/// Match rules remembered by one state (`PF_MATCH_RULES`).
+pub const MATCH_RULES: usize = 16;
+/// Bytes of a packet kept by the log (`PF_SNAPLEN`).
+pub const SNAPLEN: usize = 160;
+/// Statistics slot of the implicit default rule (`PF_IDLE_SLOT`).
+pub const IDLE_SLOT: u32 = 0;
+/// Interface groups there can be: bits of [`crate::Interface::groups`].
+pub const MAX_GROUPS: u32 = 64;
+/// Slot of the table with the host's own addresses (`PF_SELF_TABLE`).
+pub const SELF_TABLE: u32 = 0;

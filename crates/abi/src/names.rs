@@ -1,0 +1,78 @@
+//! Tables of names.
+
+use crate::status::{LCOUNT_MAX, REASON_MAX};
+
+/// Names of reasons in the order of `enum pf_reason` (`PF_REASON_NAMES`).
+pub const REASONS: [&str; REASON_MAX] = [
+    "match",
+    "bad-offset",
+    "fragment",
+    "short",
+    "normalize",
+    "memory",
+    "bad-timestamp",
+    "congestion",
+    "ip-option",
+    "proto-cksum",
+    "state-mismatch",
+    "state-insert",
+    "state-limit",
+    "src-limit",
+    "synproxy",
+    "translate",
+    "no-route",
+];
+
+/// Names of limit counters in the order of `enum pf_limit_counter`, as `pfctl -si` prints them.
+pub const LIMIT_COUNTERS: [&str; LCOUNT_MAX] = [
+    "max states per rule",
+    "max-src-states",
+    "max-src-nodes",
+    "max-src-conn",
+    "max-src-conn-rate",
+    "overload table insertion",
+    "overload flush states",
+    "synfloods detected",
+    "syncookies sent",
+    "syncookies validated",
+];
+
+/// Names of the maps, as `bpf/abi.h` lists them.
+pub mod map {
+    /// generation & 1 -> array of `struct pf_rule`
+    pub const RULESETS: &str = "rulesets";
+    /// generation & 1 -> `struct pf_config`
+    pub const CONFIGS: &str = "configs";
+    /// one `struct pf_status`
+    pub const STATUS: &str = "status";
+    /// per CPU, one `struct pf_counters`
+    pub const COUNTERS: &str = "counters";
+    /// per CPU, slot -> `struct pf_rule_stats`
+    pub const RULE_STATS: &str = "rule_stats";
+    /// slot -> `struct pf_rule_states`
+    pub const RULE_STATES: &str = "rule_states";
+    /// slot -> `struct pf_table`
+    pub const TABLES: &str = "tables";
+    /// `struct pf_table_key` -> `struct pf_table_entry`
+    pub const TABLE_ENTRIES: &str = "table_entries";
+    /// per CPU, slot -> `struct pf_table_stats`
+    pub const TABLE_STATS: &str = "table_stats";
+    /// ifindex -> `struct pf_interface`
+    pub const INTERFACES: &str = "interfaces";
+    /// per CPU, interface id -> `struct pf_interface_stats`
+    pub const INTERFACE_STATS: &str = "interface_stats";
+    /// `struct pf_state_key` -> `struct pf_state_ref`
+    pub const STATE_KEYS: &str = "state_keys";
+    /// index -> `struct pf_state`
+    pub const STATES: &str = "states";
+    /// stack of freed places
+    pub const FREE_STATES: &str = "free_states";
+    /// ring of `struct pf_log_record`
+    pub const LOG_RING: &str = "log_ring";
+    /// the timer that expires states
+    pub const SWEEPER: &str = "sweeper";
+    /// per CPU, `struct pf_outcome` and what follows it
+    pub const SCRATCH: &str = "scratch";
+    /// one `struct pf_test`
+    pub const TEST: &str = "test";
+}

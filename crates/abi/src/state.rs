@@ -1,0 +1,226 @@
+//! States and their keys.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::limits::MATCH_RULES;
+
+/// `enum pf_timeout`: indices of the timeout arrays.
+#[allow(missing_docs)]
+pub mod timeout {
+    pub const TCP_FIRST: usize = 0;
+    pub const TCP_OPENING: usize = 1;
+    pub const TCP_ESTABLISHED: usize = 2;
+    pub const TCP_CLOSING: usize = 3;
+    pub const TCP_FINWAIT: usize = 4;
+    pub const TCP_CLOSED: usize = 5;
+    pub const UDP_FIRST: usize = 6;
+    pub const UDP_SINGLE: usize = 7;
+    pub const UDP_MULTIPLE: usize = 8;
+    pub const ICMP_FIRST: usize = 9;
+    pub const ICMP_ERROR: usize = 10;
+    pub const OTHER_FIRST: usize = 11;
+    pub const OTHER_SINGLE: usize = 12;
+    pub const OTHER_MULTIPLE: usize = 13;
+    pub const FRAG: usize = 14;
+    pub const INTERVAL: usize = 15;
+    pub const ADAPTIVE_START: usize = 16;
+    pub const ADAPTIVE_END: usize = 17;
+    pub const SRC_TRACK: usize = 18;
+    pub const TCP_TSDIFF: usize = 19;
+    pub const MAX: usize = 20;
+    /// Value of [`super::State::timeout`] for a state that is over and waits for the sweep.
+    pub const PURGE: u8 = 0xfd;
+    /// The same for one whose key a new state has taken over: nobody sees it, but it counts.
+    pub const DETACHED: u8 = 0xfe;
+    /// Value of [`super::State::timeout`] while a state is being removed.
+    pub const UNLINKED: u8 = 0xff;
+}
+
+/// `enum pf_tcp_state`: BSD's TCP states, of which pf uses these.
+#[allow(missing_docs)]
+pub mod tcp_state {
+    pub const CLOSED: u8 = 0;
+    pub const LISTEN: u8 = 1;
+    pub const SYN_SENT: u8 = 2;
+    pub const SYN_RECEIVED: u8 = 3;
+    pub const ESTABLISHED: u8 = 4;
+    pub const CLOSE_WAIT: u8 = 5;
+    pub const FIN_WAIT_1: u8 = 6;
+    pub const CLOSING: u8 = 7;
+    pub const LAST_ACK: u8 = 8;
+    pub const FIN_WAIT_2: u8 = 9;
+    pub const TIME_WAIT: u8 = 10;
+}
+
+/// `enum pf_other_state`: UDP and everything that is neither TCP nor ICMP.
+pub mod other_state {
+    /// nothing seen
+    pub const NO_TRAFFIC: u8 = 0;
+    /// seen
+    pub const SINGLE: u8 = 1;
+    /// seen, and answered
+    pub const MULTIPLE: u8 = 2;
+}
+
+/// `enum pf_state_flags`, OpenBSD's `PFSTATE_*`.
+#[allow(missing_docs)]
+pub mod state_flags {
+    pub const ALLOW_OPTS: u32 = 0x0001;
+    pub const SLOPPY: u32 = 0x0002;
+    pub const NO_SYNC: u32 = 0x0008;
+    pub const NO_DF: u32 = 0x0020;
+    pub const SET_TOS: u32 = 0x0040;
+    pub const RANDOM_ID: u32 = 0x0080;
+    pub const SET_PRIO: u32 = 0x0200;
+}
+
+/// Low bits of [`Peer::wscale`]: the shift.
+pub const WSCALE_MASK: u8 = 0x0f;
+/// Bit of [`Peer::wscale`]: this side's SYN offered scaling.
+pub const WSCALE_FLAG: u8 = 0x80;
+
+/// Index of [`State::key`]: as seen on the network.
+pub const WIRE: usize = 0;
+/// Index of [`State::key`]: as seen by the host.
+pub const STACK: usize = 1;
+
+/// `struct pf_state_key`: index 0 is the source of inbound and the destination of outbound packets.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct StateKey {
+    /// Network order, IPv4 in the first four bytes.
+    pub address: [[u8; 16]; 2],
+    /// Network order: two bytes each. For ICMP queries one is the id, the other the type.
+    pub port: [[u8; 2]; 2],
+    /// Id of an if-bound state's interface, 0 for floating ones.
+    pub interface: u32,
+    /// Routing domain, 0.
+    pub rdomain: u16,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub family: u8,
+    /// IP protocol.
+    pub protocol: u8,
+}
+
+/// `struct pf_state_ref`: value of the state_keys map.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct StateRef {
+    /// Place in the states map.
+    pub index: u32,
+    /// [`State::serial`] of the state meant.
+    pub serial: u32,
+}
+
+/// `struct pf_peer`: one side of a state.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Peer {
+    /// Highest sequence number seen.
+    pub seqlo: u32,
+    /// Highest the other side allows.
+    pub seqhi: u32,
+    /// Added to this side's sequence numbers.
+    pub seqdiff: u32,
+    /// Largest window, unscaled.
+    pub max_win: u16,
+    /// [`tcp_state`] or [`other_state`]
+    pub state: u8,
+    /// [`WSCALE_MASK`], [`WSCALE_FLAG`]
+    pub wscale: u8,
+}
+
+/// `struct pf_match_rule`: a match rule whose counters rise with those of the state.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct MatchRule {
+    /// Place in rule_stats.
+    pub slot: u32,
+    /// 1: log every packet.
+    pub log_all: u8,
+    /// n of pflogN.
+    pub log_to: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
+/// `struct pf_kill`: argument of the program that removes a state.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Kill {
+    /// Place in the states map.
+    pub index: u32,
+    /// [`State::serial`] of the state meant.
+    pub serial: u32,
+}
+
+/// `struct pf_state`: value of the states map.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct State {
+    /// The kernel's spin lock; reads as zero.
+    pub lock: u32,
+    /// Rises at every reuse of this place; odd while in use.
+    pub serial: u32,
+    /// Ascending in order of creation.
+    pub id: u64,
+    /// [`WIRE`], [`STACK`]
+    pub key: [StateKey; 2],
+    /// The side that made the state.
+    pub src: Peer,
+    /// The other side.
+    pub dst: Peer,
+    /// With the state's direction, against it.
+    pub packets: [u64; 2],
+    /// With the state's direction, against it.
+    pub bytes: [u64; 2],
+    /// Second of creation.
+    pub creation: u32,
+    /// Second of the last accepted packet, from which the timeout runs.
+    pub expire: u32,
+    /// Slot of the rule that made it.
+    pub rule_slot: u32,
+    /// [`state_flags`]
+    pub flags: u32,
+    /// [`timeout`]
+    pub timeout: u8,
+    /// [`crate::verdict::direction`]
+    pub direction: u8,
+    /// 1: log every packet.
+    pub log_all: u8,
+    /// n of pflogN.
+    pub log_to: u8,
+    /// Priorities that its packets get, with [`state_flags::SET_PRIO`].
+    pub set_prio: [u8; 2],
+    /// With [`state_flags::SET_TOS`].
+    pub set_tos: u8,
+    /// Lowest TTL, 0 leaves it.
+    pub min_ttl: u8,
+    /// Highest MSS, 0 leaves it.
+    pub max_mss: u16,
+    /// Tag that its packets get, 0 for none.
+    pub tag: u16,
+    /// How many of `match` are in use.
+    pub match_count: u32,
+    /// Match rules whose counters rise with the state's.
+    pub r#match: [MatchRule; MATCH_RULES],
+}
+
+impl State {
+    /// Whether the place holds a state.
+    pub fn in_use(&self) -> bool {
+        self.serial & 1 == 1
+    }
+}

@@ -1,0 +1,116 @@
+//! Status, counters and what tests see of a packet's way.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Reasons there are (`PF_REASON_MAX`); their order is that of [`crate::names::REASONS`].
+pub const REASON_MAX: usize = 17;
+
+/// `enum pf_state_counter`: indices of [`Counters::state`].
+#[allow(missing_docs)]
+pub mod state_counter {
+    pub const SEARCHES: usize = 0;
+    pub const INSERTS: usize = 1;
+    pub const REMOVALS: usize = 2;
+    pub const MAX: usize = 3;
+}
+
+/// Limit counters there are (`PF_LCOUNT_MAX`); names in [`crate::names::LIMIT_COUNTERS`].
+pub const LCOUNT_MAX: usize = 10;
+
+/// `struct pf_status`: shared by all CPUs.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Status {
+    /// [`crate::VERSION`]
+    pub abi_version: u32,
+    /// Of rule set and configuration; its lowest bit says which of the two.
+    pub generation: u32,
+    /// 1 while packets are filtered.
+    pub running: u32,
+    /// Boot-clock second of the last enable or disable.
+    pub since: u32,
+    /// Current states.
+    pub states: u32,
+    /// TCP states whose maker is not established.
+    pub half_open: u32,
+    /// Id of the next state.
+    pub next_state_id: u64,
+    /// Places of the states map ever used.
+    pub states_used: u32,
+    /// Where the next sweep goes on.
+    pub sweep_cursor: u32,
+    /// Wall-clock second of the first enable: high half of state ids.
+    pub first_enabled: u32,
+    /// Places in the states map.
+    pub capacity: u32,
+}
+
+/// `struct pf_counters`: per CPU.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Counters {
+    /// By reason.
+    pub reason: [u64; REASON_MAX],
+    /// [`state_counter`]
+    pub state: [u64; state_counter::MAX],
+    /// By limit.
+    pub limit: [u64; LCOUNT_MAX],
+    /// Log records that found the ring full.
+    pub log_lost: u64,
+}
+
+/// `struct pf_test`: what tests drive instead of the kernel's clock and randomness.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Test {
+    /// 1: the clock and the draws are those below.
+    pub enabled: u32,
+    /// Seconds.
+    pub now: u32,
+    /// What every draw returns.
+    pub random: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// `enum pf_decision`: what decided about a packet.
+pub mod decision {
+    /// pf did not look: interface skipped, not IP, made by pf
+    pub const NONE: u8 = 0;
+    /// no rule matched, or dropped before rules were asked
+    pub const DEFAULT: u8 = 1;
+    /// a rule, or a state it made
+    pub const RULE: u8 = 2;
+    /// a state whose rule is gone since a reload
+    pub const ORPHAN: u8 = 3;
+}
+
+/// `struct pf_outcome`: what became of a packet; first member of the scratch value.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Outcome {
+    /// State used or made, all ones for none.
+    pub state_id: u64,
+    /// Number of the deciding rule, -1 for the default rule.
+    pub rule: i32,
+    /// [`crate::verdict::verdict`]
+    pub verdict: u8,
+    /// The reason in the log.
+    pub reason: u8,
+    /// [`decision`]
+    pub decision: u8,
+    /// Log records written.
+    pub logged: u8,
+    /// How often the packet counted each reason.
+    pub counted: [u8; REASON_MAX],
+    /// Zero.
+    pub pad: [u8; 7],
+}

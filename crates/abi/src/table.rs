@@ -1,0 +1,74 @@
+//! Tables of addresses.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Bits of [`TableKey`] between `prefixlen` and the address.
+pub const TABLE_KEY_FIXED_BITS: u32 = 64;
+
+/// `struct pf_table_key`: key of the one LPM trie that holds all tables.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct TableKey {
+    /// [`TABLE_KEY_FIXED_BITS`] and the prefix's length.
+    pub prefixlen: u32,
+    /// [`Table::version`]
+    pub version: u32,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub family: u32,
+    /// Network order, IPv4 in the first four bytes.
+    pub address: [u8; 16],
+}
+
+/// `struct pf_table_entry`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct TableEntry {
+    /// 1: where this is the longest match, the address is not in the table.
+    pub negated: u32,
+    /// In the table of the host's own addresses: id of the interface that has it.
+    pub interface: u32,
+}
+
+/// `struct pf_table`: indexed by slot.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Table {
+    /// Version whose entries count; 0: empty, nothing to look up.
+    pub version: u32,
+}
+
+/// `enum pf_table_op`: what was done with a packet, as `pfctl -vvT show` counts it.
+pub mod table_op {
+    /// blocked
+    pub const BLOCK: usize = 0;
+    /// a match rule applied
+    pub const MATCH: usize = 1;
+    /// passed
+    pub const PASS: usize = 2;
+    /// passed by a state, but the table no longer holds the address
+    pub const XPASS: usize = 3;
+    /// How many there are.
+    pub const MAX: usize = 4;
+}
+
+/// `struct pf_table_stats`: per CPU, indexed by slot; arrays are `[in, out][table_op]`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct TableStats {
+    /// Rule evaluations that found the address.
+    pub r#match: u64,
+    /// Rule evaluations that did not.
+    pub nomatch: u64,
+    /// Packets.
+    pub packets: [[u64; table_op::MAX]; 2],
+    /// Bytes.
+    pub bytes: [[u64; table_op::MAX]; 2],
+}

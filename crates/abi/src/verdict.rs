@@ -1,0 +1,40 @@
+//! Verdicts, directions, actions and evaluators.
+
+/// `enum pf_verdict`: what becomes of the packet.
+#[allow(clippy::module_inception)]
+pub mod verdict {
+    /// goes on
+    pub const PASS: u8 = 0;
+    /// ends here
+    pub const DROP: u8 = 1;
+    /// dropped, and turned into its answer
+    pub const REPLY: u8 = 2;
+}
+
+/// `enum pf_direction`.
+pub mod direction {
+    /// both, in rules
+    pub const INOUT: u8 = 0;
+    /// arriving
+    pub const IN: u8 = 1;
+    /// leaving
+    pub const OUT: u8 = 2;
+}
+
+/// `enum pf_action`, the numbers pflog records use.
+pub mod action {
+    /// let through
+    pub const PASS: u8 = 0;
+    /// stop
+    pub const BLOCK: u8 = 1;
+    /// set parameters, decide nothing
+    pub const MATCH: u8 = 8;
+}
+
+/// `enum pf_evaluator`.
+pub mod evaluator {
+    /// one rule after the other
+    pub const LINEAR: u32 = 0;
+    /// pf's way
+    pub const SKIP_STEPS: u32 = 1;
+}

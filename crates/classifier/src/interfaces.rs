@@ -1,0 +1,86 @@
+//! The interfaces map: what each interface of the host is to the rules.
+
+use skipstep_abi as abi;
+use skipstep_abi::interface::interface_flags as flags;
+use skipstep_abi::limits::IFNAMSIZ;
+use skipstep_ruleset::interface::{Host, Interface};
+
+use crate::{Error, Names};
+
+/// Value of the interfaces map for every interface of `host`, with its index. `skip` holds the
+/// operands of `set skip on` of the two generations, the even one's first.
+pub fn interfaces(
+    host: &Host,
+    skip: [&[String]; 2],
+    names: &mut Names,
+) -> Result<Vec<(u32, abi::Interface)>, Error> {
+    host.interfaces
+        .iter()
+        .map(|i| Ok((i.index, interface(i, skip, names)?)))
+        .collect()
+}
+
+fn interface(
+    interface: &Interface,
+    skip: [&[String]; 2],
+    names: &mut Names,
+) -> Result<abi::Interface, Error> {
+    let skipped = |generation: usize| skip[generation].iter().any(|name| interface.is(name));
+    let mut groups = 0;
+    for group in &interface.groups {
+        groups |= 1 << names.groups.number(group)?;
+    }
+    Ok(abi::Interface {
+        id: names.interfaces.number(&interface.name)?,
+        flags: if_set(interface.loopback, flags::LOOPBACK)
+            | if_set(interface.no_link_header, flags::NO_LINK)
+            | if_set(skipped(0), flags::SKIP_0)
+            | if_set(skipped(1), flags::SKIP_1),
+        groups,
+        name: name_bytes(&interface.name)?,
+    })
+}
+
+/// An interface name as the kernel keeps it.
+pub fn name_bytes(name: &str) -> Result<[u8; IFNAMSIZ], Error> {
+    let mut bytes = [0; IFNAMSIZ];
+    if name.len() >= IFNAMSIZ {
+        return Err(Error::InterfaceName {
+            line: 0,
+            name: name.to_owned(),
+        });
+    }
+    bytes[..name.len()].copy_from_slice(name.as_bytes());
+    Ok(bytes)
+}
+
+fn if_set(condition: bool, flag: u32) -> u32 {
+    if condition { flag } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skip_is_kept_for_each_generation() {
+        let lo = Interface {
+            name: "lo".into(),
+            index: 1,
+            loopback: true,
+            groups: vec!["all".into(), "lo".into()],
+            ..Interface::default()
+        };
+        let host = Host {
+            interfaces: vec![lo],
+            routes: Vec::new(),
+        };
+        let mut names = Names::default();
+        let old = ["lo".to_owned()];
+        let seen = interfaces(&host, [&old, &[]], &mut names).unwrap();
+        let (index, lo) = seen[0];
+        assert_eq!((index, lo.id, lo.groups), (1, 1, 0b11));
+        assert_eq!(lo.flags, flags::LOOPBACK | flags::SKIP_0);
+        assert_eq!(&lo.name[..3], b"lo\0");
+    }
+}

@@ -1,0 +1,21 @@
+//! From a rule set to the flat image that the kernel walks.
+//!
+//! Names become numbers on the way: interfaces, groups and tags through [`Names`], which grows and
+//! is kept as long as the instance lives; tables and rules through slots that the loader hands out.
+//! Loading a rule set takes three steps: [`tables`] says which tables it needs and what is in them,
+//! the loader gives each a slot, and [`compile`] makes the [`Image`]. Nothing here needs the kernel.
+
+pub mod address;
+pub mod dynamic;
+pub mod error;
+pub mod image;
+pub mod interfaces;
+pub mod names;
+pub mod rule;
+pub mod tables;
+
+pub use error::Error;
+pub use image::{Image, Slots, compile};
+pub use interfaces::interfaces;
+pub use names::{Names, Registry};
+pub use tables::{TableUse, tables};

@@ -1,0 +1,168 @@
+//! Numbers for names. They are handed out once and never change while the instance lives, so that
+//! states, packets in flight and the next rule set mean the same interface or tag by them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use skipstep_abi::limits::{MAX_GROUPS, MAX_INTERFACES};
+use skipstep_abi::mark::MAX_TAG;
+
+use crate::Error;
+
+/// Everything that has a number: what an instance keeps from one rule set to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// Interfaces, ids from 1.
+    pub interfaces: Registry,
+    /// Interface groups, bits from 0.
+    pub groups: Registry,
+    /// Tags, from 1.
+    pub tags: Registry,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names {
+            interfaces: Registry::new("interface", 1, MAX_INTERFACES),
+            groups: Registry::new("group", 0, MAX_GROUPS),
+            tags: Registry::new("tag", 1, u32::from(MAX_TAG) + 1),
+        }
+    }
+}
+
+/// Numbers for names of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registry {
+    what: String,
+    first: u32,
+    end: u32,
+    numbers: BTreeMap<String, u32>,
+    /// Some were forgotten: numbers are not handed out in a row any more.
+    has_gaps: bool,
+}
+
+impl Registry {
+    fn new(what: &str, first: u32, end: u32) -> Self {
+        Registry {
+            what: what.to_owned(),
+            first,
+            end,
+            numbers: BTreeMap::new(),
+            has_gaps: false,
+        }
+    }
+
+    /// The number of `name`, a new one if it has none yet.
+    pub fn number(&mut self, name: &str) -> Result<u32, Error> {
+        if let Some(number) = self.get(name) {
+            return Ok(number);
+        }
+        let Some(number) = self.free() else {
+            let what = match self.what.as_str() {
+                "interface" => "interface",
+                "group" => "interface group",
+                _ => "tag",
+            };
+            let limit = self.end - self.first;
+            return Err(Error::Names {
+                line: 0,
+                what,
+                name: name.to_owned(),
+                limit,
+            });
+        };
+        self.numbers.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    /// The lowest number that nobody has.
+    fn free(&self) -> Option<u32> {
+        let next = self.first + self.numbers.len() as u32;
+        if next < self.end && !self.has_gaps {
+            return Some(next);
+        }
+        let taken: BTreeSet<u32> = self.numbers.values().copied().collect();
+        (self.first..self.end).find(|number| !taken.contains(number))
+    }
+
+    /// Whether it is time to think about who may be forgotten.
+    pub fn is_nearly_full(&self) -> bool {
+        self.numbers.len() as u32 >= (self.end - self.first) / 4 * 3
+    }
+
+    /// Forgets the names for which `keep` is false and gives their numbers away again; returns
+    /// those numbers. Nobody may use them any more: no rule, no state, no packet.
+    pub fn retain(&mut self, keep: impl Fn(&str, u32) -> bool) -> Vec<u32> {
+        let mut free = Vec::new();
+        self.numbers.retain(|name, number| {
+            let kept = keep(name, *number);
+            if !kept {
+                free.push(*number);
+            }
+            kept
+        });
+        self.has_gaps |= !free.is_empty();
+        free
+    }
+
+    /// The number of `name`, if it has one.
+    pub fn get(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The name that has `number`.
+    pub fn name(&self, number: u32) -> Option<&str> {
+        self.numbers
+            .iter()
+            .find(|(_, n)| **n == number)
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// Names with their numbers, in order of name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.numbers
+            .iter()
+            .map(|(name, number)| (name.as_str(), *number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_number() {
+        let mut names = Names::default();
+        assert_eq!(names.interfaces.number("em0"), Ok(1));
+        assert_eq!(names.interfaces.number("em1"), Ok(2));
+        assert_eq!(names.interfaces.number("em0"), Ok(1));
+        assert_eq!(names.interfaces.name(2), Some("em1"));
+        assert_eq!(names.interfaces.get("em2"), None);
+    }
+
+    #[test]
+    fn forgotten_names_make_room() {
+        let mut names = Names::default();
+        for i in 0..64 {
+            names.groups.number(&format!("g{i}")).unwrap();
+        }
+        assert!(names.groups.is_nearly_full());
+        assert_eq!(names.groups.retain(|name, _| name != "g7"), [7]);
+        assert_eq!(names.groups.number("new"), Ok(7));
+        assert_eq!(names.groups.get("g7"), None);
+        assert!(names.groups.number("another").is_err());
+    }
+
+    #[test]
+    fn a_full_registry_names_its_limit() {
+        let mut names = Names::default();
+        for i in 0..64 {
+            assert_eq!(names.groups.number(&format!("g{i}")), Ok(i));
+        }
+        let error = names.groups.number("one-more").unwrap_err().on_line(7);
+        assert_eq!(
+            error.to_string(),
+            "line 7: no number left for interface group one-more: an instance knows at most 64"
+        );
+    }
+}

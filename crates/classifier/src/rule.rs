@@ -1,0 +1,259 @@
+//! One rule in the kernel's form.
+
+use skipstep_abi as abi;
+use skipstep_abi::interface::interface_match;
+use skipstep_abi::rule::rule_flags as flags;
+use skipstep_abi::verdict::{action, direction};
+use skipstep_ruleset::{
+    Action, Address, BlockReturn, Direction, Family, InterfaceMatch, Not, Rule, StateOptions,
+};
+
+use crate::address::{address, family, port};
+use crate::image::Slots;
+use crate::{Error, Names};
+
+/// ICMP port unreachable, `(type, code)`: what `block return` answers to all but TCP.
+const PORT_UNREACHABLE: ((u8, u8), (u8, u8)) = ((3, 3), (1, 4));
+
+/// Groups that always exist, though perhaps no interface is in them.
+const STANDING_GROUPS: [&str; 2] = ["all", "egress"];
+
+/// Compiles rules one after the other.
+pub struct Compiler<'a> {
+    /// Slots of tables.
+    pub slots: &'a Slots,
+    /// Numbers of interfaces, groups and tags.
+    pub names: &'a mut Names,
+    /// Whether a name that rules use is a group of this host.
+    pub is_group: &'a dyn Fn(&str) -> bool,
+}
+
+impl Compiler<'_> {
+    /// The rule with its skip steps, kept under `slot`.
+    pub fn rule(
+        &mut self,
+        rule: &Rule,
+        skip: [u32; abi::rule::SKIP_MAX],
+        slot: u32,
+    ) -> Result<abi::Rule, Error> {
+        let (interface_match, interface) = self.interface(&rule.interface)?;
+        let (received_match, received_on) = self.interface(&rule.received_on)?;
+        let source = address(&rule.source.host, self.slots)?;
+        let destination = address(&rule.destination.host, self.slots)?;
+        let family = rule
+            .family
+            .or_else(|| family(&rule.source.host))
+            .or_else(|| family(&rule.destination.host));
+        let tag = self.tag(rule.tag.as_deref())?;
+        let tagged = self.tag(rule.tagged.as_ref().map(|tagged| tagged.value.as_str()))?;
+        let tcp_flags = rule
+            .tcp_flags
+            .map_or((0, 0), |flags| (flags.set, flags.mask));
+        let (ordinary, lowdelay) = rule.set_prio.unwrap_or_default();
+        let answer = Answer::of(rule.block_return);
+        Ok(abi::Rule {
+            skip,
+            flags: flags_of(rule) | answer.flag,
+            interface,
+            received_on,
+            interface_match,
+            received_match,
+            direction: direction_of(rule.direction),
+            family: family_number(family),
+            protocol: rule.protocol.unwrap_or(0),
+            tcp_flags: tcp_flags.0,
+            tcp_mask: tcp_flags.1,
+            icmp_type: rule.icmp.map_or(0, |icmp| icmp.kind),
+            icmp_code: rule.icmp.and_then(|icmp| icmp.code).unwrap_or(0),
+            tos: rule.tos.unwrap_or(0),
+            prio: rule.prio.unwrap_or(0),
+            action: action_of(rule.action),
+            tag,
+            tagged,
+            probability: rule.probability.unwrap_or(0),
+            source,
+            destination,
+            source_port: port(rule.source.ports),
+            destination_port: port(rule.destination.ports),
+            return_ttl: answer.ttl,
+            return_icmp_type: answer.inet.0,
+            return_icmp_code: answer.inet.1,
+            return_icmp6_type: answer.inet6.0,
+            return_icmp6_code: answer.inet6.1,
+            set_tos: rule.set_tos.unwrap_or(0),
+            set_prio: [ordinary, lowdelay],
+            min_ttl: rule.scrub.min_ttl.unwrap_or(0),
+            log_to: rule.log.map_or(0, |log| log.to),
+            max_mss: rule.scrub.max_mss.unwrap_or(0),
+            slot,
+            number: rule.number,
+        })
+    }
+
+    fn interface(&mut self, operand: &Option<Not<InterfaceMatch>>) -> Result<(u8, u32), Error> {
+        Ok(match operand.as_ref().map(|not| &not.value) {
+            None => (interface_match::NONE, 0),
+            Some(InterfaceMatch::Any) => (interface_match::ANY, 0),
+            Some(InterfaceMatch::Named(name)) if self.names_group(name) => {
+                (interface_match::GROUP, self.names.groups.number(name)?)
+            }
+            Some(InterfaceMatch::Named(name)) => {
+                crate::interfaces::name_bytes(name)?;
+                (interface_match::NAME, self.names.interfaces.number(name)?)
+            }
+        })
+    }
+
+    /// What is neither an interface nor a group when the rules are loaded is taken for an interface
+    /// that will come.
+    fn names_group(&self, name: &str) -> bool {
+        STANDING_GROUPS.contains(&name) || (self.is_group)(name)
+    }
+
+    fn tag(&mut self, tag: Option<&str>) -> Result<u16, Error> {
+        match tag {
+            None => Ok(0),
+            Some(tag) => Ok(self.names.tags.number(tag)? as u16),
+        }
+    }
+}
+
+/// What userland keeps beside the rule for the states it makes. `compiled` is the same rule.
+pub fn states(rule: &Rule, compiled: &abi::Rule) -> abi::RuleStates {
+    // dynamic addresses are tables to the kernel, but nobody sees their counters
+    let table = |address: &Address, compiled: &abi::Address| abi::RuleTable {
+        slot: compiled.table,
+        used: u8::from(matches!(address, Address::Table(_))),
+        negated: compiled.negated,
+        ..Default::default()
+    };
+    let mut states = abi::RuleStates {
+        number: rule.number as i32,
+        tables: [
+            table(&rule.source.host.address, &compiled.source),
+            table(&rule.destination.host.address, &compiled.destination),
+        ],
+        ..Default::default()
+    };
+    if let Some(options) = &rule.state {
+        states.max = options.max.unwrap_or(0);
+        for (timeout, value) in &options.timeouts {
+            states.timeouts[*timeout as usize] = *value;
+        }
+    }
+    states
+}
+
+/// How a block rule answers.
+struct Answer {
+    flag: u32,
+    ttl: u8,
+    inet: (u8, u8),
+    inet6: (u8, u8),
+}
+
+impl Answer {
+    fn of(block_return: BlockReturn) -> Self {
+        let (inet, inet6) = PORT_UNREACHABLE;
+        match block_return {
+            BlockReturn::Drop => Answer {
+                flag: 0,
+                ttl: 0,
+                inet: (0, 0),
+                inet6: (0, 0),
+            },
+            BlockReturn::Return => Answer {
+                flag: flags::RETURN,
+                ttl: 0,
+                inet,
+                inet6,
+            },
+            BlockReturn::Rst { ttl } => Answer {
+                flag: flags::RETURN_RST,
+                ttl,
+                inet: (0, 0),
+                inet6: (0, 0),
+            },
+            BlockReturn::Icmp { inet, inet6 } => Answer {
+                flag: flags::RETURN_ICMP,
+                ttl: 0,
+                inet,
+                inet6,
+            },
+        }
+    }
+}
+
+fn flags_of(rule: &Rule) -> u32 {
+    let negated =
+        |interface: &Option<Not<InterfaceMatch>>| interface.as_ref().is_some_and(|not| not.negated);
+    let log = rule.log.unwrap_or_default();
+    [
+        (rule.quick, flags::QUICK),
+        (rule.log.is_some(), flags::LOG),
+        (log.all, flags::LOG_ALL),
+        (log.matches, flags::LOG_MATCHES),
+        (log.user, flags::LOG_USER),
+        (rule.fragment, flags::FRAGMENT),
+        (rule.allow_opts, flags::ALLOW_OPTS),
+        (rule.scrub.no_df, flags::NO_DF),
+        (rule.scrub.random_id, flags::RANDOM_ID),
+        (rule.set_tos.is_some(), flags::SET_TOS),
+        (rule.set_prio.is_some(), flags::SET_PRIO),
+        (rule.tos.is_some(), flags::MATCH_TOS),
+        (rule.prio.is_some(), flags::MATCH_PRIO),
+        (rule.icmp.is_some(), flags::MATCH_ICMP_TYPE),
+        (
+            rule.icmp.is_some_and(|icmp| icmp.code.is_some()),
+            flags::MATCH_ICMP_CODE,
+        ),
+        (rule.probability.is_some(), flags::PROBABILITY),
+        (negated(&rule.interface), flags::INTERFACE_NOT),
+        (negated(&rule.received_on), flags::RECEIVED_NOT),
+        (
+            rule.tagged.as_ref().is_some_and(|tagged| tagged.negated),
+            flags::TAGGED_NOT,
+        ),
+    ]
+    .into_iter()
+    .filter(|(set, _)| *set)
+    .fold(
+        rule.state.as_ref().map_or(0, state_flags),
+        |all, (_, flag)| all | flag,
+    )
+}
+
+fn state_flags(options: &StateOptions) -> u32 {
+    [
+        (options.if_bound, flags::IF_BOUND),
+        (options.sloppy, flags::SLOPPY),
+        (options.no_sync, flags::NO_SYNC),
+    ]
+    .into_iter()
+    .filter(|(set, _)| *set)
+    .fold(flags::KEEP_STATE, |all, (_, flag)| all | flag)
+}
+
+fn direction_of(wanted: Option<Direction>) -> u8 {
+    match wanted {
+        None => direction::INOUT,
+        Some(Direction::In) => direction::IN,
+        Some(Direction::Out) => direction::OUT,
+    }
+}
+
+fn family_number(family: Option<Family>) -> u8 {
+    match family {
+        None => 0,
+        Some(Family::Inet) => abi::INET,
+        Some(Family::Inet6) => abi::INET6,
+    }
+}
+
+fn action_of(wanted: Action) -> u8 {
+    match wanted {
+        Action::Pass => action::PASS,
+        Action::Block => action::BLOCK,
+        Action::Match => action::MATCH,
+    }
+}

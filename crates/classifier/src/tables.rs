@@ -1,0 +1,126 @@
+//! Which tables a rule set needs and what is in them.
+
+use std::collections::BTreeSet;
+
+use ipnet::IpNet;
+use skipstep_abi::limits::TABLE_SLOTS;
+use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Address, Ruleset, TableEntry};
+
+use crate::{Error, dynamic};
+
+/// A table, or a dynamic interface address, that rules look into.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableUse {
+    /// `<name>` without the brackets, or `(em0)` with its parentheses: the two never collide.
+    pub name: String,
+    /// What must be in it; `None` keeps what the kernel has under that name.
+    pub entries: Option<Vec<TableEntry>>,
+}
+
+/// The tables of `ruleset` in its order, then its dynamic addresses in order of name.
+pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
+    let limits = &ruleset.options.limits;
+    if ruleset.tables.len() > limits.tables as usize {
+        return Err(Error::Tables {
+            tables: ruleset.tables.len(),
+            limit: limits.tables,
+        });
+    }
+    let entries = ruleset.tables.iter().map(|table| table.entries.len()).sum();
+    if entries > limits.table_entries as usize {
+        return Err(Error::TableEntries {
+            entries,
+            limit: limits.table_entries,
+        });
+    }
+
+    let named = ruleset.tables.iter().map(|table| TableUse {
+        name: table.name.clone(),
+        entries: table.initialized.then(|| table.entries.clone()),
+    });
+    let dynamic = dynamic_addresses(ruleset)
+        .into_iter()
+        .map(|dynamic| TableUse {
+            name: dynamic::name(dynamic),
+            entries: Some(plain(dynamic::contents(dynamic, host))),
+        });
+    let uses: Vec<TableUse> = named.chain(dynamic).collect();
+    if uses.len() > TABLE_SLOTS as usize {
+        return Err(Error::TableSlots {
+            tables: uses.len(),
+            limit: TABLE_SLOTS,
+        });
+    }
+    Ok(uses)
+}
+
+/// The dynamic addresses that rules mention, each once.
+pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
+    ruleset
+        .rules
+        .iter()
+        .flat_map(|rule| [&rule.source.host.address, &rule.destination.host.address])
+        .filter_map(|address| match address {
+            Address::Dynamic(dynamic) => Some(dynamic),
+            _ => None,
+        })
+        .collect()
+}
+
+fn plain(nets: Vec<IpNet>) -> Vec<TableEntry> {
+    nets.into_iter()
+        .map(|net| TableEntry {
+            negated: false,
+            net,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_ruleset::Table;
+
+    #[test]
+    fn limits_name_the_line_to_write() {
+        let mut ruleset = Ruleset::default();
+        let entry = TableEntry {
+            negated: false,
+            net: "10.0.0.0/8".parse().unwrap(),
+        };
+        ruleset.tables.push(Table {
+            name: "bad".into(),
+            initialized: true,
+            entries: vec![entry; 3],
+            ..Table::default()
+        });
+        ruleset.options.limits.table_entries = 2;
+        assert_eq!(
+            tables(&ruleset, &Host::default()).unwrap_err().to_string(),
+            "3 table entries exceed the limit of 2: write `set limit table-entries 3`"
+        );
+        ruleset.options.limits.tables = 0;
+        assert_eq!(
+            tables(&ruleset, &Host::default()).unwrap_err().to_string(),
+            "1 tables exceed the limit of 0: write `set limit tables 1`"
+        );
+    }
+
+    #[test]
+    fn a_table_without_contents_keeps_what_the_kernel_has() {
+        let table = |name: &str, initialized| Table {
+            name: name.into(),
+            initialized,
+            ..Table::default()
+        };
+        let ruleset = Ruleset {
+            tables: vec![table("kept", false), table("emptied", true)],
+            ..Ruleset::default()
+        };
+        let uses = tables(&ruleset, &Host::default()).unwrap();
+        assert_eq!(uses[0].entries, None);
+        assert_eq!(uses[1].entries, Some(Vec::new()));
+    }
+}

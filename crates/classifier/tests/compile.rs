@@ -1,0 +1,218 @@
+//! Rules as they are written, and the image that becomes of them.
+
+use std::collections::BTreeMap;
+
+use skipstep_abi as abi;
+use skipstep_abi::interface::interface_match;
+use skipstep_abi::rule::{address_kind, port_op, rule_flags};
+use skipstep_classifier::{Error, Image, Names, Slots, compile, tables};
+use skipstep_pfconf::Context;
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+
+/// em0 in group lan with one address, lo0.
+fn host() -> Host {
+    let address = |net: &str| InterfaceAddress {
+        net: net.parse().unwrap(),
+        broadcast: None,
+        peer: None,
+    };
+    let interface = |name: &str, index, groups: &[&str], net: &str| Interface {
+        name: name.into(),
+        index,
+        loopback: name == "lo0",
+        groups: groups.iter().map(|group| (*group).into()).collect(),
+        addresses: vec![address(net)],
+        ..Interface::default()
+    };
+    Host {
+        interfaces: vec![
+            interface("em0", 1, &["all", "lan"], "10.0.1.1/24"),
+            interface("lo0", 2, &["all", "lo"], "127.0.0.1/8"),
+        ],
+        routes: Vec::new(),
+    }
+}
+
+fn parse(text: &str) -> Ruleset {
+    let host = host();
+    let loaded = skipstep_pfconf::load(text, &Context::new(&host));
+    loaded
+        .unwrap_or_else(|rejected| panic!("{text}: {:?}", rejected.diagnostics))
+        .ruleset
+}
+
+fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
+    let (ruleset, host) = (parse(text), host());
+    let named = tables(&ruleset, &host)?.into_iter().map(|table| table.name);
+    let slots = Slots {
+        rules: (1..=ruleset.rules.len() as u32).collect(),
+        tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
+    };
+    compile(&ruleset, &host, &slots, names)
+}
+
+fn image(text: &str) -> Image {
+    image_with(text, &mut Names::default()).unwrap()
+}
+
+fn rule(text: &str) -> abi::Rule {
+    image(text).rules[0]
+}
+
+#[test]
+fn a_rule_says_what_was_written() {
+    let rule = rule(
+        "block return-icmp (host-unr) out log (all) quick on ! em0 inet proto udp \
+                     from 10.0.0.0/8 port 1:9 to ! 192.0.2.1 port > 1023",
+    );
+    assert_eq!(rule.action, abi::verdict::action::BLOCK);
+    assert_eq!(rule.direction, abi::verdict::direction::OUT);
+    let flags = rule_flags::LOG
+        | rule_flags::LOG_ALL
+        | rule_flags::QUICK
+        | rule_flags::INTERFACE_NOT
+        | rule_flags::RETURN_ICMP;
+    assert_eq!(rule.flags, flags);
+    assert_eq!(
+        (rule.interface_match, rule.interface),
+        (interface_match::NAME, 1)
+    );
+    assert_eq!((rule.family, rule.protocol), (abi::INET, 17));
+    assert_eq!(
+        (rule.source.kind, rule.source.low[0], rule.source.high[0]),
+        (address_kind::MASK, 10, 255)
+    );
+    assert_eq!(
+        (
+            rule.source_port.op,
+            rule.source_port.low,
+            rule.source_port.high
+        ),
+        (port_op::RANGE, 1, 9)
+    );
+    assert_eq!(
+        (
+            rule.destination.negated,
+            rule.destination.high[..4].to_vec()
+        ),
+        (1, vec![255; 4])
+    );
+    assert_eq!(
+        (rule.destination_port.op, rule.destination_port.low),
+        (port_op::GT, 1023)
+    );
+    assert_eq!((rule.return_icmp_type, rule.return_icmp_code), (3, 1));
+    assert_eq!((rule.slot, rule.number), (1, 0));
+}
+
+#[test]
+fn a_passing_rule_keeps_state_and_looks_for_the_syn() {
+    let image = image("pass in proto tcp keep state (max 10, tcp.first 7, sloppy, if-bound)");
+    let rule = image.rules[0];
+    let flags = rule_flags::KEEP_STATE | rule_flags::SLOPPY | rule_flags::IF_BOUND;
+    assert_eq!(rule.flags, flags);
+    assert_eq!((rule.tcp_flags, rule.tcp_mask), (0x02, 0x12));
+    let states = image.states[0];
+    assert_eq!((states.max, states.number), (10, 0));
+    assert_eq!(states.timeouts[abi::state::timeout::TCP_FIRST], 7);
+    assert_eq!(image.config.if_bound_states, 1);
+}
+
+#[test]
+fn an_rst_has_a_ttl_and_no_icmp_beside_it() {
+    let rule = rule("block return-rst (ttl 9) proto tcp");
+    assert_eq!(rule.flags, rule_flags::RETURN_RST);
+    assert_eq!(
+        (
+            rule.return_ttl,
+            rule.return_icmp_type,
+            rule.return_icmp6_type
+        ),
+        (9, 0, 0)
+    );
+}
+
+#[test]
+fn interfaces_and_groups_are_told_apart() {
+    for (on, kind) in [
+        ("em0", interface_match::NAME),
+        ("lan", interface_match::GROUP),
+        ("egress", interface_match::GROUP),
+        ("any", interface_match::ANY),
+        ("gone0", interface_match::NAME),
+    ] {
+        assert_eq!(rule(&format!("pass on {on}")).interface_match, kind, "{on}");
+    }
+    assert_eq!(rule("pass").interface_match, interface_match::NONE);
+}
+
+#[test]
+fn skip_steps_lead_over_rules_that_agree() {
+    let image =
+        image("pass in proto tcp to port 1\npass in proto tcp to port 2\npass in proto udp\n");
+    let protocol = skipstep_ruleset::skip::Skip::Protocol as usize;
+    let direction = skipstep_ruleset::skip::Skip::Direction as usize;
+    let port = skipstep_ruleset::skip::Skip::DestinationPort as usize;
+    assert_eq!(image.rules[0].skip[protocol], 2);
+    assert_eq!(image.rules[0].skip[direction], 3);
+    assert_eq!(image.rules[0].skip[port], 1);
+    assert_eq!(image.config.rules, 3);
+}
+
+#[test]
+fn tables_and_dynamic_addresses_are_slots() {
+    let text = "table <t> { 192.0.2.1 }\npass from <t> to (em0)\npass from (em0)";
+    let image = image(text);
+    let (first, second) = (image.rules[0], image.rules[1]);
+    assert_eq!(
+        (first.source.kind, first.source.table),
+        (address_kind::TABLE, 1)
+    );
+    assert_eq!(
+        (first.destination.kind, first.destination.table),
+        (address_kind::TABLE, 2)
+    );
+    assert_eq!(second.source.table, 2, "the same address has the same slot");
+    assert_eq!(first.family, 0, "a table holds both families");
+}
+
+#[test]
+fn names_keep_their_numbers_from_one_rule_set_to_the_next() {
+    let mut names = Names::default();
+    let before = image_with("pass tag a\npass tagged b", &mut names).unwrap();
+    let after = image_with("pass tagged b\npass tag c", &mut names).unwrap();
+    assert_eq!((before.rules[0].tag, before.rules[1].tagged), (1, 2));
+    assert_eq!((after.rules[0].tagged, after.rules[1].tag), (2, 3));
+}
+
+#[test]
+fn settings_reach_the_configuration() {
+    let image = image(
+        "set limit states 500\nset timeout tcp.first 11\nset reassemble yes no-df\n\
+         set loginterface em0\nset hostid 7\nset evaluator linear\npass\n",
+    );
+    let config = image.config;
+    assert_eq!(
+        (config.limit_states, config.hostid, config.loginterface),
+        (500, 7, 1)
+    );
+    assert_eq!(config.timeouts[abi::state::timeout::TCP_FIRST], 11);
+    assert_eq!(
+        config.reassemble,
+        abi::config::reassemble::YES | abi::config::reassemble::NO_DF
+    );
+    assert_eq!(config.evaluator, abi::verdict::evaluator::LINEAR);
+    assert_eq!(config.if_bound_states, 0);
+}
+
+#[test]
+fn too_many_rules_are_refused_with_the_number() {
+    let mut ruleset = parse("pass");
+    ruleset.rules = vec![ruleset.rules[0].clone(); 131_073];
+    let refused = skipstep_classifier::image::check_rules(&ruleset);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "131073 rules: a rule set holds at most 131072"
+    );
+}

@@ -1,0 +1,73 @@
+//! `fwlab`, the laboratory that measures a firewall from the hosts on both sides of it.
+//!
+//! What it can do so far is the request/response test: one host echoes, the other counts how
+//! many questions a second are answered. Because only one packet is under way at any time, the
+//! figure is the whole path's latency, and what a firewall adds to it is plain to see.
+
+mod echo;
+mod request_response;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use request_response::Protocol;
+
+#[derive(Parser)]
+#[command(
+    name = "fwlab",
+    version,
+    about = "Measures a firewall from the hosts around it"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Echo whatever arrives by TCP or UDP, over IPv4 and IPv6, until killed
+    Echo {
+        /// Port to listen on, the same for both protocols
+        port: u16,
+    },
+    /// Send a request, wait for its answer, and so on; print transactions per second
+    Rr {
+        /// Transport protocol
+        #[arg(value_enum)]
+        protocol: Protocol,
+        /// Address and port of a host that runs `fwlab echo`
+        server: SocketAddr,
+        /// Bytes of payload of request and response
+        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(8..=9000))]
+        size: u16,
+        /// Seconds to measure, after a tenth of that to warm up
+        #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+        seconds: f64,
+    },
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("between 0.01 and 3600 seconds".to_string()),
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Echo { port } => echo::serve(port),
+        Command::Rr {
+            protocol,
+            server,
+            size,
+            seconds,
+        } => {
+            let duration = Duration::from_secs_f64(seconds);
+            let result = request_response::measure(protocol, server, usize::from(size), duration)?;
+            println!("{result}");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Compiles the data plane with clang and leaves the object for `src/object.rs` to embed.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Oldest clang whose BPF back end the programs are written for.
+const OLDEST_CLANG: u32 = 16;
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let bpf = root.join("../../bpf");
+    println!("cargo:rerun-if-changed={}", bpf.display());
+    println!("cargo:rerun-if-env-changed=CLANG");
+
+    let clang = find_clang();
+    compile(&clang, &bpf, &bpf.join("tc.bpf.c"), &out.join("tc.bpf.o"));
+    let layouts = out.join("abi.bpf.c");
+    fs::write(&layouts, every_struct(&bpf.join("abi.h"))).expect("OUT_DIR can be written to");
+    compile(&clang, &bpf, &layouts, &out.join("abi.bpf.o"));
+}
+
+/// A program that mentions every struct of the header: the compiler leaves out of BTF those that
+/// the data plane only uses inside functions, and the test of crates/abi wants them all.
+fn every_struct(header: &Path) -> String {
+    let text = fs::read_to_string(header).expect("bpf/abi.h is there");
+    let mut program = "#include <linux/bpf.h>\n#include \"abi.h\"\n".to_owned();
+    for line in text.lines() {
+        let name = line
+            .strip_prefix("struct ")
+            .and_then(|rest| rest.split_whitespace().next());
+        if let Some(name) = name {
+            program.push_str(&format!("struct {name} *mention_{name};\n"));
+        }
+    }
+    program
+}
+
+fn compile(clang: &str, include: &Path, source: &Path, object: &Path) {
+    let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
+    let status = Command::new(clang)
+        .args([
+            "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3",
+        ])
+        .arg(format!("-I{libbpf}"))
+        .arg(format!("-I{}", include.display()))
+        .args(multiarch_include())
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(_) => panic!("{clang} could not compile {}: see above", source.display()),
+        Err(error) => panic!("{clang}: {error}"),
+    }
+}
+
+/// What CLANG says, or the newest clang there is.
+fn find_clang() -> String {
+    if let Ok(clang) = env::var("CLANG") {
+        return clang;
+    }
+    let numbered = (OLDEST_CLANG..=25)
+        .rev()
+        .map(|version| format!("clang-{version}"));
+    numbered
+        .chain(["clang".to_owned()])
+        .find(|clang| Command::new(clang).arg("--version").output().is_ok())
+        .unwrap_or_else(|| panic!("no clang found: install clang-{OLDEST_CLANG} or newer"))
+}
+
+/// Debian keeps asm/types.h in a folder per architecture.
+fn multiarch_include() -> Option<String> {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
+    let include = format!("/usr/include/{arch}-linux-gnu");
+    Path::new(&include).is_dir().then(|| format!("-I{include}"))
+}

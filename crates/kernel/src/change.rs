@@ -1,0 +1,112 @@
+//! Changes of an instance, one after the other: the lock, what is remembered, and a mark that says
+//! that somebody began. Whoever is killed leaves the mark, and the next one puts things right.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+
+use skipstep_abi as abi;
+
+use crate::contents;
+use crate::error::{Error, Result};
+use crate::netns::Netns;
+use crate::object::Maps;
+use crate::record::{Memory, Record, wall_clock};
+use crate::rundir::{Lock, RunDir};
+
+/// A change that has begun. Dropped without [`Change::keep`] it counts as unfinished.
+pub(crate) struct Change {
+    /// What outlives rule sets.
+    pub memory: Memory,
+    /// The rule set in force.
+    pub record: Record,
+    run: RunDir,
+    lock: Lock,
+}
+
+impl Change {
+    /// Begins to change an instance that exists.
+    pub fn begin(
+        run: &RunDir,
+        lock: Lock,
+        maps: &Maps,
+        record: impl FnOnce() -> Result<Record>,
+    ) -> Result<Self> {
+        let mut change = Change {
+            memory: run.memory()?,
+            record: record()?,
+            run: run.clone(),
+            lock,
+        };
+        if change.memory.namespace != Netns::current() {
+            return Err(Error::Namespace { name: run.name() });
+        }
+        if run.is_unfinished() {
+            change.recover(maps)?;
+        }
+        run.begin()?;
+        Ok(change)
+    }
+
+    /// Begins to fill an instance that has just been made.
+    pub fn first(run: &RunDir, lock: Lock) -> Result<Self> {
+        run.begin()?;
+        let memory = Memory {
+            namespace: Netns::current(),
+            hostid: draw(),
+            created_at: wall_clock(),
+            ..Memory::default()
+        };
+        run.set_memory(&memory)?;
+        Ok(Change {
+            memory,
+            record: Record::default(),
+            run: run.clone(),
+            lock,
+        })
+    }
+
+    /// Remembers the change so far; it is not over.
+    pub fn save(&self) -> Result<()> {
+        self.run.set_memory(&self.memory)?;
+        self.run.set_record(&self.record)
+    }
+
+    /// Remembers the change and ends it.
+    pub fn keep(self) -> Result<()> {
+        self.save()?;
+        self.run.end()
+    }
+
+    /// Gives the change up for another one under the same lock.
+    pub fn into_lock(self) -> Lock {
+        self.lock
+    }
+
+    /// Removes what an unfinished change wrote beside what is in force, and no longer trusts what
+    /// it may have changed.
+    fn recover(&mut self, maps: &Maps) -> Result<()> {
+        // kept before any is used: the next one may be killed too, and must not use them again
+        self.memory.skip_versions();
+        self.run.set_memory(&self.memory)?;
+        let mut versions = BTreeSet::new();
+        for table in self.record.tables.values_mut() {
+            versions.insert(maps.tables.at(table.slot)?.version);
+            table.contents = None;
+        }
+        contents::remove_unused(maps, &versions)?;
+        let in_force: BTreeSet<u32> = self.record.rule_slots.iter().copied().collect();
+        for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(slot)) {
+            let gone = -1i32;
+            maps.shared_rule_states
+                .store(slot, offset_of!(abi::RuleStates, number), gone as u32);
+        }
+        Ok(())
+    }
+}
+
+/// A number that another machine or instance will hardly draw; never 0, which is no hostid.
+fn draw() -> u32 {
+    // std's hashers are seeded by the kernel's random numbers
+    use std::hash::{BuildHasher, RandomState};
+    (RandomState::new().hash_one(std::process::id()) as u32).max(1)
+}

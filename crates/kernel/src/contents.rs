@@ -1,0 +1,111 @@
+//! Contents of tables in the one trie that holds them all. A version belongs to one table at one
+//! time; what is written under a version that no slot names is seen by nobody.
+
+use std::collections::BTreeSet;
+
+use ipnet::IpNet;
+use skipstep_abi as abi;
+use skipstep_abi::address_bytes;
+use skipstep_abi::table::TABLE_KEY_FIXED_BITS;
+use skipstep_ruleset::TableEntry;
+
+use crate::error::Result;
+use crate::object::Maps;
+
+/// Entries that one system call writes.
+const BATCH: usize = 4096;
+
+/// Writes `entries` under `version`.
+pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
+    for chunk in entries.chunks(BATCH) {
+        let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
+        let values: Vec<_> = chunk
+            .iter()
+            .map(|e| abi::TableEntry {
+                negated: u32::from(e.negated),
+                interface: 0,
+            })
+            .collect();
+        maps.table_entries.set_many(&keys, &values)?;
+    }
+    Ok(())
+}
+
+/// Removes `entries` from `version`.
+pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
+    for entry in entries {
+        maps.table_entries.remove(&key(version, &entry.net))?;
+    }
+    Ok(())
+}
+
+/// The entries of `version`, found by walking the whole trie.
+pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
+    let mut entries = Vec::new();
+    if version == 0 {
+        return Ok(entries);
+    }
+    for key in maps
+        .table_entries
+        .keys()
+        .filter(|key| key.version == version)
+    {
+        let value = maps.table_entries.get(&key)?;
+        if let (Some(net), Some(value)) = (net(&key), value) {
+            entries.push(TableEntry {
+                negated: value.negated != 0,
+                net,
+            });
+        }
+    }
+    entries.sort_by_key(|entry| entry.net);
+    Ok(entries)
+}
+
+/// Removes everything that is not under one of the versions in use: what replaced tables and
+/// loaders that were killed left behind.
+pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
+    let unused: Vec<_> = maps
+        .table_entries
+        .keys()
+        .filter(|key| !in_use.contains(&key.version))
+        .collect();
+    for key in unused {
+        maps.table_entries.remove(&key)?;
+    }
+    Ok(())
+}
+
+/// The key of a network.
+pub(crate) fn key(version: u32, net: &IpNet) -> abi::TableKey {
+    let family = if net.addr().is_ipv4() {
+        abi::INET
+    } else {
+        abi::INET6
+    };
+    abi::TableKey {
+        prefixlen: TABLE_KEY_FIXED_BITS + u32::from(net.prefix_len()),
+        version,
+        family: u32::from(family),
+        address: address_bytes(net.network()),
+    }
+}
+
+fn net(key: &abi::TableKey) -> Option<IpNet> {
+    let address = abi::address_from(key.family as u8, key.address);
+    let prefix = key.prefixlen.checked_sub(TABLE_KEY_FIXED_BITS)?;
+    IpNet::new(address, u8::try_from(prefix).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_survive_the_round_trip() {
+        for text in ["10.1.0.0/16", "192.0.2.1/32", "2001:db8::/32", "0.0.0.0/0"] {
+            let wanted: IpNet = text.parse().unwrap();
+            assert_eq!(net(&key(7, &wanted)), Some(wanted));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Counters: the sum over CPUs of what the data plane counts.
+
+use skipstep_abi as abi;
+use skipstep_abi::status::state_counter;
+use skipstep_scenario::engine::{RuleCounters, Status};
+
+use crate::error::Result;
+use crate::object::Maps;
+
+/// Packets and bytes of an interface, indexed `[inet, inet6][in, out][pass, block]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InterfaceCounters {
+    /// Packets.
+    pub packets: [[[u64; 2]; 2]; 2],
+    /// Bytes from the IP header on.
+    pub bytes: [[[u64; 2]; 2]; 2],
+}
+
+impl InterfaceCounters {
+    /// Adds another interface's, for the counters of a group.
+    pub fn add(&mut self, other: &InterfaceCounters) {
+        add3(&mut self.packets, &other.packets);
+        add3(&mut self.bytes, &other.bytes);
+    }
+}
+
+/// Counters of the rule in `slot`.
+pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
+    let mut sum = RuleCounters::default();
+    for cpu in maps.rule_stats.get(&slot)? {
+        sum.evaluations += cpu.evaluations;
+        for direction in 0..2 {
+            sum.packets[direction] += cpu.packets[direction];
+            sum.bytes[direction] += cpu.bytes[direction];
+        }
+    }
+    let states = maps.rule_states.at(slot)?;
+    sum.states = u64::from(states.current);
+    sum.states_created = states.total;
+    Ok(sum)
+}
+
+/// Adds the counters of another rule with the same label.
+pub(crate) fn add_rule(sum: &mut RuleCounters, more: &RuleCounters) {
+    sum.evaluations += more.evaluations;
+    add(&mut sum.packets, &more.packets);
+    add(&mut sum.bytes, &more.bytes);
+    sum.states += more.states;
+    sum.states_created += more.states_created;
+}
+
+/// Counters of the whole firewall.
+pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
+    let mut sum = abi::Counters::default();
+    for cpu in maps.counters.get(&0)? {
+        add(&mut sum.reason, &cpu.reason);
+        add(&mut sum.state, &cpu.state);
+        add(&mut sum.limit, &cpu.limit);
+        sum.log_lost += cpu.log_lost;
+    }
+    Ok(sum)
+}
+
+/// The part of the counters that every evaluator has.
+pub(crate) fn status(maps: &Maps) -> Result<Status> {
+    let totals = totals(maps)?;
+    Ok(Status {
+        states: u64::from(maps.status.at(0)?.states),
+        searches: totals.state[state_counter::SEARCHES],
+        inserts: totals.state[state_counter::INSERTS],
+        removals: totals.state[state_counter::REMOVALS],
+        reasons: totals.reason,
+    })
+}
+
+/// Counters of the interface with `id`.
+pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
+    let mut sum = InterfaceCounters::default();
+    for cpu in maps.interface_stats.get(&id)? {
+        add3(&mut sum.packets, &cpu.packets);
+        add3(&mut sum.bytes, &cpu.bytes);
+    }
+    Ok(sum)
+}
+
+/// Counters of the table in `slot`.
+pub(crate) fn table(maps: &Maps, slot: u32) -> Result<abi::TableStats> {
+    let mut sum = abi::TableStats::default();
+    for cpu in maps.table_stats.get(&slot)? {
+        sum.r#match += cpu.r#match;
+        sum.nomatch += cpu.nomatch;
+        for direction in 0..2 {
+            add(&mut sum.packets[direction], &cpu.packets[direction]);
+            add(&mut sum.bytes[direction], &cpu.bytes[direction]);
+        }
+    }
+    Ok(sum)
+}
+
+fn add(sum: &mut [u64], more: &[u64]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
+fn add3(sum: &mut [[[u64; 2]; 2]; 2], more: &[[[u64; 2]; 2]; 2]) {
+    for (sum, more) in sum.as_flattened_mut().iter_mut().zip(more.as_flattened()) {
+        add(sum, more);
+    }
+}

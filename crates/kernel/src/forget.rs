@@ -1,0 +1,90 @@
+//! Names of interfaces, groups and tags that nobody uses any more make room for new ones, when room
+//! is short: a host of containers sees thousands of interface names in its life.
+
+use std::collections::BTreeSet;
+
+use skipstep_abi as abi;
+use skipstep_classifier::Names;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{InterfaceMatch, Not, Ruleset};
+
+use crate::error::Result;
+use crate::object::Maps;
+
+/// Forgets names that are neither on the host nor in one of the rule sets nor in a state, in every
+/// registry that is nearly full.
+pub(crate) fn make_room(
+    maps: &Maps,
+    names: &mut Names,
+    host: &Host,
+    rulesets: &[&Ruleset],
+) -> Result<()> {
+    let full = [&names.interfaces, &names.groups, &names.tags].map(|names| names.is_nearly_full());
+    if full == [false; 3] {
+        return Ok(());
+    }
+    let (interfaces, tags) = in_states(maps)?;
+    let named: BTreeSet<&str> = rulesets
+        .iter()
+        .flat_map(|ruleset| interface_names(ruleset))
+        .collect();
+    let tagged: BTreeSet<&str> = rulesets
+        .iter()
+        .flat_map(|ruleset| tag_names(ruleset))
+        .collect();
+    if full[0] {
+        let forgotten = names.interfaces.retain(|name, id| {
+            host.interface(name).is_some() || named.contains(name) || interfaces.contains(&id)
+        });
+        for id in forgotten {
+            maps.interface_stats
+                .set(&id, &abi::InterfaceStats::default())?;
+        }
+    }
+    if full[1] {
+        let on_host = |name: &str| host.interfaces.iter().any(|interface| interface.is(name));
+        names
+            .groups
+            .retain(|name, _| on_host(name) || named.contains(name));
+    }
+    if full[2] {
+        names
+            .tags
+            .retain(|name, tag| tagged.contains(name) || tags.contains(&tag));
+    }
+    Ok(())
+}
+
+/// Numbers of interfaces and of tags that states hold.
+fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
+    let states = maps.states.first(maps.status.at(0)?.states_used)?;
+    let living: Vec<_> = states.iter().filter(|state| state.in_use()).collect();
+    let interfaces = living
+        .iter()
+        .map(|state| state.key[abi::state::WIRE].interface)
+        .collect();
+    let tags = living.iter().map(|state| u32::from(state.tag)).collect();
+    Ok((interfaces, tags))
+}
+
+fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
+    let rules = ruleset
+        .rules
+        .iter()
+        .flat_map(|rule| [&rule.interface, &rule.received_on]);
+    let named = rules.filter_map(|operand| match operand {
+        Some(Not {
+            value: InterfaceMatch::Named(name),
+            ..
+        }) => Some(name.as_str()),
+        _ => None,
+    });
+    named.chain(ruleset.options.loginterface.as_deref())
+}
+
+fn tag_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
+    ruleset.rules.iter().flat_map(|rule| {
+        let tagged = rule.tagged.as_ref().map(|tagged| tagged.value.as_str());
+        rule.tag.as_deref().into_iter().chain(tagged)
+    })
+}

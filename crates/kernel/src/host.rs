@@ -1,0 +1,233 @@
+//! The host as rules see it, read through rtnetlink: interfaces, addresses, groups and routes of
+//! the current network namespace. Never sysfs, which shows another namespace inside `nsenter`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType,
+};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
+
+use crate::error::{Context, Result};
+use crate::netlink::Rtnetlink;
+
+/// Names of Linux's interface groups, `number name` a line.
+const GROUP_NAMES: &str = "/etc/iproute2/group";
+
+/// Reads the host of the current network namespace. Every interface is in group `all`, loopback in
+/// `lo`, those with a default route in `egress`, and each in its Linux group if that has a name.
+pub fn read() -> Result<Host> {
+    let mut netlink = Rtnetlink::open()?;
+    let mut interfaces = BTreeMap::new();
+    let group_names = group_names();
+    for object in netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
+        if let RouteNetlinkMessage::NewLink(link) = object {
+            interfaces.insert(link.header.index, interface(&link, &group_names));
+        }
+    }
+    for object in netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {
+        if let RouteNetlinkMessage::NewAddress(message) = object
+            && let Some(interface) = interfaces.get_mut(&message.header.index)
+        {
+            interface.addresses.extend(address(&message));
+        }
+    }
+    let mut routes = Vec::new();
+    for object in netlink.dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()))? {
+        if let RouteNetlinkMessage::NewRoute(message) = object {
+            routes.extend(route(&message, &mut interfaces));
+        }
+    }
+    Ok(Host {
+        interfaces: interfaces.into_values().collect(),
+        routes,
+    })
+}
+
+fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interface {
+    let loopback = link.header.flags.contains(LinkFlags::Loopback);
+    let mut interface = Interface {
+        index: link.header.index,
+        loopback,
+        no_link_header: !matches!(
+            link.header.link_layer_type,
+            LinkLayerType::Ether | LinkLayerType::Loopback
+        ),
+        groups: vec!["all".to_owned()],
+        ..Interface::default()
+    };
+    if loopback {
+        interface.groups.push("lo".to_owned());
+    }
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => interface.name.clone_from(name),
+            LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+            LinkAttribute::Group(group) => interface.groups.extend(group_names.get(group).cloned()),
+            _ => {}
+        }
+    }
+    interface
+}
+
+/// Group 0, `default`, holds every interface that nobody grouped and says nothing.
+fn group_names() -> BTreeMap<u32, String> {
+    let text = std::fs::read_to_string(GROUP_NAMES).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split('#').next()?.split_whitespace();
+            let number = words.next()?.parse().ok().filter(|number| *number != 0)?;
+            Some((number, words.next()?.to_owned()))
+        })
+        .collect()
+}
+
+fn address(message: &AddressMessage) -> Option<InterfaceAddress> {
+    let (mut local, mut other, mut broadcast) = (None, None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            AddressAttribute::Local(address) => local = Some(*address),
+            AddressAttribute::Address(address) => other = Some(*address),
+            AddressAttribute::Broadcast(address) => broadcast = Some(IpAddr::V4(*address)),
+            _ => {}
+        }
+    }
+    // on a point-to-point link the local address has an attribute of its own
+    let own = local.or(other)?;
+    Some(InterfaceAddress {
+        net: IpNet::new(own, message.header.prefix_len).ok()?,
+        broadcast,
+        peer: other.filter(|other| *other != own),
+    })
+}
+
+/// The routes of a message of the main table; a default route puts its interface into `egress`.
+fn route(message: &RouteMessage, interfaces: &mut BTreeMap<u32, Interface>) -> Vec<Route> {
+    if table_of(message) != u32::from(RouteHeader::RT_TABLE_MAIN)
+        || message.header.kind != RouteType::Unicast
+    {
+        return Vec::new();
+    }
+    let length = message.header.destination_prefix_length;
+    let (mut destination, mut gateway, mut outgoing) = (None, None, Vec::new());
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Destination(address) => destination = ip(address),
+            RouteAttribute::Gateway(address) => gateway = ip(address),
+            RouteAttribute::Oif(index) => outgoing.push(*index),
+            RouteAttribute::MultiPath(hops) => {
+                outgoing.extend(hops.iter().map(|hop| hop.interface_index));
+            }
+            _ => {}
+        }
+    }
+    let unspecified = match message.header.address_family {
+        netlink_packet_route::AddressFamily::Inet6 => IpAddr::from([0u16; 8]),
+        _ => IpAddr::from([0u8; 4]),
+    };
+    let Ok(destination) = IpNet::new(destination.unwrap_or(unspecified), length) else {
+        return Vec::new();
+    };
+    let mut routes = Vec::new();
+    for index in outgoing {
+        let Some(interface) = interfaces.get_mut(&index) else {
+            continue;
+        };
+        if length == 0 && !interface.is("egress") {
+            interface.groups.push("egress".to_owned());
+        }
+        routes.push(Route {
+            destination,
+            interface: interface.name.clone(),
+            gateway,
+        });
+    }
+    routes
+}
+
+fn table_of(message: &RouteMessage) -> u32 {
+    let attribute = message
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            RouteAttribute::Table(table) => Some(*table),
+            _ => None,
+        });
+    attribute.unwrap_or(u32::from(message.header.table))
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(v4) => Some(IpAddr::V4(*v4)),
+        RouteAddress::Inet6(v6) => Some(IpAddr::V6(*v6)),
+        _ => None,
+    }
+}
+
+/// Waits for changes of links, addresses and routes in the network namespace it was made in.
+pub struct Watch {
+    socket: Socket,
+}
+
+/// rtnetlink's multicast groups: links, IPv4 and IPv6 addresses, IPv4 and IPv6 routes.
+const GROUPS: [u32; 5] = [1, 5, 9, 7, 11];
+
+/// Changes come in bursts: how long there must be silence before one is reported.
+const QUIET: Duration = Duration::from_millis(50);
+
+impl Watch {
+    /// Listens from now on.
+    pub fn new() -> Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
+        socket
+            .bind(&SocketAddr::new(0, 0))
+            .context(|| "rtnetlink: bind".to_owned())?;
+        for group in GROUPS {
+            socket
+                .add_membership(group)
+                .context(|| format!("rtnetlink: group {group}"))?;
+        }
+        socket
+            .set_non_blocking(true)
+            .context(|| "rtnetlink".to_owned())?;
+        Ok(Watch { socket })
+    }
+
+    /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for good.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool> {
+        let changed = self.readable(timeout)?;
+        while self.readable(Some(if changed { QUIET } else { Duration::ZERO }))? {
+            self.drain();
+        }
+        Ok(changed)
+    }
+
+    fn readable(&self, timeout: Option<Duration>) -> Result<bool> {
+        let timeout = timeout.map_or(PollTimeout::NONE, |timeout| {
+            PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX)
+        });
+        // SAFETY: the socket is open as long as `self` lives, which is longer than this call
+        let fd = unsafe { BorrowedFd::borrow_raw(self.socket.as_raw_fd()) };
+        match poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], timeout) {
+            Ok(ready) => Ok(ready > 0),
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(error) => Err(io::Error::from(error)).context(|| "rtnetlink: wait".to_owned()),
+        }
+    }
+
+    /// Reads what is there; that messages were lost also means that something changed.
+    fn drain(&mut self) {
+        while self.socket.recv_from_full().is_ok() {}
+    }
+}

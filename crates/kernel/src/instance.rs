@@ -1,0 +1,412 @@
+//! A firewall in the kernel: made, enabled, loaded, asked and removed by name.
+
+use std::io;
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::time::{ClockId, clock_gettime};
+use skipstep_abi as abi;
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::interface::Host;
+use skipstep_scenario::engine::StateView;
+
+use crate::change::Change;
+use crate::commit::RuleHome;
+use crate::error::{Context, Error, Result};
+use crate::netns::Netns;
+use crate::object::{Maps, Programs, Sizes, slots_for};
+use crate::record::{Record, wall_clock};
+use crate::rundir::{Lock, RunDir};
+use crate::{attach, commit, forget, host, map, netns, pins, state};
+
+/// Longest name of an instance.
+const NAME_BYTES: usize = 63;
+
+/// An instance that exists.
+pub struct Instance {
+    name: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) run: RunDir,
+    pub(crate) maps: Maps,
+    programs: Programs,
+}
+
+/// The rule set in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// Rules, settings and tables as they were loaded.
+    pub ruleset: Ruleset,
+    /// Rises by one with every load.
+    pub generation: u32,
+    /// When it was loaded.
+    pub loaded_at: SystemTime,
+    /// Who loaded it.
+    pub uid: u32,
+    /// The process that loaded it.
+    pub pid: u32,
+}
+
+impl Instance {
+    /// The name meant by nobody saying one: `main` in the network namespace of the first process,
+    /// `netns-INODE` in others.
+    pub fn default_name() -> String {
+        let here = Netns::current().inode;
+        if netns::first_inode() == Some(here) {
+            "main".to_owned()
+        } else {
+            format!("netns-{here}")
+        }
+    }
+
+    /// Names of all instances.
+    pub fn list() -> Result<Vec<String>> {
+        pins::list()
+    }
+
+    /// An instance that exists. One whose network namespace is gone counts as missing.
+    pub fn open(name: &str) -> Result<Self> {
+        let directory = directory(name)?;
+        exists(name, &directory)?;
+        if is_stale(name, &directory)? {
+            return Err(Error::NoInstance {
+                name: name.to_owned(),
+            });
+        }
+        let maps = match Maps::open(&directory) {
+            Ok(maps) => maps,
+            Err(error) => {
+                return Err(if nix::unistd::geteuid().is_root() {
+                    other_version(name, 0, error)
+                } else {
+                    Error::NotRoot {
+                        what: name.to_owned(),
+                    }
+                });
+            }
+        };
+        let found = maps.status.at(0)?.abi_version;
+        if found != abi::VERSION {
+            return Err(Error::Version {
+                name: name.to_owned(),
+                found,
+                ours: abi::VERSION,
+            });
+        }
+        let programs = Programs::open(&directory)?;
+        let run = RunDir::new(name);
+        Ok(Instance {
+            name: name.to_owned(),
+            directory,
+            run,
+            maps,
+            programs,
+        })
+    }
+
+    /// The instance, made with an empty rule set and room for `states` states if there is none.
+    pub fn open_or_create(name: &str, states: u32) -> Result<Self> {
+        match Self::open(name) {
+            Err(Error::NoInstance { .. }) => {}
+            other => return other,
+        }
+        let lock = RunDir::new(name).lock()?;
+        match Self::open(name) {
+            Err(Error::NoInstance { .. }) => {
+                // what is left of one whose network namespace is gone
+                pins::remove(&directory(name)?)?;
+                Self::create(name, states, 0, lock)
+            }
+            other => other,
+        }
+    }
+
+    fn create(name: &str, states: u32, rules: u32, lock: Lock) -> Result<Self> {
+        let directory = directory(name)?;
+        let run = RunDir::new(name);
+        let sizes = Sizes::instance(states, rules);
+        let change = Change::first(&run, lock)?;
+        let (maps, programs) = pins::create(&directory, &sizes)?;
+        let instance = Instance {
+            name: name.to_owned(),
+            directory,
+            run,
+            maps,
+            programs,
+        };
+        instance.commit(change, &Ruleset::default(), &host::read()?)?;
+        Ok(instance)
+    }
+
+    /// Detaches the data plane everywhere and removes all that belongs to the instance.
+    pub fn remove(self) -> Result<()> {
+        let _lock = self.run.lock()?;
+        attach::detach_all(&self.directory)?;
+        pins::remove(&self.directory)?;
+        self.run.remove()
+    }
+
+    /// Removes whatever is pinned and kept under `name`, also by another version, also in part.
+    pub fn remove_named(name: &str) -> Result<()> {
+        let directory = directory(name)?;
+        let run = RunDir::new(name);
+        if !run.exists() {
+            exists(name, &directory)?;
+        }
+        let _lock = run.lock()?;
+        pins::remove(&directory)?;
+        pins::remove_unfinished()?;
+        run.remove()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Attaches the data plane to every interface and starts to filter; false if it already did.
+    pub fn enable(&self) -> Result<bool> {
+        let mut change = self.begin()?;
+        self.follow(&mut change, &host::read()?)?;
+        for index in self.maps.interfaces.keys().collect::<Vec<_>>() {
+            attach::attach(&self.programs, &self.directory, index)?;
+        }
+        self.programs.start.call(&())?;
+        change.keep()?;
+        if self.running() {
+            return Ok(false);
+        }
+        let status = &self.maps.shared_status;
+        if status.load(0, offset_of!(abi::Status, first_enabled)) == 0 {
+            // ids go on rising when an instance is made anew
+            let now = wall_clock();
+            status.store_long(0, offset_of!(abi::Status, next_state_id), now << 32);
+            status.store(0, offset_of!(abi::Status, first_enabled), now as u32);
+        }
+        status.store(0, offset_of!(abi::Status, since), uptime()?);
+        status.store(0, offset_of!(abi::Status, running), 1);
+        Ok(true)
+    }
+
+    /// Stops filtering and detaches the data plane everywhere; false if it did not filter. Rules,
+    /// tables and states stay.
+    pub fn disable(&self) -> Result<bool> {
+        let _lock = self.run.lock()?;
+        let was_running = self.running();
+        let status = &self.maps.shared_status;
+        status.store(0, offset_of!(abi::Status, running), 0);
+        if was_running {
+            status.store(0, offset_of!(abi::Status, since), uptime()?);
+        }
+        attach::detach_all(&self.directory)?;
+        Ok(was_running)
+    }
+
+    /// Whether packets are filtered.
+    pub fn running(&self) -> bool {
+        self.maps
+            .shared_status
+            .load(0, offset_of!(abi::Status, running))
+            != 0
+    }
+
+    /// Puts a rule set in force in one piece. States stay. One that needs more room than there is,
+    /// for states or for rules, makes the instance anew if it is not running, and is refused if it
+    /// is.
+    pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
+        let change = self.begin()?;
+        let (states, rules) = (ruleset.options.limits.states, ruleset.rules.len() as u32);
+        let capacity = self.maps.states.capacity();
+        let fits = states <= capacity && slots_for(rules) <= self.maps.rule_states.capacity();
+        if fits || self.running() {
+            if states > capacity {
+                return Err(Error::Capacity {
+                    wanted: states,
+                    capacity,
+                });
+            }
+            return self.commit(change, ruleset, host);
+        }
+        skipstep_classifier::image::check_rules(ruleset)?;
+        pins::remove(&self.directory)?;
+        *self = Self::create(&self.name, states, rules, change.into_lock())?;
+        self.commit(self.begin()?, ruleset, host)
+    }
+
+    fn commit(&self, mut change: Change, ruleset: &Ruleset, host: &Host) -> Result<()> {
+        let prepared = commit::prepare(
+            &self.maps,
+            &RuleHome::New,
+            &change.record,
+            &mut change.memory,
+            ruleset,
+            host,
+        )?;
+        change.memory.debug = ruleset.options.debug;
+        let old = std::mem::replace(&mut change.record, prepared.record.clone());
+        change.save()?;
+        commit::flip(&self.maps, &old, &prepared)?;
+        self.run.forget_all_but(prepared.record.generation)?;
+        change.keep()
+    }
+
+    /// The rule set in force.
+    pub fn loaded(&self) -> Result<Loaded> {
+        let record = self.record()?;
+        Ok(Loaded {
+            ruleset: record.ruleset,
+            generation: record.generation,
+            loaded_at: UNIX_EPOCH + Duration::from_secs(record.loaded_at),
+            uid: record.uid,
+            pid: record.pid,
+        })
+    }
+
+    /// The rules that packets walk at this moment, as the kernel has them.
+    pub fn rules_in_force(&self) -> Result<Vec<abi::Rule>> {
+        let side = self.generation() & 1;
+        let rules = map::by_id::<abi::Rule>("rules", self.maps.rulesets.at(side)?)?;
+        rules.first(self.maps.configs.at(side)?.rules)
+    }
+
+    /// Takes up what changed in the host: interfaces, their groups and addresses. New interfaces
+    /// are attached if packets are filtered.
+    pub fn refresh(&self, host: &Host) -> Result<()> {
+        let mut change = self.begin()?;
+        self.follow(&mut change, host)?;
+        attach::forget_gone(&self.directory)?;
+        if self.running() {
+            for interface in &host.interfaces {
+                attach::attach(&self.programs, &self.directory, interface.index)?;
+            }
+        }
+        change.keep()
+    }
+
+    fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {
+        let ruleset = &change.record.ruleset;
+        forget::make_room(&self.maps, &mut change.memory.names, host, &[ruleset])?;
+        let skip = &ruleset.options.skip[..];
+        commit::write_interfaces(&self.maps, &mut change.memory, host, [skip, skip])?;
+        commit::follow_addresses(&self.maps, &mut change.memory, &mut change.record, host)
+    }
+
+    /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
+    pub(crate) fn begin(&self) -> Result<Change> {
+        Change::begin(&self.run, self.run.lock()?, &self.maps, || self.record())
+    }
+
+    /// All states in order of creation.
+    pub fn states(&self) -> Result<Vec<StateView>> {
+        let found = state::list(&self.maps, &self.run.memory()?.names)?;
+        Ok(found.into_iter().map(|found| found.view).collect())
+    }
+
+    /// Removes the states that `wanted` names; how many.
+    pub fn kill_states(&self, wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
+        state::kill(
+            &self.maps,
+            &self.programs,
+            &self.run.memory()?.names,
+            wanted,
+        )
+    }
+
+    /// Removes all rules; options stay, and tables that are not persistent go with the rules.
+    pub fn flush_rules(&self) -> Result<()> {
+        let change = self.begin()?;
+        let options = change.record.ruleset.options.clone();
+        let host = host::read()?;
+        self.commit(
+            change,
+            &Ruleset {
+                options,
+                ..Ruleset::default()
+            },
+            &host,
+        )
+    }
+
+    /// `pfctl -x`
+    pub fn set_debug(&self, level: u8) -> Result<()> {
+        let mut change = self.begin()?;
+        change.memory.debug = level;
+        change.keep()
+    }
+
+    /// Whether this is still what is pinned under its name: an instance that was removed or rebuilt
+    /// must be opened again.
+    pub fn is_current(&self) -> bool {
+        let pinned = map::pinned_id(&self.directory.join(abi::names::map::STATUS));
+        pinned.is_some() && pinned == self.maps.status.id()
+    }
+
+    /// Seconds of the clock that states count by.
+    pub fn uptime(&self) -> Result<u32> {
+        uptime()
+    }
+
+    pub(crate) fn record(&self) -> Result<Record> {
+        match self.generation() {
+            // whoever made the instance was killed before it had rules
+            0 => Ok(Record::default()),
+            _ => self.run.record(|| self.generation()),
+        }
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.maps
+            .shared_status
+            .load(0, offset_of!(abi::Status, generation))
+    }
+}
+
+fn directory(name: &str) -> Result<PathBuf> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(allowed) {
+        return Err(Error::InstanceName {
+            name: name.to_owned(),
+        });
+    }
+    Ok(pins::root()?.join(name))
+}
+
+/// Whether what is pinned filtered a network namespace that is gone.
+fn is_stale(name: &str, directory: &Path) -> Result<bool> {
+    let run = RunDir::new(name);
+    if !run.is_known() {
+        return Err(Error::Forgotten {
+            name: name.to_owned(),
+        });
+    }
+    let (here, there) = (Netns::current(), run.memory()?.namespace);
+    Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
+}
+
+/// An instance that we may not look for is not one that is missing.
+fn exists(name: &str, directory: &Path) -> Result<()> {
+    match std::fs::metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::NoInstance {
+            name: name.to_owned(),
+        }),
+        other => other.map(|_| ()).context(|| name.to_owned()),
+    }
+}
+
+/// Maps that are missing or of other sizes were made by another version.
+fn other_version(name: &str, found: u32, error: Error) -> Error {
+    match error {
+        Error::Bpf { .. } => Error::Version {
+            name: name.to_owned(),
+            found,
+            ours: abi::VERSION,
+        },
+        other => other,
+    }
+}
+
+/// Seconds since boot, sleep included: what `bpf_ktime_get_boot_ns` counts.
+pub(crate) fn uptime() -> Result<u32> {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).context(|| "boot clock".to_owned())?;
+    Ok(now.tv_sec() as u32)
+}

@@ -1,0 +1,37 @@
+//! The kernel side of skipstep: loads the data plane, attaches it, fills and reads its maps.
+//!
+//! [`Instance`] is a firewall in the kernel, pinned under a name and filtering one network
+//! namespace; it goes on without any process of ours. [`testing::TestEngine`] runs the same
+//! programs on made-up packets. This is the one crate with `unsafe` code and the one that needs
+//! root. Every call blocks and gives a one-line [`Error`] that names the object and the cause.
+
+mod attach;
+mod change;
+mod commit;
+mod contents;
+pub mod counters;
+pub mod error;
+mod forget;
+pub mod host;
+pub mod instance;
+pub mod log;
+pub mod map;
+mod netlink;
+mod netns;
+pub mod network;
+pub mod object;
+pub mod pins;
+pub mod program;
+pub mod record;
+pub mod report;
+pub mod rundir;
+pub mod shared;
+mod state;
+pub mod table;
+pub mod testing;
+mod verifier;
+
+pub use counters::InterfaceCounters;
+pub use error::{Error, Result};
+pub use instance::Instance;
+pub use log::LogReader;

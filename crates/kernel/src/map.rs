@@ -1,0 +1,291 @@
+//! Typed access to BPF maps: keys and values are the structs of `skipstep_abi`.
+
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+
+use libbpf_rs::libbpf_sys;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::error::{Context, Error, Result, last_cause};
+use crate::program::check;
+
+/// Entries in one system call.
+const BATCH: usize = 4096;
+
+/// What a key or value must be.
+pub trait Plain: FromBytes + IntoBytes + Immutable + Copy {}
+impl<T: FromBytes + IntoBytes + Immutable + Copy> Plain for T {}
+
+/// A map from `K` to `V`.
+pub struct Map<K, V> {
+    handle: MapHandle,
+    name: &'static str,
+    types: PhantomData<(K, V)>,
+}
+
+/// A map with a value for each CPU.
+pub struct PerCpuMap<K, V>(Map<K, V>);
+
+impl<K: Plain, V: Plain> Map<K, V> {
+    /// Gives types to a map; the sizes must agree.
+    pub(crate) fn new(handle: MapHandle, name: &'static str) -> Result<Self> {
+        let (key, value) = (handle.key_size() as usize, handle.value_size() as usize);
+        if key != size_of::<K>() || value != size_of::<V>() {
+            let cause = format!(
+                "keys of {key} and values of {value} bytes, where {} and {} are expected",
+                size_of::<K>(),
+                size_of::<V>()
+            );
+            return Err(Error::Bpf {
+                what: format!("map {name}"),
+                cause,
+            });
+        }
+        Ok(Map {
+            handle,
+            name,
+            types: PhantomData,
+        })
+    }
+
+    /// How many entries there may be.
+    pub fn capacity(&self) -> u32 {
+        self.handle.max_entries()
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &K) -> Result<Option<V>> {
+        let bytes = self
+            .handle
+            .lookup(key.as_bytes(), MapFlags::ANY)
+            .context(|| self.what("read"))?;
+        Ok(bytes.map(|bytes| value::<V>(&bytes)))
+    }
+
+    /// Sets the value of `key`.
+    pub fn set(&self, key: &K, value: &V) -> Result<()> {
+        match self
+            .handle
+            .update(key.as_bytes(), value.as_bytes(), MapFlags::ANY)
+        {
+            Err(error) if is_full(&error) => Err(self.full()),
+            other => other.context(|| self.what("write")),
+        }
+    }
+
+    /// Removes `key`; whether it was there.
+    pub fn remove(&self, key: &K) -> Result<bool> {
+        match self.handle.delete(key.as_bytes()) {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
+            other => other.map(|()| true).context(|| self.what("delete")),
+        }
+    }
+
+    /// All keys, as they are found while others may write.
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.handle.keys().map(|bytes| value::<K>(&bytes))
+    }
+
+    /// Sets many values; one system call where the kernel can.
+    pub fn set_many(&self, keys: &[K], values: &[V]) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let written = self.handle.update_batch(
+            keys.as_bytes(),
+            values.as_bytes(),
+            keys.len() as u32,
+            MapFlags::ANY,
+            MapFlags::ANY,
+        );
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) if is_full(&error) => Err(self.full()),
+            // LPM tries and old kernels have batches of their own kind or none
+            Err(_) => keys
+                .iter()
+                .zip(values)
+                .try_for_each(|(key, value)| self.set(key, value)),
+        }
+    }
+
+    /// The kernel's number of the map.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.handle.info().ok().map(|info| info.info.id)
+    }
+
+    pub(crate) fn pin(&mut self, directory: &Path) -> Result<()> {
+        self.handle
+            .pin(directory.join(self.name))
+            .context(|| self.what("pin"))
+    }
+
+    fn what(&self, step: &str) -> String {
+        format!("map {}: {step}", self.name)
+    }
+
+    fn full(&self) -> Error {
+        Error::MapFull {
+            map: self.name.to_owned(),
+            limit: self.capacity(),
+        }
+    }
+}
+
+impl<V: Plain> Map<u32, V> {
+    /// The value at `index` of an array, where every index has one.
+    pub fn at(&self, index: u32) -> Result<V> {
+        self.get(&index)?.ok_or_else(|| Error::Bpf {
+            what: self.what("read"),
+            cause: format!("index {index} is beyond its {} places", self.capacity()),
+        })
+    }
+
+    /// The first `count` values of an array, in as few system calls as may be.
+    pub fn first(&self, count: u32) -> Result<Vec<V>> {
+        let count = count.min(self.capacity());
+        let mut values = Vec::with_capacity(count as usize);
+        if count > 0 {
+            let batches = self
+                .handle
+                .lookup_batch(count.min(BATCH as u32), MapFlags::ANY, MapFlags::ANY)
+                .context(|| self.what("read"))?;
+            values.extend(
+                batches
+                    .take(count as usize)
+                    .map(|(_, bytes)| value::<V>(&bytes)),
+            );
+        }
+        Ok(values)
+    }
+}
+
+impl<K: Plain, V: Plain> PerCpuMap<K, V> {
+    pub(crate) fn new(handle: MapHandle, name: &'static str) -> Result<Self> {
+        Map::new(handle, name).map(PerCpuMap)
+    }
+
+    /// How many entries there may be.
+    pub fn capacity(&self) -> u32 {
+        self.0.capacity()
+    }
+
+    /// The values of all CPUs; none if the key is not there.
+    pub fn get(&self, key: &K) -> Result<Vec<V>> {
+        let map = &self.0;
+        let values = map
+            .handle
+            .lookup_percpu(key.as_bytes(), MapFlags::ANY)
+            .context(|| map.what("read"))?;
+        Ok(values
+            .into_iter()
+            .flatten()
+            .map(|bytes| value::<V>(&bytes))
+            .collect())
+    }
+
+    /// Gives all CPUs the same value.
+    pub fn set(&self, key: &K, value: &V) -> Result<()> {
+        self.set_each(key, &vec![*value; cpus()?])
+    }
+
+    /// Gives the CPUs values of their own; those that are missing get zeros.
+    pub fn set_each(&self, key: &K, values: &[V]) -> Result<()> {
+        let map = &self.0;
+        let mut bytes: Vec<_> = values
+            .iter()
+            .map(|value| value.as_bytes().to_vec())
+            .collect();
+        bytes.resize(cpus()?, vec![0; size_of::<V>()]);
+        map.handle
+            .update_percpu(key.as_bytes(), &bytes, MapFlags::ANY)
+            .context(|| map.what("write"))
+    }
+
+    /// Sets many values to zero on all CPUs.
+    pub fn clear_many(&self, keys: &[K]) -> Result<()> {
+        let map = &self.0;
+        let options = libbpf_sys::bpf_map_batch_opts {
+            sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as _,
+            ..Default::default()
+        };
+        for chunk in keys.chunks(BATCH) {
+            let mut count = chunk.len() as u32;
+            // the kernel keeps the values of an entry side by side, each rounded up to 8 bytes
+            let zeros = vec![0u8; chunk.len() * cpus()? * size_of::<V>().next_multiple_of(8)];
+            // SAFETY: keys and values are as many as `count` says and live until the call returns
+            let result = unsafe {
+                libbpf_sys::bpf_map_update_batch(
+                    map.as_fd().as_raw_fd(),
+                    chunk.as_bytes().as_ptr().cast(),
+                    zeros.as_ptr().cast(),
+                    &raw mut count,
+                    &raw const options,
+                )
+            };
+            check(result).context(|| map.what("clear"))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn pin(&mut self, directory: &Path) -> Result<()> {
+        self.0.pin(directory)
+    }
+}
+
+impl<K, V> AsFd for Map<K, V> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+/// A new array that is not pinned: the inner map of a rule set.
+pub(crate) fn new_array<V: Plain>(
+    name: &'static str,
+    entries: u32,
+    flags: u32,
+) -> Result<Map<u32, V>> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        map_flags: flags,
+        ..Default::default()
+    };
+    let handle = MapHandle::create(
+        MapType::Array,
+        Some(name),
+        size_of::<u32>() as u32,
+        size_of::<V>() as u32,
+        entries.max(1),
+        &options,
+    )
+    .context(|| format!("map {name}: create with {entries} entries"))?;
+    Map::new(handle, name)
+}
+
+/// Id of the map pinned at `path`.
+pub(crate) fn pinned_id(path: &Path) -> Option<u32> {
+    let handle = MapHandle::from_pinned_path(path).ok()?;
+    handle.info().ok().map(|info| info.info.id)
+}
+
+/// The array with this id: how a map of maps names those in it.
+pub(crate) fn by_id<V: Plain>(name: &'static str, id: u32) -> Result<Map<u32, V>> {
+    let handle = MapHandle::from_map_id(id).context(|| format!("map {name}: open by id {id}"))?;
+    Map::new(handle, name)
+}
+
+/// Possible CPUs: how many values a per-CPU entry has.
+pub(crate) fn cpus() -> Result<usize> {
+    libbpf_rs::num_possible_cpus().context(|| "possible CPUs".to_owned())
+}
+
+/// Hashes say E2BIG when they are full, LPM tries ENOSPC.
+fn is_full(error: &libbpf_rs::Error) -> bool {
+    error.kind() == libbpf_rs::ErrorKind::TooBig || last_cause(error).contains("os error 28")
+}
+
+fn value<T: Plain>(bytes: &[u8]) -> T {
+    T::read_from_prefix(bytes).map_or_else(|_| T::new_zeroed(), |(value, _)| value)
+}

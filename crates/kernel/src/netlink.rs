@@ -1,0 +1,109 @@
+//! Questions and orders to rtnetlink over a blocking socket.
+
+use std::io;
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+
+use crate::error::{Context, Error, Result};
+
+/// A conversation with the rtnetlink of the network namespace in which it was opened.
+pub(crate) struct Rtnetlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Rtnetlink {
+    /// Opens a socket in the current network namespace.
+    pub fn open() -> Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
+        socket
+            .bind_auto()
+            .context(|| "rtnetlink: bind".to_owned())?;
+        socket
+            .connect(&SocketAddr::new(0, 0))
+            .context(|| "rtnetlink: connect".to_owned())?;
+        Ok(Rtnetlink {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// All objects that a GET message asks for.
+    pub fn dump(&mut self, get: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
+        self.exchange(get, NLM_F_DUMP)
+    }
+
+    /// Carries out an order; `flags` are those beside request and acknowledge.
+    pub fn order(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
+        self.exchange(message, NLM_F_ACK | flags).map(|_| ())
+    }
+
+    fn exchange(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket
+            .send(&bytes, 0)
+            .context(|| "rtnetlink: send".to_owned())?;
+
+        let mut answers = Vec::new();
+        loop {
+            let (datagram, _) = self
+                .socket
+                .recv_from_full()
+                .context(|| "rtnetlink: receive".to_owned())?;
+            if self.take(&datagram, &mut answers)? {
+                return Ok(answers);
+            }
+        }
+    }
+
+    /// Takes the messages of one datagram; whether the exchange is over.
+    fn take(&self, datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> Result<bool> {
+        let mut rest = datagram;
+        while rest.len() >= 16 {
+            let length = u32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]) as usize;
+            if length < 16 || length > rest.len() {
+                break;
+            }
+            let (bytes, after) = rest.split_at(length);
+            rest = after
+                .get(length.next_multiple_of(4) - length..)
+                .unwrap_or_default();
+            // an object of a kind that the library cannot read is none of ours
+            let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) else {
+                continue;
+            };
+            if message.header.sequence_number != self.sequence {
+                continue;
+            }
+            match message.payload {
+                NetlinkPayload::InnerMessage(object) => answers.push(object),
+                NetlinkPayload::Error(error) => match error.code {
+                    None => return Ok(true),
+                    Some(code) => {
+                        let cause = io::Error::from_raw_os_error(-code.get());
+                        return Err(Error::System {
+                            what: "rtnetlink".to_owned(),
+                            cause,
+                        });
+                    }
+                },
+                NetlinkPayload::Done(_) => return Ok(true),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+}

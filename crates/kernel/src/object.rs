@@ -1,0 +1,328 @@
+//! The compiled data plane: sizes its maps, loads it, hands out maps and programs.
+
+use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder};
+use skipstep_abi as abi;
+use skipstep_abi::names::map as map_name;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use crate::error::{Context, Error, Result, last_cause};
+use crate::map::{Map, PerCpuMap};
+use crate::program::Program;
+use crate::shared::Shared;
+use crate::verifier;
+
+/// The object of bpf/tc.bpf.c, with its BTF.
+pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tc.bpf.o"));
+
+/// States there is always room for, so that a usual `set limit states` fits.
+const LEAST_STATES: u32 = 100_000;
+
+/// Statistics slots there always are. Each costs 40 bytes on every CPU there may be, so a machine
+/// with few rules should not pay for the most there can be.
+const LEAST_RULE_SLOTS: u32 = 16_384;
+
+/// Statistics slots with which a rule set of `rules` rules can be replaced by its like: those of
+/// both, and the default rule's.
+pub(crate) fn slots_for(rules: u32) -> u32 {
+    rules
+        .saturating_mul(2)
+        .saturating_add(1)
+        .min(abi::limits::RULE_SLOTS)
+}
+
+/// How big maps are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Places for states.
+    pub states: u32,
+    /// Statistics slots of rules.
+    pub rule_slots: u32,
+    /// Slots of tables.
+    pub table_slots: u32,
+    /// Addresses in all tables and dynamic addresses, both versions of one being replaced.
+    pub table_entries: u32,
+    /// Interfaces with an id.
+    pub interfaces: u32,
+    /// Bytes of the log ring: a power of two, whole pages.
+    pub log_bytes: u32,
+}
+
+impl Sizes {
+    /// Sizes for an instance with room for `states` states and for rule sets of `rules` rules that
+    /// follow one another.
+    pub fn instance(states: u32, rules: u32) -> Self {
+        Sizes {
+            states: states.max(LEAST_STATES),
+            rule_slots: slots_for(rules).max(LEAST_RULE_SLOTS),
+            table_slots: abi::limits::TABLE_SLOTS,
+            table_entries: 4_000_000,
+            interfaces: abi::limits::MAX_INTERFACES,
+            log_bytes: 1 << 20,
+        }
+    }
+
+    /// Small ones, quick to make and to empty.
+    pub fn test() -> Self {
+        Sizes {
+            states: 100_000,
+            rule_slots: 8192,
+            table_slots: 256,
+            table_entries: 65_536,
+            interfaces: 64,
+            log_bytes: 1 << 18,
+        }
+    }
+
+    fn of(&self, map: &str) -> Option<u32> {
+        match map {
+            map_name::STATES | map_name::STATE_KEYS | map_name::FREE_STATES => Some(self.states),
+            map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
+            map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
+            map_name::TABLE_ENTRIES => Some(self.table_entries),
+            map_name::INTERFACES | map_name::INTERFACE_STATS => Some(self.interfaces),
+            map_name::LOG_RING => Some(self.log_bytes),
+            _ => None,
+        }
+    }
+}
+
+/// The first kernel with tcx.
+const FIRST_RELEASE: (u32, u32) = (6, 6);
+
+/// Maps of which userland changes single words.
+const MAPPED: [&str; 2] = [map_name::STATUS, map_name::RULE_STATES];
+
+/// Defines the maps once, with their type and their name.
+macro_rules! maps {
+    ($($(#[$doc:meta])* $field:ident: $kind:ident<$key:ty, $value:ty> = $name:expr,)*) => {
+        /// The maps of an instance.
+        pub struct Maps {
+            $($(#[$doc])* pub $field: $kind<$key, $value>,)*
+            /// Ring of log records.
+            pub log_ring: MapHandle,
+            /// Holds the timer.
+            pub sweeper: MapHandle,
+            /// Stack of freed places.
+            pub free_states: MapHandle,
+            /// Scratch values, which begin with `abi::Outcome`.
+            pub scratch: MapHandle,
+            /// Single words of `status`.
+            pub shared_status: Shared,
+            /// Single words of `rule_states`.
+            pub shared_rule_states: Shared,
+        }
+
+        impl Maps {
+            fn from(handle: impl Fn(&'static str) -> Result<MapHandle>) -> Result<Self> {
+                let status = Map::<u32, abi::Status>::new(handle(map_name::STATUS)?, map_name::STATUS)?;
+                let rule_states = Map::<u32, abi::RuleStates>::new(
+                    handle(map_name::RULE_STATES)?,
+                    map_name::RULE_STATES,
+                )?;
+                Ok(Maps {
+                    shared_status: Shared::new(&status)?,
+                    shared_rule_states: Shared::new(&rule_states)?,
+                    $($field: $kind::new(handle($name)?, $name)?,)*
+                    log_ring: handle(map_name::LOG_RING)?,
+                    sweeper: handle(map_name::SWEEPER)?,
+                    free_states: handle(map_name::FREE_STATES)?,
+                    scratch: handle(map_name::SCRATCH)?,
+                })
+            }
+
+            /// Pins every map in `directory` under its name.
+            pub(crate) fn pin(&mut self, directory: &Path) -> Result<()> {
+                $(self.$field.pin(directory)?;)*
+                for (handle, name) in [
+                    (&mut self.log_ring, map_name::LOG_RING),
+                    (&mut self.sweeper, map_name::SWEEPER),
+                    (&mut self.free_states, map_name::FREE_STATES),
+                    (&mut self.scratch, map_name::SCRATCH),
+                ] {
+                    handle.pin(directory.join(name)).context(|| format!("map {name}: pin"))?;
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+maps! {
+    /// generation & 1 -> id of an array of rules
+    rulesets: Map<u32, u32> = map_name::RULESETS,
+    /// generation & 1 -> settings
+    configs: Map<u32, abi::Config> = map_name::CONFIGS,
+    /// one element
+    status: Map<u32, abi::Status> = map_name::STATUS,
+    /// one element
+    counters: PerCpuMap<u32, abi::Counters> = map_name::COUNTERS,
+    /// by slot
+    rule_stats: PerCpuMap<u32, abi::RuleStats> = map_name::RULE_STATS,
+    /// by slot
+    rule_states: Map<u32, abi::RuleStates> = map_name::RULE_STATES,
+    /// by slot
+    tables: Map<u32, abi::Table> = map_name::TABLES,
+    /// all tables
+    table_entries: Map<abi::TableKey, abi::TableEntry> = map_name::TABLE_ENTRIES,
+    /// by slot
+    table_stats: PerCpuMap<u32, abi::TableStats> = map_name::TABLE_STATS,
+    /// by ifindex
+    interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
+    /// by interface id
+    interface_stats: PerCpuMap<u32, abi::InterfaceStats> = map_name::INTERFACE_STATS,
+    /// all keys of all states
+    state_keys: Map<abi::StateKey, abi::StateRef> = map_name::STATE_KEYS,
+    /// places of states
+    states: Map<u32, abi::State> = map_name::STATES,
+    /// one element
+    test: Map<u32, abi::Test> = map_name::TEST,
+}
+
+impl Maps {
+    /// The maps pinned in `directory`.
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
+        Maps::from(|name| {
+            let path = directory.join(name);
+            MapHandle::from_pinned_path(&path).context(|| format!("{}: open", path.display()))
+        })
+    }
+}
+
+/// The programs of an instance.
+pub struct Programs {
+    /// Inbound packets.
+    pub ingress: Program,
+    /// Outbound packets.
+    pub egress: Program,
+    /// Removes every state whose time is up.
+    pub sweep: Program,
+    /// Starts the timer that sweeps.
+    pub start: Program,
+    /// Removes one state.
+    pub kill: Program,
+}
+
+impl Programs {
+    fn from(program: impl Fn(&'static str) -> Result<Program>) -> Result<Self> {
+        Ok(Programs {
+            ingress: program("pf_ingress")?,
+            egress: program("pf_egress")?,
+            sweep: program("pf_sweep")?,
+            start: program("pf_start")?,
+            kill: program("pf_kill")?,
+        })
+    }
+
+    /// The programs pinned in `directory`.
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
+        Programs::from(|name| Program::open(directory, name))
+    }
+
+    /// Pins every program in `directory` under its name.
+    pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
+        for program in [
+            &self.ingress,
+            &self.egress,
+            &self.sweep,
+            &self.start,
+            &self.kill,
+        ] {
+            program.pin(directory)?;
+        }
+        Ok(())
+    }
+}
+
+/// Loads the data plane with maps of these sizes: verified and compiled to native code, attached
+/// nowhere, gone when maps and programs are dropped.
+pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
+    check_kernel()?;
+    verifier::listen();
+    let mut open = ObjectBuilder::default()
+        .open_memory(OBJECT)
+        .context(|| "data plane: open".to_owned())?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if let Some(entries) = sizes.of(&name) {
+            map.set_max_entries(entries)
+                .context(|| format!("map {name}: size"))?;
+        }
+        if MAPPED.contains(&name.as_str()) {
+            let flags = map.map_flags() | BPF_F_MMAPABLE;
+            map.set_map_flags(flags)
+                .context(|| format!("map {name}: flags"))?;
+        }
+    }
+    let object = open.load().map_err(refused)?;
+    let maps = Maps::from(|name| find_map(&object, name))?;
+    let programs = Programs::from(|name| find_program(&object, name))?;
+    let status = abi::Status {
+        abi_version: abi::VERSION,
+        capacity: sizes.states,
+        ..abi::Status::default()
+    };
+    maps.status.set(&0, &status)?;
+    Ok((maps, programs))
+}
+
+fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {
+    let map = object.maps().find(|map| map.name() == name);
+    let map = map.ok_or_else(|| missing("map", name))?;
+    MapHandle::try_from(&map).context(|| format!("map {name}"))
+}
+
+fn find_program(object: &Object, name: &'static str) -> Result<Program> {
+    let program = object.progs().find(|program| program.name() == name);
+    let program = program.ok_or_else(|| missing("program", name))?;
+    let fd = program
+        .as_fd()
+        .try_clone_to_owned()
+        .context(|| format!("program {name}"))?;
+    Ok(Program::new(fd, name))
+}
+
+fn missing(what: &str, name: &str) -> Error {
+    Error::Bpf {
+        what: format!("{what} {name}"),
+        cause: "the object does not have it".to_owned(),
+    }
+}
+
+/// What the verifier said, if it was the verifier.
+fn refused(error: libbpf_rs::Error) -> Error {
+    match verifier::refusal() {
+        Some((program, log)) => Error::Verifier { program, log },
+        None => Error::Bpf {
+            what: "data plane: load".to_owned(),
+            cause: last_cause(&error),
+        },
+    }
+}
+
+/// Says clearly what otherwise comes out of the kernel as a riddle.
+fn check_kernel() -> Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot {
+            what: "data plane: load".to_owned(),
+        });
+    }
+    if release().is_some_and(|release| release < FIRST_RELEASE) {
+        return Err(Error::Kernel { lacks: "tcx" });
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() && Path::new("/sys/kernel").exists() {
+        return Err(Error::Kernel { lacks: "BTF" });
+    }
+    Ok(())
+}
+
+/// Major and minor number of the running kernel.
+fn release() -> Option<(u32, u32)> {
+    let name = nix::sys::utsname::uname().ok()?;
+    let mut numbers = name
+        .release()
+        .to_str()?
+        .split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}

@@ -1,0 +1,198 @@
+//! Loaded programs: run one on a packet or an argument of a test's or our own making.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use libbpf_rs::libbpf_sys;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::error::{Context, Result};
+
+/// A program in the kernel.
+pub struct Program {
+    fd: OwnedFd,
+    name: &'static str,
+}
+
+/// The kernel's `struct __sk_buff`: what a test may say of its packet, and what became of it.
+/// Only `mark`, `priority`, `ingress_ifindex` and `ifindex` may be set; the rest must be zero.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SkBuff {
+    len: u32,
+    pkt_type: u32,
+    /// `skb->mark`
+    pub mark: u32,
+    queue_mapping: u32,
+    protocol: u32,
+    vlan: [u32; 3],
+    /// `skb->priority`
+    pub priority: u32,
+    /// Interface the packet arrived on.
+    pub ingress_ifindex: u32,
+    /// Interface the packet is at.
+    pub ifindex: u32,
+    rest: [u32; 37],
+}
+
+impl SkBuff {
+    /// A context with nothing said.
+    pub fn new() -> Self {
+        SkBuff::new_zeroed()
+    }
+}
+
+impl Default for SkBuff {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What the program returned.
+    pub returned: u32,
+    /// Mean time of a run.
+    pub duration: Duration,
+    /// The packet afterwards, link header first.
+    pub packet: Vec<u8>,
+    /// The context afterwards.
+    pub context: SkBuff,
+}
+
+/// Room behind a packet for what a program may add to it.
+const GROWTH: usize = 256;
+
+impl Program {
+    pub(crate) fn new(fd: OwnedFd, name: &'static str) -> Self {
+        Program { fd, name }
+    }
+
+    /// The program pinned in `directory`.
+    pub(crate) fn open(directory: &Path, name: &'static str) -> Result<Self> {
+        let path = directory.join(name);
+        let fd = libbpf_rs::Program::fd_from_pinned_path(&path)
+            .context(|| format!("{}: open", path.display()))?;
+        Ok(Program { fd, name })
+    }
+
+    /// Pins the program in `directory` under its name.
+    pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
+        pin(self.fd.as_fd(), &directory.join(self.name))
+    }
+
+    /// Runs the program `repeat` times on a packet that begins with its Ethernet header.
+    pub fn run_packet(&self, packet: &[u8], context: &SkBuff, repeat: u32) -> Result<Run> {
+        let mut data = vec![0; packet.len() + GROWTH];
+        let mut after = SkBuff::new();
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+            data_in: packet.as_ptr().cast(),
+            data_size_in: packet.len() as u32,
+            data_out: data.as_mut_ptr().cast(),
+            data_size_out: data.len() as u32,
+            ctx_in: context.as_bytes().as_ptr().cast(),
+            ctx_size_in: size_of::<SkBuff>() as u32,
+            ctx_out: after.as_mut_bytes().as_mut_ptr().cast(),
+            ctx_size_out: size_of::<SkBuff>() as u32,
+            repeat: repeat.min(i32::MAX as u32) as i32,
+            ..Default::default()
+        };
+        // SAFETY: all four buffers live until the call returns and have the sizes given
+        let result =
+            unsafe { libbpf_sys::bpf_prog_test_run_opts(self.fd.as_raw_fd(), &raw mut options) };
+        check(result).context(|| format!("program {}: run", self.name))?;
+        data.truncate(options.data_size_out as usize);
+        Ok(Run {
+            returned: options.retval,
+            duration: Duration::from_nanos(options.duration.into()),
+            packet: data,
+            context: after,
+        })
+    }
+
+    /// Runs a program of type syscall with an argument; what it returned.
+    pub fn call<T: IntoBytes + Immutable>(&self, argument: &T) -> Result<u32> {
+        let bytes = argument.as_bytes();
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+            ctx_in: if bytes.is_empty() {
+                std::ptr::null()
+            } else {
+                bytes.as_ptr().cast()
+            },
+            ctx_size_in: bytes.len() as u32,
+            ..Default::default()
+        };
+        // SAFETY: the argument lives until the call returns and has the size given
+        let result =
+            unsafe { libbpf_sys::bpf_prog_test_run_opts(self.fd.as_raw_fd(), &raw mut options) };
+        check(result).context(|| format!("program {}: run", self.name))?;
+        Ok(options.retval)
+    }
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Pins a program or link at `path`.
+pub(crate) fn pin(fd: BorrowedFd<'_>, path: &Path) -> Result<()> {
+    let c_path = CString::new(path.as_os_str().as_encoded_bytes())
+        .map_err(io::Error::from)
+        .context(|| format!("{}: pin", path.display()))?;
+    // SAFETY: the path is a C string that outlives the call, the descriptor is open
+    let result = unsafe { libbpf_sys::bpf_obj_pin(fd.as_raw_fd(), c_path.as_ptr()) };
+    check(result).context(|| format!("{}: pin", path.display()))
+}
+
+/// libbpf's functions give back minus errno.
+pub(crate) fn check(result: i32) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::from_raw_os_error(-result))
+    } else {
+        Ok(())
+    }
+}
+
+/// A program of two instructions that passes every packet: what measurements subtract.
+pub(crate) fn empty() -> Result<Program> {
+    /// `TCX_NEXT`, go on as if the program were not there
+    const TCX_NEXT: i32 = -1;
+    let instructions = [
+        libbpf_sys::bpf_insn {
+            code: 0xb7,
+            imm: TCX_NEXT,
+            ..Default::default()
+        },
+        libbpf_sys::bpf_insn {
+            code: 0x95,
+            ..Default::default()
+        },
+    ];
+    let name = c"pf_empty";
+    // SAFETY: name, licence and instructions outlive the call; no options are given
+    let fd = unsafe {
+        libbpf_sys::bpf_prog_load(
+            libbpf_sys::BPF_PROG_TYPE_SCHED_CLS,
+            name.as_ptr(),
+            c"GPL".as_ptr(),
+            instructions.as_ptr(),
+            instructions.len() as _,
+            std::ptr::null_mut(),
+        )
+    };
+    check(fd).context(|| "program pf_empty: load".to_owned())?;
+    // SAFETY: the kernel just gave us this descriptor and nobody else has it
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(Program {
+        fd,
+        name: "pf_empty",
+    })
+}

@@ -1,0 +1,105 @@
+//! What userland remembers of an instance between its processes: names with their numbers, and
+//! for each generation the rules as they were written and the slots they got.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use skipstep_classifier::Names;
+use skipstep_ruleset::{Ruleset, TableEntry};
+
+use crate::netns::Netns;
+
+/// Name under which the host's own addresses are kept: no name of pf.conf has blanks.
+pub const SELF_NAME: &str = "own addresses";
+
+/// What outlives rule sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Numbers of interfaces, groups and tags.
+    pub names: Names,
+    /// Version that no table ever had; 0 means 1.
+    pub next_table_version: u32,
+    /// One more than the highest rule slot ever used.
+    pub slots_used: u32,
+    /// `set debug`, as pfctl -x changed it.
+    pub debug: u8,
+    /// The network namespace that the instance filters.
+    pub namespace: Netns,
+    /// Who we are to others, unless `set hostid` says something else; drawn when the instance was made.
+    pub hostid: u32,
+    /// Seconds since 1970 when the instance was made.
+    pub created_at: u64,
+    /// Seconds since 1970 when the counters of an interface were cleared, if ever.
+    pub interfaces_zeroed: BTreeMap<String, u64>,
+}
+
+/// A rule set in the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its generation.
+    pub generation: u32,
+    /// Rules, settings and tables as they were loaded.
+    pub ruleset: Ruleset,
+    /// Slot of each rule.
+    pub rule_slots: Vec<u32>,
+    /// Tables and dynamic addresses by name.
+    pub tables: BTreeMap<String, TableRecord>,
+    /// Seconds since 1970 at loading.
+    pub loaded_at: u64,
+    /// Who loaded it.
+    pub uid: u32,
+    /// The process that loaded it.
+    pub pid: u32,
+}
+
+/// A table in the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableRecord {
+    /// Its slot.
+    pub slot: u32,
+    /// `persist`
+    pub persist: bool,
+    /// `const`
+    pub constant: bool,
+    /// `counters`
+    pub counters: bool,
+    /// Made from interface addresses.
+    pub dynamic: bool,
+    /// Defined by a statement or made by hand; otherwise rules only name it.
+    pub active: bool,
+    /// Its contents, if nobody changed them since they were loaded.
+    pub contents: Option<Vec<TableEntry>>,
+    /// Seconds since 1970 when its counters were last cleared.
+    pub zeroed_at: u64,
+}
+
+/// Versions that a loader may use up before its memory is written: enough for every table there
+/// can be, twice.
+const VERSIONS_OF_A_LOADER: u32 = 2 * skipstep_abi::limits::TABLE_SLOTS;
+
+impl Memory {
+    /// When the counters of an interface began.
+    pub fn zeroed_at(&self, interface: &str) -> u64 {
+        self.interfaces_zeroed
+            .get(interface)
+            .copied()
+            .unwrap_or(self.created_at)
+    }
+
+    /// Leaves out the versions that a loader may have used that was killed.
+    pub fn skip_versions(&mut self) {
+        self.next_table_version = self.next_table_version.wrapping_add(VERSIONS_OF_A_LOADER);
+    }
+
+    /// A version for the contents of a table.
+    pub fn table_version(&mut self) -> u32 {
+        self.next_table_version = self.next_table_version.wrapping_add(1).max(1);
+        self.next_table_version
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn wall_clock() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}

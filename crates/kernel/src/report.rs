@@ -1,0 +1,218 @@
+//! What an instance tells of itself: counters of rules, labels and interfaces, and its status.
+
+use std::mem::offset_of;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use skipstep_abi as abi;
+use skipstep_scenario::engine::{RuleCounters, Status};
+
+use crate::change::Change;
+use crate::counters::InterfaceCounters;
+use crate::error::Result;
+use crate::instance::{Instance, uptime};
+use crate::record::{Record, wall_clock};
+use crate::{attach, counters};
+
+/// Counters of all rules that share a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelCounters {
+    /// The label.
+    pub label: String,
+    /// Their sum.
+    pub counters: RuleCounters,
+}
+
+/// What `pfctl -si` prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// Whether packets are filtered.
+    pub running: bool,
+    /// Seconds since that was last changed.
+    pub since_secs: u32,
+    /// Current states.
+    pub states: u32,
+    /// TCP states whose maker is not established.
+    pub half_open: u32,
+    /// Places for states.
+    pub capacity: u32,
+    /// `set hostid`
+    pub hostid: u32,
+    /// `set debug`
+    pub debug: u8,
+    /// Searches, inserts, removals and reasons.
+    pub engine: Status,
+    /// Limit counters in the order of `abi::names::LIMIT_COUNTERS`.
+    pub limits: [u64; abi::status::LCOUNT_MAX],
+    /// Log records that found the ring full.
+    pub log_lost: u64,
+    /// `set loginterface`: its name and counters; a group's are the sum over its members.
+    pub loginterface: Option<(String, InterfaceCounters)>,
+}
+
+/// An interface as `pfctl -sI` prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterfaceView {
+    /// Its name.
+    pub name: String,
+    /// The kernel's index; `None` for one that rules name but that is not there.
+    pub index: Option<u32>,
+    /// Groups it is in.
+    pub groups: Vec<String>,
+    /// `set skip on`
+    pub skip: bool,
+    /// The data plane sees its packets.
+    pub attached: bool,
+    /// Packets and bytes.
+    pub counters: InterfaceCounters,
+    /// When they were last cleared.
+    pub zeroed: SystemTime,
+}
+
+impl Instance {
+    /// Counters of every rule, in order.
+    pub fn rule_counters(&self) -> Result<Vec<RuleCounters>> {
+        let slots = self.record()?.rule_slots;
+        slots
+            .iter()
+            .map(|slot| counters::rule(&self.maps, *slot))
+            .collect()
+    }
+
+    /// Counters of the implicit default rule.
+    pub fn default_counters(&self) -> Result<RuleCounters> {
+        counters::rule(&self.maps, abi::limits::IDLE_SLOT)
+    }
+
+    /// Counters of the rules with labels, one entry for each label in order of first use.
+    pub fn label_counters(&self) -> Result<Vec<LabelCounters>> {
+        let record = self.record()?;
+        let mut labels: Vec<LabelCounters> = Vec::new();
+        for (rule, slot) in record.ruleset.rules.iter().zip(&record.rule_slots) {
+            let Some(label) = &rule.label else { continue };
+            let counters = counters::rule(&self.maps, *slot)?;
+            match labels.iter_mut().find(|known| &known.label == label) {
+                Some(known) => counters::add_rule(&mut known.counters, &counters),
+                None => labels.push(LabelCounters {
+                    label: label.clone(),
+                    counters,
+                }),
+            }
+        }
+        Ok(labels)
+    }
+
+    /// Clears the counters of all rules, that of states ever made too, as pf does.
+    pub fn zero_rule_counters(&self) -> Result<()> {
+        let change = self.begin()?;
+        let mut slots = change.record.rule_slots.clone();
+        slots.push(abi::limits::IDLE_SLOT);
+        self.maps.rule_stats.clear_many(&slots)?;
+        for slot in slots {
+            let total = offset_of!(abi::RuleStates, total);
+            self.maps.shared_rule_states.store_long(slot, total, 0);
+        }
+        change.keep()
+    }
+
+    /// State, limits and counters of the whole.
+    pub fn status(&self) -> Result<InstanceStatus> {
+        let status = self.maps.status.at(0)?;
+        let totals = counters::totals(&self.maps)?;
+        let record = self.record()?;
+        let memory = self.run.memory()?;
+        Ok(InstanceStatus {
+            running: status.running != 0,
+            since_secs: uptime()?.saturating_sub(status.since),
+            states: status.states,
+            half_open: status.half_open,
+            capacity: status.capacity,
+            hostid: record.ruleset.options.hostid.unwrap_or(memory.hostid),
+            debug: memory.debug,
+            engine: counters::status(&self.maps)?,
+            limits: totals.limit,
+            log_lost: totals.log_lost,
+            loginterface: self.loginterface(&record)?,
+        })
+    }
+
+    fn loginterface(&self, record: &Record) -> Result<Option<(String, InterfaceCounters)>> {
+        let Some(name) = &record.ruleset.options.loginterface else {
+            return Ok(None);
+        };
+        let mut sum = InterfaceCounters::default();
+        for interface in self.interfaces()? {
+            if &interface.name == name || interface.groups.contains(name) {
+                sum.add(&interface.counters);
+            }
+        }
+        Ok(Some((name.clone(), sum)))
+    }
+
+    /// Clears all counters of `pfctl -si`, those of interfaces too.
+    pub fn clear_status(&self) -> Result<()> {
+        let mut change = self.begin()?;
+        self.maps.counters.set(&0, &abi::Counters::default())?;
+        let names = change.memory.names.interfaces.iter();
+        for name in names.map(|(name, _)| name.to_owned()).collect::<Vec<_>>() {
+            self.zero(&mut change, &name)?;
+        }
+        change.keep()
+    }
+
+    /// All interfaces that are there or that rules name, in order of name.
+    pub fn interfaces(&self) -> Result<Vec<InterfaceView>> {
+        let memory = self.run.memory()?;
+        let present: Vec<(u32, abi::Interface)> = self
+            .maps
+            .interfaces
+            .keys()
+            .filter_map(|index| Some((index, self.maps.interfaces.get(&index).ok()??)))
+            .collect();
+        let generation = self.generation();
+        let skip_flag = match generation & 1 {
+            0 => abi::interface::interface_flags::SKIP_0,
+            _ => abi::interface::interface_flags::SKIP_1,
+        };
+        let view = |(name, id): (&str, u32)| {
+            let here = present.iter().find(|(_, interface)| interface.id == id);
+            let bits = here.map_or(0, |(_, interface)| interface.groups);
+            let groups = memory
+                .names
+                .groups
+                .iter()
+                .filter(|(_, bit)| bits & (1 << bit) != 0);
+            Ok(InterfaceView {
+                name: name.to_owned(),
+                index: here.map(|(index, _)| *index),
+                groups: groups.map(|(group, _)| group.to_owned()).collect(),
+                skip: here.is_some_and(|(_, interface)| interface.flags & skip_flag != 0),
+                attached: here.is_some_and(|(i, _)| attach::is_attached(&self.directory, *i)),
+                counters: counters::interface(&self.maps, id)?,
+                zeroed: UNIX_EPOCH + Duration::from_secs(memory.zeroed_at(name)),
+            })
+        };
+        memory.names.interfaces.iter().map(view).collect()
+    }
+
+    /// Clears the counters of an interface; false if it has none.
+    pub fn zero_interface(&self, name: &str) -> Result<bool> {
+        let mut change = self.begin()?;
+        let known = self.zero(&mut change, name)?;
+        change.keep()?;
+        Ok(known)
+    }
+
+    fn zero(&self, change: &mut Change, name: &str) -> Result<bool> {
+        let Some(id) = change.memory.names.interfaces.get(name) else {
+            return Ok(false);
+        };
+        self.maps
+            .interface_stats
+            .set(&id, &abi::InterfaceStats::default())?;
+        change
+            .memory
+            .interfaces_zeroed
+            .insert(name.to_owned(), wall_clock());
+        Ok(true)
+    }
+}

@@ -1,0 +1,85 @@
+//! An array map in our memory: single words of it are read and written while the data plane works
+//! on the others, which a write of the whole element would undo.
+
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::error::{Context, Result};
+use crate::map::{Map, Plain};
+
+/// A mapped array.
+pub struct Shared {
+    base: NonNull<std::ffi::c_void>,
+    bytes: usize,
+    stride: usize,
+}
+
+impl Shared {
+    /// Maps the whole array, which must have been made with `BPF_F_MMAPABLE`.
+    pub(crate) fn new<V: Plain>(map: &Map<u32, V>) -> Result<Self> {
+        // the kernel rounds elements up to 8 bytes
+        let stride = size_of::<V>().next_multiple_of(8);
+        let bytes = stride * map.capacity() as usize;
+        let length = NonZeroUsize::new(bytes.next_multiple_of(4096)).unwrap_or(NonZeroUsize::MIN);
+        // SAFETY: a new mapping of our own at an address of the kernel's choice
+        let base = unsafe {
+            mmap(
+                None,
+                length,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_SHARED,
+                map.as_fd(),
+                0,
+            )
+        }
+        .context(|| "map into memory".to_owned())?;
+        Ok(Shared {
+            base,
+            bytes,
+            stride,
+        })
+    }
+
+    /// Reads the word at `offset` (see `offset_of!`) of element `index`.
+    pub fn load(&self, index: u32, offset: usize) -> u32 {
+        self.word(index, offset)
+            .map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Writes the word at `offset` of element `index`, in one piece.
+    pub fn store(&self, index: u32, offset: usize, value: u32) {
+        if let Some(word) = self.word(index, offset) {
+            word.store(value, Ordering::Release);
+        }
+    }
+
+    /// Writes the eight bytes at `offset` of element `index`, in one piece.
+    pub fn store_long(&self, index: u32, offset: usize, value: u64) {
+        let position = self.stride * index as usize + offset;
+        if position + size_of::<u64>() <= self.bytes && position.is_multiple_of(8) {
+            // SAFETY: inside the mapping, which lives as long as `self`, and aligned; the kernel
+            // and other processes access these bytes only as a whole
+            let long = unsafe { &*self.base.as_ptr().byte_add(position).cast::<AtomicU64>() };
+            long.store(value, Ordering::Release);
+        }
+    }
+
+    fn word(&self, index: u32, offset: usize) -> Option<&AtomicU32> {
+        let position = self.stride * index as usize + offset;
+        let inside = position + size_of::<u32>() <= self.bytes && position.is_multiple_of(4);
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned; the kernel and
+        // other processes access the word only as a whole
+        inside.then(|| unsafe { &*self.base.as_ptr().byte_add(position).cast::<AtomicU32>() })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no reference into it outlives `self`
+        let _ = unsafe { munmap(self.base, self.bytes.next_multiple_of(4096)) };
+    }
+}

@@ -1,0 +1,156 @@
+//! States as userland sees them.
+
+use std::mem::offset_of;
+
+use skipstep_abi as abi;
+use skipstep_abi::state::{STACK, WIRE, timeout};
+use skipstep_classifier::Names;
+use skipstep_ruleset::{Direction, Family, Timeout};
+use skipstep_scenario::engine::{PeerView, StateView};
+
+use crate::error::Result;
+use crate::object::{Maps, Programs};
+
+/// A state with the place it is in.
+pub(crate) struct Found {
+    /// Place and serial.
+    pub kill: abi::Kill,
+    /// The state.
+    pub view: StateView,
+}
+
+/// All states, in order of creation.
+pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
+    let status = maps.status.at(0)?;
+    let config = maps.configs.at(status.generation & 1)?;
+    let clock = Clock {
+        config,
+        states: status.states,
+    };
+    let mut found: Vec<Found> = maps
+        .states
+        .first(status.states_used)?
+        .iter()
+        .enumerate()
+        .filter(|(_, state)| state.in_use() && state.timeout < timeout::DETACHED)
+        .map(|(index, state)| Found {
+            kill: abi::Kill {
+                index: index as u32,
+                serial: state.serial,
+            },
+            view: view(maps, names, &clock, state),
+        })
+        .collect();
+    found.sort_by_key(|found| found.view.id);
+    Ok(found)
+}
+
+/// Removes the states that `wanted` names; how many were there.
+pub(crate) fn kill(
+    maps: &Maps,
+    programs: &Programs,
+    names: &Names,
+    mut wanted: impl FnMut(&StateView) -> bool,
+) -> Result<u64> {
+    let mut killed = 0;
+    for found in list(maps, names)? {
+        if wanted(&found.view) {
+            killed += u64::from(programs.kill.call(&found.kill)?);
+        }
+    }
+    Ok(killed)
+}
+
+/// What the deadline of a state depends on beside itself.
+struct Clock {
+    config: abi::Config,
+    states: u32,
+}
+
+impl Clock {
+    /// Seconds from the last packet of `state` to its end (pf-semantics section 2).
+    fn timeout(&self, state: &abi::State, rule: &abi::RuleStates) -> u32 {
+        let index = usize::from(state.timeout);
+        let own = rule.timeouts.get(index).copied().unwrap_or(0);
+        let seconds = if own != 0 {
+            own
+        } else {
+            self.config.timeouts.get(index).copied().unwrap_or(0)
+        };
+        let (timeouts, count) = if rule.timeouts[timeout::ADAPTIVE_START] != 0 {
+            (&rule.timeouts, rule.current)
+        } else {
+            (&self.config.timeouts, self.states)
+        };
+        let (start, end) = (
+            timeouts[timeout::ADAPTIVE_START],
+            timeouts[timeout::ADAPTIVE_END],
+        );
+        if end == 0 || count <= start || start >= end {
+            return seconds;
+        }
+        if count >= end {
+            return 0;
+        }
+        (u64::from(seconds) * u64::from(end - count) / u64::from(end - start)) as u32
+    }
+}
+
+fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateView {
+    let rule = maps.rule_states.at(state.rule_slot).unwrap_or_default();
+    let number = maps
+        .shared_rule_states
+        .load(state.rule_slot, offset_of!(abi::RuleStates, number));
+    let key = &state.key[WIRE];
+    StateView {
+        id: state.id,
+        protocol: key.protocol,
+        family: if key.family == abi::INET {
+            Family::Inet
+        } else {
+            Family::Inet6
+        },
+        direction: match state.direction {
+            abi::verdict::direction::IN => Direction::In,
+            _ => Direction::Out,
+        },
+        interface: names.interfaces.name(key.interface).map(str::to_owned),
+        rule: u32::try_from(number as i32).ok(),
+        wire: sides(&state.key[WIRE]),
+        stack: sides(&state.key[STACK]),
+        src: peer(&state.src),
+        dst: peer(&state.dst),
+        timeout: Timeout::ALL
+            .get(usize::from(state.timeout))
+            .copied()
+            .unwrap_or(Timeout::TcpFirst),
+        created_at: state.creation,
+        expires_at: state.expire.saturating_add(clock.timeout(state, &rule)),
+        packets: state.packets,
+        bytes: state.bytes,
+        flags: state.flags as u16,
+        min_ttl: state.min_ttl,
+        max_mss: state.max_mss,
+        tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
+    }
+}
+
+fn sides(key: &abi::StateKey) -> [(std::net::IpAddr, u16); 2] {
+    [0, 1].map(|side| {
+        (
+            abi::address_from(key.family, key.address[side]),
+            u16::from_be_bytes(key.port[side]),
+        )
+    })
+}
+
+fn peer(peer: &abi::Peer) -> PeerView {
+    PeerView {
+        state: peer.state,
+        seqlo: peer.seqlo,
+        seqhi: peer.seqhi,
+        seqdiff: peer.seqdiff,
+        max_win: peer.max_win,
+        wscale: peer.wscale,
+    }
+}

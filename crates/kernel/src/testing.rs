@@ -1,0 +1,443 @@
+//! The data plane under test: the programs that filter real packets, run by `BPF_PROG_TEST_RUN` on
+//! packets, a clock, random draws, interfaces and routes of the test's making.
+
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+use skipstep_abi as abi;
+use skipstep_abi::status::decision;
+use skipstep_abi::verdict::verdict;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Evaluator, Reason, Ruleset};
+use skipstep_scenario::Engine;
+use skipstep_scenario::engine::{
+    Carried, Decision, Fate, LogView, RuleCounters, StateView, Status, TestPacket, Verdict,
+};
+use std::time::Duration;
+use zerocopy::FromBytes;
+
+use crate::commit::RuleHome;
+use crate::error::{Context, Error, Result};
+use crate::log::LogReader;
+use crate::network::TestNetwork;
+use crate::object::{self, Maps, Programs, Sizes};
+use crate::program::{self, Program, Run, SkBuff};
+use crate::record::{Memory, Record};
+use crate::{commit, contents, counters, state};
+use libbpf_rs::{MapCore, MapFlags};
+
+/// Ethernet header in front of every packet; the addresses mean nothing.
+const LINK_HEADER: usize = 14;
+
+/// Longest packet that `BPF_PROG_TEST_RUN` takes: it must fit in a page with what the kernel keeps
+/// beside it.
+const LONGEST_PACKET: usize = 3600;
+
+/// Whether the kernel takes a packet for a test run: it refuses those without a whole IP header
+/// and those longer than about a page.
+fn can_run(packet: &TestPacket) -> bool {
+    let header = match packet.bytes.first().map(|byte| byte >> 4) {
+        Some(6) => 40,
+        _ => 20,
+    };
+    (header..=LONGEST_PACKET).contains(&packet.bytes.len())
+}
+
+/// The data plane, loaded for this thread alone and pinned nowhere.
+///
+/// Making one moves the calling thread into a network namespace of its own and ties it to the CPU
+/// it is on, since what became of a packet is told per CPU. The engine stays on that thread.
+pub struct TestEngine {
+    evaluator: Evaluator,
+    maps: Maps,
+    programs: Programs,
+    rules: RuleHome,
+    empty: Program,
+    log: LogReader,
+    network: Option<(Host, TestNetwork)>,
+    memory: Memory,
+    record: Record,
+    test: abi::Test,
+    cpu: usize,
+}
+
+/// How long a program took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bench {
+    /// What the program returned the last time.
+    pub returned: u32,
+    /// Mean time of a run.
+    pub duration: Duration,
+}
+
+impl TestEngine {
+    /// Loads the data plane; every rule set will be walked by `evaluator`, whatever it says itself.
+    pub fn new(evaluator: Evaluator) -> Result<Self> {
+        Self::with_sizes(evaluator, &Sizes::test())
+    }
+
+    /// The same with maps of other sizes.
+    pub fn with_sizes(evaluator: Evaluator, sizes: &Sizes) -> Result<Self> {
+        let cpu = stay_on_this_cpu()?;
+        let (maps, programs) = object::load(sizes)?;
+        let log = LogReader::of(&maps.log_ring)?;
+        let rules = RuleHome::standing(&maps, sizes.rule_slots)?;
+        let engine = TestEngine {
+            evaluator,
+            rules,
+            maps,
+            programs,
+            empty: program::empty()?,
+            log,
+            network: None,
+            memory: Memory::default(),
+            record: Record::default(),
+            test: abi::Test {
+                enabled: 1,
+                ..abi::Test::default()
+            },
+            cpu,
+        };
+        engine.maps.test.set(&0, &engine.test)?;
+        Ok(engine)
+    }
+
+    /// Runs one packet `repeat` times and says how long one run took. What the first run changes in
+    /// states and counters the next ones find.
+    pub fn bench(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
+        let run = self.run(self.program(packet.direction), packet, repeat)?;
+        Ok(Bench {
+            returned: run.returned,
+            duration: run.duration,
+        })
+    }
+
+    /// The same with a program that does nothing.
+    pub fn bench_empty(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
+        let run = self.run(&self.empty, packet, repeat)?;
+        Ok(Bench {
+            returned: run.returned,
+            duration: run.duration,
+        })
+    }
+
+    /// Replaces rules and tables like `pfctl -f`: states and the clock stay.
+    pub fn reload(&mut self, ruleset: &Ruleset) -> Result<()> {
+        let ruleset = self.with_evaluator(ruleset);
+        let Some((_, network)) = &self.network else {
+            return Err(no_network());
+        };
+        let prepared = commit::prepare(
+            &self.maps,
+            &self.rules,
+            &self.record,
+            &mut self.memory,
+            &ruleset,
+            network.host(),
+        )?;
+        commit::flip(&self.maps, &self.record, &prepared)?;
+        self.record = prepared.record;
+        Ok(())
+    }
+
+    fn try_load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
+        self.enter_network(host)?;
+        self.reset()?;
+        self.reload(ruleset)
+    }
+
+    /// Networks are slow to build, and most tests use the one they had.
+    fn enter_network(&mut self, host: &Host) -> Result<()> {
+        if self
+            .network
+            .as_ref()
+            .is_none_or(|(before, _)| before != host)
+        {
+            self.network = Some((host.clone(), TestNetwork::enter(host)?));
+        }
+        Ok(())
+    }
+
+    fn with_evaluator(&self, ruleset: &Ruleset) -> Ruleset {
+        let mut ruleset = ruleset.clone();
+        ruleset.options.evaluator = self.evaluator;
+        ruleset
+    }
+
+    /// Makes the maps what they were after loading the programs.
+    fn reset(&mut self) -> Result<()> {
+        let maps = &self.maps;
+        let status = maps.status.at(0)?;
+        for (index, state) in maps.states.first(status.states_used)?.iter().enumerate() {
+            for key in &state.key {
+                maps.state_keys.remove(key)?;
+            }
+            maps.states.set(&(index as u32), &abi::State::default())?;
+        }
+        while maps
+            .free_states
+            .lookup_and_delete(&[])
+            .context(|| "map free_states: empty".to_owned())?
+            .is_some()
+        {}
+        let slots: Vec<u32> = (0..self.memory.slots_used.max(1)).collect();
+        maps.rule_stats.clear_many(&slots)?;
+        maps.rule_states
+            .set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
+        for table in self.record.tables.values() {
+            let version = maps.tables.at(table.slot)?.version;
+            let entries = match &table.contents {
+                Some(entries) => entries.clone(),
+                None => contents::read(maps, version)?,
+            };
+            contents::remove(maps, version, &entries)?;
+            maps.tables.set(&table.slot, &abi::Table::default())?;
+        }
+        for (_, id) in self.memory.names.interfaces.iter() {
+            maps.interface_stats
+                .set(&id, &abi::InterfaceStats::default())?;
+        }
+        maps.counters.set(&0, &abi::Counters::default())?;
+        maps.status.set(
+            &0,
+            &abi::Status {
+                abi_version: abi::VERSION,
+                capacity: maps.states.capacity(),
+                running: 1,
+                next_state_id: 1,
+                ..abi::Status::default()
+            },
+        )?;
+        self.log.drain(|_| {})?;
+        self.memory = Memory::default();
+        self.record = Record::default();
+        self.test = abi::Test {
+            enabled: 1,
+            ..abi::Test::default()
+        };
+        self.maps.test.set(&0, &self.test)
+    }
+
+    fn try_set_time(&mut self, seconds: u32) -> Result<Vec<u64>> {
+        self.test.now = seconds;
+        self.maps.test.set(&0, &self.test)?;
+        if self.maps.status.at(0)?.states == 0 {
+            return Ok(Vec::new());
+        }
+        let before = self.ids()?;
+        self.programs.sweep.call(&())?;
+        let after = self.ids()?;
+        Ok(before
+            .into_iter()
+            .filter(|id| !after.contains(id))
+            .collect())
+    }
+
+    fn ids(&self) -> Result<Vec<u64>> {
+        let states = state::list(&self.maps, &self.memory.names)?;
+        Ok(states.into_iter().map(|found| found.view.id).collect())
+    }
+
+    fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
+        let run = self.run(self.program(packet.direction), packet, 1)?;
+        let outcome = self.outcome()?;
+        let after = run.packet.get(LINK_HEADER..).unwrap_or_default();
+        let (tag, prio) = abi::mark::split(run.context.mark);
+        let passed = outcome.verdict == verdict::PASS;
+        Ok(Fate {
+            verdict: if passed { Verdict::Pass } else { Verdict::Drop },
+            decision: decided(&outcome),
+            reason: Reason::from_code(outcome.reason).unwrap_or(Reason::Match),
+            counted: counted(&outcome),
+            state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
+            out: (passed && after != packet.bytes).then(|| after.to_vec()),
+            replies: match outcome.verdict {
+                verdict::REPLY => vec![after.to_vec()],
+                _ => Vec::new(),
+            },
+            carried: Carried {
+                tag: self
+                    .memory
+                    .names
+                    .tags
+                    .name(u32::from(tag))
+                    .map(str::to_owned),
+                prio,
+            },
+            log: self.log_views(&outcome)?,
+        })
+    }
+
+    fn program(&self, direction: Direction) -> &Program {
+        match direction {
+            Direction::In => &self.programs.ingress,
+            Direction::Out => &self.programs.egress,
+        }
+    }
+
+    fn run(&self, program: &Program, packet: &TestPacket, repeat: u32) -> Result<Run> {
+        let here = self.index_of(&packet.interface)?;
+        let arrived = match (&packet.received_on, packet.direction) {
+            (Some(name), _) => self.index_of(name)?,
+            (None, Direction::In) => here,
+            (None, Direction::Out) => 0,
+        };
+        let tag = packet
+            .carried
+            .tag
+            .as_deref()
+            .and_then(|tag| self.memory.names.tags.get(tag));
+        let mut context = SkBuff::new();
+        context.ifindex = here;
+        context.ingress_ifindex = arrived;
+        context.mark = abi::mark::compose(tag.unwrap_or(0) as u16, packet.carried.prio);
+        program.run_packet(&frame(&packet.bytes), &context, repeat)
+    }
+
+    fn index_of(&self, name: &str) -> Result<u32> {
+        let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
+        let interface = network.host().interface(name);
+        interface
+            .map(|interface| interface.index)
+            .ok_or_else(|| Error::Bpf {
+                what: format!("interface {name}"),
+                cause: "the test's host has none of that name".to_owned(),
+            })
+    }
+
+    fn outcome(&self) -> Result<abi::Outcome> {
+        let values = self
+            .maps
+            .scratch
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .context(|| "map scratch: read".to_owned())?;
+        let here = values
+            .and_then(|mut values| (self.cpu < values.len()).then(|| values.swap_remove(self.cpu)));
+        let outcome = here.and_then(|bytes| {
+            abi::Outcome::read_from_prefix(&bytes)
+                .ok()
+                .map(|(outcome, _)| outcome)
+        });
+        outcome.ok_or_else(|| Error::Bpf {
+            what: "map scratch: read".to_owned(),
+            cause: "smaller than struct pf_outcome".to_owned(),
+        })
+    }
+
+    fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogView>> {
+        let mut views = Vec::new();
+        if outcome.logged != 0 {
+            self.log.drain(|record| views.push(log_view(record)))?;
+        }
+        Ok(views)
+    }
+
+    fn slot(&self, number: Option<u32>) -> u32 {
+        let slot = number.and_then(|number| self.record.rule_slots.get(number as usize));
+        slot.copied().unwrap_or(abi::limits::IDLE_SLOT)
+    }
+}
+
+/// The trait has no room for errors of the kernel: what it asks of an engine that was made and has
+/// loaded a rule set does not fail, and a test that could go on after that would prove nothing.
+impl Engine for TestEngine {
+    fn name(&self) -> &str {
+        match self.evaluator {
+            Evaluator::Linear => "bpf-linear",
+            Evaluator::SkipSteps => "bpf-skip-steps",
+        }
+    }
+
+    fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
+        self.try_load(ruleset, host)
+            .map_err(|error| error.to_string())
+    }
+
+    fn set_time(&mut self, seconds: u32) -> Vec<u64> {
+        certain(self.try_set_time(seconds))
+    }
+
+    fn set_random(&mut self, draw: u32) {
+        self.test.random = draw;
+        certain(self.maps.test.set(&0, &self.test));
+    }
+
+    fn accepts(&self, packet: &TestPacket) -> bool {
+        can_run(packet)
+    }
+
+    fn packet(&mut self, packet: &TestPacket) -> Fate {
+        certain(self.try_packet(packet))
+    }
+
+    fn states(&mut self) -> Vec<StateView> {
+        let states = certain(state::list(&self.maps, &self.memory.names));
+        states.into_iter().map(|found| found.view).collect()
+    }
+
+    fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters {
+        certain(counters::rule(&self.maps, self.slot(number)))
+    }
+
+    fn status(&mut self) -> Status {
+        certain(counters::status(&self.maps))
+    }
+}
+
+fn certain<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("data plane under test: {error}"))
+}
+
+fn no_network() -> Error {
+    Error::Bpf {
+        what: "test".to_owned(),
+        cause: "no rule set was loaded".to_owned(),
+    }
+}
+
+/// The packet behind an Ethernet header.
+fn frame(packet: &[u8]) -> Vec<u8> {
+    let version = packet.first().map_or(4, |byte| byte >> 4);
+    let ethertype: u16 = if version == 6 { 0x86dd } else { 0x0800 };
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    frame.extend(ethertype.to_be_bytes());
+    frame.extend(packet);
+    frame
+}
+
+fn decided(outcome: &abi::Outcome) -> Decision {
+    match outcome.decision {
+        decision::NONE => Decision::None,
+        decision::RULE => u32::try_from(outcome.rule).map_or(Decision::Default, Decision::Rule),
+        decision::ORPHAN => Decision::OrphanState,
+        _ => Decision::Default,
+    }
+}
+
+/// Each reason as often as it was counted, ascending.
+fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
+    let times = Reason::ALL.iter().zip(outcome.counted);
+    times
+        .flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times)))
+        .collect()
+}
+
+fn log_view(record: &abi::LogRecord) -> LogView {
+    LogView {
+        rule: u32::try_from(record.rule).ok(),
+        reason: Reason::from_code(record.reason).unwrap_or(Reason::Match),
+        pass: match record.action {
+            abi::verdict::action::PASS => Some(true),
+            abi::verdict::action::BLOCK => Some(false),
+            _ => None,
+        },
+        to: record.log_to,
+    }
+}
+
+fn stay_on_this_cpu() -> Result<usize> {
+    let cpu = sched_getcpu().context(|| "which CPU".to_owned())?;
+    let mut only = CpuSet::new();
+    only.set(cpu).context(|| format!("CPU {cpu}"))?;
+    sched_setaffinity(Pid::from_raw(0), &only).context(|| format!("CPU {cpu}: stay"))?;
+    Ok(cpu)
+}

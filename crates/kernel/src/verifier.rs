@@ -1,0 +1,73 @@
+//! What libbpf says while it loads: kept aside, so that an error can quote the verifier.
+
+use std::cell::RefCell;
+
+use libbpf_rs::PrintLevel;
+
+/// Set to anything, it makes libbpf talk to standard error as it likes to.
+const TALK: &str = "SKIPSTEP_LIBBPF_DEBUG";
+
+/// Lines of the verifier's log that an error quotes: the last ones say what is wrong.
+const QUOTED: usize = 3;
+
+thread_local! {
+    static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// From here on what libbpf says in this thread is kept.
+pub(crate) fn listen() {
+    SAID.take();
+    libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+}
+
+fn keep(_: PrintLevel, message: String) {
+    if std::env::var_os(TALK).is_some() {
+        eprint!("{message}");
+    }
+    SAID.with_borrow_mut(|said| said.push(message));
+}
+
+/// The program that the verifier refused and the end of what it said, if that is what happened.
+pub(crate) fn refusal() -> Option<(String, String)> {
+    SAID.take().iter().find_map(|message| parse(message))
+}
+
+fn parse(message: &str) -> Option<(String, String)> {
+    let (head, rest) = message.split_once("-- BEGIN PROG LOAD LOG --")?;
+    let log = rest
+        .split_once("-- END PROG LOAD LOG --")
+        .map_or(rest, |(log, _)| log);
+    let program = head.split('\'').nth(1).unwrap_or("?").to_owned();
+    let lines: Vec<&str> = log
+        .lines()
+        .map(str::trim)
+        .filter(|line| is_telling(line))
+        .collect();
+    let start = lines.len().saturating_sub(QUOTED);
+    Some((program, lines[start..].join("; ")))
+}
+
+/// The log ends with statistics, which say nothing.
+fn is_telling(line: &str) -> bool {
+    let statistics = ["processed ", "verification time", "stack depth"];
+    !line.is_empty() && !statistics.iter().any(|start| line.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_log_is_quoted() {
+        let message = "libbpf: prog 'pf_ingress': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\n\
+            5: (61) r2 = *(u32 *)(r1 +0)\nR2 invalid mem access 'scalar'\n\
+            processed 6 insns (limit 1000000)\n-- END PROG LOAD LOG --\n";
+        let (program, log) = parse(message).unwrap();
+        assert_eq!(program, "pf_ingress");
+        assert_eq!(
+            log,
+            "0: R1=ctx(); 5: (61) r2 = *(u32 *)(r1 +0); R2 invalid mem access 'scalar'"
+        );
+        assert_eq!(parse("libbpf: map 'x': created successfully"), None);
+    }
+}

@@ -1,0 +1,356 @@
+//! `skipstep_abi` is what `bpf/abi.h` says: every struct and field against the BTF of the compiled
+//! object, every number and name against the text of the header. Both directions: what one side
+//! lacks fails. Needs no root.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::offset_of;
+
+use libbpf_rs::HasSize;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use skipstep_abi as abi;
+use skipstep_kernel::object::OBJECT;
+
+const HEADER: &str = include_str!("../../../bpf/abi.h");
+
+/// An object that mentions every struct of the header; the data plane's BTF leaves some out.
+const ALL_STRUCTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/abi.bpf.o"));
+
+/// Size and field offsets of a struct.
+#[derive(Debug, PartialEq, Eq)]
+struct Layout {
+    size: usize,
+    fields: Vec<(String, usize)>,
+}
+
+/// `pf_name => Rust type { fields in order }`
+macro_rules! layouts {
+    ($($c:ident => $rust:ty { $($field:ident),* $(,)? })*) => {
+        BTreeMap::from([$((stringify!($c), Layout {
+            size: size_of::<$rust>(),
+            fields: vec![$((
+                stringify!($field).trim_start_matches("r#").to_owned(),
+                offset_of!($rust, $field),
+            )),*],
+        })),*])
+    };
+}
+
+fn rust_layouts() -> BTreeMap<&'static str, Layout> {
+    layouts! {
+        pf_interface => abi::Interface { id, flags, groups, name }
+        pf_interface_stats => abi::InterfaceStats { packets, bytes }
+        pf_address => abi::Address { kind, negated, pad, table, low, high }
+        pf_port => abi::Port { low, high, op, pad }
+        pf_rule => abi::Rule {
+            skip, flags, interface, received_on, interface_match, received_match, direction,
+            family, protocol, tcp_flags, tcp_mask, icmp_type, icmp_code, tos, prio, action, tag,
+            tagged, probability, source, destination, source_port, destination_port, return_ttl,
+            return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
+            set_prio, min_ttl, log_to, max_mss, slot, number,
+        }
+        pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
+        pf_rule_table => abi::RuleTable { slot, used, negated, pad }
+        pf_rule_states => abi::RuleStates { total, current, max, number, timeouts, tables, pad }
+        pf_table_key => abi::TableKey { prefixlen, version, family, address }
+        pf_table_entry => abi::TableEntry { negated, interface }
+        pf_table => abi::Table { version }
+        pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
+        pf_config => abi::Config {
+            rules, evaluator, limit_states, reassemble, loginterface, hostid, if_bound_states,
+            timeouts, pad,
+        }
+        pf_state_key => abi::StateKey { address, port, interface, rdomain, family, protocol }
+        pf_state_ref => abi::StateRef { index, serial }
+        pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
+        pf_match_rule => abi::MatchRule { slot, log_all, log_to, pad }
+        pf_state => abi::State {
+            lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot, flags,
+            timeout, direction, log_all, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
+            match_count, r#match,
+        }
+        pf_status => abi::Status {
+            abi_version, generation, running, since, states, half_open, next_state_id,
+            states_used, sweep_cursor, first_enabled, capacity,
+        }
+        pf_counters => abi::Counters { reason, state, limit, log_lost }
+        pf_test => abi::Test { enabled, now, random, pad }
+        pf_outcome => abi::Outcome {
+            state_id, rule, verdict, reason, decision, logged, counted, pad,
+        }
+        pf_kill => abi::Kill { index, serial }
+        pf_log_record => abi::LogRecord {
+            time, ifname, source, destination, source_port, destination_port, rule, family,
+            action, reason, direction, log_to, pad, caplen, wirelen, data, tail_pad,
+        }
+    }
+}
+
+fn c_layout(btf: &Btf<'_>, name: &str) -> Option<Layout> {
+    let found: Struct<'_> = btf.type_by_name(name)?;
+    let fields = found.iter().map(|member| {
+        let MemberAttr::Normal { offset } = member.attr else {
+            panic!("struct {name} has a bit field");
+        };
+        let field = member
+            .name
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        (field, offset as usize / 8)
+    });
+    Some(Layout {
+        fields: fields.collect(),
+        size: found.size(),
+    })
+}
+
+#[test]
+fn every_struct_has_the_layout_of_the_compiled_object() {
+    let header = Btf::from_raw("abi", ALL_STRUCTS)
+        .unwrap()
+        .expect("the object has BTF");
+    let data_plane = Btf::from_raw("tc", OBJECT)
+        .unwrap()
+        .expect("the object has BTF");
+    let mut seen = 0;
+    for (name, rust) in rust_layouts() {
+        let c = c_layout(&header, name).unwrap_or_else(|| panic!("BTF has no struct {name}"));
+        assert_eq!(rust, c, "struct {name}: left Rust, right C");
+        if let Some(loaded) = c_layout(&data_plane, name) {
+            assert_eq!(
+                rust, loaded,
+                "struct {name}: left Rust, right the data plane"
+            );
+            seen += 1;
+        }
+    }
+    assert!(
+        seen >= 12,
+        "only {seen} structs in the data plane's BTF: its maps have that many"
+    );
+}
+
+#[test]
+fn every_struct_of_the_header_has_a_mirror() {
+    let declared: BTreeSet<&str> = HEADER
+        .lines()
+        .filter_map(|line| line.strip_prefix("struct ")?.split_whitespace().next())
+        .collect();
+    let mirrored: BTreeSet<&str> = rust_layouts().into_keys().collect();
+    assert_eq!(mirrored, declared, "left crates/abi, right bpf/abi.h");
+}
+
+/// The enumerators and numeric macros of the header with their values.
+fn header_numbers() -> BTreeMap<String, i64> {
+    let text = without_comments(HEADER);
+    let mut numbers = BTreeMap::new();
+    let mut next = 0;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("enum ") {
+            next = 0;
+        } else if let Some(rest) = line.strip_prefix("#define PF_") {
+            let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            if let Some(value) = evaluate(value, &numbers) {
+                numbers.insert(format!("PF_{name}"), value);
+            }
+        } else if line.starts_with("PF_") {
+            for item in line
+                .split(',')
+                .map(str::trim)
+                .filter(|item| item.starts_with("PF_"))
+            {
+                let (name, value) = item.split_once('=').unwrap_or((item, ""));
+                next = evaluate(value, &numbers).unwrap_or(next);
+                numbers.insert(name.trim().to_owned(), next);
+                next += 1;
+            }
+        }
+    }
+    numbers
+}
+
+fn without_comments(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("/*") {
+        kept.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
+    }
+    kept + rest
+}
+
+/// A number, `a << b`, or a name that was defined before.
+fn evaluate(text: &str, known: &BTreeMap<String, i64>) -> Option<i64> {
+    let text = text.trim();
+    if let Some((value, shift)) = text.split_once("<<") {
+        return Some(evaluate(value, known)? << evaluate(shift, known)?);
+    }
+    let digits = text.trim_end_matches('u');
+    match digits.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok().or_else(|| known.get(text).copied()),
+    }
+}
+
+/// `module: "PREFIX" { CONSTANTS }`: each constant is `PF_PREFIX_CONSTANT` in the header.
+macro_rules! numbers {
+    ($($prefix:literal $module:path { $($name:ident),* $(,)? })*) => {{
+        let mut numbers: BTreeMap<String, i64> = BTreeMap::new();
+        $({
+            use $module as module;
+            $(numbers.insert(format!("PF_{}{}", $prefix, stringify!($name)), module::$name as i64);)*
+        })*
+        numbers
+    }};
+}
+
+fn rust_numbers() -> BTreeMap<String, i64> {
+    let mut numbers = numbers! {
+        "" abi::limits {
+            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, SNAPLEN,
+            IDLE_SLOT, SELF_TABLE,
+        }
+        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY }
+        "" abi::verdict::direction { INOUT, IN, OUT }
+        "ACTION_" abi::verdict::action { PASS, BLOCK, MATCH }
+        "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }
+        "COUNT_" abi::status::state_counter { SEARCHES, INSERTS, REMOVALS, MAX }
+        "TIMEOUT_" abi::state::timeout {
+            TCP_FIRST, TCP_OPENING, TCP_ESTABLISHED, TCP_CLOSING, TCP_FINWAIT, TCP_CLOSED,
+            UDP_FIRST, UDP_SINGLE, UDP_MULTIPLE, ICMP_FIRST, ICMP_ERROR, OTHER_FIRST,
+            OTHER_SINGLE, OTHER_MULTIPLE, FRAG, INTERVAL, ADAPTIVE_START, ADAPTIVE_END,
+            SRC_TRACK, TCP_TSDIFF, MAX, PURGE, DETACHED, UNLINKED,
+        }
+        "TCPS_" abi::state::tcp_state {
+            CLOSED, LISTEN, SYN_SENT, SYN_RECEIVED, ESTABLISHED, CLOSE_WAIT, FIN_WAIT_1, CLOSING,
+            LAST_ACK, FIN_WAIT_2, TIME_WAIT,
+        }
+        "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
+        "STATE_" abi::state::state_flags {
+            ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, SET_PRIO,
+        }
+        "" abi::state { WSCALE_MASK, WSCALE_FLAG, WIRE, STACK }
+        "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY }
+        "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1 }
+        "ADDRESS_" abi::rule::address_kind {
+            ANY, MASK, RANGE, TABLE, NO_ROUTE, URPF_FAILED, NEVER,
+        }
+        "PORT_" abi::rule::port_op { ANY, INSIDE, EQ, NE, LT, LE, GT, GE, OUTSIDE, RANGE }
+        "RULE_" abi::rule::rule_flags {
+            QUICK, LOG, LOG_ALL, LOG_MATCHES, FRAGMENT, ALLOW_OPTS, KEEP_STATE, IF_BOUND, SLOPPY,
+            NO_SYNC, RETURN, RETURN_RST, RETURN_ICMP, NO_DF, SET_TOS, SET_PRIO, MATCH_TOS,
+            MATCH_PRIO, MATCH_ICMP_TYPE, MATCH_ICMP_CODE, PROBABILITY, INTERFACE_NOT,
+            RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID,
+        }
+        "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
+        "TABLE_OP_" abi::table::table_op { MAX }
+        "REASSEMBLE_" abi::config::reassemble { YES, NO_DF }
+        "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }
+        "" abi::status { REASON_MAX, LCOUNT_MAX }
+        "MARK_" abi::mark { MASK, GENERATED, PRIO_SHIFT, PRIO_MASK, TAG_SHIFT, TAG_MASK }
+        "" abi::mark { DEFAULT_PRIO, MAX_TAG }
+        "ABI_" abi { VERSION }
+        "" abi::rule { SKIP_MAX }
+    };
+    for (number, name) in (0..).zip(abi::names::REASONS) {
+        let name = name.replace('-', "_").to_uppercase();
+        numbers.insert(format!("PF_REASON_{name}"), number);
+    }
+    for skip in skipstep_ruleset::skip::Skip::ALL {
+        numbers.insert(format!("PF_SKIP_{}", skip_name(skip)), skip as i64);
+    }
+    numbers
+}
+
+fn skip_name(skip: skipstep_ruleset::skip::Skip) -> &'static str {
+    use skipstep_ruleset::skip::Skip;
+    match skip {
+        Skip::Interface => "INTERFACE",
+        Skip::Direction => "DIRECTION",
+        Skip::Rdomain => "RDOMAIN",
+        Skip::Family => "FAMILY",
+        Skip::Protocol => "PROTOCOL",
+        Skip::SourceAddress => "SRC_ADDRESS",
+        Skip::DestinationAddress => "DST_ADDRESS",
+        Skip::SourcePort => "SRC_PORT",
+        Skip::DestinationPort => "DST_PORT",
+    }
+}
+
+#[test]
+fn every_number_of_the_header_has_its_value() {
+    let mut header = header_numbers();
+    // Rust has the limit counters as a table of names, whose order and length are what counts
+    let limit_counters = header
+        .iter()
+        .filter(|(name, _)| name.starts_with("PF_LCOUNT_"))
+        .count();
+    assert_eq!(limit_counters - 1, abi::names::LIMIT_COUNTERS.len());
+    header.retain(|name, _| !name.starts_with("PF_LCOUNT_") || name == "PF_LCOUNT_MAX");
+    let rust = rust_numbers();
+    let names: BTreeSet<&String> = rust.keys().chain(header.keys()).collect();
+    for name in names {
+        assert_eq!(
+            rust.get(name),
+            header.get(name),
+            "{name}: left crates/abi, right bpf/abi.h"
+        );
+    }
+}
+
+#[test]
+fn reasons_and_timeouts_have_the_same_names_everywhere() {
+    let start = HEADER.find("#define PF_REASON_NAMES").unwrap();
+    let table = &HEADER[start..start + HEADER[start..].find('}').unwrap()];
+    let names: Vec<&str> = table.split('"').skip(1).step_by(2).collect();
+    assert_eq!(names, abi::names::REASONS);
+    assert_eq!(
+        names,
+        skipstep_ruleset::Reason::ALL.map(|reason| reason.name())
+    );
+    for timeout in skipstep_ruleset::Timeout::ALL {
+        let name = format!(
+            "PF_TIMEOUT_{}",
+            timeout.name().replace('.', "_").to_uppercase()
+        );
+        assert_eq!(
+            header_numbers().get(&name),
+            Some(&(timeout as i64)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_object_has_every_map_that_the_header_lists() {
+    let listed: BTreeSet<&str> = HEADER[HEADER.find("names of the maps").unwrap()..]
+        .lines()
+        .filter_map(|line| line.strip_prefix(" * ")?.split_whitespace().next())
+        .collect();
+    let ours = [
+        abi::names::map::RULESETS,
+        abi::names::map::CONFIGS,
+        abi::names::map::STATUS,
+        abi::names::map::COUNTERS,
+        abi::names::map::RULE_STATS,
+        abi::names::map::RULE_STATES,
+        abi::names::map::TABLES,
+        abi::names::map::TABLE_ENTRIES,
+        abi::names::map::TABLE_STATS,
+        abi::names::map::INTERFACES,
+        abi::names::map::INTERFACE_STATS,
+        abi::names::map::STATE_KEYS,
+        abi::names::map::STATES,
+        abi::names::map::FREE_STATES,
+        abi::names::map::LOG_RING,
+        abi::names::map::SWEEPER,
+        abi::names::map::SCRATCH,
+        abi::names::map::TEST,
+    ];
+    assert_eq!(
+        BTreeSet::from(ours),
+        listed,
+        "left crates/abi, right bpf/abi.h"
+    );
+}

@@ -1,0 +1,100 @@
+//! What tests of the kernel crate share: a made-up host, rule sets from text, packets.
+#![allow(dead_code, missing_docs)]
+
+use etherparse::PacketBuilder;
+use skipstep_pfconf::Context;
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
+use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_scenario::engine::{Carried, TestPacket};
+
+/// True if the test can go on; otherwise says that it was skipped and why.
+pub fn is_root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        println!("skipped: needs root");
+    }
+    root
+}
+
+/// em0 10.0.1.1/24 and em1 10.0.2.1/24 with the default route, lo0.
+pub fn host() -> Host {
+    let address = |net: &str| InterfaceAddress {
+        net: net.parse().unwrap(),
+        broadcast: None,
+        peer: None,
+    };
+    let interface = |name: &str, index, groups: &[&str], nets: &[&str]| Interface {
+        name: name.to_owned(),
+        index,
+        loopback: name == "lo0",
+        mtu: if name == "lo0" { 32768 } else { 1500 },
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        addresses: nets.iter().map(|net| address(net)).collect(),
+        ..Interface::default()
+    };
+    Host {
+        interfaces: vec![
+            interface(
+                "em0",
+                1,
+                &["all"],
+                &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"],
+            ),
+            interface(
+                "em1",
+                2,
+                &["all", "egress"],
+                &["10.0.2.1/24", "2001:db8:2::1/64"],
+            ),
+            interface("lo0", 3, &["all", "lo"], &["127.0.0.1/8", "::1/128"]),
+        ],
+        routes: vec![Route {
+            destination: "0.0.0.0/0".parse().unwrap(),
+            interface: "em1".to_owned(),
+            gateway: Some("10.0.2.254".parse().unwrap()),
+        }],
+    }
+}
+
+/// The rule set that `text` is on `host`.
+pub fn ruleset(text: &str, host: &Host) -> Ruleset {
+    match skipstep_pfconf::load(text, &Context::new(host)) {
+        Ok(loaded) => loaded.ruleset,
+        Err(rejected) => panic!("{text}: {:?}", rejected.diagnostics),
+    }
+}
+
+/// A TCP packet with `flags` (S, A, F, R) that comes in on em0.
+pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str) -> TestPacket {
+    let mut builder = PacketBuilder::ipv4(from.0, to.0, 64).tcp(from.1, to.1, 1000, 65_535);
+    for flag in flags.chars() {
+        builder = match flag {
+            'S' => builder.syn(),
+            'A' => builder.ack(1),
+            'F' => builder.fin(),
+            'R' => builder.rst(),
+            other => panic!("flag {other}"),
+        };
+    }
+    let mut bytes = Vec::new();
+    builder.write(&mut bytes, &[]).unwrap();
+    incoming(bytes)
+}
+
+/// A UDP packet of `payload` bytes that comes in on em0.
+pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> TestPacket {
+    let mut bytes = Vec::new();
+    let builder = PacketBuilder::ipv4(from.0, to.0, 64).udp(from.1, to.1);
+    builder.write(&mut bytes, &vec![0; payload]).unwrap();
+    incoming(bytes)
+}
+
+fn incoming(bytes: Vec<u8>) -> TestPacket {
+    TestPacket {
+        direction: Direction::In,
+        interface: "em0".to_owned(),
+        bytes,
+        received_on: None,
+        carried: Carried::default(),
+    }
+}

@@ -1,0 +1,132 @@
+//! The data plane under BPF_PROG_TEST_RUN: that an engine loads, decides, resets and keeps time.
+
+mod common;
+
+use common::{host, is_root, ruleset, tcp, udp};
+use skipstep_kernel::testing::TestEngine;
+use skipstep_ruleset::{Evaluator, Reason};
+use skipstep_scenario::Engine;
+use skipstep_scenario::engine::{Decision, Verdict};
+
+const CLIENT: ([u8; 4], u16) = ([10, 0, 1, 9], 4000);
+const SSH: ([u8; 4], u16) = ([10, 0, 1, 1], 22);
+
+fn both(test: impl Fn(TestEngine) + Copy + Send + 'static) {
+    if !is_root() {
+        return;
+    }
+    for evaluator in [Evaluator::Linear, Evaluator::SkipSteps] {
+        // each engine has a thread, and so a network, of its own
+        let thread = std::thread::spawn(move || test(TestEngine::new(evaluator).unwrap()));
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn rules_decide_and_make_states() {
+    both(|mut engine| {
+        let host = host();
+        let rules = ruleset(
+            "block log all\npass in on em0 proto tcp to port 22\n",
+            &host,
+        );
+        engine.load(&rules, &host).unwrap();
+
+        let fate = engine.packet(&tcp(CLIENT, SSH, "S"));
+        assert_eq!(
+            (fate.verdict, fate.decision),
+            (Verdict::Pass, Decision::Rule(1))
+        );
+        assert!(fate.state.is_some());
+        let states = engine.states();
+        assert_eq!(states.len(), 1);
+        assert_eq!(states[0].rule, Some(1));
+        assert_eq!(states[0].wire[0], ("10.0.1.9".parse().unwrap(), 4000));
+        assert_eq!(states[0].expires_at, 120);
+
+        let fate = engine.packet(&udp(CLIENT, SSH, 0));
+        assert_eq!(
+            (fate.verdict, fate.decision),
+            (Verdict::Drop, Decision::Rule(0))
+        );
+        assert_eq!(fate.reason, Reason::Match);
+        assert_eq!(fate.log.len(), 1);
+        assert_eq!(fate.log[0].rule, Some(0));
+        assert_eq!(engine.rule_counters(Some(1)).states, 1);
+        assert_eq!(engine.status().inserts, 1);
+    });
+}
+
+#[test]
+fn states_end_with_the_clock_and_loading_starts_afresh() {
+    both(|mut engine| {
+        let host = host();
+        let rules = ruleset("pass\n", &host);
+        engine.load(&rules, &host).unwrap();
+        let first = engine.packet(&tcp(CLIENT, SSH, "S")).state.unwrap();
+        assert!(engine.set_time(119).is_empty());
+        assert_eq!(engine.set_time(121), [first]);
+        assert!(engine.states().is_empty());
+
+        engine.packet(&tcp(CLIENT, SSH, "S"));
+        engine.load(&rules, &host).unwrap();
+        assert!(engine.states().is_empty());
+        let status = engine.status();
+        assert_eq!((status.states, status.searches, status.inserts), (0, 0, 0));
+        assert_eq!(engine.rule_counters(Some(0)).packets, [0, 0]);
+        assert!(engine.packet(&tcp(CLIENT, SSH, "S")).state.is_some());
+    });
+}
+
+#[test]
+fn reloading_keeps_states() {
+    both(|mut engine| {
+        let host = host();
+        engine.load(&ruleset("pass\n", &host), &host).unwrap();
+        let state = engine.packet(&udp(CLIENT, SSH, 0)).state;
+        engine.reload(&ruleset("block\n", &host)).unwrap();
+        let fate = engine.packet(&udp(CLIENT, SSH, 0));
+        assert_eq!((fate.verdict, fate.state), (Verdict::Pass, state));
+        assert_eq!(fate.decision, Decision::OrphanState);
+        assert_eq!(
+            engine.packet(&udp(CLIENT, ([10, 0, 1, 1], 53), 0)).verdict,
+            Verdict::Drop
+        );
+    });
+}
+
+#[test]
+fn tables_and_dynamic_addresses_decide() {
+    both(|mut engine| {
+        let host = host();
+        let text = "table <bad> { 10.0.1.0/24, !10.0.1.9 }\nblock from <bad>\nblock to ! (em0)\n";
+        engine.load(&ruleset(text, &host), &host).unwrap();
+        assert_eq!(
+            engine.packet(&udp(CLIENT, SSH, 0)).decision,
+            Decision::Default
+        );
+        let other = ([10, 0, 1, 8], 1);
+        assert_eq!(
+            engine.packet(&udp(other, SSH, 0)).decision,
+            Decision::Rule(0)
+        );
+        let elsewhere = ([10, 0, 1, 7], 1);
+        assert_eq!(
+            engine.packet(&udp(CLIENT, elsewhere, 0)).decision,
+            Decision::Rule(1)
+        );
+    });
+}
+
+#[test]
+fn a_run_can_be_timed() {
+    both(|mut engine| {
+        let host = host();
+        engine.load(&ruleset("block\n", &host), &host).unwrap();
+        let packet = udp(CLIENT, SSH, 0);
+        let filtered = engine.bench(&packet, 1000).unwrap();
+        let empty = engine.bench_empty(&packet, 1000).unwrap();
+        assert_eq!((filtered.returned as i32, empty.returned as i32), (2, -1));
+        assert!(filtered.duration > empty.duration, "{filtered:?} {empty:?}");
+    });
+}

@@ -1,0 +1,506 @@
+//! A firewall in the kernel that filters real packets: enabled, reloaded, disabled, removed.
+//!
+//! ```text
+//! private network namespace of the test's thread
+//!   em0 10.0.1.1/24, em1 10.0.2.1/24, lo0 127.0.0.1/8   packets go over lo0
+//! ```
+
+mod common;
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use common::{host, is_root, ruleset};
+use skipstep_kernel::network::TestNetwork;
+use skipstep_kernel::{Error, Instance};
+use skipstep_ruleset::TableEntry;
+use skipstep_ruleset::interface::Host;
+use skipstep_scenario::engine::StateView;
+
+/// An instance in a network namespace of its own, removed however the test ends.
+struct Fixture {
+    instance: Option<Instance>,
+    host: Host,
+}
+
+impl Fixture {
+    fn new(name: &str) -> Self {
+        TestNetwork::enter(&host()).unwrap();
+        let name = format!("test-{}-{name}", std::process::id());
+        let instance = Instance::open_or_create(&name, 100).unwrap();
+        Fixture {
+            instance: Some(instance),
+            host: skipstep_kernel::host::read().unwrap(),
+        }
+    }
+
+    fn instance(&mut self) -> &mut Instance {
+        self.instance.as_mut().unwrap()
+    }
+
+    fn load(&mut self, text: &str) {
+        let host = self.host.clone();
+        self.instance().load(&ruleset(text, &host), &host).unwrap();
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if let Some(instance) = self.instance.take() {
+            instance.remove().unwrap();
+        }
+    }
+}
+
+/// Runs in a thread of its own, since entering a network namespace cannot be undone.
+fn isolated(test: impl FnOnce() + Send + 'static) {
+    if is_root() {
+        std::thread::spawn(test).join().unwrap();
+    }
+}
+
+fn receiver() -> (UdpSocket, SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
+fn arrives(from: &UdpSocket, (receiver, address): &(UdpSocket, SocketAddr)) -> bool {
+    // a local sender is told that its packet was dropped on the way out
+    let _ = from.send_to(b"hello", address);
+    match receiver.recv(&mut [0; 16]) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The states of our own packets: the kernel's neighbour discovery makes some too.
+fn udp_states(instance: &Instance) -> Vec<StateView> {
+    let mut states = instance.states().unwrap();
+    states.retain(|state| state.protocol == 17);
+    states
+}
+
+#[test]
+fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
+    isolated(|| {
+        let mut fixture = Fixture::new("enable");
+        let to = receiver();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        fixture.load(&format!(
+            "block in log proto udp to port {} label udp\n",
+            to.1.port()
+        ));
+        assert!(
+            arrives(&from, &to),
+            "a rule set that is not enabled filters nothing"
+        );
+
+        assert!(fixture.instance().enable().unwrap());
+        assert!(!fixture.instance().enable().unwrap(), "already enabled");
+        assert!(!arrives(&from, &to));
+        let instance = fixture.instance();
+        let counters = instance.rule_counters().unwrap();
+        assert_eq!(counters[0].packets, [1, 0]);
+        assert_eq!(instance.label_counters().unwrap()[0].label, "udp");
+        assert!(instance.status().unwrap().engine.reasons[0] >= 1);
+        let interfaces = instance.interfaces().unwrap();
+        assert!(
+            interfaces
+                .iter()
+                .filter(|i| i.index.is_some())
+                .all(|i| i.attached)
+        );
+        let lo = interfaces
+            .iter()
+            .find(|interface| interface.name == "lo0")
+            .unwrap();
+        assert_eq!(
+            lo.counters.packets[0][0][1], 1,
+            "blocked inbound IPv4 packets of lo0"
+        );
+
+        let mut log = skipstep_kernel::LogReader::open(instance).unwrap();
+        let mut seen = Vec::new();
+        log.poll(Duration::from_secs(1), |record| {
+            seen.push((record.rule, record.log_to, record.family));
+        })
+        .unwrap();
+        // the kernel's own IPv6 chatter is not ours
+        seen.retain(|(_, _, family)| *family == skipstep_abi::INET);
+        assert_eq!(seen, [(0, 0, skipstep_abi::INET)]);
+
+        assert!(instance.disable().unwrap());
+        assert!(!instance.disable().unwrap(), "already disabled");
+        assert!(
+            instance
+                .interfaces()
+                .unwrap()
+                .iter()
+                .all(|interface| !interface.attached)
+        );
+        assert!(arrives(&from, &to));
+    });
+}
+
+#[test]
+fn states_survive_a_reload_and_can_be_killed() {
+    isolated(|| {
+        let mut fixture = Fixture::new("reload");
+        let to = receiver();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        fixture.load("pass\n");
+        fixture.instance().enable().unwrap();
+        assert!(arrives(&from, &to));
+
+        fixture.load("block\n");
+        assert!(arrives(&from, &to), "the connection was there before");
+        assert!(!arrives(&other, &to), "this one is new");
+        let port = from.local_addr().unwrap().port();
+        let states = udp_states(fixture.instance());
+        let has_port =
+            |sides: &[(std::net::IpAddr, u16); 2]| sides.iter().any(|side| side.1 == port);
+        assert!(states.iter().any(|state| has_port(&state.wire)));
+        assert!(
+            states.iter().all(|state| state.rule.is_none()),
+            "its rule is gone"
+        );
+
+        let killed = fixture
+            .instance()
+            .kill_states(|state| has_port(&state.wire))
+            .unwrap();
+        assert_eq!(killed as usize, states.len());
+        assert!(!arrives(&from, &to));
+        assert!(udp_states(fixture.instance()).is_empty());
+    });
+}
+
+#[test]
+fn another_process_finds_what_was_loaded() {
+    isolated(|| {
+        let mut fixture = Fixture::new("reopen");
+        let text = "set skip on lo0\ntable <t> { 192.0.2.0/24 }\nblock from <t> label x\npass\n";
+        fixture.load(text);
+        let name = fixture.instance().name().to_owned();
+        let again = Instance::open(&name).unwrap();
+        let loaded = again.loaded().unwrap();
+        assert_eq!(loaded.ruleset, ruleset(text, &fixture.host));
+        assert_eq!(loaded.pid, std::process::id());
+        assert_eq!(again.rules_in_force().unwrap().len(), 2);
+        let lo = again
+            .interfaces()
+            .unwrap()
+            .into_iter()
+            .find(|i| i.name == "lo0")
+            .unwrap();
+        assert!(lo.skip);
+        assert!(Instance::list().unwrap().contains(&name));
+    });
+}
+
+#[test]
+fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
+    isolated(|| {
+        let mut fixture = Fixture::new("limit");
+        fixture.load("pass\n");
+        fixture.instance().enable().unwrap();
+        let host = fixture.host.clone();
+        let bigger = ruleset("set limit states 150000\nblock\n", &host);
+        let error = fixture.instance().load(&bigger, &host).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::Capacity {
+                wanted: 150_000,
+                capacity: 100_000
+            }
+        ));
+        assert!(
+            error.to_string().contains("disable it first (pfctl -d)"),
+            "{error}"
+        );
+        assert_eq!(
+            fixture.instance().loaded().unwrap().ruleset,
+            ruleset("pass\n", &host)
+        );
+
+        fixture.instance().disable().unwrap();
+        fixture.instance().load(&bigger, &host).unwrap();
+        assert_eq!(fixture.instance().status().unwrap().capacity, 150_000);
+        assert_eq!(fixture.instance().loaded().unwrap().ruleset, bigger);
+    });
+}
+
+#[test]
+fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
+    isolated(|| {
+        let mut fixture = Fixture::new("refused");
+        fixture.load("table <t> { 192.0.2.1 }\nblock from <t>\n");
+        let host = fixture.host.clone();
+        let mut many = ruleset("pass tag t\n", &host);
+        for number in 0..5000u32 {
+            let mut rule = many.rules[0].clone();
+            rule.number = number + 1;
+            rule.line = 7;
+            rule.tag = Some(format!("tag{number}"));
+            many.rules.push(rule);
+        }
+        let error = fixture.instance().load(&many, &host).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 7: no number left for tag tag4094: an instance knows at most 4095"
+        );
+        let instance = fixture.instance();
+        assert_eq!(instance.loaded().unwrap().ruleset.rules.len(), 1);
+        assert_eq!(instance.rules_in_force().unwrap().len(), 1);
+        assert_eq!(instance.table_entries("t").unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn tables_change_while_rules_stay() {
+    isolated(|| {
+        let mut fixture = Fixture::new("tables");
+        let to = receiver();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        fixture.load("table <bad> persist\nblock in quick on lo0 from <bad>\npass no state\n");
+        let instance = fixture.instance();
+        instance.enable().unwrap();
+        assert!(arrives(&from, &to));
+
+        let entry = |net: &str, negated| TableEntry {
+            negated,
+            net: net.parse().unwrap(),
+        };
+        let bad = [entry("127.0.0.0/8", false), entry("192.0.2.0/24", false)];
+        assert_eq!(instance.table_add("bad", &bad).unwrap(), 2);
+        assert_eq!(
+            instance.table_add("bad", &bad).unwrap(),
+            0,
+            "they are there already"
+        );
+        assert!(!arrives(&from, &to));
+        instance
+            .table_add("bad", &[entry("127.0.0.1/32", true)])
+            .unwrap();
+        assert!(arrives(&from, &to), "the longest match says no");
+        let tested = instance
+            .table_test(
+                "bad",
+                &["127.0.0.1/32", "127.0.0.2/32", "10.0.0.1/32"].map(|n| n.parse().unwrap()),
+            )
+            .unwrap();
+        assert_eq!(tested, [false, true, false]);
+
+        let replaced = instance.table_replace("bad", &bad[..1]).unwrap();
+        assert_eq!((replaced.added, replaced.deleted), (0, 2));
+        assert!(!arrives(&from, &to));
+        let info = &instance.table_list().unwrap()[0];
+        assert_eq!(
+            (info.name.as_str(), info.rules, info.entries),
+            ("bad", 1, 1)
+        );
+        assert!(info.stats.r#match >= 2, "{:?}", info.stats);
+        instance.table_zero("bad").unwrap();
+        assert_eq!(instance.table_list().unwrap()[0].stats.r#match, 0);
+        assert_eq!(instance.table_delete("bad", &bad).unwrap(), 1);
+        assert!(arrives(&from, &to));
+        assert!(matches!(
+            instance.table_flush("none"),
+            Err(Error::NoTable { .. })
+        ));
+
+        // a table that nobody initialises keeps its contents through a reload
+        instance.table_add("bad", &bad).unwrap();
+        fixture.load("table <bad> persist\nblock in quick on lo0 from <bad>\n");
+        assert!(!arrives(&from, &to));
+        fixture.load("table <bad> const { }\nblock in quick on lo0 from <bad>\n");
+        assert!(arrives(&from, &to));
+        let refused = fixture.instance().table_add("bad", &bad);
+        assert!(matches!(refused, Err(Error::ConstTable { .. })));
+    });
+}
+
+#[test]
+fn the_firewall_follows_its_host() {
+    isolated(|| {
+        let mut fixture = Fixture::new("follow");
+        fixture.load("block in from (em0)\n");
+        fixture.instance().enable().unwrap();
+        let mut host = fixture.host.clone();
+        let em0 = host
+            .interfaces
+            .iter_mut()
+            .find(|i| i.name == "em0")
+            .unwrap();
+        em0.addresses.clear();
+        em0.groups.push("lan".to_owned());
+        host.interfaces.retain(|interface| interface.name != "em1");
+        let instance = fixture.instance();
+        instance.refresh(&host).unwrap();
+        let views = instance.interfaces().unwrap();
+        let view = |name: &str| views.iter().find(|view| view.name == name).unwrap();
+        assert!(view("em0").groups.contains(&"lan".to_owned()));
+        assert_eq!(view("em1").index, None);
+        assert!(
+            instance.table_list().unwrap().is_empty(),
+            "dynamic addresses are no tables"
+        );
+    });
+}
+
+#[test]
+fn what_a_dead_namespace_left_is_not_taken_for_running() {
+    isolated(|| {
+        let mut fixture = Fixture::new("stale");
+        fixture.load("block\n");
+        fixture.instance().enable().unwrap();
+        let name = fixture.instance().name().to_owned();
+        // a namespace that gets the inode number of one that is gone has another cookie
+        let path = format!("/run/skipstep/{name}/memory.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let start = text.find("\"cookie\":").unwrap() + "\"cookie\":".len();
+        let end = start + text[start..].find(|c: char| !c.is_ascii_digit()).unwrap();
+        std::fs::write(&path, format!("{}1{}", &text[..start], &text[end..])).unwrap();
+
+        assert!(matches!(
+            Instance::open(&name),
+            Err(Error::NoInstance { .. })
+        ));
+        let again = Instance::open_or_create(&name, 100).unwrap();
+        assert!(!again.running());
+        assert!(!fixture.instance().is_current());
+        assert!(again.is_current());
+        assert_eq!(again.loaded().unwrap().ruleset.rules, []);
+    });
+}
+
+#[test]
+fn more_rules_than_there_is_room_for_are_refused_only_while_running() {
+    isolated(|| {
+        let mut fixture = Fixture::new("slots");
+        fixture.load("pass\n");
+        fixture.instance().enable().unwrap();
+        let host = fixture.host.clone();
+        let mut many = ruleset("pass\n", &host);
+        many.rules = vec![many.rules[0].clone(); 20_000];
+        for (number, rule) in (0..).zip(&mut many.rules) {
+            rule.number = number;
+        }
+        let error = fixture.instance().load(&many, &host).unwrap_err();
+        assert!(
+            matches!(error, Error::RuleSlots { wanted: 20_000, .. }),
+            "{error}"
+        );
+        assert_eq!(fixture.instance().rules_in_force().unwrap().len(), 1);
+        fixture.instance().disable().unwrap();
+        fixture.instance().load(&many, &host).unwrap();
+        assert_eq!(fixture.instance().rules_in_force().unwrap().len(), 20_000);
+        fixture.instance().enable().unwrap();
+        fixture.instance().load(&many, &host).unwrap();
+    });
+}
+
+#[test]
+fn a_name_is_free_again_when_its_namespace_is_gone() {
+    isolated(|| {
+        let name = format!("test-{}-reuse", std::process::id());
+        let enable = name.clone();
+        // the namespace ends with the thread
+        std::thread::spawn(move || {
+            TestNetwork::enter(&host()).unwrap();
+            Instance::open_or_create(&enable, 100)
+                .unwrap()
+                .enable()
+                .unwrap();
+        })
+        .join()
+        .unwrap();
+        TestNetwork::enter(&host()).unwrap();
+        let gone = || matches!(Instance::open(&name), Err(Error::NoInstance { .. }));
+        // the kernel takes its time to take a namespace apart
+        let gone = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            gone()
+        });
+        assert!(gone);
+        let again = Instance::open_or_create(&name, 100).unwrap();
+        assert!(again.enable().unwrap());
+        again.remove().unwrap();
+    });
+}
+
+#[test]
+fn what_a_killed_process_began_can_be_removed() {
+    isolated(|| {
+        let name = format!("test-{}-partial", std::process::id());
+        let folder = format!("/run/skipstep/{name}");
+        std::fs::create_dir_all(&folder).unwrap();
+        Instance::remove_named(&name).unwrap();
+        assert!(!std::path::Path::new(&folder).exists());
+        assert!(matches!(
+            Instance::remove_named(&name),
+            Err(Error::NoInstance { .. })
+        ));
+        let error = Instance::remove_named("../etc").unwrap_err();
+        assert!(matches!(error, Error::InstanceName { .. }), "{error}");
+    });
+}
+
+#[test]
+fn names_of_interfaces_that_are_gone_make_room() {
+    isolated(|| {
+        let mut fixture = Fixture::new("names");
+        fixture.load("block on em0\n");
+        let mut host = fixture.host.clone();
+        let template = host.interfaces[0].clone();
+        // as many as there can be, one after the other, a thousand at a time
+        for wave in 0..6 {
+            host.interfaces
+                .retain(|interface| !interface.name.starts_with("ve"));
+            host.interfaces.extend((0..1000).map(|number| {
+                let name = format!("ve{wave}x{number}");
+                skipstep_ruleset::interface::Interface {
+                    name,
+                    index: 1000 + number,
+                    ..template.clone()
+                }
+            }));
+            fixture.instance().refresh(&host).unwrap();
+        }
+        let views = fixture.instance().interfaces().unwrap();
+        assert!(
+            views
+                .iter()
+                .any(|view| view.name == "ve5x999" && view.index == Some(1999))
+        );
+        assert!(views.iter().any(|view| view.name == "em0"), "rules name it");
+        assert!(views.len() < 4096);
+    });
+}
+
+#[test]
+fn states_end_while_nobody_does_anything() {
+    isolated(|| {
+        let mut fixture = Fixture::new("expire");
+        fixture
+            .load("set timeout { udp.first 1, udp.single 1, udp.multiple 1, interval 1 }\npass\n");
+        fixture.instance().enable().unwrap();
+        let to = receiver();
+        assert!(arrives(&UdpSocket::bind("127.0.0.1:0").unwrap(), &to));
+        assert_eq!(
+            udp_states(fixture.instance()).len(),
+            2,
+            "one outbound, one inbound"
+        );
+        std::thread::sleep(Duration::from_secs(5));
+        assert!(udp_states(fixture.instance()).is_empty());
+        assert!(fixture.instance().status().unwrap().engine.removals >= 2);
+    });
+}

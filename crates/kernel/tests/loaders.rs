@@ -1,0 +1,136 @@
+//! Several processes load at once, and some are killed: afterwards the kernel holds one whole rule
+//! set or the other.
+//!
+//! ```text
+//! this test ── private network namespace ── children: this program again, loading A and B in turn
+//!                                           killed (-9) at instants spread over a load
+//! ```
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::{host, is_root, ruleset};
+use skipstep_kernel::Instance;
+use skipstep_kernel::network::TestNetwork;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Ruleset, TableEntry};
+
+/// Tells a child which instance to load, and how long.
+const ORDER: &str = "SKIPSTEP_TEST_LOADER";
+
+/// Rounds of two loaders, one of them killed.
+const ROUNDS: u64 = 40;
+
+/// Two rule sets that have nothing in common: number of rules, ports, contents of a table.
+fn rule_set(which: usize, host: &Host) -> Ruleset {
+    let (rules, port, net) = [(60, 1000, "192.0.2"), (35, 5000, "198.51.100")][which];
+    let mut text = format!("table <t> {{ {net}.1 {net}.2 {net}.3 }}\npass from <t>\n");
+    for number in 0..rules {
+        text.push_str(&format!("block in proto tcp to port {}\n", port + number));
+    }
+    ruleset(&text, host)
+}
+
+/// Not a test of its own: what a child runs.
+#[test]
+fn loader() {
+    let Ok(name) = std::env::var(ORDER) else {
+        return;
+    };
+    let host = skipstep_kernel::host::read().unwrap();
+    let sets = [rule_set(0, &host), rule_set(1, &host)];
+    let mut instance = Instance::open(&name).unwrap();
+    loop {
+        for set in &sets {
+            instance.load(set, &host).unwrap();
+        }
+    }
+}
+
+fn start_loader(name: &str) -> Child {
+    // a child of this thread is in this thread's network namespace
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "loader", "--nocapture"])
+        .env(ORDER, name)
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+/// Children end with the test, however it ends.
+struct Loaders(Vec<Child>);
+
+impl Drop for Loaders {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What packets would walk is one of the two rule sets, and what we say of it is the same.
+fn assert_whole(name: &str, host: &Host) {
+    let instance = Instance::open(name).unwrap();
+    let loaded = instance.loaded().unwrap().ruleset;
+    let which = (0..2).find(|which| rule_set(*which, host) == loaded);
+    let which = which.expect("one of the two rule sets is in force");
+    let rules = instance.rules_in_force().unwrap();
+    assert_eq!(rules.len(), loaded.rules.len());
+    for (walked, written) in rules.iter().zip(&loaded.rules) {
+        assert_eq!(walked.number, written.number);
+        assert_eq!(
+            walked.destination_port.low,
+            written.destination.ports.map_or(0, |p| p.low)
+        );
+    }
+    let entries: Vec<TableEntry> = instance.table_entries("t").unwrap();
+    assert_eq!(entries, rule_set(which, host).tables[0].entries);
+    assert_eq!(instance.rule_counters().unwrap().len(), rules.len());
+    // and perhaps what the killed one began to write
+    assert!(
+        instance.table_versions().unwrap().len() >= 2,
+        "<t> and the own addresses"
+    );
+}
+
+#[test]
+fn two_loaders_one_killed_leave_one_whole_rule_set() {
+    if !is_root() {
+        return;
+    }
+    std::thread::spawn(|| {
+        TestNetwork::enter(&host()).unwrap();
+        let host = skipstep_kernel::host::read().unwrap();
+        let name = format!("test-{}-loaders", std::process::id());
+        let mut instance = Instance::open_or_create(&name, 100).unwrap();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            instance.load(&rule_set(0, &host), &host).unwrap();
+            for round in 0..ROUNDS {
+                let mut loaders = Loaders(vec![start_loader(&name), start_loader(&name)]);
+                std::thread::sleep(Duration::from_millis(20 + round * 37 % 150));
+                loaders.0[0].kill().unwrap();
+                loaders.0[0].wait().unwrap();
+                drop(loaders);
+                assert_whole(&name, &host);
+            }
+            // and nothing that the killed ones wrote is left once the next one is through
+            instance.load(&rule_set(1, &host), &host).unwrap();
+            assert_whole(&name, &host);
+            assert_eq!(
+                instance.table_versions().unwrap().len(),
+                2,
+                "<t> and the own addresses"
+            );
+        }));
+        instance.remove().unwrap();
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    })
+    .join()
+    .unwrap();
+}

@@ -1,0 +1,46 @@
+//! What rules ask to be done with a packet, and how it adds up over the rules that match
+//! (pf-semantics section 5, match rules).
+
+use skipstep_ruleset::Rule;
+
+/// Actions collected so far. Later rules overwrite earlier ones, except where they can only add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Actions {
+    /// `log (all)`
+    pub log_all: bool,
+    /// `log (matches)`
+    pub log_matches: bool,
+    /// `scrub (no-df)`
+    pub no_df: bool,
+    /// `scrub (random-id)`
+    pub random_id: bool,
+    /// `scrub (min-ttl)`, 0 if not set
+    pub min_ttl: u8,
+    /// `scrub (max-mss)`, 0 if not set
+    pub max_mss: u16,
+    /// `set tos`
+    pub set_tos: Option<u8>,
+    /// `set prio`: ordinary packets; TCP segments with nothing but an acknowledgment, and lowdelay
+    pub set_prio: Option<(u8, u8)>,
+}
+
+impl Actions {
+    /// The actions of a single rule.
+    pub(crate) fn of(rule: &Rule) -> Self {
+        let mut actions = Actions::default();
+        actions.merge(rule);
+        actions
+    }
+
+    /// Adds those of the next rule that matched.
+    pub(crate) fn merge(&mut self, rule: &Rule) {
+        self.log_all |= rule.log.is_some_and(|log| log.all);
+        self.log_matches |= rule.log.is_some_and(|log| log.matches);
+        self.no_df |= rule.scrub.no_df;
+        self.random_id |= rule.scrub.random_id;
+        self.min_ttl = rule.scrub.min_ttl.unwrap_or(self.min_ttl);
+        self.max_mss = rule.scrub.max_mss.unwrap_or(self.max_mss);
+        self.set_tos = rule.set_tos.or(self.set_tos);
+        self.set_prio = rule.set_prio.or(self.set_prio);
+    }
+}

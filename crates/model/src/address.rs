@@ -1,0 +1,141 @@
+//! Comparing addresses with what a rule says of them (pf-features section 4).
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::IpNet;
+use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::interface::Interface;
+use skipstep_ruleset::{Address, Family, Host, Ruleset};
+
+use crate::counters::Counters;
+use crate::table;
+use crate::world::World;
+
+/// What an address is compared against besides the rule.
+pub(crate) struct Surroundings<'a> {
+    pub ruleset: &'a Ruleset,
+    pub world: &'a World,
+    /// Interface the packet is on, for `urpf-failed`; `None` for destinations.
+    pub arrived_on: Option<&'a str>,
+}
+
+/// Whether `address` meets the criterion, negation included.
+pub(crate) fn matches(
+    host: &Host,
+    address: IpAddr,
+    around: &Surroundings,
+    counters: &mut Counters,
+) -> bool {
+    meets(&host.address, address, around, counters) != host.negated
+}
+
+fn meets(
+    criterion: &Address,
+    address: IpAddr,
+    around: &Surroundings,
+    counters: &mut Counters,
+) -> bool {
+    match criterion {
+        Address::Any => true,
+        Address::Net(net) => net.contains(&address),
+        Address::Masked(value, mask) => masked(*value, *mask) == masked(address, *mask),
+        Address::Range(low, high) => {
+            Family::of(*low) == Family::of(address) && *low <= address && address <= *high
+        }
+        Address::Table(name) => {
+            let inside = around
+                .ruleset
+                .table(name)
+                .is_some_and(|table| table::contains(table, address));
+            counters.table_looked_up(name, inside);
+            inside
+        }
+        Address::Dynamic(dynamic) => interface_has(dynamic, address, around.world),
+        Address::NoRoute => !is_scoped(address) && around.world.route(address).is_none(),
+        Address::UrpfFailed => around
+            .arrived_on
+            .is_none_or(|name| fails_urpf(address, name, around.world)),
+    }
+}
+
+fn masked(address: IpAddr, mask: IpAddr) -> Option<u128> {
+    match (address, mask) {
+        (IpAddr::V4(address), IpAddr::V4(mask)) => {
+            Some(u128::from(address.to_bits() & mask.to_bits()))
+        }
+        (IpAddr::V6(address), IpAddr::V6(mask)) => Some(address.to_bits() & mask.to_bits()),
+        _ => None,
+    }
+}
+
+/// Whether the route back to `address` leaves by another interface than the one called `name`.
+fn fails_urpf(address: IpAddr, name: &str, world: &World) -> bool {
+    !is_scoped(address)
+        && world
+            .route(address)
+            .is_none_or(|route| route.interface != name)
+}
+
+/// Addresses that are only valid on a link are never held to fail for their route: PF knows them
+/// with their interface, on which they are always reachable.
+fn is_scoped(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(v6) => v6.is_unicast_link_local() || is_link_multicast(v6),
+    }
+}
+
+/// Interface-local and link-local multicast groups.
+fn is_link_multicast(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    first == 0xff && matches!(second & 0x0f, 1 | 2)
+}
+
+/// Whether `address` is among those that `(interface...)` stands for now.
+fn interface_has(dynamic: &DynamicAddress, address: IpAddr, world: &World) -> bool {
+    let name = if dynamic.interface == "self" {
+        "all"
+    } else {
+        &dynamic.interface
+    };
+    let host = &world.host;
+    let members: Vec<&Interface> = match host.interface(name) {
+        Some(interface) => vec![interface],
+        None => host.members(name).collect(),
+    };
+    members.into_iter().any(|interface| {
+        networks(dynamic, interface)
+            .iter()
+            .any(|net| net.contains(&address))
+    })
+}
+
+/// What an interface contributes to a dynamic address.
+fn networks(dynamic: &DynamicAddress, interface: &Interface) -> Vec<IpNet> {
+    let mut seen = Vec::new(); // families of which `:0` has taken its one address
+    let mut nets = Vec::new();
+    for own in &interface.addresses {
+        let local = own.net.addr();
+        let family = Family::of(local);
+        let link_local = matches!(local, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        if dynamic.network && link_local || dynamic.no_alias && seen.contains(&family) {
+            continue;
+        }
+        let address = match (dynamic.broadcast, dynamic.peer) {
+            (true, _) if family == Family::Inet6 => None,
+            (true, _) => own.broadcast,
+            (_, true) => own.peer,
+            _ => Some(local),
+        };
+        let Some(address) = address else { continue };
+        seen.push(family);
+        let full = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match dynamic.prefix {
+            Some(prefix) => prefix.min(full),
+            None if dynamic.network => own.net.prefix_len(),
+            None => full,
+        };
+        nets.extend(IpNet::new(address, prefix).map(|net| net.trunc()));
+    }
+    nets
+}

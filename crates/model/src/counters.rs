@@ -1,0 +1,290 @@
+//! What is counted: rules, interfaces, reasons, tables and the state table. (States carry their
+//! own counters.)
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use skipstep_ruleset::{Action, Address, Direction, Family, Host, Reason, Rule, Ruleset};
+
+use crate::packet::Descriptor;
+use crate::state::{STACK, State};
+use crate::table;
+
+/// Counters of one rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RuleCounters {
+    /// How often the rule was looked at, in a walk without skip steps.
+    pub evaluations: u64,
+    /// In, out.
+    pub packets: [u64; 2],
+    /// In, out.
+    pub bytes: [u64; 2],
+    /// States there are now; those of a match rule are the ones it applies to.
+    pub states: u64,
+    /// States ever made, by pass rules only.
+    pub states_created: u64,
+}
+
+/// Counters of one interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InterfaceCounters {
+    /// `[inet, inet6][in, out][passed, blocked]`
+    pub packets: [[[u64; 2]; 2]; 2],
+    /// The same of bytes.
+    pub bytes: [[[u64; 2]; 2]; 2],
+}
+
+/// Counters of one table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableCounters {
+    /// How often an address that a rule asked for was in it, in a walk without skip steps.
+    pub matches: u64,
+    /// How often it was not.
+    pub no_matches: u64,
+    /// Packets of rules that name the table.
+    pub traffic: TableTraffic,
+    /// The same for each of its entries that had any, if it was defined with `counters`.
+    pub entries: BTreeMap<IpNet, TableTraffic>,
+}
+
+/// Packets that matched a rule for the sake of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TableTraffic {
+    /// `[in, out][block, match, pass, xpass]`; `xpass` are packets of states whose address has
+    /// left the table.
+    pub packets: [[u64; 4]; 2],
+    /// The same of bytes.
+    pub bytes: [[u64; 4]; 2],
+}
+
+impl TableTraffic {
+    const XPASS: usize = 3;
+
+    fn count(&mut self, packet: &Descriptor, operation: usize) {
+        self.packets[packet.direction as usize][operation] += 1;
+        self.bytes[packet.direction as usize][operation] += packet.total_len as u64;
+    }
+}
+
+/// Counters of the whole firewall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Current states.
+    pub states: u64,
+    /// Searches in the state table.
+    pub searches: u64,
+    /// States made.
+    pub inserts: u64,
+    /// States removed.
+    pub removals: u64,
+    /// States that a rule's `max` refused.
+    pub max_states_refused: u64,
+    /// By reason.
+    pub reasons: [u64; Reason::COUNT],
+}
+
+/// All counters but those of states.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counters {
+    rules: Vec<RuleCounters>,
+    default_rule: RuleCounters,
+    interfaces: HashMap<String, InterfaceCounters>,
+    tables: HashMap<String, TableCounters>,
+    pub status: Status,
+}
+
+impl Counters {
+    pub fn new(rules: usize) -> Self {
+        Counters {
+            rules: vec![RuleCounters::default(); rules],
+            ..Counters::default()
+        }
+    }
+
+    /// Counters of rule `number`, or of the default rule.
+    pub fn rule(&self, number: Option<u32>) -> RuleCounters {
+        match number {
+            Some(number) => self.rules.get(number as usize).copied().unwrap_or_default(),
+            None => self.default_rule,
+        }
+    }
+
+    pub fn interface(&self, name: &str) -> InterfaceCounters {
+        self.interfaces.get(name).copied().unwrap_or_default()
+    }
+
+    pub fn table(&self, name: &str) -> TableCounters {
+        self.tables.get(name).cloned().unwrap_or_default()
+    }
+
+    pub fn evaluated(&mut self, rule: &Rule) {
+        self.rules[rule.number as usize].evaluations += 1;
+    }
+
+    pub fn table_looked_up(&mut self, name: &str, inside: bool) {
+        let table = self.tables.entry(name.to_owned()).or_default();
+        *(if inside {
+            &mut table.matches
+        } else {
+            &mut table.no_matches
+        }) += 1;
+    }
+
+    /// States of a rule that makes states, now.
+    pub fn states_of(&self, rule: u32) -> u64 {
+        self.rules[rule as usize].states
+    }
+
+    pub fn state_made(&mut self, state: &State) {
+        self.status.inserts += 1;
+        self.rules[state.rule as usize].states_created += 1;
+        for rule in rules_of(state) {
+            self.rules[rule].states += 1;
+        }
+    }
+
+    pub fn state_removed(&mut self, state: &State) {
+        self.status.removals += 1;
+        for rule in rules_of(state) {
+            self.rules[rule].states -= 1;
+        }
+    }
+
+    /// A packet whose headers were refused: only its interface counts it.
+    pub fn malformed(
+        &mut self,
+        interface: &str,
+        direction: Direction,
+        family: Family,
+        bytes: usize,
+    ) {
+        self.count_interface(interface, direction, family, bytes, false);
+    }
+
+    /// Counts a packet whose fate is decided. Rules and states count what they let pass; block
+    /// rules count what they stop. `rule` is `None` for the default rule.
+    pub fn packet(
+        &mut self,
+        packet: &Descriptor,
+        passed: bool,
+        rule: Option<&Rule>,
+        state: Option<&mut State>,
+        ruleset: &Ruleset,
+    ) {
+        self.count_interface(
+            &packet.interface,
+            packet.direction,
+            packet.family,
+            packet.total_len,
+            passed,
+        );
+        let blocks = rule.is_some_and(|rule| rule.action == Action::Block);
+        if !passed && !blocks {
+            return;
+        }
+        let (direction, bytes) = (packet.direction as usize, packet.total_len as u64);
+        let counters = match rule {
+            Some(rule) => &mut self.rules[rule.number as usize],
+            None => &mut self.default_rule,
+        };
+        counters.packets[direction] += 1;
+        counters.bytes[direction] += bytes;
+        let ends = match &state {
+            Some(state) => endpoints(state),
+            None => (packet.source, packet.destination),
+        };
+        if let Some(state) = state {
+            let way = state.way(packet.direction);
+            state.packets[way] += 1;
+            state.bytes[way] += bytes;
+            for number in &state.match_rules {
+                // PF counts packets of match rules by the state's direction, not the packet's
+                let counters = &mut self.rules[*number as usize];
+                counters.packets[way] += 1;
+                counters.bytes[way] += bytes;
+                self.count_tables(&ruleset.rules[*number as usize], ends, packet, ruleset);
+            }
+        }
+        if let Some(rule) = rule {
+            self.count_tables(rule, ends, packet, ruleset);
+        }
+    }
+
+    fn count_interface(
+        &mut self,
+        interface: &str,
+        direction: Direction,
+        family: Family,
+        bytes: usize,
+        passed: bool,
+    ) {
+        let counters = self.interfaces.entry(interface.to_owned()).or_default();
+        let (family, direction, blocked) =
+            (family as usize, direction as usize, usize::from(!passed));
+        counters.packets[family][direction][blocked] += 1;
+        counters.bytes[family][direction][blocked] += bytes as u64;
+    }
+
+    fn count_tables(
+        &mut self,
+        rule: &Rule,
+        (source, destination): (IpAddr, IpAddr),
+        packet: &Descriptor,
+        ruleset: &Ruleset,
+    ) {
+        for (host, address) in [
+            (&rule.source.host, source),
+            (&rule.destination.host, destination),
+        ] {
+            let Host {
+                negated,
+                address: Address::Table(name),
+            } = host
+            else {
+                continue;
+            };
+            let Some(table) = ruleset.table(name) else {
+                continue;
+            };
+            let entry = table::best_entry(table, address);
+            let inside = entry.is_some_and(|entry| !entry.negated);
+            let operation = match rule.action {
+                _ if inside == *negated => TableTraffic::XPASS,
+                Action::Block => 0,
+                Action::Match => 1,
+                Action::Pass => 2,
+            };
+            let counters = self.tables.entry(name.clone()).or_default();
+            counters.traffic.count(packet, operation);
+            if let Some(entry) = entry
+                && table.counters
+                && operation != TableTraffic::XPASS
+            {
+                counters
+                    .entries
+                    .entry(entry.net)
+                    .or_default()
+                    .count(packet, operation);
+            }
+        }
+    }
+}
+
+/// Rules that count a state as theirs.
+fn rules_of(state: &State) -> impl Iterator<Item = usize> {
+    state
+        .match_rules
+        .iter()
+        .chain([&state.rule])
+        .map(|number| *number as usize)
+}
+
+/// Source and destination of the packet that made the state.
+fn endpoints(state: &State) -> (IpAddr, IpAddr) {
+    let [first, second] = state.key[STACK].address;
+    match state.direction {
+        Direction::In => (first, second),
+        Direction::Out => (second, first),
+    }
+}

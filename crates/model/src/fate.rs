@@ -1,0 +1,96 @@
+//! What goes in and what comes out: a packet, and what became of it.
+
+use skipstep_ruleset::{Action, Direction, Reason};
+
+use crate::state::StateId;
+
+/// A packet on its way through the firewall.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// Direction seen from the firewall.
+    pub direction: Direction,
+    /// Interface it arrives on or leaves by.
+    pub interface: String,
+    /// Bytes from the IP header on. What follows the length in an IPv4 header is cut off.
+    pub bytes: Vec<u8>,
+    /// Interface it once arrived on, for an outbound packet that is being forwarded.
+    pub received_on: Option<String>,
+    /// What an earlier pass of the firewall attached to it.
+    pub carried: Carried,
+}
+
+/// What a packet carries from the inbound to the outbound side.
+///
+/// PF also attaches the state that let the packet in, to find the outbound state without a search.
+/// As long as nothing is translated the search finds the same, so the model does without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    /// Tag, if any.
+    pub tag: Option<String>,
+    /// Priority, 3 by default.
+    pub prio: u8,
+}
+
+impl Default for Carried {
+    fn default() -> Self {
+        Carried { tag: None, prio: 3 }
+    }
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fate {
+    /// Passed or dropped.
+    pub verdict: Verdict,
+    /// What decided.
+    pub decision: Decision,
+    /// The reason in the log.
+    pub reason: Reason,
+    /// The reasons counted by this packet, ascending; one that was counted twice stands here twice.
+    pub counted: Vec<Reason>,
+    /// State used or made.
+    pub state: Option<StateId>,
+    /// The packet as it goes on, if it passed and was changed.
+    pub out: Option<Vec<u8>>,
+    /// What the firewall sent in answer, from the IP header on.
+    pub replies: Vec<Vec<u8>>,
+    /// What the packet carries afterwards; nothing if it was dropped.
+    pub carried: Carried,
+    /// Log records it caused.
+    pub log: Vec<LogRecord>,
+    /// States that had to go to make room for a new one with the same addresses and ports.
+    pub removed: Vec<StateId>,
+}
+
+/// Outcome for the packet itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// goes on
+    Pass,
+    /// ends here
+    Drop,
+}
+
+/// What decided about a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// nothing: the interface is skipped
+    None,
+    /// no rule matched, or the packet was dropped before rules were asked
+    Default,
+    /// a rule, or the state that it made
+    Rule(u32),
+}
+
+/// A log record (pf-semantics section 18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRecord {
+    /// Rule in the record, `None` for the default rule.
+    pub rule: Option<u32>,
+    /// Reason in the record.
+    pub reason: Reason,
+    /// Action in the record: that of the rule; for the default rule block if there is a reason.
+    pub action: Action,
+    /// n of pflogN
+    pub to: u8,
+}

@@ -1,0 +1,440 @@
+//! The firewall: its rules, states and counters, and the order of work for each packet
+//! (pf-semantics section 3).
+
+use std::sync::Arc;
+
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Action, Family, Reason, Rule, Ruleset};
+use skipstep_wire::tcp_flag;
+
+use crate::actions::Actions;
+use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
+use crate::fate::{Carried, Decision, Fate, Packet, Verdict};
+use crate::journal::Journal;
+use crate::lookup::Lookup;
+use crate::packet::{Descriptor, Malformed, Transport};
+use crate::rules::{Question, TagSeen};
+use crate::state::{State, StateId, StateTable};
+use crate::timeout::Crowd;
+use crate::trace::{Stage, Trace, Tracer};
+use crate::world::World;
+use crate::{icmp, normalize, reply, rules, scrub, timeout};
+
+const LOW_DELAY: u8 = 0x10;
+
+/// A running firewall.
+#[derive(Debug, Clone)]
+pub struct Firewall {
+    pub(crate) ruleset: Arc<Ruleset>,
+    pub(crate) world: World,
+    pub(crate) states: StateTable,
+    pub(crate) counters: Counters,
+}
+
+/// What was decided about a packet, before it is carried out.
+#[derive(Default)]
+struct Ruling<'a> {
+    pass: bool,
+    rule: Option<&'a Rule>,
+    state: Option<StateId>,
+    /// A state from an earlier packet passed it: only `log (all)` logs it.
+    by_state: bool,
+    /// Drops for what no rule says are always logged.
+    force_log: bool,
+    /// Tag that the rules gave it.
+    tag: TagSeen,
+}
+
+impl Firewall {
+    /// A firewall without states, at second 0, where every random draw is 0.
+    pub fn new(ruleset: Ruleset, host: Host) -> Self {
+        Firewall {
+            counters: Counters::new(ruleset.rules.len()),
+            ruleset: Arc::new(ruleset),
+            world: World {
+                host,
+                now: 0,
+                random: 0,
+            },
+            states: StateTable::default(),
+        }
+    }
+
+    /// Moves the clock and removes the states whose time is up. Returns their numbers, ascending.
+    pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
+        self.world.now = seconds;
+        // all are looked at before the first is removed, which makes the others live longer
+        let over: Vec<State> = self
+            .states
+            .iter()
+            .filter(|state| self.expires_at(state) <= seconds)
+            .cloned()
+            .collect();
+        for state in &over {
+            self.states.remove(state.id);
+            self.counters.state_removed(state);
+        }
+        over.iter()
+            .filter(|state| !state.unlinked)
+            .map(|state| state.id)
+            .collect()
+    }
+
+    /// Sets what every following random draw returns, cut down to the bound of the draw. A rule
+    /// with `probability` p (of 2^32 - 1) matches if p is greater than the draw plus 1.
+    pub fn set_random(&mut self, draw: u32) {
+        self.world.random = draw;
+    }
+
+    /// Runs a packet through the firewall.
+    pub fn packet(&mut self, packet: &Packet) -> Fate {
+        let mut journal = Journal::new(Tracer::default());
+        self.run(packet, &mut journal)
+    }
+
+    /// Runs a packet through the firewall and tells what happened to it on the way.
+    pub fn explain(&mut self, packet: &Packet) -> (Fate, Trace) {
+        let mut journal = Journal::new(Tracer::on());
+        let fate = self.run(packet, &mut journal);
+        (fate, journal.tracer.finish())
+    }
+
+    /// All states in order of creation.
+    pub fn states(&self) -> impl Iterator<Item = &State> {
+        self.states.iter().filter(|state| !state.unlinked)
+    }
+
+    /// The second at which a state ends if nothing more comes; 0 if its time is up already.
+    pub fn expires_at(&self, state: &State) -> u32 {
+        let crowd = Crowd {
+            states: &self.states,
+            counters: &self.counters,
+        };
+        timeout::expires_at(state, &self.ruleset, &crowd)
+    }
+
+    /// Counters of rule `number`, `None` for the default rule.
+    pub fn rule_counters(&self, number: Option<u32>) -> RuleCounters {
+        self.counters.rule(number)
+    }
+
+    /// Counters of the interface called `name`.
+    pub fn interface_counters(&self, name: &str) -> InterfaceCounters {
+        self.counters.interface(name)
+    }
+
+    /// Counters of the table called `name`.
+    pub fn table_counters(&self, name: &str) -> TableCounters {
+        self.counters.table(name)
+    }
+
+    /// Counters of the whole firewall.
+    pub fn status(&self) -> Status {
+        Status {
+            states: self.states().count() as u64,
+            ..self.counters.status
+        }
+    }
+
+    /// The rules it runs.
+    pub fn ruleset(&self) -> &Ruleset {
+        &self.ruleset
+    }
+
+    fn run(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
+        if self.is_skipped(&input.interface) {
+            journal.tracer.tell(|| Stage::Skipped);
+            return untouched(input);
+        }
+        let fate = match Descriptor::parse(input) {
+            Ok(packet) => self.filter(input, packet, journal),
+            Err(malformed) => self.refuse(input, malformed, journal),
+        };
+        for reason in &journal.counted {
+            self.counters.status.reasons[*reason as usize] += 1;
+        }
+        fate
+    }
+
+    fn is_skipped(&self, name: &str) -> bool {
+        let skip = &self.ruleset.options.skip;
+        skip.iter().any(|skipped| {
+            skipped == name
+                || self
+                    .world
+                    .interface(name)
+                    .is_some_and(|interface| interface.is(skipped))
+        })
+    }
+
+    fn refuse(&mut self, input: &Packet, malformed: Malformed, journal: &mut Journal) -> Fate {
+        journal.tracer.tell(|| Stage::Malformed(malformed.reason));
+        journal.set_reason(malformed.reason);
+        journal.log(None);
+        self.counters.malformed(
+            &input.interface,
+            input.direction,
+            malformed.family,
+            malformed.total_len,
+        );
+        fate(input, None, &Ruling::default(), Carried::default(), journal)
+    }
+
+    /// The way of a packet with sound headers: decide, carry out, log, count.
+    fn filter(&mut self, input: &Packet, mut packet: Descriptor, journal: &mut Journal) -> Fate {
+        let ruleset = Arc::clone(&self.ruleset);
+        let mut ruling = self.decide(&ruleset, input, &mut packet, journal);
+        let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
+        self.log(&ruleset, &ruling, journal);
+        let state = ruling.state.map(|id| self.states.get_mut(id));
+        self.counters
+            .packet(&packet, ruling.pass, ruling.rule, state, &ruleset);
+        fate(input, Some(packet), &ruling, carried, journal)
+    }
+
+    fn decide<'a>(
+        &mut self,
+        ruleset: &'a Ruleset,
+        input: &Packet,
+        packet: &mut Descriptor,
+        journal: &mut Journal,
+    ) -> Ruling<'a> {
+        if let Err(reason) = normalize::fragmentation(packet, &ruleset.options) {
+            journal.tracer.tell(|| Stage::Refused(reason));
+            journal.set_reason(reason);
+            return Ruling {
+                force_log: true,
+                ..Ruling::default()
+            };
+        }
+        match (&packet.transport, packet.family) {
+            (Transport::Fragment, _) => {
+                let ruling = self.ask_rules(ruleset, input, packet, journal);
+                if !ruling.pass {
+                    journal.set_reason(Reason::Fragment);
+                }
+                return ruling;
+            }
+            (Transport::Icmp(_), Family::Inet6) | (Transport::Icmp6(_), Family::Inet) => {
+                journal.tracer.tell(|| Stage::Refused(Reason::Normalize));
+                journal.set_reason(Reason::Normalize);
+                return Ruling::default();
+            }
+            _ => {}
+        }
+        match normalize::tcp(packet) {
+            Ok(false) => {}
+            Ok(true) => journal.tracer.tell(|| Stage::Repaired),
+            Err(reason) => {
+                journal.tracer.tell(|| Stage::Refused(reason));
+                journal.count_only(reason);
+                return Ruling::default();
+            }
+        }
+        let mut ruling = match self.look_up(packet, journal) {
+            Lookup::Accepted(id) => {
+                journal.tracer.tell(|| Stage::Accepted(id));
+                let rule = &ruleset.rules[self.states.get(id).rule as usize];
+                Ruling {
+                    pass: true,
+                    rule: Some(rule),
+                    state: Some(id),
+                    by_state: true,
+                    ..Ruling::default()
+                }
+            }
+            Lookup::Rejected(id) => Ruling {
+                state: Some(id),
+                ..Ruling::default()
+            },
+            Lookup::None => self.ask_rules(ruleset, input, packet, journal),
+        };
+        let max_mss = match (ruling.state, ruling.rule) {
+            (Some(id), _) => self.states.get(id).actions.max_mss,
+            (None, rule) => rule.and_then(|rule| rule.scrub.max_mss).unwrap_or(0),
+        };
+        if max_mss != 0 {
+            scrub::mss(packet, max_mss);
+        }
+        self.check_options(packet, &mut ruling, journal);
+        ruling
+    }
+
+    /// IP options pass a state only if its rule has `allow-opts`.
+    fn check_options(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
+        let Some(id) = ruling.state.filter(|_| ruling.pass && packet.options) else {
+            return;
+        };
+        if !self.states.get(id).allow_opts {
+            journal.tracer.tell(|| Stage::OptionsRefused);
+            journal.set_reason(Reason::IpOption);
+            ruling.pass = false;
+            ruling.force_log = true;
+        }
+    }
+
+    /// Lets the rules decide, answers what they block and makes the state they ask for.
+    fn ask_rules<'a>(
+        &mut self,
+        ruleset: &'a Ruleset,
+        input: &Packet,
+        packet: &Descriptor,
+        journal: &mut Journal,
+    ) -> Ruling<'a> {
+        let mapping = packet
+            .icmp()
+            .map(|message| icmp::mapping(packet.family, message));
+        let question = Question {
+            ruleset,
+            world: &self.world,
+            input,
+            packet,
+            mapping,
+        };
+        let answer = rules::evaluate(&question, &mut self.counters, journal);
+        let rule = answer.rule;
+        let action = rule.map_or(Action::Pass, |rule| rule.action);
+        journal.tracer.tell(|| Stage::Decided {
+            rule: rule.map(|rule| rule.number),
+            action,
+        });
+        journal.count_only(Reason::Match);
+        if rule.is_some_and(|rule| rule.log.is_some()) {
+            journal.log_for(rule, rule, Reason::Match);
+        }
+        rules::log_for_match_rules(rule, &answer, journal);
+
+        let mut ruling = Ruling {
+            rule,
+            ..Ruling::default()
+        };
+        if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
+            match reply::block(packet, rule.block_return, &self.world) {
+                reply::Answer::Nothing => {}
+                reply::Answer::Send(bytes) => journal.reply(bytes),
+                reply::Answer::BadChecksum => journal.count_only(Reason::ProtoCksum),
+            }
+            return ruling;
+        }
+        if packet.options && !rule.is_some_and(|rule| rule.allow_opts) {
+            journal.tracer.tell(|| Stage::OptionsRefused);
+            journal.count_only(Reason::IpOption);
+            ruling.force_log = true;
+            return ruling;
+        }
+        let stateless = packet.is_fragment() || mapping.is_some_and(|mapping| mapping.stateless);
+        if let Some(rule) = rule.filter(|rule| rule.state.is_some() && !stateless) {
+            match self.create_state(packet, rule, &answer, journal) {
+                Ok(id) => ruling.state = Some(id),
+                Err(_) => return ruling,
+            }
+        }
+        ruling.pass = true;
+        ruling.tag = answer.tag;
+        ruling
+    }
+
+    /// Changes a packet that passes and what it carries. With a state its actions count, those of
+    /// match rules included; without one PF heeds only the deciding rule.
+    fn carry_out(
+        &mut self,
+        input: &Packet,
+        packet: &mut Descriptor,
+        ruling: &mut Ruling,
+        journal: &mut Journal,
+    ) -> Carried {
+        if !ruling.pass {
+            return Carried::default(); // what is dropped carries nothing any more
+        }
+        let mut carried = input.carried.clone();
+        let state = ruling.state.map(|id| self.states.get(id));
+        let actions = match (state, ruling.rule) {
+            (Some(state), _) => state.actions,
+            (None, Some(rule)) => Actions::of(rule),
+            (None, None) => Actions::default(),
+        };
+        let urgent = packet.tos & LOW_DELAY != 0
+            || packet
+                .tcp()
+                .is_some_and(|tcp| tcp.has(tcp_flag::ACK) && tcp.payload_len == 0);
+        normalize::settle_checksum(packet, &input.bytes);
+        scrub::header(packet, &actions, &self.world);
+        if packet.bytes[..] != input.bytes[..packet.bytes.len()] {
+            journal.tracer.tell(|| Stage::Changed);
+        }
+        let tag = state.and_then(|state| state.tag.clone());
+        carried.tag = tag
+            .or(std::mem::take(&mut ruling.tag).known())
+            .or(carried.tag);
+        if let Some((ordinary, low_delay)) = actions.set_prio {
+            carried.prio = if urgent { low_delay } else { ordinary };
+        }
+        carried
+    }
+
+    /// Logs what was not logged when the rules were asked.
+    fn log(&self, ruleset: &Ruleset, ruling: &Ruling, journal: &mut Journal) {
+        let state = ruling.state.map(|id| self.states.get(id));
+        let logs_all = |rule: &Rule| rule.log.is_some_and(|log| log.all);
+        let by_state = ruling.by_state && state.is_some_and(|state| state.actions.log_all);
+        if !ruling.force_log && !by_state {
+            return;
+        }
+        if ruling.force_log || ruling.rule.is_some_and(logs_all) {
+            journal.log(ruling.rule);
+        }
+        for number in state.into_iter().flat_map(|state| &state.match_rules) {
+            let rule = &ruleset.rules[*number as usize];
+            if logs_all(rule) {
+                journal.log(Some(rule));
+            }
+        }
+    }
+}
+
+/// The fate of a packet that the firewall does not look at.
+fn untouched(input: &Packet) -> Fate {
+    Fate {
+        verdict: Verdict::Pass,
+        decision: Decision::None,
+        reason: Reason::Match,
+        counted: Vec::new(),
+        state: None,
+        out: None,
+        replies: Vec::new(),
+        carried: input.carried.clone(),
+        log: Vec::new(),
+        removed: Vec::new(),
+    }
+}
+
+fn fate(
+    input: &Packet,
+    packet: Option<Descriptor>,
+    ruling: &Ruling,
+    carried: Carried,
+    journal: &mut Journal,
+) -> Fate {
+    journal.counted.sort();
+    let changed = |packet: &Descriptor| packet.bytes[..] != input.bytes[..packet.bytes.len()];
+    Fate {
+        verdict: if ruling.pass {
+            Verdict::Pass
+        } else {
+            Verdict::Drop
+        },
+        decision: ruling
+            .rule
+            .map_or(Decision::Default, |rule| Decision::Rule(rule.number)),
+        reason: journal.reason,
+        counted: journal.counted.clone(),
+        state: ruling.state,
+        out: packet
+            .filter(|packet| ruling.pass && changed(packet))
+            .map(|packet| packet.bytes),
+        replies: std::mem::take(&mut journal.replies),
+        carried,
+        log: std::mem::take(&mut journal.log),
+        removed: std::mem::take(&mut journal.removed),
+    }
+}

@@ -1,0 +1,203 @@
+//! ICMP and ICMPv6 messages that have states of their own: queries and their answers, neighbour
+//! and listener discovery (pf-semantics sections 6 and 9).
+//!
+//! A query's state has its identifier for one port and its type for the other; the answer has the
+//! type of the query, with the ports swapped. Types without an identifier have 0 or, for neighbour
+//! and listener discovery, a number folded from the address they are about.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use skipstep_ruleset::Family;
+use skipstep_wire::protocol;
+
+use crate::packet::Icmp;
+use crate::packet::icmp6_type::{
+    ECHO_REPLY, ECHO_REQUEST, LISTENER_QUERY, LISTENER_REPORT, NEIGHBOR_ADVERT, NEIGHBOR_SOLICIT,
+};
+
+/// All nodes on the link: who asks all may be answered by each.
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// How a message relates to states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    /// It belongs to the state of another packet, or to none: it never makes one. Errors are such,
+    /// and so are neighbour advertisements.
+    pub stateless: bool,
+    /// It answers a query.
+    pub reply: bool,
+    /// Identifier, real or made up.
+    pub id: u16,
+    /// Type of the query.
+    pub kind: u16,
+}
+
+impl Mapping {
+    /// What stands for the source and the destination port.
+    pub fn ports(&self) -> (u16, u16) {
+        if self.reply {
+            (self.kind, self.id)
+        } else {
+            (self.id, self.kind)
+        }
+    }
+}
+
+/// How a message of `family` relates to states.
+pub(crate) fn mapping(family: Family, icmp: &Icmp) -> Mapping {
+    match family {
+        Family::Inet => mapping_inet(icmp),
+        Family::Inet6 => mapping_inet6(icmp),
+    }
+}
+
+fn mapping_inet(icmp: &Icmp) -> Mapping {
+    let query = |kind: u8, id| Mapping {
+        stateless: false,
+        reply: icmp.kind != kind,
+        id,
+        kind: kind.into(),
+    };
+    match icmp.kind {
+        0 | 8 => query(8, icmp.id),
+        13 | 14 => query(13, icmp.id), // timestamp
+        15 | 16 => query(15, icmp.id), // information
+        17 | 18 => query(17, icmp.id), // address mask
+        33 | 34 => query(33, 0),       // IPv6 where-are-you
+        35 | 36 => query(35, 0),       // mobile registration
+        9 | 10 => query(10, 0),        // router solicitation
+        // unreachable, source quench, redirect, time exceeded, parameter problem
+        3 | 4 | 5 | 11 | 12 => Mapping {
+            stateless: true,
+            ..query(icmp.kind, 0)
+        },
+        other => query(other, 0),
+    }
+}
+
+fn mapping_inet6(icmp: &Icmp) -> Mapping {
+    let query = |kind: u8, id| Mapping {
+        stateless: false,
+        reply: icmp.kind != kind,
+        id,
+        kind: kind.into(),
+    };
+    match icmp.kind {
+        ECHO_REQUEST | ECHO_REPLY => query(ECHO_REQUEST, icmp.id),
+        // a report needs no query, and goes elsewhere than the query came from
+        LISTENER_QUERY | LISTENER_REPORT => Mapping {
+            reply: false,
+            ..query(LISTENER_QUERY, fold(icmp.target))
+        },
+        NEIGHBOR_SOLICIT => query(NEIGHBOR_SOLICIT, fold(icmp.target)),
+        NEIGHBOR_ADVERT => Mapping {
+            stateless: true,
+            ..query(NEIGHBOR_SOLICIT, fold(icmp.target))
+        },
+        139 | 140 => query(139, 0), // node information
+        200 | 201 => query(201, 0), // multicast traceroute; the answer has the lower number
+        // unreachable, too big, time exceeded, parameter problem
+        1..=4 => Mapping {
+            stateless: true,
+            ..query(icmp.kind, 0)
+        },
+        other => query(other, 0),
+    }
+}
+
+/// An address in 16 bits.
+fn fold(address: Ipv6Addr) -> u16 {
+    address
+        .segments()
+        .into_iter()
+        .fold(0, |folded, segment| folded ^ segment)
+}
+
+/// Source and destination in the key of a message. Neighbour discovery is about its target. With
+/// `from_all` the source is what a query to all nodes had for its destination; there is no such
+/// thing in neighbour discovery.
+pub(crate) fn key_addresses(
+    protocol: u8,
+    icmp: &Icmp,
+    source: IpAddr,
+    destination: IpAddr,
+    from_all: bool,
+) -> Option<(IpAddr, IpAddr)> {
+    if source.is_ipv4() || protocol != protocol::ICMP6 {
+        return Some((source, destination));
+    }
+    match icmp.kind {
+        NEIGHBOR_SOLICIT | NEIGHBOR_ADVERT if from_all => None,
+        NEIGHBOR_SOLICIT => Some((source, icmp.target.into())),
+        NEIGHBOR_ADVERT if destination.is_multicast() => {
+            Some((icmp.target.into(), Ipv6Addr::UNSPECIFIED.into()))
+        }
+        NEIGHBOR_ADVERT => Some((icmp.target.into(), destination)),
+        _ if from_all => Some((ALL_NODES.into(), destination)),
+        _ => Some((source, destination)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u8) -> Icmp {
+        Icmp {
+            kind,
+            code: 0,
+            id: 77,
+            target: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 5),
+        }
+    }
+
+    #[test]
+    fn an_answer_has_the_ports_of_its_query_swapped() {
+        for (family, query, answer) in [
+            (Family::Inet, 8, 0),
+            (Family::Inet, 13, 14),
+            (Family::Inet, 10, 9),
+            (Family::Inet6, 128, 129),
+        ] {
+            let (query, answer) = (
+                mapping(family, &message(query)),
+                mapping(family, &message(answer)),
+            );
+            assert_eq!(answer.ports(), (query.ports().1, query.ports().0));
+            assert!(!query.reply && answer.reply);
+        }
+    }
+
+    #[test]
+    fn errors_and_advertisements_make_no_state() {
+        for kind in [3, 4, 5, 11, 12] {
+            assert!(mapping(Family::Inet, &message(kind)).stateless);
+        }
+        for kind in [1, 2, 3, 4, 136] {
+            assert!(mapping(Family::Inet6, &message(kind)).stateless);
+        }
+        assert!(
+            !mapping(Family::Inet6, &message(137)).stateless,
+            "a redirect need not quote a packet"
+        );
+    }
+
+    #[test]
+    fn neighbour_discovery_is_about_its_target() {
+        let (host, all): (IpAddr, IpAddr) =
+            ("fe80::1".parse().unwrap(), "ff02::1".parse().unwrap());
+        let addresses =
+            |kind, destination| key_addresses(58, &message(kind), host, destination, false);
+        let target: IpAddr = "fe80::5".parse().unwrap();
+        assert_eq!(addresses(NEIGHBOR_SOLICIT, all), Some((host, target)));
+        assert_eq!(addresses(NEIGHBOR_ADVERT, host), Some((target, host)));
+        assert_eq!(
+            addresses(NEIGHBOR_ADVERT, all),
+            Some((target, "::".parse().unwrap()))
+        );
+        assert_eq!(
+            mapping(Family::Inet6, &message(NEIGHBOR_SOLICIT)).id,
+            0xfe85
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! The reference evaluator: what the firewall does with a packet, in plain Rust that is written to
+//! be read. `pfctl explain` and `pfctl test` run on it, and the BPF programs must agree with it.
+//!
+//! It works on a [`Ruleset`](skipstep_ruleset::Ruleset) as it is, walks the rules one after the
+//! other and keeps its states in ordinary maps. Time, randomness, interfaces and routes reach it
+//! through [`world::World`] only, so whoever runs it decides about all four.
+//!
+//! A packet's way through the files: [`firewall`] is the order of work; `packet` and `header` take
+//! the packet apart, `normalize` refuses and repairs it, `lookup` asks the table in [`state`] for
+//! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
+//! `rules` finds the deciding rule, `actions` collects what match rules ask for, `create` makes a
+//! state, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
+//! `journal` notes reasons and log records, and [`trace`] tells.
+//!
+//! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
+//! does something odd it does it here too, with a comment that says so.
+
+mod actions;
+mod address;
+mod create;
+mod header;
+mod icmp;
+mod icmp_error;
+mod journal;
+mod lookup;
+mod normalize;
+mod others;
+mod packet;
+mod patch;
+mod reply;
+mod rules;
+mod scrub;
+mod table;
+mod tcp;
+mod tcp_option;
+mod timeout;
+
+pub mod counters;
+pub mod fate;
+pub mod firewall;
+pub mod state;
+pub mod trace;
+pub mod world;
+
+pub use actions::Actions;
+pub use counters::{InterfaceCounters, RuleCounters, Status, TableCounters, TableTraffic};
+pub use fate::{Carried, Decision, Fate, LogRecord, Packet, Verdict};
+pub use firewall::Firewall;
+pub use state::{Key, Peer, STACK, State, StateId, WIRE};
+pub use trace::{Stage, Trace};

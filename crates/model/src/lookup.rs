@@ -1,0 +1,254 @@
+//! Finding the state of a packet and asking it whether the packet may pass (pf-semantics sections
+//! 6 to 10).
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Family, Reason, Timeout};
+use skipstep_wire::{protocol, tcp_flag};
+
+use crate::firewall::Firewall;
+use crate::icmp::{self, Mapping};
+use crate::icmp_error::{self, Quoted, QuotedTransport};
+use crate::journal::Journal;
+use crate::packet::{Descriptor, Icmp, Tcp, Transport};
+use crate::state::{Key, StateId};
+use crate::tcp::{self, Tracked};
+use crate::trace::Stage;
+use crate::{others, reply};
+
+/// What the search for a state came to.
+pub(crate) enum Lookup {
+    /// There is none, or the packet begins a new flow: the rules decide.
+    None,
+    /// It lets the packet pass.
+    Accepted(StateId),
+    /// It stops the packet.
+    Rejected(StateId),
+}
+
+/// An ICMP message, that of the packet or one that the packet quotes.
+struct Message<'a> {
+    protocol: u8,
+    source: IpAddr,
+    destination: IpAddr,
+    header: &'a Icmp,
+    mapping: Mapping,
+    quoted: bool,
+}
+
+impl Firewall {
+    /// Finds the state of a packet and moves it on.
+    pub(crate) fn look_up(&mut self, packet: &Descriptor, journal: &mut Journal) -> Lookup {
+        let Some(header) = packet.icmp() else {
+            return self.look_up_flow(packet, journal);
+        };
+        let mapping = icmp::mapping(packet.family, header);
+        if !mapping.stateless {
+            let message = Message {
+                protocol: packet.protocol,
+                source: packet.source,
+                destination: packet.destination,
+                header,
+                mapping,
+                quoted: false,
+            };
+            return self.look_up_message(packet, &message, journal);
+        }
+        // Neighbour advertisements come here too. PF takes them for errors that quote nothing
+        // sensible, counts the reason, and lets the rules decide.
+        match icmp_error::quoted(packet) {
+            Ok(quoted) => self.look_up_quoted(packet, &quoted, journal),
+            Err(reason) => {
+                journal.set_reason(reason);
+                Lookup::None
+            }
+        }
+    }
+
+    fn search(&mut self, packet: &Descriptor, key: Key, journal: &mut Journal) -> Option<StateId> {
+        self.counters.status.searches += 1;
+        let found = self.states.find(&key, packet.direction, &packet.interface);
+        journal.tracer.tell(|| Stage::Searched { key, found });
+        found
+    }
+
+    fn look_up_flow(&mut self, packet: &Descriptor, journal: &mut Journal) -> Lookup {
+        let (source_port, destination_port) = packet.ports();
+        let source = (packet.source, source_port);
+        let destination = (packet.destination, destination_port);
+        let key = Key::new(
+            packet.family,
+            packet.protocol,
+            packet.direction,
+            source,
+            destination,
+        );
+        let Some(id) = self.search(packet, key, journal) else {
+            return Lookup::None;
+        };
+        let (state, now) = (self.states.get_mut(id), self.world.now);
+        match &packet.transport {
+            Transport::Tcp(segment) => return self.track_tcp(packet, segment, id, journal),
+            _ if packet.protocol == protocol::UDP => {
+                others::track_udp(state, packet.direction, now)
+            }
+            _ => others::track_other(state, packet.direction, now),
+        }
+        Lookup::Accepted(id)
+    }
+
+    fn track_tcp(
+        &mut self,
+        packet: &Descriptor,
+        segment: &Tcp,
+        id: StateId,
+        journal: &mut Journal,
+    ) -> Lookup {
+        let state = self.states.get_mut(id);
+        match tcp::track(state, packet, segment, self.world.now) {
+            Tracked::Accepted => return Lookup::Accepted(id),
+            Tracked::Reopens => {
+                state.purge = true;
+                journal.tracer.tell(|| Stage::Reused(id));
+                return Lookup::None;
+            }
+            Tracked::UnexpectedSyn => {
+                rejected(id, "SYN on an open connection", journal);
+                let (from, to) = state.peers_mut(packet.direction);
+                journal.reply(reply::challenge_ack(packet, segment, from, to, &self.world));
+            }
+            Tracked::Mismatch => {
+                rejected(id, "outside the window", journal);
+                journal.set_reason(Reason::StateMismatch);
+            }
+            Tracked::HandshakeMismatch => {
+                rejected(id, "does not fit the handshake", journal);
+                if !segment.has(tcp_flag::RST) {
+                    journal.reply(reply::handshake_rst(packet, segment, &self.world));
+                }
+                journal.set_reason(Reason::StateMismatch);
+            }
+        }
+        Lookup::Rejected(id)
+    }
+
+    /// Looks for the state of an ICMP query or of its answer.
+    fn look_up_message(
+        &mut self,
+        packet: &Descriptor,
+        message: &Message,
+        journal: &mut Journal,
+    ) -> Lookup {
+        let mut lookup = self.look_up_message_from(packet, message, false, journal);
+        let answer_to_all = packet.family == Family::Inet6 && message.mapping.reply;
+        if answer_to_all && !matches!(lookup, Lookup::Accepted(_)) {
+            // perhaps one of all the nodes that were asked
+            match self.look_up_message_from(packet, message, true, journal) {
+                Lookup::None => {}
+                found => lookup = found,
+            }
+        }
+        lookup
+    }
+
+    fn look_up_message_from(
+        &mut self,
+        packet: &Descriptor,
+        message: &Message,
+        from_all: bool,
+        journal: &mut Journal,
+    ) -> Lookup {
+        let &Message {
+            protocol,
+            source,
+            destination,
+            header,
+            mapping,
+            quoted,
+        } = message;
+        let addresses = icmp::key_addresses(protocol, header, source, destination, from_all);
+        let Some((source, destination)) = addresses else {
+            return Lookup::None;
+        };
+        let (source_port, destination_port) = mapping.ports();
+        let direction = if quoted {
+            packet.direction.opposite()
+        } else {
+            packet.direction
+        };
+        let (source, destination) = ((source, source_port), (destination, destination_port));
+        let key = Key::new(packet.family, protocol, direction, source, destination);
+        let Some(id) = self.search(packet, key, journal) else {
+            return Lookup::None;
+        };
+        let state = self.states.get_mut(id);
+        let forward = state.direction == direction;
+        if !state.sloppy && forward == mapping.reply {
+            rejected(id, "query and answer have changed sides", journal);
+            return Lookup::Rejected(id);
+        }
+        if !quoted {
+            state.refresh(self.world.now, Timeout::IcmpError);
+        }
+        Lookup::Accepted(id)
+    }
+
+    /// Looks for the state of the packet that an ICMP error quotes. The error does not keep it
+    /// alive.
+    fn look_up_quoted(
+        &mut self,
+        packet: &Descriptor,
+        quoted: &Quoted,
+        journal: &mut Journal,
+    ) -> Lookup {
+        let (source_port, destination_port) = match &quoted.transport {
+            QuotedTransport::Tcp {
+                source_port,
+                destination_port,
+                ..
+            }
+            | QuotedTransport::Udp {
+                source_port,
+                destination_port,
+            } => (*source_port, *destination_port),
+            QuotedTransport::Icmp(header) => {
+                let message = Message {
+                    protocol: quoted.protocol,
+                    source: quoted.source,
+                    destination: quoted.destination,
+                    header,
+                    mapping: icmp::mapping(packet.family, header),
+                    quoted: true,
+                };
+                return self.look_up_message(packet, &message, journal);
+            }
+            QuotedTransport::Other => (0, 0),
+        };
+        let source = (quoted.source, source_port);
+        let destination = (quoted.destination, destination_port);
+        // the quoted packet travelled the other way
+        let direction = packet.direction.opposite();
+        let key = Key::new(
+            packet.family,
+            quoted.protocol,
+            direction,
+            source,
+            destination,
+        );
+        let Some(id) = self.search(packet, key, journal) else {
+            return Lookup::None;
+        };
+        if let QuotedTransport::Tcp { seq, .. } = quoted.transport
+            && !icmp_error::fits_connection(self.states.get_mut(id), packet, seq)
+        {
+            rejected(id, "the quoted segment is outside the window", journal);
+            journal.set_reason(Reason::StateMismatch);
+            return Lookup::Rejected(id);
+        }
+        Lookup::Accepted(id)
+    }
+}
+
+fn rejected(state: StateId, why: &'static str, journal: &mut Journal) {
+    journal.tracer.tell(|| Stage::Rejected { state, why });
+}

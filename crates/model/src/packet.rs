@@ -1,0 +1,394 @@
+//! A packet taken apart: pf's packet descriptor, with pf's header checks (pf-semantics section 4).
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use skipstep_ruleset::{Direction, Family, Reason};
+use skipstep_wire::{protocol, tcp_flag};
+
+use crate::fate::Packet;
+use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable};
+
+/// A packet whose headers made sense.
+#[derive(Debug, Clone)]
+pub(crate) struct Descriptor {
+    /// The packet, changed by whoever changes it. IPv4 packets end where their header says.
+    pub bytes: Vec<u8>,
+    pub direction: Direction,
+    /// Interface it is on.
+    pub interface: String,
+    pub family: Family,
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    /// Protocol behind the IP headers, or the fragment header's if it cannot be told.
+    pub protocol: u8,
+    /// Where the transport header begins.
+    pub offset: usize,
+    /// Length of the IP packet by its header; what counters count.
+    pub total_len: usize,
+    /// TOS or traffic class without its ECN bits.
+    pub tos: u8,
+    /// IP options or extension headers that need `allow-opts`.
+    pub options: bool,
+    pub transport: Transport,
+}
+
+/// What is known of the header behind the IP header.
+#[derive(Debug, Clone)]
+pub(crate) enum Transport {
+    Tcp(Tcp),
+    Udp {
+        source_port: u16,
+        destination_port: u16,
+    },
+    /// ICMP. In an IPv6 packet that is an error.
+    Icmp(Icmp),
+    /// ICMPv6. In an IPv4 packet that is an error.
+    Icmp6(Icmp),
+    /// Nothing: it may be in another fragment, and fragments are all treated alike.
+    Fragment,
+    /// A protocol without ports.
+    Other,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Tcp {
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub window: u16,
+    /// Length of the header with its options.
+    pub header_len: usize,
+    /// Bytes of data.
+    pub payload_len: u32,
+}
+
+impl Tcp {
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// SYN without ACK.
+    pub fn opens(&self) -> bool {
+        self.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Icmp {
+    pub kind: u8,
+    pub code: u8,
+    /// Identifier, where the type has one.
+    pub id: u16,
+    /// Target of neighbour discovery or group of listener discovery; zero for all other types.
+    pub target: Ipv6Addr,
+}
+
+/// ICMPv6 types that are looked into (RFC 4861, RFC 2710).
+pub(crate) mod icmp6_type {
+    pub const ECHO_REQUEST: u8 = 128;
+    pub const ECHO_REPLY: u8 = 129;
+    pub const LISTENER_QUERY: u8 = 130;
+    pub const LISTENER_REPORT: u8 = 131;
+    pub const ROUTER_SOLICIT: u8 = 133;
+    pub const NEIGHBOR_SOLICIT: u8 = 135;
+    pub const NEIGHBOR_ADVERT: u8 = 136;
+    pub const REDIRECT: u8 = 137;
+}
+
+/// A packet that PF drops for its headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    pub reason: Reason,
+    /// What the interface counter counts: its length, or 0 if it was refused before that was read.
+    pub total_len: usize,
+    pub family: Family,
+}
+
+impl Descriptor {
+    /// Takes a packet apart.
+    pub fn parse(packet: &Packet) -> Result<Self, Malformed> {
+        match packet.bytes.first().map(|byte| byte >> 4) {
+            Some(6) => Self::parse_ipv6(packet),
+            _ => Self::parse_ipv4(packet),
+        }
+    }
+
+    fn parse_ipv4(packet: &Packet) -> Result<Self, Malformed> {
+        let malformed = |reason, total_len| Malformed {
+            reason,
+            total_len,
+            family: Family::Inet,
+        };
+        let mut bytes = packet.bytes.clone();
+        let header = Readable(&bytes)
+            .array(0)
+            .map_err(|reason| malformed(reason, 0))?;
+        let ip = Ipv4Fields::new(header);
+        if bytes.len() < ip.total_len {
+            return Err(malformed(Reason::Short, 0));
+        }
+        bytes.truncate(ip.total_len);
+        let readable = Readable(&bytes);
+        let walked = header::walk_ipv4(readable, 0, &ip).map_err(|reason| malformed(reason, 0))?;
+        let transport = if ip.is_fragment() {
+            Transport::Fragment
+        } else {
+            parse_transport(readable, &walked, ip.ttl)
+                .map_err(|reason| malformed(reason, ip.total_len))?
+        };
+        Ok(Descriptor {
+            direction: packet.direction,
+            interface: packet.interface.clone(),
+            family: Family::Inet,
+            source: ip.source.into(),
+            destination: ip.destination.into(),
+            protocol: walked.protocol,
+            offset: walked.offset,
+            total_len: ip.total_len,
+            tos: header[1] & 0xfc,
+            options: walked.options,
+            transport,
+            bytes,
+        })
+    }
+
+    fn parse_ipv6(packet: &Packet) -> Result<Self, Malformed> {
+        let malformed = |reason, total_len| Malformed {
+            reason,
+            total_len,
+            family: Family::Inet6,
+        };
+        let bytes = packet.bytes.clone();
+        let header = Readable(&bytes)
+            .array(0)
+            .map_err(|reason| malformed(reason, 0))?;
+        let ip = Ipv6Fields::new(header);
+        let total_len = 40 + ip.payload_len;
+        if bytes.len() < total_len {
+            return Err(malformed(Reason::Short, 0));
+        }
+        let readable = Readable(&bytes[..total_len]);
+        let walked = header::walk_ipv6(readable, 0, &ip).map_err(|reason| malformed(reason, 0))?;
+        let transport = if walked.fragment {
+            Transport::Fragment
+        } else {
+            parse_transport(readable, &walked, ip.hop_limit)
+                .map_err(|reason| malformed(reason, total_len))?
+        };
+        Ok(Descriptor {
+            direction: packet.direction,
+            interface: packet.interface.clone(),
+            family: Family::Inet6,
+            source: ip.source.into(),
+            destination: ip.destination.into(),
+            protocol: walked.protocol,
+            offset: walked.offset,
+            total_len,
+            tos: (header[0] << 4 | header[1] >> 4) & 0xfc,
+            options: walked.options,
+            transport,
+            bytes,
+        })
+    }
+
+    /// Source and destination port, zero for protocols that have none.
+    pub fn ports(&self) -> (u16, u16) {
+        match &self.transport {
+            Transport::Tcp(tcp) => (tcp.source_port, tcp.destination_port),
+            Transport::Udp {
+                source_port,
+                destination_port,
+            } => (*source_port, *destination_port),
+            _ => (0, 0),
+        }
+    }
+
+    /// The TCP header, if it is there and is one.
+    pub fn tcp(&self) -> Option<&Tcp> {
+        match &self.transport {
+            Transport::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The ICMP or ICMPv6 header, if it is there and is one.
+    pub fn icmp(&self) -> Option<&Icmp> {
+        match &self.transport {
+            Transport::Icmp(icmp) | Transport::Icmp6(icmp) => Some(icmp),
+            _ => None,
+        }
+    }
+
+    pub fn is_fragment(&self) -> bool {
+        matches!(self.transport, Transport::Fragment)
+    }
+
+    /// The bytes that belong to the IP packet.
+    pub fn readable(&self) -> Readable<'_> {
+        Readable(&self.bytes[..self.total_len])
+    }
+
+    /// Options of the TCP header.
+    pub fn tcp_options(&self) -> &[u8] {
+        match self.tcp() {
+            Some(tcp) => &self.bytes[self.offset + 20..self.offset + tcp.header_len],
+            None => &[],
+        }
+    }
+}
+
+fn parse_transport(
+    packet: Readable,
+    walked: &header::Walked,
+    ttl: u8,
+) -> Result<Transport, Reason> {
+    match walked.protocol {
+        protocol::TCP => parse_tcp(packet, walked.offset).map(Transport::Tcp),
+        protocol::UDP => parse_udp(packet, walked.offset),
+        protocol::ICMP => parse_icmp(packet, walked.offset).map(Transport::Icmp),
+        protocol::ICMP6 => parse_icmp6(packet, walked.offset, ttl).map(Transport::Icmp6),
+        _ => Ok(Transport::Other),
+    }
+}
+
+fn parse_tcp(packet: Readable, offset: usize) -> Result<Tcp, Reason> {
+    let header: [u8; 20] = packet.array(offset)?;
+    let destination_port = u16::from_be_bytes([header[2], header[3]]);
+    let header_len = usize::from(header[12] >> 4) * 4;
+    if destination_port == 0 || header_len < 20 || offset + header_len > packet.0.len() {
+        return Err(Reason::Short);
+    }
+    Ok(Tcp {
+        source_port: u16::from_be_bytes([header[0], header[1]]),
+        destination_port,
+        seq: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+        ack: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
+        flags: header[13],
+        window: u16::from_be_bytes([header[14], header[15]]),
+        header_len,
+        payload_len: (packet.0.len() - offset - header_len) as u32,
+    })
+}
+
+fn parse_udp(packet: Readable, offset: usize) -> Result<Transport, Reason> {
+    let header: [u8; 8] = packet.array(offset)?;
+    let destination_port = u16::from_be_bytes([header[2], header[3]]);
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if destination_port == 0 || length < 8 || offset + length > packet.0.len() {
+        return Err(Reason::Short);
+    }
+    Ok(Transport::Udp {
+        source_port: u16::from_be_bytes([header[0], header[1]]),
+        destination_port,
+    })
+}
+
+/// The first 8 bytes of an ICMP or ICMPv6 message.
+pub(crate) fn parse_icmp(packet: Readable, offset: usize) -> Result<Icmp, Reason> {
+    let header: [u8; 8] = packet.array(offset)?;
+    Ok(Icmp {
+        kind: header[0],
+        code: header[1],
+        id: u16::from_be_bytes([header[4], header[5]]),
+        target: Ipv6Addr::UNSPECIFIED,
+    })
+}
+
+fn parse_icmp6(packet: Readable, offset: usize, hop_limit: u8) -> Result<Icmp, Reason> {
+    use icmp6_type::*;
+    let mut icmp = parse_icmp(packet, offset)?;
+    let on_link = (ROUTER_SOLICIT..=REDIRECT).contains(&icmp.kind);
+    if on_link && hop_limit != 255 {
+        return Err(Reason::Normalize); // RFC 4861: it came from beyond a router
+    }
+    let has_target = [
+        LISTENER_QUERY,
+        LISTENER_REPORT,
+        NEIGHBOR_SOLICIT,
+        NEIGHBOR_ADVERT,
+    ];
+    if has_target.contains(&icmp.kind) {
+        icmp.target = packet.array::<16>(offset + 8)?.into();
+    }
+    Ok(icmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_wire::build::{Icmp as BuiltIcmp, Tcp as BuiltTcp, Udp, ipv4, ipv6};
+
+    fn parse(bytes: &[u8]) -> Result<Descriptor, Reason> {
+        let packet = Packet {
+            direction: Direction::In,
+            interface: "em0".into(),
+            bytes: bytes.to_vec(),
+            received_on: None,
+            carried: Default::default(),
+        };
+        Descriptor::parse(&packet).map_err(|malformed| malformed.reason)
+    }
+
+    #[test]
+    fn tcp() {
+        let segment = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tos(0x13).tcp(
+            &BuiltTcp::new(4000, 22)
+                .flags("SEW")
+                .seq(7)
+                .mss(1460)
+                .payload(b"abc"),
+        );
+        let descriptor = parse(&segment).unwrap();
+        assert_eq!(descriptor.tos, 0x10, "ECN bits are masked off");
+        assert_eq!(descriptor.tcp_options(), [2, 4, 5, 180]);
+        let tcp = descriptor.tcp().unwrap();
+        assert_eq!(
+            (tcp.seq, tcp.header_len, tcp.payload_len, tcp.flags),
+            (7, 24, 3, 0xc2)
+        );
+    }
+
+    #[test]
+    fn what_is_too_short() {
+        let segment = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&BuiltTcp::new(1, 2).flags("S"));
+        for length in 0..segment.len() {
+            assert_eq!(
+                parse(&segment[..length]).unwrap_err(),
+                Reason::Short,
+                "{length} bytes"
+            );
+        }
+        let no_port = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(&Udp::new(1, 0));
+        assert_eq!(parse(&no_port).unwrap_err(), Reason::Short);
+        let mut beyond = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(&Udp::new(1, 2));
+        beyond[25] = 9;
+        assert_eq!(
+            parse(&beyond).unwrap_err(),
+            Reason::Short,
+            "UDP length beyond the packet"
+        );
+    }
+
+    #[test]
+    fn neighbour_discovery_must_not_have_crossed_a_router() {
+        let solicit = |hops| {
+            ipv6([0xfe80, 0, 0, 0, 0, 0, 0, 5], [0xfe80, 0, 0, 0, 0, 0, 0, 6])
+                .ttl(hops)
+                .icmp(&BuiltIcmp::new(135, 0).payload(&[0xaa; 16]))
+        };
+        assert_eq!(
+            parse(&solicit(255)).unwrap().icmp().unwrap().target,
+            Ipv6Addr::from([0xaa; 16])
+        );
+        assert_eq!(parse(&solicit(64)).unwrap_err(), Reason::Normalize);
+    }
+
+    #[test]
+    fn trailing_bytes_are_not_part_of_the_packet() {
+        let mut datagram = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(&Udp::new(1, 2));
+        datagram.extend([0; 18]);
+        assert_eq!(parse(&datagram).unwrap().bytes.len(), 28);
+    }
+}

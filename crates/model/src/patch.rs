@@ -1,0 +1,58 @@
+//! Changing bytes of a packet under a checksum without reading the rest of it (RFC 1624).
+//!
+//! The sums are kept in the byte order of the machine, as PF keeps them: one's complement sums do
+//! not mind, but which of the two zeros comes out does depend on it.
+
+/// Replaces the 16-bit word at the even offset `at` and corrects the checksum at `checksum`.
+pub(crate) fn word(bytes: &mut [u8], checksum: usize, at: usize, new: [u8; 2]) {
+    let old = [bytes[at], bytes[at + 1]];
+    if old != new {
+        bytes[at..at + 2].copy_from_slice(&new);
+        correct(bytes, checksum, old, new);
+    }
+}
+
+/// Replaces the byte at `at`. `word_start` says where the checksum's words begin: a TCP option's
+/// value may lie across two of them.
+pub(crate) fn byte(bytes: &mut [u8], checksum: usize, word_start: usize, at: usize, new: u8) {
+    let in_word = |value: u8| {
+        if (at - word_start).is_multiple_of(2) {
+            [value, 0]
+        } else {
+            [0, value]
+        }
+    };
+    let old = std::mem::replace(&mut bytes[at], new);
+    if old != new {
+        correct(bytes, checksum, in_word(old), in_word(new));
+    }
+}
+
+/// Corrects the checksum at `checksum` for a word that was `old` and is `new`. At most one carry
+/// or borrow comes out of the 16 bits; adding the upper half brings it back.
+fn correct(bytes: &mut [u8], checksum: usize, old: [u8; 2], new: [u8; 2]) {
+    let sum = u32::from(u16::from_ne_bytes([bytes[checksum], bytes[checksum + 1]]));
+    let sum =
+        (sum + u32::from(u16::from_ne_bytes(old))).wrapping_sub(u32::from(u16::from_ne_bytes(new)));
+    let folded = sum.wrapping_add(sum >> 16) as u16;
+    bytes[checksum..checksum + 2].copy_from_slice(&folded.to_ne_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_wire::build::{Tcp, ipv4};
+    use skipstep_wire::checksum;
+
+    #[test]
+    fn the_sum_stays_right() {
+        let mut packet =
+            ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&Tcp::new(1, 2).flags("S").mss(1460));
+        word(&mut packet, 36, 34, [0x12, 0x34]);
+        byte(&mut packet, 36, 20, 43, 0x01);
+        byte(&mut packet, 36, 20, 42, 0x99);
+        let mut recomputed = packet.clone();
+        checksum::fix(&mut recomputed);
+        assert_eq!(packet, recomputed);
+    }
+}

@@ -1,0 +1,350 @@
+//! Packets that the firewall makes: RST, ICMP errors, challenge ACK (pf-semantics section 11, block
+//! returns). They are not filtered themselves.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use skipstep_ruleset::interface::Interface;
+use skipstep_ruleset::{BlockReturn, Family};
+use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
+use skipstep_wire::{build, checksum, protocol};
+
+use crate::packet::icmp6_type::{ECHO_REQUEST, REDIRECT};
+use crate::packet::{Descriptor, Tcp};
+use crate::state::Peer;
+use crate::world::World;
+
+const DEFAULT_TTL: u8 = 64;
+const ICMP_TTL: u8 = 255;
+const LOW_DELAY: u8 = 0x10;
+
+/// How much of a packet an ICMPv6 error quotes: what fits beside its headers into 1280 bytes.
+const ICMP6_QUOTE: usize = 1232;
+
+/// ICMP and ICMPv6 "port unreachable", which `block return` sends.
+const PORT_UNREACHABLE: (u8, u8) = (3, 3);
+const PORT_UNREACHABLE_6: (u8, u8) = (1, 4);
+
+/// What a block rule makes of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Nothing,
+    Send(Vec<u8>),
+    /// A RST would have answered a packet with a wrong checksum.
+    BadChecksum,
+}
+
+/// The answer of a block rule. Fragments are not answered.
+pub(crate) fn block(packet: &Descriptor, how: BlockReturn, world: &World) -> Answer {
+    let (rst_ttl, inet, inet6) = match how {
+        BlockReturn::Drop => return Answer::Nothing,
+        BlockReturn::Return => (Some(0), Some(PORT_UNREACHABLE), Some(PORT_UNREACHABLE_6)),
+        BlockReturn::Rst { ttl } => (Some(ttl), None, None),
+        BlockReturn::Icmp { inet, inet6 } => (None, Some(inet), Some(inet6)),
+    };
+    if packet.is_fragment() {
+        return Answer::Nothing;
+    }
+    if let (Some(tcp), Some(ttl)) = (packet.tcp(), rst_ttl)
+        && !tcp.has(RST)
+    {
+        return if tcp_checksum_is_right(packet) {
+            Answer::Send(rst(packet, tcp, ttl, world))
+        } else {
+            Answer::BadChecksum
+        };
+    }
+    let error = match packet.family {
+        Family::Inet => inet.filter(|_| may_answer_inet(packet)),
+        Family::Inet6 => inet6.filter(|_| may_answer_inet6(packet)),
+    };
+    error
+        .and_then(|(kind, code)| icmp_error(packet, kind, code, world))
+        .map_or(Answer::Nothing, Answer::Send)
+}
+
+/// Closes a connection for the one who tries to open it.
+fn rst(packet: &Descriptor, tcp: &Tcp, ttl: u8, world: &World) -> Vec<u8> {
+    let length = tcp.payload_len + u32::from(tcp.has(SYN)) + u32::from(tcp.has(FIN));
+    let numbers = Numbers {
+        seq: tcp.ack,
+        ack: tcp.seq.wrapping_add(length),
+        flags: RST | ACK,
+    };
+    segment(packet, tcp, ttl, numbers, world)
+}
+
+/// Tells the sender of a segment that does not fit a handshake to start again.
+pub(crate) fn handshake_rst(packet: &Descriptor, tcp: &Tcp, world: &World) -> Vec<u8> {
+    segment(
+        packet,
+        tcp,
+        0,
+        Numbers {
+            seq: tcp.ack,
+            ack: 0,
+            flags: RST,
+        },
+        world,
+    )
+}
+
+/// Asks the sender of a SYN on an open connection whether it means it (RFC 5961 section 4): it
+/// answers with a RST if it does. Sent in the name of the other side, `to`.
+pub(crate) fn challenge_ack(
+    packet: &Descriptor,
+    tcp: &Tcp,
+    from: &Peer,
+    to: &Peer,
+    world: &World,
+) -> Vec<u8> {
+    segment(
+        packet,
+        tcp,
+        0,
+        Numbers {
+            seq: to.seqlo,
+            ack: from.seqlo,
+            flags: ACK,
+        },
+        world,
+    )
+}
+
+/// What is special about a segment that the firewall makes.
+struct Numbers {
+    seq: u32,
+    ack: u32,
+    flags: u8,
+}
+
+/// A segment back to the sender of `packet`. A `ttl` of 0 is the default; IPv6 always has it.
+fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &World) -> Vec<u8> {
+    let Numbers { seq, ack, flags } = numbers;
+    let source = match packet.destination {
+        // the system gives a packet from nowhere the address of the interface it leaves by
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => source_address(packet, world),
+        _ => None,
+    };
+    let ip = build::ip(source.unwrap_or(packet.destination), packet.source).ttl(DEFAULT_TTL);
+    let ip = match packet.family {
+        Family::Inet => ip
+            .tos(LOW_DELAY)
+            .df(true)
+            .ttl(if ttl == 0 { DEFAULT_TTL } else { ttl }),
+        Family::Inet6 => ip,
+    };
+    let answer = build::Tcp::new(tcp.destination_port, tcp.source_port);
+    ip.tcp(&answer.flag_bits(flags).seq(seq).ack(ack).window(0))
+}
+
+fn tcp_checksum_is_right(packet: &Descriptor) -> bool {
+    let data = &packet.readable().0[packet.offset..];
+    checksum::transport(packet.source, packet.destination, protocol::TCP, data) == 0
+}
+
+/// ICMP errors are not answered by errors, only messages known to be harmless are.
+fn may_answer_inet(packet: &Descriptor) -> bool {
+    packet
+        .icmp()
+        .is_none_or(|icmp| matches!(icmp.kind, 0 | 8 | 9 | 10 | 13..=18))
+}
+
+fn may_answer_inet6(packet: &Descriptor) -> bool {
+    packet
+        .icmp()
+        .is_none_or(|icmp| icmp.kind >= ECHO_REQUEST && icmp.kind != REDIRECT)
+}
+
+/// An ICMP error about `packet`, if it may be answered at all and there is a way back.
+fn icmp_error(packet: &Descriptor, kind: u8, code: u8, world: &World) -> Option<Vec<u8>> {
+    let source = match (packet.source, packet.destination) {
+        (IpAddr::V4(source), IpAddr::V4(_)) if !is_answerable_ipv4(source) => return None,
+        (IpAddr::V6(source), IpAddr::V6(destination))
+            if source.is_unspecified() || source.is_multicast() || destination.is_multicast() =>
+        {
+            return None;
+        }
+        _ => source_address(packet, world)?,
+    };
+    let (quoted, ttl) = match packet.family {
+        Family::Inet => (usize::from(packet.bytes[0] & 15) * 4 + 8, ICMP_TTL),
+        Family::Inet6 => (ICMP6_QUOTE, DEFAULT_TTL),
+    };
+    let quote = &packet.bytes[..quoted.min(packet.bytes.len())];
+    Some(
+        build::ip(source, packet.source)
+            .ttl(ttl)
+            .icmp(&build::Icmp::quoting(kind, code, quote)),
+    )
+}
+
+/// Whether an address can be that of a host that deserves an answer.
+fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
+    address.octets()[0] != 0 && !address.is_multicast()
+}
+
+/// The address that an error about `packet` comes from: the one it was sent to if that is ours,
+/// else that of the interface through which its sender is reached.
+fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
+    if world.is_local(packet.destination) {
+        return Some(packet.destination);
+    }
+    let route = world.route(packet.source)?;
+    address_towards(
+        world.interface(&route.interface)?,
+        packet.source,
+        packet.destination,
+    )
+}
+
+/// The address of `interface` to send from: one in the receiver's network before any other; for
+/// IPv6 one that reaches as far as what the packet was sent to.
+fn address_towards(interface: &Interface, receiver: IpAddr, about: IpAddr) -> Option<IpAddr> {
+    let link_local =
+        |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let candidates = || {
+        interface.addresses.iter().filter(|own| {
+            Family::of(own.net.addr()) == Family::of(receiver)
+                && link_local(own.net.addr()) == link_local(about)
+        })
+    };
+    let near = candidates().find(|own| own.net.contains(&receiver));
+    near.or_else(|| candidates().next())
+        .map(|own| own.net.addr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fate::Packet;
+    use skipstep_ruleset::Direction;
+    use skipstep_ruleset::interface::{Host, InterfaceAddress, Route};
+
+    // sender 10.0.1.5 --- em0 10.0.1.1 [firewall] em1 10.0.2.1 --- default route
+    fn world() -> World {
+        let interface = |name: &str, addresses: &[&str]| Interface {
+            name: name.into(),
+            addresses: addresses
+                .iter()
+                .map(|net| InterfaceAddress {
+                    net: net.parse().unwrap(),
+                    broadcast: None,
+                    peer: None,
+                })
+                .collect(),
+            ..Interface::default()
+        };
+        let route = |destination: &str, name: &str| Route {
+            destination: destination.parse().unwrap(),
+            interface: name.into(),
+            gateway: None,
+        };
+        World {
+            host: Host {
+                interfaces: vec![
+                    interface("em0", &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
+                    interface("em1", &["10.0.2.1/24"]),
+                ],
+                routes: vec![
+                    route("10.0.1.0/24", "em0"),
+                    route("0.0.0.0/0", "em1"),
+                    route("2001:db8:1::/64", "em0"),
+                ],
+            },
+            ..World::default()
+        }
+    }
+
+    fn descriptor(bytes: Vec<u8>) -> Descriptor {
+        let (direction, interface) = (Direction::In, "em0".to_owned());
+        Descriptor::parse(&Packet {
+            direction,
+            interface,
+            bytes,
+            received_on: None,
+            carried: Default::default(),
+        })
+        .unwrap()
+    }
+
+    fn answer(packet: Vec<u8>, how: BlockReturn) -> String {
+        match block(&descriptor(packet), how, &world()) {
+            Answer::Send(bytes) => skipstep_wire::print::line(&bytes),
+            Answer::Nothing => "nothing".into(),
+            Answer::BadChecksum => "bad checksum".into(),
+        }
+    }
+
+    fn syn() -> Vec<u8> {
+        build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])
+            .tcp(&build::Tcp::new(4000, 22).flags("S").seq(7).payload(b"hi"))
+    }
+
+    #[test]
+    fn rst_acknowledges_all_it_saw() {
+        let rst = "tcp 192.0.2.1:22 > 10.0.1.5:4000 RA seq 0 ack 10 win 0 tos 0x10";
+        assert_eq!(answer(syn(), BlockReturn::Return), rst);
+        assert_eq!(answer(syn(), BlockReturn::Rst { ttl: 0 }), rst);
+        assert!(answer(syn(), BlockReturn::Rst { ttl: 9 }).contains("ttl 9"));
+        let mut damaged = syn();
+        damaged[37] ^= 1;
+        assert_eq!(answer(damaged, BlockReturn::Return), "bad checksum");
+    }
+
+    #[test]
+    fn errors_quote_the_header_and_eight_bytes() {
+        let code = BlockReturn::Icmp {
+            inet: (3, 13),
+            inet6: (1, 1),
+        };
+        let error = answer(syn(), code);
+        assert!(
+            error.starts_with("icmp 10.0.1.1 > 10.0.1.5 type 3 code 13"),
+            "{error}"
+        );
+        let datagram = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])
+            .udp(&build::Udp::new(1, 2).payload(&[0; 64]));
+        let Answer::Send(bytes) = block(&descriptor(datagram), code, &world()) else {
+            panic!()
+        };
+        assert_eq!(bytes.len(), 20 + 8 + 20 + 8);
+    }
+
+    #[test]
+    fn an_error_comes_from_the_address_it_was_sent_to_or_the_nearest() {
+        let from = |destination: [u8; 4]| {
+            let packet = build::ipv4([10, 0, 1, 5], destination).udp(&build::Udp::new(1, 2));
+            answer(packet, BlockReturn::Return)
+                .split(' ')
+                .nth(1)
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(from([10, 0, 2, 1]), "10.0.2.1");
+        assert_eq!(from([10, 0, 2, 9]), "10.0.1.1");
+        let (a, b) = (
+            [0x2001, 0xdb8, 1, 0, 0, 0, 0, 5],
+            [0x2001, 0xdb8, 9, 0, 0, 0, 0, 1],
+        );
+        let packet = build::ipv6(a, b).udp(&build::Udp::new(1, 2));
+        assert!(
+            answer(packet, BlockReturn::Return)
+                .starts_with("icmp6 2001:db8:1::1 > 2001:db8:1::5 type 1 code 4")
+        );
+    }
+
+    #[test]
+    fn errors_and_nobody_are_not_answered() {
+        let error = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).icmp(&build::Icmp::new(3, 3));
+        assert_eq!(answer(error, BlockReturn::Return), "nothing");
+        let echo = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).icmp(&build::Icmp::new(8, 0));
+        assert_ne!(answer(echo.clone(), BlockReturn::Return), "nothing");
+        assert_eq!(answer(echo, BlockReturn::Rst { ttl: 0 }), "nothing");
+        let multicast = build::ipv4([224, 0, 0, 5], [192, 0, 2, 1]).udp(&build::Udp::new(1, 2));
+        assert_eq!(answer(multicast, BlockReturn::Return), "nothing");
+        let fragment = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])
+            .fragment(8, true)
+            .raw(17, &[0; 8]);
+        assert_eq!(answer(fragment, BlockReturn::Return), "nothing");
+    }
+}

@@ -1,0 +1,285 @@
+//! Finding the rule that decides about a packet: the last one that matches, or the first with
+//! `quick` (pf-semantics section 5). One loop, one struct for what it gathers.
+
+use skipstep_ruleset::rule::Not;
+use skipstep_ruleset::{Action, Direction, InterfaceMatch, Reason, Rule, Ruleset};
+use skipstep_wire::protocol;
+
+use crate::actions::Actions;
+use crate::address::{self, Surroundings};
+use crate::counters::Counters;
+use crate::fate::Packet;
+use crate::icmp::Mapping;
+use crate::journal::Journal;
+use crate::packet::{Descriptor, Transport};
+use crate::trace::{Criterion, Stage};
+use crate::world::World;
+
+/// What the rules are asked about.
+pub(crate) struct Question<'r, 'p> {
+    pub ruleset: &'r Ruleset,
+    pub world: &'p World,
+    /// The packet as it came, for what it carries.
+    pub input: &'p Packet,
+    pub packet: &'p Descriptor,
+    /// For ICMP and ICMPv6.
+    pub mapping: Option<Mapping>,
+}
+
+/// What the walk gathers.
+#[derive(Debug, Default)]
+pub(crate) struct Answer<'r> {
+    /// The deciding rule, `None` for the default rule.
+    pub rule: Option<&'r Rule>,
+    /// What all matching rules together ask for.
+    pub actions: Actions,
+    /// Match rules that matched, latest first.
+    pub match_rules: Vec<&'r Rule>,
+    pub tag: TagSeen,
+}
+
+/// The packet's tag as far as the walk knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum TagSeen {
+    /// No rule has set or asked for one.
+    #[default]
+    Unknown,
+    /// Set by a rule, or read from the packet because a rule asked. PF makes no difference between
+    /// the two, and a state remembers either.
+    Known(Option<String>),
+}
+
+impl TagSeen {
+    pub fn known(self) -> Option<String> {
+        match self {
+            TagSeen::Known(tag) => tag,
+            TagSeen::Unknown => None,
+        }
+    }
+
+    fn or_of<'t>(&'t mut self, packet: &Packet) -> Option<&'t str> {
+        if *self == TagSeen::Unknown {
+            *self = TagSeen::Known(packet.carried.tag.clone());
+        }
+        match self {
+            TagSeen::Known(tag) => tag.as_deref(),
+            TagSeen::Unknown => None,
+        }
+    }
+}
+
+/// Walks the rules.
+pub(crate) fn evaluate<'r>(
+    question: &Question<'r, '_>,
+    counters: &mut Counters,
+    journal: &mut Journal,
+) -> Answer<'r> {
+    let mut answer = Answer::default();
+    for rule in &question.ruleset.rules {
+        counters.evaluated(rule);
+        let failed = first_mismatch(rule, question, &mut answer.tag, counters);
+        journal.tracer.tell(|| Stage::Rule {
+            number: rule.number,
+            line: rule.line,
+            action: rule.action,
+            failed,
+        });
+        if failed.is_some() {
+            continue;
+        }
+        if let Some(tag) = &rule.tag {
+            answer.tag = TagSeen::Known(Some(tag.clone()));
+        }
+        if rule.action == Action::Match {
+            answer.match_rules.insert(0, rule);
+            answer.actions.merge(rule);
+            if rule.log.is_some() {
+                journal.count_only(Reason::Match);
+                journal.log_for(Some(rule), Some(rule), Reason::Match);
+            }
+        } else {
+            answer.rule = Some(rule);
+        }
+        log_for_match_rules(Some(rule), &answer, journal);
+        if rule.quick {
+            break;
+        }
+    }
+    if let Some(rule) = answer.rule {
+        answer.actions.merge(rule);
+    }
+    answer
+}
+
+/// Logs `rule` once for every `match log (matches)` that matched before it.
+pub(crate) fn log_for_match_rules(rule: Option<&Rule>, answer: &Answer, journal: &mut Journal) {
+    let logs_matches = |rule: &Rule| rule.log.is_some_and(|log| log.matches);
+    if !answer.actions.log_matches || rule.is_some_and(logs_matches) {
+        return;
+    }
+    for trigger in answer.match_rules.iter().filter(|rule| logs_matches(rule)) {
+        journal.log_for(rule, Some(trigger), Reason::Match);
+    }
+}
+
+/// The first criterion that the packet does not meet, in PF's order of testing.
+fn first_mismatch(
+    rule: &Rule,
+    question: &Question,
+    tag: &mut TagSeen,
+    counters: &mut Counters,
+) -> Option<Criterion> {
+    let &Question {
+        ruleset,
+        world,
+        input,
+        packet,
+        ..
+    } = question;
+    let on_this = |wanted: &Not<InterfaceMatch>| {
+        is_interface(&wanted.value, &packet.interface, world) != wanted.negated
+    };
+    if rule
+        .interface
+        .as_ref()
+        .is_some_and(|wanted| !on_this(wanted))
+    {
+        return Some(Criterion::Interface);
+    }
+    if rule
+        .direction
+        .is_some_and(|wanted| wanted != packet.direction)
+    {
+        return Some(Criterion::Direction);
+    }
+    if rule.family.is_some_and(|wanted| wanted != packet.family) {
+        return Some(Criterion::Family);
+    }
+    if rule
+        .protocol
+        .is_some_and(|wanted| wanted != packet.protocol)
+    {
+        return Some(Criterion::Protocol);
+    }
+    let from = Surroundings {
+        ruleset,
+        world,
+        arrived_on: Some(&packet.interface),
+    };
+    if !address::matches(&rule.source.host, packet.source, &from, counters) {
+        return Some(Criterion::Source);
+    }
+    let to = Surroundings {
+        arrived_on: None,
+        ..from
+    };
+    if !address::matches(&rule.destination.host, packet.destination, &to, counters) {
+        return Some(Criterion::Destination);
+    }
+    if let Some(failed) = transport_mismatch(rule, question) {
+        return Some(failed);
+    }
+    if rule.fragment && !packet.is_fragment() {
+        return Some(Criterion::Fragment);
+    }
+    if rule.tos.is_some_and(|wanted| wanted != packet.tos) {
+        return Some(Criterion::Tos);
+    }
+    // a draw from 1 to 2^32 - 2
+    if rule
+        .probability
+        .is_some_and(|wanted| wanted <= world.draw(u32::MAX - 1) + 1)
+    {
+        return Some(Criterion::Probability);
+    }
+    if let Some(wanted) = &rule.tagged
+        && (tag.or_of(input) == Some(wanted.value.as_str())) == wanted.negated
+    {
+        return Some(Criterion::Tagged);
+    }
+    if let Some(wanted) = &rule.received_on {
+        // a packet of the firewall's own was received nowhere, which `!` accepts
+        let received_on = match packet.direction {
+            Direction::In => Some(&packet.interface),
+            Direction::Out => input.received_on.as_ref(),
+        };
+        let there = received_on.is_some_and(|name| is_interface(&wanted.value, name, world));
+        if there == wanted.negated {
+            return Some(Criterion::ReceivedOn);
+        }
+    }
+    if rule.prio.is_some_and(|wanted| wanted != input.carried.prio) {
+        return Some(Criterion::Prio);
+    }
+    None
+}
+
+/// The criteria that depend on the protocol. Fragments meet none of them.
+fn transport_mismatch(rule: &Rule, question: &Question) -> Option<Criterion> {
+    let packet = question.packet;
+    match &packet.transport {
+        Transport::Fragment => {
+            let flags = packet.protocol == protocol::TCP
+                && rule.tcp_flags.is_some_and(|flags| flags.mask != 0);
+            let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
+            (ports || flags || rule.icmp.is_some()).then_some(Criterion::Fragment)
+        }
+        Transport::Tcp(tcp) => {
+            if rule
+                .tcp_flags
+                .is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set)
+            {
+                return Some(Criterion::TcpFlags);
+            }
+            port_mismatch(rule, packet)
+        }
+        Transport::Udp { .. } => port_mismatch(rule, packet),
+        Transport::Icmp(icmp) | Transport::Icmp6(icmp) => {
+            if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
+                return Some(Criterion::IcmpType);
+            }
+            if rule
+                .icmp
+                .and_then(|wanted| wanted.code)
+                .is_some_and(|code| code != icmp.code)
+            {
+                return Some(Criterion::IcmpCode);
+            }
+            // who only answers must not open a state
+            let keeps_state = rule.state.as_ref().is_some_and(|options| !options.sloppy);
+            let opens = question
+                .mapping
+                .is_none_or(|mapping| mapping.stateless || !mapping.reply);
+            (keeps_state && !opens).then_some(Criterion::NoReply)
+        }
+        Transport::Other => None,
+    }
+}
+
+fn port_mismatch(rule: &Rule, packet: &Descriptor) -> Option<Criterion> {
+    let (source_port, destination_port) = packet.ports();
+    if rule
+        .source
+        .ports
+        .is_some_and(|ports| !ports.contains(source_port))
+    {
+        return Some(Criterion::SourcePort);
+    }
+    if rule
+        .destination
+        .ports
+        .is_some_and(|ports| !ports.contains(destination_port))
+    {
+        return Some(Criterion::DestinationPort);
+    }
+    None
+}
+
+/// Whether `on` or `received-on` means the interface called `name`.
+fn is_interface(wanted: &InterfaceMatch, name: &str, world: &World) -> bool {
+    match (wanted, world.interface(name)) {
+        (InterfaceMatch::Any, interface) => interface.is_none_or(|interface| !interface.loopback),
+        (InterfaceMatch::Named(wanted), Some(interface)) => interface.is(wanted),
+        (InterfaceMatch::Named(wanted), None) => wanted == name,
+    }
+}

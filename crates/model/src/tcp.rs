@@ -1,0 +1,300 @@
+//! Tracking TCP connections: full, which knows both windows, and sloppy, which does not
+//! (pf-semantics section 8). The algorithm of full tracking is Guido van Rooij's ("Real Stateful
+//! TCP Packet Filtering in IP Filter", 2000), window scaling is that of RFC 7323.
+//!
+//! A connection is looked at from the packet at hand: `from` is the side that sent it, `to` the
+//! side that gets it. Sequence numbers are compared as serial numbers (RFC 1982).
+
+use skipstep_ruleset::Timeout;
+use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
+
+use crate::packet::{Descriptor, Tcp};
+use crate::state::tcp_state::{CLOSED, CLOSING, ESTABLISHED, FIN_WAIT_2, SYN_SENT, TIME_WAIT};
+use crate::state::{Peer, State, WSCALE_OFFERED};
+use crate::tcp_option;
+
+/// How far an acknowledgment may lie outside the window: a maximal segment and a bit.
+const MAX_ACK_WINDOW: i32 = 0xffff + 1500;
+
+/// What a connection makes of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tracked {
+    /// It belongs to the connection.
+    Accepted,
+    /// It does not fit.
+    Mismatch,
+    /// It does not fit a connection of which each side has only sent a SYN: the sender is told.
+    HandshakeMismatch,
+    /// A SYN for a connection that is open: the sender is asked whether it means it.
+    UnexpectedSyn,
+    /// A SYN for a connection that has ended: it begins a new one.
+    Reopens,
+}
+
+/// Moves a connection on by one segment.
+pub(crate) fn track(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
+    let (from, to) = state.peers_mut(packet.direction);
+    if tcp.opens() {
+        if from.state >= FIN_WAIT_2 && to.state >= FIN_WAIT_2 {
+            return Tracked::Reopens;
+        }
+        if from.state >= ESTABLISHED && to.state >= ESTABLISHED {
+            return Tracked::UnexpectedSyn;
+        }
+    }
+    if state.sloppy {
+        track_sloppy(state, packet, tcp, now)
+    } else {
+        track_full(state, packet, tcp, now)
+    }
+}
+
+/// The sides of a connection at its first segment: only the sender is known.
+pub(crate) fn first_segment(tcp: &Tcp, options: &[u8]) -> (Peer, Peer) {
+    let window_scale = tcp_option::window_scale(options).filter(|_| tcp.has(SYN));
+    let wscale = window_scale.map_or(0, |shift| shift | WSCALE_OFFERED);
+    let shift = window_scale.map_or(0, u32::from);
+    let max_win = unscaled(tcp.window.max(1), shift);
+    let seqhi = tcp
+        .seq
+        .wrapping_add(tcp.payload_len + 1)
+        .wrapping_add(u32::from(tcp.has(SYN)))
+        .wrapping_add(u32::from(tcp.has(FIN)));
+    let src = Peer {
+        state: SYN_SENT,
+        seqlo: tcp.seq,
+        seqhi,
+        seqdiff: 0,
+        max_win,
+        wscale,
+    };
+    let dst = Peer {
+        state: CLOSED,
+        seqhi: 1,
+        max_win: 1,
+        ..Peer::default()
+    };
+    (src, dst)
+}
+
+/// A window of a SYN, which is never scaled, as if it were scaled; rounded up.
+fn unscaled(window: u16, shift: u32) -> u16 {
+    ((u32::from(window) + (1 << shift) - 1) >> shift) as u16
+}
+
+/// `a` is not before `b`.
+fn not_before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 >= 0
+}
+
+fn after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}
+
+/// A segment in the sequence space of its connection.
+struct Segment {
+    seq: u32,
+    /// Behind its last byte.
+    data_end: u32,
+    /// Behind its FIN.
+    end: u32,
+    ack: u32,
+    window: u32,
+    /// Shift of the sender's windows, as far as scaling is agreed upon.
+    from_shift: u32,
+    /// Shift of the receiver's.
+    to_shift: u32,
+}
+
+impl Segment {
+    fn new(tcp: &Tcp, from: &Peer, to: &Peer) -> Self {
+        let scaled = from.wscale != 0 && to.wscale != 0 && !tcp.has(SYN);
+        let data_end = tcp
+            .seq
+            .wrapping_add(tcp.payload_len)
+            .wrapping_add(u32::from(tcp.has(SYN)));
+        Segment {
+            seq: tcp.seq,
+            data_end,
+            end: data_end.wrapping_add(u32::from(tcp.has(FIN))),
+            ack: tcp.ack.wrapping_sub(to.seqdiff),
+            window: tcp.window.into(),
+            from_shift: if scaled { from.shift() } else { 0 },
+            to_shift: if scaled { to.shift() } else { 0 },
+        }
+    }
+
+    /// The window in bytes.
+    fn scaled_window(&self) -> u32 {
+        self.window << self.from_shift
+    }
+}
+
+fn track_full(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
+    let (from, to) = state.peers_mut(packet.direction);
+    let mut segment = Segment::new(tcp, from, to);
+    if from.seqlo == 0 {
+        meet(&mut segment, packet, tcp, from, to);
+    }
+    if !tcp.has(ACK) {
+        segment.ack = to.seqlo;
+    } else if to.state < SYN_SENT || segment.ack == 0 && tcp.has(RST) {
+        // nothing to acknowledge yet; and who gives up its SYN may send RST|ACK or FIN|ACK with 0
+        segment.ack = to.seqlo;
+    }
+    if segment.seq == segment.end {
+        // without data the sequence number does not matter
+        segment.seq = from.seqlo;
+        segment.data_end = from.seqlo;
+        segment.end = from.seqlo;
+    }
+
+    if fits(&segment, tcp, from, to) {
+        slide(&segment, from, to);
+        if tcp.has(SYN) {
+            from.state = from.state.max(SYN_SENT);
+        }
+        if tcp.has(FIN) {
+            from.state = from.state.max(CLOSING);
+        }
+        if tcp.has(ACK) {
+            match to.state {
+                SYN_SENT => to.state = ESTABLISHED,
+                CLOSING => to.state = FIN_WAIT_2,
+                _ => {}
+            }
+        }
+        if tcp.has(RST) {
+            (from.state, to.state) = (TIME_WAIT, TIME_WAIT);
+        }
+        refresh(state, now);
+        Tracked::Accepted
+    } else if fits_loosely(&segment, from, to) {
+        // not refreshed: a flood of such packets must not keep the state alive
+        slide(&segment, from, to);
+        if tcp.has(FIN) {
+            from.state = from.state.max(CLOSING);
+        }
+        if tcp.has(RST) {
+            (from.state, to.state) = (TIME_WAIT, TIME_WAIT);
+        }
+        Tracked::Accepted
+    } else if from.state == SYN_SENT && to.state == SYN_SENT {
+        // forget the side, so that its next segment is taken for its first
+        (from.seqlo, from.seqhi, from.max_win) = (0, 1, 1);
+        Tracked::HandshakeMismatch
+    } else {
+        Tracked::Mismatch
+    }
+}
+
+/// Takes the first segment of a side for what that side is.
+fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, to: &mut Peer) {
+    if tcp.has(SYN) && to.wscale & WSCALE_OFFERED != 0 {
+        match tcp_option::window_scale(packet.tcp_options()) {
+            Some(shift) => {
+                from.wscale = shift | WSCALE_OFFERED;
+                segment.from_shift = from.shift();
+                segment.to_shift = to.shift();
+                segment.window = unscaled(tcp.window, from.shift()).into();
+            }
+            None => {
+                // scaling was declined: the other side's window is what its SYN said
+                from.wscale = 0;
+                to.max_win = (u32::from(to.max_win) << to.shift()).min(0xffff) as u16;
+                to.wscale = 0;
+            }
+        }
+    }
+    from.seqlo = tcp.seq;
+    from.state = from.state.max(SYN_SENT);
+    // there may be a limit already: from a mismatch in the handshake, or from the other side's
+    // acknowledgments when a connection is picked up in its middle
+    let allowed = segment
+        .end
+        .wrapping_add((u32::from(to.max_win) << segment.to_shift).max(1));
+    if from.seqhi == 1 || not_before(allowed, from.seqhi) {
+        from.seqhi = allowed;
+    }
+    from.max_win = from.max_win.max(segment.window as u16);
+}
+
+/// Whether a segment lies in both windows. A RST must hit its place exactly, give or take one.
+fn fits(segment: &Segment, tcp: &Tcp, from: &Peer, to: &Peer) -> bool {
+    let window = u32::from(to.max_win) << segment.to_shift;
+    let oldest = from.seqlo.wrapping_sub(window);
+    let ack_skew = to.seqlo.wrapping_sub(segment.ack) as i32;
+    let offset = tcp.seq.wrapping_sub(from.seqlo) as i32;
+    let exact = (-1..=1).contains(&offset);
+    let in_window_with_exact_ack =
+        not_before(tcp.seq, oldest) && offset <= 1 && ack_skew == 0 && tcp.has(ACK);
+    not_before(from.seqhi, segment.data_end)
+        && not_before(segment.seq, oldest)
+        && ack_skew >= -MAX_ACK_WINDOW
+        && ack_skew <= MAX_ACK_WINDOW << segment.from_shift
+        && (!tcp.has(RST) || exact || in_window_with_exact_ack)
+}
+
+/// Whether a segment may pass although it does not fit: SYNs sent again before the answer,
+/// connections picked up in their middle, and what still arrives after the end.
+fn fits_loosely(segment: &Segment, from: &Peer, to: &Peer) -> bool {
+    let about_to_begin_or_end =
+        to.state < SYN_SENT || to.state >= FIN_WAIT_2 || from.state >= FIN_WAIT_2;
+    let slack = MAX_ACK_WINDOW as u32;
+    about_to_begin_or_end
+        && not_before(from.seqhi.wrapping_add(slack), segment.data_end)
+        && not_before(segment.seq, from.seqlo.wrapping_sub(slack))
+}
+
+/// Moves the windows on.
+fn slide(segment: &Segment, from: &mut Peer, to: &mut Peer) {
+    from.max_win = from.max_win.max(segment.window as u16);
+    if after(segment.end, from.seqlo) {
+        from.seqlo = segment.end;
+    }
+    let window = segment.scaled_window();
+    if not_before(segment.ack.wrapping_add(window), to.seqhi) {
+        to.seqhi = segment.ack.wrapping_add(window.max(1));
+    }
+}
+
+fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
+    let (from, to) = state.peers_mut(packet.direction);
+    if tcp.has(SYN) {
+        from.state = from.state.max(SYN_SENT);
+    }
+    if tcp.has(FIN) {
+        from.state = from.state.max(CLOSING);
+    }
+    if tcp.has(ACK) {
+        match (from.state, to.state) {
+            (_, SYN_SENT) => to.state = ESTABLISHED,
+            (_, CLOSING) => to.state = FIN_WAIT_2,
+            // only this half of the connection comes by here
+            (SYN_SENT, CLOSED) => (from.state, to.state) = (ESTABLISHED, ESTABLISHED),
+            (CLOSING, ESTABLISHED) if to.seqlo == 0 => to.state = CLOSING,
+            _ => {}
+        }
+    }
+    if tcp.has(RST) {
+        (from.state, to.state) = (TIME_WAIT, TIME_WAIT);
+    }
+    refresh(state, now);
+    Tracked::Accepted
+}
+
+/// Gives the connection the timeout of what it has come to.
+fn refresh(state: &mut State, now: u32) {
+    let (less, more) = (
+        state.src.state.min(state.dst.state),
+        state.src.state.max(state.dst.state),
+    );
+    let timeout = match (less, more) {
+        (FIN_WAIT_2.., _) => Timeout::TcpClosed,
+        (CLOSING.., _) => Timeout::TcpFinwait,
+        (..ESTABLISHED, _) => Timeout::TcpOpening,
+        (_, CLOSING..) => Timeout::TcpClosing,
+        _ => Timeout::TcpEstablished,
+    };
+    state.refresh(now, timeout);
+}

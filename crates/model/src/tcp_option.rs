@@ -1,0 +1,69 @@
+//! Finding options in a TCP header (RFC 9293 section 3.2).
+
+use std::ops::Range;
+
+const MSS: u8 = 2;
+const MSS_LEN: usize = 4;
+const WINDOW_SCALE: u8 = 3;
+const WINDOW_SCALE_LEN: usize = 3;
+
+/// Largest shift that is in use (RFC 7323 section 2.3).
+const MAX_SHIFT: u8 = 14;
+
+/// Ranges of the values of all options of `kind` that have at least `least` bytes. Like PF it
+/// reads on behind an end-of-options byte: some systems write one in place of padding.
+fn values(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while options.len() >= at + least {
+            if options[at] <= 1 {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            let length = usize::from(options[at + 1]);
+            at += length.max(2);
+            if options[start] == kind && length >= least {
+                return Some(start + 2..start + least);
+            }
+        }
+        None
+    })
+}
+
+/// The shift of the last window scale option, if there is one.
+pub(crate) fn window_scale(options: &[u8]) -> Option<u8> {
+    values(options, WINDOW_SCALE, WINDOW_SCALE_LEN)
+        .last()
+        .map(|value| options[value.start].min(MAX_SHIFT))
+}
+
+/// Where the values of MSS options stand.
+pub(crate) fn mss(options: &[u8]) -> Vec<Range<usize>> {
+    values(options, MSS, MSS_LEN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_behind_padding() {
+        assert_eq!(window_scale(&[1, 0, 3, 3, 7, 0]), Some(7));
+        assert_eq!(window_scale(&[3, 3, 200]), Some(14));
+        assert_eq!(
+            window_scale(&[3, 3, 2, 3, 3, 5]),
+            Some(5),
+            "the last one counts"
+        );
+        assert_eq!(window_scale(&[3, 2, 7, 7]), None, "too short an option");
+        assert_eq!(window_scale(&[2, 4, 5, 180]), None);
+        assert_eq!(mss(&[4, 2, 2, 4, 5, 180]).first(), Some(&(4..6)));
+    }
+
+    #[test]
+    fn a_length_of_zero_does_not_go_on_forever() {
+        assert_eq!(window_scale(&[8, 0, 8, 0, 3, 3, 1]), Some(1));
+        assert!(mss(&[9, 255, 2, 4]).is_empty());
+    }
+}

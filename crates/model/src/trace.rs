@@ -1,0 +1,225 @@
+//! What happened to a packet, stage by stage, for `pfctl explain`.
+
+use std::fmt;
+
+use skipstep_ruleset::{Action, Reason};
+
+use crate::state::{Key, StateId};
+
+/// The stages of one packet, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trace {
+    /// What was done.
+    pub stages: Vec<Stage>,
+}
+
+/// One thing that was done or found out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stage {
+    /// The interface is in `set skip on`.
+    Skipped,
+    /// The headers were refused.
+    Malformed(Reason),
+    /// What PF asks of every packet was not met.
+    Refused(Reason),
+    /// PF changed what must not be set in any packet (reserved bits, FIN beside SYN).
+    Repaired,
+    /// The state table was asked.
+    Searched {
+        /// Key of the packet, or of the packet an ICMP error quotes.
+        key: Key,
+        /// State found.
+        found: Option<StateId>,
+    },
+    /// The packet fits its state.
+    Accepted(StateId),
+    /// The packet does not fit its state.
+    Rejected {
+        /// The state.
+        state: StateId,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A SYN for a connection that has ended: its state is given up.
+    Reused(StateId),
+    /// A rule was looked at.
+    Rule {
+        /// Its number.
+        number: u32,
+        /// Its line in pf.conf, 0 if nobody wrote it.
+        line: u32,
+        /// Its action.
+        action: Action,
+        /// The first criterion that failed; `None` if the rule matched.
+        failed: Option<Criterion>,
+    },
+    /// No rule was left to look at.
+    Decided {
+        /// The last rule that matched or the first with `quick`; `None` is the default rule.
+        rule: Option<u32>,
+        /// Its action.
+        action: Action,
+    },
+    /// A state was made.
+    Created(StateId),
+    /// A state should have been made and could not.
+    NotCreated(Reason),
+    /// IP options without `allow-opts`.
+    OptionsRefused,
+    /// The firewall answered.
+    Replied(String),
+    /// The packet was changed on its way out.
+    Changed,
+}
+
+/// What a rule asks of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Criterion {
+    Interface,
+    Direction,
+    Family,
+    Protocol,
+    Source,
+    Destination,
+    TcpFlags,
+    SourcePort,
+    DestinationPort,
+    IcmpType,
+    IcmpCode,
+    /// A rule that makes states does not match the answer to an ICMP query.
+    NoReply,
+    /// `fragment`, or a criterion that fragments cannot meet.
+    Fragment,
+    Tos,
+    Probability,
+    Tagged,
+    ReceivedOn,
+    Prio,
+}
+
+impl Criterion {
+    /// The word in pf.conf.
+    pub fn name(self) -> &'static str {
+        match self {
+            Criterion::Interface => "on",
+            Criterion::Direction => "in/out",
+            Criterion::Family => "inet/inet6",
+            Criterion::Protocol => "proto",
+            Criterion::Source => "from",
+            Criterion::Destination => "to",
+            Criterion::TcpFlags => "flags",
+            Criterion::SourcePort => "from port",
+            Criterion::DestinationPort => "to port",
+            Criterion::IcmpType => "icmp-type",
+            Criterion::IcmpCode => "icmp-type code",
+            Criterion::NoReply => "keep state (not for an ICMP reply)",
+            Criterion::Fragment => "fragment",
+            Criterion::Tos => "tos",
+            Criterion::Probability => "probability",
+            Criterion::Tagged => "tagged",
+            Criterion::ReceivedOn => "received-on",
+            Criterion::Prio => "prio",
+        }
+    }
+}
+
+/// Collects a trace if somebody wants one.
+#[derive(Debug, Default)]
+pub(crate) struct Tracer(Option<Trace>);
+
+impl Tracer {
+    pub fn on() -> Self {
+        Tracer(Some(Trace::default()))
+    }
+
+    pub fn tell(&mut self, stage: impl FnOnce() -> Stage) {
+        if let Some(trace) = &mut self.0 {
+            trace.stages.push(stage());
+        }
+    }
+
+    pub fn finish(self) -> Trace {
+        self.0.unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.stages
+            .iter()
+            .try_for_each(|stage| writeln!(f, "{stage}"))
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Stage::Skipped => write!(f, "interface: skipped"),
+            Stage::Malformed(reason) => write!(f, "headers: refused, {}", reason.name()),
+            Stage::Refused(reason) => write!(f, "normalize: refused, {}", reason.name()),
+            Stage::Repaired => write!(f, "normalize: repaired"),
+            Stage::Searched { key, found } => {
+                write!(f, "state: {} <-> {} ", Endpoint(key, 0), Endpoint(key, 1))?;
+                match found {
+                    Some(id) => write!(f, "found, {id}"),
+                    None => write!(f, "not found"),
+                }
+            }
+            Stage::Accepted(id) => write!(f, "state: {id} accepts the packet"),
+            Stage::Rejected { state, why } => write!(f, "state: {state} rejects the packet: {why}"),
+            Stage::Reused(id) => write!(f, "state: {id} has ended and makes way"),
+            Stage::Rule {
+                number,
+                line,
+                action,
+                failed,
+            } => {
+                write!(f, "rule {number} (line {line}, {}): ", action_name(*action))?;
+                match failed {
+                    Some(criterion) => write!(f, "no match, {}", criterion.name()),
+                    None => write!(f, "match"),
+                }
+            }
+            Stage::Decided {
+                rule: Some(rule),
+                action,
+            } => {
+                write!(f, "rules: {} by rule {rule}", action_name(*action))
+            }
+            Stage::Decided { rule: None, action } => {
+                write!(
+                    f,
+                    "rules: {} by default, no rule matched",
+                    action_name(*action)
+                )
+            }
+            Stage::Created(id) => write!(f, "state: {id} made"),
+            Stage::NotCreated(reason) => write!(f, "state: not made, {}", reason.name()),
+            Stage::OptionsRefused => write!(f, "options: refused, the rule has no allow-opts"),
+            Stage::Replied(packet) => write!(f, "reply: {packet}"),
+            Stage::Changed => write!(f, "scrub: changed the packet"),
+        }
+    }
+}
+
+fn action_name(action: Action) -> &'static str {
+    match action {
+        Action::Pass => "pass",
+        Action::Block => "block",
+        Action::Match => "match",
+    }
+}
+
+/// One end of a key.
+struct Endpoint<'a>(&'a Key, usize);
+
+impl fmt::Display for Endpoint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (address, port) = (self.0.address[self.1], self.0.port[self.1]);
+        match address {
+            std::net::IpAddr::V4(v4) => write!(f, "{v4}:{port}"),
+            std::net::IpAddr::V6(v6) => write!(f, "{v6}[{port}]"),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The one place through which time, randomness, interfaces and routes reach the model.
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::interface::{Host, Interface, Route};
+
+/// The world around the firewall, as far as it matters to it.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// Interfaces and routes.
+    pub host: Host,
+    /// Seconds since an arbitrary start.
+    pub now: u32,
+    /// What every random draw returns, cut down to the bound of the draw.
+    pub random: u32,
+}
+
+impl World {
+    /// A random number from 0 to `bound - 1`.
+    pub(crate) fn draw(&self, bound: u32) -> u32 {
+        self.random.min(bound.saturating_sub(1))
+    }
+
+    /// A random IPv4 identification.
+    pub(crate) fn random_id(&self) -> u16 {
+        self.draw(0x1_0000) as u16
+    }
+
+    /// The interface called `name`.
+    pub(crate) fn interface(&self, name: &str) -> Option<&Interface> {
+        self.host.interface(name)
+    }
+
+    /// The route to `address`.
+    pub(crate) fn route(&self, address: IpAddr) -> Option<&Route> {
+        self.host.route(address)
+    }
+
+    /// Whether `address` is one of the firewall's own.
+    pub(crate) fn is_local(&self, address: IpAddr) -> bool {
+        self.host.interfaces.iter().any(|interface| {
+            interface
+                .addresses
+                .iter()
+                .any(|own| own.net.addr() == address)
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! What a pf.conf says, statement by statement, with names already turned into numbers and host
+//! specifications into addresses, but lists not yet expanded.
+//!
+//! A later feature adds a variant to [`StatementKind`] or a field to [`FilterOptions`] or
+//! [`StateOption`]; until then the parser refuses it by the name it has in `features`.
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::options::Optimization;
+use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
+use skipstep_ruleset::{
+    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, Log, Not, Ports, Scrub,
+    StatePolicy, Timeout,
+};
+
+use crate::token::Place;
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// Where it begins.
+    pub place: Place,
+    /// What it says.
+    pub kind: StatementKind,
+}
+
+/// Sorts of statements.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StatementKind {
+    /// `name = value`; the parser has noted the macro already.
+    Macro {
+        /// Name, without `$`.
+        name: String,
+        /// Words of the value, with one space between them.
+        value: String,
+    },
+    /// `set ...`, one element for each setting of a list.
+    Set(Vec<Setting>),
+    /// `table <name> ...`
+    Table(TableDefinition),
+    /// `pass`, `block`, `match`
+    Rule(Box<RuleStatement>),
+    /// `antispoof`
+    Antispoof(Antispoof),
+    /// `scrub in on em0 all` of old times, when fragments were reassembled by rules.
+    OldScrub(OldScrub),
+    /// Something that is not built; the parser has said so.
+    NotBuilt,
+}
+
+/// One setting of a `set` statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// `timeout`
+    Timeout(Timeout, u32),
+    /// `limit`: name in pf.conf and value.
+    Limit(Limit, u32),
+    /// `optimization`, by name
+    Optimization(&'static str),
+    /// `ruleset-optimization`
+    RulesetOptimization(Optimization),
+    /// `block-policy`
+    BlockPolicy(BlockPolicy),
+    /// `state-policy`
+    StatePolicy(StatePolicy),
+    /// `state-defaults`
+    StateDefaults(Vec<StateOption>),
+    /// `loginterface`, `None` for `none`
+    Loginterface(Option<String>),
+    /// `skip on`, empty for `none`
+    Skip(Vec<Not<InterfaceMatch>>),
+    /// `reassemble`
+    Reassemble {
+        /// `yes`
+        on: bool,
+        /// `no-df`
+        no_df: bool,
+    },
+    /// `evaluator`, of skipstep only
+    Evaluator(Evaluator),
+    /// `hostid`
+    Hostid(u32),
+    /// `debug`, as syslog counts
+    Debug(u8),
+}
+
+/// What `set limit` can limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Limit {
+    States,
+    SrcNodes,
+    Frags,
+    Tables,
+    TableEntries,
+    PktdelayPkts,
+    Anchors,
+}
+
+/// `table <name> ...`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TableDefinition {
+    /// Name, without the angle brackets.
+    pub name: String,
+    /// `persist`
+    pub persist: bool,
+    /// `const`
+    pub constant: bool,
+    /// `counters`
+    pub counters: bool,
+    /// Lists and files in the order of writing.
+    pub contents: Vec<TableContents>,
+    /// There was a list or a file, if only an empty one.
+    pub initialized: bool,
+}
+
+/// Part of the contents of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableContents {
+    /// `{ ... }`
+    List(Vec<Host>),
+    /// `file "name"`
+    File(String),
+}
+
+/// `pass`, `block` or `match`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleStatement {
+    /// Which of the three.
+    pub action: Action,
+    /// How a block rule answers; as `block-policy` says if `None`.
+    pub block_return: Option<BlockReturn>,
+    /// `in`, `out`
+    pub direction: Option<Direction>,
+    /// `log`
+    pub log: Option<Log>,
+    /// `quick`
+    pub quick: bool,
+    /// `on`, one of them; empty for all
+    pub interfaces: Vec<Not<InterfaceMatch>>,
+    /// `inet`, `inet6`
+    pub family: Option<Family>,
+    /// `proto`, one of them; empty for all
+    pub protocols: Vec<u8>,
+    /// `from`
+    pub source: Peer,
+    /// `to`
+    pub destination: Peer,
+    /// What follows, in any order.
+    pub options: FilterOptions,
+}
+
+/// One end of a connection.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Peer {
+    /// One of these; empty for `any`.
+    pub hosts: Vec<Host>,
+    /// One of these; empty for all.
+    pub ports: Vec<Ports>,
+}
+
+/// A host specification, resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// `!`
+    pub negated: bool,
+    /// What it is.
+    pub address: Address,
+    /// Index of the interface a link-local address belongs to, 0 for none.
+    pub scope: u32,
+}
+
+/// Sorts of host specifications.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Address {
+    /// Address and prefix length. The length may be up to 128 for IPv4, which is an error that pf
+    /// reports only when the rule is expanded.
+    Net(IpAddr, u8),
+    /// `low - high`
+    Range(IpAddr, IpAddr),
+    /// `<name>`
+    Table(String),
+    /// `(em0:network)/24`
+    Dynamic {
+        /// Interface and modifiers; the prefix is not set here.
+        interface: skipstep_ruleset::address::DynamicAddress,
+        /// Prefix length, 128 if none is given.
+        prefix: u8,
+    },
+    /// `no-route`
+    NoRoute,
+    /// `urpf-failed`
+    UrpfFailed,
+}
+
+impl Host {
+    /// The address family, if the specification has one.
+    pub fn family(&self) -> Option<Family> {
+        match self.address {
+            Address::Net(address, _) | Address::Range(address, _) => Some(Family::of(address)),
+            _ => None,
+        }
+    }
+}
+
+/// The options of a rule.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FilterOptions {
+    /// `flags`; the inner `None` is `any`
+    pub flags: Option<Option<TcpFlags>>,
+    /// `icmp-type`, `icmp6-type`; one of these, with the protocol each belongs to
+    pub icmp: Option<Vec<(u8, IcmpMatch)>>,
+    /// `prio`
+    pub prio: Option<u8>,
+    /// `tos`
+    pub tos: Option<u8>,
+    /// `keep state`, `no state`
+    pub keep: Option<Keep>,
+    /// `fragment`
+    pub fragment: bool,
+    /// `allow-opts`
+    pub allow_opts: bool,
+    /// `label`
+    pub label: Option<String>,
+    /// `tag`
+    pub tag: Option<String>,
+    /// `tagged`
+    pub tagged: Option<Not<String>>,
+    /// `probability`, as a fraction of 2^32 - 1
+    pub probability: Option<u32>,
+    /// `scrub`
+    pub scrub: Scrub,
+    /// `received-on`
+    pub received_on: Option<Not<InterfaceMatch>>,
+    /// `set prio`
+    pub set_prio: Option<(u8, u8)>,
+    /// `set tos`
+    pub set_tos: Option<u8>,
+}
+
+/// Whether a rule makes state.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Keep {
+    /// `no state`
+    No,
+    /// `keep state`
+    State(Vec<StateOption>),
+}
+
+/// An option of `keep state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateOption {
+    /// `max`
+    Max(u32),
+    /// `no-sync`
+    NoSync,
+    /// `if-bound`, `floating`
+    Binding(StatePolicy),
+    /// `sloppy`
+    Sloppy,
+    /// a timeout by name
+    Timeout(Timeout, u32),
+}
+
+/// `antispoof`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Antispoof {
+    /// `log`
+    pub log: Option<Log>,
+    /// `quick`
+    pub quick: bool,
+    /// Interfaces, and whether each was written in parentheses.
+    pub interfaces: Vec<(String, bool)>,
+    /// `inet`, `inet6`
+    pub family: Option<Family>,
+    /// `label`
+    pub label: Option<String>,
+}
+
+/// `scrub` as a rule of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OldScrub {
+    /// `in`, `out`
+    pub direction: Option<Direction>,
+    /// `on`
+    pub interfaces: Vec<Not<InterfaceMatch>>,
+    /// `inet`, `inet6`
+    pub family: Option<Family>,
+}

@@ -1,0 +1,65 @@
+//! What makes a rule wrong although its syntax is right, in OpenBSD's words.
+
+use skipstep_ruleset::{Action, BlockReturn, Family, Rule};
+
+use crate::packet_names::{ICMP, ICMP6};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What is wrong with an expanded rule; empty if nothing is.
+pub fn rule(rule: &Rule) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut check = |is_wrong: bool, text: &str| {
+        if is_wrong {
+            wrong.push(text.to_string());
+        }
+    };
+    let is = |protocol| rule.protocol == Some(protocol);
+    let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
+    check(
+        ports && !is(TCP) && !is(UDP),
+        "port only applies to tcp/udp",
+    );
+    let icmp = rule.icmp.is_some();
+    check(
+        icmp && !is(ICMP) && !is(ICMP6),
+        "icmp-type/code only applies to icmp",
+    );
+    check(
+        icmp && rule.family.is_none(),
+        "must indicate address family with icmp-type/code",
+    );
+    check(
+        is(ICMP) && rule.family == Some(Family::Inet6),
+        "proto icmp doesn't match address family inet6",
+    );
+    check(
+        is(ICMP6) && rule.family == Some(Family::Inet),
+        "proto icmp6 doesn't match address family inet",
+    );
+    check(
+        rule.allow_opts && rule.action != Action::Pass,
+        "allow-opts can only be specified for pass rules",
+    );
+    let beyond_ip = ports || icmp || rule.tcp_flags.is_some_and(|flags| flags.mask != 0);
+    check(
+        rule.fragment && beyond_ip,
+        "fragments can be filtered only on IP header fields",
+    );
+    let resets =
+        matches!(rule.block_return, BlockReturn::Rst { .. }) && rule.action == Action::Block;
+    check(
+        resets && !is(TCP),
+        "return-rst can only be applied to TCP rules",
+    );
+    check(
+        rule.state.is_some() && rule.action != Action::Pass,
+        "keep state is great, but only for pass rules",
+    );
+    check(
+        rule.family == Some(Family::Inet6) && (rule.scrub.no_df || rule.scrub.random_id),
+        "address family inet6 does not support scrub options no-df, random-id",
+    );
+    wrong
+}

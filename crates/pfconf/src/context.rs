@@ -1,0 +1,47 @@
+//! What the language needs to know of the world around it. The crate opens no file and no socket:
+//! the caller fills this in.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use skipstep_ruleset::interface::Host;
+
+use crate::names::Names;
+
+/// Everything outside the text that its meaning depends on.
+pub struct Context<'a> {
+    /// Name of the text in messages: `stdin`, `/etc/pf.conf`.
+    pub file_name: &'a str,
+    /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
+    pub host: &'a Host,
+    /// Macros given from outside (`-D name=value`); definitions in the text do not replace them.
+    pub macros: &'a [(String, String)],
+    /// Names of services and protocols.
+    pub names: &'a Names,
+    /// Contents of a table file.
+    pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
+    /// Addresses of a host name, none if it is not known.
+    pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
+}
+
+impl<'a> Context<'a> {
+    /// A context with the interfaces of `host`, the built-in names, no macros and no files, in
+    /// which only `localhost` is a host name.
+    pub fn new(host: &'a Host) -> Self {
+        Context {
+            file_name: "stdin",
+            host,
+            macros: &[],
+            names: Names::builtin(),
+            read_file: &|_| Err(io::ErrorKind::NotFound.into()),
+            resolve: &resolve_localhost,
+        }
+    }
+}
+
+fn resolve_localhost(name: &str) -> Vec<IpAddr> {
+    match name {
+        "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Messages about a pf.conf: first OpenBSD's line, then what helps on a terminal.
+
+use std::fmt;
+
+/// A message about a place in a pf.conf.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What sort of message it is.
+    pub kind: Kind,
+    /// Name of the text, as the context gave it.
+    pub file: String,
+    /// Line the message is about, from 1; 0 if it is about none.
+    pub line: u32,
+    /// Column (in characters, from 1) of the word at fault; 0 if no single word is.
+    pub column: u32,
+    /// Length in characters of the word at fault.
+    pub width: u32,
+    /// What is wrong, in OpenBSD's words where OpenBSD has some.
+    pub message: String,
+    /// OpenBSD prints the message without the place (those of its address parser).
+    pub bare: bool,
+    /// The source line.
+    pub source: String,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+/// Sorts of [`Diagnostic`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// The rule set cannot be loaded.
+    #[default]
+    Error,
+    /// It can, but probably does not mean what was meant.
+    Warning,
+    /// It can, and nothing is wrong; `pfctl -vv` tells of it.
+    Note,
+    /// The rule set is right, but uses the named feature, which skipstep does not have yet.
+    NotBuilt(&'static str),
+}
+
+impl Kind {
+    /// Whether the rule set can be loaded nevertheless.
+    pub fn is_harmless(self) -> bool {
+        matches!(self, Kind::Warning | Kind::Note)
+    }
+}
+
+impl Diagnostic {
+    /// Name of the feature that is missing, if that is what the message says.
+    pub fn not_built(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::NotBuilt(feature) => Some(feature),
+            _ => None,
+        }
+    }
+
+    /// The message with its source line, a caret below the word at fault and the help, for a
+    /// terminal.
+    pub fn explain(&self) -> String {
+        let mut text = self.to_string();
+        if !self.source.trim().is_empty() {
+            text += &format!("\n    {}", self.source.replace('\t', " "));
+            if self.column > 0 {
+                let blanks = " ".repeat(self.column as usize - 1);
+                text += &format!("\n    {blanks}{}", "^".repeat(self.width.max(1) as usize));
+            }
+        }
+        if let Some(help) = &self.help {
+            text += &format!("\n    help: {help}");
+        }
+        text
+    }
+}
+
+/// One line, without the line end.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.bare {
+            write!(f, "{}:{}: ", self.file, self.line)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// How to mend what `message`, about a whole statement, complains of.
+pub(crate) fn help(message: &str) -> Option<String> {
+    let help = match message {
+        "port only applies to tcp/udp" => "add `proto tcp`, `proto udp` or `proto { tcp, udp }`",
+        "rule expands to no valid combination" => {
+            "the parts of the rule contradict each other: addresses of two families, or of two interfaces"
+        }
+        "icmp-type/code only applies to icmp" => "add `proto icmp` (or `proto icmp6`)",
+        "icmp-type mismatch" => {
+            "`icmp-type` goes with `proto icmp`, `icmp6-type` with `proto icmp6`"
+        }
+        "must indicate address family with icmp-type/code" => {
+            "add `inet` or `inet6` in front of `proto`"
+        }
+        "return-rst can only be applied to TCP rules" => "add `proto tcp`, or write `block return`",
+        "keep state is great, but only for pass rules" => "leave out `keep state`",
+        "flags always false" => "the flags in front of `/` must be among those behind it",
+        "flags only apply to tcp" => "add `proto tcp`",
+        _ => return None,
+    };
+    Some(help.to_string())
+}

@@ -1,0 +1,576 @@
+//! From statements to rules: one rule for each combination of what the lists hold, in pf's order
+//! (interfaces outermost, then protocols, ICMP types, sources, destinations, source ports,
+//! destination ports).
+
+use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
+use skipstep_ruleset::{
+    Action, Address, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host, Not, Options,
+    Ports, Rule, Scrub, StatePolicy, Timeout,
+};
+
+use crate::ast::{self, Antispoof, Keep, Peer, RuleStatement, StateOption};
+use crate::context::Context;
+use crate::label::{self, Macros};
+use crate::resolve::{self, Modifiers};
+use crate::{check, settings};
+
+const TCP: u8 = 6;
+
+/// More rules than this the data plane cannot hold (`PF_MAX_RULES` of bpf/abi.h).
+const MOST_RULES: usize = 131_072;
+
+/// Longest label or tag, in bytes.
+const LONGEST_LABEL: usize = 63;
+
+/// Where the expansion puts rules and messages.
+pub struct Expansion<'a> {
+    /// Interfaces and names.
+    pub context: &'a Context<'a>,
+    /// What `set` lines said up to here.
+    pub options: &'a Options,
+    /// `set state-defaults`
+    pub state_defaults: &'a [StateOption],
+    /// Line the statement begins on.
+    pub line: u32,
+    /// Rules made so far, those of earlier statements included.
+    pub rules: &'a mut Vec<Rule>,
+    /// Messages; those that OpenBSD prints without a place have `true`.
+    pub messages: Vec<(String, bool)>,
+}
+
+/// The statement is wrong as a whole; the message is among the messages.
+#[derive(Debug)]
+pub struct Refused;
+
+/// One value of each list.
+struct Combination<'a> {
+    interface: Option<&'a Not<InterfaceMatch>>,
+    protocol: Option<u8>,
+    icmp: Option<(u8, IcmpMatch)>,
+    source: Option<&'a ast::Host>,
+    destination: Option<&'a ast::Host>,
+    source_ports: Option<Ports>,
+    destination_ports: Option<Ports>,
+}
+
+/// The lists of a statement; an empty one stands for everything.
+struct Lists<'a> {
+    interfaces: &'a [Not<InterfaceMatch>],
+    protocols: &'a [u8],
+    icmp: &'a [(u8, IcmpMatch)],
+    source: &'a Peer,
+    destination: &'a Peer,
+}
+
+impl<'a> Lists<'a> {
+    /// The lists of a rule that looks at nothing but the source.
+    fn from(source: &'a Peer) -> Self {
+        static ANYBODY: Peer = Peer {
+            hosts: Vec::new(),
+            ports: Vec::new(),
+        };
+        Lists {
+            interfaces: &[],
+            protocols: &[],
+            icmp: &[],
+            source,
+            destination: &ANYBODY,
+        }
+    }
+
+    /// How many combinations there are, `None` if they cannot be counted.
+    fn count(&self) -> Option<usize> {
+        let lengths = [
+            self.interfaces.len(),
+            self.protocols.len(),
+            self.icmp.len(),
+            self.source.hosts.len(),
+            self.destination.hosts.len(),
+            self.source.ports.len(),
+            self.destination.ports.len(),
+        ];
+        lengths
+            .iter()
+            .try_fold(1, |product: usize, n| product.checked_mul(*n.max(&1)))
+    }
+
+    /// A combination by number: the last list varies fastest.
+    fn combination(&self, number: usize) -> Combination<'a> {
+        let mut rest = number;
+        Combination {
+            destination_ports: pick(&self.destination.ports, &mut rest).copied(),
+            source_ports: pick(&self.source.ports, &mut rest).copied(),
+            destination: pick(&self.destination.hosts, &mut rest),
+            source: pick(&self.source.hosts, &mut rest),
+            icmp: pick(self.icmp, &mut rest).copied(),
+            protocol: pick(self.protocols, &mut rest).copied(),
+            interface: pick(self.interfaces, &mut rest),
+        }
+    }
+}
+
+/// The item of `list` that `rest` names, `None` if the list is empty; `rest` goes on to name one of
+/// the next list.
+fn pick<'a, T>(list: &'a [T], rest: &mut usize) -> Option<&'a T> {
+    let length = list.len().max(1);
+    let item = list.get(*rest % length);
+    *rest /= length;
+    item
+}
+
+impl Expansion<'_> {
+    /// Expands `pass`, `block` or `match`.
+    pub fn rule(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
+        let options = &statement.options;
+        for (text, what) in [
+            (options.tag.as_ref(), "tag too long, max 63 chars"),
+            (
+                options.tagged.as_ref().map(|tagged| &tagged.value),
+                "tag too long, max 63 chars",
+            ),
+            (options.label.as_ref(), "rule label too long (max 63 chars)"),
+        ] {
+            if text.is_some_and(|text| text.len() > LONGEST_LABEL) {
+                return self.refuse(what);
+            }
+        }
+        let flags = options.flags.flatten();
+        if flags.is_some_and(|flags| flags.set & flags.mask != flags.set) {
+            return self.refuse("flags always false");
+        }
+        if flags.is_some() && !statement.protocols.is_empty() && !statement.protocols.contains(&TCP)
+        {
+            return self.refuse("flags only apply to tcp");
+        }
+        let state = self.state(statement)?;
+        let tcp_flags = match options.flags {
+            Some(flags) => flags,
+            None if statement.action == Action::Pass && state.is_some() && !options.fragment => {
+                Some(TcpFlags {
+                    set: 0x02,
+                    mask: 0x12,
+                })
+            }
+            None => None,
+        };
+        let template = Rule {
+            action: statement.action,
+            block_return: self.block_return(statement),
+            direction: statement.direction,
+            log: statement.log,
+            quick: statement.quick,
+            family: statement
+                .family
+                .or_else(|| common_family(&statement.source.hosts))
+                .or_else(|| common_family(&statement.destination.hosts)),
+            received_on: options.received_on.clone(),
+            tcp_flags,
+            // 0 is what packets have that nobody asked about, so pf does not look for it.
+            tos: options.tos.filter(|tos| *tos != 0),
+            prio: options.prio,
+            set_prio: options.set_prio,
+            set_tos: options.set_tos,
+            state,
+            probability: options.probability,
+            fragment: options.fragment,
+            scrub: options.scrub,
+            allow_opts: options.allow_opts,
+            label: options.label.clone(),
+            tag: options.tag.clone(),
+            tagged: options.tagged.clone(),
+            ..self.blank()
+        };
+        self.combinations(
+            &template,
+            &Lists {
+                interfaces: &statement.interfaces,
+                protocols: &statement.protocols,
+                icmp: options.icmp.as_deref().unwrap_or_default(),
+                source: &statement.source,
+                destination: &statement.destination,
+            },
+        );
+        Ok(())
+    }
+
+    /// Expands `antispoof`: packets that claim to come from a network of the interface but arrive
+    /// elsewhere, and packets that claim to come from the interface's own address.
+    pub fn antispoof(&mut self, statement: &Antispoof) -> Result<(), Refused> {
+        if statement
+            .label
+            .as_ref()
+            .is_some_and(|label| label.len() > LONGEST_LABEL)
+        {
+            return self.refuse("rule label too long (max 63 chars)");
+        }
+        let template = Rule {
+            action: Action::Block,
+            direction: Some(Direction::In),
+            log: statement.log,
+            quick: statement.quick,
+            family: statement.family,
+            label: statement.label.clone(),
+            ..self.blank()
+        };
+        for (name, dynamic) in &statement.interfaces {
+            let elsewhere = [Not {
+                negated: true,
+                value: interface_match(name),
+            }];
+            let networks = self.own(
+                name,
+                *dynamic,
+                Modifiers {
+                    network: true,
+                    ..Modifiers::default()
+                },
+            );
+            let from = Peer {
+                hosts: networks,
+                ports: Vec::new(),
+            };
+            if !from.hosts.is_empty() {
+                let lists = Lists {
+                    interfaces: &elsewhere,
+                    ..Lists::from(&from)
+                };
+                self.combinations(&template, &lists);
+            }
+            if self
+                .context
+                .host
+                .interface(name)
+                .is_some_and(|interface| interface.loopback)
+            {
+                continue;
+            }
+            let from = Peer {
+                hosts: self.own(name, *dynamic, Modifiers::default()),
+                ports: Vec::new(),
+            };
+            if !from.hosts.is_empty() {
+                self.combinations(&template, &Lists::from(&from));
+            }
+        }
+        Ok(())
+    }
+
+    fn own(&self, name: &str, dynamic: bool, modifiers: Modifiers) -> Vec<ast::Host> {
+        if !dynamic {
+            return resolve::interface_addresses(name, modifiers, self.context);
+        }
+        vec![ast::Host {
+            negated: false,
+            address: resolve::dynamic(name, modifiers, 128),
+            scope: 0,
+        }]
+    }
+
+    fn refuse<T>(&mut self, text: impl Into<String>) -> Result<T, Refused> {
+        self.messages.push((text.into(), false));
+        Err(Refused)
+    }
+
+    /// A rule that looks at nothing.
+    fn blank(&self) -> Rule {
+        Rule {
+            number: 0,
+            line: self.line,
+            action: Action::Pass,
+            block_return: BlockReturn::Drop,
+            direction: None,
+            log: None,
+            quick: false,
+            interface: None,
+            family: None,
+            protocol: None,
+            source: Endpoint::default(),
+            destination: Endpoint::default(),
+            received_on: None,
+            tcp_flags: None,
+            icmp: None,
+            tos: None,
+            prio: None,
+            set_prio: None,
+            set_tos: None,
+            state: None,
+            probability: None,
+            fragment: false,
+            scrub: Scrub::default(),
+            allow_opts: false,
+            label: None,
+            tag: None,
+            tagged: None,
+        }
+    }
+
+    fn block_return(&self, statement: &RuleStatement) -> BlockReturn {
+        match (
+            statement.action,
+            statement.block_return,
+            self.options.block_policy,
+        ) {
+            (Action::Block, Some(block_return), _) => block_return,
+            (Action::Block, None, BlockPolicy::Return) => BlockReturn::Return,
+            _ => BlockReturn::Drop,
+        }
+    }
+
+    /// What the rule says of state: what is written, or else `keep state` for `pass` rules with the
+    /// options of `set state-defaults`.
+    fn state(&mut self, statement: &RuleStatement) -> Result<Option<StateOptions>, Refused> {
+        let options = match &statement.options.keep {
+            Some(Keep::No) => return Ok(None),
+            Some(Keep::State(options)) => options.clone(),
+            None if statement.action == Action::Pass => self.state_defaults.to_vec(),
+            None => return Ok(None),
+        };
+        let mut state = StateOptions::default();
+        let mut values = [0; Timeout::COUNT];
+        let mut adaptive = false;
+        let mut binding_written = false;
+        for option in options {
+            match option {
+                StateOption::Max(max) => {
+                    if state.max.is_some() {
+                        return self.refuse("state option 'max' multiple definitions");
+                    }
+                    state.max = Some(max).filter(|max| *max > 0);
+                }
+                StateOption::NoSync => {
+                    if std::mem::replace(&mut state.no_sync, true) {
+                        return self.refuse("state option 'sync' multiple definitions");
+                    }
+                }
+                StateOption::Sloppy => {
+                    if std::mem::replace(&mut state.sloppy, true) {
+                        return self.refuse("state sloppy option: multiple definitions");
+                    }
+                }
+                StateOption::Binding(policy) => {
+                    if std::mem::replace(&mut binding_written, true) {
+                        return self.refuse("state locking option: multiple definitions");
+                    }
+                    state.if_bound = policy == StatePolicy::IfBound;
+                }
+                StateOption::Timeout(timeout, value) => {
+                    adaptive |= matches!(timeout, Timeout::AdaptiveStart | Timeout::AdaptiveEnd);
+                    let known = &mut values[timeout as usize];
+                    if *known != 0 {
+                        return self.refuse(format!(
+                            "state timeout {} multiple definitions",
+                            timeout.name()
+                        ));
+                    }
+                    *known = value;
+                }
+            }
+        }
+        if let Some(max) = state.max.filter(|_| !adaptive) {
+            for (timeout, value) in settings::adaptive(max) {
+                values[timeout as usize] = value;
+            }
+        }
+        if !binding_written {
+            state.if_bound = self.options.state_policy == StatePolicy::IfBound;
+        }
+        let written = Timeout::ALL
+            .into_iter()
+            .zip(values)
+            .filter(|(_, value)| *value != 0);
+        state.timeouts = written.collect();
+        Ok(Some(state))
+    }
+
+    fn combinations(&mut self, template: &Rule, lists: &Lists) {
+        let room = MOST_RULES.saturating_sub(self.rules.len());
+        let Some(count) = lists.count().filter(|count| *count <= room) else {
+            return self.error(&format!("rule set expands to more than {MOST_RULES} rules"));
+        };
+        let before = self.rules.len();
+        let mut errors = 0;
+        for index in 0..count {
+            self.combination(template, &lists.combination(index), &mut errors);
+        }
+        if self.rules.len() == before {
+            self.error("rule expands to no valid combination");
+        }
+    }
+
+    /// Adds the rule of one combination, unless its parts are of different families or interfaces.
+    /// After an error no further rule of the statement is added.
+    fn combination(&mut self, template: &Rule, parts: &Combination, errors: &mut u32) {
+        let Some(family) = combined_family(template.family, parts) else {
+            return;
+        };
+        let Some(interface) = self.combined_interface(parts) else {
+            return;
+        };
+        let mut rule = template.clone();
+        rule.family = family;
+        rule.interface = interface;
+        self.expand_macros(&mut rule, parts);
+        rule.protocol = parts.protocol;
+        rule.source = self.endpoint(parts.source, parts.source_ports, family, errors);
+        rule.destination =
+            self.endpoint(parts.destination, parts.destination_ports, family, errors);
+        rule.icmp = parts.icmp.map(|(_, icmp)| icmp);
+        if rule.protocol.is_some_and(|protocol| protocol != TCP) {
+            rule.tcp_flags = None;
+        }
+        if parts
+            .icmp
+            .is_some_and(|(protocol, _)| rule.protocol != Some(protocol))
+        {
+            self.error("icmp-type mismatch");
+            *errors += 1;
+        }
+        let wrong = check::rule(&rule);
+        for text in &wrong {
+            self.error(text);
+        }
+        if wrong.is_empty() && *errors == 0 {
+            rule.number = self.rules.len() as u32;
+            label::number(&mut rule);
+            self.rules.push(rule);
+        } else {
+            self.error("skipping rule due to errors");
+        }
+    }
+
+    /// The interface of the rule: the one written, or that of a link-local address. `None` if the
+    /// two differ.
+    fn combined_interface(&self, parts: &Combination) -> Option<Option<Not<InterfaceMatch>>> {
+        let scope =
+            |host: Option<&ast::Host>| host.map(|host| host.scope).filter(|scope| *scope != 0);
+        let (source, destination) = (scope(parts.source), scope(parts.destination));
+        if source.is_some() && destination.is_some() && source != destination {
+            return None;
+        }
+        let Some(scope) = source.or(destination) else {
+            return Some(parts.interface.cloned());
+        };
+        let owner = self
+            .context
+            .host
+            .interfaces
+            .iter()
+            .find(|interface| interface.index == scope)?;
+        let owned = InterfaceMatch::Named(owner.name.clone());
+        match parts.interface {
+            None => Some(Some(Not {
+                negated: false,
+                value: owned,
+            })),
+            Some(interface) => (interface.value == owned).then(|| Some(interface.clone())),
+        }
+    }
+
+    fn endpoint(
+        &mut self,
+        host: Option<&ast::Host>,
+        ports: Option<Ports>,
+        family: Option<Family>,
+        errors: &mut u32,
+    ) -> Endpoint {
+        let Some(host) = host else {
+            return Endpoint {
+                host: Host::default(),
+                ports,
+            };
+        };
+        let address = match &host.address {
+            ast::Address::Net(address, length) => match resolve::net(*address, *length) {
+                Some(net) => Address::Net(net),
+                None => {
+                    self.messages
+                        .push((format!("netmask {length} invalid for IPv4 address"), true));
+                    *errors += 1;
+                    Address::Any
+                }
+            },
+            ast::Address::Range(low, high) => Address::Range(*low, *high),
+            ast::Address::Table(name) => Address::Table(name.clone()),
+            ast::Address::Dynamic { interface, prefix } => {
+                let whole = if family == Some(Family::Inet) {
+                    32
+                } else {
+                    128
+                };
+                let prefix = Some(*prefix).filter(|prefix| *prefix < whole);
+                Address::Dynamic(skipstep_ruleset::address::DynamicAddress {
+                    prefix,
+                    ..interface.clone()
+                })
+            }
+            ast::Address::NoRoute => Address::NoRoute,
+            ast::Address::UrpfFailed => Address::UrpfFailed,
+        };
+        Endpoint {
+            host: Host {
+                negated: host.negated,
+                address,
+            },
+            ports,
+        }
+    }
+
+    fn expand_macros(&mut self, rule: &mut Rule, parts: &Combination) {
+        let macros = Macros {
+            interface: rule.interface.as_ref().map(|interface| &interface.value),
+            family: rule.family,
+            source: parts.source,
+            destination: parts.destination,
+            source_ports: parts.source_ports,
+            destination_ports: parts.destination_ports,
+            protocol: parts.protocol,
+            names: self.context.names,
+        };
+        let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
+        for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged]
+            .into_iter()
+            .flatten()
+        {
+            *text = macros.expand(text);
+            if text.len() > LONGEST_LABEL {
+                self.messages.push((
+                    "label too long after its macros are replaced".to_string(),
+                    false,
+                ));
+            }
+        }
+    }
+
+    fn error(&mut self, text: &str) {
+        self.messages.push((text.to_string(), false));
+    }
+}
+
+fn interface_match(name: &str) -> InterfaceMatch {
+    if name == "any" {
+        InterfaceMatch::Any
+    } else {
+        InterfaceMatch::Named(name.to_string())
+    }
+}
+
+/// The family that all hosts of a list have.
+fn common_family(hosts: &[ast::Host]) -> Option<Family> {
+    let family = hosts.first()?.family();
+    if hosts.iter().all(|host| host.family() == family) {
+        family
+    } else {
+        None
+    }
+}
+
+/// The family of the rule and of both hosts; the outer `None` if they differ.
+fn combined_family(rule: Option<Family>, parts: &Combination) -> Option<Option<Family>> {
+    let source = parts.source.and_then(ast::Host::family);
+    let destination = parts.destination.and_then(ast::Host::family);
+    let mut families = [rule, source, destination].into_iter().flatten();
+    let first = families.next();
+    families
+        .all(|family| Some(family) == first)
+        .then_some(first)
+}

@@ -1,0 +1,70 @@
+//! Features of pf.conf that skipstep does not have yet. The parser knows them by the word they begin
+//! with and refuses them by name; nothing of a rule set is left out silently.
+
+/// The feature that a reserved word belongs to, if it is not built.
+pub fn of_keyword(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "af-to" => "af-to",
+        "anchor" => "anchor",
+        "binat-to" => "binat-to",
+        "delay" => "set delay",
+        "divert-packet" => "divert-packet",
+        "divert-reply" => "divert-reply",
+        "divert-to" => "divert-to",
+        "dup-to" => "dup-to",
+        "fingerprints" => "fingerprints",
+        "group" => "group",
+        "include" => "include",
+        "max-pkt-rate" => "max-pkt-rate",
+        "max-src-conn" => "max-src-conn",
+        "max-src-conn-rate" => "max-src-conn-rate",
+        "max-src-nodes" => "max-src-nodes",
+        "max-src-states" => "max-src-states",
+        "modulate" => "modulate state",
+        "nat-to" => "nat-to",
+        "once" => "once",
+        "os" => "os",
+        "overload" => "overload",
+        "pflow" => "pflow",
+        "queue" => "queue",
+        "rdomain" => "rdomain",
+        "rdr-to" => "rdr-to",
+        "reassemble" => "reassemble tcp",
+        "reply-to" => "reply-to",
+        "route" => "route label",
+        "route-to" => "route-to",
+        "rtable" => "rtable",
+        "source-track" => "source-track",
+        "syncookies" => "syncookies",
+        "synproxy" => "synproxy state",
+        "user" => "user",
+        "weight" => "weight",
+        _ => return None,
+    })
+}
+
+/// The feature that a statement of old times, or of other systems, begins with. These words are not
+/// reserved: `nat = 1` is a macro.
+pub fn of_statement(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "nat" => "old nat",
+        "rdr" => "old rdr",
+        "binat" => "old binat",
+        "nat-anchor" | "rdr-anchor" | "binat-anchor" => "anchor",
+        "altq" => "altq",
+        "ether" => "ether",
+        "source" => "source limiter",
+        _ => return None,
+    })
+}
+
+/// What can be written instead of a feature.
+pub fn instead(feature: &str) -> Option<String> {
+    let help = match feature {
+        "old scrub with options" => "write `match scrub (...)` with the options in parentheses",
+        "modulate state" => "`keep state` filters the same packets",
+        "evaluator compiled" => "write `skip-steps`: the answer is the same",
+        _ => return None,
+    };
+    Some(help.to_string())
+}

@@ -1,0 +1,90 @@
+//! Macros in labels and tags: `$if`, `$srcaddr`, `$dstaddr`, `$srcport`, `$dstport`, `$proto`, `$nr`.
+
+use skipstep_ruleset::rule::InterfaceMatch;
+use skipstep_ruleset::{Family, PortMatch, Ports, Rule};
+
+use crate::ast::{Address, Host};
+use crate::names::Names;
+use crate::print;
+
+/// What the macros stand for in one rule.
+pub struct Macros<'a> {
+    pub interface: Option<&'a InterfaceMatch>,
+    pub family: Option<Family>,
+    pub source: Option<&'a Host>,
+    pub destination: Option<&'a Host>,
+    pub source_ports: Option<Ports>,
+    pub destination_ports: Option<Ports>,
+    pub protocol: Option<u8>,
+    pub names: &'a Names,
+}
+
+impl Macros<'_> {
+    /// `text` with its macros replaced, but for `$nr`.
+    pub fn expand(&self, text: &str) -> String {
+        if !text.contains('$') {
+            return text.to_string();
+        }
+        let protocol = self.protocol.unwrap_or(0);
+        let name = self
+            .names
+            .protocol_name(protocol)
+            .map_or_else(|| protocol.to_string(), str::to_string);
+        text.replace("$if", self.interface.map_or("any", print::interface))
+            .replace("$srcaddr", &self.address(self.source))
+            .replace("$dstaddr", &self.address(self.destination))
+            .replace("$srcport", &ports(self.source_ports))
+            .replace("$dstport", &ports(self.destination_ports))
+            .replace("$proto", &name)
+    }
+
+    fn address(&self, host: Option<&Host>) -> String {
+        let Some(host) = host else {
+            return "any".to_string();
+        };
+        let text = match &host.address {
+            Address::Net(..) if self.family.is_none() => "any".to_string(),
+            Address::Net(..) => print::host(host),
+            Address::Dynamic { interface, .. } => format!("({})", interface.interface),
+            Address::Table(name) => format!("<{name}>"),
+            Address::NoRoute => "no-route".to_string(),
+            Address::UrpfFailed => "urpf-failed".to_string(),
+            Address::Range(..) => "?".to_string(),
+        };
+        if host.negated {
+            format!("! {text}")
+        } else {
+            text
+        }
+    }
+}
+
+fn ports(ports: Option<Ports>) -> String {
+    let Some(Ports { op, low, high }) = ports else {
+        return String::new();
+    };
+    match op {
+        PortMatch::Equal => low.to_string(),
+        PortMatch::NotEqual => format!("!={low}"),
+        PortMatch::Less => format!("<{low}"),
+        PortMatch::LessEqual => format!("<={low}"),
+        PortMatch::Greater => format!(">{low}"),
+        PortMatch::GreaterEqual => format!(">={low}"),
+        PortMatch::Inside => format!("{low}><{high}"),
+        PortMatch::Outside => format!("{low}<>{high}"),
+        // As in pf, which has no form for it.
+        PortMatch::Range => String::new(),
+    }
+}
+
+/// Replaces `$nr` by the rule's number.
+pub fn number(rule: &mut Rule) {
+    let number = rule.number.to_string();
+    let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
+    for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged]
+        .into_iter()
+        .flatten()
+    {
+        *text = text.replace("$nr", &number);
+    }
+}

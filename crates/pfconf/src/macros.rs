@@ -1,0 +1,72 @@
+//! Macros: `name = value`, used as `$name`.
+
+/// The macros known so far.
+#[derive(Debug, Default)]
+pub struct Macros {
+    list: Vec<Macro>,
+}
+
+#[derive(Debug)]
+struct Macro {
+    name: String,
+    value: String,
+    used: bool,
+    /// Given with `-D`: a definition in the text does not replace it.
+    given: bool,
+}
+
+impl Macros {
+    /// The macros given from outside (`-D`). The first of two with one name counts.
+    pub fn given(macros: &[(String, String)]) -> Self {
+        let mut known = Macros::default();
+        for (name, value) in macros {
+            if known.find(name).is_none() {
+                known.list.push(Macro {
+                    name: name.clone(),
+                    value: value.clone(),
+                    used: false,
+                    given: true,
+                });
+            }
+        }
+        known
+    }
+
+    /// Defines or redefines a macro.
+    pub fn define(&mut self, name: &str, value: &str) {
+        match self.find(name) {
+            Some(known) if known.given => {}
+            Some(known) => (known.value, known.used) = (value.to_string(), false),
+            None => self.list.push(Macro {
+                name: name.to_string(),
+                value: value.to_string(),
+                used: false,
+                given: false,
+            }),
+        }
+    }
+
+    /// The value of a macro, which counts as used from then on.
+    pub fn expand(&mut self, name: &str) -> Option<&str> {
+        let known = self.find(name)?;
+        known.used = true;
+        Some(&known.value)
+    }
+
+    /// Names of all macros.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|known| known.name.as_str())
+    }
+
+    /// Names of the macros that nothing has used.
+    pub fn unused(&self) -> impl Iterator<Item = &str> {
+        self.list
+            .iter()
+            .filter(|known| !known.used)
+            .map(|known| known.name.as_str())
+    }
+
+    fn find(&mut self, name: &str) -> Option<&mut Macro> {
+        self.list.iter_mut().find(|known| known.name == name)
+    }
+}

@@ -1,0 +1,628 @@
+//! Tokens to statements: recursive descent, one function a production of pf.conf(5).
+//!
+//! Names of services, protocols and hosts are looked up as they are read, so that the first thing
+//! wrong with a line is the one reported. After an error the rest of the line is left out; a syntax
+//! error among the first words behind that is not reported again (both as OpenBSD's parser does).
+
+mod address;
+mod options;
+mod rule;
+mod settings;
+mod state;
+mod table;
+
+use skipstep_ruleset::rule::InterfaceMatch;
+use skipstep_ruleset::{Family, Not};
+
+use crate::ast::{Setting, Statement, StatementKind};
+use crate::context::Context;
+use crate::diagnostics::{Diagnostic, Kind as Severity};
+use crate::lexer::Lexer;
+use crate::macros::Macros;
+use crate::token::{Kind, Place, Token};
+use crate::{features, suggest};
+
+/// An error that has been reported already.
+#[derive(Debug)]
+pub struct Reported;
+
+/// What a production gives.
+type Parse<T> = Result<T, Reported>;
+
+/// Longest name of an interface, in bytes.
+const LONGEST_INTERFACE: usize = 15;
+
+/// Reads statements off a text.
+pub struct Parser<'a> {
+    lexer: Lexer,
+    context: &'a Context<'a>,
+    lookahead: Option<Token>,
+    /// Tokens to be accepted before a syntax error is reported again.
+    silence: u8,
+    /// Lists within lists that are open.
+    depth: u32,
+    /// Braces of anchors that are open.
+    anchors: u32,
+    /// How many features were refused so far.
+    not_built: u32,
+    /// Settings of the statement being read: they hold even if the rest of the line is wrong.
+    settings: Vec<Setting>,
+    /// Whether any token was accepted.
+    started: bool,
+    /// Messages so far.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Parser<'a> {
+    /// A parser at the beginning of `text`.
+    pub fn new(text: &str, context: &'a Context<'a>) -> Self {
+        Parser {
+            lexer: Lexer::new(text, Macros::given(context.macros)),
+            context,
+            lookahead: None,
+            silence: 0,
+            depth: 0,
+            anchors: 0,
+            not_built: 0,
+            settings: Vec::new(),
+            started: false,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// The next statement without syntax errors, `None` at the end of the text. What follows its
+    /// line is not read yet.
+    pub fn statement(&mut self) -> Option<Statement> {
+        loop {
+            let place = self.place();
+            match self.peek().kind {
+                Kind::End => return None,
+                Kind::NewLine => self.skip(),
+                _ => {
+                    let missing = self.not_built;
+                    let result = self
+                        .statement_kind()
+                        .and_then(|kind| self.end_of_line(kind));
+                    let settings = std::mem::take(&mut self.settings);
+                    let kind = match result {
+                        Ok(_) if self.not_built > missing => StatementKind::NotBuilt,
+                        Ok(kind) => kind,
+                        Err(Reported) => {
+                            self.recover();
+                            if settings.is_empty() {
+                                continue;
+                            }
+                            StatementKind::Set(settings)
+                        }
+                    };
+                    return Some(Statement { place, kind });
+                }
+            }
+        }
+    }
+
+    /// Leaves out the rest of the line after an error in a statement's meaning.
+    pub fn recover(&mut self) {
+        self.silence = 3;
+        if !self.started {
+            // OpenBSD's parser gives up if the very first word is wrong.
+            self.lexer.stop();
+        }
+        while !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
+            self.lookahead = None;
+        }
+    }
+
+    /// Names of the macros nothing has used.
+    pub fn unused_macros(&self) -> Vec<String> {
+        self.lexer.macros.unused().map(str::to_string).collect()
+    }
+
+    fn statement_kind(&mut self) -> Parse<StatementKind> {
+        match self.peek().kind.clone() {
+            Kind::Keyword("pass" | "block" | "match") => self.rule(),
+            Kind::Keyword("set") => self.set(),
+            Kind::Keyword("table") => self.table(),
+            Kind::Keyword("antispoof") => self.antispoof(),
+            Kind::Keyword("scrub") => self.old_scrub(),
+            Kind::Keyword("anchor") => self.anchor(),
+            Kind::Keyword("include") => Ok(self.not_built("include")),
+            Kind::Keyword("load") => self.load_anchor(),
+            Kind::Keyword("state") => self.state_limiter(),
+            Kind::Keyword("queue") => Ok(self.not_built("queue")),
+            Kind::Keyword("no") => self.old_exception(),
+            Kind::String(word) => self.macro_or_name(&word),
+            Kind::Sign('}') if self.anchors > 0 => {
+                self.skip();
+                self.anchors -= 1;
+                Ok(StatementKind::NotBuilt)
+            }
+            _ => self.syntax_error(),
+        }
+    }
+
+    /// `name = value`, or a statement that begins with a word that is not reserved.
+    fn macro_or_name(&mut self, word: &str) -> Parse<StatementKind> {
+        let place = self.place();
+        self.skip();
+        if !self.accept_sign('=') {
+            return match features::of_statement(word) {
+                Some(feature) => Ok(self.not_built_at(feature, place)),
+                None => self.unknown_statement(word, place),
+            };
+        }
+        let mut words = vec![self.word_or_number()?];
+        while matches!(self.peek().kind, Kind::String(_) | Kind::Number(_)) {
+            words.push(self.word_or_number()?);
+        }
+        if word.contains(char::is_whitespace) {
+            return self.error_at("macro name cannot contain whitespace", place);
+        }
+        if !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
+            return self.syntax_error();
+        }
+        let value = words.join(" ");
+        self.lexer.macros.define(word, &value);
+        Ok(StatementKind::Macro {
+            name: word.to_string(),
+            value,
+        })
+    }
+
+    fn unknown_statement(&mut self, word: &str, place: Place) -> Parse<StatementKind> {
+        let here = self.place();
+        self.syntax_error_at(if here.line == place.line { place } else { here }, |_| {
+            let starters = [
+                "pass",
+                "block",
+                "match",
+                "set",
+                "table",
+                "antispoof",
+                "anchor",
+                "queue",
+                "load",
+                "include",
+            ];
+            suggest::nearest(word, starters).map(|near| format!("did you mean `{near}`?"))
+        })
+    }
+
+    /// `no nat`, `no rdr`, `no binat`, `no scrub`
+    fn old_exception(&mut self) -> Parse<StatementKind> {
+        let place = self.place();
+        self.skip();
+        match self.peek().kind.clone() {
+            Kind::Keyword("scrub") => Ok(self.not_built_at("old scrub with options", place)),
+            Kind::String(word) => match features::of_statement(&word) {
+                Some(feature) => Ok(self.not_built_at(feature, place)),
+                None => self.syntax_error(),
+            },
+            _ => self.syntax_error(),
+        }
+    }
+
+    /// `anchor`, the rules in whose braces are read as any others to find what else is not built.
+    fn anchor(&mut self) -> Parse<StatementKind> {
+        let place = self.place();
+        self.note_not_built("anchor", place);
+        self.skip();
+        let mut last = Kind::NewLine;
+        while !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
+            let token = self.advance();
+            if let Kind::Keyword(word) = token.kind {
+                self.note_keyword(word, token.place);
+            }
+            last = token.kind;
+        }
+        self.anchors += u32::from(last == Kind::Sign('{'));
+        Ok(StatementKind::NotBuilt)
+    }
+
+    /// `load anchor "name" from "file"`
+    fn load_anchor(&mut self) -> Parse<StatementKind> {
+        let place = self.place();
+        self.skip();
+        self.expect("anchor")?;
+        Ok(self.not_built_at("load anchor", place))
+    }
+
+    /// `state limiter "name" ...`, of later releases
+    fn state_limiter(&mut self) -> Parse<StatementKind> {
+        let place = self.place();
+        self.skip();
+        match &self.peek().kind {
+            Kind::String(word) if word == "limiter" => {
+                Ok(self.not_built_at("state limiter", place))
+            }
+            _ => self.syntax_error(),
+        }
+    }
+
+    fn end_of_line(&mut self, kind: StatementKind) -> Parse<StatementKind> {
+        match self.peek().kind {
+            Kind::NewLine | Kind::End => Ok(kind),
+            _ => self.syntax_error(),
+        }
+    }
+}
+
+/// Tokens.
+impl Parser<'_> {
+    fn peek(&mut self) -> &Token {
+        let token = match self.lookahead.take() {
+            Some(token) => token,
+            None => self.read(),
+        };
+        self.lookahead.insert(token)
+    }
+
+    fn read(&mut self) -> Token {
+        let token = self.lexer.token();
+        for (text, place) in std::mem::take(&mut self.lexer.complaints) {
+            let help = self.help_for_macro(&text);
+            self.report(Severity::Error, &text, place, help);
+        }
+        token
+    }
+
+    fn help_for_macro(&self, text: &str) -> Option<String> {
+        let name = text
+            .strip_prefix("macro '")?
+            .strip_suffix("' not defined")?;
+        suggest::nearest(name, self.lexer.macros.names())
+            .map(|near| format!("did you mean `${near}`?"))
+    }
+
+    fn place(&mut self) -> Place {
+        self.peek().place
+    }
+
+    /// Takes the next token.
+    fn advance(&mut self) -> Token {
+        self.silence = self.silence.saturating_sub(1);
+        self.started = true;
+        match self.lookahead.take() {
+            Some(token) => token,
+            None => self.read(),
+        }
+    }
+
+    fn skip(&mut self) {
+        self.advance();
+    }
+
+    fn at_keyword(&mut self, word: &str) -> bool {
+        matches!(self.peek().kind, Kind::Keyword(here) if here == word)
+    }
+
+    fn accept(&mut self, word: &str) -> bool {
+        let found = self.at_keyword(word);
+        if found {
+            self.skip();
+        }
+        found
+    }
+
+    fn expect(&mut self, word: &str) -> Parse<()> {
+        if self.accept(word) {
+            Ok(())
+        } else {
+            self.syntax_error()
+        }
+    }
+
+    fn at_sign(&mut self, sign: char) -> bool {
+        self.peek().kind == Kind::Sign(sign)
+    }
+
+    fn accept_sign(&mut self, sign: char) -> bool {
+        let found = self.at_sign(sign);
+        if found {
+            self.skip();
+        }
+        found
+    }
+
+    fn expect_sign(&mut self, sign: char) -> Parse<()> {
+        if self.accept_sign(sign) {
+            Ok(())
+        } else {
+            self.syntax_error()
+        }
+    }
+
+    fn string(&mut self) -> Parse<String> {
+        match self.peek().kind.clone() {
+            Kind::String(word) => {
+                self.skip();
+                Ok(word)
+            }
+            Kind::Keyword(word) => {
+                let place = self.place();
+                let help = format!("`{word}` is a reserved word: as a name it needs quotes");
+                self.syntax_error_at(place, |_| Some(help))
+            }
+            _ => self.syntax_error(),
+        }
+    }
+
+    /// Several words are one, with spaces between them.
+    fn strings(&mut self) -> Parse<String> {
+        let mut words = vec![self.string()?];
+        while matches!(self.peek().kind, Kind::String(_)) {
+            words.push(self.string()?);
+        }
+        Ok(words.join(" "))
+    }
+
+    fn number(&mut self) -> Parse<i64> {
+        match self.peek().kind {
+            Kind::Number(number) => {
+                self.skip();
+                Ok(number)
+            }
+            _ => self.syntax_error(),
+        }
+    }
+
+    fn unsigned(&mut self) -> Parse<u32> {
+        let place = self.place();
+        let number = self.number()?;
+        match u32::try_from(number) {
+            Ok(number) => Ok(number),
+            Err(_) => self.error_at("only positive values permitted", place),
+        }
+    }
+
+    fn word_or_number(&mut self) -> Parse<String> {
+        match self.peek().kind.clone() {
+            Kind::Number(number) => {
+                self.skip();
+                Ok(number.to_string())
+            }
+            _ => self.string(),
+        }
+    }
+
+    fn new_lines(&mut self) {
+        while self.peek().kind == Kind::NewLine {
+            self.skip();
+        }
+    }
+
+    /// One item, or several in braces with or without commas between them. `item` is told whether it
+    /// stands in a list.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        if !self.accept_sign('{') {
+            return Ok(vec![item(self)?]);
+        }
+        self.new_lines();
+        let mut items = Vec::new();
+        loop {
+            items.push(item(self)?);
+            self.new_lines();
+            if self.accept_sign('}') {
+                return Ok(items);
+            }
+            self.list_comma()?;
+        }
+    }
+
+    /// A comma between the items of a list, which may be left out, but not end a line.
+    fn list_comma(&mut self) -> Parse<()> {
+        if self.accept_sign(',') && self.peek().kind == Kind::NewLine {
+            let place = self.place();
+            let help = "leave out the comma, or join the lines with a backslash";
+            return self.syntax_error_at(place, |_| Some(help.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Items in parentheses, which are open already, with or without commas between them.
+    fn until_parenthesis<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while !self.accept_sign(')') {
+            self.accept_sign(',');
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+}
+
+/// Productions used everywhere.
+impl Parser<'_> {
+    fn family(&mut self) -> Option<Family> {
+        if self.accept("inet") {
+            Some(Family::Inet)
+        } else if self.accept("inet6") {
+            Some(Family::Inet6)
+        } else {
+            None
+        }
+    }
+
+    /// `on`, if it is there: interfaces, each perhaps negated.
+    fn interfaces(&mut self) -> Parse<Vec<Not<InterfaceMatch>>> {
+        if !self.accept("on") {
+            return Ok(Vec::new());
+        }
+        self.list(|parser| {
+            let negated = parser.accept_sign('!');
+            Ok(Not {
+                negated,
+                value: parser.interface()?,
+            })
+        })
+    }
+
+    fn interface(&mut self) -> Parse<InterfaceMatch> {
+        if self.accept("any") {
+            return Ok(InterfaceMatch::Any);
+        }
+        let place = self.place();
+        if self.at_keyword("rdomain") {
+            self.note_not_built("rdomain", place);
+            self.skip();
+            self.number()?;
+            return Ok(InterfaceMatch::Any);
+        }
+        self.interface_name().map(InterfaceMatch::Named)
+    }
+
+    fn interface_name(&mut self) -> Parse<String> {
+        let place = self.place();
+        let name = self.string()?;
+        if name.len() > LONGEST_INTERFACE {
+            return self.error_at("interface name too long", place);
+        }
+        Ok(name)
+    }
+}
+
+/// Messages.
+impl Parser<'_> {
+    /// Reports an error whose place is `place`.
+    fn error_at<T>(&mut self, text: impl AsRef<str>, place: Place) -> Parse<T> {
+        self.error_with_help(text, place, None)
+    }
+
+    fn error_with_help<T>(
+        &mut self,
+        text: impl AsRef<str>,
+        place: Place,
+        help: Option<String>,
+    ) -> Parse<T> {
+        self.report(Severity::Error, text.as_ref(), place, help);
+        Err(Reported)
+    }
+
+    /// Reports that the next token is not what was expected.
+    fn syntax_error<T>(&mut self) -> Parse<T> {
+        let place = self.place();
+        self.syntax_error_at(place, |parser| match &parser.peek().kind {
+            Kind::String(word) => suggest::nearest(word, crate::token::KEYWORDS)
+                .map(|near| format!("did you mean `{near}`?")),
+            Kind::NewLine => Some("the line ends too early".to_string()),
+            Kind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
+            Kind::Sign(sign) if !sign.is_ascii() => {
+                Some(format!("`{sign}` can stand in quotes only"))
+            }
+            _ => None,
+        })
+    }
+
+    fn syntax_error_at<T>(
+        &mut self,
+        place: Place,
+        help: impl FnOnce(&mut Self) -> Option<String>,
+    ) -> Parse<T> {
+        if self.silence == 0 {
+            let help = help(self);
+            self.report(Severity::Error, "syntax error", place, help);
+        }
+        Err(Reported)
+    }
+
+    /// Refuses a feature, and what else in the rest of the statement is not built.
+    fn not_built(&mut self, feature: &'static str) -> StatementKind {
+        let place = self.place();
+        self.not_built_at(feature, place)
+    }
+
+    fn not_built_at(&mut self, feature: &'static str, place: Place) -> StatementKind {
+        self.note_not_built(feature, place);
+        self.skip_statement();
+        StatementKind::NotBuilt
+    }
+
+    fn skip_statement(&mut self) {
+        let mut depth = 0;
+        self.skip();
+        loop {
+            match self.peek().kind {
+                Kind::End => return,
+                Kind::NewLine if depth == 0 => return,
+                Kind::Sign('{') => depth += 1,
+                Kind::Sign('}') => depth -= i32::from(depth > 0),
+                Kind::Keyword(word) => {
+                    let place = self.place();
+                    self.note_keyword(word, place);
+                }
+                _ => {}
+            }
+            self.skip();
+        }
+    }
+
+    fn note_keyword(&mut self, word: &str, place: Place) {
+        if let Some(feature) = features::of_keyword(word) {
+            self.note_not_built(feature, place);
+        }
+    }
+
+    fn note_not_built(&mut self, feature: &'static str, place: Place) {
+        self.not_built += 1;
+        let text = format!("{feature} is not built yet");
+        self.report(
+            Severity::NotBuilt(feature),
+            &text,
+            place,
+            features::instead(feature),
+        );
+    }
+
+    /// Adds a message at `place`.
+    pub fn report(&mut self, kind: Severity, text: &str, place: Place, help: Option<String>) {
+        let (source, column) = self.lexer.source_line(place.offset);
+        self.diagnostics.push(Diagnostic {
+            kind,
+            file: self.context.file_name.to_string(),
+            line: self.lexer.token_line(),
+            column: column as u32,
+            width: place.width as u32,
+            message: text.to_string(),
+            bare: false,
+            source,
+            help,
+        });
+    }
+
+    /// Adds a message that OpenBSD prints without its place.
+    pub fn report_bare(&mut self, kind: Severity, text: &str, place: Place) {
+        self.report(kind, text, place, None);
+        if let Some(last) = self.diagnostics.last_mut() {
+            last.bare = true;
+        }
+    }
+
+    /// Adds a message about the statement that has just been read: on its last line.
+    pub fn report_statement(&mut self, kind: Severity, text: &str) {
+        let line = self.lexer.token_line();
+        // Behind another error on the line this one explains itself.
+        let first = self.diagnostics.last().is_none_or(|last| last.line != line);
+        self.diagnostics.push(Diagnostic {
+            kind,
+            file: self.context.file_name.to_string(),
+            line,
+            message: text.to_string(),
+            source: self.lexer.numbered_line(line),
+            help: crate::diagnostics::help(text).filter(|_| first),
+            ..Diagnostic::default()
+        });
+    }
+
+    /// Adds a message that is about no line.
+    pub fn report_text(&mut self, kind: Severity, text: &str) {
+        self.diagnostics.push(Diagnostic {
+            kind,
+            file: self.context.file_name.to_string(),
+            message: text.to_string(),
+            bare: true,
+            ..Diagnostic::default()
+        });
+    }
+}

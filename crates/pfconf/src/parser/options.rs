@@ -1,0 +1,434 @@
+//! What follows the hosts of a rule, in any order (pf-features sections 5, 6 and 10).
+
+use skipstep_ruleset::rule::{IcmpMatch, TcpFlags};
+use skipstep_ruleset::{Family, Not};
+
+use super::address::unsigned_number;
+use super::rule::did_you_mean;
+use super::{Parse, Parser};
+use crate::ast::FilterOptions;
+use crate::packet_names as names;
+use crate::token::Kind;
+
+/// Highest priority of a packet.
+const HIGHEST_PRIO: i64 = 7;
+
+impl Parser<'_> {
+    pub(super) fn filter_options(&mut self) -> Parse<FilterOptions> {
+        let mut options = FilterOptions::default();
+        loop {
+            match self.peek().kind {
+                Kind::Keyword(word) => {
+                    if !self.filter_option(word, &mut options)? {
+                        return Ok(options);
+                    }
+                }
+                Kind::Sign('!') => {
+                    self.skip();
+                    self.negatable_option(true, &mut options)?;
+                }
+                _ => return Ok(options),
+            }
+        }
+    }
+
+    /// One option; `false` if `word` begins none.
+    fn filter_option(&mut self, word: &'static str, options: &mut FilterOptions) -> Parse<bool> {
+        let place = self.place();
+        match word {
+            "flags" => {
+                self.skip();
+                let flags = self.flags()?;
+                if options.flags.replace(flags).is_some() {
+                    return self.error_at("flags cannot be redefined", place);
+                }
+            }
+            "icmp-type" | "icmp6-type" => {
+                self.skip();
+                let family = if word == "icmp-type" {
+                    Family::Inet
+                } else {
+                    Family::Inet6
+                };
+                let icmp = self.list(|parser| parser.icmp(family))?;
+                if options.icmp.replace(icmp).is_some() {
+                    return self.error_at("icmp-type cannot be redefined", place);
+                }
+            }
+            "prio" => {
+                self.skip();
+                let place = self.place();
+                let number = self.number()?;
+                if options.prio.is_some() {
+                    return self.error_at("prio cannot be redefined", place);
+                }
+                options.prio = Some(self.priority(number, place)?);
+            }
+            "tos" => {
+                self.skip();
+                let tos = self.tos()?;
+                if options.tos.replace(tos).is_some() {
+                    return self.error_at("tos cannot be redefined", place);
+                }
+            }
+            "keep" | "no" => {
+                let keep = self.keep()?;
+                if options.keep.replace(keep).is_some() {
+                    return self.error_at("modulate or keep cannot be redefined", place);
+                }
+            }
+            "fragment" => {
+                self.skip();
+                options.fragment = true;
+            }
+            "allow-opts" => {
+                self.skip();
+                options.allow_opts = true;
+            }
+            "label" => {
+                self.skip();
+                let label = self.string()?;
+                if options.label.replace(label).is_some() {
+                    return self.error_at("label cannot be redefined", place);
+                }
+            }
+            "tag" => {
+                self.skip();
+                options.tag = Some(self.strings()?);
+            }
+            "tagged" | "received-on" => self.negatable_option(false, options)?,
+            "probability" => {
+                self.skip();
+                options.probability = Some(self.probability()?);
+            }
+            "scrub" => {
+                self.skip();
+                self.expect_sign('(')?;
+                self.scrub(options)?;
+            }
+            "set" => {
+                self.skip();
+                self.set_options(options)?;
+            }
+            _ => match crate::features::of_keyword(word) {
+                Some(feature) if word != "reassemble" => {
+                    self.not_built(feature);
+                }
+                _ => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    fn negatable_option(&mut self, negated: bool, options: &mut FilterOptions) -> Parse<()> {
+        if self.accept("tagged") {
+            options.tagged = Some(Not {
+                negated,
+                value: self.strings()?,
+            });
+            return Ok(());
+        }
+        let place = self.place();
+        self.expect("received-on")?;
+        let value = self.interface()?;
+        if options
+            .received_on
+            .replace(Not { negated, value })
+            .is_some()
+        {
+            return self.error_at("cannot respecify received-on", place);
+        }
+        Ok(())
+    }
+
+    /// `S/SA`, `/SA`, `any`
+    fn flags(&mut self) -> Parse<Option<TcpFlags>> {
+        if self.accept("any") {
+            return Ok(None);
+        }
+        let set = if self.at_sign('/') {
+            0
+        } else {
+            self.flag_letters()?
+        };
+        self.expect_sign('/')?;
+        let mask = self.flag_letters()?;
+        Ok(Some(TcpFlags { set, mask }))
+    }
+
+    fn flag_letters(&mut self) -> Parse<u8> {
+        let place = self.place();
+        let letters = self.string()?;
+        match names::tcp_flags(&letters) {
+            Some(flags) => Ok(flags),
+            None => {
+                let help = Some("flags are F S R P A U E W".to_string());
+                self.error_with_help(format!("bad flags {letters}"), place, help)
+            }
+        }
+    }
+
+    /// `type [code code]` with the protocol that goes with it.
+    fn icmp(&mut self, family: Family) -> Parse<(u8, IcmpMatch)> {
+        let (protocol, keyword) = if family == Family::Inet {
+            (names::ICMP, "icmp")
+        } else {
+            (names::ICMP6, "icmp6")
+        };
+        let place = self.place();
+        let kind = match self.peek().kind {
+            Kind::Number(number) => {
+                self.skip();
+                u8::try_from(number)
+                    .or_else(|_| self.error_at(format!("illegal icmp-type {number}"), place))?
+            }
+            _ => {
+                let name = self.string()?;
+                match names::type_by_name(&name, family) {
+                    Some(kind) => kind,
+                    None => {
+                        let help = did_you_mean(&name, names::type_names(family));
+                        return self.error_with_help(
+                            format!("unknown {keyword}-type {name}"),
+                            place,
+                            help,
+                        );
+                    }
+                }
+            }
+        };
+        if !self.accept("code") {
+            return Ok((protocol, IcmpMatch { kind, code: None }));
+        }
+        let place = self.place();
+        let code = match self.peek().kind {
+            Kind::Number(number) => {
+                self.skip();
+                u8::try_from(number)
+                    .or_else(|_| self.error_at(format!("illegal icmp-code {number}"), place))?
+            }
+            _ => {
+                let name = self.string()?;
+                match names::code_by_name(&name, kind, family) {
+                    Some(code) => code,
+                    None => {
+                        let help = did_you_mean(&name, names::code_names(kind, family));
+                        return self.error_with_help(
+                            format!("unknown {keyword}-code {name}"),
+                            place,
+                            help,
+                        );
+                    }
+                }
+            }
+        };
+        Ok((
+            protocol,
+            IcmpMatch {
+                kind,
+                code: Some(code),
+            },
+        ))
+    }
+
+    fn priority(&mut self, number: i64, place: crate::token::Place) -> Parse<u8> {
+        if !(0..=HIGHEST_PRIO).contains(&number) {
+            return self.error_at(format!("prio must be 0 - {HIGHEST_PRIO}"), place);
+        }
+        Ok(number as u8)
+    }
+
+    fn tos(&mut self) -> Parse<u8> {
+        let place = self.place();
+        let text = self.word_or_number()?;
+        let tos = match text.parse::<i64>() {
+            Ok(number) => u8::try_from(number).ok(),
+            Err(_) if text.starts_with("0x") => {
+                unsigned_number(&text).and_then(|n| u8::try_from(n).ok())
+            }
+            Err(_) => names::tos_by_name(&text),
+        };
+        tos.map_or_else(
+            || self.error_at(format!("illegal tos value {text}"), place),
+            Ok,
+        )
+    }
+
+    /// A fraction or a percentage; pf stores a fraction of 2^32 - 1, at least 1.
+    fn probability(&mut self) -> Parse<u32> {
+        let place = self.place();
+        let text = self.word_or_number()?;
+        let (digits, scale) = match text.strip_suffix('%') {
+            Some(digits) => (digits, 0.01),
+            None => (text.as_str(), 1.0),
+        };
+        let Some(fraction) = decimal(digits).map(|number| number * scale) else {
+            return self.error_at(format!("invalid probability: {text}"), place);
+        };
+        let stored = (fraction * f64::from(u32::MAX) + 0.5).floor();
+        if !(0.0..=f64::from(u32::MAX)).contains(&stored) {
+            let percent = significant(fraction * 100.0);
+            return self.error_at(format!("invalid probability: {percent}%"), place);
+        }
+        Ok((stored as u32).max(1))
+    }
+
+    /// What stands between the parentheses of `scrub (...)`.
+    fn scrub(&mut self, options: &mut FilterOptions) -> Parse<()> {
+        let mut scrub = skipstep_ruleset::Scrub::default();
+        let (mut min_ttl, mut max_mss) = (None, None);
+        self.until_parenthesis(|parser| {
+            let place = parser.place();
+            if parser.accept("no-df") {
+                if std::mem::replace(&mut scrub.no_df, true) {
+                    return parser.error_at("no-df cannot be respecified", place);
+                }
+            } else if parser.accept("random-id") {
+                if std::mem::replace(&mut scrub.random_id, true) {
+                    return parser.error_at("random-id cannot be respecified", place);
+                }
+            } else if parser.accept("min-ttl") {
+                let place = parser.place();
+                let number = parser.number()?;
+                if min_ttl.is_some() {
+                    return parser.error_at("min-ttl cannot be respecified", place);
+                }
+                match u8::try_from(number) {
+                    Ok(ttl) => min_ttl = Some(ttl),
+                    Err(_) => {
+                        return parser.error_at(format!("illegal min-ttl value {number}"), place);
+                    }
+                }
+            } else if parser.accept("max-mss") {
+                let place = parser.place();
+                let number = parser.number()?;
+                if max_mss.is_some() {
+                    return parser.error_at("max-mss cannot be respecified", place);
+                }
+                match u16::try_from(number) {
+                    Ok(mss) => max_mss = Some(mss),
+                    Err(_) => {
+                        return parser.error_at(format!("illegal max-mss value {number}"), place);
+                    }
+                }
+            } else {
+                parser.expect("reassemble")?;
+                let word = parser.string()?;
+                if !word.eq_ignore_ascii_case("tcp") {
+                    let text = format!("scrub reassemble supports only tcp, not '{word}'");
+                    return parser.error_at(text, place);
+                }
+                parser.note_not_built("reassemble tcp", place);
+            }
+            Ok(())
+        })?;
+        // 0 is as good as nothing.
+        scrub.min_ttl = min_ttl.filter(|ttl| *ttl > 0);
+        scrub.max_mss = max_mss.filter(|mss| *mss > 0);
+        options.scrub = scrub;
+        Ok(())
+    }
+
+    /// `set prio 3`, `set (prio (3, 5), tos 0x10)`
+    fn set_options(&mut self, options: &mut FilterOptions) -> Parse<()> {
+        if !self.accept_sign('(') {
+            return self.set_option(options);
+        }
+        self.until_parenthesis(|parser| parser.set_option(options))
+            .map(|_| ())
+    }
+
+    fn set_option(&mut self, options: &mut FilterOptions) -> Parse<()> {
+        let place = self.place();
+        if self.accept("prio") {
+            let priorities = self.set_prio()?;
+            if options.set_prio.replace(priorities).is_some() {
+                return self.error_at("prio cannot be redefined", place);
+            }
+        } else if self.accept("tos") {
+            let tos = self.tos()?;
+            if options.set_tos.replace(tos).is_some() {
+                return self.error_at("tos cannot be respecified", place);
+            }
+        } else if self.accept("delay") {
+            self.note_not_built("set delay", place);
+            self.number()?;
+        } else {
+            self.expect("queue")?;
+            self.note_not_built("queue", place);
+            if self.accept_sign('(') {
+                self.until_parenthesis(Self::string)?;
+            } else {
+                self.string()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_prio(&mut self) -> Parse<(u8, u8)> {
+        let place = self.place();
+        if !self.accept_sign('(') {
+            let number = self.number()?;
+            let priority = self.priority(number, place)?;
+            return Ok((priority, priority));
+        }
+        let first = self.number()?;
+        self.accept_sign(',');
+        let second = self.number()?;
+        self.expect_sign(')')?;
+        Ok((self.priority(first, place)?, self.priority(second, place)?))
+    }
+}
+
+/// A number as C's `strtod` reads it, without the names of infinity.
+fn decimal(text: &str) -> Option<f64> {
+    let plain = text
+        .chars()
+        .all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// A number with six significant digits, as C's `%g` prints it.
+fn significant(number: f64) -> String {
+    let exponent = if number == 0.0 {
+        0
+    } else {
+        number.abs().log10().floor() as i32
+    };
+    if !(-4..6).contains(&exponent) {
+        let text = format!("{number:.5e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let mantissa = if mantissa.contains('.') {
+            mantissa.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            mantissa
+        };
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    }
+    let text = format!("{number:.*}", (5 - exponent).max(0) as usize);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_print_as_in_c() {
+        for (number, text) in [
+            (101.0, "101"),
+            (0.5, "0.5"),
+            (1e7, "1e+07"),
+            (123456789.0, "1.23457e+08"),
+            (-1.0, "-1"),
+        ] {
+            assert_eq!(significant(number), text);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! `pass`, `block`, `match`, `antispoof` and the old `scrub`.
+
+use skipstep_ruleset::rule::Log;
+use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
+
+use super::{Parse, Parser};
+use crate::ast::{Antispoof, OldScrub, RuleStatement, StatementKind};
+use crate::packet_names as names;
+use crate::token::Kind;
+
+/// Type and code of the ICMP error that says that a port is unreachable.
+pub const PORT_UNREACHABLE: (u8, u8) = (3, 3);
+/// The same for ICMPv6.
+pub const PORT_UNREACHABLE6: (u8, u8) = (1, 4);
+
+impl Parser<'_> {
+    /// `action [in|out] [log] [quick] [on ...] [af] [proto ...] [hosts] [options]`
+    pub(super) fn rule(&mut self) -> Parse<StatementKind> {
+        let (action, block_return) = self.action()?;
+        let direction = self.direction();
+        let (log, quick) = self.log_quick()?;
+        let interfaces = self.interfaces()?;
+        let family = self.family();
+        let protocols = self.protocols()?;
+        let (source, destination) = self.ends()?;
+        let options = self.filter_options()?;
+        Ok(StatementKind::Rule(Box::new(RuleStatement {
+            action,
+            block_return,
+            direction,
+            log,
+            quick,
+            interfaces,
+            family,
+            protocols,
+            source,
+            destination,
+            options,
+        })))
+    }
+
+    fn action(&mut self) -> Parse<(Action, Option<BlockReturn>)> {
+        if self.accept("pass") {
+            return Ok((Action::Pass, None));
+        }
+        if self.accept("match") {
+            return Ok((Action::Match, None));
+        }
+        self.expect("block")?;
+        Ok((Action::Block, self.block_return()?))
+    }
+
+    fn block_return(&mut self) -> Parse<Option<BlockReturn>> {
+        let block_return = if self.accept("drop") {
+            BlockReturn::Drop
+        } else if self.accept("return") {
+            BlockReturn::Return
+        } else if self.accept("return-rst") {
+            let ttl = self.in_parentheses(Self::return_ttl)?.unwrap_or(0);
+            BlockReturn::Rst { ttl }
+        } else if self.accept("return-icmp") {
+            let codes = self.in_parentheses(Self::return_codes)?;
+            let (inet, inet6) = codes.unwrap_or((PORT_UNREACHABLE, PORT_UNREACHABLE6));
+            BlockReturn::Icmp { inet, inet6 }
+        } else if self.accept("return-icmp6") {
+            let code = self.in_parentheses(|parser| parser.return_code(Family::Inet6))?;
+            let inet6 = code.unwrap_or(PORT_UNREACHABLE6);
+            BlockReturn::Icmp {
+                inet: PORT_UNREACHABLE,
+                inet6,
+            }
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(block_return))
+    }
+
+    /// What stands in parentheses, if they are there.
+    fn in_parentheses<T>(
+        &mut self,
+        contents: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<Option<T>> {
+        if !self.accept_sign('(') {
+            return Ok(None);
+        }
+        let contents = contents(self)?;
+        self.expect_sign(')')?;
+        Ok(Some(contents))
+    }
+
+    /// A code for IPv4 and perhaps one for IPv6, each with its type. Without the second pf sends
+    /// ICMP's numbers in ICMPv6.
+    fn return_codes(&mut self) -> Parse<((u8, u8), (u8, u8))> {
+        let inet = self.return_code(Family::Inet)?;
+        if self.at_sign(')') {
+            return Ok((inet, PORT_UNREACHABLE));
+        }
+        self.accept_sign(',');
+        Ok((inet, self.return_code(Family::Inet6)?))
+    }
+
+    fn return_ttl(&mut self) -> Parse<u8> {
+        self.expect("ttl")?;
+        let place = self.place();
+        let ttl = self.number()?;
+        u8::try_from(ttl).or_else(|_| self.error_at(format!("illegal ttl value {ttl}"), place))
+    }
+
+    /// A code of the ICMP error `unreachable`, by number or name; type and code.
+    fn return_code(&mut self, family: Family) -> Parse<(u8, u8)> {
+        let (kind, _) = match family {
+            Family::Inet => PORT_UNREACHABLE,
+            Family::Inet6 => PORT_UNREACHABLE6,
+        };
+        let place = self.place();
+        let code = match self.peek().kind {
+            Kind::Number(code) => {
+                self.skip();
+                u8::try_from(code)
+                    .or_else(|_| self.error_at(format!("invalid icmp code {code}"), place))?
+            }
+            _ => {
+                let name = self.string()?;
+                match names::code_by_name(&name, kind, family) {
+                    Some(code) => code,
+                    None => {
+                        let help = did_you_mean(&name, names::code_names(kind, family));
+                        let text = format!("unknown icmp code {name}");
+                        return self.error_with_help(text, place, help);
+                    }
+                }
+            }
+        };
+        Ok((kind, code))
+    }
+
+    fn direction(&mut self) -> Option<Direction> {
+        if self.accept("in") {
+            Some(Direction::In)
+        } else if self.accept("out") {
+            Some(Direction::Out)
+        } else {
+            None
+        }
+    }
+
+    /// `log` and `quick` in either order.
+    fn log_quick(&mut self) -> Parse<(Option<Log>, bool)> {
+        let mut log = self.log()?;
+        let quick = self.accept("quick");
+        if quick && log.is_none() {
+            log = self.log()?;
+        }
+        Ok((log, quick))
+    }
+
+    fn log(&mut self) -> Parse<Option<Log>> {
+        if !self.accept("log") {
+            return Ok(None);
+        }
+        let mut log = Log::default();
+        if self.accept_sign('(') {
+            self.until_parenthesis(|parser| parser.log_option(&mut log))?;
+        }
+        Ok(Some(log))
+    }
+
+    fn log_option(&mut self, log: &mut Log) -> Parse<()> {
+        let place = self.place();
+        if self.accept("all") {
+            log.all = true;
+        } else if self.accept("matches") {
+            log.matches = true;
+        } else if self.accept("user") {
+            self.note_not_built("log (user)", place);
+        } else {
+            self.expect("to")?;
+            let place = self.place();
+            let name = self.strings()?;
+            let Some(number) = name.strip_prefix("pflog") else {
+                return self.error_at(format!("{name}: should be a pflog interface"), place);
+            };
+            match number.parse::<i64>() {
+                Ok(0) => {}
+                Ok(number @ 1..=255) => log.to = number as u8,
+                Ok(number) if number < 0 => {
+                    return self.error_at(format!("{name}: too small"), place);
+                }
+                Ok(_) => return self.error_at(format!("{name}: too large"), place),
+                Err(_) => return self.error_at(format!("{name}: invalid"), place),
+            }
+        }
+        Ok(())
+    }
+
+    fn protocols(&mut self) -> Parse<Vec<u8>> {
+        if self.accept("proto") {
+            self.list(Self::protocol)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    fn protocol(&mut self) -> Parse<u8> {
+        let place = self.place();
+        let number = match self.peek().kind {
+            Kind::Number(number) => {
+                self.skip();
+                match u8::try_from(number) {
+                    Ok(number) => number,
+                    Err(_) => return self.error_at("protocol outside range", place),
+                }
+            }
+            _ => {
+                let name = self.string()?;
+                match self.context.names.protocol(&name) {
+                    Some(number) => number,
+                    None => {
+                        let help = did_you_mean(&name, self.context.names.protocol_names());
+                        return self.error_with_help(
+                            format!("unknown protocol {name}"),
+                            place,
+                            help,
+                        );
+                    }
+                }
+            }
+        };
+        if number == 0 {
+            return self.error_at("proto 0 cannot be used", place);
+        }
+        Ok(number)
+    }
+
+    /// `antispoof [log] [quick] for ... [af] [label "l"]`
+    pub(super) fn antispoof(&mut self) -> Parse<StatementKind> {
+        self.expect("antispoof")?;
+        let (log, quick) = self.log_quick()?;
+        self.expect("for")?;
+        let interfaces = self.list(Self::antispoof_interface)?;
+        let family = self.family();
+        let mut label = None;
+        loop {
+            let place = self.place();
+            if self.accept("label") {
+                let text = self.string()?;
+                if label.replace(text).is_some() {
+                    return self.error_at("label cannot be redefined", place);
+                }
+            } else if self.at_keyword("rtable") {
+                return Ok(self.not_built("rtable"));
+            } else {
+                break;
+            }
+        }
+        Ok(StatementKind::Antispoof(Antispoof {
+            log,
+            quick,
+            interfaces,
+            family,
+            label,
+        }))
+    }
+
+    fn antispoof_interface(&mut self) -> Parse<(String, bool)> {
+        let dynamic = self.accept_sign('(');
+        let name = if self.accept("any") {
+            "any".to_string()
+        } else {
+            self.interface_name()?
+        };
+        if dynamic {
+            self.expect_sign(')')?;
+        }
+        Ok((name, dynamic))
+    }
+
+    /// `scrub [in|out] [on ...] [af] all [fragment reassemble]`: fragments are reassembled. In old
+    /// times rules could do it for some packets only, and could do more; that is refused.
+    pub(super) fn old_scrub(&mut self) -> Parse<StatementKind> {
+        self.expect("scrub")?;
+        let direction = self.direction();
+        let interfaces = self.interfaces()?;
+        let family = self.family();
+        if !self.accept("all") {
+            let (source, destination) = self.ends()?;
+            if source != Default::default() || destination != Default::default() {
+                return Ok(self.not_built("old scrub with options"));
+            }
+        }
+        if self.accept("fragment") {
+            self.expect("reassemble")?;
+        }
+        match self.peek().kind {
+            Kind::NewLine | Kind::End => Ok(StatementKind::OldScrub(OldScrub {
+                direction,
+                interfaces,
+                family,
+            })),
+            _ => Ok(self.not_built("old scrub with options")),
+        }
+    }
+}
+
+/// Help for a mistyped name.
+pub(super) fn did_you_mean<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    crate::suggest::nearest(name, candidates).map(|near| format!("did you mean `{near}`?"))
+}

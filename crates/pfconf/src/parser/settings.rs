@@ -1,0 +1,195 @@
+//! `set` (pf-features section 2).
+
+use skipstep_ruleset::options::{Evaluator, Optimization};
+use skipstep_ruleset::{BlockPolicy, Timeout};
+
+use super::address::unsigned_number;
+use super::rule::did_you_mean;
+use super::{Parse, Parser};
+use crate::ast::{Setting, StatementKind};
+use crate::settings;
+use crate::token::Kind;
+
+impl Parser<'_> {
+    pub(super) fn set(&mut self) -> Parse<StatementKind> {
+        self.expect("set")?;
+        let word = match self.peek().kind.clone() {
+            Kind::Keyword(word) => word.to_string(),
+            Kind::String(word) if word == "evaluator" => word,
+            _ => return self.syntax_error(),
+        };
+        let unbuilt = match word.as_str() {
+            "fingerprints" => Some("fingerprints"),
+            "syncookies" => Some("syncookies"),
+            _ => None,
+        };
+        if let Some(feature) = unbuilt {
+            return Ok(self.not_built(feature));
+        }
+        let setting: fn(&mut Self) -> Parse<Setting> = match word.as_str() {
+            "timeout" => return self.settings_list(Self::timeout),
+            "limit" => return self.settings_list(Self::limit),
+            "optimization" => Self::optimization,
+            "ruleset-optimization" => Self::ruleset_optimization,
+            "block-policy" => Self::block_policy,
+            "state-policy" => |parser| parser.state_policy().map(Setting::StatePolicy),
+            "state-defaults" => |parser| parser.state_options().map(Setting::StateDefaults),
+            "loginterface" => Self::loginterface,
+            "skip" => |parser| parser.interfaces().map(Setting::Skip),
+            "reassemble" => Self::reassemble,
+            "evaluator" => Self::evaluator,
+            "hostid" => Self::hostid,
+            "debug" => Self::debug,
+            _ => return self.syntax_error(),
+        };
+        self.skip();
+        let setting = setting(self)?;
+        if !matches!(
+            setting,
+            Setting::Reassemble { .. } | Setting::StateDefaults(_)
+        ) {
+            self.settings.push(setting.clone());
+        }
+        Ok(StatementKind::Set(vec![setting]))
+    }
+
+    fn settings_list(&mut self, item: fn(&mut Self) -> Parse<Setting>) -> Parse<StatementKind> {
+        self.skip();
+        let settings = self.list(|parser| {
+            let setting = item(parser)?;
+            parser.settings.push(setting.clone());
+            Ok(setting)
+        });
+        settings.map(StatementKind::Set)
+    }
+
+    fn timeout(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let name = self.string()?;
+        let value = self.unsigned()?;
+        match Timeout::by_name(&name) {
+            Some(timeout) => Ok(Setting::Timeout(timeout, value)),
+            None => {
+                let help = did_you_mean(&name, Timeout::ALL.map(Timeout::name));
+                self.error_with_help(format!("unknown timeout {name}"), place, help)
+            }
+        }
+    }
+
+    fn limit(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let name = self.string()?;
+        let value = self.unsigned()?;
+        match settings::limit_by_name(&name) {
+            Some(limit) => Ok(Setting::Limit(limit, value)),
+            None => {
+                let help = did_you_mean(&name, settings::LIMITS.map(|(name, _)| name));
+                self.error_with_help(format!("unable to set limit {name} {value}"), place, help)
+            }
+        }
+    }
+
+    fn optimization(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let name = self.string()?;
+        match settings::profile(&name) {
+            Some((name, _)) => Ok(Setting::Optimization(name)),
+            None => {
+                let help = did_you_mean(&name, settings::PROFILES.iter().map(|(name, _)| *name));
+                self.error_with_help(format!("unknown optimization {name}"), place, help)
+            }
+        }
+    }
+
+    /// The optimizer changes no packet's fate; none is built, so all three mean `none`.
+    fn ruleset_optimization(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let name = self.strings()?;
+        match name.as_str() {
+            "none" | "basic" | "profile" => Ok(Setting::RulesetOptimization(Optimization::None)),
+            _ => self.error_at(format!("unknown ruleset-optimization {name}"), place),
+        }
+    }
+
+    fn block_policy(&mut self) -> Parse<Setting> {
+        if self.accept("drop") {
+            return Ok(Setting::BlockPolicy(BlockPolicy::Drop));
+        }
+        self.expect("return")?;
+        Ok(Setting::BlockPolicy(BlockPolicy::Return))
+    }
+
+    fn loginterface(&mut self) -> Parse<Setting> {
+        let name = if self.accept("all") {
+            "all".to_string()
+        } else {
+            self.interface_name()?
+        };
+        Ok(Setting::Loginterface(
+            Some(name).filter(|name| name != "none"),
+        ))
+    }
+
+    fn reassemble(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let on = if self.accept("no") {
+            false
+        } else {
+            match self.string()?.as_str() {
+                "yes" => true,
+                word => {
+                    let text = format!("invalid value '{word}', expected 'yes' or 'no'");
+                    return self.error_at(text, place);
+                }
+            }
+        };
+        Ok(Setting::Reassemble {
+            on,
+            no_df: self.accept("no-df"),
+        })
+    }
+
+    fn evaluator(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        match self.string()?.as_str() {
+            "linear" => Ok(Setting::Evaluator(Evaluator::Linear)),
+            "skip-steps" => Ok(Setting::Evaluator(Evaluator::SkipSteps)),
+            "compiled" => {
+                self.note_not_built("evaluator compiled", place);
+                Ok(Setting::Evaluator(Evaluator::SkipSteps))
+            }
+            word => {
+                let help = did_you_mean(word, ["linear", "skip-steps"]);
+                self.error_with_help(format!("unknown evaluator {word}"), place, help)
+            }
+        }
+    }
+
+    fn hostid(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let text = self.word_or_number()?;
+        let Some(number) = unsigned_number(&text) else {
+            return self.error_at(format!("{text} is not a number"), place);
+        };
+        match u32::try_from(number) {
+            Ok(number) if number > 0 => Ok(Setting::Hostid(number)),
+            _ => self.error_at("hostid must be non-zero", place),
+        }
+    }
+
+    fn debug(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let name = if self.accept("debug") {
+            "debug".to_string()
+        } else {
+            self.string()?
+        };
+        match settings::debug_level(&name) {
+            Some(level) => Ok(Setting::Debug(level)),
+            None => {
+                let help = did_you_mean(&name, settings::DEBUG_LEVELS);
+                self.error_with_help(format!("error setting debuglevel {name}"), place, help)
+            }
+        }
+    }
+}

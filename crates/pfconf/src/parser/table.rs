@@ -1,0 +1,103 @@
+//! `table` (pf-features section 11).
+
+use super::rule::did_you_mean;
+use super::{Parse, Parser};
+use crate::ast::{Address, Host, StatementKind, TableContents, TableDefinition};
+use crate::token::{Kind, Place};
+
+impl Parser<'_> {
+    /// `table <name> [const] [persist] [counters] [file "f"] [{ ... }]`, in any order.
+    pub(super) fn table(&mut self) -> Parse<StatementKind> {
+        self.expect("table")?;
+        let mut table = TableDefinition {
+            name: self.table_name()?,
+            ..TableDefinition::default()
+        };
+        loop {
+            let place = self.place();
+            match self.peek().kind.clone() {
+                Kind::String(word) => {
+                    self.skip();
+                    match word.as_str() {
+                        "const" => table.constant = true,
+                        "persist" => table.persist = true,
+                        "counters" => table.counters = true,
+                        _ => {
+                            let help = did_you_mean(&word, ["const", "persist", "counters"]);
+                            return self.error_with_help(
+                                format!("invalid table option '{word}'"),
+                                place,
+                                help,
+                            );
+                        }
+                    }
+                }
+                Kind::Keyword("file") => {
+                    self.skip();
+                    table.contents.push(TableContents::File(self.string()?));
+                    table.initialized = true;
+                }
+                Kind::Sign('{') => {
+                    let hosts = self.table_list()?;
+                    self.check_table_hosts(&hosts, place)?;
+                    if !hosts.is_empty() {
+                        table.contents.push(TableContents::List(hosts));
+                    }
+                    table.initialized = true;
+                }
+                _ => return Ok(StatementKind::Table(table)),
+            }
+        }
+    }
+
+    /// `{ ... }`, which may be empty.
+    fn table_list(&mut self) -> Parse<Vec<Host>> {
+        self.expect_sign('{')?;
+        self.new_lines();
+        if self.accept_sign('}') {
+            return Ok(Vec::new());
+        }
+        let mut hosts = Vec::new();
+        loop {
+            hosts.extend(self.table_item()?);
+            self.new_lines();
+            if self.accept_sign('}') {
+                return Ok(hosts);
+            }
+            self.list_comma()?;
+        }
+    }
+
+    /// A host, or a list in the list, as macros put them there.
+    fn table_item(&mut self) -> Parse<Vec<Host>> {
+        if self.at_sign('{') && self.depth < 64 {
+            self.depth += 1;
+            let hosts = self.list(Self::table_item);
+            self.depth -= 1;
+            return hosts.map(|hosts| hosts.concat());
+        }
+        let hosts = self.maybe_negated_host()?;
+        if self.at_keyword("weight") {
+            let place = self.place();
+            self.note_not_built("weight", place);
+            self.skip();
+            self.number()?;
+        }
+        Ok(hosts)
+    }
+
+    fn check_table_hosts(&mut self, hosts: &[Host], place: Place) -> Parse<()> {
+        for host in hosts {
+            let text = match host.address {
+                Address::Net(..) => continue,
+                Address::Range(..) => "address ranges are not permitted inside tables",
+                Address::Dynamic { .. } => "dynamic addresses are not permitted inside tables",
+                Address::Table(_) => "tables cannot contain tables",
+                Address::NoRoute => "\"no-route\" is not permitted inside tables",
+                Address::UrpfFailed => "\"urpf-failed\" is not permitted inside tables",
+            };
+            return self.error_at(text, place);
+        }
+        Ok(())
+    }
+}

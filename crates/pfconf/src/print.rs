@@ -1,0 +1,452 @@
+//! Rules as `pfctl -sr` prints them (pf-features section 14).
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::IpNet;
+use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::rule::{InterfaceMatch, StateOptions};
+use skipstep_ruleset::{
+    Action, Address, BlockReturn, Direction, Endpoint, Family, Log, Not, PortMatch, Ports, Rule,
+    Scrub,
+};
+
+use crate::ast;
+use crate::names::Names;
+use crate::packet_names as packet;
+
+const TCP: u8 = 6;
+
+/// Tells how many addresses a table holds, `None` if it is not there.
+pub type TableSizes<'a> = &'a dyn Fn(&str) -> Option<usize>;
+
+/// Tells how many addresses an interface specification means in a rule of that family.
+pub type DynamicSizes<'a> = &'a dyn Fn(&DynamicAddress, Option<Family>) -> usize;
+
+/// How to print a rule.
+#[derive(Clone, Copy)]
+pub struct PrintOptions<'a> {
+    /// `@nr` in front (`-vv`).
+    pub numbers: bool,
+    /// Ports by name (`-P`).
+    pub port_names: bool,
+    /// Sizes of tables (`-vv`), printed as `<name:n>`, `<name:*>` for one that is not there.
+    pub table_sizes: Option<TableSizes<'a>>,
+    /// Sizes of `(em0)` and the like (`-vv`), printed as `(em0:n)`, `(em0:*)` for 0.
+    pub dynamic_sizes: Option<DynamicSizes<'a>>,
+    /// Names of protocols and services.
+    pub names: &'a Names,
+}
+
+impl Default for PrintOptions<'_> {
+    fn default() -> Self {
+        PrintOptions {
+            numbers: false,
+            port_names: false,
+            table_sizes: None,
+            dynamic_sizes: None,
+            names: Names::builtin(),
+        }
+    }
+}
+
+/// One line, without the line end.
+pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
+    let mut text = String::new();
+    if options.numbers {
+        text += &format!("@{} ", rule.number);
+    }
+    text += &action(rule);
+    text += match rule.direction {
+        Some(Direction::In) => " in",
+        Some(Direction::Out) => " out",
+        None => "",
+    };
+    text += &rule.log.map(log).unwrap_or_default();
+    text += if rule.quick { " quick" } else { "" };
+    if let Some(Not { negated, value }) = &rule.interface {
+        text += &format!(
+            " on {}{}",
+            if *negated { "! " } else { "" },
+            interface(value)
+        );
+    }
+    text += match rule.family {
+        Some(Family::Inet) => " inet",
+        Some(Family::Inet6) => " inet6",
+        None => "",
+    };
+    if let Some(number) = rule.protocol {
+        text += &match options.names.protocol_name(number) {
+            Some(name) => format!(" proto {name}"),
+            None => format!(" proto {number}"),
+        };
+    }
+    text += &from_to(rule, options);
+    if let Some(Not { negated, value }) = &rule.received_on {
+        text += &format!(
+            " {}received-on {}",
+            if *negated { "!" } else { "" },
+            interface(value)
+        );
+    }
+    text += &flags(rule);
+    text += &icmp(rule);
+    text += &rule
+        .tos
+        .map(|tos| format!(" tos 0x{tos:02x}"))
+        .unwrap_or_default();
+    text += &rule
+        .prio
+        .map(|prio| format!(" prio {prio}"))
+        .unwrap_or_default();
+    text += &set(rule);
+    text += &state(rule);
+    text += if rule.fragment { " fragment" } else { "" };
+    text += &scrub(&rule.scrub);
+    text += if rule.allow_opts { " allow-opts" } else { "" };
+    text += &rule
+        .label
+        .as_ref()
+        .map(|label| format!(" label \"{label}\""))
+        .unwrap_or_default();
+    text += &rule
+        .tag
+        .as_ref()
+        .map(|tag| format!(" tag {tag}"))
+        .unwrap_or_default();
+    if let Some(Not { negated, value }) = &rule.tagged {
+        text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
+    }
+    text
+}
+
+fn action(rule: &Rule) -> String {
+    match (rule.action, rule.block_return) {
+        (Action::Pass, _) => "pass".to_string(),
+        (Action::Match, _) => "match".to_string(),
+        (Action::Block, BlockReturn::Drop) => "block drop".to_string(),
+        (Action::Block, BlockReturn::Return) => "block return".to_string(),
+        (Action::Block, BlockReturn::Rst { ttl: 0 }) => "block return-rst".to_string(),
+        (Action::Block, BlockReturn::Rst { ttl }) => format!("block return-rst(ttl {ttl})"),
+        (Action::Block, BlockReturn::Icmp { inet, inet6 }) => {
+            let code = |(kind, code), family| {
+                packet::code_name(kind, code, family)
+                    .map_or_else(|| code.to_string(), str::to_string)
+            };
+            let (code, code6) = (code(inet, Family::Inet), code(inet6, Family::Inet6));
+            match rule.family {
+                Some(Family::Inet) => format!("block return-icmp({code})"),
+                Some(Family::Inet6) => format!("block return-icmp6({code6})"),
+                None => format!("block return-icmp({code}, {code6})"),
+            }
+        }
+    }
+}
+
+fn log(log: Log) -> String {
+    let mut options = Vec::new();
+    options.extend(log.all.then(|| "all".to_string()));
+    options.extend(log.matches.then(|| "matches".to_string()));
+    options.extend(log.user.then(|| "user".to_string()));
+    options.extend((log.to > 0).then(|| format!("to pflog{}", log.to)));
+    if options.is_empty() {
+        " log".to_string()
+    } else {
+        format!(" log ({})", options.join(", "))
+    }
+}
+
+/// The operand of `on` and `received-on`.
+pub fn interface(interface: &InterfaceMatch) -> &str {
+    match interface {
+        InterfaceMatch::Any => "any",
+        InterfaceMatch::Named(name) => name,
+    }
+}
+
+fn from_to(rule: &Rule, options: &PrintOptions) -> String {
+    if anyone(&rule.source) && anyone(&rule.destination) {
+        return " all".to_string();
+    }
+    let protocol = if rule.protocol == Some(TCP) {
+        "tcp"
+    } else {
+        "udp"
+    };
+    let end = |end: &Endpoint| {
+        let mut text = if end.host.negated {
+            "! ".to_string()
+        } else {
+            String::new()
+        };
+        text += &address(&end.host.address, rule.family, options);
+        text += &end
+            .ports
+            .as_ref()
+            .map(|range| ports(range, protocol, options))
+            .unwrap_or_default();
+        text
+    };
+    format!(" from {} to {}", end(&rule.source), end(&rule.destination))
+}
+
+/// Whether an end is not looked at, be it that it was written as `0/0`.
+fn anyone(end: &Endpoint) -> bool {
+    let everything = match &end.host.address {
+        Address::Any => true,
+        Address::Net(net) => is_everything(*net),
+        _ => false,
+    };
+    everything && !end.host.negated && end.ports.is_none()
+}
+
+fn is_everything(net: IpNet) -> bool {
+    net.prefix_len() == 0 && net.addr().is_unspecified()
+}
+
+fn address(address: &Address, family: Option<Family>, options: &PrintOptions) -> String {
+    match address {
+        Address::Any => "any".to_string(),
+        Address::Net(net) => network(*net),
+        Address::Masked(address, mask) => format!("{} & {}", single(*address), single(*mask)),
+        Address::Range(low, high) => format!("{} - {}", single(*low), single(*high)),
+        Address::Table(name) => match options.table_sizes {
+            None => format!("<{name}>"),
+            Some(size) => match size(name) {
+                None => format!("<{name}:*>"),
+                Some(size) => format!("<{name}:{size}>"),
+            },
+        },
+        Address::Dynamic(interface) => dynamic(interface, family, options),
+        Address::NoRoute => "no-route".to_string(),
+        Address::UrpfFailed => "urpf-failed".to_string(),
+    }
+}
+
+fn dynamic(interface: &DynamicAddress, family: Option<Family>, options: &PrintOptions) -> String {
+    let mut text = format!("({}", interface.interface);
+    for (is_set, word) in [
+        (interface.network, ":network"),
+        (interface.broadcast, ":broadcast"),
+        (interface.peer, ":peer"),
+        (interface.no_alias, ":0"),
+    ] {
+        text += if is_set { word } else { "" };
+    }
+    text += &match options.dynamic_sizes.map(|size| size(interface, family)) {
+        None => String::new(),
+        Some(0) => ":*".to_string(),
+        Some(size) => format!(":{size}"),
+    };
+    text += ")";
+    let whole = if family == Some(Family::Inet) {
+        32
+    } else {
+        128
+    };
+    if let Some(prefix) = interface.prefix.filter(|prefix| *prefix < whole) {
+        text += &format!("/{prefix}");
+    }
+    text
+}
+
+/// A network; a single address without prefix length, everything as `any`.
+fn network(net: IpNet) -> String {
+    if is_everything(net) {
+        "any".to_string()
+    } else if net.prefix_len() == net.max_prefix_len() {
+        single(net.addr())
+    } else {
+        format!("{}/{}", single(net.addr()), net.prefix_len())
+    }
+}
+
+/// An address in a table, as written.
+pub(crate) fn host(host: &ast::Host) -> String {
+    match host.address {
+        ast::Address::Net(address, 0) if address.is_unspecified() => "any".to_string(),
+        ast::Address::Net(address, length) if length < crate::resolve::full_length(address) => {
+            format!("{}/{length}", single(address))
+        }
+        ast::Address::Net(address, _) => single(address),
+        _ => String::new(),
+    }
+}
+
+/// An address as inet_ntop(3) writes it: IPv6 addresses that embed one of IPv4 show it with dots.
+pub(crate) fn single(address: IpAddr) -> String {
+    match address {
+        IpAddr::V6(v6) if embeds_ipv4(v6) => {
+            let [.., a, b, c, d] = v6.octets();
+            format!("::{a}.{b}.{c}.{d}")
+        }
+        address => address.to_string(),
+    }
+}
+
+fn embeds_ipv4(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    segments[..6].iter().all(|segment| *segment == 0) && segments[6] != 0
+}
+
+fn ports(ports: &Ports, protocol: &str, options: &PrintOptions) -> String {
+    let Ports { op, low, high } = *ports;
+    let by_name = options
+        .port_names
+        .then(|| options.names.service_name(low, protocol))
+        .flatten();
+    let name = by_name.map_or_else(|| low.to_string(), str::to_string);
+    match op {
+        PortMatch::Equal => format!(" port = {name}"),
+        PortMatch::NotEqual => format!(" port != {name}"),
+        PortMatch::Less => format!(" port < {low}"),
+        PortMatch::LessEqual => format!(" port <= {low}"),
+        PortMatch::Greater => format!(" port > {low}"),
+        PortMatch::GreaterEqual => format!(" port >= {low}"),
+        PortMatch::Range => format!(" port {low}:{high}"),
+        PortMatch::Inside => format!(" port {low} >< {high}"),
+        PortMatch::Outside => format!(" port {low} <> {high}"),
+    }
+}
+
+fn flags(rule: &Rule) -> String {
+    match rule.tcp_flags {
+        Some(flags) => {
+            let (set, mask) = (
+                packet::tcp_flag_letters(flags.set),
+                packet::tcp_flag_letters(flags.mask),
+            );
+            format!(" flags {set}/{mask}")
+        }
+        None if rule.state.is_some()
+            && rule.protocol.is_none_or(|p| p == TCP)
+            && !rule.fragment =>
+        {
+            " flags any".to_string()
+        }
+        None => String::new(),
+    }
+}
+
+fn icmp(rule: &Rule) -> String {
+    let Some(icmp) = rule.icmp else {
+        return String::new();
+    };
+    let family = rule.family.unwrap_or(Family::Inet);
+    let keyword = if family == Family::Inet {
+        "icmp-type"
+    } else {
+        "icmp6-type"
+    };
+    let mut text = match packet::type_name(icmp.kind, family) {
+        Some(name) => format!(" {keyword} {name}"),
+        None => format!(" {keyword} {}", icmp.kind),
+    };
+    if let Some(code) = icmp.code {
+        text += &match packet::code_name(icmp.kind, code, family) {
+            Some(name) => format!(" code {name}"),
+            None => format!(" code {code}"),
+        };
+    }
+    text
+}
+
+fn set(rule: &Rule) -> String {
+    let mut options = Vec::new();
+    options.extend(rule.set_prio.map(|(first, second)| {
+        if first == second {
+            format!("prio {first}")
+        } else {
+            format!("prio({first}, {second})")
+        }
+    }));
+    options.extend(rule.set_tos.map(|tos| format!("tos 0x{tos:02x}")));
+    if options.is_empty() {
+        String::new()
+    } else {
+        format!(" set ({})", options.join(", "))
+    }
+}
+
+/// State and probability, which pf prints between the state keyword and its options.
+fn state(rule: &Rule) -> String {
+    let options = rule.state.as_ref().map(state_options).unwrap_or_default();
+    let mut text = String::new();
+    if rule.state.is_none() && rule.action == Action::Pass {
+        text += " no state";
+    } else if !options.is_empty() {
+        text += " keep state";
+    }
+    if let Some(probability) = rule.probability {
+        text += &format!(" probability {}%", percent(probability));
+    }
+    if !options.is_empty() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " ({})", options.join(", "));
+    }
+    text
+}
+
+fn state_options(state: &StateOptions) -> Vec<String> {
+    let mut options = Vec::new();
+    options.extend(state.max.map(|max| format!("max {max}")));
+    options.extend(state.no_sync.then(|| "no-sync".to_string()));
+    options.extend(state.if_bound.then(|| "if-bound".to_string()));
+    options.extend(state.sloppy.then(|| "sloppy".to_string()));
+    options.extend(
+        state
+            .timeouts
+            .iter()
+            .map(|(timeout, value)| format!("{} {value}", timeout.name())),
+    );
+    options
+}
+
+fn percent(probability: u32) -> String {
+    let text = format!(
+        "{:.6}",
+        f64::from(probability) * 100.0 / (f64::from(u32::MAX) + 1.0)
+    );
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+fn scrub(scrub: &Scrub) -> String {
+    let mut options = Vec::new();
+    options.extend(scrub.no_df.then(|| "no-df".to_string()));
+    options.extend(scrub.random_id.then(|| "random-id".to_string()));
+    options.extend(scrub.min_ttl.map(|ttl| format!("min-ttl {ttl}")));
+    options.extend(scrub.max_mss.map(|mss| format!("max-mss {mss}")));
+    if options.is_empty() {
+        String::new()
+    } else {
+        format!(" scrub ({})", options.join(" "))
+    }
+}
+
+/// The old `scrub` statement.
+pub(crate) fn old_scrub(scrub: &ast::OldScrub) -> String {
+    let mut text = "scrub".to_string();
+    text += match scrub.direction {
+        Some(Direction::In) => " in",
+        Some(Direction::Out) => " out",
+        None => "",
+    };
+    let name = |Not { negated, value }: &Not<InterfaceMatch>| {
+        format!("{}{}", if *negated { "! " } else { "" }, interface(value))
+    };
+    match scrub.interfaces.as_slice() {
+        [] => {}
+        [only] => text += &format!(" on {}", name(only)),
+        several => {
+            let names: Vec<_> = several.iter().map(name).collect();
+            text += &format!(" on {{ {} }}", names.join(", "));
+        }
+    }
+    text += match scrub.family {
+        Some(Family::Inet) => " inet",
+        Some(Family::Inet6) => " inet6",
+        None => "",
+    };
+    text + " all"
+}

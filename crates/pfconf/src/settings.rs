@@ -1,0 +1,189 @@
+//! What `set` lines change, and how `pfctl -nv` echoes them.
+
+use skipstep_ruleset::rule::InterfaceMatch;
+use skipstep_ruleset::{BlockPolicy, Evaluator, Limits, Options, StatePolicy, Timeout};
+
+use crate::ast::{Limit, Setting};
+use crate::print;
+
+/// What `set limit` can limit, by name.
+pub const LIMITS: [(&str, Limit); 7] = [
+    ("states", Limit::States),
+    ("src-nodes", Limit::SrcNodes),
+    ("frags", Limit::Frags),
+    ("tables", Limit::Tables),
+    ("table-entries", Limit::TableEntries),
+    ("pktdelay-pkts", Limit::PktdelayPkts),
+    ("anchors", Limit::Anchors),
+];
+
+/// What `set optimization` can be: a name and the values of the timeouts it sets.
+type Profile = (&'static str, [(Timeout, u32); 7]);
+
+const fn timeouts(values: [u32; 7]) -> [(Timeout, u32); 7] {
+    [
+        (Timeout::TcpFirst, values[0]),
+        (Timeout::TcpOpening, values[1]),
+        (Timeout::TcpEstablished, values[2]),
+        (Timeout::TcpClosing, values[3]),
+        (Timeout::TcpFinwait, values[4]),
+        (Timeout::TcpClosed, values[5]),
+        (Timeout::TcpTsdiff, values[6]),
+    ]
+}
+
+/// pf-semantics section 1.
+pub const PROFILES: [Profile; 6] = [
+    ("default", timeouts([120, 30, 86_400, 900, 45, 90, 30])),
+    ("normal", timeouts([120, 30, 86_400, 900, 45, 90, 30])),
+    ("satellite", timeouts([180, 35, 86_400, 905, 50, 95, 60])),
+    ("high-latency", timeouts([180, 35, 86_400, 905, 50, 95, 60])),
+    (
+        "conservative",
+        timeouts([3_600, 900, 432_000, 3_600, 600, 180, 60]),
+    ),
+    ("aggressive", timeouts([30, 5, 18_000, 60, 30, 30, 10])),
+];
+
+/// Names of debug levels, as syslog counts them.
+pub const DEBUG_LEVELS: [&str; 8] = [
+    "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
+];
+
+/// The limit called `name`.
+pub fn limit_by_name(name: &str) -> Option<Limit> {
+    LIMITS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, limit)| *limit)
+}
+
+/// The profile called `name`.
+pub fn profile(name: &str) -> Option<&'static Profile> {
+    static TABLE: [Profile; 6] = PROFILES;
+    TABLE.iter().find(|(known, _)| *known == name)
+}
+
+/// The debug level called `name`, in capitals or not, or given as a number.
+pub fn debug_level(name: &str) -> Option<u8> {
+    let other = [("error", 3), ("panic", 0), ("warn", 4)];
+    let other = other
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, level)| *level);
+    let by_name = || {
+        DEBUG_LEVELS
+            .iter()
+            .position(|level| level.eq_ignore_ascii_case(name))
+            .map(|level| level as u8)
+    };
+    other
+        .or_else(by_name)
+        .or_else(|| name.parse().ok().filter(|level| *level < 8))
+}
+
+fn limit_value(limits: &mut Limits, limit: Limit) -> &mut u32 {
+    match limit {
+        Limit::States => &mut limits.states,
+        Limit::SrcNodes => &mut limits.src_nodes,
+        Limit::Frags => &mut limits.frags,
+        Limit::Tables => &mut limits.tables,
+        Limit::TableEntries => &mut limits.table_entries,
+        Limit::PktdelayPkts => &mut limits.pktdelay_pkts,
+        Limit::Anchors => &mut limits.anchors,
+    }
+}
+
+/// Does what `setting` says. `state-defaults` concern rules, not options, and are left alone.
+pub fn apply(setting: &Setting, options: &mut Options) {
+    match setting {
+        Setting::Timeout(timeout, value) => options.timeouts.set(*timeout, *value),
+        Setting::Limit(limit, value) => *limit_value(&mut options.limits, *limit) = *value,
+        Setting::Optimization(name) => {
+            for (timeout, value) in profile(name).iter().flat_map(|(_, values)| values) {
+                options.timeouts.set(*timeout, *value);
+            }
+        }
+        Setting::RulesetOptimization(optimization) => options.ruleset_optimization = *optimization,
+        Setting::BlockPolicy(policy) => options.block_policy = *policy,
+        Setting::StatePolicy(policy) => options.state_policy = *policy,
+        Setting::StateDefaults(_) => {}
+        Setting::Loginterface(interface) => options.loginterface.clone_from(interface),
+        Setting::Skip(_) if skips_nothing(setting) => options.skip.clear(),
+        Setting::Skip(interfaces) => {
+            let names = interfaces
+                .iter()
+                .map(|interface| print::interface(&interface.value));
+            options.skip.extend(names.map(str::to_string));
+        }
+        Setting::Reassemble { on, no_df } => {
+            (options.reassemble, options.reassemble_no_df) = (*on, *no_df)
+        }
+        Setting::Evaluator(evaluator) => options.evaluator = *evaluator,
+        Setting::Hostid(hostid) => options.hostid = Some(*hostid),
+        Setting::Debug(level) => options.debug = *level,
+    }
+}
+
+/// The adaptive timeouts follow from the number of states, if that was set and they were not.
+pub fn adaptive(states: u32) -> [(Timeout, u32); 2] {
+    [
+        (Timeout::AdaptiveStart, states / 10 * 6),
+        (Timeout::AdaptiveEnd, (states / 10).saturating_mul(12)),
+    ]
+}
+
+/// As `pfctl -nv` echoes the line: nothing for what only the parser needs to know.
+pub fn echo(setting: &Setting) -> Option<String> {
+    let text = match setting {
+        Setting::Timeout(timeout, value) => format!("timeout {} {value}", timeout.name()),
+        Setting::Limit(limit, value) => {
+            let name = LIMITS
+                .iter()
+                .find(|(_, known)| known == limit)
+                .map_or("", |(name, _)| name);
+            format!("limit {name} {value}")
+        }
+        Setting::Optimization(name) => format!("optimization {name}"),
+        Setting::RulesetOptimization(_) | Setting::StateDefaults(_) => return None,
+        Setting::BlockPolicy(BlockPolicy::Drop) => "block-policy drop".to_string(),
+        Setting::BlockPolicy(BlockPolicy::Return) => "block-policy return".to_string(),
+        Setting::StatePolicy(StatePolicy::IfBound) => "state-policy if-bound".to_string(),
+        Setting::StatePolicy(StatePolicy::Floating) => "state-policy floating".to_string(),
+        Setting::Loginterface(interface) => {
+            format!("loginterface {}", interface.as_deref().unwrap_or("none"))
+        }
+        Setting::Skip(_) if skips_nothing(setting) => "skip on none".to_string(),
+        Setting::Skip(interfaces) => {
+            let names: String = interfaces
+                .iter()
+                .map(|interface| format!(" {}", print::interface(&interface.value)))
+                .collect();
+            format!("skip on {{{names} }}")
+        }
+        Setting::Reassemble { on, no_df } => {
+            format!(
+                "reassemble {} {}",
+                if *on { "yes" } else { "no" },
+                if *no_df { "no-df" } else { "" }
+            )
+        }
+        Setting::Evaluator(Evaluator::Linear) => "evaluator linear".to_string(),
+        Setting::Evaluator(Evaluator::SkipSteps) => "evaluator skip-steps".to_string(),
+        Setting::Hostid(hostid) => format!("hostid 0x{hostid:08x}"),
+        Setting::Debug(level) => format!("debug {}", DEBUG_LEVELS[usize::from(*level)]),
+    };
+    Some(format!("set {text}"))
+}
+
+/// `set skip on none`
+pub fn skips_nothing(setting: &Setting) -> bool {
+    let Setting::Skip(interfaces) = setting else {
+        return false;
+    };
+    match interfaces.as_slice() {
+        [] => true,
+        [only] => !only.negated && only.value == InterfaceMatch::Named("none".to_string()),
+        _ => false,
+    }
+}

@@ -1,0 +1,146 @@
+//! Tables: the contents that statements and files give them, and how they are echoed
+//! (pf-features section 11).
+
+use ipnet::IpNet;
+use skipstep_ruleset::{Table, TableEntry};
+
+use crate::ast::{Address, Host, TableContents, TableDefinition};
+use crate::context::Context;
+use crate::{print, resolve};
+
+/// Longest name of a table, in bytes.
+pub const LONGEST_NAME: usize = 31;
+
+/// The table that a statement defines. `Err` has OpenBSD's message; messages that OpenBSD prints
+/// without a place go to `bare`.
+pub fn define(
+    definition: &TableDefinition,
+    context: &Context,
+    bare: &mut Vec<String>,
+) -> Result<Table, String> {
+    let mut entries = Vec::new();
+    for contents in &definition.contents {
+        match contents {
+            TableContents::List(hosts) => {
+                for host in hosts {
+                    match entry(host, false) {
+                        Some(entry) => entries.push(entry),
+                        None => {
+                            return Err(
+                                "cannot create address buffer: Invalid argument".to_string()
+                            );
+                        }
+                    }
+                }
+            }
+            TableContents::File(name) => {
+                let text = (context.read_file)(name)
+                    .map_err(|error| format!("cannot load \"{name}\": {}", plain(&error)))?;
+                let lines = parse(&text, context).map_err(|(_, message)| {
+                    bare.push(message);
+                    format!("file \"{name}\" contains bad data")
+                })?;
+                entries.extend(lines);
+            }
+        }
+    }
+    Ok(Table {
+        name: definition.name.clone(),
+        persist: definition.persist,
+        constant: definition.constant,
+        counters: definition.counters,
+        defined: true,
+        initialized: definition.initialized,
+        entries: without_duplicates(entries),
+    })
+}
+
+/// The entries in the text of a table file; `Err` has the line and what is wrong with it.
+pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, String)> {
+    let mut entries = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let wrong = |message| (index as u32 + 1, message);
+        for word in line
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+        {
+            let name = word.trim_start_matches('!');
+            let negated = (word.len() - name.len()) % 2 == 1;
+            for host in resolve::host(name, context).map_err(wrong)? {
+                let entry = entry(&host, negated);
+                entries
+                    .push(entry.ok_or_else(|| wrong(format!("prefix too long for IPv4: {name}")))?);
+            }
+        }
+    }
+    Ok(without_duplicates(entries))
+}
+
+fn entry(host: &Host, negated: bool) -> Option<TableEntry> {
+    let Address::Net(address, length) = host.address else {
+        return None;
+    };
+    Some(TableEntry {
+        negated: host.negated ^ negated,
+        net: resolve::net(address, length)?,
+    })
+}
+
+/// Of two entries for one network the first stays, as in pf.
+fn without_duplicates(entries: Vec<TableEntry>) -> Vec<TableEntry> {
+    let mut seen = std::collections::HashSet::<IpNet>::new();
+    entries
+        .into_iter()
+        .filter(|entry| seen.insert(entry.net))
+        .collect()
+}
+
+/// An I/O error in the words of strerror(3), without Rust's error number.
+fn plain(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotFound => "No such file or directory".to_string(),
+        ErrorKind::PermissionDenied => "Permission denied".to_string(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or(&text).to_string()
+        }
+    }
+}
+
+/// As `pfctl -nv` echoes the statement.
+pub fn echo(table: &TableDefinition) -> String {
+    let mut text = format!("table <{}>", table.name);
+    for (is_set, word) in [
+        (table.constant, " const"),
+        (table.persist, " persist"),
+        (table.counters, " counters"),
+    ] {
+        text += if is_set { word } else { "" };
+    }
+    let mut in_list = false;
+    for contents in &table.contents {
+        match contents {
+            TableContents::File(name) => {
+                text += if in_list { " }" } else { "" };
+                text += &format!(" file \"{name}\"");
+                in_list = false;
+            }
+            TableContents::List(hosts) => {
+                text += if in_list { "" } else { " {" };
+                for host in hosts {
+                    text += if host.negated { " !" } else { " " };
+                    text += &print::host(host);
+                }
+                in_list = true;
+            }
+        }
+    }
+    text += if in_list { " }" } else { "" };
+    if table.initialized && table.contents.is_empty() {
+        text += " { }";
+    }
+    text
+}

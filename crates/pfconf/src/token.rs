@@ -1,0 +1,90 @@
+//! What the lexer hands to the parser.
+
+/// A word or sign of a pf.conf with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where a token stands. A token that comes out of a macro stands where the macro is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: u32,
+    /// Index of its first character in the text.
+    pub offset: usize,
+    /// Its length in characters.
+    pub width: usize,
+}
+
+/// Sorts of tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A reserved word.
+    Keyword(&'static str),
+    /// Any other word, or a quoted string.
+    String(String),
+    /// A decimal number.
+    Number(i64),
+    /// A sign of one character.
+    Sign(char),
+    /// `!=`
+    NotEqual,
+    /// `<=`
+    LessEqual,
+    /// `>=`
+    GreaterEqual,
+    /// `><`
+    Inside,
+    /// `<>`
+    Outside,
+    /// End of a line (and of a statement).
+    NewLine,
+    /// Something that is no token; the lexer has said why.
+    Bad,
+    /// End of the text.
+    End,
+}
+
+/// Reserved words, sorted. They can be used as names only in quotes.
+#[rustfmt::skip]
+pub const KEYWORDS: [&str; 121] = [
+    "af-to", "all", "allow-opts", "anchor", "antispoof", "any", "bandwidth", "binat-to", "bitmask",
+    "block", "block-policy", "burst", "code", "debug", "default", "delay", "divert-packet",
+    "divert-reply", "divert-to", "drop", "dup-to", "file", "fingerprints", "flags", "floating",
+    "flows", "flush", "for", "fragment", "from", "global", "group", "hostid", "icmp-type",
+    "icmp6-type", "if-bound", "in", "include", "inet", "inet6", "keep", "label", "least-states",
+    "limit", "load", "log", "loginterface", "match", "matches", "max", "max-mss", "max-pkt-rate",
+    "max-src-conn", "max-src-conn-rate", "max-src-nodes", "max-src-states", "min", "min-ttl",
+    "modulate", "nat-to", "no", "no-df", "no-route", "no-sync", "on", "once", "optimization", "os",
+    "out", "overload", "parent", "pass", "pflow", "port", "prio", "probability", "proto", "qlimit",
+    "quantum", "queue", "quick", "random", "random-id", "rdomain", "rdr-to", "reassemble",
+    "received-on", "reply-to", "return", "return-icmp", "return-icmp6", "return-rst", "round-robin",
+    "route", "route-to", "rtable", "rule", "ruleset-optimization", "scrub", "set", "skip", "sloppy",
+    "source-hash", "source-track", "state", "state-defaults", "state-policy", "static-port",
+    "sticky-address", "syncookies", "synproxy", "table", "tag", "tagged", "timeout", "to", "tos",
+    "ttl", "urpf-failed", "user", "weight",
+];
+
+/// The reserved word spelled `word`, if there is one.
+pub fn keyword(word: &str) -> Option<&'static str> {
+    KEYWORDS
+        .binary_search(&word)
+        .ok()
+        .map(|index| KEYWORDS[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_are_sorted_so_that_they_are_found() {
+        assert!(KEYWORDS.is_sorted());
+        assert_eq!(keyword("pass"), Some("pass"));
+        assert_eq!(keyword("passed"), None);
+    }
+}

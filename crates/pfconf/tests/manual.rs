@@ -1,0 +1,119 @@
+//! pf.conf(5) against what it describes.
+
+use skipstep_pfconf::{Context, load};
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Timeout, Timeouts};
+
+const PAGE: &str = include_str!("../../../man/pf.conf.5");
+
+/// The page from the head of section `name` to that of the next one.
+fn section(name: &str) -> &'static str {
+    let heading = format!(".Sh {name}\n");
+    let (_, text) = PAGE.split_once(&heading).expect("the section is there");
+    text.split("\n.Sh ").next().unwrap_or_default()
+}
+
+/// The texts that a section shows as they are written in a file.
+fn shown(section: &str) -> Vec<String> {
+    let blocks = section.split(".Bd -literal").skip(1);
+    let texts = blocks.filter_map(|block| block.split_once('\n')?.1.split(".Ed").next());
+    texts.map(|text| text.replace("\\e", "\\")).collect()
+}
+
+#[test]
+fn what_it_shows_can_be_loaded() {
+    let host = Host::default();
+    let context = Context::new(&host);
+    for (name, count) in [("LEXICAL MATTERS", 1), ("ANTISPOOF", 1), ("EXAMPLES", 3)] {
+        let texts = shown(section(name));
+        assert_eq!(texts.len(), count, "{name}");
+        for text in texts {
+            if let Err(refused) = load(&text, &context) {
+                panic!("{name}: {}\n{text}", refused.diagnostics[0].explain());
+            }
+        }
+    }
+}
+
+#[test]
+fn timeouts_have_the_values_it_says() {
+    let words: Vec<&str> = section("OPTIONS").split_whitespace().collect();
+    let defaults = Timeouts::default();
+    for timeout in Timeout::ALL {
+        let value = defaults.get(timeout).to_string();
+        let said = words.windows(3).any(|three| {
+            // `.Cm udp.first Ta 60` in the table, `.Cm adaptive.start` and `.Pq 60000` in the text
+            three[0] == timeout.name() && (three[1] == "Ta" && three[2] == value)
+        });
+        let adaptive = matches!(timeout, Timeout::AdaptiveStart | Timeout::AdaptiveEnd);
+        assert!(
+            said || adaptive && words.contains(&value.as_str()),
+            "{}",
+            timeout.name()
+        );
+    }
+}
+
+#[test]
+fn what_it_calls_not_built_is_refused_as_such() {
+    let host = Host::default();
+    let context = Context::new(&host);
+    let page = section("NOT BUILT");
+    for (feature, text) in [
+        ("nat-to", "match out nat-to 10.0.0.1"),
+        ("rdr-to", "pass in rdr-to 10.0.0.1"),
+        ("binat-to", "pass from 10.0.0.1 binat-to 10.0.0.2"),
+        ("af-to", "pass in inet af-to inet6 from ::1"),
+        ("route-to", "pass in route-to 10.0.0.1"),
+        ("reply-to", "pass in reply-to 10.0.0.1"),
+        ("dup-to", "pass in dup-to 10.0.0.1"),
+        ("rtable", "pass rtable 1"),
+        ("rdomain", "pass on rdomain 1"),
+        ("anchor", "anchor a"),
+        ("load anchor", "load anchor a from b"),
+        ("include", "include \"f\""),
+        ("divert-to", "pass in divert-to 10.0.0.1 port 1"),
+        ("divert-reply", "pass out divert-reply"),
+        ("divert-packet", "pass divert-packet port 1"),
+        ("user", "pass proto tcp user root"),
+        ("group", "pass proto tcp group wheel"),
+        ("queue", "queue a on em0 bandwidth 1M"),
+        ("set delay", "match set delay 10"),
+        ("altq", "altq on em0 cbq"),
+        ("source-track", "pass keep state (source-track)"),
+        ("max-src-nodes", "pass keep state (max-src-nodes 1)"),
+        ("max-src-states", "pass keep state (max-src-states 1)"),
+        ("max-src-conn", "pass keep state (max-src-conn 1)"),
+        (
+            "max-src-conn-rate",
+            "pass keep state (max-src-conn-rate 1/1)",
+        ),
+        ("overload", "pass keep state (max-src-conn 1, overload <t>)"),
+        ("state limiter", "state limiter \"a\" id 1 limit 1"),
+        ("source limiter", "source limiter \"a\" id 1 limit 1"),
+        ("modulate state", "pass modulate state"),
+        ("synproxy state", "pass in proto tcp synproxy state"),
+        ("pflow", "pass keep state (pflow)"),
+        ("syncookies", "set syncookies always"),
+        ("once", "pass once"),
+        ("max-pkt-rate", "pass max-pkt-rate 1/1"),
+        ("os", "pass proto tcp from any os Linux"),
+        ("fingerprints", "set fingerprints \"f\""),
+        ("ether", "ether pass"),
+        ("reassemble tcp", "match scrub (reassemble tcp)"),
+        ("weight", "table <t> { 10.0.0.1 weight 2 }"),
+        ("evaluator compiled", "set evaluator compiled"),
+    ] {
+        assert!(page.contains(feature), "{feature}");
+        let refused = load(&format!("pass\n{text}\n"), &context).expect_err(text);
+        let features = refused
+            .diagnostics
+            .iter()
+            .filter_map(|diagnostic| diagnostic.not_built());
+        assert!(
+            features.into_iter().any(|found| found == feature),
+            "{text}: {:?}",
+            refused.diagnostics
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! The command line, read as OpenBSD's getopt(3) reads it: flags in clusters, a value in the rest
+//! of its word or in the next one, and nothing behind the first operand is a flag.
+
+use crate::flags::{FLAGS, Flag, NOT_BUILT, Name};
+use crate::words::{Flush, Show, TableCommand};
+
+/// What was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Args {
+    /// A verb instead of flags alone.
+    pub verb: Option<Verb>,
+    /// `-D`: macros, name and value.
+    pub macros: Vec<(String, String)>,
+    /// `-d`
+    pub disable: bool,
+    /// `-e`
+    pub enable: bool,
+    /// `-F`
+    pub flush: Option<Flush>,
+    /// `-f`; `-` is standard input
+    pub file: Option<String>,
+    /// `-g`
+    pub debug: bool,
+    /// `-h`
+    pub help: bool,
+    /// `-i`
+    pub interface: Option<String>,
+    /// `-k`, one or two
+    pub kill: Vec<String>,
+    /// `-n`
+    pub no_action: bool,
+    /// `-p`
+    pub instance: Option<String>,
+    /// `-q`
+    pub quiet: bool,
+    /// `-s`
+    pub show: Option<Show>,
+    /// `-T`
+    pub command: Option<TableCommand>,
+    /// `-t`
+    pub table: Option<String>,
+    /// how many `-v`
+    pub verbose: u8,
+    /// `-x`, as syslog counts
+    pub debug_level: Option<u8>,
+    /// `-z`
+    pub zero: bool,
+    /// `--json`
+    pub json: bool,
+    /// `--junit`
+    pub junit: Option<String>,
+    /// `--remove`
+    pub remove: bool,
+    /// Addresses of `-T`, the packet of `explain`, the files of `test`.
+    pub operands: Vec<String>,
+}
+
+/// What pfctl does besides flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// what happens to a packet, and why
+    Explain,
+    /// run scenario files
+    Test,
+}
+
+impl Verb {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Verb); 2] = [("explain", Verb::Explain), ("test", Verb::Test)];
+}
+
+/// Why a command line is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is wrong: message (perhaps empty), then the usage.
+    Usage(String),
+    /// It is understood, but cannot be done: message only.
+    Failure(String),
+}
+
+/// Reads the words behind the program's name.
+pub fn parse(words: &[String]) -> Result<Args, Refusal> {
+    if words.is_empty() {
+        return Err(Refusal::Usage(String::new()));
+    }
+    let mut args = Args::default();
+    let mut operands = parse_flags(words, &mut args)?;
+    if args.help {
+        return Ok(args);
+    }
+    if args.command.is_some() != args.table.is_some() {
+        return Err(Refusal::Usage(String::new()));
+    }
+    if args.command.is_none()
+        && let Some((first, rest)) = operands.split_first()
+    {
+        let Some((_, verb)) = Verb::ALL.into_iter().find(|(name, _)| name == first) else {
+            return Err(Refusal::Usage(format!(
+                "unknown command line argument: {first} ..."
+            )));
+        };
+        args.verb = Some(verb);
+        operands = parse_flags(rest, &mut args)?;
+        if operands.is_empty() && !args.help {
+            let what = if verb == Verb::Explain {
+                "packet"
+            } else {
+                "scenario file"
+            };
+            return Err(Refusal::Usage(format!("{first}: no {what} given")));
+        }
+    }
+    args.operands = operands.to_vec();
+    Ok(args)
+}
+
+/// Takes flags off the front of `words`; what is left are operands.
+fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String], Refusal> {
+    let mut words = words;
+    while let Some((word, rest)) = words.split_first() {
+        if word == "--" {
+            return Ok(rest);
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            words = parse_long(long, rest, args)?;
+        } else if word.len() > 1 && word.starts_with('-') {
+            words = parse_cluster(&word[1..], rest, args)?;
+        } else {
+            break;
+        }
+    }
+    Ok(words)
+}
+
+/// `--name`, `--name value`, `--name=value`; returns the words that are left.
+fn parse_long<'a>(
+    word: &str,
+    rest: &'a [String],
+    args: &mut Args,
+) -> Result<&'a [String], Refusal> {
+    let (name, value) = match word.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (word, None),
+    };
+    let Some(flag) = find(|flag| matches!(flag.name, Name::Long(long) if long == name)) else {
+        return Err(Refusal::Usage(format!("unknown option --{name}")));
+    };
+    match (flag.value, value) {
+        (None, None) => (flag.set)(args, "").map(|()| rest),
+        (None, Some(_)) => Err(Refusal::Usage(format!("--{name} takes no argument"))),
+        (Some(_), Some(value)) => (flag.set)(args, value).map(|()| rest),
+        (Some(_), None) => {
+            let Some((value, rest)) = rest.split_first() else {
+                return Err(Refusal::Usage(format!(
+                    "option requires an argument --{name}"
+                )));
+            };
+            (flag.set)(args, value).map(|()| rest)
+        }
+    }
+}
+
+/// `-vvsr`, `-ef file`; returns the words that are left.
+fn parse_cluster<'a>(
+    cluster: &str,
+    rest: &'a [String],
+    args: &mut Args,
+) -> Result<&'a [String], Refusal> {
+    for (at, letter) in cluster.char_indices() {
+        if let Some((_, feature)) = NOT_BUILT.iter().find(|(name, _)| *name == letter) {
+            return Err(Refusal::Failure(format!(
+                "-{letter}: {feature} not built yet"
+            )));
+        }
+        let Some(flag) = find(|flag| flag.name == Name::Letter(letter)) else {
+            return Err(Refusal::Usage(format!("unknown option -- {letter}")));
+        };
+        if flag.value.is_none() {
+            (flag.set)(args, "")?;
+            continue;
+        }
+        let attached = &cluster[at + letter.len_utf8()..];
+        if !attached.is_empty() {
+            return (flag.set)(args, attached).map(|()| rest);
+        }
+        let Some((value, rest)) = rest.split_first() else {
+            return Err(Refusal::Usage(format!(
+                "option requires an argument -- {letter}"
+            )));
+        };
+        return (flag.set)(args, value).map(|()| rest);
+    }
+    Ok(rest)
+}
+
+fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
+    FLAGS.iter().copied().find(|flag| wanted(flag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Result<Args, Refusal> {
+        parse(
+            &line
+                .split_whitespace()
+                .map(str::to_string)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn flags_cluster_and_the_last_takes_the_next_word() {
+        let args = args("-ef /etc/pf.conf").unwrap();
+        assert!(args.enable);
+        assert_eq!(args.file.as_deref(), Some("/etc/pf.conf"));
+    }
+
+    #[test]
+    fn a_value_may_be_attached() {
+        let args = args("-vvsr").unwrap();
+        assert_eq!((args.verbose, args.show), (2, Some(Show::Rules)));
+    }
+
+    #[test]
+    fn a_dash_is_a_value() {
+        let args = args("-nvf -").unwrap();
+        assert!(args.no_action);
+        assert_eq!(args.file.as_deref(), Some("-"));
+    }
+
+    #[test]
+    fn nothing_behind_the_first_operand_is_a_flag() {
+        let args = args("-t bad -T add 10.0.0.1 -q").unwrap();
+        assert_eq!(args.operands, ["10.0.0.1", "-q"]);
+        assert!(!args.quiet);
+    }
+
+    #[test]
+    fn wrong_lines_are_answered_with_the_usage() {
+        for (line, message) in [
+            ("", ""),
+            ("-y", "unknown option -- y"),
+            ("-f", "option requires an argument -- f"),
+            ("-e extra", "unknown command line argument: extra ..."),
+            ("-t name", ""),
+            ("-T show", ""),
+            ("--yaml", "unknown option --yaml"),
+            ("--json=1", "--json takes no argument"),
+            ("--junit", "option requires an argument --junit"),
+            ("test", "test: no scenario file given"),
+        ] {
+            assert_eq!(args(line), Err(Refusal::Usage(message.into())), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_is_said() {
+        assert_eq!(
+            args("-a spam -sr"),
+            Err(Refusal::Failure("-a: anchors are not built yet".into()))
+        );
+    }
+
+    #[test]
+    fn a_verb_has_flags_of_its_own() {
+        let args = args("-p lab explain -f pf.conf packet").unwrap();
+        assert_eq!(args.verb, Some(Verb::Explain));
+        assert_eq!(args.instance.as_deref(), Some("lab"));
+        assert_eq!(args.file.as_deref(), Some("pf.conf"));
+        assert_eq!(args.operands, ["packet"]);
+    }
+}

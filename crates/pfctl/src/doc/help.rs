@@ -1,0 +1,92 @@
+//! The usage, printed when a command line is wrong, and the help that `-h` prints.
+
+use super::{letter, plain_letters, written};
+use crate::flags::{FLAGS, Flag, Value};
+
+const WIDTH: usize = 78;
+
+/// The synopsis, in OpenBSD's form.
+pub fn usage() -> String {
+    let values = FLAGS
+        .iter()
+        .filter(|flag| !is_of_table(flag) && letter(flag).is_some());
+    let mut parts = vec![
+        format!("[-{}]", plain_letters()),
+        "[--json]".into(),
+        "[--remove]".into(),
+    ];
+    parts.extend(
+        values.filter_map(|flag| Some(format!("[{} {}]", written(flag), flag.value?.name))),
+    );
+    parts.push("[-t table -T command [address ...]]".into());
+    let verbs = [
+        "       pfctl explain [--json] [-D macro=value] [-f file] [-p instance] packet\n",
+        "       pfctl test [--junit file] file ...\n",
+    ];
+    wrap("usage: pfctl", &parts) + &verbs.concat()
+}
+
+/// `-t` and `-T` stand together at the end.
+fn is_of_table(flag: &Flag) -> bool {
+    matches!(letter(flag), Some('t' | 'T'))
+}
+
+/// Lines of at most [`WIDTH`] characters, all but the first indented by a tab.
+fn wrap(head: &str, parts: &[String]) -> String {
+    let mut text = head.to_string();
+    let mut column = head.len();
+    for part in parts {
+        if column + 1 + part.len() > WIDTH {
+            text += "\n\t";
+            column = 8;
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text += part;
+        column += part.len();
+    }
+    text + "\n"
+}
+
+/// The usage and a line for each flag.
+pub fn help() -> String {
+    let mut text = usage() + "\n";
+    for flag in FLAGS {
+        let value = flag
+            .value
+            .map(|Value { name, .. }| format!(" {name}"))
+            .unwrap_or_default();
+        text += &format!("  {:<15} {}\n", written(flag) + &value, flag.brief);
+    }
+    text += "\nVerbs:\n";
+    text += "  explain PACKET  what happens to a packet and why, as in\n";
+    text += "                  pfctl explain 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'\n";
+    text += "  test FILE ...   run scenario files on the model of the filter, without root\n";
+    text + "\nThe manual pages are pfctl(8) and pf.conf(5).\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_fits_a_terminal_and_names_every_flag() {
+        let usage = usage();
+        assert!(usage.starts_with("usage: pfctl [-deghNnqvz]"), "{usage}");
+        for line in usage.lines() {
+            assert!(line.len() <= 80, "{line}");
+        }
+        for flag in FLAGS.iter().filter(|flag| flag.value.is_some()) {
+            assert!(usage.contains(&format!("{} {}", written(flag), flag.value.unwrap().name)));
+        }
+    }
+
+    #[test]
+    fn the_help_has_a_line_for_each_flag() {
+        let help = help();
+        for flag in FLAGS {
+            assert!(help.contains(flag.brief), "{}", written(flag));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The manual page pfctl(8), in mdoc(7).
+
+use super::{letter, plain_letters};
+use crate::flags::{FLAGS, Flag, NOT_BUILT, Name};
+
+const HEAD: &str = "\
+.\\\" Made from crates/pfctl/src/flags.rs by `cargo run -p xtask -- man`.
+.Dd November 21, 2026
+.Dt PFCTL 8
+.Os
+.Sh NAME
+.Nm pfctl
+.Nd control the packet filter
+.Sh SYNOPSIS
+";
+
+const DESCRIPTION: &str = "\
+.Sh DESCRIPTION
+.Nm
+loads rule sets in the language of
+.Ox Ns 's
+pf.conf into the kernel, enables and disables the filter, and shows and changes rules, states,
+tables and counters.
+Flags, output and exit status are those of
+.Ox Ns 's
+.Nm .
+.Pp
+The filter is a set of programs in the kernel, attached to every interface.
+It needs no process:
+.Xr skipstepd 8
+only attaches interfaces that appear later, follows their addresses and writes the log.
+.Pp
+Flags may stand together in one word; the value of a flag is the rest of its word or the next word.
+Nothing behind the first operand is a flag.
+The order of flags does not matter:
+.Nm
+disables, shows, flushes, kills states, works on a table, loads and enables, in this order.
+.Pp
+The flags are as follows:
+.Bl -tag -width Ds
+";
+
+const VERBS: &str = "\
+.El
+.Pp
+The verbs are as follows:
+.Bl -tag -width Ds
+.It Cm explain Ar packet
+Say what would happen to a packet, and why: what each stage did, the verdict, the deciding rule and
+the line it was written on.
+The packet is written as in scenario files, for instance
+.Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S
+The rules are those of the
+.Ar file
+given with
+.Fl f ,
+or else those in force.
+States do not take part; nothing is changed.
+.It Cm test Ar
+Run scenario files: rules, packets and what is expected of them.
+They run on a model of the filter, without privileges.
+The exit status is 1 if an expectation is not met.
+.El
+";
+
+const TAIL: &str = "\
+.Sh FILES
+.Bl -tag -width \"/etc/protocols\" -compact
+.It Pa /etc/pf.conf
+Rule set loaded by the system at boot.
+.It Pa /etc/services
+Names of ports, beside the built-in ones.
+.It Pa /etc/protocols
+Names of protocols, beside the built-in ones.
+.El
+.Sh EXIT STATUS
+.Nm
+exits 0 on success, and 1 if an error occurs.
+.Fl T Cm test
+exits 2 if not all addresses match.
+.Pp
+If a rule set has an error, the rules in force stay as they are.
+.Sh EXAMPLES
+Load a rule set and enable the filter:
+.Dl # pfctl -ef /etc/pf.conf
+.Pp
+Check a rule set and print it as it would be loaded:
+.Dl $ pfctl -nvf /etc/pf.conf
+.Pp
+Show the rules with their counters:
+.Dl # pfctl -vvsr
+.Pp
+Block a network at once:
+.Dl # pfctl -t bad -T add 192.0.2.0/24
+.Pp
+Ask what would happen to a packet before loading the rules:
+.Dl $ pfctl explain -f pf.conf 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'
+.Sh SEE ALSO
+.Xr pf.conf 5 ,
+.Xr skipstepd 8 ,
+.Xr tcpdump 8
+.Sh CAVEATS
+Refused because they are not built yet:
+";
+
+/// The page.
+pub fn page() -> String {
+    let mut text = HEAD.to_string() + &synopsis() + DESCRIPTION;
+    for flag in FLAGS {
+        text += &item(flag);
+    }
+    text += VERBS;
+    text += TAIL;
+    text + &caveats()
+}
+
+fn synopsis() -> String {
+    let mut text = format!(
+        ".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n",
+        plain_letters()
+    );
+    for flag in FLAGS {
+        match (letter(flag), flag.value) {
+            (Some('t' | 'T') | None, _) | (_, None) => {}
+            (Some(letter), Some(value)) => text += &format!(".Op Fl {letter} Ar {}\n", value.name),
+        }
+    }
+    text += ".Oo\n.Fl t Ar table\n.Fl T Ar command\n.Op Ar address ...\n.Oc\n";
+    text += ".Nm pfctl Cm explain\n.Op Fl Fl json\n.Op Fl D Ar macro=value\n.Op Fl f Ar file\n";
+    text += ".Op Fl p Ar instance\n.Ar packet\n";
+    text + ".Nm pfctl Cm test\n.Op Fl Fl junit Ar file\n.Ar\n"
+}
+
+fn item(flag: &Flag) -> String {
+    let name = match flag.name {
+        Name::Letter(letter) => format!("Fl {letter}"),
+        Name::Long(name) => format!("Fl Fl {name}"),
+    };
+    let value = flag
+        .value
+        .map(|value| format!(" Ar {}", value.name))
+        .unwrap_or_default();
+    format!(".It {name}{value}\n{}\n", flag.text)
+}
+
+fn caveats() -> String {
+    let mut text = ".Bl -tag -width Ds -compact\n".to_string();
+    for (letter, feature) in NOT_BUILT {
+        let feature = feature.trim_end_matches(" is").trim_end_matches(" are");
+        text += &format!(".It Fl {letter}\n{feature}\n");
+    }
+    text + ".El\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_has_an_item() {
+        let page = page();
+        for flag in FLAGS {
+            assert!(page.contains(&item(flag)), "{:?}", flag.name);
+        }
+    }
+
+    /// mdoc takes a line that begins with a dot or a quote for a macro.
+    #[test]
+    fn texts_are_mdoc() {
+        for flag in FLAGS {
+            for line in flag.text.lines() {
+                assert!(!line.starts_with('\'') && !line.is_empty(), "{line}");
+                let macro_name = line.strip_prefix('.').map(|rest| &rest[..2]);
+                assert!(
+                    macro_name.is_none_or(|name| ["Ar", "Fl", "Cm", "Sq", "Dq"].contains(&name)),
+                    "{line}"
+                );
+            }
+        }
+    }
+}

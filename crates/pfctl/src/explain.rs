@@ -1,0 +1,225 @@
+//! `pfctl explain`: what would happen to one packet, and why.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::json;
+use skipstep_kernel::host;
+use skipstep_model::{Decision, Fate, Firewall, Trace, Verdict};
+use skipstep_pfconf::PrintOptions;
+use skipstep_pfconf::print::rule as print_rule;
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_scenario::case::{Action, Arrival};
+use skipstep_scenario::{parse, run as scenario};
+
+use crate::args::Args;
+use crate::load::{self, Source, report};
+use crate::run::{open, print};
+
+/// Explains the packet that the operands write down, under the rules of `-f` or those in force.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let arrival = read_packet(&args.operands.join(" "))?;
+    let mut host = host::read()?;
+    let (file, ruleset) = match &args.file {
+        Some(file) => {
+            let source = Source::read(file)?;
+            match load::parse(&source, &args.macros, &host) {
+                Ok(loaded) => (source.name, loaded.ruleset),
+                Err(rejected) => {
+                    report(&rejected.diagnostics);
+                    return Ok(ExitCode::FAILURE);
+                }
+            }
+        }
+        None => ("line ".to_string(), in_force(args)?),
+    };
+    add_interface(&mut host, &arrival.interface);
+    let explanation = explain(&ruleset, &host, &arrival);
+    let where_written = |line: u32| match args.file {
+        Some(_) => format!("{file}:{line}"),
+        None => format!("line {line} of the loaded file"),
+    };
+    print(&match args.json {
+        true => format!("{:#}\n", explanation.json(&ruleset)),
+        false => explanation.text(&ruleset, &where_written),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The rules in force, with the tables as they are now.
+fn in_force(args: &Args) -> Result<Ruleset> {
+    let Some(instance) = open(args)? else {
+        bail!("no rules are loaded; explain a file with -f");
+    };
+    let mut ruleset = instance.loaded()?.ruleset;
+    for table in &mut ruleset.tables {
+        table.entries = instance.table_entries(&table.name)?;
+    }
+    Ok(ruleset)
+}
+
+/// Reads a packet in the notation of scenario files.
+fn read_packet(text: &str) -> Result<Arrival> {
+    let scenario = format!("rules {{ }}\n{text}\n");
+    let file = parse::file(&scenario, "packet").map_err(|error| anyhow!("{}", error.message))?;
+    let steps = file.cases.into_iter().flat_map(|case| case.steps);
+    match steps
+        .map(|step| step.action)
+        .collect::<Vec<_>>()
+        .as_mut_slice()
+    {
+        [Action::Packet(arrival, _)] => Ok(arrival.clone()),
+        _ => bail!("one packet is expected, as in 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'"),
+    }
+}
+
+/// A packet may be explained for an interface that is not there (yet).
+fn add_interface(host: &mut Host, name: &str) {
+    if host.interface(name).is_none() {
+        let index = host
+            .interfaces
+            .iter()
+            .map(|interface| interface.index)
+            .max()
+            .unwrap_or(0)
+            + 1;
+        let groups = vec!["all".to_string()];
+        host.interfaces.push(Interface {
+            name: name.to_string(),
+            index,
+            mtu: 1500,
+            groups,
+            ..Interface::default()
+        });
+    }
+}
+
+/// What happened to a packet.
+pub struct Explanation {
+    packet: String,
+    trace: Trace,
+    fate: Fate,
+}
+
+/// Sends one packet through the model, whose state table is empty.
+pub fn explain(ruleset: &Ruleset, host: &Host, arrival: &Arrival) -> Explanation {
+    let mut firewall = Firewall::new(ruleset.clone(), host.clone());
+    let packet = scenario::test_packet(arrival);
+    let (fate, trace) = firewall.explain(&packet);
+    Explanation {
+        packet: skipstep_wire::print::line(&packet.bytes),
+        trace,
+        fate,
+    }
+}
+
+impl Explanation {
+    /// The packet, a line for each stage, the verdict and the deciding rule.
+    pub fn text(&self, ruleset: &Ruleset, where_written: &dyn Fn(u32) -> String) -> String {
+        let mut text = format!("{}\n", self.packet);
+        for stage in &self.trace.stages {
+            let _ = writeln!(text, "  {stage}");
+        }
+        let verdict = self.verdict();
+        let _ = match self.fate.decision {
+            Decision::None => writeln!(text, "{verdict}: not filtered"),
+            Decision::Rule(number) => match ruleset.rules.get(number as usize) {
+                Some(rule) => writeln!(
+                    text,
+                    "{verdict} by rule {number}, {}\n  {}",
+                    where_written(rule.line),
+                    print_rule(rule, &PrintOptions::default())
+                ),
+                None => writeln!(text, "{verdict} by rule {number}"),
+            },
+            _ => writeln!(
+                text,
+                "{verdict} by default, reason {}",
+                self.fate.reason.name()
+            ),
+        };
+        text
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.fate.verdict {
+            Verdict::Pass => "pass",
+            Verdict::Drop => "block",
+        }
+    }
+
+    /// The same as an object.
+    pub fn json(&self, ruleset: &Ruleset) -> serde_json::Value {
+        let rule = match self.fate.decision {
+            Decision::Rule(number) => ruleset.rules.get(number as usize),
+            _ => None,
+        };
+        json!({
+            "packet": self.packet,
+            "stages": self.trace.stages.iter().map(|stage| stage.to_string()).collect::<Vec<_>>(),
+            "verdict": self.verdict(),
+            "reason": self.fate.reason.name(),
+            "rule": rule.map(|rule| json!({
+                "number": rule.number,
+                "line": rule.line,
+                "text": print_rule(rule, &PrintOptions::default()),
+                "label": rule.label,
+            })),
+            "answers": self.fate.replies.iter().map(|reply| skipstep_wire::print::line(reply)).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(rules: &str, packet: &str) -> String {
+        let host = skipstep_scenario::host::standard();
+        let context = skipstep_pfconf::Context::new(&host);
+        let ruleset = skipstep_pfconf::load(rules, &context).unwrap().ruleset;
+        let arrival = read_packet(packet).unwrap();
+        let place = |line: u32| format!("pf.conf:{line}");
+        explain(&ruleset, &host, &arrival).text(&ruleset, &place)
+    }
+
+    #[test]
+    fn the_deciding_rule_is_named_with_its_line() {
+        let rules = "# comment\nblock\npass in on em0 proto tcp to port 22\n";
+        let text = explained(rules, "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S");
+        assert!(
+            text.contains("pass by rule 1, pf.conf:3\n  pass in on em0 proto tcp"),
+            "{text}"
+        );
+        let text = explained(rules, "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:23 S");
+        assert!(
+            text.contains("rule 1 (line 3, pass): no match, to port"),
+            "{text}"
+        );
+        assert!(
+            text.contains("block by rule 0, pf.conf:2\n  block drop all\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_answer_is_shown() {
+        let text = explained("block return", "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S");
+        assert!(text.contains("  reply: "), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_packet_is_refused() {
+        for text in [
+            "",
+            "hello",
+            "in em0",
+            "wait 3",
+            "in em0 udp 10.0.0.1:1 > 10.0.0.2:2\nwait 3",
+        ] {
+            assert!(read_packet(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! `-k`: removing states by host, label, id or key.
+
+use std::net::IpAddr;
+
+use anyhow::{Context, Result, bail};
+use ipnet::IpNet;
+use skipstep_kernel::Instance;
+use skipstep_pfconf::Names;
+use skipstep_ruleset::{Direction, Rule};
+use skipstep_scenario::engine::StateView;
+
+/// Which states to remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Those from a network, and to another if one is given.
+    Hosts(IpNet, Option<IpNet>),
+    /// Those that a rule with this label made.
+    Label(String),
+    /// The one with this id, and creator if one is given.
+    Id(u64, Option<u32>),
+    /// Those of this protocol from an address and port to another.
+    Key(u8, (IpAddr, u16), (IpAddr, u16)),
+}
+
+/// Reads the values of one or two `-k`.
+pub fn parse(keys: &[String]) -> Result<Target> {
+    let second = |what: &str| match keys.get(1) {
+        Some(key) if !key.is_empty() => Ok(key.as_str()),
+        _ => bail!("no {what} specified"),
+    };
+    match keys.first().map(String::as_str) {
+        Some("label") => Ok(Target::Label(second("label")?.to_string())),
+        Some("id") => parse_id(second("id")?),
+        Some("key") => parse_key(second("key")?),
+        Some(source) => {
+            let destination = keys.get(1).map(|key| network(key)).transpose()?;
+            Ok(Target::Hosts(network(source)?, destination))
+        }
+        None => bail!("nothing to kill"),
+    }
+}
+
+/// An address or a network; host bits do not count.
+fn network(text: &str) -> Result<IpNet> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.into());
+    }
+    let Ok(net) = text.parse::<IpNet>() else {
+        bail!("{text} is neither an address nor a network (host names are not looked up)");
+    };
+    Ok(net.trunc())
+}
+
+/// `id` or `id/creatorid`, in hexadecimal.
+fn parse_id(text: &str) -> Result<Target> {
+    let (id, creator) = match text.split_once('/') {
+        Some((id, creator)) => (id, Some(creator)),
+        None => (text, None),
+    };
+    let wrong = "wrong id format specified";
+    let id = u64::from_str_radix(id, 16).context(wrong)?;
+    let creator = creator
+        .map(|creator| u32::from_str_radix(creator, 16))
+        .transpose()
+        .context(wrong)?;
+    if id == 0 {
+        bail!("cannot kill id 0");
+    }
+    Ok(Target::Id(id, creator))
+}
+
+/// `protocol host1:port1 direction host2:port2`, as `-ss` prints it.
+fn parse_key(text: &str) -> Result<Target> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [protocol, left, arrow, right] = words[..] else {
+        bail!("key must be \"protocol host1:port1 direction host2:port2\" format");
+    };
+    let Some(protocol) = Names::builtin().protocol(protocol) else {
+        bail!("invalid protocol: {protocol}");
+    };
+    let host = |text: &str| endpoint(text).with_context(|| format!("invalid host: {text}"));
+    match arrow {
+        "->" => Ok(Target::Key(protocol, host(left)?, host(right)?)),
+        "<-" => Ok(Target::Key(protocol, host(right)?, host(left)?)),
+        _ => bail!("invalid direction: {arrow}"),
+    }
+}
+
+/// `192.0.2.1:80`, `2001:db8::1[80]`
+fn endpoint(text: &str) -> Option<(IpAddr, u16)> {
+    if let Some((address, port)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+        return Some((IpAddr::V6(address.parse().ok()?), port.parse().ok()?));
+    }
+    let (address, port) = text.split_once(':')?;
+    Some((IpAddr::V4(address.parse().ok()?), port.parse().ok()?))
+}
+
+/// Where the connection came from and where it went, before translation.
+fn endpoints(state: &StateView) -> [(IpAddr, u16); 2] {
+    match state.direction {
+        Direction::In => state.wire,
+        Direction::Out => [state.stack[1], state.stack[0]],
+    }
+}
+
+impl Target {
+    /// Whether `state`, made under `rules` by the filter with this host id, is meant.
+    pub fn matches(&self, state: &StateView, rules: &[Rule], hostid: u32) -> bool {
+        let [source, destination] = endpoints(state);
+        match self {
+            Target::Hosts(from, to) => {
+                from.contains(&source.0) && to.is_none_or(|to| to.contains(&destination.0))
+            }
+            Target::Label(label) => {
+                let rule = state.rule.and_then(|number| rules.get(number as usize));
+                rule.is_some_and(|rule| rule.label.as_ref() == Some(label))
+            }
+            Target::Id(id, creator) => {
+                state.id == *id && creator.is_none_or(|creator| creator == hostid)
+            }
+            Target::Key(protocol, from, to) => {
+                state.protocol == *protocol && source == *from && destination == *to
+            }
+        }
+    }
+
+    /// What OpenBSD prints afterwards.
+    pub fn message(&self, killed: u64) -> String {
+        match self {
+            Target::Hosts(from, to) => {
+                let same_family = |to: &IpNet| from.addr().is_ipv4() == to.addr().is_ipv4();
+                let destinations = u32::from(to.as_ref().is_some_and(same_family));
+                format!("killed {killed} states from 1 sources and {destinations} destinations")
+            }
+            _ => format!("killed {killed} states"),
+        }
+    }
+}
+
+/// Removes states and returns what to say about it.
+pub fn run(
+    instance: Option<&Instance>,
+    keys: &[String],
+    interface: Option<&str>,
+) -> Result<String> {
+    let target = parse(keys)?;
+    let Some(instance) = instance else {
+        return Ok(target.message(0));
+    };
+    let rules = instance.loaded()?.ruleset.rules;
+    let hostid = instance.status()?.hostid;
+    let killed = instance.kill_states(|state| {
+        interface.is_none_or(|name| state.interface.as_deref() == Some(name))
+            && target.matches(state, &rules, hostid)
+    })?;
+    Ok(target.message(killed))
+}
+
+#[cfg(test)]
+mod tests {
+    use skipstep_ruleset::{Family, Timeout};
+    use skipstep_scenario::engine::PeerView;
+
+    use super::*;
+
+    fn keys(line: &[&str]) -> Vec<String> {
+        line.iter().map(|key| key.to_string()).collect()
+    }
+
+    /// 10.0.1.5:1025 -> 192.0.2.7:80, through the firewall in the given direction.
+    fn state(direction: Direction) -> StateView {
+        let from = ("10.0.1.5".parse().unwrap(), 1025);
+        let to = ("192.0.2.7".parse().unwrap(), 80);
+        let key = if direction == Direction::In {
+            [from, to]
+        } else {
+            [to, from]
+        };
+        StateView {
+            id: 0x6555_77a0_0000_0001,
+            protocol: 6,
+            family: Family::Inet,
+            direction,
+            interface: None,
+            rule: Some(0),
+            wire: key,
+            stack: key,
+            src: PeerView::default(),
+            dst: PeerView::default(),
+            timeout: Timeout::TcpFirst,
+            created_at: 0,
+            expires_at: 120,
+            packets: [1, 0],
+            bytes: [60, 0],
+            flags: 0,
+            min_ttl: 0,
+            max_mss: 0,
+            tag: None,
+        }
+    }
+
+    #[test]
+    fn targets_find_the_state_both_ways() {
+        for direction in [Direction::In, Direction::Out] {
+            for (line, matches) in [
+                (vec!["10.0.1.5"], true),
+                (vec!["10.0.0.0/8"], true),
+                (vec!["192.0.2.7"], false),
+                (vec!["0.0.0.0/0", "192.0.2.0/24"], true),
+                (vec!["10.0.1.5", "192.0.2.8"], false),
+                (vec!["::/0"], false),
+                (vec!["id", "655577a000000001"], true),
+                (vec!["id", "655577a000000001/1f"], true),
+                (vec!["id", "655577a000000001/20"], false),
+                (vec!["key", "tcp 10.0.1.5:1025 -> 192.0.2.7:80"], true),
+                (vec!["key", "tcp 192.0.2.7:80 <- 10.0.1.5:1025"], true),
+                (vec!["key", "udp 10.0.1.5:1025 -> 192.0.2.7:80"], false),
+                (vec!["label", "web"], false),
+            ] {
+                let target = parse(&keys(&line)).unwrap();
+                assert_eq!(
+                    target.matches(&state(direction), &[], 0x1f),
+                    matches,
+                    "{line:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_keys_are_refused() {
+        for (line, message) in [
+            (vec!["label"], "no label specified"),
+            (vec!["id", "xyz"], "wrong id format specified"),
+            (vec!["id", "0"], "cannot kill id 0"),
+            (
+                vec!["key", "tcp 10.0.0.1:1 -> 10.0.0.2"],
+                "invalid host: 10.0.0.2",
+            ),
+            (
+                vec!["key", "tcp 10.0.0.1:1 to 10.0.0.2:2"],
+                "invalid direction: to",
+            ),
+        ] {
+            assert_eq!(parse(&keys(&line)).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn messages_are_those_of_openbsd() {
+        let message = |line: &[&str]| parse(&keys(line)).unwrap().message(2);
+        assert_eq!(
+            message(&["10.0.0.1"]),
+            "killed 2 states from 1 sources and 0 destinations"
+        );
+        assert_eq!(
+            message(&["10.0.0.1", "10.0.0.2"]),
+            "killed 2 states from 1 sources and 1 destinations"
+        );
+        assert_eq!(message(&["label", "x"]), "killed 2 states");
+    }
+}

@@ -1,0 +1,21 @@
+//! pfctl: OpenBSD's flags, messages and output for skipstep.
+//!
+//! The command line becomes [`args::Args`] by the table in [`flags`], and [`run`] does what it asks
+//! for. [`show`] turns views of the firewall into text and knows no kernel; [`live`] reads the
+//! views from it.
+
+pub mod args;
+pub mod doc;
+pub mod explain;
+pub mod flags;
+pub mod flush;
+pub mod kill;
+pub mod live;
+pub mod load;
+pub mod run;
+pub mod scenarios;
+pub mod session;
+pub mod show;
+pub mod table;
+pub mod views;
+pub mod words;

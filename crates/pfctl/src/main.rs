@@ -1,0 +1,5 @@
+//! The program `pfctl`.
+
+fn main() -> std::process::ExitCode {
+    pfctl::run::main()
+}

@@ -1,0 +1,183 @@
+//! Does what the command line asks for, in OpenBSD's order: disable, show, flush, kill, tables,
+//! load, enable, debug level.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use nix::unistd::geteuid;
+use skipstep_kernel::{Error, Instance};
+use skipstep_ruleset::Limits;
+
+use crate::args::{self, Args, Refusal, Verb};
+use crate::doc::help;
+use crate::words::{Flush, debug_level_name};
+use crate::{explain, flush, kill, live, load, scenarios, table};
+
+/// The program: reads the command line, does it, and says what went wrong.
+pub fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let args = match args::parse(&words) {
+        Ok(args) => args,
+        Err(Refusal::Failure(message)) => return fail(&message),
+        Err(Refusal::Usage(message)) => {
+            if !message.is_empty() {
+                eprintln!("pfctl: {message}");
+            }
+            eprint!("{}", help::usage());
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(&args) {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("pfctl: {message}");
+    ExitCode::FAILURE
+}
+
+/// Says what went wrong, in the system's words without the number that Rust puts behind them.
+pub fn complain(error: &anyhow::Error) {
+    let message = format!("{error:#}");
+    eprintln!(
+        "pfctl: {}",
+        message.split(" (os error ").next().unwrap_or(&message)
+    );
+}
+
+/// Whoever reads the output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Writes to standard output.
+pub fn print(text: &str) -> Result<()> {
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    if args.help {
+        print(&help::help())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match args.verb {
+        Some(Verb::Explain) => explain::run(args),
+        Some(Verb::Test) => scenarios::run(args),
+        None if args.no_action => run_dry(args),
+        None => run_flags(args),
+    }
+}
+
+/// With `-n` only what is read is looked at.
+fn run_dry(args: &Args) -> Result<ExitCode> {
+    if let Some(command) = args.command {
+        return table::run(args, command);
+    }
+    match &args.file {
+        Some(file) => load::check(args, file),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn run_flags(args: &Args) -> Result<ExitCode> {
+    let say = |message: &str| {
+        if !args.quiet {
+            eprintln!("{message}");
+        }
+    };
+    if args.disable {
+        match open(args)? {
+            Some(instance) if instance.disable()? => say("pf disabled"),
+            _ => bail!("pf not enabled"),
+        }
+    }
+    if args.remove {
+        // also what another version has left
+        Instance::remove_named(&instance_name(args))?;
+        say("pf removed");
+    }
+    if let Some(show) = args.show {
+        print(&live::show(open(args)?.as_ref(), show, args)?)?;
+    }
+    if args.zero
+        && let Some(instance) = open(args)?
+    {
+        instance.zero_rule_counters()?;
+    }
+    if let Some(what) = args.flush {
+        if what == Flush::All && args.interface.is_some() {
+            bail!("don't specify an interface with -Fall");
+        }
+        flush::run(open(args)?.as_ref(), what, args.interface.as_deref(), &say)?;
+    }
+    if !args.kill.is_empty() {
+        say(&kill::run(
+            open(args)?.as_ref(),
+            &args.kill,
+            args.interface.as_deref(),
+        )?);
+    }
+    if let Some(command) = args.command {
+        // the file holds addresses, not rules
+        return table::run(args, command);
+    }
+    if let Some(file) = &args.file {
+        let status = load::load(args, file)?;
+        if status != ExitCode::SUCCESS {
+            return Ok(status);
+        }
+    }
+    if args.enable {
+        if !create(args)?.enable()? {
+            bail!("pf already enabled");
+        }
+        say("pf enabled");
+    }
+    if let Some(level) = args.debug_level {
+        create(args)?.set_debug(level)?;
+        say(&format!("debug level set to '{}'", debug_level_name(level)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Name of the instance the command line means.
+pub fn instance_name(args: &Args) -> String {
+    args.instance.clone().unwrap_or_else(Instance::default_name)
+}
+
+/// The instance, if there is one: before the first load there is none.
+pub fn open(args: &Args) -> Result<Option<Instance>> {
+    need_root()?;
+    match Instance::open(&instance_name(args)) {
+        Ok(instance) => Ok(Some(instance)),
+        Err(Error::NoInstance { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Others than root do not even see whether there is a filter, and must not be told there is none.
+fn need_root() -> Result<()> {
+    if !geteuid().is_root() {
+        bail!("the packet filter: Permission denied (only root may ask for it or change it)");
+    }
+    Ok(())
+}
+
+/// The instance, made if there is none yet.
+pub fn create(args: &Args) -> Result<Instance> {
+    need_root()?;
+    let states = Limits::default().states;
+    Ok(Instance::open_or_create(&instance_name(args), states)?)
+}

@@ -1,0 +1,148 @@
+//! The ssh session somebody types in: a warning before a load that would cut it off.
+//!
+//! A connection that is older than the filter has no state, and its next packet carries no SYN.
+//! Rules that pass new connections only (`flags S/SA`, the default) block it.
+
+use std::net::IpAddr;
+
+use anyhow::Result;
+use skipstep_model::{Carried, Decision, Firewall, Packet, Verdict};
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_scenario::engine::StateView;
+use skipstep_wire::build::{self, Tcp};
+
+use crate::args::Args;
+use crate::run::open;
+
+const TCP: u8 = 6;
+
+/// A connection of sshd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Session {
+    /// Where somebody types.
+    pub client: (IpAddr, u16),
+    /// This machine.
+    pub server: (IpAddr, u16),
+}
+
+impl Session {
+    /// Reads what sshd puts into `SSH_CONNECTION`: both addresses with their ports.
+    pub fn parse(text: &str) -> Option<Session> {
+        let mut words = text.split_whitespace();
+        let mut endpoint = || Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?));
+        let (client, server) = (endpoint()?, endpoint()?);
+        Some(Session { client, server })
+    }
+
+    /// Whether `state` is this connection's, coming in.
+    fn has(&self, state: &StateView) -> bool {
+        state.protocol == TCP
+            && state.direction == Direction::In
+            && state.wire == [self.client, self.server]
+    }
+
+    /// Its next packet from the client, which has no SYN.
+    fn next_packet(&self, interface: &str) -> Packet {
+        let segment = Tcp::new(self.client.1, self.server.1)
+            .flags("A")
+            .seq(1)
+            .ack(1)
+            .window(512);
+        Packet {
+            direction: Direction::In,
+            interface: interface.to_string(),
+            bytes: build::ip(self.client.0, self.server.0).tcp(&segment),
+            received_on: None,
+            carried: Carried::default(),
+        }
+    }
+
+    /// The rule of `ruleset` that would block the session if it has no state; `Some(None)` if no
+    /// rule in particular does.
+    pub fn blocked_by(&self, ruleset: &Ruleset, host: &Host) -> Option<Option<u32>> {
+        let interface = &host.route(self.client.0)?.interface;
+        let mut firewall = Firewall::new(ruleset.clone(), host.clone());
+        let fate = firewall.packet(&self.next_packet(interface));
+        match (fate.verdict, fate.decision) {
+            (Verdict::Pass, _) => None,
+            (Verdict::Drop, Decision::Rule(number)) => Some(Some(number)),
+            (Verdict::Drop, _) => Some(None),
+        }
+    }
+}
+
+/// What to say before `ruleset` is put in force, if the session this process belongs to would not
+/// survive it.
+pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<String>> {
+    let text = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let Some(session) = Session::parse(&text) else {
+        return Ok(None);
+    };
+    let instance = open(args)?;
+    let running = instance.as_ref().is_some_and(|instance| instance.running());
+    if !running && !args.enable {
+        return Ok(None);
+    }
+    if let Some(instance) = &instance
+        && instance.states()?.iter().any(|state| session.has(state))
+    {
+        return Ok(None);
+    }
+    let Some(rule) = session.blocked_by(ruleset, host) else {
+        return Ok(None);
+    };
+    let rule = rule.and_then(|number| ruleset.rules.get(number as usize));
+    let place = rule.map_or(String::new(), |rule| {
+        format!(" by the rule in line {}", rule.line)
+    });
+    let (client, server) = (session.client, session.server);
+    Ok(Some(format!(
+        "your ssh session from {} will be blocked{place}; it would pass with\n\
+         \tpass in proto tcp from {} to {} port {} flags any",
+        client.0, client.0, server.0, server.1
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocked(rules: &str) -> Option<Option<u32>> {
+        let host = skipstep_scenario::host::standard();
+        let context = skipstep_pfconf::Context::new(&host);
+        let ruleset = skipstep_pfconf::load(rules, &context).unwrap().ruleset;
+        let session = Session::parse("10.0.1.5 50000 10.0.1.1 22").unwrap();
+        session.blocked_by(&ruleset, &host)
+    }
+
+    #[test]
+    fn a_rule_for_new_connections_does_not_pass_an_old_one() {
+        assert_eq!(
+            blocked("block\npass in proto tcp to port 22"),
+            Some(Some(0))
+        );
+    }
+
+    #[test]
+    fn rules_that_pass_it_are_not_warned_about() {
+        assert_eq!(
+            blocked("block\npass in proto tcp to port 22 flags any"),
+            None
+        );
+        assert_eq!(blocked("block in on em1"), None);
+        assert_eq!(blocked(""), None);
+    }
+
+    #[test]
+    fn only_what_sshd_writes_is_a_session() {
+        for text in [
+            "",
+            "10.0.1.5",
+            "10.0.1.5 x 10.0.1.1 22",
+            "client 1 server 2",
+        ] {
+            assert_eq!(Session::parse(text), None, "{text}");
+        }
+    }
+}

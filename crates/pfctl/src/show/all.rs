@@ -1,0 +1,41 @@
+//! `-s all`: what the other modifiers print, each under its title. Interfaces are not part of it.
+
+/// Sections with their titles; `None` for a section that is only shown if there is something.
+pub struct Section {
+    /// Title, as `STATES:`.
+    pub title: &'static str,
+    /// Text below it.
+    pub text: String,
+    /// Show the title even above nothing.
+    pub always: bool,
+}
+
+/// The sections one below the other, an empty line between two.
+pub fn text(sections: &[Section]) -> String {
+    let shown: Vec<String> = sections
+        .iter()
+        .filter(|section| section.always || !section.text.is_empty())
+        .map(|section| format!("{}\n{}", section.title, section.text))
+        .collect();
+    shown.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_sections_have_no_title() {
+        let section = |title, text: &str, always| Section {
+            title,
+            text: text.into(),
+            always,
+        };
+        let sections = [
+            section("A:", "", true),
+            section("B:", "", false),
+            section("C:", "c\n", false),
+        ];
+        assert_eq!(text(&sections), "A:\n\nC:\nc\n");
+    }
+}

@@ -1,0 +1,229 @@
+//! `-s info`: status and counters.
+
+use serde_json::{Map, Value, json};
+use skipstep_ruleset::Reason;
+use skipstep_scenario::engine::Status;
+
+use super::{Detail, Traffic};
+use crate::words::debug_level_name;
+
+/// Names of the limit counters, in the order of `enum pf_limit_counter` of bpf/abi.h.
+pub const LIMIT_COUNTERS: [&str; 10] = [
+    "max states per rule",
+    "max-src-states",
+    "max-src-nodes",
+    "max-src-conn",
+    "max-src-conn-rate",
+    "overload table insertion",
+    "overload flush states",
+    "synfloods detected",
+    "syncookies sent",
+    "syncookies validated",
+];
+
+/// `set syncookies adaptive` is not built, so that its marks are always OpenBSD's: a quarter and
+/// an eighth of the default state limit.
+const SYNCOOKIE_MARKS: [(&str, u32); 2] = [("start", 25_000), ("end", 12_500)];
+
+/// What there is to know about the firewall as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InfoView {
+    /// Filtering now.
+    pub enabled: bool,
+    /// Seconds since it was enabled or disabled; 0 if it never was.
+    pub seconds: u64,
+    /// Debug level as syslog counts.
+    pub debug: u8,
+    /// `set hostid`, or what was drawn for it.
+    pub hostid: u32,
+    /// MD5 of the rules.
+    pub checksum: [u8; 16],
+    /// `set loginterface` and its statistics.
+    pub interface: Option<InterfaceTraffic>,
+    /// Counters of states and reasons.
+    pub status: Status,
+    /// TCP states whose maker is not established.
+    pub half_open: u64,
+    /// In the order of [`LIMIT_COUNTERS`].
+    pub limits: [u64; LIMIT_COUNTERS.len()],
+    /// Log records that nobody took in time. OpenBSD's text has no place for them.
+    pub log_lost: u64,
+}
+
+/// Statistics of an interface: `[inet, inet6][in, out][pass, block]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceTraffic {
+    /// Name.
+    pub name: String,
+    /// Packets and bytes.
+    pub traffic: [[[Traffic; 2]; 2]; 2],
+}
+
+/// The status, with `-v` also what is not built and limit counters.
+pub fn text(view: &InfoView, detail: Detail) -> String {
+    let mut text = status_line(view);
+    if detail.verbose() {
+        let checksum: String = view
+            .checksum
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        text += &format!(
+            "Hostid:   0x{:08x}\nChecksum: 0x{checksum}\n\n",
+            view.hostid
+        );
+    }
+    if let Some(interface) = &view.interface {
+        text += &interface_lines(interface);
+    }
+    let status = &view.status;
+    text += &format!("{:<27} {:>14} {:>16}\n", "State Table", "Total", "Rate");
+    text += &current_line("current entries", status.states);
+    text += &current_line("half-open tcp", view.half_open);
+    text += &counter_line("searches", status.searches, view.seconds);
+    text += &counter_line("inserts", status.inserts, view.seconds);
+    text += &counter_line("removals", status.removals, view.seconds);
+    if detail.verbose() {
+        // neither source tracking nor reassembly is built: nothing is ever in these tables
+        for table in ["Source Tracking Table", "Fragments"] {
+            text += &format!("{table}\n");
+            text += &current_line("current entries", 0);
+            for counter in ["searches", "inserts", "removals"] {
+                text += &counter_line(counter, 0, view.seconds);
+            }
+        }
+    }
+    text += "Counters\n";
+    for reason in Reason::ALL {
+        text += &counter_line(reason.name(), status.reasons[reason as usize], view.seconds);
+    }
+    if detail.verbose() {
+        text += "Limit Counters\n";
+        for (name, count) in LIMIT_COUNTERS.into_iter().zip(view.limits) {
+            text += &counter_line(name, count, view.seconds);
+        }
+        text += "Adaptive Syncookies Watermarks\n";
+        for (name, states) in SYNCOOKIE_MARKS {
+            text += &format!("  {name:<25} {states:>14} states\n");
+        }
+    }
+    text
+}
+
+fn status_line(view: &InfoView) -> String {
+    let mut line = format!(
+        "Status: {}",
+        if view.enabled { "Enabled" } else { "Disabled" }
+    );
+    if view.seconds > 0 {
+        let (days, rest) = (view.seconds / 86_400, view.seconds % 86_400);
+        let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
+        line += &format!(" for {days} days {hours:02}:{minutes:02}:{seconds:02}");
+    }
+    format!(
+        "{line:<44}{:>15}\n\n",
+        format!("Debug: {}", debug_level_name(view.debug))
+    )
+}
+
+fn interface_lines(interface: &InterfaceTraffic) -> String {
+    let pair = |what: &dyn Fn(&[[Traffic; 2]; 2]) -> u64| interface.traffic.each_ref().map(what);
+    let bytes = |dir: usize| pair(&|family| family[dir].iter().map(|traffic| traffic.bytes).sum());
+    let packets = |dir: usize, verdict: usize| pair(&|family| family[dir][verdict].packets);
+    let wide = |name, [v4, v6]: [u64; 2]| format!("  {name:<25} {v4:>14} {v6:>16}\n");
+    let narrow = |name, [v4, v6]: [u64; 2]| format!("    {name:<23} {v4:>14} {v6:>16}\n");
+    [
+        format!(
+            "Interface Stats for {:<16} {:>5} {:>16}\n",
+            interface.name, "IPv4", "IPv6"
+        ),
+        wide("Bytes In", bytes(0)),
+        wide("Bytes Out", bytes(1)),
+        "  Packets In\n".into(),
+        narrow("Passed", packets(0, 0)),
+        narrow("Blocked", packets(0, 1)),
+        "  Packets Out\n".into(),
+        narrow("Passed", packets(1, 0)),
+        narrow("Blocked", packets(1, 1)) + "\n",
+    ]
+    .concat()
+}
+
+fn current_line(name: &str, count: u64) -> String {
+    format!("  {name:<25} {count:>14} {:>14}\n", "")
+}
+
+fn counter_line(name: &str, count: u64, seconds: u64) -> String {
+    let rate = match seconds {
+        0 => format!("{:>14}", ""),
+        seconds => format!("{:>14.1}/s", count as f64 / seconds as f64),
+    };
+    format!("  {name:<25} {count:>14} {rate}\n")
+}
+
+/// An object.
+pub fn json(view: &InfoView) -> Value {
+    let checksum: String = view
+        .checksum
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let reasons: Map<String, Value> = Reason::ALL
+        .into_iter()
+        .map(|reason| {
+            (
+                reason.name().to_string(),
+                json!(view.status.reasons[reason as usize]),
+            )
+        })
+        .collect();
+    let limits: Map<String, Value> = LIMIT_COUNTERS
+        .into_iter()
+        .zip(view.limits)
+        .map(|(name, count)| (name.to_string(), json!(count)))
+        .collect();
+    json!({
+        "enabled": view.enabled,
+        "seconds": view.seconds,
+        "debug": debug_level_name(view.debug),
+        "hostid": format!("{:08x}", view.hostid),
+        "checksum": checksum,
+        "loginterface": view.interface.as_ref().map(|interface| json!({
+            "name": interface.name,
+            "traffic": super::interfaces::traffic_json(&interface.traffic),
+        })),
+        "states": {
+            "current": view.status.states,
+            "half_open": view.half_open,
+            "searches": view.status.searches,
+            "inserts": view.status.inserts,
+            "removals": view.status.removals,
+        },
+        "counters": reasons,
+        "limit_counters": limits,
+        "log_lost": view.log_lost,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_never_ran_has_no_time() {
+        let view = InfoView {
+            enabled: false,
+            seconds: 0,
+            debug: 3,
+            hostid: 0,
+            checksum: [0; 16],
+            interface: None,
+            status: Status::default(),
+            half_open: 0,
+            limits: [0; 10],
+            log_lost: 0,
+        };
+        let head = "Status: Disabled                                 Debug: err\n\nState Table";
+        assert!(text(&view, Detail::default()).starts_with(head));
+    }
+}

@@ -1,0 +1,92 @@
+//! `-s Interfaces`: interfaces and groups, and the names that only rules know.
+
+use serde_json::{Value, json};
+
+use super::info::InterfaceTraffic;
+use super::{Detail, Traffic, cleared_line, traffic_line};
+
+/// An interface or a group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceView {
+    /// Name and statistics; a group has none of its own.
+    pub statistics: InterfaceTraffic,
+    /// `set skip on`
+    pub skip: bool,
+    /// Wall-clock second at which the statistics began.
+    pub cleared: i64,
+    /// States bound to it; floating ones belong to `all`.
+    pub states: u64,
+    /// Places in rules that name it.
+    pub rules: u64,
+}
+
+impl InterfaceView {
+    fn name(&self) -> &str {
+        &self.statistics.name
+    }
+}
+
+/// The interfaces, which must be sorted by name; only one if `filter` is given.
+pub fn text(interfaces: &[InterfaceView], filter: Option<&str>, detail: Detail) -> String {
+    selected(interfaces, filter)
+        .map(|interface| block(interface, detail))
+        .collect()
+}
+
+fn selected<'a>(
+    interfaces: &'a [InterfaceView],
+    filter: Option<&'a str>,
+) -> impl Iterator<Item = &'a InterfaceView> {
+    interfaces
+        .iter()
+        .filter(move |interface| filter.is_none_or(|name| name == interface.name()))
+}
+
+fn block(interface: &InterfaceView, detail: Detail) -> String {
+    let mut text = interface.name().to_string();
+    if detail.verbose() && interface.skip {
+        text += " (skip)";
+    }
+    text.push('\n');
+    if !detail.very_verbose() {
+        return text;
+    }
+    text += &cleared_line(interface.cleared);
+    text += &format!(
+        "\tReferences:  [ States:  {:<18} Rules: {:<18} ]\n",
+        interface.states, interface.rules
+    );
+    for (family, version) in interface.statistics.traffic.iter().zip([4, 6]) {
+        for (verdicts, direction) in family.iter().zip(["In", "Out"]) {
+            for (&traffic, verdict) in verdicts.iter().zip(["Pass", "Block"]) {
+                text += &traffic_line(&format!("{direction}{version}/{verdict}:"), traffic);
+            }
+        }
+    }
+    text
+}
+
+/// A list with an object for each interface.
+pub fn json(interfaces: &[InterfaceView], filter: Option<&str>) -> Value {
+    selected(interfaces, filter)
+        .map(|interface| {
+            json!({
+                "name": interface.name(),
+                "skip": interface.skip,
+                "cleared": interface.cleared,
+                "states": interface.states,
+                "rules": interface.rules,
+                "traffic": traffic_json(&interface.statistics.traffic),
+            })
+        })
+        .collect()
+}
+
+/// An object with packets and bytes by family, direction and verdict.
+pub fn traffic_json(traffic: &[[[Traffic; 2]; 2]; 2]) -> Value {
+    let cell = |traffic: Traffic| json!({ "packets": traffic.packets, "bytes": traffic.bytes });
+    let direction =
+        |verdicts: [Traffic; 2]| json!({ "pass": cell(verdicts[0]), "block": cell(verdicts[1]) });
+    let family = |directions: [[Traffic; 2]; 2]| json!({ "in": direction(directions[0]), "out": direction(directions[1]) });
+    json!({ "inet": family(traffic[0]), "inet6": family(traffic[1]) })
+}

@@ -1,0 +1,56 @@
+//! `-s labels`: counters of the rules that have a label, for programs to read.
+
+use serde_json::{Value, json};
+use skipstep_ruleset::Rule;
+use skipstep_scenario::engine::RuleCounters;
+
+fn labelled<'a>(
+    rules: &'a [Rule],
+    counters: &'a [RuleCounters],
+) -> impl Iterator<Item = (&'a str, &'a RuleCounters)> {
+    rules
+        .iter()
+        .zip(counters)
+        .filter_map(|(rule, counters)| Some((rule.label.as_deref()?, counters)))
+}
+
+/// Label, evaluations, packets, bytes, then packets and bytes in and out, and states made.
+pub fn text(rules: &[Rule], counters: &[RuleCounters]) -> String {
+    labelled(rules, counters)
+        .map(|(label, counters)| {
+            let RuleCounters {
+                evaluations,
+                packets,
+                bytes,
+                states_created,
+                ..
+            } = counters;
+            format!(
+                "{label} {evaluations} {} {} {} {} {} {} {states_created}\n",
+                packets[0] + packets[1],
+                bytes[0] + bytes[1],
+                packets[0],
+                bytes[0],
+                packets[1],
+                bytes[1],
+            )
+        })
+        .collect()
+}
+
+/// A list with an object for each labelled rule.
+pub fn json(rules: &[Rule], counters: &[RuleCounters]) -> Value {
+    labelled(rules, counters)
+        .map(|(label, counters)| {
+            json!({
+                "label": label,
+                "evaluations": counters.evaluations,
+                "packets_in": counters.packets[0],
+                "bytes_in": counters.bytes[0],
+                "packets_out": counters.packets[1],
+                "bytes_out": counters.bytes[1],
+                "states_created": counters.states_created,
+            })
+        })
+        .collect()
+}

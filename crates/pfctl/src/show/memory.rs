@@ -1,0 +1,50 @@
+//! `-s memory`: the hard limits.
+
+use serde_json::{Value, json};
+use skipstep_ruleset::Limits;
+
+fn rows(limits: &Limits) -> [(&'static str, u32); 7] {
+    [
+        ("states", limits.states),
+        ("src-nodes", limits.src_nodes),
+        ("frags", limits.frags),
+        ("tables", limits.tables),
+        ("table-entries", limits.table_entries),
+        ("pktdelay-pkts", limits.pktdelay_pkts),
+        ("anchors", limits.anchors),
+    ]
+}
+
+/// One line for each limit.
+pub fn text(limits: &Limits) -> String {
+    let line = |(name, limit)| match limit {
+        u32::MAX => format!("{name:<13} unlimited\n"),
+        limit => format!("{name:<13} hard limit {limit:>8}\n"),
+    };
+    rows(limits).into_iter().map(line).collect()
+}
+
+/// An object with a number for each limit.
+pub fn json(limits: &Limits) -> Value {
+    rows(limits)
+        .into_iter()
+        .map(|(name, limit)| (name.to_string(), json!(limit)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_limit_is_said_so() {
+        let limits = Limits {
+            states: u32::MAX,
+            ..Limits::default()
+        };
+        assert!(
+            text(&limits)
+                .starts_with("states        unlimited\nsrc-nodes     hard limit    10000\n")
+        );
+    }
+}

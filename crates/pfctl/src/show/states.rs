@@ -1,0 +1,267 @@
+//! `-s states`
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+use skipstep_pfconf::Names;
+use skipstep_ruleset::{Direction, Family};
+use skipstep_scenario::engine::{PeerView, StateView};
+
+use super::Detail;
+
+const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+
+const TCP_STATES: [&str; 11] = [
+    "CLOSED",
+    "LISTEN",
+    "SYN_SENT",
+    "SYN_RCVD",
+    "ESTABLISHED",
+    "CLOSE_WAIT",
+    "FIN_WAIT_1",
+    "CLOSING",
+    "LAST_ACK",
+    "FIN_WAIT_2",
+    "TIME_WAIT",
+];
+/// UDP and every other protocol but TCP and ICMP.
+const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
+
+const WSCALE_MASK: u8 = 0x0f;
+const SLOPPY: u16 = 0x0002;
+
+/// What there is to know about states.
+pub struct StatesView<'a> {
+    /// The states in order of creation.
+    pub states: &'a [StateView],
+    /// Second on the clock that the states' times are of.
+    pub now: u32,
+    /// `set hostid`, or what was drawn for it.
+    pub hostid: u32,
+}
+
+impl StatesView<'_> {
+    /// The states that are on `interface`, all if none is given. Floating ones are on `all`.
+    fn on(&self, interface: Option<&str>) -> impl Iterator<Item = &StateView> {
+        self.states
+            .iter()
+            .filter(move |state| interface.is_none_or(|name| name == name_of(state)))
+    }
+}
+
+/// The states on `interface`, if one is given.
+pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> String {
+    let mut text = String::new();
+    for state in view.on(interface) {
+        text += &summary(state);
+        if detail.verbose() {
+            text += &windows(state);
+            text += &history(state, view.now);
+        }
+        if detail.very_verbose() {
+            text += &format!("   id: {:016x} creatorid: {:08x}\n", state.id, view.hostid);
+        }
+    }
+    text
+}
+
+fn name_of(state: &StateView) -> &str {
+    state.interface.as_deref().unwrap_or("all")
+}
+
+/// `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`
+fn summary(state: &StateView) -> String {
+    let (outer, mut inner, arrow) = match state.direction {
+        Direction::Out => (state.wire, state.stack, "->"),
+        Direction::In => (state.stack, state.wire, "<-"),
+    };
+    if matches!(state.protocol, ICMP | ICMP6) {
+        // the type of a query is never translated, but only one key has it in the right place
+        let kind = if state.direction == Direction::Out {
+            0
+        } else {
+            1
+        };
+        inner[kind].1 = outer[kind].1;
+    }
+    let (left, right) = peers(state);
+    format!(
+        "{} {} {} {arrow} {}       {}:{}\n",
+        name_of(state),
+        protocol_name(state.protocol),
+        endpoint(outer[1], inner[1], state.family),
+        endpoint(outer[0], inner[0], state.family),
+        peer_state(state.protocol, left.state, right.state),
+        peer_state(state.protocol, right.state, left.state),
+    )
+}
+
+/// The peers as printed: the one on the left is the host's side of an outbound state.
+fn peers(state: &StateView) -> (&PeerView, &PeerView) {
+    match state.direction {
+        Direction::Out => (&state.src, &state.dst),
+        Direction::In => (&state.dst, &state.src),
+    }
+}
+
+fn protocol_name(protocol: u8) -> String {
+    match Names::builtin().protocol_name(protocol) {
+        Some(name) => name.to_string(),
+        None => protocol.to_string(),
+    }
+}
+
+/// An end of the connection, with what it is translated from in parentheses.
+fn endpoint(outer: (IpAddr, u16), inner: (IpAddr, u16), family: Family) -> String {
+    if outer == inner {
+        host(outer, family)
+    } else {
+        format!("{} ({})", host(outer, family), host(inner, family))
+    }
+}
+
+fn host((address, port): (IpAddr, u16), family: Family) -> String {
+    match (port, family) {
+        (0, _) => address.to_string(),
+        (port, Family::Inet) => format!("{address}:{port}"),
+        (port, Family::Inet6) => format!("{address}[{port}]"),
+    }
+}
+
+/// The name of one peer's state. ICMP has none; a number beyond the names makes both numbers.
+fn peer_state(protocol: u8, state: u8, other: u8) -> String {
+    let names: &[&str] = match protocol {
+        TCP => &TCP_STATES,
+        ICMP | ICMP6 => &[],
+        _ => &OTHER_STATES,
+    };
+    match (names.get(usize::from(state)), names.get(usize::from(other))) {
+        (Some(name), Some(_)) => name.to_string(),
+        _ => state.to_string(),
+    }
+}
+
+/// The TCP windows, as `[lowest acceptable + window]` with modulation and scaling.
+fn windows(state: &StateView) -> String {
+    if state.protocol != TCP {
+        return String::new();
+    }
+    let (left, right) = peers(state);
+    let scaled = left.wscale != 0 && right.wscale != 0;
+    format!("   {}  {}\n", window(left, scaled), window(right, scaled))
+}
+
+fn window(peer: &PeerView, scaled: bool) -> String {
+    let mut text = format!("[{} + {}]", peer.seqlo, peer.seqhi.wrapping_sub(peer.seqlo));
+    if peer.seqdiff != 0 {
+        text += &format!("(+{})", peer.seqdiff);
+    }
+    if scaled {
+        text += &format!(" wscale {}", peer.wscale & WSCALE_MASK);
+    }
+    text
+}
+
+fn history(state: &StateView, now: u32) -> String {
+    let rule = state
+        .rule
+        .map(|number| format!(", rule {number}"))
+        .unwrap_or_default();
+    let sloppy = if state.flags & SLOPPY != 0 {
+        ", sloppy"
+    } else {
+        ""
+    };
+    format!(
+        "   age {}, expires in {}, {}:{} pkts, {}:{} bytes{rule}{sloppy}\n",
+        clock(now.saturating_sub(state.created_at)),
+        clock(state.expires_at.saturating_sub(now)),
+        state.packets[0],
+        state.packets[1],
+        state.bytes[0],
+        state.bytes[1],
+    )
+}
+
+fn clock(seconds: u32) -> String {
+    format!(
+        "{:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// A list with an object for each state on `interface`, if one is given.
+pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
+    view.on(interface)
+        .map(|state| {
+            let key = |key: [(IpAddr, u16); 2]| {
+                key.map(|(address, port)| json!({ "address": address.to_string(), "port": port }))
+            };
+            let peer = |peer: &PeerView, other: &PeerView| {
+                json!({
+                    "state": peer_state(state.protocol, peer.state, other.state),
+                    "seqlo": peer.seqlo,
+                    "seqhi": peer.seqhi,
+                    "window": peer.max_win,
+                    "wscale": peer.wscale & WSCALE_MASK,
+                })
+            };
+            json!({
+                "id": format!("{:016x}", state.id),
+                "creatorid": format!("{:08x}", view.hostid),
+                "interface": name_of(state),
+                "protocol": protocol_name(state.protocol),
+                "direction": if state.direction == Direction::In { "in" } else { "out" },
+                "wire": key(state.wire),
+                "stack": key(state.stack),
+                "source": peer(&state.src, &state.dst),
+                "destination": peer(&state.dst, &state.src),
+                "timeout": state.timeout.name(),
+                "age": view.now.saturating_sub(state.created_at),
+                "expires_in": state.expires_at.saturating_sub(view.now),
+                "packets": state.packets,
+                "bytes": state.bytes,
+                "rule": state.rule,
+                "sloppy": state.flags & SLOPPY != 0,
+                "tag": state.tag,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_without_a_name_makes_both_numbers() {
+        const UDP: u8 = 17;
+        assert_eq!(peer_state(UDP, 1, 2), "SINGLE");
+        assert_eq!(peer_state(UDP, 1, 3), "1");
+        assert_eq!(peer_state(ICMP, 0, 0), "0");
+        assert_eq!(peer_state(TCP, 10, 9), "TIME_WAIT");
+    }
+
+    #[test]
+    fn hours_grow_beyond_two_digits() {
+        assert_eq!(clock(86_399), "23:59:59");
+        assert_eq!(clock(432_000), "120:00:00");
+    }
+
+    #[test]
+    fn ports_of_ipv6_stand_in_brackets() {
+        assert_eq!(host(("::1".parse().unwrap(), 22), Family::Inet6), "::1[22]");
+        assert_eq!(
+            host(("10.0.0.1".parse().unwrap(), 22), Family::Inet),
+            "10.0.0.1:22"
+        );
+        assert_eq!(
+            host(("10.0.0.1".parse().unwrap(), 0), Family::Inet),
+            "10.0.0.1"
+        );
+    }
+}

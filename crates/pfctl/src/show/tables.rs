@@ -1,0 +1,277 @@
+//! `-s Tables`, and what `-T show` and `-T test` print of a table's contents.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+use skipstep_ruleset::TableEntry;
+
+use super::{Detail, Traffic, cleared_line, traffic_line};
+
+const DIRECTIONS: [&str; 2] = ["In", "Out"];
+/// Addresses have counters for the first three only.
+const OPERATIONS: [&str; 4] = ["Block", "Match", "Pass", "XPass"];
+
+/// A table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableView {
+    /// Name.
+    pub name: String,
+    /// `const`
+    pub constant: bool,
+    /// `persist`
+    pub persist: bool,
+    /// `counters`
+    pub counters: bool,
+    /// It exists; if not, rules name it only.
+    pub active: bool,
+    /// Places in rules that name it.
+    pub rules: u64,
+    /// Interfaces in parentheses that pf would keep in a table of this name in a hidden anchor.
+    pub anchors: u64,
+    /// Wall-clock second at which the statistics began.
+    pub cleared: i64,
+    /// How many addresses and networks are in it.
+    pub addresses: usize,
+    /// Evaluations that did not find the address in it, and that did.
+    pub nomatch: u64,
+    /// See `nomatch`.
+    pub matches: u64,
+    /// `[in, out][block, match, pass, xpass]`
+    pub traffic: [[Traffic; 4]; 2],
+}
+
+/// An address in a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressView {
+    /// The address.
+    pub entry: TableEntry,
+    /// Wall-clock second at which its statistics began.
+    pub cleared: i64,
+    /// `[in, out][block, match, pass]`, if the table has counters and a packet hit the address.
+    pub traffic: Option<[[Traffic; 3]; 2]>,
+}
+
+/// The tables, which must be sorted by name. Those that rules only name appear with `-g`.
+pub fn text(tables: &[TableView], detail: Detail) -> String {
+    tables
+        .iter()
+        .filter(|table| table.active || detail.debug)
+        .map(|table| block(table, detail))
+        .collect()
+}
+
+fn block(table: &TableView, detail: Detail) -> String {
+    let mut text = String::new();
+    if detail.verbose() {
+        let flags = [
+            (table.constant, 'c'),
+            (table.persist, 'p'),
+            (table.active, 'a'),
+            (false, 'i'), // inactive: half of a load, which here nobody sees
+            (table.rules > 0, 'r'),
+            (table.anchors > 0, 'h'),
+            (table.counters, 'C'),
+        ];
+        text.extend(flags.map(|(set, letter)| if set { letter } else { '-' }));
+        text.push('\t');
+    }
+    text += &format!("{}\n", table.name);
+    if !detail.very_verbose() {
+        return text;
+    }
+    text += &format!("\tAddresses:   {}\n", table.addresses);
+    text += &cleared_line(table.cleared);
+    text += &format!(
+        "\tReferences:  [ Anchors: {:<18} Rules: {:<18} ]\n",
+        table.anchors, table.rules
+    );
+    text += &format!(
+        "\tEvaluations: [ NoMatch: {:<18} Match: {:<18} ]\n",
+        table.nomatch, table.matches
+    );
+    text + &traffic_lines(&table.traffic)
+}
+
+fn traffic_lines<const N: usize>(traffic: &[[Traffic; N]; 2]) -> String {
+    let mut text = String::new();
+    for (direction, cells) in DIRECTIONS.iter().zip(traffic) {
+        for (operation, &cell) in OPERATIONS.iter().zip(cells) {
+            text += &traffic_line(&format!("{direction}/{operation}:"), cell);
+        }
+    }
+    text
+}
+
+/// Sorts addresses as pf's radix tree gives them back: IPv4 first, by address, the longer of two
+/// prefixes of the same address first.
+pub fn sort(addresses: &mut [AddressView]) {
+    addresses.sort_by_key(|address| {
+        let net = address.entry.net;
+        (net.addr(), u8::MAX - net.prefix_len())
+    });
+}
+
+/// What `-T show` prints, one line for each address and with `-v` its counters.
+pub fn contents(addresses: &[AddressView], detail: Detail) -> String {
+    let mut text = String::new();
+    for address in addresses {
+        text += &entry_line(' ', address.entry);
+        text.push('\n');
+        if detail.verbose() {
+            text += &cleared_line(address.cleared);
+            if let Some(traffic) = &address.traffic {
+                text += &traffic_lines(traffic);
+            }
+        }
+    }
+    text
+}
+
+/// `M  10.0.0.1`: what happened to the address (a letter as of the command), then the address.
+pub fn entry_line(what: char, entry: TableEntry) -> String {
+    format!("{what} {}", entry_text(entry))
+}
+
+/// ` 10.0.0.0/8`, `!10.0.0.1`
+pub fn entry_text(entry: TableEntry) -> String {
+    let not = if entry.negated { '!' } else { ' ' };
+    let net = entry.net;
+    if net.prefix_len() == net.max_prefix_len() {
+        format!("{not}{}", net.addr())
+    } else {
+        format!("{not}{net}")
+    }
+}
+
+/// An address that `-T test` looked up, with the entry that it matched. An entry with `!` counts
+/// as none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup {
+    /// The address asked for.
+    pub address: IpAddr,
+    /// The longest match in the table.
+    pub entry: Option<TableEntry>,
+}
+
+impl Lookup {
+    /// Looks `address` up: the longest match decides.
+    pub fn new(address: IpAddr, entries: impl Iterator<Item = TableEntry>) -> Lookup {
+        let entry = entries
+            .filter(|entry| entry.net.contains(&address))
+            .max_by_key(|entry| entry.net.prefix_len());
+        Lookup { address, entry }
+    }
+
+    /// Whether the address is in the table.
+    pub fn matches(&self) -> bool {
+        self.entry.is_some_and(|entry| !entry.negated)
+    }
+}
+
+/// What `-T test` prints: with `-v` the addresses that match, with `-vv` all with their entries.
+/// The closing line goes to standard error and is not part of it.
+pub fn test(lookups: &[Lookup], detail: Detail) -> String {
+    let mut text = String::new();
+    for lookup in lookups {
+        let what = if lookup.matches() { 'M' } else { ' ' };
+        let address = lookup.address;
+        match lookup.entry {
+            _ if !detail.verbose() => {}
+            Some(entry) if detail.very_verbose() => {
+                text += &format!("{what}  {address}\t{}\n", entry_text(entry));
+            }
+            None if detail.very_verbose() => text += &format!("{what}  {address}\t nomatch\n"),
+            _ if lookup.matches() => text += &format!("{what}  {address}\n"),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// A list with an object for each table.
+pub fn json(tables: &[TableView], detail: Detail) -> Value {
+    tables
+        .iter()
+        .filter(|table| table.active || detail.debug)
+        .map(|table| {
+            json!({
+                "name": table.name,
+                "const": table.constant,
+                "persist": table.persist,
+                "counters": table.counters,
+                "active": table.active,
+                "rules": table.rules,
+                "addresses": table.addresses,
+                "cleared": table.cleared,
+                "nomatch": table.nomatch,
+                "match": table.matches,
+                "traffic": traffic_json(&table.traffic),
+            })
+        })
+        .collect()
+}
+
+/// A list with an object for each address.
+pub fn contents_json(addresses: &[AddressView]) -> Value {
+    addresses
+        .iter()
+        .map(|address| {
+            json!({
+                "address": entry_text(TableEntry { negated: false, ..address.entry }).trim_start(),
+                "negated": address.entry.negated,
+                "cleared": address.cleared,
+                "traffic": address.traffic.as_ref().map(traffic_json),
+            })
+        })
+        .collect()
+}
+
+fn traffic_json<const N: usize>(traffic: &[[Traffic; N]; 2]) -> Value {
+    let object = |cells: &[Traffic; N]| -> Value {
+        OPERATIONS
+            .iter()
+            .zip(cells)
+            .map(|(name, cell)| {
+                (
+                    name.to_lowercase(),
+                    json!({ "packets": cell.packets, "bytes": cell.bytes }),
+                )
+            })
+            .collect()
+    };
+    json!({ "in": object(&traffic[0]), "out": object(&traffic[1]) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str) -> TableEntry {
+        let (negated, net) = match text.strip_prefix('!') {
+            Some(net) => (true, net),
+            None => (false, text),
+        };
+        let net = net
+            .parse()
+            .unwrap_or_else(|_| net.parse::<IpAddr>().unwrap().into());
+        TableEntry { negated, net }
+    }
+
+    #[test]
+    fn the_longest_match_decides() {
+        let entries = ["10.0.0.0/8", "!10.1.0.0/16", "10.1.1.1"].map(entry);
+        let lookup = |address: &str| Lookup::new(address.parse().unwrap(), entries.into_iter());
+        assert!(lookup("10.2.0.1").matches());
+        assert!(!lookup("10.1.0.1").matches());
+        assert_eq!(lookup("10.1.0.1").entry, Some(entries[1]));
+        assert!(lookup("10.1.1.1").matches());
+        assert_eq!(lookup("192.0.2.1").entry, None);
+    }
+
+    #[test]
+    fn networks_keep_their_length_and_hosts_do_not() {
+        assert_eq!(entry_line(' ', entry("10.0.0.0/8")), "   10.0.0.0/8");
+        assert_eq!(entry_line('A', entry("!10.0.0.1")), "A !10.0.0.1");
+        assert_eq!(entry_line(' ', entry("2001:db8::/32")), "   2001:db8::/32");
+    }
+}

@@ -1,0 +1,442 @@
+//! `-T`: a table's addresses. What a command does is worked out first and then done, so that `-n`
+//! says the same without doing it.
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use ipnet::IpNet;
+use skipstep_kernel::table::TableInfo;
+use skipstep_kernel::{Instance, host};
+use skipstep_pfconf::{Context, Names};
+use skipstep_ruleset::TableEntry;
+
+use crate::args::Args;
+use crate::load::{Source, report};
+use crate::run::{open, print};
+use crate::show::Detail;
+use crate::show::tables::{Lookup, contents, contents_json, entry_line, test};
+use crate::words::TableCommand;
+use crate::{run, views};
+
+/// What OpenBSD's pfctl exits with when a table command fails.
+const TABLE_ERROR: u8 = 255;
+/// … and when `-T test` finds an address that does not match.
+const NO_MATCH: u8 = 2;
+
+/// What happens to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Feedback {
+    /// nothing: it is there, or is not
+    None,
+    /// it is added
+    Added,
+    /// it is deleted
+    Deleted,
+    /// its negation changes
+    Changed,
+    /// it was given twice
+    Duplicate,
+    /// it is there with the opposite negation
+    Conflict,
+}
+
+impl Feedback {
+    /// OpenBSD's letter.
+    fn letter(self) -> char {
+        match self {
+            Feedback::None => ' ',
+            Feedback::Added => 'A',
+            Feedback::Deleted => 'D',
+            Feedback::Changed => 'C',
+            Feedback::Duplicate => 'X',
+            Feedback::Conflict => 'Y',
+        }
+    }
+}
+
+/// Addresses with what happens to them.
+type Plan = Vec<(TableEntry, Feedback)>;
+
+fn negation(entries: &[TableEntry], net: IpNet) -> Option<bool> {
+    entries
+        .iter()
+        .find(|entry| entry.net == net)
+        .map(|entry| entry.negated)
+}
+
+fn plan_add(current: &[TableEntry], given: &[TableEntry]) -> Plan {
+    let mut seen = HashSet::new();
+    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+        _ if !seen.insert(entry.net) => Feedback::Duplicate,
+        None => Feedback::Added,
+        Some(negated) if negated != entry.negated => Feedback::Conflict,
+        Some(_) => Feedback::None,
+    };
+    given
+        .iter()
+        .copied()
+        .zip(given.iter().map(feedback))
+        .collect()
+}
+
+fn plan_delete(current: &[TableEntry], given: &[TableEntry]) -> Plan {
+    let mut seen = HashSet::new();
+    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+        None => Feedback::None,
+        Some(negated) if negated != entry.negated => Feedback::Conflict,
+        Some(_) if !seen.insert(entry.net) => Feedback::Duplicate,
+        Some(_) => Feedback::Deleted,
+    };
+    given
+        .iter()
+        .copied()
+        .zip(given.iter().map(feedback))
+        .collect()
+}
+
+fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
+    let mut seen = HashSet::new();
+    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+        _ if !seen.insert(entry.net) => Feedback::Duplicate,
+        None => Feedback::Added,
+        Some(negated) if negated != entry.negated => Feedback::Changed,
+        Some(_) => Feedback::None,
+    };
+    let mut plan: Plan = given
+        .iter()
+        .copied()
+        .zip(given.iter().map(feedback))
+        .collect();
+    let gone = current.iter().filter(|entry| !seen.contains(&entry.net));
+    plan.extend(gone.map(|&entry| (entry, Feedback::Deleted)));
+    plan
+}
+
+fn with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
+    plan.iter()
+        .filter(|(_, feedback)| *feedback == wanted)
+        .map(|(entry, _)| *entry)
+        .collect()
+}
+
+/// The addresses that `-v` (those something happens to) or `-vv` (all) lists.
+fn plan_text(plan: &Plan, verbose: u8) -> String {
+    plan.iter()
+        .filter(|(_, feedback)| verbose >= 2 || (verbose == 1 && *feedback != Feedback::None))
+        .map(|(entry, feedback)| entry_line(feedback.letter(), *entry) + "\n")
+        .collect()
+}
+
+/// Does a table command.
+pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
+    let Some(name) = &args.table else {
+        bail!("-T needs -t")
+    };
+    let takes_addresses = !matches!(command, TableCommand::Show | TableCommand::Flush);
+    if !takes_addresses && (args.file.is_some() || !args.operands.is_empty()) {
+        bail!("-T show and -T flush take no addresses");
+    }
+    let Some(given) = addresses(args, command == TableCommand::Test)? else {
+        return Ok(ExitCode::from(TABLE_ERROR));
+    };
+    let instance = open(args)?;
+    let table = match &instance {
+        Some(instance) => Table::find(instance, name)?,
+        None => None,
+    };
+    let creates = matches!(command, TableCommand::Add | TableCommand::Replace);
+    if table.is_none() && !creates {
+        eprintln!("pfctl: Table does not exist.");
+        return Ok(ExitCode::from(TABLE_ERROR));
+    }
+    let changes = !matches!(
+        command,
+        TableCommand::Show | TableCommand::Test | TableCommand::Zero
+    );
+    if changes && table.as_ref().is_some_and(|table| table.info.constant) {
+        eprintln!("pfctl: Operation not permitted.");
+        return Ok(ExitCode::from(TABLE_ERROR));
+    }
+    let instance = match instance {
+        _ if args.no_action => None,
+        None => Some(run::create(args)?),
+        some => some,
+    };
+    let work = Work {
+        args,
+        name,
+        instance: instance.as_ref(),
+        created: table.is_none(),
+    };
+    let cleared = table
+        .as_ref()
+        .map_or(0, |table| views::seconds(table.info.zeroed));
+    let entries = table.map(|table| table.entries).unwrap_or_default();
+    match command {
+        TableCommand::Add => work.add(&entries, &given),
+        TableCommand::Delete => work.delete(&entries, &given),
+        TableCommand::Replace => work.replace(&entries, &given),
+        TableCommand::Flush => work.flush(&entries),
+        TableCommand::Zero => work.zero(&given),
+        TableCommand::Show => show(args, &entries, cleared),
+        TableCommand::Test => Ok(look_up(args, &entries, &given)?),
+    }
+}
+
+/// The addresses given as operands and in the file. `None`, and a message, if one is wrong.
+fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
+    let mut sources = Vec::new();
+    if !args.operands.is_empty() {
+        sources.push(Source {
+            name: "command line".into(),
+            text: args.operands.join("\n"),
+        });
+    }
+    if let Some(file) = &args.file {
+        sources.push(Source::read(file)?);
+    }
+    let host = host::read()?;
+    let mut entries = Vec::new();
+    for source in &sources {
+        let context = Context {
+            file_name: &source.name,
+            names: Names::builtin(),
+            ..Context::new(&host)
+        };
+        match skipstep_pfconf::table_file(&source.text, &context) {
+            Ok(read) => entries.extend(read),
+            Err(mut diagnostic) => {
+                // an operand has no place in a file
+                diagnostic.bare = args.file.as_ref() != Some(&source.name);
+                report(std::slice::from_ref(&diagnostic));
+                return Ok(None);
+            }
+        }
+    }
+    let is_host =
+        |entry: &TableEntry| !entry.negated && entry.net.prefix_len() == entry.net.max_prefix_len();
+    if hosts_only && let Some(entry) = entries.iter().find(|entry| !is_host(entry)) {
+        eprintln!(
+            "pfctl: cannot decode {}: only single addresses can be tested",
+            entry.net
+        );
+        return Ok(None);
+    }
+    Ok(Some(entries))
+}
+
+/// A table that exists.
+struct Table {
+    info: TableInfo,
+    entries: Vec<TableEntry>,
+}
+
+impl Table {
+    fn find(instance: &Instance, name: &str) -> Result<Option<Table>> {
+        let found = instance
+            .table_list()?
+            .into_iter()
+            .find(|table| table.name == name);
+        let Some(info) = found.filter(|table| table.active) else {
+            return Ok(None);
+        };
+        let entries = instance.table_entries(name)?;
+        Ok(Some(Table { info, entries }))
+    }
+}
+
+/// A command at work: without an instance it only says what it would do.
+struct Work<'a> {
+    args: &'a Args,
+    name: &'a str,
+    instance: Option<&'a Instance>,
+    created: bool,
+}
+
+impl Work<'_> {
+    fn say(&self, message: &str) {
+        if !self.args.quiet {
+            let dummy = if self.instance.is_none() {
+                " (dummy)"
+            } else {
+                ""
+            };
+            eprintln!("{message}{dummy}.");
+        }
+    }
+
+    fn add(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
+        let plan = plan_add(current, given);
+        let added = with(&plan, Feedback::Added);
+        if let Some(instance) = self.instance {
+            instance.table_add(self.name, &added)?;
+        }
+        self.say_created();
+        self.say(&format!("{}/{} addresses added", added.len(), given.len()));
+        self.finish(&plan)
+    }
+
+    fn delete(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
+        let plan = plan_delete(current, given);
+        let deleted = with(&plan, Feedback::Deleted);
+        if let Some(instance) = self.instance {
+            instance.table_delete(self.name, &deleted)?;
+        }
+        self.say(&format!(
+            "{}/{} addresses deleted",
+            deleted.len(),
+            given.len()
+        ));
+        self.finish(&plan)
+    }
+
+    fn replace(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
+        let plan = plan_replace(current, given);
+        if let Some(instance) = self.instance {
+            instance.table_replace(self.name, given)?;
+        }
+        self.say_created();
+        let counts = [
+            (Feedback::Added, "added"),
+            (Feedback::Deleted, "deleted"),
+            (Feedback::Changed, "changed"),
+        ]
+        .map(|(feedback, word)| (with(&plan, feedback).len(), word));
+        for (count, word) in counts.iter().filter(|(count, _)| *count > 0) {
+            self.say(&format!("{count} addresses {word}"));
+        }
+        if counts.iter().all(|(count, _)| *count == 0) {
+            self.say("no changes");
+        }
+        self.finish(&plan)
+    }
+
+    fn flush(&self, current: &[TableEntry]) -> Result<ExitCode> {
+        if let Some(instance) = self.instance {
+            instance.table_flush(self.name)?;
+        }
+        self.say(&format!("{} addresses deleted", current.len()));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn zero(&self, given: &[TableEntry]) -> Result<ExitCode> {
+        if !given.is_empty() {
+            bail!("-T zero of single addresses is not built yet");
+        }
+        if let Some(instance) = self.instance {
+            instance.table_zero(self.name)?;
+        }
+        self.say("1 table/stats cleared");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn say_created(&self) {
+        if self.created {
+            self.say("1 table created");
+        }
+    }
+
+    fn finish(&self, plan: &Plan) -> Result<ExitCode> {
+        print(&plan_text(plan, self.args.verbose))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn show(args: &Args, entries: &[TableEntry], cleared: i64) -> Result<ExitCode> {
+    let addresses = views::addresses(entries, cleared);
+    let detail = Detail {
+        verbose: args.verbose,
+        debug: args.debug,
+    };
+    print(&match args.json {
+        true => format!("{:#}\n", contents_json(&addresses)),
+        false => contents(&addresses, detail),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn look_up(args: &Args, entries: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
+    let lookups: Vec<Lookup> = given
+        .iter()
+        .map(|entry| Lookup::new(entry.net.addr(), entries.iter().copied()))
+        .collect();
+    let matches = lookups.iter().filter(|lookup| lookup.matches()).count();
+    if !args.quiet {
+        eprintln!("{matches}/{} addresses match.", lookups.len());
+    }
+    print(&test(
+        &lookups,
+        Detail {
+            verbose: args.verbose,
+            debug: args.debug,
+        },
+    ))?;
+    Ok(ExitCode::from(if matches < lookups.len() {
+        NO_MATCH
+    } else {
+        0
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(text: &str) -> Vec<TableEntry> {
+        let entry = |word: &str| {
+            let net = word.trim_start_matches('!');
+            let net = net
+                .parse()
+                .unwrap_or_else(|_| IpNet::from(net.parse::<std::net::IpAddr>().unwrap()));
+            TableEntry {
+                negated: word.starts_with('!'),
+                net,
+            }
+        };
+        text.split_whitespace().map(entry).collect()
+    }
+
+    fn lines(plan: Plan) -> String {
+        plan_text(&plan, 2).replace('\n', ";")
+    }
+
+    const CURRENT: &str = "10.0.0.1 10.1.0.0/16 !10.1.1.1";
+
+    #[test]
+    fn adding_leaves_what_is_there() {
+        let given = entries("10.0.0.1 10.0.0.2 10.0.0.2 10.1.1.1");
+        let plan = plan_add(&entries(CURRENT), &given);
+        assert_eq!(
+            lines(plan),
+            "   10.0.0.1;A  10.0.0.2;X  10.0.0.2;Y  10.1.1.1;"
+        );
+    }
+
+    #[test]
+    fn deleting_takes_the_exact_address() {
+        let given = entries("10.0.0.1 10.0.0.1 10.1.0.1 10.1.1.1 !10.1.1.1");
+        let plan = plan_delete(&entries(CURRENT), &given);
+        assert_eq!(
+            lines(plan),
+            "D  10.0.0.1;X  10.0.0.1;   10.1.0.1;Y  10.1.1.1;D !10.1.1.1;"
+        );
+    }
+
+    #[test]
+    fn replacing_deletes_what_is_not_given() {
+        let given = entries("10.0.0.1 10.1.1.1 10.2.0.0/16");
+        let plan = plan_replace(&entries(CURRENT), &given);
+        assert_eq!(
+            lines(plan),
+            "   10.0.0.1;C  10.1.1.1;A  10.2.0.0/16;D  10.1.0.0/16;"
+        );
+    }
+
+    #[test]
+    fn one_v_lists_only_what_something_happens_to() {
+        let plan = plan_add(&entries(CURRENT), &entries("10.0.0.1 10.0.0.2"));
+        assert_eq!(plan_text(&plan, 0), "");
+        assert_eq!(plan_text(&plan, 1), "A  10.0.0.2\n");
+    }
+}

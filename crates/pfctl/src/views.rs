@@ -1,0 +1,213 @@
+//! Makes views for [`crate::show`] of what a rule set says and what was counted, whoever counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ipnet::IpNet;
+use md5::{Digest, Md5};
+use skipstep_classifier::dynamic;
+use skipstep_pfconf::{PrintOptions, print};
+use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::rule::InterfaceMatch;
+use skipstep_ruleset::{Address, Family, Rule, Ruleset, TableEntry};
+use skipstep_scenario::engine::StateView;
+
+use crate::show::Traffic;
+use crate::show::info::InterfaceTraffic;
+use crate::show::interfaces::InterfaceView;
+use crate::show::tables::{AddressView, TableView, sort};
+
+/// How often rules name each interface, group or `any`.
+pub fn interface_references(rules: &[Rule]) -> BTreeMap<String, u64> {
+    let mut references = BTreeMap::new();
+    let mut count = |name: &str| *references.entry(name.to_string()).or_default() += 1;
+    for rule in rules {
+        for place in [&rule.interface, &rule.received_on].into_iter().flatten() {
+            match &place.value {
+                InterfaceMatch::Any => count("any"),
+                InterfaceMatch::Named(name) => count(name),
+            }
+        }
+        for endpoint in [&rule.source, &rule.destination] {
+            if let Address::Dynamic(address) = &endpoint.host.address {
+                count(&address.interface);
+            }
+        }
+    }
+    references
+}
+
+/// How often rules name each table.
+pub fn table_references(rules: &[Rule]) -> BTreeMap<String, u64> {
+    let mut references = BTreeMap::new();
+    for endpoint in rules
+        .iter()
+        .flat_map(|rule| [&rule.source, &rule.destination])
+    {
+        if let Address::Table(name) = &endpoint.host.address {
+            *references.entry(name.clone()).or_default() += 1;
+        }
+    }
+    references
+}
+
+/// What was counted on an interface, and since which second of the wall clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// `[inet, inet6][in, out][pass, block]`
+    pub traffic: [[[Traffic; 2]; 2]; 2],
+    /// Seconds since 1970.
+    pub cleared: i64,
+}
+
+/// Every interface, group and name in rules, sorted by name, with what was counted under the name.
+/// Names without statistics are as old as the rule set.
+pub fn interfaces(
+    host: &Host,
+    ruleset: &Ruleset,
+    states: &[StateView],
+    counted: &BTreeMap<String, Counted>,
+    loaded_at: i64,
+) -> Vec<InterfaceView> {
+    let references = interface_references(&ruleset.rules);
+    let on = |name: &str| {
+        states
+            .iter()
+            .filter(|state| state.interface.as_deref().unwrap_or("all") == name)
+            .count()
+    };
+    let skipped = |name: &str| {
+        let says = |skip: &String| {
+            skip == name
+                || host
+                    .interface(name)
+                    .is_some_and(|interface| interface.is(skip))
+        };
+        ruleset.options.skip.iter().any(says)
+    };
+    let own = host.interfaces.iter().map(|interface| &interface.name);
+    let groups = host
+        .interfaces
+        .iter()
+        .flat_map(|interface| &interface.groups);
+    let names: BTreeSet<&String> = own.chain(groups).chain(references.keys()).collect();
+    names
+        .into_iter()
+        .map(|name| {
+            let none = Counted {
+                cleared: loaded_at,
+                ..Counted::default()
+            };
+            let Counted { traffic, cleared } = *counted.get(name).unwrap_or(&none);
+            InterfaceView {
+                statistics: InterfaceTraffic {
+                    name: name.clone(),
+                    traffic,
+                },
+                skip: skipped(name),
+                cleared,
+                states: on(name) as u64,
+                rules: references.get(name).copied().unwrap_or(0),
+            }
+        })
+        .collect()
+}
+
+/// How many addresses `address` stands for, of one family or of both.
+pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family>) -> usize {
+    let counts = |net: &IpNet| family.is_none_or(|family| family == Family::of(net.addr()));
+    dynamic::contents(address, host)
+        .iter()
+        .filter(|net| counts(net))
+        .count()
+}
+
+/// The tables that pf would list, sorted by name: those that are kept or that rules name, and one
+/// for each interface in parentheses, whose addresses pf keeps in a table of a hidden anchor.
+pub fn tables(tables: Vec<TableView>, rules: &[Rule]) -> Vec<TableView> {
+    let mut tables = tables;
+    tables.retain(|table| table.persist || table.rules > 0);
+    for endpoint in rules
+        .iter()
+        .flat_map(|rule| [&rule.source, &rule.destination])
+    {
+        if let Address::Dynamic(address) = &endpoint.host.address {
+            let name = dynamic_name(address);
+            match tables.iter_mut().find(|table| table.name == name) {
+                Some(table) => table.anchors = 1,
+                None => tables.push(TableView {
+                    name,
+                    anchors: 1,
+                    ..TableView::default()
+                }),
+            }
+        }
+    }
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    tables
+}
+
+/// `em0:network:0`
+fn dynamic_name(address: &DynamicAddress) -> String {
+    let modifiers = [
+        (address.network, ":network"),
+        (address.broadcast, ":broadcast"),
+        (address.peer, ":peer"),
+        (address.no_alias, ":0"),
+    ];
+    let modifiers = modifiers
+        .into_iter()
+        .filter(|(set, _)| *set)
+        .map(|(_, modifier)| modifier);
+    address.interface.clone() + &modifiers.collect::<String>()
+}
+
+/// Puts packets and bytes together that were counted side by side.
+pub fn traffic(packets: [[[u64; 2]; 2]; 2], bytes: [[[u64; 2]; 2]; 2]) -> [[[Traffic; 2]; 2]; 2] {
+    let cell = |family: usize, direction: usize, verdict: usize| Traffic {
+        packets: packets[family][direction][verdict],
+        bytes: bytes[family][direction][verdict],
+    };
+    [0, 1].map(|family| {
+        [0, 1].map(|direction| [0, 1].map(|verdict| cell(family, direction, verdict)))
+    })
+}
+
+/// The same for a table's.
+pub fn table_traffic(packets: [[u64; 4]; 2], bytes: [[u64; 4]; 2]) -> [[Traffic; 4]; 2] {
+    let cell = |way: usize, what: usize| Traffic {
+        packets: packets[way][what],
+        bytes: bytes[way][what],
+    };
+    [0, 1].map(|way| [0, 1, 2, 3].map(|what| cell(way, what)))
+}
+
+/// A table's contents in the order of pf. Addresses have no counters of their own.
+pub fn addresses(entries: &[TableEntry], cleared: i64) -> Vec<AddressView> {
+    let view = |&entry| AddressView {
+        entry,
+        cleared,
+        traffic: None,
+    };
+    let mut addresses: Vec<AddressView> = entries.iter().map(view).collect();
+    sort(&mut addresses);
+    addresses
+}
+
+/// MD5 of the rules as they are printed, one line each: equal for equal rule sets. (OpenBSD hashes
+/// its own structures; only that of no rules is the same.)
+pub fn checksum(rules: &[Rule]) -> [u8; 16] {
+    let mut hash = Md5::new();
+    for rule in rules {
+        hash.update(print::rule(rule, &PrintOptions::default()));
+        hash.update("\n");
+    }
+    hash.finalize().into()
+}
+
+/// Seconds since 1970.
+pub fn seconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
+}

@@ -1,0 +1,88 @@
+//! What the firewall knows of its host's interfaces and routes. Tests make one up, `kernel` reads
+//! the real one.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// The host as rules see it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Interfaces in the order of their index.
+    pub interfaces: Vec<Interface>,
+    /// Routes of the main table.
+    pub routes: Vec<Route>,
+}
+
+/// An interface with its addresses.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Name, at most 15 bytes.
+    pub name: String,
+    /// Kernel's index.
+    pub index: u32,
+    /// Loopback interfaces do not match `on any`.
+    pub loopback: bool,
+    /// Frames begin with the IP header: no Ethernet.
+    pub no_link_header: bool,
+    /// Bytes of IP packet it can carry.
+    pub mtu: u32,
+    /// Groups it is in, `all` among them (pf-features section 3; see docs for Linux groups).
+    pub groups: Vec<String>,
+    /// Addresses in the order in which the system lists them.
+    pub addresses: Vec<InterfaceAddress>,
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceAddress {
+    /// Address with prefix length; host bits stay.
+    pub net: IpNet,
+    /// Broadcast address, IPv4 only.
+    pub broadcast: Option<IpAddr>,
+    /// Other end of a point-to-point link.
+    pub peer: Option<IpAddr>,
+}
+
+/// A route: where packets to `destination` leave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Destination prefix.
+    pub destination: IpNet,
+    /// Name of the outgoing interface.
+    pub interface: String,
+    /// Next hop, none for connected networks.
+    pub gateway: Option<IpAddr>,
+}
+
+impl Host {
+    /// The interface called `name`.
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        self.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
+    }
+
+    /// Interfaces that `name` means: that interface, or the members of that group.
+    pub fn members<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
+        self.interfaces
+            .iter()
+            .filter(move |interface| interface.is(name))
+    }
+
+    /// The route a packet to `address` would take: longest prefix first.
+    pub fn route(&self, address: IpAddr) -> Option<&Route> {
+        self.routes
+            .iter()
+            .filter(|route| route.destination.contains(&address))
+            .max_by_key(|route| route.destination.prefix_len())
+    }
+}
+
+impl Interface {
+    /// Whether `name` is this interface's name or one of its groups.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.groups.iter().any(|group| group == name)
+    }
+}

@@ -1,0 +1,232 @@
+//! What `set` lines choose, with pf's defaults (pf-semantics section 1).
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of a rule set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// `set timeout`, `set optimization`
+    pub timeouts: Timeouts,
+    /// `set limit`
+    pub limits: Limits,
+    /// `set block-policy`
+    pub block_policy: BlockPolicy,
+    /// `set state-policy`
+    pub state_policy: StatePolicy,
+    /// `set skip on`: interface and group names.
+    pub skip: Vec<String>,
+    /// `set loginterface`
+    pub loginterface: Option<String>,
+    /// `set reassemble`
+    pub reassemble: bool,
+    /// `set reassemble yes no-df`
+    pub reassemble_no_df: bool,
+    /// `set evaluator`, of skipstep only
+    pub evaluator: Evaluator,
+    /// `set hostid`
+    pub hostid: Option<u32>,
+    /// `set debug`, 0 (emerg) to 7 (debug) as syslog counts
+    pub debug: u8,
+    /// `set state-defaults` options become part of every rule; nothing is left of them here.
+    pub ruleset_optimization: Optimization,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            block_policy: BlockPolicy::Drop,
+            state_policy: StatePolicy::Floating,
+            skip: Vec::new(),
+            loginterface: None,
+            reassemble: true,
+            reassemble_no_df: false,
+            evaluator: Evaluator::default(),
+            hostid: None,
+            debug: 3,
+            ruleset_optimization: Optimization::None,
+        }
+    }
+}
+
+/// `set block-policy`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlockPolicy {
+    /// say nothing
+    Drop,
+    /// RST or ICMP error
+    Return,
+}
+
+/// `set state-policy`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StatePolicy {
+    /// a state matches on the interface that made it
+    IfBound,
+    /// a state matches on every interface
+    Floating,
+}
+
+/// `set ruleset-optimization`. Only `none` is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Optimization {
+    /// rules stay as written
+    None,
+}
+
+/// `set evaluator`: how the data plane finds the deciding rule. The answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Evaluator {
+    /// one rule after the other, as iptables does
+    Linear,
+    /// as pf does
+    #[default]
+    SkipSteps,
+}
+
+/// `set limit`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// state table entries
+    pub states: u32,
+    /// tracked sources
+    pub src_nodes: u32,
+    /// fragments held
+    pub frags: u32,
+    /// tables
+    pub tables: u32,
+    /// addresses in all tables
+    pub table_entries: u32,
+    /// delayed packets
+    pub pktdelay_pkts: u32,
+    /// anchors
+    pub anchors: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            states: 100_000,
+            src_nodes: 10_000,
+            frags: 16_384,
+            tables: 1_000,
+            table_entries: 200_000,
+            pktdelay_pkts: 10_000,
+            anchors: 512,
+        }
+    }
+}
+
+/// Timeout classes in the order of `enum pf_timeout` of bpf/abi.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Timeout {
+    TcpFirst,
+    TcpOpening,
+    TcpEstablished,
+    TcpClosing,
+    TcpFinwait,
+    TcpClosed,
+    UdpFirst,
+    UdpSingle,
+    UdpMultiple,
+    IcmpFirst,
+    IcmpError,
+    OtherFirst,
+    OtherSingle,
+    OtherMultiple,
+    Frag,
+    Interval,
+    AdaptiveStart,
+    AdaptiveEnd,
+    SrcTrack,
+    TcpTsdiff,
+}
+
+impl Timeout {
+    /// How many there are.
+    pub const COUNT: usize = 20;
+
+    /// All of them, in order.
+    pub const ALL: [Timeout; Self::COUNT] = [
+        Timeout::TcpFirst,
+        Timeout::TcpOpening,
+        Timeout::TcpEstablished,
+        Timeout::TcpClosing,
+        Timeout::TcpFinwait,
+        Timeout::TcpClosed,
+        Timeout::UdpFirst,
+        Timeout::UdpSingle,
+        Timeout::UdpMultiple,
+        Timeout::IcmpFirst,
+        Timeout::IcmpError,
+        Timeout::OtherFirst,
+        Timeout::OtherSingle,
+        Timeout::OtherMultiple,
+        Timeout::Frag,
+        Timeout::Interval,
+        Timeout::AdaptiveStart,
+        Timeout::AdaptiveEnd,
+        Timeout::SrcTrack,
+        Timeout::TcpTsdiff,
+    ];
+
+    /// The name in pf.conf and `pfctl -st`.
+    pub fn name(self) -> &'static str {
+        const NAMES: [&str; Timeout::COUNT] = [
+            "tcp.first",
+            "tcp.opening",
+            "tcp.established",
+            "tcp.closing",
+            "tcp.finwait",
+            "tcp.closed",
+            "udp.first",
+            "udp.single",
+            "udp.multiple",
+            "icmp.first",
+            "icmp.error",
+            "other.first",
+            "other.single",
+            "other.multiple",
+            "frag",
+            "interval",
+            "adaptive.start",
+            "adaptive.end",
+            "src.track",
+            "tcp.tsdiff",
+        ];
+        NAMES[self as usize]
+    }
+
+    /// The timeout called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|timeout| timeout.name() == name)
+    }
+}
+
+/// A value for every timeout class: seconds, but for the two adaptive ones, which count states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeouts(pub [u32; Timeout::COUNT]);
+
+impl Timeouts {
+    /// The value of one class.
+    pub fn get(&self, timeout: Timeout) -> u32 {
+        self.0[timeout as usize]
+    }
+
+    /// Changes the value of one class.
+    pub fn set(&mut self, timeout: Timeout, value: u32) {
+        self.0[timeout as usize] = value;
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts([
+            120, 30, 86_400, 900, 45, 90, 60, 30, 60, 20, 10, 60, 30, 60, 60, 10, 60_000, 120_000,
+            0, 30,
+        ])
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a packet was passed or dropped: one table of names and numbers, that of bpf/abi.h.
+
+/// A reason as pf counts and logs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Reason {
+    Match,
+    BadOffset,
+    Fragment,
+    Short,
+    Normalize,
+    Memory,
+    BadTimestamp,
+    Congestion,
+    IpOption,
+    ProtoCksum,
+    StateMismatch,
+    StateInsert,
+    StateLimit,
+    SrcLimit,
+    Synproxy,
+    Translate,
+    NoRoute,
+}
+
+impl Reason {
+    /// How many there are.
+    pub const COUNT: usize = 17;
+
+    /// All of them, in order.
+    pub const ALL: [Reason; Self::COUNT] = [
+        Reason::Match,
+        Reason::BadOffset,
+        Reason::Fragment,
+        Reason::Short,
+        Reason::Normalize,
+        Reason::Memory,
+        Reason::BadTimestamp,
+        Reason::Congestion,
+        Reason::IpOption,
+        Reason::ProtoCksum,
+        Reason::StateMismatch,
+        Reason::StateInsert,
+        Reason::StateLimit,
+        Reason::SrcLimit,
+        Reason::Synproxy,
+        Reason::Translate,
+        Reason::NoRoute,
+    ];
+
+    /// The name that `pfctl -si` prints.
+    pub fn name(self) -> &'static str {
+        const NAMES: [&str; Reason::COUNT] = [
+            "match",
+            "bad-offset",
+            "fragment",
+            "short",
+            "normalize",
+            "memory",
+            "bad-timestamp",
+            "congestion",
+            "ip-option",
+            "proto-cksum",
+            "state-mismatch",
+            "state-insert",
+            "state-limit",
+            "src-limit",
+            "synproxy",
+            "translate",
+            "no-route",
+        ];
+        NAMES[self as usize]
+    }
+
+    /// The reason called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    /// The reason with number `code`.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}

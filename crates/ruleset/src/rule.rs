@@ -1,0 +1,197 @@
+//! One filter rule, fully resolved (pf-features sections 3 to 7).
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::{Endpoint, Family};
+use crate::options::Timeout;
+
+/// A filter rule. Fields stand in the order in which pf tests and prints them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Position in its rule set, from 0.
+    pub number: u32,
+    /// Line of the pf.conf it was written on, from 1; 0 if it was not written by anybody.
+    pub line: u32,
+    /// What the rule does when it decides.
+    pub action: Action,
+    /// How a block rule answers.
+    pub block_return: BlockReturn,
+    /// `in`, `out` or both.
+    pub direction: Option<Direction>,
+    /// `log`
+    pub log: Option<Log>,
+    /// `quick`
+    pub quick: bool,
+    /// `on`
+    pub interface: Option<Not<InterfaceMatch>>,
+    /// `inet`, `inet6`
+    pub family: Option<Family>,
+    /// IP protocol number.
+    pub protocol: Option<u8>,
+    /// `from`
+    pub source: Endpoint,
+    /// `to`
+    pub destination: Endpoint,
+    /// `received-on`
+    pub received_on: Option<Not<InterfaceMatch>>,
+    /// `flags`; `None` does not look.
+    pub tcp_flags: Option<TcpFlags>,
+    /// `icmp-type`, `icmp6-type`
+    pub icmp: Option<IcmpMatch>,
+    /// `tos`
+    pub tos: Option<u8>,
+    /// `prio`
+    pub prio: Option<u8>,
+    /// `set prio (ordinary, lowdelay)`
+    pub set_prio: Option<(u8, u8)>,
+    /// `set tos`
+    pub set_tos: Option<u8>,
+    /// State options if the rule makes state.
+    pub state: Option<StateOptions>,
+    /// `probability`, as pf stores it: a fraction of 2^32 - 1.
+    pub probability: Option<u32>,
+    /// `fragment`
+    pub fragment: bool,
+    /// `scrub (...)`
+    pub scrub: Scrub,
+    /// `allow-opts`
+    pub allow_opts: bool,
+    /// `label`, macros already replaced
+    pub label: Option<String>,
+    /// `tag`
+    pub tag: Option<String>,
+    /// `tagged`
+    pub tagged: Option<Not<String>>,
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Action {
+    /// let through
+    Pass,
+    /// stop
+    Block,
+    /// set parameters, decide nothing
+    Match,
+}
+
+/// Direction of a packet seen from the firewall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Direction {
+    /// arriving
+    In,
+    /// leaving
+    Out,
+}
+
+impl Direction {
+    /// The other direction.
+    pub fn opposite(self) -> Self {
+        match self {
+            Direction::In => Direction::Out,
+            Direction::Out => Direction::In,
+        }
+    }
+}
+
+/// How a block rule answers, with the codes it would use (pf-semantics section 11, block returns).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlockReturn {
+    /// `block drop`: not at all
+    Drop,
+    /// `block return`: RST for TCP, port unreachable for the rest
+    Return,
+    /// `block return-rst [(ttl n)]`; 0 is the default TTL
+    Rst {
+        /// TTL of the RST
+        ttl: u8,
+    },
+    /// `block return-icmp [(code, code6)]`, `block return-icmp6`; `(type, code)` for each family
+    Icmp {
+        /// ICMP type and code for IPv4
+        inet: (u8, u8),
+        /// ICMPv6 type and code for IPv6
+        inet6: (u8, u8),
+    },
+}
+
+/// `log (...)`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Log {
+    /// every packet, not only the one that makes the state
+    pub all: bool,
+    /// later matching rules too
+    pub matches: bool,
+    /// owner of the socket
+    pub user: bool,
+    /// n of pflogN
+    pub to: u8,
+}
+
+/// A criterion that may have a `!` in front.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Not<T> {
+    /// `!`
+    pub negated: bool,
+    /// What is compared.
+    pub value: T,
+}
+
+/// Operand of `on` and `received-on`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum InterfaceMatch {
+    /// `any`: every interface but loopback
+    Any,
+    /// an interface or an interface group; which of the two is known when the rules are loaded
+    Named(InterfaceName),
+}
+
+/// Name of an interface or of a group of interfaces.
+pub type InterfaceName = String;
+
+/// `flags set/mask` in the bits of the TCP header, FIN lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpFlags {
+    /// must be set
+    pub set: u8,
+    /// among these
+    pub mask: u8,
+}
+
+/// `icmp-type type [code code]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IcmpMatch {
+    /// type
+    pub kind: u8,
+    /// code, any if `None`
+    pub code: Option<u8>,
+}
+
+/// `keep state (...)`. Absent fields take the defaults of the rule set.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StateOptions {
+    /// `max`
+    pub max: Option<u32>,
+    /// `no-sync`
+    pub no_sync: bool,
+    /// if-bound if true; what `set state-policy` or the option says
+    pub if_bound: bool,
+    /// `sloppy`
+    pub sloppy: bool,
+    /// timeouts of this rule that are not 0, by class; with `max` and without adaptive options the
+    /// two adaptive ones that follow from it are here too
+    pub timeouts: Vec<(Timeout, u32)>,
+}
+
+/// `scrub (...)`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Scrub {
+    /// clear DF
+    pub no_df: bool,
+    /// random IP id
+    pub random_id: bool,
+    /// lowest TTL
+    pub min_ttl: Option<u8>,
+    /// highest MSS
+    pub max_mss: Option<u16>,
+}

@@ -1,0 +1,82 @@
+//! Skip steps: for each rule and parameter, the next rule that differs in it
+//! (001_653dcac65f1d1654.txt, pf-semantics section 5).
+
+use crate::Rule;
+
+/// The parameters that have skip steps, in pf's order of testing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Skip {
+    Interface,
+    Direction,
+    Rdomain,
+    Family,
+    Protocol,
+    SourceAddress,
+    DestinationAddress,
+    SourcePort,
+    DestinationPort,
+}
+
+impl Skip {
+    /// How many there are.
+    pub const COUNT: usize = 9;
+
+    /// All of them, in order.
+    pub const ALL: [Skip; Self::COUNT] = [
+        Skip::Interface,
+        Skip::Direction,
+        Skip::Rdomain,
+        Skip::Family,
+        Skip::Protocol,
+        Skip::SourceAddress,
+        Skip::DestinationAddress,
+        Skip::SourcePort,
+        Skip::DestinationPort,
+    ];
+
+    /// The short name that `pfctl -g` prints.
+    pub fn name(self) -> &'static str {
+        ["i", "d", "r", "f", "p", "sa", "da", "sp", "dp"][self as usize]
+    }
+
+    fn differs(self, a: &Rule, b: &Rule) -> bool {
+        match self {
+            Skip::Interface => a.interface != b.interface,
+            Skip::Direction => a.direction != b.direction,
+            // no rule says `on rdomain`; pf takes the `!` of `on` for part of it, too
+            Skip::Rdomain => negated(a) != negated(b),
+            Skip::Family => a.family != b.family,
+            Skip::Protocol => a.protocol != b.protocol,
+            Skip::SourceAddress => a.source.host != b.source.host,
+            Skip::DestinationAddress => a.destination.host != b.destination.host,
+            Skip::SourcePort => a.source.ports != b.source.ports,
+            Skip::DestinationPort => a.destination.ports != b.destination.ports,
+        }
+    }
+}
+
+fn negated(rule: &Rule) -> bool {
+    rule.interface
+        .as_ref()
+        .is_some_and(|interface| interface.negated)
+}
+
+/// For every rule, the index of the next rule that differs in each parameter; `rules.len()` if
+/// none does. One backward pass: a rule that agrees with its successor has its successor's step.
+pub fn skip_steps(rules: &[Rule]) -> Vec<[u32; Skip::COUNT]> {
+    let end = rules.len() as u32;
+    let mut steps = vec![[end; Skip::COUNT]; rules.len()];
+    for i in (0..rules.len().saturating_sub(1)).rev() {
+        for skip in Skip::ALL {
+            let k = skip as usize;
+            steps[i][k] = if skip.differs(&rules[i], &rules[i + 1]) {
+                i as u32 + 1
+            } else {
+                steps[i + 1][k]
+            };
+        }
+    }
+    steps
+}

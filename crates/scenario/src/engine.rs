@@ -1,0 +1,152 @@
+//! What every evaluator can be asked, so that one test drives them all: the model, the BPF
+//! programs under `BPF_PROG_TEST_RUN`, with the linear evaluator and with skip steps.
+
+use std::net::IpAddr;
+
+// What every evaluator says in the same words has the model's types.
+pub use skipstep_model::{Carried, Packet as TestPacket, Peer as PeerView, RuleCounters, Verdict};
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Family, Reason, Ruleset, Timeout};
+
+/// An evaluator under test.
+pub trait Engine {
+    /// Short name for reports: `model`, `bpf-linear`, `bpf-skip-steps`.
+    fn name(&self) -> &str;
+
+    /// Replaces rules, settings and tables; empties the state table and all counters; sets the
+    /// clock to 0 and every random draw to 0.
+    fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String>;
+
+    /// Moves the clock and removes the states whose time is up, as pf's purge would.
+    /// Returns the ids of the states removed, in ascending order.
+    fn set_time(&mut self, seconds: u32) -> Vec<u64>;
+
+    /// Sets what every following random draw returns (compared against probabilities).
+    fn set_random(&mut self, draw: u32);
+
+    /// Whether the evaluator can be given this packet at all: the kernel refuses to test-run what
+    /// is shorter than an IP header.
+    fn accepts(&self, _packet: &TestPacket) -> bool {
+        true
+    }
+
+    /// Runs one packet through the firewall.
+    fn packet(&mut self, packet: &TestPacket) -> Fate;
+
+    /// All states in order of creation.
+    fn states(&mut self) -> Vec<StateView>;
+
+    /// Counters of rule `number`, `None` for the default rule.
+    fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters;
+
+    /// Counters of the whole firewall.
+    fn status(&mut self) -> Status;
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fate {
+    /// Passed or dropped.
+    pub verdict: Verdict,
+    /// What decided.
+    pub decision: Decision,
+    /// The reason in the log.
+    pub reason: Reason,
+    /// The reasons counted by this packet, ascending.
+    pub counted: Vec<Reason>,
+    /// State used or made.
+    pub state: Option<u64>,
+    /// The packet as it goes on, if it passed and was changed.
+    pub out: Option<Vec<u8>>,
+    /// What the firewall sent in answer, from the IP header on.
+    pub replies: Vec<Vec<u8>>,
+    /// What the packet carries afterwards.
+    pub carried: Carried,
+    /// Log records it caused.
+    pub log: Vec<LogView>,
+}
+
+/// What decided about a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// pf did not get as far: interface skipped
+    None,
+    /// no rule matched, or the packet was dropped before rules were asked
+    Default,
+    /// a rule, or the state that it made
+    Rule(u32),
+    /// a state whose rule is gone since a reload
+    OrphanState,
+}
+
+/// A log record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogView {
+    /// Rule in the record, `None` for the default rule.
+    pub rule: Option<u32>,
+    /// Reason in the record.
+    pub reason: Reason,
+    /// Whether it says pass or block; `None` is match.
+    pub pass: Option<bool>,
+    /// n of pflogN
+    pub to: u8,
+}
+
+/// A state as tests compare and `pfctl -ss` prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateView {
+    /// Ascending in order of creation; tests compare their order, not their value.
+    pub id: u64,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Address family.
+    pub family: Family,
+    /// Direction of the packet that made it.
+    pub direction: Direction,
+    /// Interface it is bound to; `None` for all.
+    pub interface: Option<String>,
+    /// Rule that made it; `None` is the default rule or one that is gone.
+    pub rule: Option<u32>,
+    /// Key on the network's side: address and port, index 0 the source of inbound packets.
+    pub wire: [(IpAddr, u16); 2],
+    /// Key on the host's side.
+    pub stack: [(IpAddr, u16); 2],
+    /// The side that made it.
+    pub src: PeerView,
+    /// The other side.
+    pub dst: PeerView,
+    /// Class of timeout.
+    pub timeout: Timeout,
+    /// Second of creation.
+    pub created_at: u32,
+    /// Second at which it ends if nothing more comes.
+    pub expires_at: u32,
+    /// Packets with the state's direction, and against it.
+    pub packets: [u64; 2],
+    /// Bytes, in the same order.
+    pub bytes: [u64; 2],
+    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
+    /// random-id, 0x200 set prio.
+    pub flags: u16,
+    /// Lowest TTL of its packets, 0 if not set.
+    pub min_ttl: u8,
+    /// Highest MSS, 0 if not set.
+    pub max_mss: u16,
+    /// Tag its packets get.
+    pub tag: Option<String>,
+}
+
+/// Counters of the whole firewall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Current states.
+    pub states: u64,
+    /// Searches in the state table.
+    pub searches: u64,
+    /// States made.
+    pub inserts: u64,
+    /// States removed.
+    pub removals: u64,
+    /// By reason.
+    pub reasons: [u64; Reason::COUNT],
+}

@@ -1,0 +1,492 @@
+//! What is expected of a packet. Only what is stated is compared.
+
+use std::fmt::Debug;
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Direction, Reason, Timeout};
+
+use crate::engine::{Decision, Fate, LogView, PeerView, StateView, Verdict};
+use crate::look;
+use crate::observe::Observation;
+
+/// What is expected of one packet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expectation {
+    /// `pass`, `block`
+    pub verdict: Option<Verdict>,
+    /// `rule n`, `default`, `skipped`
+    pub decision: Option<Decision>,
+    /// `reason`: the one in the log
+    pub reason: Option<Reason>,
+    /// `counted`: all reasons counted
+    pub counted: Option<Vec<Reason>>,
+    /// `new state`, `state`, `no state`
+    pub state: Option<StateUse>,
+    /// `also state`: other states, by number
+    pub others: Vec<(u32, StateWords)>,
+    /// `out`, `unchanged`: how the packet goes on
+    pub out: Option<Out>,
+    /// `reply`, `no reply`: what is sent in answer, complete
+    pub replies: Option<Vec<Reply>>,
+    /// `log`, `no log`: records, complete
+    pub log: Option<Vec<LogWords>>,
+    /// `tag`, `no tag`: what the packet carries afterwards
+    pub tag: Option<Option<String>>,
+    /// `prio`: what the packet carries afterwards
+    pub prio: Option<u8>,
+    /// `expired`: states that ended just before, by the clock
+    pub expired: Option<Vec<u32>>,
+    /// `removed`: states that this packet removed
+    pub removed: Option<Vec<u32>>,
+    /// `states`: how many there are afterwards
+    pub states: Option<u64>,
+}
+
+/// What the packet has to do with states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StateUse {
+    /// It neither used nor made one.
+    None,
+    /// It made one.
+    New(Option<u32>, StateWords),
+    /// It used one that was there.
+    Existing(Option<u32>, StateWords),
+}
+
+/// What is said of a state. Numbers of states count from 1 in order of creation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct StateWords {
+    pub protocol: Option<u8>,
+    pub direction: Option<Direction>,
+    /// `on all` is `Some(None)`
+    pub interface: Option<Option<String>>,
+    pub rule: Option<Option<u32>>,
+    pub wire: Option<[(IpAddr, u16); 2]>,
+    pub stack: Option<[(IpAddr, u16); 2]>,
+    pub src: Option<PeerWords>,
+    pub dst: Option<PeerWords>,
+    pub timeout: Option<Timeout>,
+    /// second of the clock
+    pub expires: Option<u32>,
+    pub packets: Option<[u64; 2]>,
+    pub bytes: Option<[u64; 2]>,
+    pub flags: Option<u16>,
+    pub min_ttl: Option<u8>,
+    pub max_mss: Option<u16>,
+    pub tag: Option<Option<String>>,
+}
+
+/// What is said of one side of a state: `state` or `state:seqlo:seqhi:seqdiff:max_win:wscale`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerWords {
+    /// Its state only.
+    State(u8),
+    /// All of it.
+    Full(PeerView),
+}
+
+/// How a passed packet goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Out {
+    /// As it came.
+    Unchanged,
+    /// With exactly these bytes.
+    Bytes(Vec<u8>),
+    /// With these fields.
+    Fields(OutFields),
+}
+
+/// Fields of a packet that scrub and set change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OutFields {
+    pub ttl: Option<u8>,
+    pub tos: Option<u8>,
+    pub df: Option<bool>,
+    pub id: Option<u16>,
+    pub mss: Option<u16>,
+}
+
+/// A packet the firewall sends in answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Reply {
+    /// Exactly these bytes.
+    Bytes(Vec<u8>),
+    /// A TCP segment with exactly these flags, or any with RST.
+    Tcp {
+        flags: Option<u8>,
+        seq: Option<u32>,
+        ack: Option<u32>,
+        ttl: Option<u8>,
+    },
+    /// An ICMP or ICMPv6 message.
+    Icmp {
+        ipv6: bool,
+        kind: u8,
+        code: Option<u8>,
+    },
+}
+
+/// What is said of a log record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct LogWords {
+    pub action: Option<LogAction>,
+    /// `default` is `Some(None)`
+    pub rule: Option<Option<u32>>,
+    pub reason: Option<Reason>,
+    /// n of pflogN
+    pub to: Option<u8>,
+}
+
+/// The action in a log record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LogAction {
+    Pass,
+    Block,
+    Match,
+}
+
+impl LogAction {
+    fn of(pass: Option<bool>) -> Self {
+        match pass {
+            Some(true) => LogAction::Pass,
+            Some(false) => LogAction::Block,
+            None => LogAction::Match,
+        }
+    }
+}
+
+/// Collects differences in words.
+#[derive(Default)]
+pub(crate) struct Differences(pub Vec<String>);
+
+impl Differences {
+    /// Compares what is stated, if it is.
+    pub fn compare<T: PartialEq + Debug>(&mut self, what: &str, expected: &Option<T>, found: T) {
+        match expected {
+            Some(expected) if *expected != found => {
+                self.0
+                    .push(format!("{what}: expected {expected:?}, found {found:?}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Expectation {
+    /// What `observation` shows, all of it: the expectation of another evaluator's run.
+    pub fn complete(observation: &Observation) -> Self {
+        let fate = &observation.fate;
+        let passed = fate.verdict == Verdict::Pass;
+        let settled = !observation.has_ended_states();
+        let mut others = observation.changed.clone();
+        let state = match observation.state {
+            None => StateUse::None,
+            Some(number) => {
+                others.retain(|&other| other != number);
+                let words = observation
+                    .view(number)
+                    .map(|view| StateWords::complete(view, observation.now))
+                    .unwrap_or_default();
+                if observation.created.contains(&number) {
+                    StateUse::New(Some(number), words)
+                } else {
+                    StateUse::Existing(Some(number), words)
+                }
+            }
+        };
+        Expectation {
+            verdict: Some(fate.verdict),
+            decision: Some(fate.decision),
+            reason: Some(fate.reason),
+            counted: Some(fate.counted.clone()),
+            state: Some(state),
+            others: others
+                .into_iter()
+                .filter_map(|number| Some((number, observation.view(number)?)))
+                .filter(|(_, state)| state.expires_at > observation.now)
+                .map(|(number, state)| (number, StateWords::complete(state, observation.now)))
+                .collect(),
+            out: passed.then(|| match &fate.out {
+                None => Out::Unchanged,
+                Some(bytes) => Out::Bytes(bytes.clone()),
+            }),
+            replies: Some(fate.replies.iter().cloned().map(Reply::Bytes).collect()),
+            log: Some(fate.log.iter().map(LogWords::complete).collect()),
+            // what a dropped packet carries nobody will ever see
+            tag: passed.then(|| fate.carried.tag.clone()),
+            prio: passed.then_some(fate.carried.prio),
+            expired: Some(observation.expired.clone()),
+            removed: settled.then(|| observation.removed.clone()),
+            states: settled.then_some(observation.states.len() as u64),
+        }
+    }
+
+    /// What differs, in words; empty if everything stated holds.
+    pub fn compare(&self, observation: &Observation) -> Vec<String> {
+        let mut differences = Differences::default();
+        let fate = &observation.fate;
+        differences.compare("expired", &self.expired, observation.expired.clone());
+        differences.compare("verdict", &self.verdict, fate.verdict);
+        differences.compare("decided by", &self.decision, fate.decision);
+        differences.compare("reason", &self.reason, fate.reason);
+        differences.compare("counted", &self.counted, fate.counted.clone());
+        self.compare_state(observation, &mut differences);
+        self.compare_packets(fate, &mut differences);
+        differences.compare("tag", &self.tag, fate.carried.tag.clone());
+        differences.compare("prio", &self.prio, fate.carried.prio);
+        differences.compare("removed", &self.removed, observation.removed.clone());
+        differences.compare("states", &self.states, observation.states.len() as u64);
+        differences.0
+    }
+
+    fn compare_state(&self, observation: &Observation, differences: &mut Differences) {
+        if let Some(expected) = &self.state {
+            let (fresh, number, words) = match expected {
+                StateUse::None => (false, None, None),
+                StateUse::New(number, words) => (true, *number, Some(words)),
+                StateUse::Existing(number, words) => (false, *number, Some(words)),
+            };
+            match (words, observation.state) {
+                (None, None) => {}
+                (None, Some(found)) => differences
+                    .0
+                    .push(format!("state: expected none, found state {found}")),
+                (Some(_), None) => differences.0.push("state: expected one, found none".into()),
+                (Some(words), Some(found)) => {
+                    let created = observation.created.contains(&found);
+                    if created != fresh {
+                        let name = |fresh| if fresh { "a new one" } else { "an old one" };
+                        differences.0.push(format!(
+                            "state: expected {}, found {}",
+                            name(fresh),
+                            name(created)
+                        ));
+                    }
+                    differences.compare("state number", &number, found);
+                    words.compare(found, observation, differences);
+                }
+            }
+        }
+        for (number, words) in &self.others {
+            words.compare(*number, observation, differences);
+        }
+    }
+
+    fn compare_packets(&self, fate: &Fate, differences: &mut Differences) {
+        match &self.out {
+            None => {}
+            Some(Out::Unchanged) => differences.compare(
+                "out",
+                &Some("unchanged".into()),
+                look::hex_or(&fate.out, "unchanged"),
+            ),
+            Some(Out::Bytes(bytes)) => {
+                differences.compare(
+                    "out",
+                    &Some(look::hex(bytes)),
+                    look::hex_or(&fate.out, "unchanged"),
+                );
+            }
+            Some(Out::Fields(expected)) => match &fate.out {
+                Some(found) => expected.compare(&look::fields(found), differences),
+                None => differences
+                    .0
+                    .push("out: expected a changed packet, found it unchanged".into()),
+            },
+        }
+        if let Some(replies) = &self.replies {
+            if replies.len() != fate.replies.len() {
+                let found: Vec<String> =
+                    fate.replies.iter().map(|reply| look::hex(reply)).collect();
+                differences.0.push(format!(
+                    "replies: expected {}, found {found:?}",
+                    replies.len()
+                ));
+            }
+            for (expected, found) in replies.iter().zip(&fate.replies) {
+                if let Some(difference) = expected.difference(found) {
+                    differences.0.push(difference);
+                }
+            }
+        }
+        if let Some(log) = &self.log {
+            let same = log.len() == fate.log.len()
+                && log
+                    .iter()
+                    .zip(&fate.log)
+                    .all(|(words, record)| words.hold(record));
+            if !same {
+                let found: Vec<LogWords> = fate.log.iter().map(LogWords::complete).collect();
+                differences
+                    .0
+                    .push(format!("log: expected {log:?}, found {found:?}"));
+            }
+        }
+    }
+}
+
+impl OutFields {
+    fn compare(&self, found: &OutFields, differences: &mut Differences) {
+        fn one<T: PartialEq + Debug>(
+            what: &str,
+            expected: Option<T>,
+            found: Option<T>,
+            differences: &mut Differences,
+        ) {
+            if expected.is_some() && expected != found {
+                differences.0.push(format!(
+                    "out {what}: expected {expected:?}, found {found:?}"
+                ));
+            }
+        }
+        one("ttl", self.ttl, found.ttl, differences);
+        one("tos", self.tos, found.tos, differences);
+        one("df", self.df, found.df, differences);
+        one("id", self.id, found.id, differences);
+        one("mss", self.mss, found.mss, differences);
+    }
+}
+
+/// The RST flag of TCP.
+const RST: u8 = 4;
+
+impl Reply {
+    /// What is left to compare of an ICMP message if its source address may be another.
+    pub fn without_addresses(&self) -> Reply {
+        match self {
+            Reply::Bytes(bytes) => match look::icmp(bytes) {
+                Some(icmp) => Reply::Icmp {
+                    ipv6: icmp.ipv6,
+                    kind: icmp.kind,
+                    code: Some(icmp.code),
+                },
+                None => self.clone(),
+            },
+            _ => self.clone(),
+        }
+    }
+
+    /// In what `packet` is not this reply.
+    fn difference(&self, packet: &[u8]) -> Option<String> {
+        let holds = match self {
+            Reply::Bytes(bytes) => bytes == packet,
+            Reply::Tcp {
+                flags,
+                seq,
+                ack,
+                ttl,
+            } => look::tcp(packet).is_some_and(|tcp| {
+                flags.map_or(tcp.flags & RST != 0, |flags| flags == tcp.flags)
+                    && seq.is_none_or(|seq| seq == tcp.seq)
+                    && ack.is_none_or(|ack| ack == tcp.ack)
+                    && ttl.is_none_or(|ttl| look::fields(packet).ttl == Some(ttl))
+            }),
+            Reply::Icmp { ipv6, kind, code } => look::icmp(packet).is_some_and(|found| {
+                found.ipv6 == *ipv6
+                    && found.kind == *kind
+                    && code.is_none_or(|code| code == found.code)
+            }),
+        };
+        let expected = match self {
+            Reply::Bytes(bytes) => look::hex(bytes),
+            other => format!("{other:?}"),
+        };
+        (!holds).then(|| format!("reply: expected {expected}, found {}", look::hex(packet)))
+    }
+}
+
+impl LogWords {
+    fn complete(record: &LogView) -> Self {
+        LogWords {
+            action: Some(LogAction::of(record.pass)),
+            rule: Some(record.rule),
+            reason: Some(record.reason),
+            to: Some(record.to),
+        }
+    }
+
+    fn hold(&self, record: &LogView) -> bool {
+        self.action
+            .is_none_or(|action| action == LogAction::of(record.pass))
+            && self.rule.is_none_or(|rule| rule == record.rule)
+            && self.reason.is_none_or(|reason| reason == record.reason)
+            && self.to.is_none_or(|to| to == record.to)
+    }
+}
+
+impl StateWords {
+    /// All there is to say of a state. One whose time is up only waits to be removed: which
+    /// timeout that was is told differently by different evaluators, and means nothing.
+    pub fn complete(state: &StateView, now: u32) -> Self {
+        let lives = state.expires_at > now;
+        StateWords {
+            protocol: Some(state.protocol),
+            direction: Some(state.direction),
+            interface: Some(state.interface.clone()),
+            rule: Some(state.rule),
+            wire: Some(state.wire),
+            stack: Some(state.stack),
+            src: Some(PeerWords::Full(state.src)),
+            dst: Some(PeerWords::Full(state.dst)),
+            timeout: lives.then_some(state.timeout),
+            expires: lives.then_some(state.expires_at),
+            packets: Some(state.packets),
+            bytes: Some(state.bytes),
+            flags: Some(state.flags),
+            min_ttl: Some(state.min_ttl),
+            max_mss: Some(state.max_mss),
+            tag: Some(state.tag.clone()),
+        }
+    }
+
+    fn compare(&self, number: u32, observation: &Observation, differences: &mut Differences) {
+        let Some(found) = observation.view(number) else {
+            if *self != StateWords::default() {
+                differences.0.push(format!(
+                    "state {number}: expected it to be there, it is gone"
+                ));
+            }
+            return;
+        };
+        let mut own = Differences::default();
+        own.compare("protocol", &self.protocol, found.protocol);
+        own.compare("direction", &self.direction, found.direction);
+        own.compare("interface", &self.interface, found.interface.clone());
+        own.compare("rule", &self.rule, found.rule);
+        own.compare("wire", &self.wire, found.wire);
+        own.compare("stack", &self.stack, found.stack);
+        compare_peer("src", self.src, found.src, &mut own);
+        compare_peer("dst", self.dst, found.dst, &mut own);
+        own.compare("timeout", &self.timeout, found.timeout);
+        own.compare("expires", &self.expires, found.expires_at);
+        own.compare("packets", &self.packets, found.packets);
+        own.compare("bytes", &self.bytes, found.bytes);
+        own.compare("flags", &self.flags, found.flags);
+        own.compare("min-ttl", &self.min_ttl, found.min_ttl);
+        own.compare("max-mss", &self.max_mss, found.max_mss);
+        own.compare("tag", &self.tag, found.tag.clone());
+        differences.0.extend(
+            own.0
+                .into_iter()
+                .map(|difference| format!("state {number} {difference}")),
+        );
+    }
+}
+
+fn compare_peer(
+    side: &str,
+    expected: Option<PeerWords>,
+    found: PeerView,
+    differences: &mut Differences,
+) {
+    match expected {
+        None => {}
+        Some(PeerWords::State(state)) => differences.compare(side, &Some(state), found.state),
+        Some(PeerWords::Full(peer)) => differences.compare(side, &Some(peer), found),
+    }
+}

@@ -1,0 +1,92 @@
+//! The host that scenarios run on if they do not describe another.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
+
+/// A router between em0 and em1, with its default route through em1, which is in group `egress`.
+/// The host of the conformance vectors.
+pub fn standard() -> Host {
+    let net = |text: &str| text.parse::<IpNet>().expect("a literal prefix");
+    let interface = |name: &str, index, mtu, group: Option<&str>, nets: &[&str]| Interface {
+        name: name.into(),
+        index,
+        loopback: name == "lo0",
+        no_link_header: false,
+        mtu,
+        groups: std::iter::once("all")
+            .chain(group)
+            .map(String::from)
+            .collect(),
+        addresses: nets
+            .iter()
+            .map(|text| address(net(text), name == "lo0"))
+            .collect(),
+    };
+    let interfaces = vec![
+        interface(
+            "em0",
+            1,
+            1500,
+            None,
+            &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"],
+        ),
+        interface(
+            "em1",
+            2,
+            1500,
+            Some("egress"),
+            &["10.0.2.1/24", "fe80::2/64", "2001:db8:2::1/64"],
+        ),
+        interface(
+            "lo0",
+            3,
+            32768,
+            Some("lo"),
+            &["::1/128", "fe80::1/64", "127.0.0.1/8"],
+        ),
+    ];
+    let route = |destination: &str, interface: &str, gateway: Option<&str>| Route {
+        destination: net(destination),
+        interface: interface.into(),
+        gateway: gateway.map(|text| text.parse().expect("a literal address")),
+    };
+    let routes = vec![
+        route("10.0.1.0/24", "em0", None),
+        route("10.0.2.0/24", "em1", None),
+        route("2001:db8:1::/64", "em0", None),
+        route("2001:db8:2::/64", "em1", None),
+        route("0.0.0.0/0", "em1", Some("10.0.2.254")),
+        route("::/0", "em1", None),
+    ];
+    Host { interfaces, routes }
+}
+
+/// An address as the system sets it up on an interface.
+pub(crate) fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
+    let broadcast = match net {
+        IpNet::V4(net) if net.prefix_len() < 31 && !loopback => Some(IpAddr::V4(net.broadcast())),
+        _ => None,
+    };
+    InterfaceAddress {
+        net,
+        broadcast,
+        peer: None,
+    }
+}
+
+/// Routes to the networks of `interfaces`, as the system makes them.
+pub(crate) fn connected(interfaces: &[Interface]) -> Vec<Route> {
+    interfaces
+        .iter()
+        .filter(|interface| !interface.loopback)
+        .flat_map(|interface| {
+            interface.addresses.iter().map(|address| Route {
+                destination: address.net.trunc(),
+                interface: interface.name.clone(),
+                gateway: None,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,135 @@
+//! Looking into packets that the firewall sent or changed. Absent fields are `None`, never a panic.
+
+use crate::expect::OutFields;
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+pub(crate) fn hex_or(bytes: &Option<Vec<u8>>, otherwise: &str) -> String {
+    bytes.as_deref().map_or_else(|| otherwise.to_owned(), hex)
+}
+
+/// Hexadecimal digits as bytes; `None` if they are not.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    digits
+        .chunks(2)
+        .map(|pair| {
+            Some((char::from(pair[0]).to_digit(16)? << 4 | char::from(pair[1]).to_digit(16)?) as u8)
+        })
+        .collect()
+}
+
+/// The length of a packet as its IP header gives it; all of `packet` if that makes no sense.
+pub(crate) fn ip_length(packet: &[u8]) -> usize {
+    let length = match packet {
+        [first, _, high, low, ..] if first >> 4 == 4 => {
+            usize::from(u16::from_be_bytes([*high, *low]))
+        }
+        [first, _, _, _, high, low, ..] if first >> 4 == 6 => {
+            40 + usize::from(u16::from_be_bytes([*high, *low]))
+        }
+        _ => packet.len(),
+    };
+    length.clamp(20, packet.len().max(20))
+}
+
+/// The fields of a TCP header that replies are judged by.
+pub(crate) struct Tcp {
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+}
+
+/// Protocol and payload of an IP packet without extension headers.
+fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
+    match packet.first()? >> 4 {
+        4 => Some((
+            *packet.get(9)?,
+            packet.get(usize::from(packet[0] & 15) * 4..)?,
+        )),
+        6 => Some((*packet.get(6)?, packet.get(40..)?)),
+        _ => None,
+    }
+}
+
+pub(crate) fn tcp(packet: &[u8]) -> Option<Tcp> {
+    let (protocol, header) = transport(packet)?;
+    if protocol != 6 || header.len() < 20 {
+        return None;
+    }
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    Some(Tcp {
+        seq: word(4),
+        ack: word(8),
+        flags: header[13],
+    })
+}
+
+/// The fields of an ICMP or ICMPv6 message that replies are judged by.
+pub(crate) struct Icmp {
+    pub ipv6: bool,
+    pub kind: u8,
+    pub code: u8,
+}
+
+pub(crate) fn icmp(packet: &[u8]) -> Option<Icmp> {
+    let (protocol, message) = transport(packet)?;
+    if !matches!(protocol, 1 | 58) {
+        return None;
+    }
+    Some(Icmp {
+        ipv6: protocol == 58,
+        kind: *message.first()?,
+        code: *message.get(1)?,
+    })
+}
+
+/// The fields that scrub and set change.
+pub(crate) fn fields(packet: &[u8]) -> OutFields {
+    let half = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+    let mss = mss(packet);
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => OutFields {
+            ttl: packet.get(8).copied(),
+            tos: packet.get(1).copied(),
+            df: half(6).map(|word| word & 0x4000 != 0),
+            id: half(4),
+            mss,
+        },
+        Some(6) => OutFields {
+            ttl: packet.get(7).copied(),
+            tos: half(0).map(|word| (word >> 4) as u8),
+            mss,
+            ..OutFields::default()
+        },
+        _ => OutFields::default(),
+    }
+}
+
+fn mss(packet: &[u8]) -> Option<u16> {
+    let (protocol, header) = transport(packet)?;
+    let end = usize::from(header.get(12)? >> 4) * 4;
+    let mut options = header.get(20..end).filter(|_| protocol == 6)?;
+    loop {
+        match options {
+            [2, 4, high, low, ..] => return Some(u16::from_be_bytes([*high, *low])),
+            [1, rest @ ..] => options = rest,
+            [0, ..] | [] | [_] => return None,
+            [_, length, ..] => options = options.get(usize::from(*length).max(2)..)?,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The reference evaluator as an [`Engine`].
+
+use skipstep_model as model;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Action, Ruleset};
+
+use crate::engine::{Decision, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket};
+
+/// The model, before or after its rules were loaded.
+#[derive(Default)]
+pub struct Model {
+    firewall: Option<model::Firewall>,
+}
+
+impl Model {
+    /// A model without rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The firewall itself, for what not every evaluator can be asked.
+    pub fn firewall(&mut self) -> &mut model::Firewall {
+        self.firewall
+            .get_or_insert_with(|| model::Firewall::new(Ruleset::default(), Host::default()))
+    }
+}
+
+impl Engine for Model {
+    fn name(&self) -> &str {
+        "model"
+    }
+
+    fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
+        self.firewall = Some(model::Firewall::new(ruleset.clone(), host.clone()));
+        Ok(())
+    }
+
+    fn set_time(&mut self, seconds: u32) -> Vec<u64> {
+        self.firewall().set_time(seconds)
+    }
+
+    fn set_random(&mut self, draw: u32) {
+        self.firewall().set_random(draw);
+    }
+
+    fn packet(&mut self, packet: &TestPacket) -> Fate {
+        fate(self.firewall().packet(packet))
+    }
+
+    fn states(&mut self) -> Vec<StateView> {
+        let firewall = self.firewall();
+        firewall
+            .states()
+            .map(|state| state_view(firewall, state))
+            .collect()
+    }
+
+    fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters {
+        self.firewall().rule_counters(number)
+    }
+
+    fn status(&mut self) -> Status {
+        let status = self.firewall().status();
+        Status {
+            states: status.states,
+            searches: status.searches,
+            inserts: status.inserts,
+            removals: status.removals,
+            reasons: status.reasons,
+        }
+    }
+}
+
+fn fate(fate: model::Fate) -> Fate {
+    Fate {
+        verdict: fate.verdict,
+        decision: match fate.decision {
+            model::Decision::None => Decision::None,
+            model::Decision::Default => Decision::Default,
+            model::Decision::Rule(number) => Decision::Rule(number),
+        },
+        reason: fate.reason,
+        counted: fate.counted,
+        state: fate.state,
+        out: fate.out,
+        replies: fate.replies,
+        carried: fate.carried,
+        log: fate
+            .log
+            .into_iter()
+            .map(|record| LogView {
+                rule: record.rule,
+                reason: record.reason,
+                pass: match record.action {
+                    Action::Pass => Some(true),
+                    Action::Block => Some(false),
+                    Action::Match => None,
+                },
+                to: record.to,
+            })
+            .collect(),
+    }
+}
+
+fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
+    let [wire, stack] = [0, 1].map(|side| {
+        let key = &state.key[side];
+        [(key.address[0], key.port[0]), (key.address[1], key.port[1])]
+    });
+    StateView {
+        id: state.id,
+        protocol: state.key[0].protocol,
+        family: state.key[0].family,
+        direction: state.direction,
+        interface: state.interface.clone(),
+        rule: Some(state.rule),
+        wire,
+        stack,
+        src: state.src,
+        dst: state.dst,
+        timeout: state.timeout,
+        created_at: state.created_at,
+        expires_at: firewall.expires_at(state),
+        packets: state.packets,
+        bytes: state.bytes,
+        flags: state.flags(),
+        min_ttl: state.actions.min_ttl,
+        max_mss: state.actions.max_mss,
+        tag: state.tag.clone(),
+    }
+}

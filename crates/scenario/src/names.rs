@@ -1,0 +1,172 @@
+//! Names in scenario files, in both directions: those of pf.conf and pfctl.
+
+/// Protocols with a name; any may be given by number.
+const PROTOCOLS: &[(u8, &str)] = &[
+    (1, "icmp"),
+    (2, "igmp"),
+    (6, "tcp"),
+    (17, "udp"),
+    (47, "gre"),
+    (50, "esp"),
+    (51, "ah"),
+    (58, "ipv6-icmp"),
+    (132, "sctp"),
+];
+
+/// ICMP types by pf.conf's names.
+const ICMP_TYPES: &[(u8, &str)] = &[
+    (0, "echorep"),
+    (3, "unreach"),
+    (4, "squench"),
+    (5, "redir"),
+    (8, "echoreq"),
+    (9, "routeradv"),
+    (10, "routersol"),
+    (11, "timex"),
+    (12, "paramprob"),
+    (13, "timereq"),
+    (14, "timerep"),
+    (15, "inforeq"),
+    (16, "inforep"),
+    (17, "maskreq"),
+    (18, "maskrep"),
+];
+
+/// ICMPv6 types by pf.conf's names.
+const ICMP6_TYPES: &[(u8, &str)] = &[
+    (1, "unreach"),
+    (2, "toobig"),
+    (3, "timex"),
+    (4, "paramprob"),
+    (128, "echoreq"),
+    (129, "echorep"),
+    (130, "listqry"),
+    (131, "listenrep"),
+    (132, "listendone"),
+    (133, "routersol"),
+    (134, "routeradv"),
+    (135, "neighbrsol"),
+    (136, "neighbradv"),
+    (137, "redir"),
+];
+
+/// Codes of the ICMP types that have named ones: type, code, name.
+const ICMP_CODES: &[(u8, u8, &str)] = &[
+    (3, 0, "net-unr"),
+    (3, 1, "host-unr"),
+    (3, 2, "proto-unr"),
+    (3, 3, "port-unr"),
+    (3, 4, "needfrag"),
+    (3, 9, "net-prohib"),
+    (3, 10, "host-prohib"),
+    (3, 13, "filter-prohib"),
+    (11, 0, "transit"),
+    (11, 1, "reassemb"),
+];
+
+/// As [`ICMP_CODES`], for ICMPv6.
+const ICMP6_CODES: &[(u8, u8, &str)] = &[
+    (1, 0, "noroute-unr"),
+    (1, 1, "admin-unr"),
+    (1, 2, "beyond-unr"),
+    (1, 3, "addr-unr"),
+    (1, 4, "port-unr"),
+    (3, 0, "transit"),
+    (3, 1, "reassemb"),
+];
+
+/// Names of TCP peer states, as `pfctl -ss` prints them, by number.
+const TCP_STATES: [&str; 11] = [
+    "CLOSED",
+    "LISTEN",
+    "SYN_SENT",
+    "SYN_RCVD",
+    "ESTABLISHED",
+    "CLOSE_WAIT",
+    "FIN_WAIT_1",
+    "CLOSING",
+    "LAST_ACK",
+    "FIN_WAIT_2",
+    "TIME_WAIT",
+];
+
+/// Names of the peer states of UDP and other protocols, by number.
+const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
+
+/// Letters of the TCP flags, lowest bit first.
+const FLAGS: &str = "FSRPAUEW";
+
+pub(crate) fn protocol(text: &str) -> Option<u8> {
+    by_name(PROTOCOLS, text).or_else(|| text.parse().ok())
+}
+
+pub(crate) fn icmp_type(ipv6: bool, text: &str) -> Option<u8> {
+    by_name(if ipv6 { ICMP6_TYPES } else { ICMP_TYPES }, text).or_else(|| text.parse().ok())
+}
+
+pub(crate) fn icmp_type_name(ipv6: bool, kind: u8) -> String {
+    let names = if ipv6 { ICMP6_TYPES } else { ICMP_TYPES };
+    names
+        .iter()
+        .find(|(number, _)| *number == kind)
+        .map_or_else(|| kind.to_string(), |(_, name)| (*name).into())
+}
+
+pub(crate) fn icmp_code(ipv6: bool, kind: u8, text: &str) -> Option<u8> {
+    let names = if ipv6 { ICMP6_CODES } else { ICMP_CODES };
+    let named = names
+        .iter()
+        .find(|(of, _, name)| *of == kind && *name == text);
+    named
+        .map(|(_, code, _)| *code)
+        .or_else(|| text.parse().ok())
+}
+
+pub(crate) fn icmp_code_name(ipv6: bool, kind: u8, code: u8) -> String {
+    let names = if ipv6 { ICMP6_CODES } else { ICMP_CODES };
+    let named = names
+        .iter()
+        .find(|(of, number, _)| *of == kind && *number == code);
+    named.map_or_else(|| code.to_string(), |(_, _, name)| (*name).into())
+}
+
+/// A peer state by name or number.
+pub(crate) fn peer_state(text: &str) -> Option<u8> {
+    let place = |names: &[&str]| {
+        names
+            .iter()
+            .position(|name| *name == text)
+            .map(|place| place as u8)
+    };
+    place(&TCP_STATES)
+        .or_else(|| place(&OTHER_STATES))
+        .or_else(|| text.parse().ok())
+}
+
+/// TCP flags by their letters; `.` is none.
+pub(crate) fn flags(text: &str) -> Option<u8> {
+    if text == "." {
+        return Some(0);
+    }
+    text.chars()
+        .try_fold(0, |flags, letter| Some(flags | 1 << FLAGS.find(letter)?))
+}
+
+pub(crate) fn flags_text(flags: u8) -> String {
+    match flags {
+        0 => ".".into(),
+        _ => FLAGS
+            .chars()
+            .enumerate()
+            .filter(|(bit, _)| flags & 1 << bit != 0)
+            .map(|(_, letter)| letter)
+            .collect(),
+    }
+}
+
+fn by_name(names: &[(u8, &str)], text: &str) -> Option<u8> {
+    names
+        .iter()
+        .find(|(_, name)| *name == text)
+        .map(|(number, _)| *number)
+}

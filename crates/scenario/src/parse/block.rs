@@ -1,0 +1,92 @@
+//! Blocks in braces, with text of another language in them.
+
+use super::line::Fault;
+
+/// Part of a block's text: one line, or what a `;` ends.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// Index of its line in the file.
+    pub line: usize,
+    /// Characters before it on that line.
+    pub column: usize,
+    pub text: String,
+}
+
+/// Reads the block that begins on line `at`. Returns its pieces and the index of the line behind
+/// it. Braces nest; those in quotes and comments do not count.
+pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (usize, Fault)> {
+    let opening = lines[at];
+    let fault = |line: usize, column, width, message: &str| {
+        (
+            line,
+            Fault {
+                message: message.into(),
+                column,
+                width,
+            },
+        )
+    };
+    let Some(brace) = opening.chars().position(|character| character == '{') else {
+        return Err(fault(at, opening.chars().count() + 1, 1, "`{` is missing"));
+    };
+    let mut pieces = Vec::new();
+    let mut depth = 1;
+    for (line, text) in lines.iter().enumerate().skip(at) {
+        let skipped = if line == at { brace + 1 } else { 0 };
+        let mut piece = Piece {
+            line,
+            column: skipped,
+            text: String::new(),
+        };
+        let mut quoted = false;
+        let mut comment = false;
+        let mut characters = text.chars().enumerate().skip(skipped);
+        while let Some((column, character)) = characters.next() {
+            match character {
+                '"' if !comment => quoted = !quoted,
+                '#' if !quoted => comment = true,
+                '{' if !quoted && !comment => depth += 1,
+                '}' if !quoted && !comment => depth -= 1,
+                ';' if !quoted && !comment => {
+                    pieces.push(std::mem::replace(
+                        &mut piece,
+                        Piece {
+                            line,
+                            column: column + 1,
+                            text: String::new(),
+                        },
+                    ));
+                    continue;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                pieces.push(piece);
+                let rest: String = characters.map(|(_, character)| character).collect();
+                if !rest.trim().is_empty() && !rest.trim_start().starts_with('#') {
+                    return Err(fault(
+                        line,
+                        column + 2,
+                        rest.chars().count(),
+                        "nothing may follow the closing brace",
+                    ));
+                }
+                while pieces
+                    .last()
+                    .is_some_and(|piece| piece.text.trim().is_empty())
+                {
+                    pieces.pop();
+                }
+                let blank = pieces
+                    .iter()
+                    .take_while(|piece| piece.text.trim().is_empty())
+                    .count();
+                pieces.drain(..blank);
+                return Ok((pieces, line + 1));
+            }
+            piece.text.push(character);
+        }
+        pieces.push(piece);
+    }
+    Err(fault(at, brace + 1, 1, "this brace is not closed"))
+}

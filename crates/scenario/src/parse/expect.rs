@@ -1,0 +1,315 @@
+//! What stands behind `=>`.
+
+use skipstep_ruleset::{Direction, Reason, Timeout};
+
+use super::line::{Line, Parsed, number};
+use super::packet::{address_port, hex};
+use crate::engine::{Decision, PeerView, Verdict};
+use crate::expect::{
+    Expectation, LogAction, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
+};
+use crate::names;
+
+/// Reads one `=>` line into `expectation`.
+pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Parsed<()> {
+    loop {
+        while line.take(",") {}
+        let Some(word) = line.next() else {
+            return Ok(());
+        };
+        let stated_before = match word.text.as_str() {
+            "pass" => expectation.verdict.replace(Verdict::Pass).is_some(),
+            "block" => expectation.verdict.replace(Verdict::Drop).is_some(),
+            "rule" => expectation
+                .decision
+                .replace(Decision::Rule(line.number("a rule number")?))
+                .is_some(),
+            "default" => expectation.decision.replace(Decision::Default).is_some(),
+            "skipped" => expectation.decision.replace(Decision::None).is_some(),
+            "orphan" => expectation
+                .decision
+                .replace(Decision::OrphanState)
+                .is_some(),
+            "reason" => expectation
+                .reason
+                .replace(line.value("a reason", Reason::by_name)?)
+                .is_some(),
+            "counted" => expectation
+                .counted
+                .replace(list(line, "a reason", Reason::by_name)?)
+                .is_some(),
+            "new" => {
+                line.expect("state")?;
+                let number = optional_number(line)?;
+                expectation
+                    .state
+                    .replace(StateUse::New(number, state_words(line)?))
+                    .is_some()
+            }
+            "state" => {
+                let number = optional_number(line)?;
+                expectation
+                    .state
+                    .replace(StateUse::Existing(number, state_words(line)?))
+                    .is_some()
+            }
+            "also" => {
+                line.expect("state")?;
+                let number = line.number("a state's number")?;
+                expectation.others.push((number, state_words(line)?));
+                false
+            }
+            "out" => expectation.out.replace(out(line)?).is_some(),
+            "unchanged" => expectation.out.replace(Out::Unchanged).is_some(),
+            "reply" => {
+                expectation
+                    .replies
+                    .get_or_insert_default()
+                    .push(reply(line)?);
+                false
+            }
+            "log" => {
+                expectation
+                    .log
+                    .get_or_insert_default()
+                    .push(log_words(line)?);
+                false
+            }
+            "tag" => expectation
+                .tag
+                .replace(Some(line.word("a tag")?.text.clone()))
+                .is_some(),
+            "prio" => expectation
+                .prio
+                .replace(line.number("a priority")?)
+                .is_some(),
+            "expired" => expectation
+                .expired
+                .replace(list(line, "a state's number", number)?)
+                .is_some(),
+            "removed" => expectation
+                .removed
+                .replace(list(line, "a state's number", number)?)
+                .is_some(),
+            "states" => expectation
+                .states
+                .replace(line.number("a number of states")?)
+                .is_some(),
+            "no" => no(line, expectation)?,
+            other => {
+                return Err(word.fault(format!(
+                    "`{other}` is nothing that can be expected of a packet"
+                )));
+            }
+        };
+        if stated_before {
+            return Err(word.fault("this was already said"));
+        }
+    }
+}
+
+/// `no state`, `no reply`, `no log`, `no tag`. Returns whether it contradicts what was said before.
+fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
+    let what = line.word("state, reply, log or tag")?;
+    match what.text.as_str() {
+        "state" => Ok(expectation.state.replace(StateUse::None).is_some()),
+        "reply" => Ok(expectation.replies.replace(Vec::new()).is_some()),
+        "log" => Ok(expectation.log.replace(Vec::new()).is_some()),
+        "tag" => Ok(expectation.tag.replace(None).is_some()),
+        _ => Err(what.fault("expected state, reply, log or tag")),
+    }
+}
+
+/// `none`, or items up to the next comma.
+pub(crate) fn list<T>(
+    line: &mut Line,
+    what: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Parsed<Vec<T>> {
+    if line.take("none") {
+        return Ok(Vec::new());
+    }
+    let mut items = vec![line.value(what, &read)?];
+    while let Some(item) = line.peek().and_then(&read) {
+        line.next();
+        items.push(item);
+    }
+    Ok(items)
+}
+
+fn optional_number(line: &mut Line) -> Parsed<Option<u32>> {
+    let number = line.peek().and_then(number);
+    if number.is_some() {
+        line.next();
+    }
+    Ok(number)
+}
+
+fn state_words(line: &mut Line) -> Parsed<StateWords> {
+    let mut words = StateWords::default();
+    while let Some(word) = line.peek() {
+        match word {
+            "proto" => words.protocol = Some(following(line, "a protocol", names::protocol)?),
+            "in" | "out" if words.direction.is_none() => {
+                line.next();
+                words.direction = Some(if word == "in" {
+                    Direction::In
+                } else {
+                    Direction::Out
+                });
+            }
+            "on" => {
+                words.interface = Some(following(line, "an interface", |text| {
+                    Some((text != "all").then(|| text.into()))
+                })?)
+            }
+            "from-rule" => words.rule = Some(following(line, "a rule number or `default`", rule)?),
+            "wire" => words.wire = Some(key(line)?),
+            "stack" => words.stack = Some(key(line)?),
+            "src" => words.src = Some(following(line, "a peer", peer)?),
+            "dst" => words.dst = Some(following(line, "a peer", peer)?),
+            "timeout" => words.timeout = Some(following(line, "a timeout", Timeout::by_name)?),
+            "expires" => words.expires = Some(following(line, "a second", number)?),
+            "packets" => words.packets = Some(following(line, "two numbers as 1:2", pair)?),
+            "bytes" => words.bytes = Some(following(line, "two numbers as 1:2", pair)?),
+            "flags" => words.flags = Some(following(line, "a number", number)?),
+            "min-ttl" => words.min_ttl = Some(following(line, "a TTL", number)?),
+            "max-mss" => words.max_mss = Some(following(line, "an MSS", number)?),
+            "tagging" => {
+                words.tag = Some(following(line, "a tag", |text| {
+                    Some((text != "none").then(|| text.into()))
+                })?)
+            }
+            _ => break,
+        }
+    }
+    Ok(words)
+}
+
+/// What stands behind the next word.
+fn following<T>(line: &mut Line, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
+    line.next();
+    line.value(what, read)
+}
+
+fn rule(text: &str) -> Option<Option<u32>> {
+    if text == "default" {
+        Some(None)
+    } else {
+        Some(Some(number(text)?))
+    }
+}
+
+fn key(line: &mut Line) -> Parsed<[(std::net::IpAddr, u16); 2]> {
+    let first = following(line, "an address with a port", address_port)?;
+    Ok([first, line.value("an address with a port", address_port)?])
+}
+
+/// `a:b`
+pub(crate) fn pair(text: &str) -> Option<[u64; 2]> {
+    let (first, second) = text.split_once(':')?;
+    Some([number(first)?, number(second)?])
+}
+
+fn peer(text: &str) -> Option<PeerWords> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.as_slice() {
+        [state] => Some(PeerWords::State(names::peer_state(state)?)),
+        [state, seqlo, seqhi, seqdiff, max_win, wscale] => Some(PeerWords::Full(PeerView {
+            state: names::peer_state(state)?,
+            seqlo: number(seqlo)?,
+            seqhi: number(seqhi)?,
+            seqdiff: number(seqdiff)?,
+            max_win: number(max_win)?,
+            wscale: number(wscale)?,
+        })),
+        _ => None,
+    }
+}
+
+fn out(line: &mut Line) -> Parsed<Out> {
+    if line.take("hex") {
+        return Ok(Out::Bytes(hex(line)?));
+    }
+    let mut fields = OutFields::default();
+    loop {
+        match line.peek() {
+            Some("ttl") => fields.ttl = Some(following(line, "a TTL", number)?),
+            Some("tos") => fields.tos = Some(following(line, "a TOS byte", number)?),
+            Some("ipid") => fields.id = Some(following(line, "an IP id", number)?),
+            Some("mss") => fields.mss = Some(following(line, "an MSS", number)?),
+            Some(word @ ("df" | "no-df")) => {
+                line.next();
+                fields.df = Some(word == "df");
+            }
+            _ if fields == OutFields::default() => {
+                return Err(line.fault_before("`out` needs hex, ttl, tos, ipid, mss, df or no-df"));
+            }
+            _ => return Ok(Out::Fields(fields)),
+        }
+    }
+}
+
+fn reply(line: &mut Line) -> Parsed<Reply> {
+    let kind = line.word("hex, rst, tcp or icmp")?;
+    match kind.text.as_str() {
+        "hex" => Ok(Reply::Bytes(hex(line)?)),
+        "rst" => tcp_reply(line, None),
+        "tcp" => {
+            let flags = line.value("TCP flags", names::flags)?;
+            tcp_reply(line, Some(flags))
+        }
+        family @ ("icmp" | "icmp6") => {
+            let ipv6 = family == "icmp6";
+            let kind = line.value("an ICMP type", |text| names::icmp_type(ipv6, text))?;
+            let code = match line.take("code") {
+                true => Some(line.value("a code of this ICMP type", |text| {
+                    names::icmp_code(ipv6, kind, text)
+                })?),
+                false => None,
+            };
+            Ok(Reply::Icmp { ipv6, kind, code })
+        }
+        _ => Err(kind.fault("expected hex, rst, tcp, icmp or icmp6")),
+    }
+}
+
+/// `rst` is a segment with RST, whether ACK is set or not.
+fn tcp_reply(line: &mut Line, flags: Option<u8>) -> Parsed<Reply> {
+    let (mut seq, mut ack, mut ttl) = (None, None, None);
+    loop {
+        match line.peek() {
+            Some("seq") => seq = Some(following(line, "a sequence number", number)?),
+            Some("ack") => ack = Some(following(line, "a sequence number", number)?),
+            Some("ttl") => ttl = Some(following(line, "a TTL", number)?),
+            _ => {
+                return Ok(Reply::Tcp {
+                    flags,
+                    seq,
+                    ack,
+                    ttl,
+                });
+            }
+        }
+    }
+}
+
+fn log_words(line: &mut Line) -> Parsed<LogWords> {
+    let mut words = LogWords::default();
+    loop {
+        match line.peek() {
+            Some(word @ ("pass" | "block" | "match")) => {
+                line.next();
+                words.action = Some(match word {
+                    "pass" => LogAction::Pass,
+                    "block" => LogAction::Block,
+                    _ => LogAction::Match,
+                });
+            }
+            Some("by") => words.rule = Some(following(line, "a rule number or `default`", rule)?),
+            Some("for") => words.reason = Some(following(line, "a reason", Reason::by_name)?),
+            Some("to") => words.to = Some(following(line, "n of pflogN", number)?),
+            _ => return Ok(words),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One line of a scenario file as words, and messages about them.
+
+use std::fmt;
+
+/// What is wrong with a scenario file, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    /// Name of the file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column of the word at fault, from 1.
+    pub column: u32,
+    /// Characters of the word at fault.
+    pub width: u32,
+    /// What is wrong.
+    pub message: String,
+    /// The line itself.
+    pub source_line: String,
+}
+
+/// `file:line: message`, then the line and a caret.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}:{}: {}", self.file, self.line, self.message)?;
+        writeln!(f, "    {}", self.source_line.replace('\t', " "))?;
+        let blanks = " ".repeat(self.column.saturating_sub(1) as usize);
+        write!(f, "    {blanks}{}", "^".repeat(self.width.max(1) as usize))
+    }
+}
+
+/// What is wrong with a word.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub message: String,
+    pub column: usize,
+    pub width: usize,
+}
+
+impl Fault {
+    /// The fault with its place in a file.
+    pub fn at(self, file: &str, line: u32, source_line: &str) -> Error {
+        Error {
+            file: file.to_owned(),
+            line,
+            column: self.column as u32,
+            width: self.width as u32,
+            message: self.message,
+            source_line: source_line.to_owned(),
+        }
+    }
+}
+
+pub(crate) type Parsed<T> = Result<T, Fault>;
+
+/// A word with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub text: String,
+    pub column: usize,
+    pub width: usize,
+}
+
+/// Splits a line: words end at blanks; `,`, `(`, `)` and `;` are words of their own; quotes keep
+/// blanks together; `#` begins a comment.
+pub(crate) fn words(line: &str) -> Parsed<Vec<Word>> {
+    let characters: Vec<char> = line.chars().collect();
+    let mut words = Vec::new();
+    let mut at = 0;
+    while at < characters.len() {
+        let start = at;
+        match characters[at] {
+            '#' => break,
+            character if character.is_whitespace() => {
+                at += 1;
+                continue;
+            }
+            ',' | '(' | ')' | ';' => at += 1,
+            '"' => {
+                let end = characters[at + 1..]
+                    .iter()
+                    .position(|&character| character == '"')
+                    .ok_or_else(|| Fault {
+                        message: "the quote is not closed".into(),
+                        column: start + 1,
+                        width: characters.len() - start,
+                    })?;
+                at += end + 2;
+                let text = characters[start + 1..at - 1].iter().collect();
+                words.push(Word {
+                    text,
+                    column: start + 1,
+                    width: at - start,
+                });
+                continue;
+            }
+            _ => {
+                while at < characters.len()
+                    && !characters[at].is_whitespace()
+                    && !",();#\"".contains(characters[at])
+                {
+                    at += 1;
+                }
+            }
+        }
+        words.push(Word {
+            text: characters[start..at].iter().collect(),
+            column: start + 1,
+            width: at - start,
+        });
+    }
+    Ok(words)
+}
+
+/// The words of a line that are still to be read.
+pub(crate) struct Line<'a> {
+    words: &'a [Word],
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Line<'a> {
+    /// `length` is that of the whole line, where the message about a missing word points.
+    pub fn new(words: &'a [Word], length: usize) -> Self {
+        Line {
+            words,
+            at: 0,
+            end: length + 1,
+        }
+    }
+
+    pub fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.at).map(|word| word.text.as_str())
+    }
+
+    pub fn next(&mut self) -> Option<&'a Word> {
+        let word = self.words.get(self.at)?;
+        self.at += 1;
+        Some(word)
+    }
+
+    /// Reads the next word if it is `text`.
+    pub fn take(&mut self, text: &str) -> bool {
+        let there = self.peek() == Some(text);
+        self.at += usize::from(there);
+        there
+    }
+
+    /// The next word, or a message that `what` is missing.
+    pub fn word(&mut self, what: &str) -> Parsed<&'a Word> {
+        let column = self.end;
+        self.next().ok_or_else(|| Fault {
+            message: format!("{what} is missing"),
+            column,
+            width: 1,
+        })
+    }
+
+    /// Reads the next word, which must be `text`.
+    pub fn expect(&mut self, text: &str) -> Parsed<()> {
+        let word = self.word(&format!("`{text}`"))?;
+        if word.text == text {
+            Ok(())
+        } else {
+            Err(word.fault(format!("expected `{text}`")))
+        }
+    }
+
+    /// The next word as what it is said to be.
+    pub fn value<T>(&mut self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
+        let word = self.word(what)?;
+        read(&word.text).ok_or_else(|| word.fault(format!("`{}` is not {what}", word.text)))
+    }
+
+    /// The next word as a number, decimal or with `0x`.
+    pub fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Parsed<T> {
+        self.value(&format!("{what} that fits"), number)
+    }
+
+    /// A fault at the word before.
+    pub fn fault_before(&self, message: impl Into<String>) -> Fault {
+        match self.at.checked_sub(1).and_then(|at| self.words.get(at)) {
+            Some(word) => word.fault(message),
+            None => Fault {
+                message: message.into(),
+                column: 1,
+                width: 1,
+            },
+        }
+    }
+
+    /// Everything must have been read.
+    pub fn finish(&mut self) -> Parsed<()> {
+        match self.next() {
+            None => Ok(()),
+            Some(word) => Err(word.fault(format!("`{}` does not belong here", word.text))),
+        }
+    }
+}
+
+impl Word {
+    pub fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault {
+            message: message.into(),
+            column: self.column,
+            width: self.width,
+        }
+    }
+}
+
+/// A number, decimal or with `0x`.
+pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    let value = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+        None => text.parse().ok()?,
+    };
+    T::try_from(value).ok()
+}

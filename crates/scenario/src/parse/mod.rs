@@ -1,0 +1,378 @@
+//! Reads scenario files (docs/scenarios.md).
+
+mod block;
+mod expect;
+mod line;
+mod packet;
+
+pub use line::Error;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use skipstep_ruleset::interface::{Host, Interface, Route};
+use skipstep_ruleset::{Direction, Reason};
+
+use self::block::Piece;
+use self::expect::{list, pair};
+use self::line::{Fault, Line, Parsed, Word, number, words};
+use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
+use crate::expect::Expectation;
+use crate::host;
+
+/// Reads a scenario file. `name` stands in messages.
+pub fn file(text: &str, name: &str) -> Result<File, Error> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut reader = Reader {
+        lines: &lines,
+        at: 0,
+        file: File::default(),
+        title: None,
+    };
+    match reader.read() {
+        Ok(()) => Ok(reader.file),
+        Err((at, fault)) => Err(fault.at(
+            name,
+            at as u32 + 1,
+            lines.get(at).copied().unwrap_or_default(),
+        )),
+    }
+}
+
+/// Reads one packet as a step gives it: `in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S`.
+pub fn arrival(text: &str) -> Result<Arrival, Error> {
+    let read = || {
+        let all = words(text)?;
+        let mut line = Line::new(&all, text.chars().count());
+        let direction = line.value("in or out", |word| match word {
+            "in" => Some(Direction::In),
+            "out" => Some(Direction::Out),
+            _ => None,
+        })?;
+        let arrival = read_arrival(direction, &mut line)?;
+        line.finish().map(|()| arrival)
+    };
+    read().map_err(|fault| fault.at("packet", 1, text))
+}
+
+/// A fault with the index of its line.
+type Placed<T> = Result<T, (usize, Fault)>;
+
+struct Reader<'a> {
+    lines: &'a [&'a str],
+    /// Index of the line that is being read.
+    at: usize,
+    file: File,
+    /// Title of the case whose rules are still to come.
+    title: Option<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Placed<()> {
+        let mut routes = None;
+        while let Some(text) = self.lines.get(self.at) {
+            match first_word(text) {
+                "" => self.at += 1,
+                "interfaces" => {
+                    let pieces = self.block()?;
+                    self.file.host = Some(Host {
+                        interfaces: interfaces(&pieces)?,
+                        routes: Vec::new(),
+                    });
+                }
+                "routes" => routes = Some(read_routes(&self.block()?)?),
+                "rules" => {
+                    let pieces = self.block()?;
+                    let lines = pieces.iter().map(|piece| piece.line as u32 + 1).collect();
+                    let text: Vec<&str> = pieces.iter().map(|piece| piece.text.trim()).collect();
+                    let rules = Rules {
+                        text: text.join("\n"),
+                        lines,
+                    };
+                    self.file.cases.push(Case {
+                        title: self.title.take(),
+                        rules,
+                        steps: Vec::new(),
+                    });
+                }
+                _ => {
+                    let at = self.at;
+                    self.line(text).map_err(|fault| (at, fault))?;
+                    self.at += 1;
+                }
+            }
+        }
+        if let Some(host) = &mut self.file.host {
+            host.routes = routes.unwrap_or_else(|| host::connected(&host.interfaces));
+        }
+        Ok(())
+    }
+
+    /// Reads the block that begins on this line and goes on behind it.
+    fn block(&mut self) -> Placed<Vec<Piece>> {
+        let (pieces, next) = block::read(self.lines, self.at)?;
+        self.at = next;
+        Ok(pieces)
+    }
+
+    /// A line that is not part of a block.
+    fn line(&mut self, text: &str) -> Parsed<()> {
+        let all = words(text)?;
+        let arrow = all
+            .iter()
+            .position(|word| word.text == "=>")
+            .unwrap_or(all.len());
+        let end = all
+            .get(arrow)
+            .map_or(text.chars().count(), |word| word.column - 1);
+        let mut left = Line::new(&all[..arrow], end);
+        let mut right = all
+            .get(arrow + 1..)
+            .map(|words| Line::new(words, text.chars().count()));
+        if arrow == 0 {
+            let Some(right) = &mut right else {
+                return Ok(());
+            };
+            return self.more_expected(&all[0], right);
+        }
+        let first = left.word("a step")?;
+        if first.text == "scenario" {
+            self.title = Some(left.word("a title")?.text.clone());
+            return left.finish();
+        }
+        let line = self.at as u32 + 1;
+        let Some(case) = self.file.cases.last_mut() else {
+            return Err(first.fault("there are no rules yet: a `rules { … }` block comes first"));
+        };
+        let action = step(first, &mut left, right.as_mut())?;
+        left.finish()?;
+        if let Some(right) = &mut right {
+            right.finish()?;
+        }
+        case.steps.push(Step { line, action });
+        Ok(())
+    }
+
+    /// A line that begins with `=>` goes on with what is expected of the packet before it.
+    fn more_expected(&mut self, arrow: &Word, right: &mut Line) -> Parsed<()> {
+        let last = self
+            .file
+            .cases
+            .last_mut()
+            .and_then(|case| case.steps.last_mut());
+        match last.map(|step| &mut step.action) {
+            Some(Action::Packet(_, expected) | Action::Forward(_, expected)) => {
+                expect::expectation(right, expected)
+            }
+            _ => Err(arrow.fault("there is no packet before it")),
+        }
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    let end = text
+        .find(|c: char| c.is_whitespace() || "{#".contains(c))
+        .unwrap_or(text.len());
+    &text[..end]
+}
+
+fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Action> {
+    match first.text.as_str() {
+        "in" => Ok(Action::Packet(read_arrival(Direction::In, left)?, expected(right)?)),
+        "out" => Ok(Action::Packet(read_arrival(Direction::Out, left)?, expected(right)?)),
+        "forward" => {
+            left.expect("out")?;
+            Ok(Action::Forward(left.word("an interface")?.text.clone(), expected(right)?))
+        }
+        "wait" => {
+            let seconds = left.number("a number of seconds")?;
+            let expired = match right {
+                None => None,
+                Some(right) => {
+                    right.expect("expired")?;
+                    Some(list(right, "a state's number", number)?)
+                }
+            };
+            Ok(Action::Wait { seconds, expired })
+        }
+        "random" => Ok(Action::Random(left.number("a 32-bit number")?)),
+        "check" => Ok(Action::Check(check(left)?)),
+        other => Err(first.fault(format!(
+            "`{other}` is no step: in, out, forward, wait, random, check, or a block (interfaces, routes, rules)"
+        ))),
+    }
+}
+
+fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
+    let mut expected = Expectation::default();
+    if let Some(right) = right {
+        expect::expectation(right, &mut expected)?;
+    }
+    Ok(expected)
+}
+
+fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
+    let interface = line.word("an interface")?.text.clone();
+    let (mut received_on, mut tag, mut prio) = (None, None, None);
+    loop {
+        match line.peek() {
+            Some("received-on") => received_on = Some(word_behind(line, "an interface")?),
+            Some("tag") => tag = Some(word_behind(line, "a tag")?),
+            Some("prio") => {
+                line.next();
+                prio = Some(line.number("a priority")?);
+            }
+            _ => break,
+        }
+    }
+    let packet = packet::packet(line)?;
+    Ok(Arrival {
+        direction,
+        interface,
+        packet,
+        received_on,
+        tag,
+        prio,
+    })
+}
+
+fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
+    line.next();
+    Ok(line.word(what)?.text.clone())
+}
+
+fn check(line: &mut Line) -> Parsed<Check> {
+    let what = line.word("rule, default or status")?;
+    match what.text.as_str() {
+        "rule" => {
+            let number = line.number("a rule number")?;
+            Ok(Check::Rule(Some(number), rule_check(line)?))
+        }
+        "default" => Ok(Check::Rule(None, rule_check(line)?)),
+        "status" => Ok(Check::Status(status_check(line)?)),
+        _ => Err(what.fault("expected rule, default or status")),
+    }
+}
+
+fn rule_check(line: &mut Line) -> Parsed<RuleCheck> {
+    let mut check = RuleCheck::default();
+    while let Some(word) = line.next() {
+        match word.text.as_str() {
+            "," => {}
+            "evaluations" => check.evaluations = Some(line.number("a number")?),
+            "packets" => check.packets = Some(line.value("two numbers as 1:2", pair)?),
+            "bytes" => check.bytes = Some(line.value("two numbers as 1:2", pair)?),
+            "states" => check.states = Some(line.number("a number")?),
+            "created" => check.created = Some(line.number("a number")?),
+            other => return Err(word.fault(format!("`{other}` is no counter of a rule"))),
+        }
+    }
+    Ok(check)
+}
+
+fn status_check(line: &mut Line) -> Parsed<StatusCheck> {
+    let mut check = StatusCheck::default();
+    while let Some(word) = line.next() {
+        match word.text.as_str() {
+            "," => {}
+            "states" => check.states = Some(line.number("a number")?),
+            "searches" => check.searches = Some(line.number("a number")?),
+            "inserts" => check.inserts = Some(line.number("a number")?),
+            "removals" => check.removals = Some(line.number("a number")?),
+            name => match Reason::by_name(name) {
+                Some(reason) => check.reasons.push((reason, line.number("a number")?)),
+                None => return Err(word.fault(format!("`{name}` is no counter"))),
+            },
+        }
+    }
+    Ok(check)
+}
+
+/// Reads every piece of a block that says something.
+fn entries<T>(pieces: &[Piece], read: impl Fn(usize, &mut Line) -> Parsed<T>) -> Placed<Vec<T>> {
+    let mut entries = Vec::new();
+    for piece in pieces {
+        let place = |mut fault: Fault| {
+            fault.column += piece.column;
+            (piece.line, fault)
+        };
+        let all = words(&piece.text).map_err(place)?;
+        if !all.is_empty() {
+            let mut line = Line::new(&all, piece.text.chars().count());
+            let entry =
+                read(entries.len(), &mut line).and_then(|entry| line.finish().map(|()| entry));
+            entries.push(entry.map_err(place)?);
+        }
+    }
+    Ok(entries)
+}
+
+fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
+    entries(pieces, |place, line| {
+        let mut interface = Interface {
+            name: line.word("an interface's name")?.text.clone(),
+            index: place as u32 + 1,
+            mtu: 1500,
+            groups: vec!["all".into()],
+            ..Interface::default()
+        };
+        let mut nets: Vec<(IpNet, Option<IpAddr>)> = Vec::new();
+        while let Some(word) = line.peek() {
+            match word {
+                "group" => interface.groups.push(word_behind(line, "a group")?),
+                "mtu" => {
+                    line.next();
+                    interface.mtu = line.number("a number of bytes")?;
+                }
+                "loopback" => interface.loopback = line.next().is_some(),
+                "tunnel" => interface.no_link_header = line.next().is_some(),
+                "peer" => {
+                    line.next();
+                    let peer = line.value("an address", |text| text.parse().ok())?;
+                    match nets.last_mut() {
+                        Some((_, last)) => *last = Some(peer),
+                        None => return Err(line.fault_before("peer belongs behind an address")),
+                    }
+                }
+                _ => nets.push((
+                    line.value("an address with its prefix length", |text| {
+                        text.parse().ok()
+                    })?,
+                    None,
+                )),
+            }
+        }
+        interface.addresses = nets
+            .into_iter()
+            .map(
+                |(net, peer)| skipstep_ruleset::interface::InterfaceAddress {
+                    peer,
+                    ..host::address(net, interface.loopback)
+                },
+            )
+            .collect();
+        Ok(interface)
+    })
+}
+
+fn read_routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
+    entries(pieces, |_, line| {
+        let destination = line.value("a prefix, default or default6", |text| match text {
+            "default" => "0.0.0.0/0".parse().ok(),
+            "default6" => "::/0".parse().ok(),
+            _ => text.parse().ok(),
+        })?;
+        line.expect("on")?;
+        let interface = line.word("an interface")?.text.clone();
+        let gateway = match line.take("via") {
+            true => Some(line.value("an address", |text| text.parse().ok())?),
+            false => None,
+        };
+        Ok(Route {
+            destination,
+            interface,
+            gateway,
+        })
+    })
+}

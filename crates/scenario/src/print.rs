@@ -1,0 +1,587 @@
+//! Scenario files as text; what [`parse`](crate::parse) reads back.
+
+use std::fmt::{self, Display, Write};
+use std::net::IpAddr;
+
+use skipstep_ruleset::Direction;
+use skipstep_ruleset::interface::Host;
+
+use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
+use crate::engine::{Decision, Verdict};
+use crate::expect::{
+    Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
+};
+use crate::look::hex;
+use crate::names;
+use crate::packet::{Body, Extension, Icmp, IcmpBody, Packet, Payload, Tcp, Words};
+
+/// Width that lines of expectations are filled up to.
+const WIDTH: usize = 110;
+
+impl Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(host) = &self.host {
+            write_host(f, host)?;
+        }
+        for (i, case) in self.cases.iter().enumerate() {
+            if i > 0 || self.host.is_some() {
+                writeln!(f)?;
+            }
+            write!(f, "{case}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(title) = &self.title {
+            writeln!(f, "scenario \"{title}\"")?;
+        }
+        writeln!(f, "rules {{")?;
+        for line in self.rules.text.lines() {
+            writeln!(f, "    {}", line.trim())?;
+        }
+        writeln!(f, "}}")?;
+        self.steps
+            .iter()
+            .try_for_each(|step| writeln!(f, "{}", step.action))
+    }
+}
+
+fn write_host(f: &mut fmt::Formatter<'_>, host: &Host) -> fmt::Result {
+    writeln!(f, "interfaces {{")?;
+    for interface in &host.interfaces {
+        let mut words = vec![interface.name.clone()];
+        for address in &interface.addresses {
+            words.push(address.net.to_string());
+            words.extend(address.peer.map(|peer| format!("peer {peer}")));
+        }
+        words.extend(
+            interface
+                .groups
+                .iter()
+                .filter(|group| *group != "all")
+                .map(|group| format!("group {group}")),
+        );
+        if interface.mtu != 1500 {
+            words.push(format!("mtu {}", interface.mtu));
+        }
+        words.extend(interface.loopback.then(|| "loopback".into()));
+        words.extend(interface.no_link_header.then(|| "tunnel".into()));
+        writeln!(f, "    {}", words.join(" "))?;
+    }
+    writeln!(f, "}}\nroutes {{")?;
+    for route in &host.routes {
+        write!(f, "    {} on {}", route.destination, route.interface)?;
+        if let Some(gateway) = route.gateway {
+            write!(f, " via {gateway}")?;
+        }
+        writeln!(f)?;
+    }
+    writeln!(f, "}}")
+}
+
+impl Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Packet(arrival, expected) => write!(f, "{arrival}{expected}"),
+            Action::Forward(interface, expected) => write!(f, "forward out {interface}{expected}"),
+            Action::Wait {
+                seconds,
+                expired: None,
+            } => write!(f, "wait {seconds}"),
+            Action::Wait {
+                seconds,
+                expired: Some(expired),
+            } => write!(f, "wait {seconds} => expired {}", list(expired)),
+            Action::Random(draw) => write!(f, "random {draw}"),
+            Action::Check(check) => write!(f, "check {check}"),
+        }
+    }
+}
+
+impl Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", direction(self.direction), self.interface)?;
+        if let Some(interface) = &self.received_on {
+            write!(f, "received-on {interface} ")?;
+        }
+        if let Some(tag) = &self.tag {
+            write!(f, "tag {} ", quoted(tag))?;
+        }
+        if let Some(prio) = self.prio {
+            write!(f, "prio {prio} ")?;
+        }
+        write!(f, "{}", self.packet)
+    }
+}
+
+impl Display for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Packet::Hex(bytes) => write!(f, "hex {}", hex(bytes)),
+            Packet::Words(words) => write!(f, "{words}"),
+        }
+    }
+}
+
+impl Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Words {
+            source,
+            destination,
+            ..
+        } = self;
+        let ports = |source_port, destination_port| {
+            format!(
+                "{} > {}",
+                address_port(*source, source_port),
+                address_port(*destination, destination_port)
+            )
+        };
+        let payload = match &self.body {
+            Body::Tcp(tcp) => {
+                write!(
+                    f,
+                    "tcp {} {}",
+                    ports(tcp.source_port, tcp.destination_port),
+                    names::flags_text(tcp.flags)
+                )?;
+                write_tcp(f, tcp)?;
+                Some(&tcp.payload)
+            }
+            Body::Udp(udp) => {
+                write!(f, "udp {}", ports(udp.source_port, udp.destination_port))?;
+                Some(&udp.payload)
+            }
+            Body::Icmp(icmp) => {
+                let ipv6 = source.is_ipv6();
+                write!(
+                    f,
+                    "{} {source} > {destination}",
+                    if ipv6 { "icmp6" } else { "icmp" }
+                )?;
+                write_icmp(f, ipv6, icmp)?
+            }
+            Body::Other(protocol, payload) => {
+                write!(f, "proto {protocol} {source} > {destination}")?;
+                Some(payload)
+            }
+        };
+        match payload {
+            None | Some(Payload::Length(0)) => {}
+            Some(Payload::Length(length)) => write!(f, " len {length}")?,
+            Some(Payload::Bytes(bytes)) => write!(f, " data {}", hex(bytes))?,
+        }
+        self.write_ip(f)?;
+        self.write_damage(f)
+    }
+}
+
+fn write_tcp(f: &mut fmt::Formatter<'_>, tcp: &Tcp) -> fmt::Result {
+    word(f, "seq", tcp.seq)?;
+    word(f, "ack", tcp.ack)?;
+    word(f, "win", tcp.window)?;
+    word(f, "urg", tcp.urgent)?;
+    word(f, "mss", tcp.mss)?;
+    word(f, "wscale", tcp.scale)?;
+    if tcp.options.is_empty() {
+        Ok(())
+    } else {
+        write!(f, " tcp-options {}", hex(&tcp.options))
+    }
+}
+
+/// Returns the payload, if it is not a quoted packet.
+fn write_icmp<'a>(
+    f: &mut fmt::Formatter<'_>,
+    ipv6: bool,
+    icmp: &'a Icmp,
+) -> Result<Option<&'a Payload>, fmt::Error> {
+    write!(f, " {}", names::icmp_type_name(ipv6, icmp.kind))?;
+    if icmp.code != 0 {
+        write!(
+            f,
+            " code {}",
+            names::icmp_code_name(ipv6, icmp.kind, icmp.code)
+        )?;
+    }
+    word(f, "id", icmp.id)?;
+    word(f, "seq", icmp.seq)?;
+    match &icmp.body {
+        IcmpBody::Payload(payload) => Ok(Some(payload)),
+        IcmpBody::Quoted(packet, kept) => {
+            write!(f, " quoting ")?;
+            if let Some(kept) = kept {
+                write!(f, "{kept} ")?;
+            }
+            write!(f, "({packet})")?;
+            Ok(None)
+        }
+    }
+}
+
+impl Words {
+    fn write_ip(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        word(f, "ttl", self.ip.ttl)?;
+        word(f, "tos", self.ip.tos)?;
+        word(f, "ipid", self.ip.id)?;
+        if self.ip.df {
+            write!(f, " df")?;
+        }
+        word(f, "ip-options", self.ip.options.as_deref().map(hex))?;
+        for extension in &self.ip.extensions {
+            match extension {
+                Extension::HopByHop(options) => write!(f, " hop-by-hop {}", empty_or(options))?,
+                Extension::Destination(options) => {
+                    write!(f, " destination-options {}", empty_or(options))?
+                }
+                Extension::Routing(kind, data) => write!(f, " routing {kind} {}", empty_or(data))?,
+            }
+        }
+        match self.ip.fragment {
+            None => Ok(()),
+            Some((offset, more)) => write!(f, " fragment {offset}{}", if more { "+" } else { "" }),
+        }
+    }
+
+    fn write_damage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        word(f, "truncate", self.damage.truncate)?;
+        word(f, "ip-len", self.damage.ip_length)?;
+        word(f, "header-len", self.damage.header_length)?;
+        word(f, "data-offset", self.damage.data_offset)?;
+        word(f, "udp-len", self.damage.udp_length)?;
+        if self.damage.bad_sum {
+            write!(f, " bad-sum")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Bytes that must not vanish when there are none.
+fn empty_or(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        "\"\"".into()
+    } else {
+        hex(bytes)
+    }
+}
+
+impl Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut width = 0;
+        for item in self.items() {
+            if width == 0 {
+                write!(f, " => {item}")?;
+                width = item.len();
+            } else if width + item.len() < WIDTH {
+                write!(f, ", {item}")?;
+                width += item.len() + 2;
+            } else {
+                write!(f, "\n    => {item}")?;
+                width = item.len();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Expectation {
+    fn items(&self) -> Vec<String> {
+        let mut items = Vec::new();
+        let verdict = self.verdict.map(|verdict| {
+            if verdict == Verdict::Pass {
+                "pass"
+            } else {
+                "block"
+            }
+        });
+        let decision = self.decision.map(|decision| match decision {
+            Decision::None => "skipped".to_owned(),
+            Decision::Default => "default".to_owned(),
+            Decision::Rule(number) => format!("rule {number}"),
+            Decision::OrphanState => "orphan".to_owned(),
+        });
+        let head: Vec<String> = verdict
+            .map(String::from)
+            .into_iter()
+            .chain(decision)
+            .collect();
+        if !head.is_empty() {
+            items.push(head.join(" "));
+        }
+        items.extend(
+            self.reason
+                .map(|reason| format!("reason {}", reason.name())),
+        );
+        items.extend(self.counted.as_ref().map(|counted| {
+            let names: Vec<&str> = counted.iter().map(|reason| reason.name()).collect();
+            format!("counted {}", list(&names))
+        }));
+        items.extend(self.state.as_ref().map(|state| match state {
+            StateUse::None => "no state".to_owned(),
+            StateUse::New(number, words) => format!("new state{}{words}", optional(*number)),
+            StateUse::Existing(number, words) => format!("state{}{words}", optional(*number)),
+        }));
+        items.extend(
+            self.others
+                .iter()
+                .map(|(number, words)| format!("also state {number}{words}")),
+        );
+        items.extend(self.out.as_ref().map(out));
+        match &self.replies {
+            Some(replies) if replies.is_empty() => items.push("no reply".into()),
+            Some(replies) => items.extend(replies.iter().map(reply)),
+            None => {}
+        }
+        match &self.log {
+            Some(log) if log.is_empty() => items.push("no log".into()),
+            Some(log) => items.extend(log.iter().map(log_words)),
+            None => {}
+        }
+        items.extend(self.tag.as_ref().map(|tag| match tag {
+            None => "no tag".to_owned(),
+            Some(tag) => format!("tag {}", quoted(tag)),
+        }));
+        items.extend(self.prio.map(|prio| format!("prio {prio}")));
+        items.extend(
+            self.expired
+                .as_ref()
+                .map(|numbers| format!("expired {}", list(numbers))),
+        );
+        items.extend(
+            self.removed
+                .as_ref()
+                .map(|numbers| format!("removed {}", list(numbers))),
+        );
+        items.extend(self.states.map(|states| format!("states {states}")));
+        items
+    }
+}
+
+/// Each word with a blank before it.
+impl Display for StateWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        word(f, "proto", self.protocol)?;
+        if let Some(way) = self.direction {
+            write!(f, " {}", direction(way))?;
+        }
+        word(
+            f,
+            "on",
+            self.interface
+                .as_ref()
+                .map(|interface| interface.as_deref().unwrap_or("all")),
+        )?;
+        word(f, "from-rule", self.rule.map(rule))?;
+        let pair = |pair: [u64; 2]| format!("{}:{}", pair[0], pair[1]);
+        let key = |key: [(IpAddr, u16); 2]| {
+            format!(
+                "{} {}",
+                address_port(key[0].0, key[0].1),
+                address_port(key[1].0, key[1].1)
+            )
+        };
+        word(f, "wire", self.wire.map(key))?;
+        word(f, "stack", self.stack.map(key))?;
+        word(f, "src", self.src.map(peer))?;
+        word(f, "dst", self.dst.map(peer))?;
+        word(f, "timeout", self.timeout.map(|timeout| timeout.name()))?;
+        word(f, "expires", self.expires)?;
+        word(f, "packets", self.packets.map(pair))?;
+        word(f, "bytes", self.bytes.map(pair))?;
+        word(f, "flags", self.flags.map(|flags| format!("{flags:#x}")))?;
+        word(f, "min-ttl", self.min_ttl)?;
+        word(f, "max-mss", self.max_mss)?;
+        word(
+            f,
+            "tagging",
+            self.tag
+                .as_ref()
+                .map(|tag| quoted(tag.as_deref().unwrap_or("none"))),
+        )
+    }
+}
+
+fn peer(peer: PeerWords) -> String {
+    match peer {
+        PeerWords::State(state) => state.to_string(),
+        PeerWords::Full(peer) => {
+            let crate::engine::PeerView {
+                state,
+                seqlo,
+                seqhi,
+                seqdiff,
+                max_win,
+                wscale,
+            } = peer;
+            format!("{state}:{seqlo}:{seqhi}:{seqdiff}:{max_win}:{wscale}")
+        }
+    }
+}
+
+fn out(out: &Out) -> String {
+    match out {
+        Out::Unchanged => "unchanged".into(),
+        Out::Bytes(bytes) => format!("out hex {}", hex(bytes)),
+        Out::Fields(fields) => {
+            let mut text = "out".to_owned();
+            push(&mut text, "ttl", fields.ttl);
+            push(&mut text, "tos", fields.tos);
+            push(&mut text, "ipid", fields.id);
+            push(&mut text, "mss", fields.mss);
+            match fields.df {
+                None => {}
+                Some(true) => text += " df",
+                Some(false) => text += " no-df",
+            }
+            text
+        }
+    }
+}
+
+fn reply(reply: &Reply) -> String {
+    match reply {
+        Reply::Bytes(bytes) => format!("reply hex {}", hex(bytes)),
+        Reply::Tcp {
+            flags,
+            seq,
+            ack,
+            ttl,
+        } => {
+            let mut text = match flags {
+                None => "reply rst".to_owned(),
+                Some(flags) => format!("reply tcp {}", names::flags_text(*flags)),
+            };
+            push(&mut text, "seq", *seq);
+            push(&mut text, "ack", *ack);
+            push(&mut text, "ttl", *ttl);
+            text
+        }
+        Reply::Icmp { ipv6, kind, code } => {
+            let family = if *ipv6 { "icmp6" } else { "icmp" };
+            let mut text = format!("reply {family} {}", names::icmp_type_name(*ipv6, *kind));
+            push(
+                &mut text,
+                "code",
+                code.map(|code| names::icmp_code_name(*ipv6, *kind, code)),
+            );
+            text
+        }
+    }
+}
+
+fn log_words(words: &LogWords) -> String {
+    let mut text = "log".to_owned();
+    text += match words.action {
+        None => "",
+        Some(LogAction::Pass) => " pass",
+        Some(LogAction::Block) => " block",
+        Some(LogAction::Match) => " match",
+    };
+    push(&mut text, "by", words.rule.map(rule));
+    push(&mut text, "for", words.reason.map(|reason| reason.name()));
+    push(&mut text, "to", words.to);
+    text
+}
+
+impl Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pair = |pair: [u64; 2]| format!("{}:{}", pair[0], pair[1]);
+        match self {
+            Check::Rule(number, check) => {
+                let RuleCheck {
+                    evaluations,
+                    packets,
+                    bytes,
+                    states,
+                    created,
+                } = check;
+                match number {
+                    None => write!(f, "default")?,
+                    Some(number) => write!(f, "rule {number}")?,
+                }
+                word(f, "evaluations", *evaluations)?;
+                word(f, "packets", packets.map(pair))?;
+                word(f, "bytes", bytes.map(pair))?;
+                word(f, "states", *states)?;
+                word(f, "created", *created)
+            }
+            Check::Status(StatusCheck {
+                states,
+                searches,
+                inserts,
+                removals,
+                reasons,
+            }) => {
+                write!(f, "status")?;
+                word(f, "states", *states)?;
+                word(f, "searches", *searches)?;
+                word(f, "inserts", *inserts)?;
+                word(f, "removals", *removals)?;
+                reasons
+                    .iter()
+                    .try_for_each(|(reason, count)| word(f, reason.name(), Some(count)))
+            }
+        }
+    }
+}
+
+/// ` name value`, if there is a value.
+fn word<T: Display>(f: &mut fmt::Formatter<'_>, name: &str, value: Option<T>) -> fmt::Result {
+    match value {
+        None => Ok(()),
+        Some(value) => write!(f, " {name} {value}"),
+    }
+}
+
+/// As [`word`], into a string.
+fn push<T: Display>(text: &mut String, name: &str, value: Option<T>) {
+    if let Some(value) = value {
+        let _ = write!(text, " {name} {value}");
+    }
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+    }
+}
+
+fn address_port(address: IpAddr, port: u16) -> String {
+    if address.is_ipv4() {
+        format!("{address}:{port}")
+    } else {
+        format!("{address}[{port}]")
+    }
+}
+
+fn rule(rule: Option<u32>) -> String {
+    rule.map_or_else(|| "default".into(), |number| number.to_string())
+}
+
+fn optional(number: Option<u32>) -> String {
+    number.map_or_else(String::new, |number| format!(" {number}"))
+}
+
+fn list<T: Display>(items: &[T]) -> String {
+    if items.is_empty() {
+        return "none".into();
+    }
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(text: &str) -> String {
+    let plain = !text.is_empty()
+        && text
+            .chars()
+            .all(|c| !c.is_whitespace() && !",();#\"".contains(c));
+    if plain {
+        text.into()
+    } else {
+        format!("\"{text}\"")
+    }
+}

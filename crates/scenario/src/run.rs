@@ -1,0 +1,396 @@
+//! Plays a case on an evaluator and says in what it did not do as expected.
+
+use skipstep_pfconf::Context;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Reason, Ruleset};
+
+use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
+use crate::engine::{Carried, Engine, RuleCounters, Status, TestPacket, Verdict};
+use crate::expect::{Differences, Expectation};
+use crate::host;
+use crate::observe::{Observation, Observer};
+
+/// A step that did not go as expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Index of the step in its case.
+    pub step: usize,
+    /// Line of the scenario file.
+    pub line: u32,
+    /// What differs, one line each.
+    pub differences: Vec<String>,
+}
+
+/// How far to play on after a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// To the end: somebody reads all findings.
+    AtEnd,
+    /// Not at all: what follows is noise.
+    AtFirst,
+}
+
+/// A case's result on one evaluator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The case's title, or where its rules stand.
+    pub title: String,
+    /// Name of the evaluator.
+    pub engine: String,
+    /// Why the case could not be played: its rules are wrong, or the evaluator refused them.
+    pub error: Option<String>,
+    /// What did not go as expected.
+    pub findings: Vec<Finding>,
+}
+
+impl Outcome {
+    /// Whether everything went as expected.
+    pub fn passed(&self) -> bool {
+        self.error.is_none() && self.findings.is_empty()
+    }
+}
+
+/// Plays all cases of a file, which `file_name` names in messages.
+pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<Outcome> {
+    let standard = host::standard();
+    let host = file.host.as_ref().unwrap_or(&standard);
+    file.cases
+        .iter()
+        .map(|case| {
+            let played = ruleset(case, host, file_name)
+                .and_then(|ruleset| play(case, &ruleset, host, engine, Stop::AtEnd));
+            let (error, findings) = match played {
+                Ok(findings) => (None, findings),
+                Err(error) => (Some(error), Vec::new()),
+            };
+            Outcome {
+                title: title(case),
+                engine: engine.name().to_owned(),
+                error,
+                findings,
+            }
+        })
+        .collect()
+}
+
+/// What went wrong with a case, `file:line: …` each; empty if nothing did.
+pub fn report(outcome: &Outcome, file_name: &str) -> String {
+    let mut text = String::new();
+    if outcome.passed() {
+        return text;
+    }
+    text += &format!("{}: {}\n", outcome.engine, outcome.title);
+    if let Some(error) = &outcome.error {
+        text += &format!("  {}\n", error.trim_end().replace('\n', "\n  "));
+    }
+    for finding in &outcome.findings {
+        for difference in &finding.differences {
+            text += &format!("  {file_name}:{}: {difference}\n", finding.line);
+        }
+    }
+    text
+}
+
+/// What a case is called.
+pub fn title(case: &Case) -> String {
+    let line = case.rules.lines.first().copied().unwrap_or(0);
+    case.title
+        .clone()
+        .unwrap_or_else(|| format!("rules at line {line}"))
+}
+
+/// The rule set of a case. Messages name the lines of the scenario file.
+pub fn ruleset(case: &Case, host: &Host, file_name: &str) -> Result<Ruleset, String> {
+    let context = Context {
+        file_name,
+        ..Context::new(host)
+    };
+    match skipstep_pfconf::load(&case.rules.text, &context) {
+        Ok(loaded) => Ok(loaded.ruleset),
+        Err(rejected) => {
+            let messages: Vec<String> = rejected
+                .diagnostics
+                .into_iter()
+                .map(|mut diagnostic| {
+                    let line = (diagnostic.line as usize).saturating_sub(1);
+                    diagnostic.line = case
+                        .rules
+                        .lines
+                        .get(line)
+                        .copied()
+                        .unwrap_or(diagnostic.line);
+                    diagnostic.explain()
+                })
+                .collect();
+            Err(messages.join("\n"))
+        }
+    }
+}
+
+/// Plays one case whose rule set is already resolved.
+pub fn play(
+    case: &Case,
+    ruleset: &Ruleset,
+    host: &Host,
+    engine: &mut dyn Engine,
+    stop: Stop,
+) -> Result<Vec<Finding>, String> {
+    let walks_as_pf = engine.name().ends_with("skip-steps");
+    let mut player = Player::load(engine, ruleset, host)?;
+    let mut findings = Vec::new();
+    for (step, here) in case.steps.iter().enumerate() {
+        let differences = match (&here.action, player.act(&here.action)) {
+            (_, Ok(Event::Refused)) => break,
+            (_, Err(reason)) => vec![reason.to_owned()],
+            (
+                Action::Packet(_, expected) | Action::Forward(_, expected),
+                Ok(Event::Packet(observation)),
+            ) => expected.compare(&observation),
+            (Action::Wait { expired, .. }, Ok(Event::Time(found))) => {
+                let mut differences = Differences::default();
+                differences.compare("expired", expired, found);
+                differences.0
+            }
+            (Action::Check(check), _) => {
+                compare_counters(check, player.observer.engine(), walks_as_pf)
+            }
+            _ => Vec::new(),
+        };
+        if !differences.is_empty() {
+            findings.push(Finding {
+                step,
+                line: here.line,
+                differences,
+            });
+            if stop == Stop::AtFirst {
+                break;
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// `case` with everything expected that `engine` does; checks of all counters stand at its end.
+/// An error if the case cannot be played.
+pub fn record(
+    case: &Case,
+    ruleset: &Ruleset,
+    host: &Host,
+    engine: &mut dyn Engine,
+) -> Result<Case, String> {
+    let mut player = Player::load(engine, ruleset, host)?;
+    let mut recorded = Case {
+        steps: Vec::with_capacity(case.steps.len()),
+        ..case.clone()
+    };
+    // a state that only waits to be removed, because its time is up or another took its place, is
+    // there no more for some evaluators: until all agree, who ends when is not compared
+    let mut settled = true;
+    for step in &case.steps {
+        let mut action = step.action.clone();
+        match (player.act(&action)?, &mut action) {
+            (
+                Event::Packet(observation),
+                Action::Packet(_, expected) | Action::Forward(_, expected),
+            ) => {
+                *expected = Expectation::complete(&observation);
+                if !settled {
+                    expected.expired = None;
+                }
+                settled = !observation.has_ended_states() && observation.removed.is_empty();
+            }
+            (Event::Time(found), Action::Wait { expired, .. }) => {
+                *expired = settled.then_some(found);
+            }
+            (Event::Refused, _) => return Err("the evaluator cannot be given this packet".into()),
+            _ => {}
+        }
+        if !matches!(action, Action::Check(_)) {
+            recorded.steps.push(Step {
+                action,
+                line: step.line,
+            });
+        }
+    }
+    let engine = player.observer.engine();
+    let mut checks = Vec::new();
+    for rule in std::iter::once(None).chain((0..ruleset.rules.len() as u32).map(Some)) {
+        let mut check = rule_check(engine.rule_counters(rule));
+        check.states = check.states.filter(|_| settled);
+        checks.push(Check::Rule(rule, check));
+    }
+    let mut status = status_check(engine.status());
+    if !settled {
+        (status.states, status.removals) = (None, None);
+    }
+    checks.push(Check::Status(status));
+    recorded.steps.extend(checks.into_iter().map(|check| Step {
+        line: 0,
+        action: Action::Check(check),
+    }));
+    Ok(recorded)
+}
+
+/// Takes an engine through the steps of a case.
+pub struct Player<'e> {
+    /// The engine with its states.
+    pub observer: Observer<'e>,
+    /// Seconds since the start.
+    pub now: u32,
+    previous: Option<(TestPacket, Observation)>,
+}
+
+/// What a step brought about.
+pub enum Event {
+    /// A packet was decided.
+    Packet(Box<Observation>),
+    /// Time passed, and ended these states.
+    Time(Vec<u32>),
+    /// The evaluator cannot be given this packet ([`Engine::accepts`]); the rest of the case is
+    /// not played.
+    Refused,
+    /// Nothing to see.
+    None,
+}
+
+impl<'e> Player<'e> {
+    /// Loads the rules.
+    pub fn load(
+        engine: &'e mut dyn Engine,
+        ruleset: &Ruleset,
+        host: &Host,
+    ) -> Result<Self, String> {
+        Ok(Player {
+            observer: Observer::load(engine, ruleset, host)?,
+            now: 0,
+            previous: None,
+        })
+    }
+
+    /// Does what a step says; an error if that cannot be done.
+    pub fn act(&mut self, action: &Action) -> Result<Event, &'static str> {
+        let packet = match action {
+            Action::Wait { seconds, .. } => {
+                self.now += seconds;
+                return Ok(Event::Time(self.observer.set_time(self.now)));
+            }
+            Action::Random(draw) => {
+                self.observer.set_random(*draw);
+                return Ok(Event::None);
+            }
+            Action::Check(_) => return Ok(Event::None),
+            Action::Packet(arrival, _) => test_packet(arrival),
+            Action::Forward(interface, _) => forwarded(self.previous.take(), interface)?,
+        };
+        if !self.observer.engine().accepts(&packet) {
+            return Ok(Event::Refused);
+        }
+        // a state may have ended without the clock's doing: adaptive timeouts
+        self.observer.set_time(self.now);
+        let observation = self.observer.packet(&packet);
+        self.previous = Some((packet, observation.clone()));
+        Ok(Event::Packet(Box::new(observation)))
+    }
+}
+
+/// An arrival as engines take it.
+pub fn test_packet(arrival: &Arrival) -> TestPacket {
+    TestPacket {
+        direction: arrival.direction,
+        interface: arrival.interface.clone(),
+        bytes: arrival.packet.bytes(),
+        received_on: arrival.received_on.clone(),
+        carried: Carried {
+            tag: arrival.tag.clone(),
+            prio: arrival.prio.unwrap_or(Carried::default().prio),
+        },
+    }
+}
+
+/// The packet that `previous` becomes when it leaves by `interface`.
+fn forwarded(
+    previous: Option<(TestPacket, Observation)>,
+    interface: &str,
+) -> Result<TestPacket, &'static str> {
+    let (packet, observation) = previous.ok_or("forward: there is no packet before it")?;
+    if packet.direction != Direction::In {
+        return Err("forward: the packet before it did not come in");
+    }
+    if observation.fate.verdict != Verdict::Pass {
+        return Err("forward: the packet before it did not pass");
+    }
+    Ok(TestPacket {
+        direction: Direction::Out,
+        interface: interface.to_owned(),
+        bytes: observation.fate.out.unwrap_or(packet.bytes),
+        received_on: Some(packet.interface),
+        carried: observation.fate.carried,
+    })
+}
+
+fn rule_check(counters: RuleCounters) -> RuleCheck {
+    RuleCheck {
+        evaluations: None,
+        packets: Some(counters.packets),
+        bytes: Some(counters.bytes),
+        states: Some(counters.states),
+        created: Some(counters.states_created),
+    }
+}
+
+fn status_check(status: Status) -> StatusCheck {
+    StatusCheck {
+        states: Some(status.states),
+        searches: Some(status.searches),
+        inserts: Some(status.inserts),
+        removals: Some(status.removals),
+        reasons: Reason::ALL
+            .into_iter()
+            .map(|reason| (reason, status.reasons[reason as usize]))
+            .collect(),
+    }
+}
+
+fn compare_counters(check: &Check, engine: &mut dyn Engine, walks_as_pf: bool) -> Vec<String> {
+    let mut differences = Differences::default();
+    match check {
+        Check::Rule(number, expected) => {
+            let found = engine.rule_counters(*number);
+            let RuleCheck {
+                evaluations,
+                packets,
+                bytes,
+                states,
+                created,
+            } = expected;
+            if walks_as_pf {
+                differences.compare("evaluations", evaluations, found.evaluations);
+            }
+            differences.compare("packets", packets, found.packets);
+            differences.compare("bytes", bytes, found.bytes);
+            differences.compare("states", states, found.states);
+            differences.compare("states created", created, found.states_created);
+        }
+        Check::Status(StatusCheck {
+            states,
+            searches,
+            inserts,
+            removals,
+            reasons,
+        }) => {
+            let found = engine.status();
+            differences.compare("states", states, found.states);
+            differences.compare("searches", searches, found.searches);
+            differences.compare("inserts", inserts, found.inserts);
+            differences.compare("removals", removals, found.removals);
+            for (reason, count) in reasons {
+                differences.compare(
+                    Reason::name(*reason),
+                    &Some(*count),
+                    found.reasons[*reason as usize],
+                );
+            }
+        }
+    }
+    differences.0
+}

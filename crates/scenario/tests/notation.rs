@@ -1,0 +1,220 @@
+//! The notation: every word there and back, and messages about what is wrong.
+
+use skipstep_scenario::case::Action;
+use skipstep_scenario::{look, parse, run};
+
+/// What the file of one packet line says of it: its bytes in hexadecimal.
+fn bytes(packet: &str) -> String {
+    let arrival =
+        parse::arrival(&format!("in em0 {packet}")).unwrap_or_else(|error| panic!("{error}"));
+    look::hex(&run::test_packet(&arrival).bytes)
+}
+
+fn message(text: &str) -> String {
+    parse::file(text, "x.scn")
+        .expect_err("it is wrong")
+        .to_string()
+}
+
+#[test]
+fn every_word_comes_back() {
+    let lines = [
+        "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 SEW seq 1 ack 2 win 3 urg 4 mss 5 wscale 6 tcp-options 0101 len 7",
+        "out em0 received-on em1 tag A prio 5 udp 2001:db8::1[53] > 2001:db8::2[53] data 00ff ttl 1 tos 2",
+        "in em0 icmp 10.0.0.1 > 10.0.0.2 unreach code port-unr quoting 28 (udp 10.0.0.2:1 > 10.0.0.1:2) ipid 9 df",
+        "in em0 icmp6 fe80::1 > ff02::1 neighbrsol id 1 seq 2 len 16 ttl 255",
+        "in em0 proto 50 10.0.0.1 > 10.0.0.2 len 8 ip-options 01010101 fragment 8+ truncate 30 ip-len 99 header-len 24",
+        "in em0 proto 50 2001:db8::1 > 2001:db8::2 hop-by-hop 05020000 destination-options \"\" routing 2 00000000 fragment 0",
+        "in em0 tcp 10.0.0.1:1 > 10.0.0.2:2 . data-offset 16 bad-sum",
+        "in em0 udp 10.0.0.1:1 > 10.0.0.2:2 udp-len 7",
+        "in em0 hex 4500",
+        "in em0 hex 45 => pass rule 1, reason match, counted match short, new state 2 proto 6 in on em0 from-rule default \
+         wire 10.0.0.1:1 2001:db8::2[3] src 4 dst 4:1:2:3:5:128 timeout tcp.first expires 7 packets 1:2 bytes 3:4 \
+         flags 0x8 min-ttl 1 max-mss 2 tagging T, also state 1 stack 10.0.0.1:1 10.0.0.2:3 tagging none",
+        "in em0 hex 45 => block default, state, out ttl 1 tos 2 ipid 3 mss 4 no-df, reply rst seq 1 ack 2 ttl 3, \
+         reply tcp SA, reply icmp unreach code 1, reply icmp6 4, log pass by 1 for short to 2, log, tag T, prio 7",
+        "in em0 hex 45 => pass skipped, no state, unchanged, no reply, no log, no tag, expired 1 2, removed none, states 3",
+        "in em0 hex 45 => pass orphan, out hex 0102, reply hex 03",
+        "forward out em1 => pass",
+        "wait 7 => expired 1",
+        "wait 8",
+        "random 9",
+        "check rule 1 evaluations 1 packets 2:3 bytes 4:5 states 6 created 7",
+        "check default packets 1:0",
+        "check status states 1 searches 2 inserts 3 removals 4 short 5",
+    ];
+    for line in lines {
+        let text = format!("rules {{ pass }}\n{line}\n");
+        let file = parse::file(&text, "first").unwrap_or_else(|error| panic!("{error}"));
+        let printed = file.to_string();
+        let again =
+            parse::file(&printed, "printed").unwrap_or_else(|error| panic!("{error}\n{printed}"));
+        assert_eq!(file, again, "{printed}");
+        // what was said is still there, in the order of printing
+        for word in line
+            .split([' ', ','])
+            .filter(|word| word.chars().all(|c| c.is_ascii_lowercase()) && *word != "orphan")
+        {
+            assert!(
+                printed.contains(word),
+                "{word} of `{line}` is lost in\n{printed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hosts_come_back() {
+    let text = "interfaces {\n    em0 10.0.0.1/24 fe80::1/64 group lan group dmz mtu 9000\n    tun0 10.9.0.1/32 peer 10.9.0.2 tunnel\n    \
+                lo0 127.0.0.1/8 loopback\n}\nroutes {\n    default on em0 via 10.0.0.254\n    10.8.0.0/16 on tun0\n}\nrules { pass }\n";
+    let file = parse::file(text, "first").unwrap_or_else(|error| panic!("{error}"));
+    let host = file.host.clone().expect("it describes a host");
+    assert_eq!(host.interfaces[0].groups, ["all", "lan", "dmz"]);
+    assert!(host.interfaces[1].no_link_header && host.interfaces[2].loopback);
+    assert_eq!(host.routes.len(), 2);
+    assert_eq!(
+        parse::file(&file.to_string(), "again").expect("it is what was printed"),
+        file
+    );
+}
+
+#[test]
+fn rules_keep_their_lines() {
+    let text = "# a comment\nrules {\n  block   # } in a comment\n  pass in from { 10.0.0.1, \"em0\" }; pass out\n}\n";
+    let file = parse::file(text, "x").unwrap_or_else(|error| panic!("{error}"));
+    let rules = &file.cases[0].rules;
+    assert_eq!(
+        rules.text,
+        "block   # } in a comment\npass in from { 10.0.0.1, \"em0\" }\npass out"
+    );
+    assert_eq!(rules.lines, [3, 4, 4]);
+}
+
+#[test]
+fn expectations_may_go_on_in_further_lines() {
+    let text = "rules { pass }\nin em0 hex 45 => pass\n    => rule 3, no state\n";
+    let file = parse::file(text, "x").unwrap_or_else(|error| panic!("{error}"));
+    let Action::Packet(_, expected) = &file.cases[0].steps[0].action else {
+        panic!("it is a packet")
+    };
+    assert!(expected.verdict.is_some() && expected.decision.is_some() && expected.state.is_some());
+}
+
+#[test]
+fn packets_have_right_lengths_and_checksums() {
+    assert_eq!(
+        bytes("udp 10.0.1.5:1 > 198.51.100.7:53 data 78 ipid 1"),
+        "4500001d00010000401145900a000105c6336407000100350009526678"
+    );
+    // the urgent pointer and damage are written over, the checksum anew
+    assert!(bytes("tcp 10.0.1.5:9 > 10.0.2.10:53 S seq 1 urg 7").ends_with("5002ffff988e0007"));
+    assert_eq!(
+        &bytes("udp 10.0.0.1:1 > 10.0.0.2:2 len 9 truncate 24").len(),
+        &48
+    );
+    assert!(bytes("udp 10.0.0.1:1 > 10.0.0.2:2 ip-len 99").starts_with("45000063"));
+    assert!(bytes("tcp 10.0.0.1:1 > 10.0.0.2:2 S data-offset 16").contains("4002ffff"));
+}
+
+#[test]
+fn messages_show_the_word() {
+    assert_eq!(
+        message("rules { pass }\nin em0 tcp 10.0.0.1:4000 > 10.0.0.2 S\n"),
+        "x.scn:2: `10.0.0.2` is not an address with a port, as 10.0.0.1:80 or 2001:db8::1[80]\n    \
+         in em0 tcp 10.0.0.1:4000 > 10.0.0.2 S\n                               ^^^^^^^^"
+    );
+    for (text, place, says) in [
+        ("in em0 hex 45", "x.scn:1: ", "there are no rules yet"),
+        (
+            "rules { pass }\nin em0 udp 10.0.0.1:1",
+            "x.scn:2: ",
+            "`>` is missing",
+        ),
+        (
+            "rules { pass }\nin em0 udp 10.0.0.1:1 > 2001:db8::1[2]",
+            "x.scn:2: ",
+            "one family",
+        ),
+        (
+            "rules { pass }\nin em0 hex 450",
+            "x.scn:2: ",
+            "is not bytes in hexadecimal",
+        ),
+        (
+            "rules { pass }\nin em0 hex 45 => pass, block",
+            "x.scn:2: ",
+            "already said",
+        ),
+        (
+            "rules { pass }\nin em0 hex 45 => perhaps",
+            "x.scn:2: ",
+            "nothing that can be expected",
+        ),
+        (
+            "rules { pass }\nin em0 icmp 2001:db8::1 > 2001:db8::2 echoreq",
+            "x.scn:2: ",
+            "icmp6 for IPv6",
+        ),
+        (
+            "rules { pass }\nin em0 udp 10.0.0.1:1 > 10.0.0.2:2 nonsense",
+            "x.scn:2: ",
+            "does not belong here",
+        ),
+        (
+            "rules { pass }\nin em0 udp 10.0.0.1:1 > 10.0.0.2:2 ttl 256",
+            "x.scn:2: ",
+            "that fits",
+        ),
+        ("rules { pass\n", "x.scn:1: ", "not closed"),
+        ("rules { pass } pass\n", "x.scn:1: ", "closing brace"),
+        ("=> pass", "x.scn:1: ", "no packet before"),
+        (
+            "rules { pass }\nwait => expired 1",
+            "x.scn:2: ",
+            "is missing",
+        ),
+        ("scenario \"open", "x.scn:1: ", "quote is not closed"),
+        ("rules { pass }\njump em0", "x.scn:2: ", "is no step"),
+        (
+            "interfaces { em0 10.0.0.1 }\nrules { pass }",
+            "x.scn:1: ",
+            "prefix length",
+        ),
+    ] {
+        let message = message(text);
+        assert!(
+            message.starts_with(place) && message.contains(says),
+            "{text:?} gives\n{message}"
+        );
+    }
+}
+
+#[test]
+fn wrong_rules_are_told_with_the_line_of_the_file() {
+    let text = "scenario \"wrong\"\n\nrules {\n    pass\n    pass from nowhere.invalid\n}\n";
+    let file = parse::file(text, "x.scn").unwrap_or_else(|error| panic!("{error}"));
+    let outcomes = run::file(&file, "x.scn", &mut skipstep_scenario::Model::new());
+    let error = outcomes[0].error.as_deref().expect("the rules are wrong");
+    assert!(
+        error.contains("x.scn:5") || error.contains("nowhere.invalid"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_expected_and_does_not_happen_is_told() {
+    let text = "rules { block }\nin em0 udp 10.0.0.1:1 > 10.0.0.2:2 => pass rule 1, new state, log, counted short\ncheck rule 0 packets 9:9\n";
+    let file = parse::file(text, "x.scn").unwrap_or_else(|error| panic!("{error}"));
+    let outcomes = run::file(&file, "x.scn", &mut skipstep_scenario::Model::new());
+    let report = run::report(&outcomes[0], "x.scn");
+    for says in [
+        "x.scn:2: verdict",
+        "x.scn:2: decided by",
+        "x.scn:2: state",
+        "x.scn:2: log",
+        "x.scn:2: counted",
+        "x.scn:3: packets",
+    ] {
+        assert!(report.contains(says), "{says} is missing in\n{report}");
+    }
+}

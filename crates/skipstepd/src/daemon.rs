@@ -1,0 +1,204 @@
+//! The daemon at work: one thread follows interfaces, one writes the log.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::geteuid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use skipstep_kernel::host::{self, Watch};
+use skipstep_kernel::{Error, Instance, LogReader};
+
+use crate::log::Logs;
+use crate::notify;
+use crate::options::Options;
+use crate::pflog::Loader;
+
+/// How soon a signal is heeded, and an instance noticed that appears or is made anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What signals ask for.
+#[derive(Clone, Default)]
+struct Signals {
+    stop: Arc<AtomicBool>,
+    reopen: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn register() -> Result<Signals> {
+        let signals = Signals::default();
+        for signal in [SIGTERM, SIGINT] {
+            flag::register(signal, signals.stop.clone()).context("signals")?;
+        }
+        flag::register(SIGHUP, signals.reopen.clone()).context("signals")?;
+        Ok(signals)
+    }
+
+    fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether SIGHUP came since the last call.
+    fn reopen(&self) -> bool {
+        self.reopen.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Runs until SIGTERM or SIGINT. The filter goes on afterwards.
+///
+/// # Errors
+/// When nothing can be done at all: no permission, no netlink. What goes wrong later is reported
+/// and tried again.
+pub fn run(options: &Options) -> Result<()> {
+    if !geteuid().is_root() {
+        bail!("needs root");
+    }
+    let signals = Signals::register()?;
+    let name = options
+        .instance
+        .clone()
+        .unwrap_or_else(Instance::default_name);
+    let watch = Watch::new()?;
+    open(&name)?;
+    notify::ready().context("NOTIFY_SOCKET")?;
+    say("ready");
+    let follower = {
+        let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
+        thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
+    };
+    write_log(&signals, &name, options);
+    signals.stop.store(true, Ordering::Relaxed);
+    if follower.join().is_err() {
+        say("the thread that follows interfaces has failed");
+    }
+    Ok(())
+}
+
+fn say(message: &str) {
+    eprintln!("skipstepd: {message}");
+}
+
+/// The instance, if there is one by now.
+fn open(name: &str) -> Result<Option<Instance>, Error> {
+    match Instance::open(name) {
+        Ok(instance) => Ok(Some(instance)),
+        Err(Error::NoInstance { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Says an error that does not stop the daemon, but not the same one again and again.
+#[derive(Default)]
+struct Complaint(Option<String>);
+
+impl Complaint {
+    fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.0 = None;
+                Some(value)
+            }
+            Err(error) => {
+                let message = error.to_string();
+                if self.0.as_ref() != Some(&message) {
+                    say(&message);
+                    self.0 = Some(message);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Tells the filter of every change of interfaces, addresses and routes.
+fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
+    let mut complaint = Complaint::default();
+    let mut known = None;
+    while !signals.stop() {
+        let Some(changed) = complaint.note(watch.wait(Some(TICK))) else {
+            thread::sleep(TICK);
+            continue;
+        };
+        if !changed && known.is_some() {
+            continue;
+        }
+        let refreshed = open(name).and_then(|instance| match instance {
+            Some(instance) => {
+                let host = host::read()?;
+                instance.refresh(&host)?;
+                Ok(Some(host))
+            }
+            None => Ok(None),
+        });
+        let host = complaint.note(refreshed).flatten();
+        if debug && let Some(host) = host.as_ref().filter(|host| known.as_ref() != Some(*host)) {
+            let names: Vec<&str> = host.interfaces.iter().map(|i| i.name.as_str()).collect();
+            say(&format!("interfaces: {}", names.join(" ")));
+        }
+        known = host;
+    }
+}
+
+/// Takes records out of the ring and writes them, until told to stop; then what is left in it.
+fn write_log(signals: &Signals, name: &str, options: &Options) {
+    let mut logs = Logs::new(&options.file, options.snaplen);
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        match complaint.note(open(name)).flatten() {
+            Some(instance) => {
+                complaint.note(drain(signals, &instance, &mut logs, options));
+            }
+            None => thread::sleep(TICK),
+        }
+    }
+    if logs.lost() > 0 {
+        say(&format!("{} log records were lost", logs.lost()));
+    }
+}
+
+/// Writes records while this is the instance of its name and there is no signal to stop.
+fn drain(
+    signals: &Signals,
+    instance: &Instance,
+    logs: &mut Logs,
+    options: &Options,
+) -> Result<(), Error> {
+    let mut reader = LogReader::open(instance)?;
+    loop {
+        if signals.reopen() {
+            logs.reopen();
+            if options.debug {
+                say("log files are opened anew");
+            }
+        }
+        let stopping = signals.stop();
+        let timeout = if stopping { Duration::ZERO } else { TICK };
+        let loaded = OnceCell::new();
+        let records = reader.poll(timeout, |record| {
+            let loader = loaded.get_or_init(|| loader(instance));
+            if let Some(message) = logs.write(record, *loader) {
+                say(&message);
+            }
+        })?;
+        if options.debug && records > 0 {
+            say(&format!("{records} log records"));
+        }
+        if stopping || !instance.is_current() {
+            return Ok(());
+        }
+    }
+}
+
+/// Who loaded the rules that are in force.
+fn loader(instance: &Instance) -> Loader {
+    instance
+        .loaded()
+        .map_or(Loader::default(), |loaded| Loader {
+            uid: loaded.uid,
+            pid: loaded.pid,
+        })
+}

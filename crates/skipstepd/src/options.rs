@@ -1,0 +1,71 @@
+//! The command line of skipstepd, with the letters of OpenBSD's pflogd.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::pflog::MAX_SNAPLEN;
+
+/// Attach interfaces that appear, follow their addresses, write the packet filter's log
+#[derive(Debug, Clone, Parser)]
+#[command(name = "skipstepd", version)]
+pub struct Options {
+    /// Print what happens, not only what goes wrong
+    #[arg(short = 'D')]
+    pub debug: bool,
+
+    /// Log files are named like this, with the number of the pflog interface behind it
+    #[arg(
+        short = 'f',
+        value_name = "path",
+        default_value = "/var/log/skipstep/pflog"
+    )]
+    pub file: PathBuf,
+
+    /// Instance of the filter, as for pfctl
+    #[arg(short = 'p', value_name = "instance")]
+    pub instance: Option<String>,
+
+    /// Bytes of each packet that are written
+    #[arg(short = 's', value_name = "snaplen", default_value_t = MAX_SNAPLEN, value_parser = snaplen)]
+    pub snaplen: usize,
+}
+
+fn snaplen(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(bytes) if (20..=MAX_SNAPLEN).contains(&bytes) => Ok(bytes),
+        _ => Err(format!(
+            "must be 20 to {MAX_SNAPLEN}, as much as the filter hands over"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_page_has_every_option() {
+        let page = include_str!("../../../man/skipstepd.8");
+        for option in Options::command().get_arguments() {
+            let letter = option.get_short().expect("pflogd's options are letters");
+            assert!(page.contains(&format!("\n.It Fl {letter}")), "-{letter}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_manual() {
+        let options = Options::parse_from(["skipstepd"]);
+        assert_eq!(options.file, PathBuf::from("/var/log/skipstep/pflog"));
+        assert_eq!(options.snaplen, 160);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for line in [["skipstepd", "-s0"], ["skipstepd", "-s161"]] {
+            assert!(Options::try_parse_from(line).is_err(), "{line:?}");
+        }
+    }
+}

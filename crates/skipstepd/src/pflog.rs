@@ -1,0 +1,69 @@
+//! Log records in OpenBSD's pflog layout (pf-semantics section 18), which tcpdump and tshark read:
+//! a header of 100 bytes, then the packet from its IP header on. Numbers that are not called
+//! network order are in the byte order of the file, which is little-endian.
+
+use skipstep_abi::LogRecord;
+use skipstep_abi::limits::SNAPLEN;
+use skipstep_abi::verdict::action;
+
+/// `LINKTYPE_PFLOG` of the pcap format.
+pub const LINK_TYPE: u32 = 117;
+/// Bytes of the header in front of each packet.
+pub const HEADER: usize = 100;
+/// Most bytes of a packet that the filter hands over.
+pub const MAX_SNAPLEN: usize = SNAPLEN;
+
+// OpenBSD's numbers where they are not Linux's
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 24;
+const PF_MATCH: u8 = 12;
+/// The owner of the socket is only looked up by `log (user)`, which is not built.
+const NO_UID: u32 = u32::MAX;
+const NO_PID: u32 = 0;
+
+/// Who loaded the rules: part of every record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loader {
+    /// user id
+    pub uid: u32,
+    /// process id
+    pub pid: u32,
+}
+
+/// The header of `record`.
+pub fn header(record: &LogRecord, loader: Loader) -> [u8; HEADER] {
+    let family = if record.family == skipstep_abi::INET6 {
+        AF_INET6
+    } else {
+        AF_INET
+    };
+    let action = if record.action == action::MATCH {
+        PF_MATCH
+    } else {
+        record.action
+    };
+    let mut header = Vec::with_capacity(HEADER);
+    header.extend([HEADER as u8, family, action, record.reason]);
+    header.extend(record.ifname);
+    header.extend([0; 16]); // name of an anchor
+    header.extend(record.rule.to_be_bytes());
+    header.extend((-1i32).to_be_bytes()); // number of a rule in an anchor
+    for number in [NO_UID, NO_PID, loader.uid, loader.pid] {
+        header.extend(number.to_le_bytes());
+    }
+    let (rewritten, pad) = (0, 0);
+    header.extend([record.direction, rewritten, family, pad]);
+    header.extend(record.source);
+    header.extend(record.destination);
+    header.extend(record.source_port);
+    header.extend(record.destination_port);
+    header.try_into().expect("the fields above have 100 bytes")
+}
+
+/// The bytes of the packet that the record holds, at most `snaplen`.
+pub fn packet(record: &LogRecord, snaplen: usize) -> &[u8] {
+    let length = usize::from(record.caplen)
+        .min(record.data.len())
+        .min(snaplen);
+    &record.data[..length]
+}

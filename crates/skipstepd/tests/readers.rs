@@ -1,0 +1,147 @@
+//! tcpdump and tshark, unmodified, read what is written.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use skipstep_abi::verdict::{action, direction};
+use skipstep_abi::{INET, INET6, LogRecord, address_bytes};
+use skipstepd::log::Logs;
+use skipstepd::pflog::Loader;
+use zerocopy::FromZeros;
+
+fn record(packet: &[u8], addresses: [&str; 2], ports: [u16; 2]) -> LogRecord {
+    let [source, destination] = addresses.map(|text| text.parse::<IpAddr>().unwrap());
+    let mut record = LogRecord {
+        time: 1,
+        source: address_bytes(source),
+        destination: address_bytes(destination),
+        source_port: ports[0].to_be_bytes(),
+        destination_port: ports[1].to_be_bytes(),
+        family: if source.is_ipv4() { INET } else { INET6 },
+        action: action::BLOCK,
+        direction: direction::IN,
+        caplen: packet.len() as u16,
+        wirelen: packet.len() as u32,
+        ..LogRecord::new_zeroed()
+    };
+    record.ifname[..3].copy_from_slice(b"em0");
+    record.data[..packet.len()].copy_from_slice(packet);
+    record
+}
+
+/// Three records: a blocked SYN over IPv4, one over IPv6 let through by the default rule, and a
+/// match on the way out.
+fn records() -> [LogRecord; 3] {
+    let tcp4 = [
+        0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 1, 5, 192, 0, 2, 7, // IPv4
+        0x0f, 0xa0, 0, 22, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0,
+        0, // TCP, SYN
+    ];
+    let mut udp6 = vec![0x60, 0, 0, 0, 0, 8, 17, 64];
+    let [source6, destination6] = ["2001:db8:1::5", "2001:db8:2::7"];
+    for text in [source6, destination6] {
+        udp6.extend(address_bytes(text.parse().unwrap()));
+    }
+    udp6.extend([0, 53, 0x0f, 0xa0, 0, 8, 0, 0]);
+    let block = LogRecord {
+        rule: 4,
+        ..record(&tcp4, ["10.0.1.5", "192.0.2.7"], [4000, 22])
+    };
+    let pass = LogRecord {
+        rule: -1,
+        action: action::PASS,
+        ..record(&udp6, [source6, destination6], [53, 4000])
+    };
+    let matched = LogRecord {
+        rule: 7,
+        action: action::MATCH,
+        direction: direction::OUT,
+        ..block
+    };
+    [block, pass, matched]
+}
+
+fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = match Command::new(program).args(arguments).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("skipped: {program}: {error}");
+            return None;
+        }
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+fn log_file() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut logs = Logs::new(&dir.path().join("pflog"), 160);
+    for record in records() {
+        assert_eq!(logs.write(&record, Loader { uid: 0, pid: 77 }), None);
+    }
+    let path = dir.path().join("pflog0").to_str().unwrap().to_string();
+    (dir, path)
+}
+
+#[test]
+fn tcpdump_reads_the_file() {
+    let (_dir, path) = log_file();
+    let Some(text) = run("tcpdump", &["-nettr", &path]) else {
+        return;
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(
+        lines[0].contains("rule 4/0(match): block in on em0: 10.0.1.5.4000 > 192.0.2.7.22"),
+        "{text}"
+    );
+    assert!(
+        lines[1].contains("pass in on em0: 2001:db8:1::5.53 > 2001:db8:2::7.4000"),
+        "{text}"
+    );
+    // tcpdump has no name for OpenBSD's number of `match`
+    assert!(
+        lines[2].contains("rule 7/0(match): unkn(12) out on em0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn tshark_reads_the_file() {
+    let (_dir, path) = log_file();
+    let fields = [
+        "-r",
+        &path,
+        "-T",
+        "fields",
+        "-e",
+        "pflog.ifname",
+        "-e",
+        "pflog.rulenr",
+        "-e",
+        "pflog.action",
+        "-e",
+        "pflog.dir",
+        "-e",
+        "ip.src",
+        "-e",
+        "ipv6.src",
+        "-e",
+        "_ws.malformed",
+    ];
+    let Some(text) = run("tshark", &fields) else {
+        return;
+    };
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert_eq!(rows.len(), 3, "{text}");
+    assert_eq!(rows[0][..5], ["em0", "4", "1", "1", "10.0.1.5"], "{text}");
+    assert_eq!(rows[1][5], "2001:db8:1::5", "{text}");
+    assert!(rows.iter().all(|row| row[6].is_empty()), "{text}");
+}

@@ -1,0 +1,30 @@
+//! Any text is the contents of a table or refused with a reason, and a table printed entry by entry
+//! is read back as it was.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skipstep_pfconf::{Context, table_file};
+use skipstep_scenario::host;
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    let host = host::standard();
+    let context = Context::new(&host);
+    match table_file(&text, &context) {
+        Err(refused) => {
+            refused.explain();
+        }
+        Ok(entries) => {
+            let lines = entries.iter().map(|entry| {
+                let sign = if entry.negated { "!" } else { "" };
+                format!("{sign}{}\n", entry.net)
+            });
+            let printed: String = lines.collect();
+            assert_eq!(
+                table_file(&printed, &context).ok(),
+                Some(entries),
+                "{printed}"
+            );
+        }
+    }
+});

@@ -1,0 +1,333 @@
+# Hosts in network namespaces, joined by veth. Sourced by demo.sh and by each test.
+#
+# A host is a namespace named $LAB-NAME. Commands enter it with nsenter and not with `ip netns
+# exec`, because that mounts a /sys of its own, in which the pinned maps are not to be seen.
+# Whatever happens, `lab_end` takes everything away again.
+
+set -u -o pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(cd "$HERE/../.." && pwd)
+BIN=${BIN:-${CARGO_TARGET_DIR:-$ROOT/target}/release}
+LAB=skipstep-$$
+WORK=
+declare -A HOSTS=() PINS=() PROCESSES=()
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+	BOLD=$'\e[1m' DIM=$'\e[2m' RED=$'\e[31m' GREEN=$'\e[32m' PLAIN=$'\e[0m'
+else
+	BOLD= DIM= RED= GREEN= PLAIN=
+fi
+
+# die TEXT... - says why and ends; lab_end does the rest
+die() {
+	printf '%s\n' "$*" >&2
+	exit 1
+}
+
+# lab_begin - work directory and the trap that cleans up, also after Ctrl-C and errors
+lab_begin() {
+	[ "$(id -u)" = 0 ] || die "this makes network namespaces and loads BPF programs: run it as root"
+	[ -x "$BIN/pfctl" ] || die "$BIN/pfctl is missing: make build"
+	trap lab_end EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
+}
+
+# lab_end - what the trap runs
+lab_end() {
+	local status=$?
+	trap '' INT TERM HUP
+	trap - EXIT
+	lab_clean
+	exit "$status"
+}
+
+# lab_clean - kills what `start` started, removes instances, namespaces and the work directory
+lab_clean() {
+	local name
+	for name in "${!PROCESSES[@]}"; do
+		stop "$name"
+	done
+	for name in "${!HOSTS[@]}"; do
+		[ ! -e "${PINS[$name]}" ] || on "$name" "$BIN/pfctl" -q --remove
+		# A pfctl that was interrupted while it made the instance leaves only this.
+		rm -rf "/run/skipstep/${PINS[$name]##*/}"
+		# A server that was stopped may leave a child that still holds a connection.
+		ip netns pids "$LAB-$name" | xargs -r kill 2>/dev/null
+		ip netns delete "$LAB-$name"
+	done
+	if mountpoint -q "$WORK/disk"; then
+		umount "$WORK/disk"
+	fi
+	rm -rf "${WORK:?}"
+	HOSTS=()
+}
+
+# lab_left - prints what is still there after lab_clean, which should be nothing
+lab_left() {
+	ip netns list | grep "^$LAB-"
+	local pinned
+	for pinned in "${PINS[@]}"; do
+		[ ! -e "$pinned" ] || echo "$pinned"
+		[ ! -e "/run/skipstep/${pinned##*/}" ] || echo "/run/skipstep/${pinned##*/}"
+	done
+	[ ! -e "$WORK" ] || echo "$WORK"
+	local child
+	for child in $(jobs -p); do
+		echo "process $child"
+	done
+}
+
+# host NAME... - makes hosts that know only themselves
+host() {
+	local name
+	for name; do
+		ip netns add "$LAB-$name" || die "cannot make a network namespace"
+		HOSTS[$name]=1
+		# Each network namespace has an instance of its own, which pfctl finds by itself.
+		PINS[$name]=/sys/fs/bpf/skipstep/netns-$(stat --dereference --format %i "/run/netns/$LAB-$name")
+		on "$name" ip link set lo up
+	done
+}
+
+# router NAME... - makes hosts that forward IPv4 and IPv6
+router() {
+	host "$@"
+	local name
+	for name; do
+		on "$name" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward
+			echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
+	done
+}
+
+# wire HOST IFACE HOST IFACE - joins two hosts
+wire() {
+	ip link add name "$2" netns "$LAB-$1" type veth peer name "$4" netns "$LAB-$3" ||
+		die "cannot join $1 and $3"
+}
+
+# address HOST IFACE ADDRESS... - gives addresses and brings the interface up
+address() {
+	local host=$1 interface=$2 address
+	shift 2
+	for address; do
+		case $address in
+		*:*) on "$host" ip address add "$address" dev "$interface" nodad ;;
+		*) on "$host" ip address add "$address" dev "$interface" ;;
+		esac || die "cannot give $address to $interface of $host"
+	done
+	# No duplicate address detection: the link-local address works at once too.
+	on "$host" sh -c "echo 0 >/proc/sys/net/ipv6/conf/$interface/accept_dad"
+	on "$host" ip link set "$interface" up
+}
+
+# gateway_between_client_and_server - the usual three hosts:
+#
+#   client                      gateway                      server
+#   eth0 ------------------ lan0      wan0 ------------------ eth0
+#   192.168.100.2    192.168.100.1    192.168.10.81   192.168.10.2
+#   2001:db8:100::2  2001:db8:100::1  2001:db8:10::81 2001:db8:10::2
+gateway_between_client_and_server() {
+	host client server
+	router gateway
+	wire client eth0 gateway lan0
+	wire server eth0 gateway wan0
+	address client eth0 192.168.100.2/24 2001:db8:100::2/64
+	address gateway lan0 192.168.100.1/24 2001:db8:100::1/64
+	address gateway wan0 192.168.10.81/24 2001:db8:10::81/64
+	address server eth0 192.168.10.2/24 2001:db8:10::2/64
+	on client ip route add default via 192.168.100.1
+	on client ip -6 route add default via 2001:db8:100::1
+	on server ip route add default via 192.168.10.81
+	on server ip -6 route add default via 2001:db8:10::81
+	# The first packet of a new wire can be lost while IPv6 finds its neighbours.
+	await 5 on client ping -n -q -c 1 -W 1 2001:db8:10::2 || die "the hosts do not reach each other over IPv6"
+	await 5 on client ping -n -q -c 1 -W 1 192.168.10.2 || die "the hosts do not reach each other over IPv4"
+	CLIENT4=192.168.100.2 CLIENT6=2001:db8:100::2
+	SERVER4=192.168.10.2 SERVER6=2001:db8:10::2
+}
+
+# on HOST COMMAND... - runs a command there and waits for it
+on() {
+	local host=$1
+	shift
+	nsenter --net="/run/netns/$LAB-$host" -- "$@"
+}
+
+# start NAME HOST COMMAND... - runs a command there in the background; its output goes to $WORK/NAME.log
+start() {
+	local name=$1 host=$2
+	shift 2
+	nsenter --net="/run/netns/$LAB-$host" -- "$@" </dev/null >"$WORK/$name.log" 2>&1 &
+	PROCESSES[$name]=$!
+}
+
+# stop NAME [SIGNAL] - ends what `start NAME` began and waits until it is gone; the exit status is its own
+stop() {
+	local pid=${PROCESSES[$1]}
+	unset "PROCESSES[$1]"
+	kill -s "${2:-TERM}" "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+}
+
+# await SECONDS COMMAND... - repeats a command until it succeeds
+await() {
+	local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "${EPOCHREALTIME/[.,]/}" -lt "$deadline" ] || return 1
+		sleep 0.02
+	done
+}
+
+# listening HOST tcp|udp PORT - whether some process listens there
+listening() {
+	[ -n "$(on "$1" ss -Hln "--$2" "sport = :$3")" ]
+}
+
+# web HOST PORT... - a web server for both families; /index.html is 16 kB, /large 64 MB
+web() {
+	local host=$1 port
+	shift
+	mkdir -p "$WORK/www"
+	[ -e "$WORK/www/large" ] || head -c 64M /dev/zero >"$WORK/www/large"
+	head -c 16384 /dev/zero >"$WORK/www/index.html"
+	for port; do
+		start "web-$host-$port" "$host" busybox httpd -f -p "[::]:$port" -h "$WORK/www"
+		await 3 listening "$host" tcp "$port" || die "no web server on port $port of $host"
+	done
+}
+
+# echo_server HOST PORT - answers TCP and UDP with what they say
+echo_server() {
+	start "echo-$1-$2" "$1" "$BIN/fwlab" echo "$2"
+	await 3 grep -q ready "$WORK/echo-$1-$2.log" || die "no echo on port $2 of $1"
+}
+
+# Probes print in one or two words how a packet's sender sees the network.
+
+# probe_web HOST ADDRESS PORT - fetches a page over HTTP, within PATIENCE seconds (1 unless set)
+probe_web() {
+	local address=$2 code
+	case $address in *:*) address="[$address]" ;; esac
+	code=$(on "$1" curl --silent --output /dev/null --noproxy '*' --max-time "${PATIENCE:-1}" \
+		--write-out '%{http_code} %{size_download}' "http://$address:$3/")
+	case $? in
+	0) [ "$code" = "200 16384" ] && echo "passed" || echo "answer $code" ;;
+	7) echo "refused" ;;
+	28) echo "no answer" ;;
+	*) echo "broken" ;;
+	esac
+}
+
+# probe_ping HOST ADDRESS - one ICMP echo
+probe_ping() {
+	if on "$1" ping -n -q -c 1 -W 1 "$2" >/dev/null 2>&1; then
+		echo "passed"
+	else
+		echo "no answer"
+	fi
+}
+
+# probe_udp HOST ADDRESS PORT - a line to an echo server and back
+probe_udp() {
+	local said="hello from $1 $RANDOM" heard
+	heard=$(printf '%s\n' "$said" | on "$1" timeout 1 nc -u -W 1 "$2" "$3" 2>/dev/null)
+	case $? in
+	0) # An ICMP error ends nc at once too, with nothing heard.
+		case $heard in
+		"$said") echo "passed" ;;
+		"") echo "refused" ;;
+		*) echo "broken" ;;
+		esac ;;
+	124) echo "no answer" ;;
+	*) echo "broken" ;;
+	esac
+}
+
+# pf HOST ARGUMENT... - pfctl on that host
+pf() {
+	local host=$1
+	shift
+	on "$host" "$BIN/pfctl" "$@"
+}
+
+# daemon HOST [PATH] - skipstepd on that host; it logs to PATH0, $WORK/HOST-pflog0 if no PATH is given
+daemon() {
+	local host=$1 path=${2:-$WORK/$1-pflog}
+	start "skipstepd-$host" "$host" "$BIN/skipstepd" -f "$path"
+	await 5 grep -q "skipstepd: ready" "$WORK/skipstepd-$host.log" || {
+		cat "$WORK/skipstepd-$host.log" >&2
+		die "skipstepd does not start"
+	}
+}
+
+# daemon_stop HOST [SIGNAL]
+daemon_stop() {
+	stop "skipstepd-$1" "${2:-TERM}"
+}
+
+# What tests say. A test goes on after a failed check, and ends with `verdict`.
+
+FAILED=0
+
+# same WHAT EXPECTED SEEN
+same() {
+	if [ "$2" = "$3" ]; then
+		printf 'as expected: %s: %s\n' "$1" "$3"
+	else
+		printf 'NOT AS EXPECTED: %s: expected %s, seen %s\n' "$1" "$2" "$3"
+		FAILED=1
+	fi
+}
+
+# holds WHAT COMMAND... - a command that must succeed; what it prints is not shown
+holds() {
+	local what=$1
+	shift
+	if "$@" >/dev/null 2>&1; then
+		printf 'as expected: %s\n' "$what"
+	else
+		printf 'NOT AS EXPECTED: %s (%s)\n' "$what" "$*"
+		FAILED=1
+	fi
+}
+
+# at_least N WHAT SEEN
+at_least() {
+	if [ "${3:-0}" -ge "$1" ]; then
+		printf 'as expected: %s: %s, and at least %s\n' "$2" "$3" "$1"
+	else
+		printf 'NOT AS EXPECTED: %s: %s, not at least %s\n' "$2" "${3:-nothing}" "$1"
+		FAILED=1
+	fi
+}
+
+# unable WHY - this machine cannot run the test
+unable() {
+	echo "$*"
+	exit 77
+}
+
+# verdict - ends a test
+verdict() {
+	exit $FAILED
+}
+
+# filter HOST - loads the rules on standard input there and sees to it that the filter is enabled
+filter() {
+	pf "$1" -q -f - || die "the rules were not loaded"
+	pf "$1" -si | grep -q '^Status: Enabled' || pf "$1" -q -e || die "the filter is not enabled"
+}
+
+# reason HOST NAME - how many packets were counted under a reason of `pfctl -si`
+reason() {
+	pf "$1" -si | awk -v name="$2" '$1 == name { print $2; exit }'
+}
+
+# state_count HOST [PATTERN] - states that `pfctl -ss` shows, whose line matches
+state_count() {
+	pf "$1" -ss | grep -c -- "${2:-.}"
+}

@@ -1,0 +1,38 @@
+# Rules with a mistake, a user who is not root, rules for an interface that is not there.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80
+
+filter gateway <<<"block all"
+printf 'pass all\n\nblock in on lan0 frmo any\n' >"$WORK/bad.conf"
+said=$(pf gateway -f "$WORK/bad.conf" 2>&1)
+same "exit status" 1 $?
+same "first line" "$WORK/bad.conf:3: syntax error" "$(head -n 1 <<<"$said")"
+same "the running rules" "block drop all" "$(pf gateway -sr)"
+same "the running rules, asked with a packet" "no answer" "$(probe_web client $SERVER4 80)"
+
+printf 'pass in on lan0 from any to any nat-to 192.0.2.1\n' >"$WORK/later.conf"
+said=$(pf gateway -f "$WORK/later.conf" 2>&1)
+same "exit status for what is not built" 1 $?
+holds "it is named with its line" grep -q "later.conf:1: nat-to is not built yet" <<<"$said"
+
+said=$(pf gateway -f "$WORK/none.conf" 2>&1)
+same "exit status for a missing file" 1 $?
+holds "it is named" grep -q "none.conf: No such file or directory" <<<"$said"
+
+said=$(on gateway setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/pfctl" -f "$ROOT/examples/gateway.conf" 2>&1)
+same "exit status without root" 1 $?
+holds "the message says so" grep -qi "permi\|root" <<<"$said"
+echo "$said"
+
+# OpenBSD loads rules on an interface that is not there; they match nothing until it comes.
+filter gateway <<'END'
+block all
+pass on nosuch0
+END
+same "rules on an interface that is not there" "no answer" "$(probe_web client $SERVER4 80)"
+verdict

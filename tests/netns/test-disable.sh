@@ -1,0 +1,43 @@
+# `pfctl -d` and removal leave the machine as it was.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80
+
+# picture - everything of the gateway that a filter might have touched
+picture() {
+	on gateway ip -details address | sed 's/valid_lft.*//'
+	on gateway ip route
+	on gateway ip -6 route
+	on gateway ip rule
+	on gateway sh -c 'grep -r . /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf 2>/dev/null' | grep -v stable_secret
+	if command -v nft >/dev/null; then on gateway nft list ruleset; fi
+	if command -v tc >/dev/null; then
+		on gateway tc qdisc show
+		on gateway tc filter show dev lan0 ingress 2>/dev/null
+	fi
+	if command -v bpftool >/dev/null; then on gateway bpftool net; fi
+}
+
+picture >"$WORK/before"
+filter gateway <<<"block all"
+same "filtered" "no answer" "$(probe_web client $SERVER4 80)"
+pf gateway -q -d
+same "no longer filtered" passed "$(probe_web client $SERVER4 80)"
+pf gateway -q -e
+same "filtered again, with the rules there were" "no answer" "$(probe_web client $SERVER4 80)"
+pf gateway -q -d
+picture >"$WORK/after"
+holds "the gateway is as before" diff "$WORK/before" "$WORK/after"
+diff "$WORK/before" "$WORK/after"
+
+pins=${PINS[gateway]}
+holds "maps are pinned" test -d "$pins"
+pf gateway --remove
+holds "no pins are left" test ! -e "$pins"
+holds "nothing is left in /run" test ! -e "/run/skipstep/$(basename "$pins")"
+same "and packets pass" passed "$(probe_web client $SERVER4 80)"
+verdict

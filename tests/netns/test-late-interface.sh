@@ -1,0 +1,41 @@
+# An interface that comes after the rules is filtered as soon as skipstepd sees it.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0      late0     wan0
+#                              |
+#                            eth0
+#                            guest   (wired up last)  198.51.100.2  2001:db8:51::2
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80 8080
+
+filter gateway <<'END'
+block all
+pass inet6 proto icmp6
+pass out on wan0
+pass in on late0 proto tcp from (late0:network) to port 80
+END
+daemon gateway
+
+host guest
+wire guest eth0 gateway late0
+address gateway late0 198.51.100.1/24 2001:db8:51::1/64
+address guest eth0 198.51.100.2/24 2001:db8:51::2/64
+on guest ip route add default via 198.51.100.1
+on guest ip -6 route add default via 2001:db8:51::1
+
+await 5 eval '[ "$(probe_web guest '$SERVER4' 8080)" = "no answer" ]'
+same "what no rule passes is blocked" 0 $?
+await 3 eval 'pf gateway -sI | grep -q "^late0"'
+same "pfctl -sI knows the interface" 0 $?
+await 3 eval '[ "$(probe_web guest '$SERVER4' 80)" = passed ]'
+same "its rule and its dynamic address hold" 0 $?
+same "its rule and its dynamic address hold, IPv6" passed "$(probe_web guest $SERVER6 80)"
+same "and still blocked" "no answer" "$(probe_web guest $SERVER4 8080)"
+
+on gateway ip link delete late0
+await 3 eval '! pf gateway -sI | grep -q "^late0"'
+holds "the daemon is well after the interface went" kill -0 "${PROCESSES[skipstepd-gateway]}"
+same "others are filtered as before" "no answer" "$(probe_web client $SERVER4 80)"
+verdict

@@ -1,0 +1,51 @@
+# The log's disk is full: the filter does not mind, the daemon says so and goes on when there is room.
+#
+#   client ----------------- gateway (log on 64 kB of tmpfs) ----------------- server
+#                  lan0                                         wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80
+
+filter gateway <<'END'
+pass all
+block in log on lan0 proto udp to port 7777
+END
+mkdir "$WORK/disk"
+mount -t tmpfs -o size=64k skipstep "$WORK/disk" || unable "cannot mount a tmpfs"
+daemon gateway "$WORK/disk/pflog"
+
+# flood - 1500 datagrams that are blocked and logged
+flood() {
+	on client python3 -c '
+import socket, time
+wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(1500):
+    wire.sendto(b"x" * 100, ("'$SERVER4'", 7777))
+    i % 100 or time.sleep(0.005)
+'
+}
+full() {
+	[ "$(df --output=avail "$WORK/disk" | tail -n 1)" -le 4 ]
+}
+flood
+await 3 full
+same "the disk fills up" 0 $?
+await 3 grep -qi "no space" "$WORK/skipstepd-gateway.log"
+same "the daemon says so" 0 $?
+cat "$WORK/skipstepd-gateway.log"
+holds "the daemon lives" kill -0 "${PROCESSES[skipstepd-gateway]}"
+same "a passed port" passed "$(probe_web client $SERVER4 80)"
+flood
+at_least 3000 "packets the rule blocked" "$(pf gateway -vsr | awk '/7777/ { getline; print $5 }')"
+
+# Room again: what logrotate does.
+rm "$WORK/disk/pflog0"
+kill -HUP "${PROCESSES[skipstepd-gateway]}"
+await 3 test -e "$WORK/disk/pflog0"
+on client python3 -c '
+import socket
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"after", ("'$SERVER4'", 7777))'
+await 3 eval 'tcpdump -n -r "$WORK/disk/pflog0" 2>/dev/null | grep -q 7777'
+same "the log goes on when there is room" 0 $?
+verdict

@@ -1,0 +1,33 @@
+# What an unmodified tcpdump and tshark read in the log.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80 8080
+
+filter gateway <<'END'
+pass all
+block in log on lan0 proto tcp to port 8080
+pass in log (all) on lan0 proto tcp to port 80
+END
+daemon gateway
+same "blocked" "no answer" "$(probe_web client $SERVER4 8080)"
+same "blocked, IPv6" "no answer" "$(probe_web client $SERVER6 8080)"
+same "passed" passed "$(probe_web client $SERVER4 80)"
+sleep 0.3
+log=$WORK/gateway-pflog0
+tcpdump -n -e -ttt -r "$log" >"$WORK/tcpdump" 2>"$WORK/tcpdump.err"
+cat "$WORK/tcpdump.err" "$WORK/tcpdump"
+holds "tcpdump knows the link type" grep -q "PFLOG" "$WORK/tcpdump.err"
+holds "rule, action, direction, interface" grep -Eq "rule 1/0\(match\): block in on lan0: 192.168.100.2.[0-9]+ > $SERVER4.8080: Flags \[S\]" "$WORK/tcpdump"
+holds "IPv6 as well" grep -Eq "rule 1/0\(match\): block in on lan0: 2001:db8:100::2.[0-9]+ > $SERVER6.8080: Flags \[S\]" "$WORK/tcpdump"
+at_least 8 "log (all): every packet of a connection" "$(grep -c 'rule 2/0(match): pass' "$WORK/tcpdump")"
+if command -v tshark >/dev/null; then
+	same "tshark's first record" "block lan0 1 in 8080" "$(tshark -r "$log" -T fields -E separator=/s -c 1 \
+		-e pflog.action -e pflog.ifname -e pflog.rulenr -e pflog.dir -e tcp.dstport 2>/dev/null | sed 's/^1 /block /; s/ 1 1 8080$/ 1 in 8080/')"
+else
+	echo "tshark is not installed: not asked"
+fi
+verdict

@@ -1,0 +1,56 @@
+# Rules are replaced again and again while a transfer runs: the connection keeps its state, and at no
+# moment is there anything but one whole rule set, even when loads race or are killed half way.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80
+
+# rules N PORT - a rule set of N rules that all carry the same label
+rules() {
+	echo "block all"
+	seq -f "block in proto tcp to port %.0f label set-$1" 10001 $((10000 + $1))
+	echo "pass in on lan0 proto tcp to port $2"
+	echo "pass out on wan0 proto tcp to port $2"
+}
+rules 200 80 >"$WORK/small"
+rules 900 81 >"$WORK/large"
+pf gateway -q -ef "$WORK/small" || die "the rules were not loaded"
+
+# 64 MB at 20 MB/s: about three seconds.
+start transfer client curl --silent --show-error --output /dev/null --limit-rate 20M \
+	--write-out '%{size_download}' "http://$SERVER4/large"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' || die "the transfer does not start"
+loads=0
+while kill -0 "${PROCESSES[transfer]}" 2>/dev/null && [ $loads -lt 20 ]; do
+	pf gateway -q -f "$WORK/large" && pf gateway -q -f "$WORK/small" || die "a reload failed"
+	loads=$((loads + 2))
+done
+at_least 4 "reloads during the transfer" $loads
+pf gateway -q -f "$WORK/large"
+same "states that survived them" 2 "$(state_count gateway ESTABLISHED:ESTABLISHED)"
+same "a new connection, which the last rules do not pass" "no answer" "$(probe_web client $SERVER4 80)"
+wait "${PROCESSES[transfer]}"
+same "curl's exit status" 0 $?
+unset "PROCESSES[transfer]"
+same "bytes transferred" 67108864 "$(cat "$WORK/transfer.log")"
+
+# Two loads at once, and one of them killed at a random instant, twenty times.
+torn=0
+for ((i = 0; i < 20; i++)); do
+	pf gateway -q -f "$WORK/small" & one=$!
+	pf gateway -q -f "$WORK/large" & two=$!
+	sleep "0.0$((RANDOM % 9))$((RANDOM % 9))"
+	[ $((i % 2)) = 0 ] || kill -KILL $two 2>/dev/null
+	wait $one $two 2>/dev/null
+	case $(pf gateway -sr | wc -l) in
+	203 | 903) ;;
+	*) torn=$((torn + 1)) ;;
+	esac
+done
+same "rule sets that were neither the one nor the other" 0 $torn
+pf gateway -q -f "$WORK/small"
+same "and rules can still be loaded" passed "$(probe_web client $SERVER4 80)"
+verdict

@@ -1,0 +1,328 @@
+//! `xtask bench`: what a packet costs, by evaluator and number of rules.
+//!
+//! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the server,
+//! and none of them matches the packets measured. The kernel runs the programs with
+//! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
+//! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use skipstep_kernel::testing::TestEngine;
+use skipstep_pfconf::Context;
+use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::options::Evaluator;
+use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_scenario::engine::{Carried, Engine, TestPacket, Verdict};
+use skipstep_wire::build::{Tcp, Udp, ipv4};
+
+/// Numbers of rules; those of the paper, and one more.
+const RULES: [usize; 5] = [0, 20, 100, 500, 5000];
+/// A single measurement lasts about this long.
+const BLOCK: Duration = Duration::from_millis(8);
+
+/// What a tcx program returns to let a packet go on.
+const TCX_NEXT: u32 = u32::MAX;
+
+const CLIENT: [u8; 4] = [10, 0, 1, 2];
+const SERVER: [u8; 4] = [10, 0, 0, 2];
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Rounds; the median of them is printed
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+}
+
+/// What is measured under a rule set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Load {
+    /// a TCP segment that the rules are asked about
+    Tcp,
+    /// a UDP datagram that the rules are asked about
+    Udp,
+    /// a TCP segment of a connection that has a state
+    State,
+}
+
+/// What a figure belongs to: evaluator, number of rules, packet.
+type Case = (&'static str, usize, Load);
+
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    println!("{}\n", machine()?);
+    let mut figures: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
+    let mut empty = Vec::new();
+    let evaluators = [
+        ("linear", Evaluator::Linear),
+        ("skip-steps", Evaluator::SkipSteps),
+    ];
+    let on_terminal = std::io::stderr().is_terminal();
+    for round in 1..=arguments.rounds {
+        if on_terminal {
+            eprint!("\rround {round} of {} ", arguments.rounds);
+        }
+        for (name, evaluator) in evaluators {
+            let mut engine = TestEngine::new(evaluator)?;
+            for rules in RULES {
+                for load in [Load::Tcp, Load::Udp, Load::State] {
+                    let (cost, base) = measure(&mut engine, rules, load)
+                        .with_context(|| format!("{name}, {rules} rules, {load:?}"))?;
+                    figures
+                        .entry((name, rules, load))
+                        .or_default()
+                        .push(cost - base);
+                    empty.push(base);
+                }
+            }
+        }
+    }
+    if on_terminal {
+        eprint!("\r{:24}\r", "");
+    }
+    print!("{}", table(&figures, &mut empty, arguments.rounds));
+    println!(
+        "\nLoading rules with pfctl -f, the whole process: {}",
+        loading()?
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Nanoseconds of a packet, and of an empty program right after it.
+fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<(f64, f64)> {
+    let keep = if load == Load::State { "" } else { " no state" };
+    engine
+        .load(&ruleset(rules, keep)?, &host())
+        .map_err(anyhow::Error::msg)?;
+    let packet = match load {
+        Load::Tcp => inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1))),
+        Load::Udp => inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64]))),
+        Load::State => connect(engine)?,
+    };
+    let trial = engine.bench(&packet, 100)?;
+    ensure!(
+        trial.returned == TCX_NEXT,
+        "the packet did not pass: {}",
+        trial.returned
+    );
+    let cost = engine.bench(&packet, repeat(trial.duration))?;
+    let base = engine.bench_empty(&packet, repeat(Duration::from_nanos(10)))?;
+    Ok((nanoseconds(cost.duration), nanoseconds(base.duration)))
+}
+
+/// How often something that lasts `once` fits into a block.
+fn repeat(once: Duration) -> u32 {
+    (BLOCK.as_nanos() / once.as_nanos().max(1)).clamp(100, 1_000_000) as u32
+}
+
+fn nanoseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64
+}
+
+/// `rules` rules that block ports nobody uses, behind one that passes everything.
+fn ruleset(rules: usize, keep: &str) -> anyhow::Result<Ruleset> {
+    let host = host();
+    match skipstep_pfconf::load(&text(rules, keep), &Context::new(&host)) {
+        Ok(loaded) => Ok(loaded.ruleset),
+        Err(rejected) => bail!("{}", rejected.diagnostics[0]),
+    }
+}
+
+fn text(rules: usize, keep: &str) -> String {
+    let mut text = format!("pass all{keep}\n");
+    for port in 10_001..=10_000 + rules {
+        let _ = writeln!(text, "block in proto tcp from any to 10.0.0.2 port {port}");
+    }
+    text
+}
+
+fn segment(flags: &str, seq: u32) -> Tcp {
+    Tcp::new(40_000, 9000)
+        .flags(flags)
+        .seq(seq)
+        .ack(1)
+        .window(8192)
+}
+
+/// Opens a connection through the firewall; a segment of it that changes nothing.
+fn connect(engine: &mut TestEngine) -> anyhow::Result<TestPacket> {
+    let syn = Tcp::new(40_000, 9000).flags("S").seq(0).window(8192);
+    let answer = Tcp::new(9000, 40_000)
+        .flags("SA")
+        .seq(0)
+        .ack(1)
+        .window(8192);
+    let reply = TestPacket {
+        direction: Direction::Out,
+        ..inbound(ipv4(SERVER, CLIENT).tcp(&answer))
+    };
+    let later = inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1)));
+    for packet in [
+        inbound(ipv4(CLIENT, SERVER).tcp(&syn)),
+        reply,
+        later.clone(),
+    ] {
+        let fate = engine.packet(&packet);
+        ensure!(
+            fate.verdict == Verdict::Pass && fate.state.is_some(),
+            "no state: {fate:?}"
+        );
+    }
+    Ok(later)
+}
+
+fn inbound(bytes: Vec<u8>) -> TestPacket {
+    TestPacket {
+        direction: Direction::In,
+        interface: "em0".to_string(),
+        bytes,
+        received_on: None,
+        carried: Carried::default(),
+    }
+}
+
+fn host() -> Host {
+    let em0 = Interface {
+        name: "em0".to_string(),
+        index: 1,
+        mtu: 1500,
+        ..Interface::default()
+    };
+    Host {
+        interfaces: vec![em0],
+        routes: Vec::new(),
+    }
+}
+
+fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> String {
+    let columns: Vec<(&str, Load)> = [Load::Tcp, Load::Udp, Load::State]
+        .into_iter()
+        .flat_map(|load| ["linear", "skip-steps"].map(|name| (name, load)))
+        .collect();
+    let mut text = format!(
+        "Nanoseconds a packet: median of {rounds} rounds (lowest-highest), less those of an empty \
+         program, {:.0}\n\n{:>6}",
+        median(empty),
+        ""
+    );
+    for heading in [
+        "TCP against TCP rules",
+        "UDP against TCP rules",
+        "TCP with a state",
+    ] {
+        let _ = write!(text, "  {heading:<46}");
+    }
+    let _ = write!(text, "\n{:>6}", "rules");
+    for (name, _) in &columns {
+        let _ = write!(text, "  {name:<22}");
+    }
+    text.push('\n');
+    for rules in RULES {
+        let _ = write!(text, "{rules:>6}");
+        for &(name, load) in &columns {
+            let mut values = figures[&(name, rules, load)].clone();
+            let middle = median(&mut values);
+            let range = format!("({:.0}-{:.0})", values[0], values[values.len() - 1]);
+            let _ = write!(text, "  {middle:>6.0} {range:<15}");
+        }
+        text.push('\n');
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The median; sorts what it is given.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        (values[middle - 1] + values[middle]) / 2.0
+    }
+}
+
+/// How long the real pfctl takes to load each number of rules: the first time, which makes the maps
+/// and has the kernel verify the programs, and afterwards.
+fn loading() -> anyhow::Result<String> {
+    let program = std::env::current_exe()?.with_file_name("pfctl");
+    ensure!(program.exists(), "{} is not built", program.display());
+    // What this thread starts is in the network namespace that a test engine makes for itself.
+    let _namespace = TestEngine::new(Evaluator::SkipSteps)?;
+    let pfctl = Pfctl {
+        program,
+        instance: format!("bench-{}", std::process::id()),
+    };
+    let mut line = format!(
+        "first {:.0} ms",
+        milliseconds(pfctl.run(&["-f", "-"], &text(0, ""))?)
+    );
+    for rules in RULES {
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            times.push(milliseconds(pfctl.run(&["-f", "-"], &text(rules, ""))?));
+        }
+        let _ = write!(line, ", {rules} rules {:.0} ms", median(&mut times));
+    }
+    Ok(line)
+}
+
+/// The pfctl beside this program, with an instance that goes when this does.
+struct Pfctl {
+    program: PathBuf,
+    instance: String,
+}
+
+impl Pfctl {
+    fn run(&self, arguments: &[&str], input: &str) -> anyhow::Result<Duration> {
+        let start = Instant::now();
+        let mut child = Command::new(&self.program)
+            .args(["-q", "-p", &self.instance])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .with_context(|| self.program.display().to_string())?;
+        child
+            .stdin
+            .take()
+            .context("stdin")?
+            .write_all(input.as_bytes())?;
+        ensure!(
+            child.wait()?.success(),
+            "pfctl {} failed",
+            arguments.join(" ")
+        );
+        Ok(start.elapsed())
+    }
+}
+
+impl Drop for Pfctl {
+    fn drop(&mut self) {
+        if let Err(error) = self.run(&["--remove"], "") {
+            eprintln!("xtask: instance {} is left: {error:#}", self.instance);
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// CPU and kernel.
+fn machine() -> anyhow::Result<String> {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpus
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown CPU", |(_, model)| model.trim());
+    let count = cpus
+        .lines()
+        .filter(|line| line.starts_with("processor"))
+        .count();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    Ok(format!("{model}, {count} CPUs, Linux {}", kernel.trim()))
+}

@@ -1,0 +1,288 @@
+//! From a vector to a scenario case that expects everything the vector records.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use skipstep_ruleset::{Direction, Reason, Timeout};
+use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
+use skipstep_scenario::engine::{Decision, PeerView, Verdict};
+use skipstep_scenario::expect::{
+    Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
+};
+use skipstep_scenario::look::unhex;
+use skipstep_scenario::packet::Packet;
+
+use super::vector;
+
+/// Priority of a packet of which nothing is said.
+const DEFAULT_PRIO: u8 = 3;
+
+/// The IPv4 addresses of the host on which the vectors were recorded.
+const OWN: [&[u8]; 3] = [&[10, 0, 1, 1], &[10, 0, 2, 1], &[127, 0, 0, 1]];
+
+/// The case that `vector` records.
+pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
+    let mut steps = Vec::new();
+    let mut now = 0;
+    let mut states = States::default();
+    let mut previous: Option<&vector::Packet> = None;
+    for packet in &vector.packets {
+        if packet.t > now {
+            steps.push(Action::Wait {
+                seconds: packet.t - now,
+                expired: None,
+            });
+            now = packet.t;
+        }
+        let expectation = expectation(packet, &mut states)?;
+        steps.push(match previous.filter(|_| packet.cont) {
+            Some(previous) if goes_on_as(previous) == packet.packet => {
+                Action::Forward(packet.ifname.clone(), expectation)
+            }
+            Some(previous) => Action::Packet(arrival(packet, Some(previous))?, expectation),
+            None => Action::Packet(arrival(packet, None)?, expectation),
+        });
+        previous = Some(packet);
+    }
+    steps.extend(vector.counters.iter().map(|counters| {
+        let check = RuleCheck {
+            evaluations: Some(counters.evaluations),
+            packets: Some(counters.packets),
+            bytes: Some(counters.bytes),
+            states: None,
+            created: Some(counters.states_created),
+        };
+        Action::Check(Check::Rule(Some(counters.nr), check))
+    }));
+    steps.push(Action::Check(Check::Status(status(vector)?)));
+    Ok(Case {
+        title: Some(vector.id.clone()),
+        rules: Rules {
+            text: vector.rules.clone(),
+            lines: Vec::new(),
+        },
+        steps: steps
+            .into_iter()
+            .map(|action| Step { line: 0, action })
+            .collect(),
+    })
+}
+
+/// What is known of the states while a vector is read.
+#[derive(Default)]
+struct States {
+    /// How many there were.
+    seen: u32,
+    /// The packet before ended some that pf removes only before the next packet. When it does so
+    /// nobody can see, so an evaluator may remove them at once.
+    ended: bool,
+}
+
+/// The bytes with which a packet leaves the inbound side.
+fn goes_on_as(packet: &vector::Packet) -> &str {
+    packet.result.out.as_deref().unwrap_or(&packet.packet)
+}
+
+fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow::Result<Arrival> {
+    Ok(Arrival {
+        direction: direction(&packet.dir)?,
+        interface: packet.ifname.clone(),
+        packet: Packet::Hex(bytes(&packet.packet)?),
+        received_on: previous.map(|previous| previous.ifname.clone()),
+        tag: previous.and_then(|previous| previous.result.tag.clone()),
+        prio: previous.and_then(|previous| previous.result.prio),
+    })
+}
+
+fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<Expectation> {
+    let result = &packet.result;
+    let passed = match result.verdict.as_str() {
+        "pass" => true,
+        "drop" => false,
+        other => bail!("verdict {other}"),
+    };
+    let known = states.seen;
+    let ended_before = states.ended;
+    states.ended = result.states.iter().any(has_ended);
+    let mut used = StateWords::default();
+    let mut others = Vec::new();
+    for state in &result.states {
+        states.seen = states.seen.max(state.id);
+        if result.state == Some(state.id) {
+            used = state_words(state)?;
+        } else if !has_ended(state) {
+            others.push((state.id, state_words(state)?));
+        }
+    }
+    // what a system drops itself may be compared without bytes: it has no right answer
+    let unseen = packet.pre.is_some();
+    Ok(Expectation {
+        verdict: Some(if passed { Verdict::Pass } else { Verdict::Drop }),
+        decision: Some(match result.rule {
+            None => Decision::None,
+            Some(number) => rule(number).map_or(Decision::Default, Decision::Rule),
+        }),
+        reason: result.reason.as_deref().map(reason).transpose()?,
+        counted: Some(counted(&result.counted)?),
+        state: Some(match result.state {
+            None => StateUse::None,
+            Some(id) if id > known => StateUse::New(Some(id), used),
+            Some(id) => StateUse::Existing(Some(id), used),
+        }),
+        others,
+        out: match &result.out {
+            _ if !passed || unseen => None,
+            None => Some(Out::Unchanged),
+            Some(out) => Some(Out::Bytes(bytes(out)?)),
+        },
+        replies: if unseen { None } else { replies(packet)? },
+        log: Some(
+            result
+                .log
+                .iter()
+                .map(log_words)
+                .collect::<anyhow::Result<_>>()?,
+        ),
+        tag: passed.then(|| result.tag.clone()),
+        prio: passed.then_some(result.prio.unwrap_or(DEFAULT_PRIO)),
+        expired: (!ended_before).then(|| sorted(&result.expired)),
+        removed: (!states.ended).then(|| sorted(&result.removed)),
+        states: (!states.ended).then_some(result.nstates),
+    })
+}
+
+/// The answers. Left out are those to or from a link-local address into which the recorder wrote
+/// the number of an interface (fe80:2::…), as OpenBSD's kernel does inside. Of an ICMP error in
+/// answer to this host itself the addresses are: Linux would refuse its own address as a source, so
+/// skipstep deliberately answers from the destination of the packet.
+fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
+    let mut replies = Vec::new();
+    for emitted in &packet.result.emitted {
+        let answer = bytes(&emitted.packet)?;
+        let scoped = |address: Option<&[u8]>| matches!(address, Some([0xfe, 0x80, a, b, ..]) if (*a, *b) != (0, 0));
+        if answer[0] >> 4 == 6 && (scoped(answer.get(8..24)) || scoped(answer.get(24..40))) {
+            return Ok(None);
+        }
+        let to_itself =
+            packet.dir == "out" && answer[0] >> 4 == 4 && OWN.contains(&&answer[16..20]);
+        let reply = Reply::Bytes(answer);
+        replies.push(if to_itself {
+            reply.without_addresses()
+        } else {
+            reply
+        });
+    }
+    Ok(Some(replies))
+}
+
+/// Each reason once: whether a packet counts one twice shows in the status.
+fn counted(counted: &BTreeMap<String, usize>) -> anyhow::Result<Vec<Reason>> {
+    let mut reasons = counted
+        .keys()
+        .map(|name| reason(name))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    reasons.sort_unstable();
+    Ok(reasons)
+}
+
+fn log_words(record: &vector::LogRecord) -> anyhow::Result<LogWords> {
+    Ok(LogWords {
+        action: Some(match record.action.as_str() {
+            "pass" => LogAction::Pass,
+            "block" => LogAction::Block,
+            "match" => LogAction::Match,
+            other => bail!("log action {other}"),
+        }),
+        rule: Some(rule(record.rule)),
+        reason: Some(reason(&record.reason)?),
+        to: None,
+    })
+}
+
+fn state_words(state: &vector::State) -> anyhow::Result<StateWords> {
+    let pair =
+        |key: &(std::net::IpAddr, u16, std::net::IpAddr, u16)| [(key.0, key.1), (key.2, key.3)];
+    Ok(StateWords {
+        protocol: Some(state.proto),
+        direction: Some(direction(&state.dir)?),
+        interface: Some((state.interface != "all").then(|| state.interface.clone())),
+        rule: Some(rule(state.rule)),
+        wire: Some(pair(&state.wire)),
+        stack: Some(pair(&state.stack)),
+        src: Some(peer(&state.src)),
+        dst: Some(peer(&state.dst)),
+        timeout: if has_ended(state) {
+            None
+        } else {
+            Some(timeout(&state.timeout)?)
+        },
+        expires: u32::try_from(state.expires_at).ok(),
+        packets: Some(state.packets),
+        bytes: Some(state.bytes),
+        flags: Some(state.flags),
+        min_ttl: Some(state.min_ttl),
+        max_mss: Some(state.max_mss),
+        tag: Some(state.tag.clone()),
+    })
+}
+
+/// Whether a state only waits to be removed.
+fn has_ended(state: &vector::State) -> bool {
+    state.timeout == "purge"
+}
+
+fn timeout(name: &str) -> anyhow::Result<Timeout> {
+    Timeout::by_name(name).with_context(|| format!("timeout {name}"))
+}
+
+fn peer(peer: &vector::Peer) -> PeerWords {
+    PeerWords::Full(PeerView {
+        state: peer.state,
+        seqlo: peer.seqlo,
+        seqhi: peer.seqhi,
+        seqdiff: peer.seqdiff,
+        max_win: peer.max_win,
+        wscale: peer.wscale,
+    })
+}
+
+fn status(vector: &vector::Vector) -> anyhow::Result<StatusCheck> {
+    let mut reasons: Vec<(Reason, u64)> =
+        Reason::ALL.into_iter().map(|reason| (reason, 0)).collect();
+    for (name, count) in &vector.status.reasons {
+        reasons[reason(name)? as usize].1 = *count;
+    }
+    Ok(StatusCheck {
+        states: None,
+        searches: Some(vector.status.searches),
+        inserts: Some(vector.status.inserts),
+        removals: Some(vector.status.removals),
+        reasons,
+    })
+}
+
+fn rule(number: i64) -> Option<u32> {
+    u32::try_from(number).ok()
+}
+
+fn reason(name: &str) -> anyhow::Result<Reason> {
+    Reason::by_name(name).with_context(|| format!("reason {name}"))
+}
+
+fn direction(name: &str) -> anyhow::Result<Direction> {
+    match name {
+        "in" => Ok(Direction::In),
+        "out" => Ok(Direction::Out),
+        other => bail!("direction {other}"),
+    }
+}
+
+fn bytes(hex: &str) -> anyhow::Result<Vec<u8>> {
+    unhex(hex).context("a packet is not hexadecimal")
+}
+
+fn sorted(numbers: &[u32]) -> Vec<u32> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers
+}

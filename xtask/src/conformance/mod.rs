@@ -1,0 +1,193 @@
+//! `xtask conformance`: replays what OpenBSD's pf did, packet by packet, on the evaluators.
+
+mod convert;
+mod replay;
+mod vector;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use self::replay::{Difference, Verdict};
+use crate::engines::Choice;
+
+/// The files whose vectors use what is built.
+const FILES: &[&str] = &[
+    "basic",
+    "rules",
+    "tcp",
+    "udp_icmp",
+    "ipv6",
+    "normalize",
+    "limits",
+    "anchors_match_tags",
+    "translate",
+    "nat64",
+];
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Directory of the vectors
+    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors"))]
+    vectors: PathBuf,
+    /// Only these files, by name without .jsonl.gz
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    file: Vec<String>,
+    /// On which evaluator
+    #[arg(long, value_enum, default_value = "all")]
+    engine: Choice,
+    /// Only the vector with this id
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// Only the first N vectors of each file
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Only N vectors of each file, spread evenly
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// Threads
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Differences to print for each file and evaluator
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    show: usize,
+    /// Where differences are written as scenario files
+    #[arg(long, value_name = "DIR", default_value = "target/conformance")]
+    output: PathBuf,
+}
+
+/// What became of a file's vectors on one evaluator.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: Vec<Difference>,
+}
+
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if !arguments.vectors.is_dir() {
+        println!(
+            "skipped: no conformance vectors in {}",
+            arguments.vectors.display()
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let jobs = arguments
+        .jobs
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let choices = arguments.engine.available()?;
+    let named: Vec<&str> = arguments.file.iter().map(String::as_str).collect();
+    let files = if named.is_empty() { FILES } else { &named[..] };
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for name in files {
+        let lines = select(
+            vector::lines(&arguments.vectors.join(format!("{name}.jsonl.gz")))?,
+            &arguments,
+        );
+        let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
+        let mut missing: BTreeMap<String, usize> = BTreeMap::new();
+        for verdict in replay::all(&lines, &choices, jobs)? {
+            match verdict {
+                Verdict::NotBuilt(feature) => *missing.entry(feature).or_default() += 1,
+                Verdict::Played(results) => {
+                    for (tally, result) in tallies.iter_mut().zip(results) {
+                        match result {
+                            None => tally.passed += 1,
+                            Some(difference) => tally.failed.push(difference),
+                        }
+                    }
+                }
+            }
+        }
+        print!("{name:<20}");
+        for (choice, tally) in choices.iter().zip(&tallies) {
+            print!(
+                " {} {}/{} ",
+                choice.name(),
+                tally.passed,
+                tally.passed + tally.failed.len()
+            );
+            passed += tally.passed;
+            failed += tally.failed.len();
+        }
+        println!("{}", skips(&missing));
+        skipped += missing.values().sum::<usize>();
+        for (choice, tally) in choices.iter().zip(&tallies) {
+            show(choice.name(), tally, &arguments)?;
+        }
+    }
+    println!("conformance: {passed} passed, {failed} failed, {skipped} vectors skipped");
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The vectors that the arguments ask for.
+fn select(lines: Vec<String>, arguments: &Arguments) -> Vec<String> {
+    let wanted = arguments
+        .id
+        .as_ref()
+        .map(|id| format!("{{\"id\":\"{id}\","));
+    let mut lines: Vec<String> = lines
+        .into_iter()
+        .filter(|line| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| line.starts_with(wanted))
+        })
+        .collect();
+    if let Some(limit) = arguments.limit {
+        lines.truncate(limit);
+    }
+    match arguments.sample {
+        Some(count) if count < lines.len() && count > 0 => {
+            let step = lines.len() as f64 / count as f64;
+            let chosen: Vec<usize> = (0..count).map(|i| (i as f64 * step) as usize).collect();
+            chosen
+                .into_iter()
+                .map(|place| std::mem::take(&mut lines[place]))
+                .collect()
+        }
+        _ => lines,
+    }
+}
+
+fn skips(missing: &BTreeMap<String, usize>) -> String {
+    if missing.is_empty() {
+        return String::new();
+    }
+    let mut features: Vec<(&String, &usize)> = missing.iter().collect();
+    features.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let total: usize = missing.values().sum();
+    let words: Vec<String> = features
+        .iter()
+        .map(|(feature, count)| format!("{feature} {count}"))
+        .collect();
+    format!(" skipped {total}, not built: {}", words.join(", "))
+}
+
+/// Prints the first differences and writes them as scenario files.
+fn show(engine: &str, tally: &Tally, arguments: &Arguments) -> anyhow::Result<()> {
+    for difference in tally.failed.iter().take(arguments.show) {
+        println!(
+            "  {engine}: {}",
+            difference.text.trim_end().replace('\n', "\n      ")
+        );
+        if let Some(scenario) = &difference.scenario {
+            std::fs::create_dir_all(&arguments.output)
+                .with_context(|| format!("make {}", arguments.output.display()))?;
+            let path = arguments
+                .output
+                .join(format!("{}.{engine}.scn", difference.id));
+            std::fs::write(&path, scenario).with_context(|| format!("write {}", path.display()))?;
+            println!(
+                "      rerun: xtask scenarios --engine {engine} {}",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}

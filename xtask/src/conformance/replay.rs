@@ -1,0 +1,226 @@
+//! Plays vectors on several evaluators in several threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use skipstep_pfconf::Context;
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::interface::Host;
+use skipstep_scenario::case::{Action, Case, File};
+use skipstep_scenario::run::{self, Stop};
+use skipstep_scenario::{Engine, host};
+
+use super::{convert, vector};
+use crate::catch::catching;
+use crate::engines::Choice;
+
+/// What became of a vector.
+pub enum Verdict {
+    /// It needs this feature.
+    NotBuilt(String),
+    /// It was played on each evaluator; `None` is no difference.
+    Played(Vec<Option<Difference>>),
+}
+
+/// In what an evaluator differs from pf.
+pub struct Difference {
+    /// The vector's id.
+    pub id: String,
+    /// The first difference in words.
+    pub text: String,
+    /// The vector up to that difference as a scenario file.
+    pub scenario: Option<String>,
+}
+
+/// Plays every vector, in any order; the results are in the order of `lines`.
+pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Verdict>> {
+    let next = AtomicUsize::new(0);
+    let verdicts: Mutex<Vec<Option<Verdict>>> = Mutex::new(lines.iter().map(|_| None).collect());
+    let host = host::standard();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.clamp(1, lines.len().max(1)))
+            .map(|_| {
+                scope.spawn(|| -> anyhow::Result<()> {
+                    let mut engines = choices
+                        .iter()
+                        .map(|choice| choice.start())
+                        .collect::<Result<Vec<_>, _>>()?;
+                    loop {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(line) = lines.get(place) else {
+                            return Ok(());
+                        };
+                        let verdict = vector(line, &mut engines, &host)?;
+                        verdicts.lock().expect("no thread panics with the lock")[place] =
+                            Some(verdict);
+                    }
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("workers catch panics"))
+    })?;
+    let verdicts = verdicts
+        .into_inner()
+        .expect("no thread panics with the lock");
+    Ok(verdicts.into_iter().flatten().collect())
+}
+
+fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::Result<Verdict> {
+    let vector: vector::Vector = serde_json::from_str(line)?;
+    let ruleset = match load(&vector.rules, host) {
+        Ok(ruleset) => ruleset,
+        Err(Refusal::NotBuilt(feature)) => return Ok(Verdict::NotBuilt(feature)),
+        Err(Refusal::Error(text)) => {
+            let difference = || {
+                Some(Difference {
+                    id: vector.id.clone(),
+                    text: format!("{}: {text}", vector.id),
+                    scenario: None,
+                })
+            };
+            return Ok(Verdict::Played(
+                engines.iter().map(|_| difference()).collect(),
+            ));
+        }
+    };
+    if ruleset.options.reassemble
+        && vector
+            .packets
+            .iter()
+            .any(|packet| is_fragment(&packet.packet))
+    {
+        return Ok(Verdict::NotBuilt("fragment reassembly".into()));
+    }
+    let case = convert::case(&vector)?;
+    Ok(Verdict::Played(
+        engines
+            .iter_mut()
+            .map(|engine| play(&case, &ruleset, host, engine.as_mut()))
+            .collect(),
+    ))
+}
+
+enum Refusal {
+    NotBuilt(String),
+    Error(String),
+}
+
+fn load(rules: &str, host: &Host) -> Result<Ruleset, Refusal> {
+    let loaded =
+        catching(|| skipstep_pfconf::load(rules, &Context::new(host))).map_err(Refusal::Error)?;
+    loaded.map(|loaded| loaded.ruleset).map_err(|rejected| {
+        match rejected
+            .diagnostics
+            .iter()
+            .find_map(|diagnostic| diagnostic.not_built())
+        {
+            Some(feature) => Refusal::NotBuilt(feature.into()),
+            None => {
+                let lines: Vec<String> = rejected
+                    .diagnostics
+                    .iter()
+                    .map(|diagnostic| diagnostic.explain())
+                    .collect();
+                Refusal::Error(format!("rules refused\n{}", lines.join("\n")))
+            }
+        }
+    })
+}
+
+fn play(
+    case: &Case,
+    ruleset: &Ruleset,
+    host: &Host,
+    engine: &mut dyn Engine,
+) -> Option<Difference> {
+    let id = case.title.clone().unwrap_or_default();
+    let played = catching(|| run::play(case, ruleset, host, engine, Stop::AtFirst))
+        .and_then(|findings| findings);
+    match played {
+        Ok(findings) => findings.into_iter().next().map(|finding| Difference {
+            text: format!(
+                "{id}: {}\n{}",
+                describe(case, finding.step),
+                finding.differences.join("\n")
+            ),
+            scenario: Some(up_to(case, finding.step)),
+            id,
+        }),
+        Err(error) => Some(Difference {
+            text: format!("{id}: {error}"),
+            scenario: Some(
+                File {
+                    host: None,
+                    cases: vec![case.clone()],
+                }
+                .to_string(),
+            ),
+            id,
+        }),
+    }
+}
+
+/// The step's place and the packet of it, readable.
+fn describe(case: &Case, step: usize) -> String {
+    let what = match &case.steps[step].action {
+        Action::Packet(arrival, _) => format!(
+            "{} {}: {}",
+            if arrival.direction == skipstep_ruleset::Direction::In {
+                "in"
+            } else {
+                "out"
+            },
+            arrival.interface,
+            skipstep_wire::print::line(&arrival.packet.bytes())
+        ),
+        Action::Forward(interface, _) => format!("forward out {interface}"),
+        other => other.to_string().chars().take(100).collect(),
+    };
+    let packets = case.steps[..=step]
+        .iter()
+        .filter(|step| matches!(step.action, Action::Packet(..) | Action::Forward(..)));
+    format!("packet {}: {what}", packets.count())
+}
+
+/// The case, cut off behind a step, as a file.
+fn up_to(case: &Case, step: usize) -> String {
+    let mut case = case.clone();
+    case.steps.truncate(step + 1);
+    File {
+        host: None,
+        cases: vec![case],
+    }
+    .to_string()
+}
+
+/// Whether a packet in hexadecimal is a fragment of either family. A fragment header of IPv6 that
+/// says offset 0 and no more is none.
+fn is_fragment(hex: &str) -> bool {
+    let byte = |at: usize| {
+        hex.get(at * 2..at * 2 + 2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+            .unwrap_or(0)
+    };
+    match byte(0) >> 4 {
+        4 => byte(6) & 0x3f != 0 || byte(7) != 0,
+        6 => {
+            let (mut next, mut at) = (byte(6), 40);
+            loop {
+                match next {
+                    0 | 43 | 60 => {
+                        (next, at) = (byte(at), at + (usize::from(byte(at + 1)) + 1) * 8)
+                    }
+                    51 => (next, at) = (byte(at), at + (usize::from(byte(at + 1)) + 2) * 4),
+                    44 => return byte(at + 2) != 0 || byte(at + 3) & !6 != 0,
+                    _ => return false,
+                }
+                if at * 2 >= hex.len() {
+                    return false;
+                }
+            }
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,133 @@
+//! A conformance vector as it stands in the files: what OpenBSD 7.8's pf did with a rule set and a
+//! sequence of packets (README.md beside the vectors).
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+/// A rule set with the packets it saw and what came of them.
+#[derive(Debug, Deserialize)]
+pub struct Vector {
+    pub id: String,
+    pub rules: String,
+    pub packets: Vec<Packet>,
+    pub counters: Vec<RuleCounters>,
+    pub status: Status,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Packet {
+    /// Seconds since the start.
+    pub t: u32,
+    pub dir: String,
+    pub ifname: String,
+    /// From the IP header on, in hexadecimal.
+    pub packet: String,
+    /// The previous packet goes on.
+    #[serde(default)]
+    pub cont: bool,
+    /// Why a system would have dropped the packet before pf saw it.
+    pub pre: Option<String>,
+    pub result: Outcome,
+}
+
+/// What came of a packet. `rule` is -1 for the default rule, absent if no rule was asked.
+#[derive(Debug, Deserialize)]
+pub struct Outcome {
+    pub verdict: String,
+    pub rule: Option<i64>,
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub counted: BTreeMap<String, usize>,
+    pub state: Option<u32>,
+    pub out: Option<String>,
+    pub tag: Option<String>,
+    pub prio: Option<u8>,
+    #[serde(default)]
+    pub emitted: Vec<Emitted>,
+    #[serde(default)]
+    pub log: Vec<LogRecord>,
+    #[serde(default)]
+    pub states: Vec<State>,
+    #[serde(default)]
+    pub expired: Vec<u32>,
+    #[serde(default)]
+    pub removed: Vec<u32>,
+    pub nstates: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Emitted {
+    pub packet: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct LogRecord {
+    pub rule: i64,
+    pub reason: String,
+    pub action: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct State {
+    pub id: u32,
+    pub proto: u8,
+    pub dir: String,
+    #[serde(rename = "if")]
+    pub interface: String,
+    pub rule: i64,
+    pub wire: (std::net::IpAddr, u16, std::net::IpAddr, u16),
+    pub stack: (std::net::IpAddr, u16, std::net::IpAddr, u16),
+    pub src: Peer,
+    pub dst: Peer,
+    pub timeout: String,
+    /// Negative if it has ended already and waits to be removed.
+    pub expires_at: i64,
+    pub packets: [u64; 2],
+    pub bytes: [u64; 2],
+    pub flags: u16,
+    #[serde(default)]
+    pub min_ttl: u8,
+    #[serde(default)]
+    pub max_mss: u16,
+    pub tag: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Peer {
+    pub state: u8,
+    pub seqlo: u32,
+    pub seqhi: u32,
+    pub seqdiff: u32,
+    pub max_win: u16,
+    pub wscale: u8,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct RuleCounters {
+    pub nr: u32,
+    pub evaluations: u64,
+    pub packets: [u64; 2],
+    pub bytes: [u64; 2],
+    pub states_created: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Status {
+    pub searches: u64,
+    pub inserts: u64,
+    pub removals: u64,
+    pub reasons: BTreeMap<String, u64>,
+}
+
+/// The lines of a vector file, one vector each.
+pub fn lines(path: &Path) -> anyhow::Result<Vec<String>> {
+    let file = std::fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
+    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
+    lines
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("read {}", path.display()))
+}

@@ -1,0 +1,519 @@
+//! Random rule sets, as text of pf.conf, over all that is built.
+
+use fastrand::Rng;
+
+use super::pool::{Pool, TAGS, one_in, pick};
+
+/// A pf.conf. It may be refused (contradictory families and the like); then another is made.
+pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
+    let mut lines = settings(rng);
+    for _ in 0..rng.usize(..3) {
+        lines.push(table(rng, pool));
+    }
+    if one_in(rng, 4) {
+        lines.push(if rng.bool() {
+            "block".into()
+        } else {
+            "block return".into()
+        });
+    }
+    let rules = if one_in(rng, 12) {
+        rng.usize(30..120)
+    } else {
+        rng.usize(1..14)
+    };
+    lines.extend((0..rules).map(|_| rule(rng, pool)));
+    if !one_in(rng, 3) {
+        lines.push(
+            pick(
+                rng,
+                &[
+                    "pass",
+                    "pass keep state",
+                    "pass flags any",
+                    "pass out",
+                    "pass in allow-opts",
+                ],
+            )
+            .into(),
+        );
+    }
+    lines.join("\n") + "\n"
+}
+
+fn settings(rng: &mut Rng) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !one_in(rng, 3) {
+        lines.push("set reassemble no".into());
+    }
+    if one_in(rng, 3) {
+        let classes = [
+            "tcp.first",
+            "tcp.opening",
+            "tcp.established",
+            "tcp.closing",
+            "tcp.finwait",
+            "tcp.closed",
+            "udp.first",
+            "udp.single",
+            "udp.multiple",
+            "icmp.first",
+            "icmp.error",
+            "other.first",
+            "other.single",
+            "other.multiple",
+        ];
+        let values: Vec<String> = (0..rng.usize(1..5))
+            .map(|_| format!("{} {}", pick(rng, &classes), rng.u32(1..40)))
+            .collect();
+        lines.push(format!("set timeout {{ {} }}", values.join(", ")));
+    }
+    if one_in(rng, 6) {
+        let start = rng.u32(..5);
+        lines.push(format!(
+            "set timeout {{ adaptive.start {start}, adaptive.end {} }}",
+            start + rng.u32(1..8)
+        ));
+    }
+    if one_in(rng, 8) {
+        lines.push(format!("set limit states {}", rng.u32(1..8)));
+    }
+    for (odds, options) in [
+        (4, &["set block-policy return", "set block-policy drop"][..]),
+        (
+            4,
+            &["set state-policy if-bound", "set state-policy floating"],
+        ),
+        (
+            8,
+            &["set skip on lo", "set skip on em1", "set skip on egress"],
+        ),
+        (
+            8,
+            &[
+                "set optimization aggressive",
+                "set optimization satellite",
+                "set optimization conservative",
+            ],
+        ),
+        (
+            8,
+            &[
+                "set state-defaults no-sync",
+                "set state-defaults sloppy",
+                "set state-defaults if-bound",
+            ],
+        ),
+    ] {
+        if one_in(rng, odds) {
+            lines.push(pick(rng, options).into());
+        }
+    }
+    lines
+}
+
+fn table(rng: &mut Rng, pool: &mut Pool) -> String {
+    let name = format!("t{}", pool.tables.len());
+    let entries: Vec<String> = (0..rng.usize(..6))
+        .map(|_| {
+            let ipv6 = one_in(rng, 3);
+            let not = if one_in(rng, 3) { "!" } else { "" };
+            format!(
+                "{not}{}",
+                if one_in(rng, 8) {
+                    "self".into()
+                } else {
+                    pool.network(rng, ipv6)
+                }
+            )
+        })
+        .collect();
+    pool.tables.push(name.clone());
+    let options = pick(rng, &["", "persist ", "const ", "counters "]);
+    format!("table <{name}> {options}{{ {} }}", entries.join(", "))
+}
+
+/// What the parts of a rule must agree on.
+struct Head {
+    action: &'static str,
+    family: Option<bool>,
+    protocol: Option<&'static str>,
+}
+
+fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
+    if one_in(rng, 30) {
+        return pick(
+            rng,
+            &[
+                "antispoof for em0",
+                "antispoof quick for { em0, em1 }",
+                "antispoof log for em1 inet",
+            ],
+        )
+        .into();
+    }
+    let action = pick(
+        rng,
+        &["pass", "pass", "pass", "pass", "block", "block", "match"],
+    );
+    let family = match rng.u8(..6) {
+        0 | 1 => Some(false),
+        2 => Some(true),
+        _ => None,
+    };
+    let protocols: &[&str] = if family == Some(true) {
+        &["tcp", "udp", "ipv6-icmp", "esp", "{ tcp, udp }"]
+    } else {
+        &["tcp", "tcp", "udp", "icmp", "esp", "{ tcp, udp }", "47"]
+    };
+    let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
+    let family = match protocol {
+        Some("icmp") => Some(false),
+        Some("ipv6-icmp") => Some(true),
+        _ => family,
+    };
+    let head = Head {
+        action,
+        family,
+        protocol,
+    };
+    let mut words = vec![action.to_owned()];
+    if action == "block" {
+        words.extend(block_return(rng, &head));
+    }
+    words.extend(pick(rng, &[None, None, Some("in"), Some("in"), Some("out")]).map(String::from));
+    if one_in(rng, 4) {
+        words.push(
+            pick(
+                rng,
+                &[
+                    "log",
+                    "log (all)",
+                    "log (matches)",
+                    "log (to pflog1)",
+                    "log (all, matches)",
+                ],
+            )
+            .into(),
+        );
+    }
+    if action != "match" && one_in(rng, 4) {
+        words.push("quick".into());
+    }
+    words.extend(interface(rng, "on"));
+    words.extend(family.map(|ipv6| String::from(if ipv6 { "inet6" } else { "inet" })));
+    words.extend(protocol.map(|protocol| format!("proto {protocol}")));
+    words.extend(hosts(rng, pool, &head));
+    words.extend(options(rng, pool, &head));
+    words.join(" ")
+}
+
+fn block_return(rng: &mut Rng, head: &Head) -> Option<String> {
+    let mut kinds = vec![
+        "drop",
+        "return",
+        "return-icmp",
+        "return-icmp(net-unr, admin-unr)",
+        "return-icmp(13)",
+    ];
+    if head.protocol == Some("tcp") {
+        kinds.extend(["return-rst", "return-rst(ttl 9)"]);
+    }
+    if head.family == Some(true) {
+        kinds.push("return-icmp6(addr-unr)");
+    }
+    one_in(rng, 2).then(|| pick(rng, &kinds).into())
+}
+
+fn interface(rng: &mut Rng, word: &str) -> Option<String> {
+    let odds = if word == "on" { 2 } else { 12 };
+    let names = [
+        "em0",
+        "em1",
+        "! em0",
+        "any",
+        "egress",
+        "! egress",
+        "lo",
+        "em9",
+        "{ em0, em1 }",
+    ];
+    // a list of `received-on` is no list in pf's grammar
+    let count = if word == "on" {
+        names.len()
+    } else {
+        names.len() - 1
+    };
+    one_in(rng, odds).then(|| match (pick(rng, &names[..count]), word) {
+        // pf.conf negates the word here, not the name
+        (name, "received-on") if name.starts_with('!') => format!("! received-on {}", &name[2..]),
+        (name, _) => format!("{word} {name}"),
+    })
+}
+
+fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<String> {
+    if one_in(rng, 4) {
+        return one_in(rng, 2).then(|| "all".into());
+    }
+    let mut words = Vec::new();
+    for (word, odds) in [("from", 2), ("to", 2)] {
+        let ports = matches!(head.protocol, Some("tcp" | "udp" | "{ tcp, udp }")) && one_in(rng, 2);
+        let host = one_in(rng, odds).then(|| host_list(rng, pool, head, word));
+        match (host, ports) {
+            (None, false) => {}
+            (None, true) => words.push(format!("{word} any port {}", ports_words(rng, pool))),
+            (Some(host), false) => words.push(format!("{word} {host}")),
+            (Some(host), true) => {
+                words.push(format!("{word} {host} port {}", ports_words(rng, pool)))
+            }
+        }
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn host_list(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
+    if one_in(rng, 5) {
+        let hosts: Vec<String> = (0..rng.usize(2..4))
+            .map(|_| host(rng, pool, head, word))
+            .collect();
+        return format!("{{ {} }}", hosts.join(", "));
+    }
+    let not = if one_in(rng, 6) { "! " } else { "" };
+    format!("{not}{}", host(rng, pool, head, word))
+}
+
+fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
+    let ipv6 = head.family.unwrap_or_else(|| one_in(rng, 3));
+    match rng.u8(..16) {
+        0..=3 => pick_address(rng, pool, ipv6),
+        4..=7 => pool.network(rng, ipv6),
+        8 => pool.range(rng, ipv6),
+        9 | 10 if !pool.tables.is_empty() => format!("<{}>", pick(rng, &pool.tables)),
+        11 => pick(
+            rng,
+            &[
+                "em0",
+                "em0:network",
+                "em1:0",
+                "em1:network",
+                "self",
+                "em0:broadcast",
+            ],
+        )
+        .into(),
+        12 => pick(
+            rng,
+            &[
+                "(em0)",
+                "(em1:network)",
+                "(em0:0)",
+                "(self)",
+                "(egress)",
+                "(em1:broadcast)",
+                "(em0)/30",
+            ],
+        )
+        .into(),
+        13 => "no-route".into(),
+        14 if word == "from" => "urpf-failed".into(),
+        _ => pick_address(rng, pool, ipv6),
+    }
+}
+
+fn pick_address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
+    if ipv6 {
+        pick(rng, &pool.ipv6).to_string()
+    } else {
+        pick(rng, &pool.ipv4).to_string()
+    }
+}
+
+fn ports_words(rng: &mut Rng, pool: &mut Pool) -> String {
+    let (a, b) = (pool.rule_port(rng), pool.rule_port(rng));
+    let (low, high) = (a.min(b), a.max(b));
+    match rng.u8(..11) {
+        0 => format!("!= {a}"),
+        1 => format!("< {a}"),
+        2 => format!("<= {a}"),
+        3 => format!("> {a}"),
+        4 => format!(">= {a}"),
+        5 => format!("{low}:{high}"),
+        6 => format!("{low} >< {high}"),
+        7 => format!("{low} <> {high}"),
+        8 => format!("{{ {a}, {b} }}"),
+        _ => a.to_string(),
+    }
+}
+
+fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
+    let mut words = Vec::new();
+    if head.protocol == Some("tcp") && one_in(rng, 3) {
+        words.push(format!(
+            "flags {}",
+            pick(
+                rng,
+                &[
+                    "any", "S/SA", "S/SAFR", "A/A", "/SFRA", "SA/SA", "R/R", "/FS", "FUP/FUP"
+                ]
+            )
+        ));
+    }
+    match head.protocol {
+        Some("icmp") if one_in(rng, 2) => words.push(format!(
+            "icmp-type {}",
+            pick(
+                rng,
+                &[
+                    "echoreq",
+                    "unreach",
+                    "unreach code port-unr",
+                    "{ echoreq, timex }",
+                    "3 code 1",
+                    "echorep",
+                    "13"
+                ]
+            )
+        )),
+        Some("ipv6-icmp") if one_in(rng, 2) => words.push(format!(
+            "icmp6-type {}",
+            pick(
+                rng,
+                &[
+                    "echoreq",
+                    "unreach",
+                    "unreach code port-unr",
+                    "{ echoreq, timex }",
+                    "neighbrsol",
+                    "136",
+                    "toobig"
+                ]
+            )
+        )),
+        _ => {}
+    }
+    if one_in(rng, 12) {
+        words.push(format!(
+            "tos {}",
+            pick(rng, &["lowdelay", "0x10", "af11", "critical", "0x08"])
+        ));
+    }
+    if one_in(rng, 16) {
+        words.push(format!("prio {}", rng.u8(..8)));
+    }
+    words.extend(interface(rng, "received-on"));
+    words.extend(actions(rng));
+    let fragment = head.action != "match"
+        && one_in(rng, 20)
+        && !words.iter().any(|word| word.starts_with("flags"));
+    if fragment {
+        words.push("fragment".into());
+    }
+    if head.action == "pass" {
+        words.extend(state(rng));
+        if one_in(rng, 6) {
+            words.push("allow-opts".into());
+        }
+    }
+    if one_in(rng, 12) {
+        words.push(format!(
+            "probability {}%",
+            pick(rng, &["50", "10", "99", "0.5", "100"])
+        ));
+    }
+    if one_in(rng, 10) {
+        words.push(format!(
+            "label \"{}\"",
+            pick(rng, &["L1", "$nr:$proto", "$srcaddr"])
+        ));
+    }
+    if one_in(rng, 6) {
+        words.push(format!("tag {}", pick(rng, TAGS)));
+    }
+    if one_in(rng, 10) {
+        words.push(format!(
+            "{}tagged {}",
+            pick(rng, &["", "! "]),
+            pick(rng, TAGS)
+        ));
+    }
+    if one_in(rng, 40) {
+        pool.rule_port(rng);
+    }
+    words
+}
+
+fn actions(rng: &mut Rng) -> Vec<String> {
+    let mut words = Vec::new();
+    if one_in(rng, 12) {
+        words.push(format!(
+            "set prio {}",
+            pick(rng, &["0", "5", "(2, 6)", "(7, 1)"])
+        ));
+    }
+    if one_in(rng, 14) {
+        words.push(format!(
+            "set tos {}",
+            pick(rng, &["ef", "lowdelay", "0x28"])
+        ));
+    }
+    if one_in(rng, 8) {
+        let mut parts = Vec::new();
+        for (odds, part) in [
+            (2, "no-df".to_owned()),
+            (4, "random-id".into()),
+            (2, format!("min-ttl {}", rng.u8(1..100))),
+            (2, format!("max-mss {}", rng.u16(500..1500))),
+        ] {
+            if one_in(rng, odds) {
+                parts.push(part);
+            }
+        }
+        if !parts.is_empty() {
+            words.push(format!("scrub ({})", parts.join(", ")));
+        }
+    }
+    words
+}
+
+fn state(rng: &mut Rng) -> Option<String> {
+    match rng.u8(..8) {
+        0 => Some("no state".into()),
+        1..=3 => {
+            let mut parts: Vec<String> = Vec::new();
+            for (odds, choices) in [
+                (3, &["sloppy"][..]),
+                (3, &["max 1", "max 2", "max 3", "max 20"]),
+                (4, &["if-bound", "floating"]),
+                (6, &["no-sync"]),
+                (
+                    3,
+                    &[
+                        "tcp.first 5",
+                        "tcp.closed 3",
+                        "udp.multiple 10",
+                        "udp.first 7",
+                        "icmp.error 4",
+                        "other.single 9",
+                    ],
+                ),
+                (
+                    8,
+                    &[
+                        "adaptive.start 1, adaptive.end 3",
+                        "adaptive.start 2, adaptive.end 9",
+                    ],
+                ),
+            ] {
+                if one_in(rng, odds) {
+                    parts.push(pick(rng, choices).into());
+                }
+            }
+            Some(if parts.is_empty() {
+                "keep state".into()
+            } else {
+                format!("keep state ({})", parts.join(", "))
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,68 @@
+//! Makes a case smaller as long as it still shows what it shows.
+
+use skipstep_scenario::case::Case;
+
+/// Rounds over steps and rules. Most is gone after the first; each costs hundreds of plays.
+const ROUNDS: usize = 3;
+
+/// The smallest case found for which `shows` holds, as it does for `case`.
+pub fn smallest(case: &Case, mut shows: impl FnMut(&Case) -> bool) -> Case {
+    let mut case = case.clone();
+    for _ in 0..ROUNDS {
+        let size = case.steps.len() + case.rules.text.lines().count();
+        let steps = fewest(&case.steps, |steps| {
+            shows(&Case {
+                steps: steps.to_vec(),
+                ..case.clone()
+            })
+        });
+        case.steps = steps;
+        let lines: Vec<String> = case.rules.text.lines().map(String::from).collect();
+        let lines = fewest(&lines, |lines| shows(&with_rules(&case, lines)));
+        case = with_rules(&case, &lines);
+        if case.steps.len() + lines.len() == size {
+            break;
+        }
+    }
+    case
+}
+
+fn with_rules(case: &Case, lines: &[String]) -> Case {
+    let mut case = case.clone();
+    case.rules.text = lines.join("\n") + "\n";
+    case.rules.lines.clear();
+    case
+}
+
+/// Leaves out ever smaller pieces of `items` as long as `shows` holds for the rest.
+fn fewest<T: Clone>(items: &[T], mut shows: impl FnMut(&[T]) -> bool) -> Vec<T> {
+    let mut items = items.to_vec();
+    let mut piece = items.len().div_ceil(2);
+    while piece > 0 {
+        // from the end: what comes last depends on what was before it
+        let mut end = items.len();
+        while end > 0 {
+            let start = end.saturating_sub(piece);
+            let rest = [&items[..start], &items[end..]].concat();
+            if shows(&rest) {
+                items = rest;
+            }
+            end = start;
+        }
+        // quarters of what is left find long useless stretches sooner than halves
+        piece = if piece == 1 { 0 } else { piece.div_ceil(4) };
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_matters_is_left() {
+        let items: Vec<u32> = (0..100).collect();
+        let left = fewest(&items, |items| items.contains(&17) && items.contains(&58));
+        assert_eq!(left, [17, 58]);
+    }
+}

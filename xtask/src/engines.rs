@@ -1,0 +1,77 @@
+//! The evaluators that the chores compare.
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use skipstep_kernel::testing::TestEngine;
+use skipstep_ruleset::Evaluator;
+use skipstep_scenario::{Engine, Model};
+
+/// One evaluator, or all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Choice {
+    /// The reference evaluator
+    Model,
+    /// The BPF programs, one rule after the other (root)
+    BpfLinear,
+    /// The BPF programs with skip steps (root)
+    BpfSkipSteps,
+    /// The three of them
+    All,
+}
+
+impl Choice {
+    /// The evaluators chosen.
+    fn expand(self) -> &'static [Choice] {
+        match self {
+            Choice::Model => &[Choice::Model],
+            Choice::BpfLinear => &[Choice::BpfLinear],
+            Choice::BpfSkipSteps => &[Choice::BpfSkipSteps],
+            Choice::All => &[Choice::Model, Choice::BpfLinear, Choice::BpfSkipSteps],
+        }
+    }
+
+    /// Makes the chosen evaluators. What cannot run here (BPF without root, or on an old kernel) is
+    /// said and left out; whatever else keeps one from starting is an error.
+    pub fn available(self) -> anyhow::Result<Vec<Choice>> {
+        let mut available = Vec::new();
+        for &choice in self.expand() {
+            match choice.start() {
+                Ok(_) => available.push(choice),
+                Err(error) if is_unsupported(&error) => {
+                    println!("skipped: {}: {error:#}", choice.name())
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(available)
+    }
+
+    /// The name of one evaluator, as it calls itself.
+    pub fn name(self) -> &'static str {
+        match self {
+            Choice::Model => "model",
+            Choice::BpfLinear => "bpf-linear",
+            Choice::BpfSkipSteps => "bpf-skip-steps",
+            Choice::All => "all",
+        }
+    }
+
+    /// Makes one of the evaluators.
+    pub fn start(self) -> anyhow::Result<Box<dyn Engine>> {
+        let bpf = |evaluator| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(TestEngine::new(evaluator)?))
+        };
+        match self {
+            Choice::Model => Ok(Box::new(Model::new())),
+            Choice::BpfLinear => bpf(Evaluator::Linear),
+            Choice::BpfSkipSteps => bpf(Evaluator::SkipSteps),
+            Choice::All => Err(anyhow!("choose one evaluator")),
+        }
+    }
+}
+
+fn is_unsupported(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<skipstep_kernel::Error>()
+        .is_some_and(skipstep_kernel::Error::is_unsupported)
+}

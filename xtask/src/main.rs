@@ -1,0 +1,54 @@
+//! The project's own chores: `cargo run -p xtask -- help`.
+//!
+//! One subcommand a module; this file only says which there are.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod catch;
+mod conformance;
+mod differential;
+mod engines;
+mod man;
+mod scenarios;
+
+/// Chores of skipstep's developers.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Measures what a packet costs, by evaluator and number of rules (root)
+    Bench(bench::Arguments),
+    /// Replays the conformance vectors on the evaluators
+    Conformance(conformance::Arguments),
+    /// Plays random rules and packets on the evaluators, which must agree
+    Differential(differential::Arguments),
+    /// Writes the manual page of pfctl and the shell completions
+    Man,
+    /// Plays scenario files on the evaluators
+    Scenarios(scenarios::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Bench(arguments) => bench::run(arguments),
+        Chore::Conformance(arguments) => conformance::run(arguments),
+        Chore::Differential(arguments) => differential::run(arguments),
+        Chore::Man => man::run(),
+        Chore::Scenarios(arguments) => scenarios::run(arguments),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

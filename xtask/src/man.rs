@@ -1,0 +1,21 @@
+//! Writes what is made of pfctl's table of flags: the manual page and the shell completions.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use pfctl::doc;
+
+/// Writes the files below `man/` of the project.
+pub fn run() -> Result<ExitCode> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+    for (name, text) in doc::files() {
+        let path = directory.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+        }
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+        println!("{}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
