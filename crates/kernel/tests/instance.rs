@@ -48,7 +48,11 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         if let Some(instance) = self.instance.take() {
-            instance.remove().unwrap();
+            let removed = instance.remove();
+            // a second panic would hide what the first one says
+            if !std::thread::panicking() {
+                removed.unwrap();
+            }
         }
     }
 }
