@@ -28,9 +28,7 @@ fn every_struct(header: &Path) -> String {
     let text = fs::read_to_string(header).expect("bpf/abi.h is there");
     let mut program = "#include <linux/bpf.h>\n#include \"abi.h\"\n".to_owned();
     for line in text.lines() {
-        let name = line
-            .strip_prefix("struct ")
-            .and_then(|rest| rest.split_whitespace().next());
+        let name = line.strip_prefix("struct ").and_then(|rest| rest.split_whitespace().next());
         if let Some(name) = name {
             program.push_str(&format!("struct {name} *mention_{name};\n"));
         }
@@ -41,9 +39,7 @@ fn every_struct(header: &Path) -> String {
 fn compile(clang: &str, include: &Path, source: &Path, object: &Path) {
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     let status = Command::new(clang)
-        .args([
-            "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3",
-        ])
+        .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3"])
         .arg(format!("-I{libbpf}"))
         .arg(format!("-I{}", include.display()))
         .args(multiarch_include())
@@ -64,9 +60,7 @@ fn find_clang() -> String {
     if let Ok(clang) = env::var("CLANG") {
         return clang;
     }
-    let numbered = (OLDEST_CLANG..=25)
-        .rev()
-        .map(|version| format!("clang-{version}"));
+    let numbered = (OLDEST_CLANG..=25).rev().map(|version| format!("clang-{version}"));
     numbered
         .chain(["clang".to_owned()])
         .find(|clang| Command::new(clang).arg("--version").output().is_ok())

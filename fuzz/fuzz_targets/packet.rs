@@ -50,20 +50,12 @@ struct How(u8);
 
 impl How {
     fn direction(&self) -> Direction {
-        if self.0 & 1 == 0 {
-            Direction::In
-        } else {
-            Direction::Out
-        }
+        if self.0 & 1 == 0 { Direction::In } else { Direction::Out }
     }
 
     /// The second bit and the third; a forwarded packet came from the other side.
     fn interfaces(&self) -> (&'static str, Option<&'static str>) {
-        let (here, there) = if self.0 & 2 == 0 {
-            ("em0", "em1")
-        } else {
-            ("em1", "em0")
-        };
+        let (here, there) = if self.0 & 2 == 0 { ("em0", "em1") } else { ("em1", "em0") };
         (here, (self.0 & 4 != 0).then_some(there))
     }
 

@@ -20,11 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
                 format!("{sign}{}\n", entry.net)
             });
             let printed: String = lines.collect();
-            assert_eq!(
-                table_file(&printed, &context).ok(),
-                Some(entries),
-                "{printed}"
-            );
+            assert_eq!(table_file(&printed, &context).ok(), Some(entries), "{printed}");
         }
     }
 });

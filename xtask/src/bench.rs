@@ -57,10 +57,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     println!("{}\n", machine()?);
     let mut figures: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
     let mut empty = Vec::new();
-    let evaluators = [
-        ("linear", Evaluator::Linear),
-        ("skip-steps", Evaluator::SkipSteps),
-    ];
+    let evaluators = [("linear", Evaluator::Linear), ("skip-steps", Evaluator::SkipSteps)];
     let on_terminal = std::io::stderr().is_terminal();
     for round in 1..=arguments.rounds {
         if on_terminal {
@@ -72,10 +69,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 for load in [Load::Tcp, Load::Udp, Load::State] {
                     let (cost, base) = measure(&mut engine, rules, load)
                         .with_context(|| format!("{name}, {rules} rules, {load:?}"))?;
-                    figures
-                        .entry((name, rules, load))
-                        .or_default()
-                        .push(cost - base);
+                    figures.entry((name, rules, load)).or_default().push(cost - base);
                     empty.push(base);
                 }
             }
@@ -85,30 +79,21 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         eprint!("\r{:24}\r", "");
     }
     print!("{}", table(&figures, &mut empty, arguments.rounds));
-    println!(
-        "\nLoading rules with pfctl -f, the whole process: {}",
-        loading()?
-    );
+    println!("\nLoading rules with pfctl -f, the whole process: {}", loading()?);
     Ok(ExitCode::SUCCESS)
 }
 
 /// Nanoseconds of a packet, and of an empty program right after it.
 fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<(f64, f64)> {
     let keep = if load == Load::State { "" } else { " no state" };
-    engine
-        .load(&ruleset(rules, keep)?, &host())
-        .map_err(anyhow::Error::msg)?;
+    engine.load(&ruleset(rules, keep)?, &host()).map_err(anyhow::Error::msg)?;
     let packet = match load {
         Load::Tcp => inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1))),
         Load::Udp => inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64]))),
         Load::State => connect(engine)?,
     };
     let trial = engine.bench(&packet, 100)?;
-    ensure!(
-        trial.returned == TCX_NEXT,
-        "the packet did not pass: {}",
-        trial.returned
-    );
+    ensure!(trial.returned == TCX_NEXT, "the packet did not pass: {}", trial.returned);
     let cost = engine.bench(&packet, repeat(trial.duration))?;
     let base = engine.bench_empty(&packet, repeat(Duration::from_nanos(10)))?;
     Ok((nanoseconds(cost.duration), nanoseconds(base.duration)))
@@ -141,36 +126,19 @@ fn text(rules: usize, keep: &str) -> String {
 }
 
 fn segment(flags: &str, seq: u32) -> Tcp {
-    Tcp::new(40_000, 9000)
-        .flags(flags)
-        .seq(seq)
-        .ack(1)
-        .window(8192)
+    Tcp::new(40_000, 9000).flags(flags).seq(seq).ack(1).window(8192)
 }
 
 /// Opens a connection through the firewall; a segment of it that changes nothing.
 fn connect(engine: &mut TestEngine) -> anyhow::Result<TestPacket> {
     let syn = Tcp::new(40_000, 9000).flags("S").seq(0).window(8192);
-    let answer = Tcp::new(9000, 40_000)
-        .flags("SA")
-        .seq(0)
-        .ack(1)
-        .window(8192);
-    let reply = TestPacket {
-        direction: Direction::Out,
-        ..inbound(ipv4(SERVER, CLIENT).tcp(&answer))
-    };
+    let answer = Tcp::new(9000, 40_000).flags("SA").seq(0).ack(1).window(8192);
+    let reply =
+        TestPacket { direction: Direction::Out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) };
     let later = inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1)));
-    for packet in [
-        inbound(ipv4(CLIENT, SERVER).tcp(&syn)),
-        reply,
-        later.clone(),
-    ] {
+    for packet in [inbound(ipv4(CLIENT, SERVER).tcp(&syn)), reply, later.clone()] {
         let fate = engine.packet(&packet);
-        ensure!(
-            fate.verdict == Verdict::Pass && fate.state.is_some(),
-            "no state: {fate:?}"
-        );
+        ensure!(fate.verdict == Verdict::Pass && fate.state.is_some(), "no state: {fate:?}");
     }
     Ok(later)
 }
@@ -186,16 +154,8 @@ fn inbound(bytes: Vec<u8>) -> TestPacket {
 }
 
 fn host() -> Host {
-    let em0 = Interface {
-        name: "em0".to_string(),
-        index: 1,
-        mtu: 1500,
-        ..Interface::default()
-    };
-    Host {
-        interfaces: vec![em0],
-        routes: Vec::new(),
-    }
+    let em0 = Interface { name: "em0".to_string(), index: 1, mtu: 1500, ..Interface::default() };
+    Host { interfaces: vec![em0], routes: Vec::new() }
 }
 
 fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> String {
@@ -209,11 +169,7 @@ fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> 
         median(empty),
         ""
     );
-    for heading in [
-        "TCP against TCP rules",
-        "UDP against TCP rules",
-        "TCP with a state",
-    ] {
+    for heading in ["TCP against TCP rules", "UDP against TCP rules", "TCP with a state"] {
         let _ = write!(text, "  {heading:<46}");
     }
     let _ = write!(text, "\n{:>6}", "rules");
@@ -239,11 +195,7 @@ fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        (values[middle - 1] + values[middle]) / 2.0
-    }
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
 /// How long the real pfctl takes to load each number of rules: the first time, which makes the maps
@@ -253,14 +205,8 @@ fn loading() -> anyhow::Result<String> {
     ensure!(program.exists(), "{} is not built", program.display());
     // What this thread starts is in the network namespace that a test engine makes for itself.
     let _namespace = TestEngine::new(Evaluator::SkipSteps)?;
-    let pfctl = Pfctl {
-        program,
-        instance: format!("bench-{}", std::process::id()),
-    };
-    let mut line = format!(
-        "first {:.0} ms",
-        milliseconds(pfctl.run(&["-f", "-"], &text(0, ""))?)
-    );
+    let pfctl = Pfctl { program, instance: format!("bench-{}", std::process::id()) };
+    let mut line = format!("first {:.0} ms", milliseconds(pfctl.run(&["-f", "-"], &text(0, ""))?));
     for rules in RULES {
         let mut times = Vec::new();
         for _ in 0..5 {
@@ -286,16 +232,8 @@ impl Pfctl {
             .stdin(Stdio::piped())
             .spawn()
             .with_context(|| self.program.display().to_string())?;
-        child
-            .stdin
-            .take()
-            .context("stdin")?
-            .write_all(input.as_bytes())?;
-        ensure!(
-            child.wait()?.success(),
-            "pfctl {} failed",
-            arguments.join(" ")
-        );
+        child.stdin.take().context("stdin")?.write_all(input.as_bytes())?;
+        ensure!(child.wait()?.success(), "pfctl {} failed", arguments.join(" "));
         Ok(start.elapsed())
     }
 }
@@ -319,10 +257,7 @@ fn machine() -> anyhow::Result<String> {
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
         .map_or("unknown CPU", |(_, model)| model.trim());
-    let count = cpus
-        .lines()
-        .filter(|line| line.starts_with("processor"))
-        .count();
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     Ok(format!("{model}, {count} CPUs, Linux {}", kernel.trim()))
 }

@@ -23,10 +23,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let paths = match arguments.paths.as_slice() {
-        [] => vec![PathBuf::from(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../tests/scenarios"
-        ))],
+        [] => vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios"))],
         given => given.to_vec(),
     };
     let files = files(&paths)?;
@@ -53,15 +50,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let passed = outcomes().filter(|outcome| outcome.passed()).count();
     let failed = outcomes().count() - passed;
     let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
-    println!(
-        "scenarios: {passed} passed, {failed} failed, on {}",
-        names.join(", ")
-    );
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    println!("scenarios: {passed} passed, {failed} failed, on {}", names.join(", "));
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The scenario files that `paths` name, in order.
@@ -74,19 +64,13 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
         let entries =
             std::fs::read_dir(path).with_context(|| format!("read {}", path.display()))?;
-        let found = entries
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .map(|entry| entry.path());
+        let found = entries.collect::<Result<Vec<_>, _>>()?.into_iter().map(|entry| entry.path());
         let mut found: Vec<PathBuf> = found.filter(|path| is_scenario(path)).collect();
         found.sort();
         files.extend(found);
     }
     if files.is_empty() {
-        bail!(
-            "there are no scenario files (*.scn) in {}",
-            paths[0].display()
-        );
+        bail!("there are no scenario files (*.scn) in {}", paths[0].display());
     }
     Ok(files)
 }

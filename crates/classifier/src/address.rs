@@ -8,6 +8,7 @@ use skipstep_abi::address_bytes;
 use skipstep_abi::rule::{address_kind as kind, port_op as op};
 use skipstep_ruleset::{Address, Family, Host, PortMatch, Ports};
 
+use crate::error::not_built;
 use crate::image::Slots;
 use crate::{Error, dynamic};
 
@@ -22,6 +23,7 @@ pub fn address(host: &Host, slots: &Slots) -> Result<abi::Address, Error> {
         Address::Dynamic(dynamic) => table(&dynamic::name(dynamic), slots)?,
         Address::NoRoute => of_kind(kind::NO_ROUTE),
         Address::UrpfFailed => of_kind(kind::URPF_FAILED),
+        Address::RouteLabel(_) => return Err(not_built("route label")),
     };
     compiled.negated = u8::from(host.negated);
     Ok(compiled)
@@ -52,27 +54,15 @@ pub fn port(ports: Option<Ports>) -> abi::Port {
         PortMatch::Inside => op::INSIDE,
         PortMatch::Outside => op::OUTSIDE,
     };
-    abi::Port {
-        low: ports.low,
-        high: ports.high,
-        op,
-        pad: [0; 3],
-    }
+    abi::Port { low: ports.low, high: ports.high, op, pad: [0; 3] }
 }
 
 fn of_kind(kind: u8) -> abi::Address {
-    abi::Address {
-        kind,
-        ..abi::Address::default()
-    }
+    abi::Address { kind, ..abi::Address::default() }
 }
 
 fn pair(kind: u8, low: IpAddr, high: IpAddr) -> abi::Address {
-    abi::Address {
-        low: address_bytes(low),
-        high: address_bytes(high),
-        ..of_kind(kind)
-    }
+    abi::Address { low: address_bytes(low), high: address_bytes(high), ..of_kind(kind) }
 }
 
 fn masked(address: IpAddr, mask: IpAddr) -> abi::Address {
@@ -89,14 +79,8 @@ fn netmask(net: &IpNet) -> IpAddr {
 
 fn table(name: &str, slots: &Slots) -> Result<abi::Address, Error> {
     let slot = slots.tables.get(name).copied();
-    let slot = slot.ok_or_else(|| Error::UnknownTable {
-        line: 0,
-        name: name.to_owned(),
-    })?;
-    Ok(abi::Address {
-        table: slot,
-        ..of_kind(kind::TABLE)
-    })
+    let slot = slot.ok_or_else(|| Error::UnknownTable { line: 0, name: name.to_owned() })?;
+    Ok(abi::Address { table: slot, ..of_kind(kind::TABLE) })
 }
 
 #[cfg(test)]
@@ -104,10 +88,7 @@ mod tests {
     use super::*;
 
     fn compile(address_: Address) -> abi::Address {
-        let host = Host {
-            negated: false,
-            address: address_,
-        };
+        let host = Host { negated: false, address: address_ };
         address(&host, &Slots::default()).unwrap()
     }
 
@@ -129,24 +110,14 @@ mod tests {
 
     #[test]
     fn a_table_without_a_slot_is_an_error() {
-        let host = Host {
-            negated: false,
-            address: Address::Table("bad".into()),
-        };
+        let host = Host { negated: false, address: Address::Table("bad".into()) };
         let error = address(&host, &Slots::default()).unwrap_err().on_line(3);
-        assert_eq!(
-            error.to_string(),
-            "line 3: table bad is not part of the rule set"
-        );
+        assert_eq!(error.to_string(), "line 3: table bad is not part of the rule set");
     }
 
     #[test]
     fn ports_keep_openbsds_numbers() {
-        let compiled = port(Some(Ports {
-            op: PortMatch::Inside,
-            low: 10,
-            high: 20,
-        }));
+        let compiled = port(Some(Ports { op: PortMatch::Inside, low: 10, high: 20 }));
         assert_eq!((compiled.op, compiled.low, compiled.high), (1, 10, 20));
         assert_eq!(port(None).op, op::ANY);
     }

@@ -11,11 +11,7 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 /// Contents of a dynamic address, in the order in which the host lists them, without repetition.
 pub fn contents(dynamic: &DynamicAddress, host: &Host) -> Vec<IpNet> {
     let mut nets = Vec::new();
-    for interface in host
-        .interfaces
-        .iter()
-        .filter(|i| is_meant(i, &dynamic.interface))
-    {
+    for interface in host.interfaces.iter().filter(|i| is_meant(i, &dynamic.interface)) {
         for net in of_interface(dynamic, interface) {
             if !nets.contains(&net) {
                 nets.push(net);
@@ -139,61 +135,37 @@ mod tests {
     }
 
     fn text(dynamic: &DynamicAddress) -> Vec<String> {
-        contents(dynamic, &host())
-            .iter()
-            .map(|net| net.to_string())
-            .collect()
+        contents(dynamic, &host()).iter().map(|net| net.to_string()).collect()
     }
 
     #[test]
     fn addresses() {
         assert_eq!(
             text(&dynamic("em0")),
-            [
-                "10.0.1.1/32",
-                "10.0.1.2/32",
-                "fe80::1/128",
-                "2001:db8:1::1/128"
-            ]
+            ["10.0.1.1/32", "10.0.1.2/32", "fe80::1/128", "2001:db8:1::1/128"]
         );
     }
 
     #[test]
     fn networks_are_given_once_and_never_link_local() {
-        let network = DynamicAddress {
-            network: true,
-            ..dynamic("em0")
-        };
+        let network = DynamicAddress { network: true, ..dynamic("em0") };
         assert_eq!(text(&network), ["10.0.1.0/24", "2001:db8:1::/64"]);
         assert_eq!(name(&network), "(em0:network)");
     }
 
     #[test]
     fn no_alias_takes_the_first_of_each_family() {
-        let first = DynamicAddress {
-            no_alias: true,
-            ..dynamic("em0")
-        };
+        let first = DynamicAddress { no_alias: true, ..dynamic("em0") };
         assert_eq!(text(&first), ["10.0.1.1/32", "fe80::1/128"]);
     }
 
     #[test]
     fn broadcast_peer_self_and_prefix() {
-        let broadcast = DynamicAddress {
-            broadcast: true,
-            ..dynamic("all")
-        };
+        let broadcast = DynamicAddress { broadcast: true, ..dynamic("all") };
         assert_eq!(text(&broadcast), ["10.0.1.255/32"]);
-        let peer = DynamicAddress {
-            peer: true,
-            ..dynamic("all")
-        };
+        let peer = DynamicAddress { peer: true, ..dynamic("all") };
         assert_eq!(text(&peer), ["192.0.2.2/32"]);
-        let prefix = DynamicAddress {
-            prefix: Some(16),
-            no_alias: true,
-            ..dynamic("self")
-        };
+        let prefix = DynamicAddress { prefix: Some(16), no_alias: true, ..dynamic("self") };
         assert_eq!(text(&prefix), ["10.0.0.0/16", "fe80::/16", "192.0.0.0/16"]);
         assert_eq!(name(&prefix), "(self:0)/16");
         assert!(text(&dynamic("gone0")).is_empty());

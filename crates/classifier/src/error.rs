@@ -1,8 +1,16 @@
 //! What can be too much for the data plane.
 
+use skipstep_ruleset::support::Refusal;
+
 /// A rule set that does not fit, and which limit says so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// The data plane does not do this yet.
+    #[error("{line}{refusal}", line = at(refusal.line))]
+    NotBuilt {
+        /// what, and on which line
+        refusal: Refusal,
+    },
     /// More rules than one rule set may have.
     #[error("{rules} rules: a rule set holds at most {limit}")]
     Rules {
@@ -74,7 +82,8 @@ impl Error {
             Error::Names { line, .. }
             | Error::InterfaceName { line, .. }
             | Error::UnknownTable { line, .. } => *line = number,
-            Error::Rules { .. }
+            Error::NotBuilt { .. }
+            | Error::Rules { .. }
             | Error::Tables { .. }
             | Error::TableSlots { .. }
             | Error::TableEntries { .. } => {}
@@ -84,9 +93,11 @@ impl Error {
 }
 
 fn at(line: u32) -> String {
-    if line == 0 {
-        String::new()
-    } else {
-        format!("line {line}: ")
-    }
+    if line == 0 { String::new() } else { format!("line {line}: ") }
+}
+
+/// `feature`, met where [`skipstep_ruleset::support`] lets none through.
+pub(crate) fn not_built(feature: &'static str) -> Error {
+    let refusal = Refusal { file: None, line: 0, feature };
+    Error::NotBuilt { refusal }
 }

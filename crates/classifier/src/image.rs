@@ -8,6 +8,7 @@ use skipstep_abi::limits::MAX_RULES;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
+use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Evaluator, Options, Ruleset};
 
 use crate::rule::{Compiler, states};
@@ -33,14 +34,15 @@ pub struct Image {
     pub config: abi::Config,
 }
 
-/// Checks the number of rules, before slots are looked for.
+/// Checks that the data plane can do what the rules say and holds their number, before slots are
+/// looked for.
 pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
+    if let Some(refusal) = refusals(ruleset).into_iter().next() {
+        return Err(Error::NotBuilt { refusal });
+    }
     let rules = ruleset.rules.len();
     if rules > MAX_RULES as usize {
-        return Err(Error::Rules {
-            rules,
-            limit: MAX_RULES,
-        });
+        return Err(Error::Rules { rules, limit: MAX_RULES });
     }
     Ok(())
 }
@@ -55,19 +57,11 @@ pub fn compile(
     check_rules(ruleset)?;
     let is_group =
         |name: &str| host.interface(name).is_none() && host.interfaces.iter().any(|i| i.is(name));
-    let mut compiler = Compiler {
-        slots,
-        names,
-        is_group: &is_group,
-    };
+    let mut compiler = Compiler { slots, names, is_group: &is_group };
     let mut rules = Vec::with_capacity(ruleset.rules.len());
     let steps = skip_steps(&ruleset.rules);
     for ((rule, skip), slot) in ruleset.rules.iter().zip(steps).zip(&slots.rules) {
-        rules.push(
-            compiler
-                .rule(rule, skip, *slot)
-                .map_err(|error| error.on_line(rule.line))?,
-        );
+        rules.push(compiler.rule(rule, skip, *slot).map_err(|error| error.on_line(rule.line))?);
     }
     Ok(Image {
         config: config(&ruleset.options, &rules, host, names)?,
@@ -100,9 +94,7 @@ fn config(
         Some(name) if host.interface(name).is_some() => names.interfaces.number(name)?,
         _ => 0,
     };
-    let if_bound = rules
-        .iter()
-        .any(|rule| rule.flags & abi::rule::rule_flags::IF_BOUND != 0);
+    let if_bound = rules.iter().any(|rule| rule.flags & abi::rule::rule_flags::IF_BOUND != 0);
     Ok(abi::Config {
         rules: rules.len() as u32,
         evaluator: match options.evaluator {

@@ -14,10 +14,7 @@ pub fn interfaces(
     skip: [&[String]; 2],
     names: &mut Names,
 ) -> Result<Vec<(u32, abi::Interface)>, Error> {
-    host.interfaces
-        .iter()
-        .map(|i| Ok((i.index, interface(i, skip, names)?)))
-        .collect()
+    host.interfaces.iter().map(|i| Ok((i.index, interface(i, skip, names)?))).collect()
 }
 
 fn interface(
@@ -45,10 +42,7 @@ fn interface(
 pub fn name_bytes(name: &str) -> Result<[u8; IFNAMSIZ], Error> {
     let mut bytes = [0; IFNAMSIZ];
     if name.len() >= IFNAMSIZ {
-        return Err(Error::InterfaceName {
-            line: 0,
-            name: name.to_owned(),
-        });
+        return Err(Error::InterfaceName { line: 0, name: name.to_owned() });
     }
     bytes[..name.len()].copy_from_slice(name.as_bytes());
     Ok(bytes)
@@ -71,10 +65,7 @@ mod tests {
             groups: vec!["all".into(), "lo".into()],
             ..Interface::default()
         };
-        let host = Host {
-            interfaces: vec![lo],
-            routes: Vec::new(),
-        };
+        let host = Host { interfaces: vec![lo], routes: Vec::new() };
         let mut names = Names::default();
         let old = ["lo".to_owned()];
         let seen = interfaces(&host, [&old, &[]], &mut names).unwrap();

@@ -43,13 +43,7 @@ pub struct Registry {
 
 impl Registry {
     fn new(what: &str, first: u32, end: u32) -> Self {
-        Registry {
-            what: what.to_owned(),
-            first,
-            end,
-            numbers: BTreeMap::new(),
-            has_gaps: false,
-        }
+        Registry { what: what.to_owned(), first, end, numbers: BTreeMap::new(), has_gaps: false }
     }
 
     /// The number of `name`, a new one if it has none yet.
@@ -64,12 +58,7 @@ impl Registry {
                 _ => "tag",
             };
             let limit = self.end - self.first;
-            return Err(Error::Names {
-                line: 0,
-                what,
-                name: name.to_owned(),
-                limit,
-            });
+            return Err(Error::Names { line: 0, what, name: name.to_owned(), limit });
         };
         self.numbers.insert(name.to_owned(), number);
         Ok(number)
@@ -112,17 +101,12 @@ impl Registry {
 
     /// The name that has `number`.
     pub fn name(&self, number: u32) -> Option<&str> {
-        self.numbers
-            .iter()
-            .find(|(_, n)| **n == number)
-            .map(|(name, _)| name.as_str())
+        self.numbers.iter().find(|(_, n)| **n == number).map(|(name, _)| name.as_str())
     }
 
     /// Names with their numbers, in order of name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.numbers
-            .iter()
-            .map(|(name, number)| (name.as_str(), *number))
+        self.numbers.iter().map(|(name, number)| (name.as_str(), *number))
     }
 }
 

@@ -9,6 +9,7 @@ use skipstep_ruleset::{
 };
 
 use crate::address::{address, family, port};
+use crate::error::not_built;
 use crate::image::Slots;
 use crate::{Error, Names};
 
@@ -46,9 +47,7 @@ impl Compiler<'_> {
             .or_else(|| family(&rule.destination.host));
         let tag = self.tag(rule.tag.as_deref())?;
         let tagged = self.tag(rule.tagged.as_ref().map(|tagged| tagged.value.as_str()))?;
-        let tcp_flags = rule
-            .tcp_flags
-            .map_or((0, 0), |flags| (flags.set, flags.mask));
+        let tcp_flags = rule.tcp_flags.map_or((0, 0), |flags| (flags.set, flags.mask));
         let (ordinary, lowdelay) = rule.set_prio.unwrap_or_default();
         let answer = Answer::of(rule.block_return);
         Ok(abi::Rule {
@@ -94,6 +93,7 @@ impl Compiler<'_> {
         Ok(match operand.as_ref().map(|not| &not.value) {
             None => (interface_match::NONE, 0),
             Some(InterfaceMatch::Any) => (interface_match::ANY, 0),
+            Some(InterfaceMatch::Rdomain(_)) => return Err(not_built("rdomain")),
             Some(InterfaceMatch::Named(name)) if self.names_group(name) => {
                 (interface_match::GROUP, self.names.groups.number(name)?)
             }
@@ -156,30 +156,14 @@ impl Answer {
     fn of(block_return: BlockReturn) -> Self {
         let (inet, inet6) = PORT_UNREACHABLE;
         match block_return {
-            BlockReturn::Drop => Answer {
-                flag: 0,
-                ttl: 0,
-                inet: (0, 0),
-                inet6: (0, 0),
-            },
-            BlockReturn::Return => Answer {
-                flag: flags::RETURN,
-                ttl: 0,
-                inet,
-                inet6,
-            },
-            BlockReturn::Rst { ttl } => Answer {
-                flag: flags::RETURN_RST,
-                ttl,
-                inet: (0, 0),
-                inet6: (0, 0),
-            },
-            BlockReturn::Icmp { inet, inet6 } => Answer {
-                flag: flags::RETURN_ICMP,
-                ttl: 0,
-                inet,
-                inet6,
-            },
+            BlockReturn::Drop => Answer { flag: 0, ttl: 0, inet: (0, 0), inet6: (0, 0) },
+            BlockReturn::Return => Answer { flag: flags::RETURN, ttl: 0, inet, inet6 },
+            BlockReturn::Rst { ttl } => {
+                Answer { flag: flags::RETURN_RST, ttl, inet: (0, 0), inet6: (0, 0) }
+            }
+            BlockReturn::Icmp { inet, inet6 } => {
+                Answer { flag: flags::RETURN_ICMP, ttl: 0, inet, inet6 }
+            }
         }
     }
 }
@@ -203,24 +187,15 @@ fn flags_of(rule: &Rule) -> u32 {
         (rule.tos.is_some(), flags::MATCH_TOS),
         (rule.prio.is_some(), flags::MATCH_PRIO),
         (rule.icmp.is_some(), flags::MATCH_ICMP_TYPE),
-        (
-            rule.icmp.is_some_and(|icmp| icmp.code.is_some()),
-            flags::MATCH_ICMP_CODE,
-        ),
+        (rule.icmp.is_some_and(|icmp| icmp.code.is_some()), flags::MATCH_ICMP_CODE),
         (rule.probability.is_some(), flags::PROBABILITY),
         (negated(&rule.interface), flags::INTERFACE_NOT),
         (negated(&rule.received_on), flags::RECEIVED_NOT),
-        (
-            rule.tagged.as_ref().is_some_and(|tagged| tagged.negated),
-            flags::TAGGED_NOT,
-        ),
+        (rule.tagged.as_ref().is_some_and(|tagged| tagged.negated), flags::TAGGED_NOT),
     ]
     .into_iter()
     .filter(|(set, _)| *set)
-    .fold(
-        rule.state.as_ref().map_or(0, state_flags),
-        |all, (_, flag)| all | flag,
-    )
+    .fold(rule.state.as_ref().map_or(0, state_flags), |all, (_, flag)| all | flag)
 }
 
 fn state_flags(options: &StateOptions) -> u32 {

@@ -23,35 +23,24 @@ pub struct TableUse {
 pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     let limits = &ruleset.options.limits;
     if ruleset.tables.len() > limits.tables as usize {
-        return Err(Error::Tables {
-            tables: ruleset.tables.len(),
-            limit: limits.tables,
-        });
+        return Err(Error::Tables { tables: ruleset.tables.len(), limit: limits.tables });
     }
     let entries = ruleset.tables.iter().map(|table| table.entries.len()).sum();
     if entries > limits.table_entries as usize {
-        return Err(Error::TableEntries {
-            entries,
-            limit: limits.table_entries,
-        });
+        return Err(Error::TableEntries { entries, limit: limits.table_entries });
     }
 
     let named = ruleset.tables.iter().map(|table| TableUse {
         name: table.name.clone(),
         entries: table.initialized.then(|| table.entries.clone()),
     });
-    let dynamic = dynamic_addresses(ruleset)
-        .into_iter()
-        .map(|dynamic| TableUse {
-            name: dynamic::name(dynamic),
-            entries: Some(plain(dynamic::contents(dynamic, host))),
-        });
+    let dynamic = dynamic_addresses(ruleset).into_iter().map(|dynamic| TableUse {
+        name: dynamic::name(dynamic),
+        entries: Some(plain(dynamic::contents(dynamic, host))),
+    });
     let uses: Vec<TableUse> = named.chain(dynamic).collect();
     if uses.len() > TABLE_SLOTS as usize {
-        return Err(Error::TableSlots {
-            tables: uses.len(),
-            limit: TABLE_SLOTS,
-        });
+        return Err(Error::TableSlots { tables: uses.len(), limit: TABLE_SLOTS });
     }
     Ok(uses)
 }
@@ -70,12 +59,7 @@ pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
 }
 
 fn plain(nets: Vec<IpNet>) -> Vec<TableEntry> {
-    nets.into_iter()
-        .map(|net| TableEntry {
-            negated: false,
-            net,
-        })
-        .collect()
+    nets.into_iter().map(|net| TableEntry { negated: false, net }).collect()
 }
 
 #[cfg(test)]
@@ -86,10 +70,7 @@ mod tests {
     #[test]
     fn limits_name_the_line_to_write() {
         let mut ruleset = Ruleset::default();
-        let entry = TableEntry {
-            negated: false,
-            net: "10.0.0.0/8".parse().unwrap(),
-        };
+        let entry = TableEntry { negated: false, net: "10.0.0.0/8".parse().unwrap() };
         ruleset.tables.push(Table {
             name: "bad".into(),
             initialized: true,
@@ -110,11 +91,8 @@ mod tests {
 
     #[test]
     fn a_table_without_contents_keeps_what_the_kernel_has() {
-        let table = |name: &str, initialized| Table {
-            name: name.into(),
-            initialized,
-            ..Table::default()
-        };
+        let table =
+            |name: &str, initialized| Table { name: name.into(), initialized, ..Table::default() };
         let ruleset = Ruleset {
             tables: vec![table("kept", false), table("emptied", true)],
             ..Ruleset::default()

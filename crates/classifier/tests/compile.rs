@@ -12,11 +12,8 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
 /// em0 in group lan with one address, lo0.
 fn host() -> Host {
-    let address = |net: &str| InterfaceAddress {
-        net: net.parse().unwrap(),
-        broadcast: None,
-        peer: None,
-    };
+    let address =
+        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
     let interface = |name: &str, index, groups: &[&str], net: &str| Interface {
         name: name.into(),
         index,
@@ -37,9 +34,7 @@ fn host() -> Host {
 fn parse(text: &str) -> Ruleset {
     let host = host();
     let loaded = skipstep_pfconf::load(text, &Context::new(&host));
-    loaded
-        .unwrap_or_else(|rejected| panic!("{text}: {:?}", rejected.diagnostics))
-        .ruleset
+    loaded.unwrap_or_else(|rejected| panic!("{text}: {:?}", rejected.diagnostics)).ruleset
 }
 
 fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
@@ -74,34 +69,18 @@ fn a_rule_says_what_was_written() {
         | rule_flags::INTERFACE_NOT
         | rule_flags::RETURN_ICMP;
     assert_eq!(rule.flags, flags);
-    assert_eq!(
-        (rule.interface_match, rule.interface),
-        (interface_match::NAME, 1)
-    );
+    assert_eq!((rule.interface_match, rule.interface), (interface_match::NAME, 1));
     assert_eq!((rule.family, rule.protocol), (abi::INET, 17));
     assert_eq!(
         (rule.source.kind, rule.source.low[0], rule.source.high[0]),
         (address_kind::MASK, 10, 255)
     );
     assert_eq!(
-        (
-            rule.source_port.op,
-            rule.source_port.low,
-            rule.source_port.high
-        ),
+        (rule.source_port.op, rule.source_port.low, rule.source_port.high),
         (port_op::RANGE, 1, 9)
     );
-    assert_eq!(
-        (
-            rule.destination.negated,
-            rule.destination.high[..4].to_vec()
-        ),
-        (1, vec![255; 4])
-    );
-    assert_eq!(
-        (rule.destination_port.op, rule.destination_port.low),
-        (port_op::GT, 1023)
-    );
+    assert_eq!((rule.destination.negated, rule.destination.high[..4].to_vec()), (1, vec![255; 4]));
+    assert_eq!((rule.destination_port.op, rule.destination_port.low), (port_op::GT, 1023));
     assert_eq!((rule.return_icmp_type, rule.return_icmp_code), (3, 1));
     assert_eq!((rule.slot, rule.number), (1, 0));
 }
@@ -123,14 +102,7 @@ fn a_passing_rule_keeps_state_and_looks_for_the_syn() {
 fn an_rst_has_a_ttl_and_no_icmp_beside_it() {
     let rule = rule("block return-rst (ttl 9) proto tcp");
     assert_eq!(rule.flags, rule_flags::RETURN_RST);
-    assert_eq!(
-        (
-            rule.return_ttl,
-            rule.return_icmp_type,
-            rule.return_icmp6_type
-        ),
-        (9, 0, 0)
-    );
+    assert_eq!((rule.return_ttl, rule.return_icmp_type, rule.return_icmp6_type), (9, 0, 0));
 }
 
 #[test]
@@ -165,14 +137,8 @@ fn tables_and_dynamic_addresses_are_slots() {
     let text = "table <t> { 192.0.2.1 }\npass from <t> to (em0)\npass from (em0)";
     let image = image(text);
     let (first, second) = (image.rules[0], image.rules[1]);
-    assert_eq!(
-        (first.source.kind, first.source.table),
-        (address_kind::TABLE, 1)
-    );
-    assert_eq!(
-        (first.destination.kind, first.destination.table),
-        (address_kind::TABLE, 2)
-    );
+    assert_eq!((first.source.kind, first.source.table), (address_kind::TABLE, 1));
+    assert_eq!((first.destination.kind, first.destination.table), (address_kind::TABLE, 2));
     assert_eq!(second.source.table, 2, "the same address has the same slot");
     assert_eq!(first.family, 0, "a table holds both families");
 }
@@ -193,15 +159,9 @@ fn settings_reach_the_configuration() {
          set loginterface em0\nset hostid 7\nset evaluator linear\npass\n",
     );
     let config = image.config;
-    assert_eq!(
-        (config.limit_states, config.hostid, config.loginterface),
-        (500, 7, 1)
-    );
+    assert_eq!((config.limit_states, config.hostid, config.loginterface), (500, 7, 1));
     assert_eq!(config.timeouts[abi::state::timeout::TCP_FIRST], 11);
-    assert_eq!(
-        config.reassemble,
-        abi::config::reassemble::YES | abi::config::reassemble::NO_DF
-    );
+    assert_eq!(config.reassemble, abi::config::reassemble::YES | abi::config::reassemble::NO_DF);
     assert_eq!(config.evaluator, abi::verdict::evaluator::LINEAR);
     assert_eq!(config.if_bound_states, 0);
 }
@@ -211,8 +171,5 @@ fn too_many_rules_are_refused_with_the_number() {
     let mut ruleset = parse("pass");
     ruleset.rules = vec![ruleset.rules[0].clone(); 131_073];
     let refused = skipstep_classifier::image::check_rules(&ruleset);
-    assert_eq!(
-        refused.unwrap_err().to_string(),
-        "131073 rules: a rule set holds at most 131072"
-    );
+    assert_eq!(refused.unwrap_err().to_string(), "131073 rules: a rule set holds at most 131072");
 }

@@ -15,11 +15,7 @@ use clap::{Parser, Subcommand};
 use request_response::Protocol;
 
 #[derive(Parser)]
-#[command(
-    name = "fwlab",
-    version,
-    about = "Measures a firewall from the hosts around it"
-)]
+#[command(name = "fwlab", version, about = "Measures a firewall from the hosts around it")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -58,12 +54,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Echo { port } => echo::serve(port),
-        Command::Rr {
-            protocol,
-            server,
-            size,
-            seconds,
-        } => {
+        Command::Rr { protocol, server, size, seconds } => {
             let duration = Duration::from_secs_f64(seconds);
             let result = request_response::measure(protocol, server, usize::from(size), duration)?;
             println!("{result}");

@@ -74,11 +74,7 @@ fn repeat(
     }
     anyhow::ensure!(!times.is_empty(), "{lost} requests, none answered");
     times.sort_unstable();
-    Ok(Outcome {
-        times,
-        elapsed: now - start,
-        lost,
-    })
+    Ok(Outcome { times, elapsed: now - start, lost })
 }
 
 struct TcpAsker {
@@ -92,11 +88,7 @@ impl TcpAsker {
         let stream = TcpStream::connect_timeout(&server, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE * 10))?;
-        Ok(TcpAsker {
-            stream,
-            request: vec![b'q'; size],
-            response: vec![0; size],
-        })
+        Ok(TcpAsker { stream, request: vec![b'q'; size], response: vec![0; size] })
     }
 
     fn ask(&mut self) -> std::io::Result<bool> {
@@ -122,12 +114,7 @@ impl UdpAsker {
         let socket = UdpSocket::bind((any, 0))?;
         socket.connect(server)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(UdpAsker {
-            socket,
-            serial: 0,
-            request: vec![b'q'; size],
-            response: vec![0; size],
-        })
+        Ok(UdpAsker { socket, serial: 0, request: vec![b'q'; size], response: vec![0; size] })
     }
 
     fn ask(&mut self) -> std::io::Result<bool> {
@@ -201,10 +188,7 @@ mod tests {
 
     #[test]
     fn a_closed_port_is_an_error() {
-        let closed = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(measure(Protocol::Tcp, closed, 64, MOMENT).is_err());
     }
 }

@@ -18,25 +18,13 @@ use crate::program::{Program, check, pin};
 /// Attaches both directions of an interface, unless they already are. An interface that vanishes
 /// meanwhile is no error.
 pub(crate) fn attach(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
-    attach_one(
-        &programs.ingress,
-        BPF_TCX_INGRESS,
-        &path(directory, index, "in"),
-        index,
-    )?;
-    attach_one(
-        &programs.egress,
-        BPF_TCX_EGRESS,
-        &path(directory, index, "out"),
-        index,
-    )
+    attach_one(&programs.ingress, BPF_TCX_INGRESS, &path(directory, index, "in"), index)?;
+    attach_one(&programs.egress, BPF_TCX_EGRESS, &path(directory, index, "out"), index)
 }
 
 /// Whether both directions of an interface are attached.
 pub(crate) fn is_attached(directory: &Path, index: u32) -> bool {
-    ["in", "out"]
-        .iter()
-        .all(|side| leads_to(&path(directory, index, side)) == Some(index))
+    ["in", "out"].iter().all(|side| leads_to(&path(directory, index, side)) == Some(index))
 }
 
 /// Detaches everything.
@@ -56,10 +44,7 @@ pub(crate) fn all_gone(directory: &Path) -> bool {
 
 /// Removes the links of interfaces that are gone.
 pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
-    for path in links(directory)?
-        .iter()
-        .filter(|path| matches!(leads_to(path), None | Some(0)))
-    {
+    for path in links(directory)?.iter().filter(|path| matches!(leads_to(path), None | Some(0))) {
         detach(path)?;
     }
     Ok(())

@@ -31,12 +31,8 @@ impl Change {
         maps: &Maps,
         record: impl FnOnce() -> Result<Record>,
     ) -> Result<Self> {
-        let mut change = Change {
-            memory: run.memory()?,
-            record: record()?,
-            run: run.clone(),
-            lock,
-        };
+        let mut change =
+            Change { memory: run.memory()?, record: record()?, run: run.clone(), lock };
         if change.memory.namespace != Netns::current() {
             return Err(Error::Namespace { name: run.name() });
         }
@@ -57,12 +53,7 @@ impl Change {
             ..Memory::default()
         };
         run.set_memory(&memory)?;
-        Ok(Change {
-            memory,
-            record: Record::default(),
-            run: run.clone(),
-            lock,
-        })
+        Ok(Change { memory, record: Record::default(), run: run.clone(), lock })
     }
 
     /// Remembers the change so far; it is not over.
@@ -97,8 +88,7 @@ impl Change {
         let in_force: BTreeSet<u32> = self.record.rule_slots.iter().copied().collect();
         for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(slot)) {
             let gone = -1i32;
-            maps.shared_rule_states
-                .store(slot, offset_of!(abi::RuleStates, number), gone as u32);
+            maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
         }
         Ok(())
     }

@@ -69,10 +69,7 @@ pub(crate) fn prepare(
     let (tables, replaced) = place_tables(maps, old, memory, ruleset, host)?;
     let slots = Slots {
         rules: free_rule_slots(maps, old, memory, ruleset.rules.len())?,
-        tables: tables
-            .iter()
-            .map(|(name, table)| (name.clone(), table.slot))
-            .collect(),
+        tables: tables.iter().map(|(name, table)| (name.clone(), table.slot)).collect(),
     };
     let mut image = skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names)?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
@@ -89,18 +86,13 @@ pub(crate) fn prepare(
         uid: nix::unistd::getuid().as_raw(),
         pid: std::process::id(),
     };
-    Ok(Prepared {
-        record,
-        replaced,
-        rules,
-    })
+    Ok(Prepared { record, replaced, rules })
 }
 
 /// Puts a prepared rule set in force and lets go of the old one.
 pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()> {
     let generation = prepared.record.generation;
-    maps.shared_status
-        .store(0, offset_of!(abi::Status, generation), generation);
+    maps.shared_status.store(0, offset_of!(abi::Status, generation), generation);
     if let Some(rules) = &prepared.rules {
         // the kernel waits for its readers whenever a map of maps is changed, even into what it
         // was: every packet that began under the old generation is through when this returns
@@ -108,8 +100,7 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
     }
     for slot in &old.rule_slots {
         let gone = -1i32;
-        maps.shared_rule_states
-            .store(*slot, offset_of!(abi::RuleStates, number), gone as u32);
+        maps.shared_rule_states.store(*slot, offset_of!(abi::RuleStates, number), gone as u32);
     }
     release_tables(maps, prepared)
 }
@@ -143,11 +134,7 @@ pub(crate) fn skip_lists<'a>(
     ruleset: &'a Ruleset,
 ) -> [&'a [String]; 2] {
     let (old, new) = (&old.ruleset.options.skip[..], &ruleset.options.skip[..]);
-    if generation & 1 == 0 {
-        [new, old]
-    } else {
-        [old, new]
-    }
+    if generation & 1 == 0 { [new, old] } else { [old, new] }
 }
 
 /// Slots of rules that are neither in force nor still named by a state.
@@ -158,11 +145,8 @@ fn free_rule_slots(
     wanted: usize,
 ) -> Result<Vec<u32>> {
     let in_force: BTreeSet<u32> = old.rule_slots.iter().copied().collect();
-    let has_states = |slot: u32| {
-        maps.shared_rule_states
-            .load(slot, offset_of!(abi::RuleStates, current))
-            != 0
-    };
+    let has_states =
+        |slot: u32| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current)) != 0;
     let first = abi::limits::IDLE_SLOT + 1;
     let capacity = maps.rule_states.capacity();
     let used = memory.slots_used.max(first);
@@ -171,11 +155,7 @@ fn free_rule_slots(
         .take(wanted)
         .collect();
     if slots.len() < wanted {
-        return Err(Error::RuleSlots {
-            wanted,
-            free: slots.len(),
-            limit: capacity,
-        });
+        return Err(Error::RuleSlots { wanted, free: slots.len(), limit: capacity });
     }
     memory.slots_used = slots.last().map_or(used, |last| used.max(last + 1));
     Ok(slots)
@@ -213,8 +193,7 @@ fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
 }
 
 fn put(maps: &Maps, generation: u32, rules: &map::Map<u32, abi::Rule>) -> Result<()> {
-    maps.rulesets
-        .set(&(generation & 1), &(rules.as_fd().as_raw_fd() as u32))
+    maps.rulesets.set(&(generation & 1), &(rules.as_fd().as_raw_fd() as u32))
 }
 
 type Replaced = Vec<(u32, Option<Vec<TableEntry>>)>;
@@ -249,10 +228,7 @@ fn place_tables(
     for (name, table) in old.tables.iter().filter(|(_, table)| table.persist) {
         tables.entry(name.clone()).or_insert_with(|| table.clone());
     }
-    tables.insert(
-        SELF_NAME.to_owned(),
-        own_addresses(maps, old, memory, host)?,
-    );
+    tables.insert(SELF_NAME.to_owned(), own_addresses(maps, old, memory, host)?);
     let kept: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
     let replaced = old
         .tables
@@ -276,17 +252,10 @@ fn new_table(
 ) -> Result<TableRecord> {
     let limit = maps.tables.capacity();
     let slot = (0..limit).find(|slot| !taken.contains(slot));
-    let slot = slot.ok_or_else(|| Error::MapFull {
-        map: "tables".to_owned(),
-        limit,
-    })?;
+    let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
     taken.insert(slot);
     let entries = wanted.entries.clone().unwrap_or_default();
-    let version = if entries.is_empty() {
-        0
-    } else {
-        memory.table_version()
-    };
+    let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, &entries)?;
     maps.tables.set(&slot, &abi::Table { version })?;
     // counters belong to the name, not to the contents
@@ -311,16 +280,10 @@ pub(crate) fn own_addresses(
     memory: &mut Memory,
     host: &Host,
 ) -> Result<TableRecord> {
-    let addresses = host
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.addresses);
+    let addresses = host.interfaces.iter().flat_map(|interface| &interface.addresses);
     let entries: BTreeSet<TableEntry> = addresses
         .flat_map(own)
-        .map(|(address, negated)| TableEntry {
-            negated,
-            net: address.into(),
-        })
+        .map(|(address, negated)| TableEntry { negated, net: address.into() })
         .collect();
     let entries: Vec<TableEntry> = entries.into_iter().collect();
     let before = old.tables.get(SELF_NAME).cloned();
@@ -330,13 +293,7 @@ pub(crate) fn own_addresses(
         own_interfaces(maps, memory, host)?;
         return Ok(before.clone());
     }
-    replace(
-        maps,
-        memory,
-        SELF_TABLE,
-        &entries,
-        before.and_then(|before| before.contents),
-    )?;
+    replace(maps, memory, SELF_TABLE, &entries, before.and_then(|before| before.contents))?;
     own_interfaces(maps, memory, host)?;
     Ok(TableRecord {
         slot: SELF_TABLE,
@@ -366,10 +323,7 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
         let id = memory.names.interfaces.number(&interface.name)?;
         for address in &interface.addresses {
             for (own, negated) in own(address) {
-                let entry = abi::TableEntry {
-                    negated: u32::from(negated),
-                    interface: id,
-                };
+                let entry = abi::TableEntry { negated: u32::from(negated), interface: id };
                 let key = contents::key(version, &own.into());
                 maps.table_entries.set(&key, &entry)?;
             }
@@ -386,11 +340,7 @@ pub(crate) fn follow_addresses(
     host: &Host,
 ) -> Result<()> {
     for wanted in skipstep_classifier::tables(&record.ruleset, host)? {
-        let Some(table) = record
-            .tables
-            .get_mut(&wanted.name)
-            .filter(|table| table.dynamic)
-        else {
+        let Some(table) = record.tables.get_mut(&wanted.name).filter(|table| table.dynamic) else {
             continue;
         };
         if let Some(entries) = wanted.entries
@@ -414,11 +364,7 @@ pub(crate) fn replace(
     known: Option<Vec<TableEntry>>,
 ) -> Result<()> {
     let before = maps.tables.at(slot)?.version;
-    let version = if entries.is_empty() {
-        0
-    } else {
-        memory.table_version()
-    };
+    let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, entries)?;
     maps.tables.set(&slot, &abi::Table { version })?;
     if before == 0 {
@@ -431,11 +377,7 @@ pub(crate) fn replace(
 }
 
 fn release_tables(maps: &Maps, prepared: &Prepared) -> Result<()> {
-    for (version, entries) in prepared
-        .replaced
-        .iter()
-        .filter(|(version, _)| *version != 0)
-    {
+    for (version, entries) in prepared.replaced.iter().filter(|(version, _)| *version != 0) {
         match entries {
             Some(entries) => contents::remove(maps, *version, entries)?,
             None => contents::remove(maps, *version, &contents::read(maps, *version)?)?,

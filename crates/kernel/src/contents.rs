@@ -21,10 +21,7 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
         let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
         let values: Vec<_> = chunk
             .iter()
-            .map(|e| abi::TableEntry {
-                negated: u32::from(e.negated),
-                interface: 0,
-            })
+            .map(|e| abi::TableEntry { negated: u32::from(e.negated), interface: 0 })
             .collect();
         maps.table_entries.set_many(&keys, &values)?;
     }
@@ -45,17 +42,10 @@ pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
     if version == 0 {
         return Ok(entries);
     }
-    for key in maps
-        .table_entries
-        .keys()
-        .filter(|key| key.version == version)
-    {
+    for key in maps.table_entries.keys().filter(|key| key.version == version) {
         let value = maps.table_entries.get(&key)?;
         if let (Some(net), Some(value)) = (net(&key), value) {
-            entries.push(TableEntry {
-                negated: value.negated != 0,
-                net,
-            });
+            entries.push(TableEntry { negated: value.negated != 0, net });
         }
     }
     entries.sort_by_key(|entry| entry.net);
@@ -65,11 +55,8 @@ pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
 /// Removes everything that is not under one of the versions in use: what replaced tables and
 /// loaders that were killed left behind.
 pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
-    let unused: Vec<_> = maps
-        .table_entries
-        .keys()
-        .filter(|key| !in_use.contains(&key.version))
-        .collect();
+    let unused: Vec<_> =
+        maps.table_entries.keys().filter(|key| !in_use.contains(&key.version)).collect();
     for key in unused {
         maps.table_entries.remove(&key)?;
     }
@@ -78,11 +65,7 @@ pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
 
 /// The key of a network.
 pub(crate) fn key(version: u32, net: &IpNet) -> abi::TableKey {
-    let family = if net.addr().is_ipv4() {
-        abi::INET
-    } else {
-        abi::INET6
-    };
+    let family = if net.addr().is_ipv4() { abi::INET } else { abi::INET6 };
     abi::TableKey {
         prefixlen: TABLE_KEY_FIXED_BITS + u32::from(net.prefix_len()),
         version,

@@ -173,10 +173,7 @@ impl<T> Context<T> for libbpf_rs::Result<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| match error.kind() {
             libbpf_rs::ErrorKind::PermissionDenied if !is_root() => Error::NotRoot { what: what() },
-            _ => Error::Bpf {
-                what: what(),
-                cause: last_cause(&error),
-            },
+            _ => Error::Bpf { what: what(), cause: last_cause(&error) },
         })
     }
 }
@@ -185,10 +182,7 @@ impl<T> Context<T> for io::Result<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|cause| match cause.kind() {
             io::ErrorKind::PermissionDenied if !is_root() => Error::NotRoot { what: what() },
-            _ => Error::System {
-                what: what(),
-                cause,
-            },
+            _ => Error::System { what: what(), cause },
         })
     }
 }

@@ -24,33 +24,23 @@ pub(crate) fn make_room(
         return Ok(());
     }
     let (interfaces, tags) = in_states(maps)?;
-    let named: BTreeSet<&str> = rulesets
-        .iter()
-        .flat_map(|ruleset| interface_names(ruleset))
-        .collect();
-    let tagged: BTreeSet<&str> = rulesets
-        .iter()
-        .flat_map(|ruleset| tag_names(ruleset))
-        .collect();
+    let named: BTreeSet<&str> =
+        rulesets.iter().flat_map(|ruleset| interface_names(ruleset)).collect();
+    let tagged: BTreeSet<&str> = rulesets.iter().flat_map(|ruleset| tag_names(ruleset)).collect();
     if full[0] {
         let forgotten = names.interfaces.retain(|name, id| {
             host.interface(name).is_some() || named.contains(name) || interfaces.contains(&id)
         });
         for id in forgotten {
-            maps.interface_stats
-                .set(&id, &abi::InterfaceStats::default())?;
+            maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
         }
     }
     if full[1] {
         let on_host = |name: &str| host.interfaces.iter().any(|interface| interface.is(name));
-        names
-            .groups
-            .retain(|name, _| on_host(name) || named.contains(name));
+        names.groups.retain(|name, _| on_host(name) || named.contains(name));
     }
     if full[2] {
-        names
-            .tags
-            .retain(|name, tag| tagged.contains(name) || tags.contains(&tag));
+        names.tags.retain(|name, tag| tagged.contains(name) || tags.contains(&tag));
     }
     Ok(())
 }
@@ -59,24 +49,15 @@ pub(crate) fn make_room(
 fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let states = maps.states.first(maps.status.at(0)?.states_used)?;
     let living: Vec<_> = states.iter().filter(|state| state.in_use()).collect();
-    let interfaces = living
-        .iter()
-        .map(|state| state.key[abi::state::WIRE].interface)
-        .collect();
+    let interfaces = living.iter().map(|state| state.key[abi::state::WIRE].interface).collect();
     let tags = living.iter().map(|state| u32::from(state.tag)).collect();
     Ok((interfaces, tags))
 }
 
 fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
-    let rules = ruleset
-        .rules
-        .iter()
-        .flat_map(|rule| [&rule.interface, &rule.received_on]);
+    let rules = ruleset.rules.iter().flat_map(|rule| [&rule.interface, &rule.received_on]);
     let named = rules.filter_map(|operand| match operand {
-        Some(Not {
-            value: InterfaceMatch::Named(name),
-            ..
-        }) => Some(name.as_str()),
+        Some(Not { value: InterfaceMatch::Named(name), .. }) => Some(name.as_str()),
         _ => None,
     });
     named.chain(ruleset.options.loginterface.as_deref())

@@ -49,10 +49,7 @@ pub fn read() -> Result<Host> {
             routes.extend(route(&message, &mut interfaces));
         }
     }
-    Ok(Host {
-        interfaces: interfaces.into_values().collect(),
-        routes,
-    })
+    Ok(Host { interfaces: interfaces.into_values().collect(), routes })
 }
 
 fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interface {
@@ -147,23 +144,16 @@ fn route(message: &RouteMessage, interfaces: &mut BTreeMap<u32, Interface>) -> V
         if length == 0 && !interface.is("egress") {
             interface.groups.push("egress".to_owned());
         }
-        routes.push(Route {
-            destination,
-            interface: interface.name.clone(),
-            gateway,
-        });
+        routes.push(Route { destination, interface: interface.name.clone(), gateway });
     }
     routes
 }
 
 fn table_of(message: &RouteMessage) -> u32 {
-    let attribute = message
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            RouteAttribute::Table(table) => Some(*table),
-            _ => None,
-        });
+    let attribute = message.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
     attribute.unwrap_or(u32::from(message.header.table))
 }
 
@@ -190,17 +180,11 @@ impl Watch {
     /// Listens from now on.
     pub fn new() -> Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
-        socket
-            .bind(&SocketAddr::new(0, 0))
-            .context(|| "rtnetlink: bind".to_owned())?;
+        socket.bind(&SocketAddr::new(0, 0)).context(|| "rtnetlink: bind".to_owned())?;
         for group in GROUPS {
-            socket
-                .add_membership(group)
-                .context(|| format!("rtnetlink: group {group}"))?;
+            socket.add_membership(group).context(|| format!("rtnetlink: group {group}"))?;
         }
-        socket
-            .set_non_blocking(true)
-            .context(|| "rtnetlink".to_owned())?;
+        socket.set_non_blocking(true).context(|| "rtnetlink".to_owned())?;
         Ok(Watch { socket })
     }
 

@@ -52,11 +52,7 @@ impl Instance {
     /// `netns-INODE` in others.
     pub fn default_name() -> String {
         let here = Netns::current().inode;
-        if netns::first_inode() == Some(here) {
-            "main".to_owned()
-        } else {
-            format!("netns-{here}")
-        }
+        if netns::first_inode() == Some(here) { "main".to_owned() } else { format!("netns-{here}") }
     }
 
     /// Names of all instances.
@@ -69,9 +65,7 @@ impl Instance {
         let directory = directory(name)?;
         exists(name, &directory)?;
         if is_stale(name, &directory)? {
-            return Err(Error::NoInstance {
-                name: name.to_owned(),
-            });
+            return Err(Error::NoInstance { name: name.to_owned() });
         }
         let maps = match Maps::open(&directory) {
             Ok(maps) => maps,
@@ -79,29 +73,17 @@ impl Instance {
                 return Err(if nix::unistd::geteuid().is_root() {
                     other_version(name, 0, error)
                 } else {
-                    Error::NotRoot {
-                        what: name.to_owned(),
-                    }
+                    Error::NotRoot { what: name.to_owned() }
                 });
             }
         };
         let found = maps.status.at(0)?.abi_version;
         if found != abi::VERSION {
-            return Err(Error::Version {
-                name: name.to_owned(),
-                found,
-                ours: abi::VERSION,
-            });
+            return Err(Error::Version { name: name.to_owned(), found, ours: abi::VERSION });
         }
         let programs = Programs::open(&directory)?;
         let run = RunDir::new(name);
-        Ok(Instance {
-            name: name.to_owned(),
-            directory,
-            run,
-            maps,
-            programs,
-        })
+        Ok(Instance { name: name.to_owned(), directory, run, maps, programs })
     }
 
     /// The instance, made with an empty rule set and room for `states` states if there is none.
@@ -127,13 +109,7 @@ impl Instance {
         let sizes = Sizes::instance(states, rules);
         let change = Change::first(&run, lock)?;
         let (maps, programs) = pins::create(&directory, &sizes)?;
-        let instance = Instance {
-            name: name.to_owned(),
-            directory,
-            run,
-            maps,
-            programs,
-        };
+        let instance = Instance { name: name.to_owned(), directory, run, maps, programs };
         instance.commit(change, &Ruleset::default(), &host::read()?)?;
         Ok(instance)
     }
@@ -204,10 +180,7 @@ impl Instance {
 
     /// Whether packets are filtered.
     pub fn running(&self) -> bool {
-        self.maps
-            .shared_status
-            .load(0, offset_of!(abi::Status, running))
-            != 0
+        self.maps.shared_status.load(0, offset_of!(abi::Status, running)) != 0
     }
 
     /// Puts a rule set in force in one piece. States stay. One that needs more room than there is,
@@ -220,10 +193,7 @@ impl Instance {
         let fits = states <= capacity && slots_for(rules) <= self.maps.rule_states.capacity();
         if fits || self.running() {
             if states > capacity {
-                return Err(Error::Capacity {
-                    wanted: states,
-                    capacity,
-                });
+                return Err(Error::Capacity { wanted: states, capacity });
             }
             return self.commit(change, ruleset, host);
         }
@@ -304,12 +274,7 @@ impl Instance {
 
     /// Removes the states that `wanted` names; how many.
     pub fn kill_states(&self, wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
-        state::kill(
-            &self.maps,
-            &self.programs,
-            &self.run.memory()?.names,
-            wanted,
-        )
+        state::kill(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
     }
 
     /// Removes all rules; options stay, and tables that are not persistent go with the rules.
@@ -317,14 +282,7 @@ impl Instance {
         let change = self.begin()?;
         let options = change.record.ruleset.options.clone();
         let host = host::read()?;
-        self.commit(
-            change,
-            &Ruleset {
-                options,
-                ..Ruleset::default()
-            },
-            &host,
-        )
+        self.commit(change, &Ruleset { options, ..Ruleset::default() }, &host)
     }
 
     /// `pfctl -x`
@@ -355,18 +313,14 @@ impl Instance {
     }
 
     pub(crate) fn generation(&self) -> u32 {
-        self.maps
-            .shared_status
-            .load(0, offset_of!(abi::Status, generation))
+        self.maps.shared_status.load(0, offset_of!(abi::Status, generation))
     }
 }
 
 fn directory(name: &str) -> Result<PathBuf> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(allowed) {
-        return Err(Error::InstanceName {
-            name: name.to_owned(),
-        });
+        return Err(Error::InstanceName { name: name.to_owned() });
     }
     Ok(pins::root()?.join(name))
 }
@@ -375,9 +329,7 @@ fn directory(name: &str) -> Result<PathBuf> {
 fn is_stale(name: &str, directory: &Path) -> Result<bool> {
     let run = RunDir::new(name);
     if !run.is_known() {
-        return Err(Error::Forgotten {
-            name: name.to_owned(),
-        });
+        return Err(Error::Forgotten { name: name.to_owned() });
     }
     let (here, there) = (Netns::current(), run.memory()?.namespace);
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
@@ -386,9 +338,9 @@ fn is_stale(name: &str, directory: &Path) -> Result<bool> {
 /// An instance that we may not look for is not one that is missing.
 fn exists(name: &str, directory: &Path) -> Result<()> {
     match std::fs::metadata(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::NoInstance {
-            name: name.to_owned(),
-        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::NoInstance { name: name.to_owned() })
+        }
         other => other.map(|_| ()).context(|| name.to_owned()),
     }
 }
@@ -396,11 +348,7 @@ fn exists(name: &str, directory: &Path) -> Result<()> {
 /// Maps that are missing or of other sizes were made by another version.
 fn other_version(name: &str, found: u32, error: Error) -> Error {
     match error {
-        Error::Bpf { .. } => Error::Version {
-            name: name.to_owned(),
-            found,
-            ours: abi::VERSION,
-        },
+        Error::Bpf { .. } => Error::Version { name: name.to_owned(), found, ours: abi::VERSION },
         other => other,
     }
 }

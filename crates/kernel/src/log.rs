@@ -50,9 +50,7 @@ impl LogReader {
 
     /// Hands over what is there without waiting.
     pub fn drain(&mut self, mut take: impl FnMut(&LogRecord)) -> Result<usize> {
-        self.ring
-            .consume()
-            .context(|| "log ring: read".to_owned())?;
+        self.ring.consume().context(|| "log ring: read".to_owned())?;
         Ok(self.hand_over(&mut take))
     }
 

@@ -38,16 +38,9 @@ impl<K: Plain, V: Plain> Map<K, V> {
                 size_of::<K>(),
                 size_of::<V>()
             );
-            return Err(Error::Bpf {
-                what: format!("map {name}"),
-                cause,
-            });
+            return Err(Error::Bpf { what: format!("map {name}"), cause });
         }
-        Ok(Map {
-            handle,
-            name,
-            types: PhantomData,
-        })
+        Ok(Map { handle, name, types: PhantomData })
     }
 
     /// How many entries there may be.
@@ -57,19 +50,14 @@ impl<K: Plain, V: Plain> Map<K, V> {
 
     /// The value of `key`.
     pub fn get(&self, key: &K) -> Result<Option<V>> {
-        let bytes = self
-            .handle
-            .lookup(key.as_bytes(), MapFlags::ANY)
-            .context(|| self.what("read"))?;
+        let bytes =
+            self.handle.lookup(key.as_bytes(), MapFlags::ANY).context(|| self.what("read"))?;
         Ok(bytes.map(|bytes| value::<V>(&bytes)))
     }
 
     /// Sets the value of `key`.
     pub fn set(&self, key: &K, value: &V) -> Result<()> {
-        match self
-            .handle
-            .update(key.as_bytes(), value.as_bytes(), MapFlags::ANY)
-        {
+        match self.handle.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY) {
             Err(error) if is_full(&error) => Err(self.full()),
             other => other.context(|| self.what("write")),
         }
@@ -104,10 +92,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
             Ok(()) => Ok(()),
             Err(error) if is_full(&error) => Err(self.full()),
             // LPM tries and old kernels have batches of their own kind or none
-            Err(_) => keys
-                .iter()
-                .zip(values)
-                .try_for_each(|(key, value)| self.set(key, value)),
+            Err(_) => keys.iter().zip(values).try_for_each(|(key, value)| self.set(key, value)),
         }
     }
 
@@ -117,9 +102,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
     }
 
     pub(crate) fn pin(&mut self, directory: &Path) -> Result<()> {
-        self.handle
-            .pin(directory.join(self.name))
-            .context(|| self.what("pin"))
+        self.handle.pin(directory.join(self.name)).context(|| self.what("pin"))
     }
 
     fn what(&self, step: &str) -> String {
@@ -127,10 +110,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
     }
 
     fn full(&self) -> Error {
-        Error::MapFull {
-            map: self.name.to_owned(),
-            limit: self.capacity(),
-        }
+        Error::MapFull { map: self.name.to_owned(), limit: self.capacity() }
     }
 }
 
@@ -152,11 +132,7 @@ impl<V: Plain> Map<u32, V> {
                 .handle
                 .lookup_batch(count.min(BATCH as u32), MapFlags::ANY, MapFlags::ANY)
                 .context(|| self.what("read"))?;
-            values.extend(
-                batches
-                    .take(count as usize)
-                    .map(|(_, bytes)| value::<V>(&bytes)),
-            );
+            values.extend(batches.take(count as usize).map(|(_, bytes)| value::<V>(&bytes)));
         }
         Ok(values)
     }
@@ -175,15 +151,9 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
     /// The values of all CPUs; none if the key is not there.
     pub fn get(&self, key: &K) -> Result<Vec<V>> {
         let map = &self.0;
-        let values = map
-            .handle
-            .lookup_percpu(key.as_bytes(), MapFlags::ANY)
-            .context(|| map.what("read"))?;
-        Ok(values
-            .into_iter()
-            .flatten()
-            .map(|bytes| value::<V>(&bytes))
-            .collect())
+        let values =
+            map.handle.lookup_percpu(key.as_bytes(), MapFlags::ANY).context(|| map.what("read"))?;
+        Ok(values.into_iter().flatten().map(|bytes| value::<V>(&bytes)).collect())
     }
 
     /// Gives all CPUs the same value.
@@ -194,10 +164,7 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
     /// Gives the CPUs values of their own; those that are missing get zeros.
     pub fn set_each(&self, key: &K, values: &[V]) -> Result<()> {
         let map = &self.0;
-        let mut bytes: Vec<_> = values
-            .iter()
-            .map(|value| value.as_bytes().to_vec())
-            .collect();
+        let mut bytes: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
         bytes.resize(cpus()?, vec![0; size_of::<V>()]);
         map.handle
             .update_percpu(key.as_bytes(), &bytes, MapFlags::ANY)

@@ -19,16 +19,9 @@ impl Rtnetlink {
     /// Opens a socket in the current network namespace.
     pub fn open() -> Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
-        socket
-            .bind_auto()
-            .context(|| "rtnetlink: bind".to_owned())?;
-        socket
-            .connect(&SocketAddr::new(0, 0))
-            .context(|| "rtnetlink: connect".to_owned())?;
-        Ok(Rtnetlink {
-            socket,
-            sequence: 0,
-        })
+        socket.bind_auto().context(|| "rtnetlink: bind".to_owned())?;
+        socket.connect(&SocketAddr::new(0, 0)).context(|| "rtnetlink: connect".to_owned())?;
+        Ok(Rtnetlink { socket, sequence: 0 })
     }
 
     /// All objects that a GET message asks for.
@@ -53,16 +46,12 @@ impl Rtnetlink {
         request.finalize();
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
-        self.socket
-            .send(&bytes, 0)
-            .context(|| "rtnetlink: send".to_owned())?;
+        self.socket.send(&bytes, 0).context(|| "rtnetlink: send".to_owned())?;
 
         let mut answers = Vec::new();
         loop {
-            let (datagram, _) = self
-                .socket
-                .recv_from_full()
-                .context(|| "rtnetlink: receive".to_owned())?;
+            let (datagram, _) =
+                self.socket.recv_from_full().context(|| "rtnetlink: receive".to_owned())?;
             if self.take(&datagram, &mut answers)? {
                 return Ok(answers);
             }
@@ -78,9 +67,7 @@ impl Rtnetlink {
                 break;
             }
             let (bytes, after) = rest.split_at(length);
-            rest = after
-                .get(length.next_multiple_of(4) - length..)
-                .unwrap_or_default();
+            rest = after.get(length.next_multiple_of(4) - length..).unwrap_or_default();
             // an object of a kind that the library cannot read is none of ours
             let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) else {
                 continue;
@@ -94,10 +81,7 @@ impl Rtnetlink {
                     None => return Ok(true),
                     Some(code) => {
                         let cause = io::Error::from_raw_os_error(-code.get());
-                        return Err(Error::System {
-                            what: "rtnetlink".to_owned(),
-                            cause,
-                        });
+                        return Err(Error::System { what: "rtnetlink".to_owned(), cause });
                     }
                 },
                 NetlinkPayload::Done(_) => return Ok(true),

@@ -67,13 +67,7 @@ mod tests {
         assert_ne!(here.cookie, 0);
         assert_eq!(here, Netns::current());
         assert!(!here.succeeds(&here));
-        assert!(here.succeeds(&Netns {
-            cookie: here.cookie + 1,
-            ..here
-        }));
-        assert!(!here.succeeds(&Netns {
-            inode: here.inode + 1,
-            ..here
-        }));
+        assert!(here.succeeds(&Netns { cookie: here.cookie + 1, ..here }));
+        assert!(!here.succeeds(&Netns { inode: here.inode + 1, ..here }));
     }
 }

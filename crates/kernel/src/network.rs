@@ -65,10 +65,7 @@ impl TestNetwork {
 /// Lets packets be forwarded: without it the kernel answers no question about routes. A kernel
 /// without IPv6 has no such file for it.
 fn forward() {
-    for file in [
-        "/proc/sys/net/ipv4/ip_forward",
-        "/proc/sys/net/ipv6/conf/all/forwarding",
-    ] {
+    for file in ["/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"] {
         let _ = std::fs::write(file, "1");
     }
 }
@@ -84,9 +81,7 @@ fn up(netlink: &mut Rtnetlink, index: u32) -> Result<()> {
 fn rename_loopback(netlink: &mut Rtnetlink, name: &str) -> Result<()> {
     let mut rename = LinkMessage::default();
     rename.header.index = LOOPBACK_INDEX;
-    rename
-        .attributes
-        .push(LinkAttribute::IfName(name.to_owned()));
+    rename.attributes.push(LinkAttribute::IfName(name.to_owned()));
     netlink.order(RouteNetlinkMessage::SetLink(rename), 0)?;
     up(netlink, LOOPBACK_INDEX)
 }
@@ -94,12 +89,10 @@ fn rename_loopback(netlink: &mut Rtnetlink, name: &str) -> Result<()> {
 fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> Result<()> {
     let mut peer = LinkMessage::default();
     peer.header.index = peer_index;
-    peer.attributes
-        .push(LinkAttribute::IfName(format!("peer{peer_index}")));
+    peer.attributes.push(LinkAttribute::IfName(format!("peer{peer_index}")));
     let mut link = LinkMessage::default();
     link.header.index = interface.index;
-    link.attributes
-        .push(LinkAttribute::IfName(interface.name.clone()));
+    link.attributes.push(LinkAttribute::IfName(interface.name.clone()));
     if interface.mtu != 0 {
         link.attributes.push(LinkAttribute::Mtu(interface.mtu));
     }
@@ -107,10 +100,7 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
         LinkInfo::Kind(InfoKind::Veth),
         LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
     ]));
-    netlink.order(
-        RouteNetlinkMessage::NewLink(link),
-        NLM_F_CREATE | NLM_F_EXCL,
-    )?;
+    netlink.order(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)?;
     up(netlink, interface.index)?;
     up(netlink, peer_index)
 }
@@ -124,19 +114,12 @@ fn add_addresses(netlink: &mut Rtnetlink, interface: &Interface) -> Result<()> {
         message.header.flags = AddressHeaderFlags::Nodad;
         let own = address.net.addr();
         message.attributes.push(AddressAttribute::Local(own));
-        message
-            .attributes
-            .push(AddressAttribute::Address(address.peer.unwrap_or(own)));
+        message.attributes.push(AddressAttribute::Address(address.peer.unwrap_or(own)));
         if let Some(IpAddr::V4(broadcast)) = address.broadcast {
-            message
-                .attributes
-                .push(AddressAttribute::Broadcast(broadcast));
+            message.attributes.push(AddressAttribute::Broadcast(broadcast));
         }
         // the kernel gave loopback its usual addresses already
-        netlink.order(
-            RouteNetlinkMessage::NewAddress(message),
-            NLM_F_CREATE | NLM_F_REPLACE,
-        )?;
+        netlink.order(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)?;
     }
     Ok(())
 }
@@ -154,34 +137,20 @@ fn add_route(netlink: &mut Rtnetlink, route: &Route, out: u32) -> Result<()> {
     message.header.destination_prefix_length = destination.prefix_len();
     message.header.table = RouteHeader::RT_TABLE_MAIN;
     message.header.protocol = RouteProtocol::Static;
-    message.header.scope = if route.gateway.is_some() {
-        RouteScope::Universe
-    } else {
-        RouteScope::Link
-    };
+    message.header.scope =
+        if route.gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };
     message.header.kind = RouteType::Unicast;
     if destination.prefix_len() > 0 {
         let address = RouteAddress::from(destination.addr());
-        message
-            .attributes
-            .push(RouteAttribute::Destination(address));
+        message.attributes.push(RouteAttribute::Destination(address));
     }
     if let Some(gateway) = route.gateway {
-        message
-            .attributes
-            .push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
+        message.attributes.push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
     }
     message.attributes.push(RouteAttribute::Oif(out));
-    netlink.order(
-        RouteNetlinkMessage::NewRoute(message),
-        NLM_F_CREATE | NLM_F_REPLACE,
-    )
+    netlink.order(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
 fn family(address: IpAddr) -> AddressFamily {
-    if address.is_ipv4() {
-        AddressFamily::Inet
-    } else {
-        AddressFamily::Inet6
-    }
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }

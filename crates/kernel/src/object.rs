@@ -26,10 +26,7 @@ const LEAST_RULE_SLOTS: u32 = 16_384;
 /// Statistics slots with which a rule set of `rules` rules can be replaced by its like: those of
 /// both, and the default rule's.
 pub(crate) fn slots_for(rules: u32) -> u32 {
-    rules
-        .saturating_mul(2)
-        .saturating_add(1)
-        .min(abi::limits::RULE_SLOTS)
+    rules.saturating_mul(2).saturating_add(1).min(abi::limits::RULE_SLOTS)
 }
 
 /// How big maps are made.
@@ -222,13 +219,7 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        for program in [
-            &self.ingress,
-            &self.egress,
-            &self.sweep,
-            &self.start,
-            &self.kill,
-        ] {
+        for program in [&self.ingress, &self.egress, &self.sweep, &self.start, &self.kill] {
             program.pin(directory)?;
         }
         Ok(())
@@ -240,29 +231,23 @@ impl Programs {
 pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
     check_kernel()?;
     verifier::listen();
-    let mut open = ObjectBuilder::default()
-        .open_memory(OBJECT)
-        .context(|| "data plane: open".to_owned())?;
+    let mut open =
+        ObjectBuilder::default().open_memory(OBJECT).context(|| "data plane: open".to_owned())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if let Some(entries) = sizes.of(&name) {
-            map.set_max_entries(entries)
-                .context(|| format!("map {name}: size"))?;
+            map.set_max_entries(entries).context(|| format!("map {name}: size"))?;
         }
         if MAPPED.contains(&name.as_str()) {
             let flags = map.map_flags() | BPF_F_MMAPABLE;
-            map.set_map_flags(flags)
-                .context(|| format!("map {name}: flags"))?;
+            map.set_map_flags(flags).context(|| format!("map {name}: flags"))?;
         }
     }
     let object = open.load().map_err(refused)?;
     let maps = Maps::from(|name| find_map(&object, name))?;
     let programs = Programs::from(|name| find_program(&object, name))?;
-    let status = abi::Status {
-        abi_version: abi::VERSION,
-        capacity: sizes.states,
-        ..abi::Status::default()
-    };
+    let status =
+        abi::Status { abi_version: abi::VERSION, capacity: sizes.states, ..abi::Status::default() };
     maps.status.set(&0, &status)?;
     Ok((maps, programs))
 }
@@ -276,37 +261,26 @@ fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {
 fn find_program(object: &Object, name: &'static str) -> Result<Program> {
     let program = object.progs().find(|program| program.name() == name);
     let program = program.ok_or_else(|| missing("program", name))?;
-    let fd = program
-        .as_fd()
-        .try_clone_to_owned()
-        .context(|| format!("program {name}"))?;
+    let fd = program.as_fd().try_clone_to_owned().context(|| format!("program {name}"))?;
     Ok(Program::new(fd, name))
 }
 
 fn missing(what: &str, name: &str) -> Error {
-    Error::Bpf {
-        what: format!("{what} {name}"),
-        cause: "the object does not have it".to_owned(),
-    }
+    Error::Bpf { what: format!("{what} {name}"), cause: "the object does not have it".to_owned() }
 }
 
 /// What the verifier said, if it was the verifier.
 fn refused(error: libbpf_rs::Error) -> Error {
     match verifier::refusal() {
         Some((program, log)) => Error::Verifier { program, log },
-        None => Error::Bpf {
-            what: "data plane: load".to_owned(),
-            cause: last_cause(&error),
-        },
+        None => Error::Bpf { what: "data plane: load".to_owned(), cause: last_cause(&error) },
     }
 }
 
 /// Says clearly what otherwise comes out of the kernel as a riddle.
 fn check_kernel() -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(Error::NotRoot {
-            what: "data plane: load".to_owned(),
-        });
+        return Err(Error::NotRoot { what: "data plane: load".to_owned() });
     }
     if release().is_some_and(|release| release < FIRST_RELEASE) {
         return Err(Error::Kernel { lacks: "tcx" });
@@ -320,9 +294,6 @@ fn check_kernel() -> Result<()> {
 /// Major and minor number of the running kernel.
 fn release() -> Option<(u32, u32)> {
     let name = nix::sys::utsname::uname().ok()?;
-    let mut numbers = name
-        .release()
-        .to_str()?
-        .split(|c: char| !c.is_ascii_digit());
+    let mut numbers = name.release().to_str()?.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

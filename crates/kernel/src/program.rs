@@ -120,11 +120,7 @@ impl Program {
         let bytes = argument.as_bytes();
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
-            ctx_in: if bytes.is_empty() {
-                std::ptr::null()
-            } else {
-                bytes.as_ptr().cast()
-            },
+            ctx_in: if bytes.is_empty() { std::ptr::null() } else { bytes.as_ptr().cast() },
             ctx_size_in: bytes.len() as u32,
             ..Default::default()
         };
@@ -154,11 +150,7 @@ pub(crate) fn pin(fd: BorrowedFd<'_>, path: &Path) -> Result<()> {
 
 /// libbpf's functions give back minus errno.
 pub(crate) fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::from_raw_os_error(-result))
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 
 /// A program of two instructions that passes every packet: what measurements subtract.
@@ -166,15 +158,8 @@ pub(crate) fn empty() -> Result<Program> {
     /// `TCX_NEXT`, go on as if the program were not there
     const TCX_NEXT: i32 = -1;
     let instructions = [
-        libbpf_sys::bpf_insn {
-            code: 0xb7,
-            imm: TCX_NEXT,
-            ..Default::default()
-        },
-        libbpf_sys::bpf_insn {
-            code: 0x95,
-            ..Default::default()
-        },
+        libbpf_sys::bpf_insn { code: 0xb7, imm: TCX_NEXT, ..Default::default() },
+        libbpf_sys::bpf_insn { code: 0x95, ..Default::default() },
     ];
     let name = c"pf_empty";
     // SAFETY: name, licence and instructions outlive the call; no options are given
@@ -191,8 +176,5 @@ pub(crate) fn empty() -> Result<Program> {
     check(fd).context(|| "program pf_empty: load".to_owned())?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    Ok(Program {
-        fd,
-        name: "pf_empty",
-    })
+    Ok(Program { fd, name: "pf_empty" })
 }

@@ -80,10 +80,7 @@ const VERSIONS_OF_A_LOADER: u32 = 2 * skipstep_abi::limits::TABLE_SLOTS;
 impl Memory {
     /// When the counters of an interface began.
     pub fn zeroed_at(&self, interface: &str) -> u64 {
-        self.interfaces_zeroed
-            .get(interface)
-            .copied()
-            .unwrap_or(self.created_at)
+        self.interfaces_zeroed.get(interface).copied().unwrap_or(self.created_at)
     }
 
     /// Leaves out the versions that a loader may have used that was killed.

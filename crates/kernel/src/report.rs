@@ -72,10 +72,7 @@ impl Instance {
     /// Counters of every rule, in order.
     pub fn rule_counters(&self) -> Result<Vec<RuleCounters>> {
         let slots = self.record()?.rule_slots;
-        slots
-            .iter()
-            .map(|slot| counters::rule(&self.maps, *slot))
-            .collect()
+        slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
     /// Counters of the implicit default rule.
@@ -92,10 +89,7 @@ impl Instance {
             let counters = counters::rule(&self.maps, *slot)?;
             match labels.iter_mut().find(|known| &known.label == label) {
                 Some(known) => counters::add_rule(&mut known.counters, &counters),
-                None => labels.push(LabelCounters {
-                    label: label.clone(),
-                    counters,
-                }),
+                None => labels.push(LabelCounters { label: label.clone(), counters }),
             }
         }
         Ok(labels)
@@ -176,11 +170,7 @@ impl Instance {
         let view = |(name, id): (&str, u32)| {
             let here = present.iter().find(|(_, interface)| interface.id == id);
             let bits = here.map_or(0, |(_, interface)| interface.groups);
-            let groups = memory
-                .names
-                .groups
-                .iter()
-                .filter(|(_, bit)| bits & (1 << bit) != 0);
+            let groups = memory.names.groups.iter().filter(|(_, bit)| bits & (1 << bit) != 0);
             Ok(InterfaceView {
                 name: name.to_owned(),
                 index: here.map(|(index, _)| *index),
@@ -206,13 +196,8 @@ impl Instance {
         let Some(id) = change.memory.names.interfaces.get(name) else {
             return Ok(false);
         };
-        self.maps
-            .interface_stats
-            .set(&id, &abi::InterfaceStats::default())?;
-        change
-            .memory
-            .interfaces_zeroed
-            .insert(name.to_owned(), wall_clock());
+        self.maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
+        change.memory.interfaces_zeroed.insert(name.to_owned(), wall_clock());
         Ok(true)
     }
 }

@@ -31,18 +31,12 @@ pub struct Lock {
 impl RunDir {
     /// The folder of instance `name`, which need not exist.
     pub fn new(name: &str) -> Self {
-        RunDir {
-            path: Path::new(ROOT).join(name),
-        }
+        RunDir { path: Path::new(ROOT).join(name) }
     }
 
     /// Name of the instance.
     pub fn name(&self) -> String {
-        self.path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Whether the folder is there.
@@ -156,17 +150,13 @@ fn is_same_file(file: &File, path: &Path) -> bool {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read(path).context(|| format!("{}: read", path.display()))?;
-    serde_json::from_slice(&text).map_err(|cause| Error::Record {
-        path: path.to_owned(),
-        cause: cause.to_string(),
-    })
+    serde_json::from_slice(&text)
+        .map_err(|cause| Error::Record { path: path.to_owned(), cause: cause.to_string() })
 }
 
 fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let text = serde_json::to_vec(value).map_err(|cause| Error::Record {
-        path: path.to_owned(),
-        cause: cause.to_string(),
-    })?;
+    let text = serde_json::to_vec(value)
+        .map_err(|cause| Error::Record { path: path.to_owned(), cause: cause.to_string() })?;
     let unfinished = path.with_extension("new");
     fs::write(&unfinished, text).context(|| format!("{}: write", unfinished.display()))?;
     fs::rename(&unfinished, path).context(|| format!("{}: write", path.display()))

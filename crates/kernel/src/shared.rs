@@ -37,17 +37,12 @@ impl Shared {
             )
         }
         .context(|| "map into memory".to_owned())?;
-        Ok(Shared {
-            base,
-            bytes,
-            stride,
-        })
+        Ok(Shared { base, bytes, stride })
     }
 
     /// Reads the word at `offset` (see `offset_of!`) of element `index`.
     pub fn load(&self, index: u32, offset: usize) -> u32 {
-        self.word(index, offset)
-            .map_or(0, |word| word.load(Ordering::Acquire))
+        self.word(index, offset).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
     /// Writes the word at `offset` of element `index`, in one piece.

@@ -23,10 +23,7 @@ pub(crate) struct Found {
 pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status = maps.status.at(0)?;
     let config = maps.configs.at(status.generation & 1)?;
-    let clock = Clock {
-        config,
-        states: status.states,
-    };
+    let clock = Clock { config, states: status.states };
     let mut found: Vec<Found> = maps
         .states
         .first(status.states_used)?
@@ -34,10 +31,7 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
         .enumerate()
         .filter(|(_, state)| state.in_use() && state.timeout < timeout::DETACHED)
         .map(|(index, state)| Found {
-            kill: abi::Kill {
-                index: index as u32,
-                serial: state.serial,
-            },
+            kill: abi::Kill { index: index as u32, serial: state.serial },
             view: view(maps, names, &clock, state),
         })
         .collect();
@@ -72,20 +66,14 @@ impl Clock {
     fn timeout(&self, state: &abi::State, rule: &abi::RuleStates) -> u32 {
         let index = usize::from(state.timeout);
         let own = rule.timeouts.get(index).copied().unwrap_or(0);
-        let seconds = if own != 0 {
-            own
-        } else {
-            self.config.timeouts.get(index).copied().unwrap_or(0)
-        };
+        let seconds =
+            if own != 0 { own } else { self.config.timeouts.get(index).copied().unwrap_or(0) };
         let (timeouts, count) = if rule.timeouts[timeout::ADAPTIVE_START] != 0 {
             (&rule.timeouts, rule.current)
         } else {
             (&self.config.timeouts, self.states)
         };
-        let (start, end) = (
-            timeouts[timeout::ADAPTIVE_START],
-            timeouts[timeout::ADAPTIVE_END],
-        );
+        let (start, end) = (timeouts[timeout::ADAPTIVE_START], timeouts[timeout::ADAPTIVE_END]);
         if end == 0 || count <= start || start >= end {
             return seconds;
         }
@@ -98,18 +86,12 @@ impl Clock {
 
 fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateView {
     let rule = maps.rule_states.at(state.rule_slot).unwrap_or_default();
-    let number = maps
-        .shared_rule_states
-        .load(state.rule_slot, offset_of!(abi::RuleStates, number));
+    let number = maps.shared_rule_states.load(state.rule_slot, offset_of!(abi::RuleStates, number));
     let key = &state.key[WIRE];
     StateView {
         id: state.id,
         protocol: key.protocol,
-        family: if key.family == abi::INET {
-            Family::Inet
-        } else {
-            Family::Inet6
-        },
+        family: if key.family == abi::INET { Family::Inet } else { Family::Inet6 },
         direction: match state.direction {
             abi::verdict::direction::IN => Direction::In,
             _ => Direction::Out,
@@ -120,10 +102,7 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
         stack: sides(&state.key[STACK]),
         src: peer(&state.src),
         dst: peer(&state.dst),
-        timeout: Timeout::ALL
-            .get(usize::from(state.timeout))
-            .copied()
-            .unwrap_or(Timeout::TcpFirst),
+        timeout: Timeout::ALL.get(usize::from(state.timeout)).copied().unwrap_or(Timeout::TcpFirst),
         created_at: state.creation,
         expires_at: state.expire.saturating_add(clock.timeout(state, &rule)),
         packets: state.packets,
@@ -137,10 +116,7 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
 
 fn sides(key: &abi::StateKey) -> [(std::net::IpAddr, u16); 2] {
     [0, 1].map(|side| {
-        (
-            abi::address_from(key.family, key.address[side]),
-            u16::from_be_bytes(key.port[side]),
-        )
+        (abi::address_from(key.family, key.address[side]), u16::from_be_bytes(key.port[side]))
     })
 }
 

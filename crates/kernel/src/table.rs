@@ -51,9 +51,7 @@ impl Instance {
     pub fn table_list(&self) -> Result<Vec<TableInfo>> {
         let record = self.record()?;
         let named = record.tables.iter().filter(|(_, table)| !table.dynamic);
-        named
-            .map(|(name, table)| self.table_info(&record, name, table))
-            .collect()
+        named.map(|(name, table)| self.table_info(&record, name, table)).collect()
     }
 
     fn table_info(&self, record: &Record, name: &str, table: &TableRecord) -> Result<TableInfo> {
@@ -118,9 +116,7 @@ impl Instance {
 
     /// Empties a table; how many entries were in it.
     pub fn table_flush(&self, name: &str) -> Result<u32> {
-        self.change(name, false, |before| {
-            (Step::Replace(Vec::new()), before.len() as u32)
-        })
+        self.change(name, false, |before| (Step::Replace(Vec::new()), before.len() as u32))
     }
 
     /// For each network whether the table holds it: the longest match decides, and a network is
@@ -135,9 +131,7 @@ impl Instance {
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
-        self.maps
-            .table_stats
-            .set(&table.slot, &abi::TableStats::default())?;
+        self.maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
         change.keep()
     }
 
@@ -156,11 +150,7 @@ impl Instance {
     /// Deletes all tables that rules do not look into and empties the others; how many were
     /// deleted or emptied.
     pub fn flush_tables(&self) -> Result<u32> {
-        let names: Vec<String> = self
-            .table_list()?
-            .into_iter()
-            .map(|table| table.name)
-            .collect();
+        let names: Vec<String> = self.table_list()?.into_iter().map(|table| table.name).collect();
         for name in &names {
             self.table_kill(name)?;
         }
@@ -170,12 +160,7 @@ impl Instance {
     /// Versions that have entries in the kernel: one for each table that is not empty, unless a
     /// loader was killed since the last load.
     pub fn table_versions(&self) -> Result<BTreeSet<u32>> {
-        Ok(self
-            .maps
-            .table_entries
-            .keys()
-            .map(|key| key.version)
-            .collect())
+        Ok(self.maps.table_entries.keys().map(|key| key.version).collect())
     }
 
     /// Changes a table under the lock: `decide` sees what is in it and says what to do.
@@ -194,9 +179,7 @@ impl Instance {
         let elsewhere = self.entries_elsewhere(record, name)?;
         let table = find_mut(record, name)?;
         if table.constant {
-            return Err(Error::ConstTable {
-                name: name.to_owned(),
-            });
+            return Err(Error::ConstTable { name: name.to_owned() });
         }
         let before = current(&self.maps, table)?;
         let (step, answer) = decide(&before);
@@ -224,13 +207,8 @@ impl Instance {
 
     /// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
     fn entries_elsewhere(&self, record: &Record, name: &str) -> Result<usize> {
-        let others = record
-            .tables
-            .iter()
-            .filter(|(other, table)| *other != name && !table.dynamic);
-        others
-            .map(|(_, table)| Ok(current(&self.maps, table)?.len()))
-            .sum()
+        let others = record.tables.iter().filter(|(other, table)| *other != name && !table.dynamic);
+        others.map(|(_, table)| Ok(current(&self.maps, table)?.len())).sum()
     }
 }
 
@@ -272,18 +250,10 @@ fn new_table(maps: &Maps, record: &Record) -> Result<TableRecord> {
     let taken: BTreeSet<u32> = record.tables.values().map(|table| table.slot).collect();
     let limit = maps.tables.capacity();
     let slot = (SELF_TABLE + 1..limit).find(|slot| !taken.contains(slot));
-    let slot = slot.ok_or_else(|| Error::MapFull {
-        map: "tables".to_owned(),
-        limit,
-    })?;
+    let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
     maps.tables.set(&slot, &abi::Table::default())?;
     maps.table_stats.set(&slot, &abi::TableStats::default())?;
-    Ok(TableRecord {
-        slot,
-        persist: true,
-        zeroed_at: wall_clock(),
-        ..TableRecord::default()
-    })
+    Ok(TableRecord { slot, persist: true, zeroed_at: wall_clock(), ..TableRecord::default() })
 }
 
 /// What is in a table at this moment.
@@ -296,16 +266,12 @@ fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
 
 fn find<'a>(record: &'a Record, name: &str) -> Result<&'a TableRecord> {
     let table = record.tables.get(name).filter(|table| !table.dynamic);
-    table.ok_or_else(|| Error::NoTable {
-        name: name.to_owned(),
-    })
+    table.ok_or_else(|| Error::NoTable { name: name.to_owned() })
 }
 
 fn find_mut<'a>(record: &'a mut Record, name: &str) -> Result<&'a mut TableRecord> {
     let table = record.tables.get_mut(name).filter(|table| !table.dynamic);
-    table.ok_or_else(|| Error::NoTable {
-        name: name.to_owned(),
-    })
+    table.ok_or_else(|| Error::NoTable { name: name.to_owned() })
 }
 
 fn references(ruleset: &Ruleset, name: &str) -> u32 {
@@ -319,7 +285,5 @@ fn references(ruleset: &Ruleset, name: &str) -> u32 {
 
 fn holds(entries: &[TableEntry], net: &IpNet) -> bool {
     let covers = entries.iter().filter(|entry| entry.net.contains(net));
-    covers
-        .max_by_key(|entry| entry.net.prefix_len())
-        .is_some_and(|entry| !entry.negated)
+    covers.max_by_key(|entry| entry.net.prefix_len()).is_some_and(|entry| !entry.negated)
 }

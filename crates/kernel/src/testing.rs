@@ -91,10 +91,7 @@ impl TestEngine {
             network: None,
             memory: Memory::default(),
             record: Record::default(),
-            test: abi::Test {
-                enabled: 1,
-                ..abi::Test::default()
-            },
+            test: abi::Test { enabled: 1, ..abi::Test::default() },
             cpu,
         };
         engine.maps.test.set(&0, &engine.test)?;
@@ -105,19 +102,13 @@ impl TestEngine {
     /// states and counters the next ones find.
     pub fn bench(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
         let run = self.run(self.program(packet.direction), packet, repeat)?;
-        Ok(Bench {
-            returned: run.returned,
-            duration: run.duration,
-        })
+        Ok(Bench { returned: run.returned, duration: run.duration })
     }
 
     /// The same with a program that does nothing.
     pub fn bench_empty(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
         let run = self.run(&self.empty, packet, repeat)?;
-        Ok(Bench {
-            returned: run.returned,
-            duration: run.duration,
-        })
+        Ok(Bench { returned: run.returned, duration: run.duration })
     }
 
     /// Replaces rules and tables like `pfctl -f`: states and the clock stay.
@@ -147,11 +138,7 @@ impl TestEngine {
 
     /// Networks are slow to build, and most tests use the one they had.
     fn enter_network(&mut self, host: &Host) -> Result<()> {
-        if self
-            .network
-            .as_ref()
-            .is_none_or(|(before, _)| before != host)
-        {
+        if self.network.as_ref().is_none_or(|(before, _)| before != host) {
             self.network = Some((host.clone(), TestNetwork::enter(host)?));
         }
         Ok(())
@@ -181,8 +168,7 @@ impl TestEngine {
         {}
         let slots: Vec<u32> = (0..self.memory.slots_used.max(1)).collect();
         maps.rule_stats.clear_many(&slots)?;
-        maps.rule_states
-            .set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
+        maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
         for table in self.record.tables.values() {
             let version = maps.tables.at(table.slot)?.version;
             let entries = match &table.contents {
@@ -193,8 +179,7 @@ impl TestEngine {
             maps.tables.set(&table.slot, &abi::Table::default())?;
         }
         for (_, id) in self.memory.names.interfaces.iter() {
-            maps.interface_stats
-                .set(&id, &abi::InterfaceStats::default())?;
+            maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
         }
         maps.counters.set(&0, &abi::Counters::default())?;
         maps.status.set(
@@ -210,10 +195,7 @@ impl TestEngine {
         self.log.drain(|_| {})?;
         self.memory = Memory::default();
         self.record = Record::default();
-        self.test = abi::Test {
-            enabled: 1,
-            ..abi::Test::default()
-        };
+        self.test = abi::Test { enabled: 1, ..abi::Test::default() };
         self.maps.test.set(&0, &self.test)
     }
 
@@ -226,10 +208,7 @@ impl TestEngine {
         let before = self.ids()?;
         self.programs.sweep.call(&())?;
         let after = self.ids()?;
-        Ok(before
-            .into_iter()
-            .filter(|id| !after.contains(id))
-            .collect())
+        Ok(before.into_iter().filter(|id| !after.contains(id)).collect())
     }
 
     fn ids(&self) -> Result<Vec<u64>> {
@@ -255,12 +234,7 @@ impl TestEngine {
                 _ => Vec::new(),
             },
             carried: Carried {
-                tag: self
-                    .memory
-                    .names
-                    .tags
-                    .name(u32::from(tag))
-                    .map(str::to_owned),
+                tag: self.memory.names.tags.name(u32::from(tag)).map(str::to_owned),
                 prio,
             },
             log: self.log_views(&outcome)?,
@@ -281,11 +255,7 @@ impl TestEngine {
             (None, Direction::In) => here,
             (None, Direction::Out) => 0,
         };
-        let tag = packet
-            .carried
-            .tag
-            .as_deref()
-            .and_then(|tag| self.memory.names.tags.get(tag));
+        let tag = packet.carried.tag.as_deref().and_then(|tag| self.memory.names.tags.get(tag));
         let mut context = SkBuff::new();
         context.ifindex = here;
         context.ingress_ifindex = arrived;
@@ -296,12 +266,10 @@ impl TestEngine {
     fn index_of(&self, name: &str) -> Result<u32> {
         let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
         let interface = network.host().interface(name);
-        interface
-            .map(|interface| interface.index)
-            .ok_or_else(|| Error::Bpf {
-                what: format!("interface {name}"),
-                cause: "the test's host has none of that name".to_owned(),
-            })
+        interface.map(|interface| interface.index).ok_or_else(|| Error::Bpf {
+            what: format!("interface {name}"),
+            cause: "the test's host has none of that name".to_owned(),
+        })
     }
 
     fn outcome(&self) -> Result<abi::Outcome> {
@@ -313,9 +281,7 @@ impl TestEngine {
         let here = values
             .and_then(|mut values| (self.cpu < values.len()).then(|| values.swap_remove(self.cpu)));
         let outcome = here.and_then(|bytes| {
-            abi::Outcome::read_from_prefix(&bytes)
-                .ok()
-                .map(|(outcome, _)| outcome)
+            abi::Outcome::read_from_prefix(&bytes).ok().map(|(outcome, _)| outcome)
         });
         outcome.ok_or_else(|| Error::Bpf {
             what: "map scratch: read".to_owned(),
@@ -348,8 +314,7 @@ impl Engine for TestEngine {
     }
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
-        self.try_load(ruleset, host)
-            .map_err(|error| error.to_string())
+        self.try_load(ruleset, host).map_err(|error| error.to_string())
     }
 
     fn set_time(&mut self, seconds: u32) -> Vec<u64> {
@@ -388,10 +353,7 @@ fn certain<T>(result: Result<T>) -> T {
 }
 
 fn no_network() -> Error {
-    Error::Bpf {
-        what: "test".to_owned(),
-        cause: "no rule set was loaded".to_owned(),
-    }
+    Error::Bpf { what: "test".to_owned(), cause: "no rule set was loaded".to_owned() }
 }
 
 /// The packet behind an Ethernet header.
@@ -416,9 +378,7 @@ fn decided(outcome: &abi::Outcome) -> Decision {
 /// Each reason as often as it was counted, ascending.
 fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
     let times = Reason::ALL.iter().zip(outcome.counted);
-    times
-        .flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times)))
-        .collect()
+    times.flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times))).collect()
 }
 
 fn log_view(record: &abi::LogRecord) -> LogView {

@@ -34,15 +34,9 @@ pub(crate) fn refusal() -> Option<(String, String)> {
 
 fn parse(message: &str) -> Option<(String, String)> {
     let (head, rest) = message.split_once("-- BEGIN PROG LOAD LOG --")?;
-    let log = rest
-        .split_once("-- END PROG LOAD LOG --")
-        .map_or(rest, |(log, _)| log);
+    let log = rest.split_once("-- END PROG LOAD LOG --").map_or(rest, |(log, _)| log);
     let program = head.split('\'').nth(1).unwrap_or("?").to_owned();
-    let lines: Vec<&str> = log
-        .lines()
-        .map(str::trim)
-        .filter(|line| is_telling(line))
-        .collect();
+    let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| is_telling(line)).collect();
     let start = lines.len().saturating_sub(QUOTED);
     Some((program, lines[start..].join("; ")))
 }

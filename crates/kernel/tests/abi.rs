@@ -92,43 +92,26 @@ fn c_layout(btf: &Btf<'_>, name: &str) -> Option<Layout> {
         let MemberAttr::Normal { offset } = member.attr else {
             panic!("struct {name} has a bit field");
         };
-        let field = member
-            .name
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let field = member.name.unwrap_or_default().to_string_lossy().into_owned();
         (field, offset as usize / 8)
     });
-    Some(Layout {
-        fields: fields.collect(),
-        size: found.size(),
-    })
+    Some(Layout { fields: fields.collect(), size: found.size() })
 }
 
 #[test]
 fn every_struct_has_the_layout_of_the_compiled_object() {
-    let header = Btf::from_raw("abi", ALL_STRUCTS)
-        .unwrap()
-        .expect("the object has BTF");
-    let data_plane = Btf::from_raw("tc", OBJECT)
-        .unwrap()
-        .expect("the object has BTF");
+    let header = Btf::from_raw("abi", ALL_STRUCTS).unwrap().expect("the object has BTF");
+    let data_plane = Btf::from_raw("tc", OBJECT).unwrap().expect("the object has BTF");
     let mut seen = 0;
     for (name, rust) in rust_layouts() {
         let c = c_layout(&header, name).unwrap_or_else(|| panic!("BTF has no struct {name}"));
         assert_eq!(rust, c, "struct {name}: left Rust, right C");
         if let Some(loaded) = c_layout(&data_plane, name) {
-            assert_eq!(
-                rust, loaded,
-                "struct {name}: left Rust, right the data plane"
-            );
+            assert_eq!(rust, loaded, "struct {name}: left Rust, right the data plane");
             seen += 1;
         }
     }
-    assert!(
-        seen >= 12,
-        "only {seen} structs in the data plane's BTF: its maps have that many"
-    );
+    assert!(seen >= 12, "only {seen} structs in the data plane's BTF: its maps have that many");
 }
 
 #[test]
@@ -155,11 +138,7 @@ fn header_numbers() -> BTreeMap<String, i64> {
                 numbers.insert(format!("PF_{name}"), value);
             }
         } else if line.starts_with("PF_") {
-            for item in line
-                .split(',')
-                .map(str::trim)
-                .filter(|item| item.starts_with("PF_"))
-            {
+            for item in line.split(',').map(str::trim).filter(|item| item.starts_with("PF_")) {
                 let (name, value) = item.split_once('=').unwrap_or((item, ""));
                 next = evaluate(value, &numbers).unwrap_or(next);
                 numbers.insert(name.trim().to_owned(), next);
@@ -282,20 +261,13 @@ fn skip_name(skip: skipstep_ruleset::skip::Skip) -> &'static str {
 fn every_number_of_the_header_has_its_value() {
     let mut header = header_numbers();
     // Rust has the limit counters as a table of names, whose order and length are what counts
-    let limit_counters = header
-        .iter()
-        .filter(|(name, _)| name.starts_with("PF_LCOUNT_"))
-        .count();
+    let limit_counters = header.iter().filter(|(name, _)| name.starts_with("PF_LCOUNT_")).count();
     assert_eq!(limit_counters - 1, abi::names::LIMIT_COUNTERS.len());
     header.retain(|name, _| !name.starts_with("PF_LCOUNT_") || name == "PF_LCOUNT_MAX");
     let rust = rust_numbers();
     let names: BTreeSet<&String> = rust.keys().chain(header.keys()).collect();
     for name in names {
-        assert_eq!(
-            rust.get(name),
-            header.get(name),
-            "{name}: left crates/abi, right bpf/abi.h"
-        );
+        assert_eq!(rust.get(name), header.get(name), "{name}: left crates/abi, right bpf/abi.h");
     }
 }
 
@@ -305,20 +277,10 @@ fn reasons_and_timeouts_have_the_same_names_everywhere() {
     let table = &HEADER[start..start + HEADER[start..].find('}').unwrap()];
     let names: Vec<&str> = table.split('"').skip(1).step_by(2).collect();
     assert_eq!(names, abi::names::REASONS);
-    assert_eq!(
-        names,
-        skipstep_ruleset::Reason::ALL.map(|reason| reason.name())
-    );
+    assert_eq!(names, skipstep_ruleset::Reason::ALL.map(|reason| reason.name()));
     for timeout in skipstep_ruleset::Timeout::ALL {
-        let name = format!(
-            "PF_TIMEOUT_{}",
-            timeout.name().replace('.', "_").to_uppercase()
-        );
-        assert_eq!(
-            header_numbers().get(&name),
-            Some(&(timeout as i64)),
-            "{name}"
-        );
+        let name = format!("PF_TIMEOUT_{}", timeout.name().replace('.', "_").to_uppercase());
+        assert_eq!(header_numbers().get(&name), Some(&(timeout as i64)), "{name}");
     }
 }
 
@@ -348,9 +310,5 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::SCRATCH,
         abi::names::map::TEST,
     ];
-    assert_eq!(
-        BTreeSet::from(ours),
-        listed,
-        "left crates/abi, right bpf/abi.h"
-    );
+    assert_eq!(BTreeSet::from(ours), listed, "left crates/abi, right bpf/abi.h");
 }

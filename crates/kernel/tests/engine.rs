@@ -26,17 +26,11 @@ fn both(test: impl Fn(TestEngine) + Copy + Send + 'static) {
 fn rules_decide_and_make_states() {
     both(|mut engine| {
         let host = host();
-        let rules = ruleset(
-            "block log all\npass in on em0 proto tcp to port 22\n",
-            &host,
-        );
+        let rules = ruleset("block log all\npass in on em0 proto tcp to port 22\n", &host);
         engine.load(&rules, &host).unwrap();
 
         let fate = engine.packet(&tcp(CLIENT, SSH, "S"));
-        assert_eq!(
-            (fate.verdict, fate.decision),
-            (Verdict::Pass, Decision::Rule(1))
-        );
+        assert_eq!((fate.verdict, fate.decision), (Verdict::Pass, Decision::Rule(1)));
         assert!(fate.state.is_some());
         let states = engine.states();
         assert_eq!(states.len(), 1);
@@ -45,10 +39,7 @@ fn rules_decide_and_make_states() {
         assert_eq!(states[0].expires_at, 120);
 
         let fate = engine.packet(&udp(CLIENT, SSH, 0));
-        assert_eq!(
-            (fate.verdict, fate.decision),
-            (Verdict::Drop, Decision::Rule(0))
-        );
+        assert_eq!((fate.verdict, fate.decision), (Verdict::Drop, Decision::Rule(0)));
         assert_eq!(fate.reason, Reason::Match);
         assert_eq!(fate.log.len(), 1);
         assert_eq!(fate.log[0].rule, Some(0));
@@ -88,10 +79,7 @@ fn reloading_keeps_states() {
         let fate = engine.packet(&udp(CLIENT, SSH, 0));
         assert_eq!((fate.verdict, fate.state), (Verdict::Pass, state));
         assert_eq!(fate.decision, Decision::OrphanState);
-        assert_eq!(
-            engine.packet(&udp(CLIENT, ([10, 0, 1, 1], 53), 0)).verdict,
-            Verdict::Drop
-        );
+        assert_eq!(engine.packet(&udp(CLIENT, ([10, 0, 1, 1], 53), 0)).verdict, Verdict::Drop);
     });
 }
 
@@ -101,20 +89,11 @@ fn tables_and_dynamic_addresses_decide() {
         let host = host();
         let text = "table <bad> { 10.0.1.0/24, !10.0.1.9 }\nblock from <bad>\nblock to ! (em0)\n";
         engine.load(&ruleset(text, &host), &host).unwrap();
-        assert_eq!(
-            engine.packet(&udp(CLIENT, SSH, 0)).decision,
-            Decision::Default
-        );
+        assert_eq!(engine.packet(&udp(CLIENT, SSH, 0)).decision, Decision::Default);
         let other = ([10, 0, 1, 8], 1);
-        assert_eq!(
-            engine.packet(&udp(other, SSH, 0)).decision,
-            Decision::Rule(0)
-        );
+        assert_eq!(engine.packet(&udp(other, SSH, 0)).decision, Decision::Rule(0));
         let elsewhere = ([10, 0, 1, 7], 1);
-        assert_eq!(
-            engine.packet(&udp(CLIENT, elsewhere, 0)).decision,
-            Decision::Rule(1)
-        );
+        assert_eq!(engine.packet(&udp(CLIENT, elsewhere, 0)).decision, Decision::Rule(1));
     });
 }
 

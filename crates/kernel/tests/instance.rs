@@ -29,10 +29,7 @@ impl Fixture {
         TestNetwork::enter(&host()).unwrap();
         let name = format!("test-{}-{name}", std::process::id());
         let instance = Instance::open_or_create(&name, 100).unwrap();
-        Fixture {
-            instance: Some(instance),
-            host: skipstep_kernel::host::read().unwrap(),
-        }
+        Fixture { instance: Some(instance), host: skipstep_kernel::host::read().unwrap() }
     }
 
     fn instance(&mut self) -> &mut Instance {
@@ -66,9 +63,7 @@ fn isolated(test: impl FnOnce() + Send + 'static) {
 
 fn receiver() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let address = socket.local_addr().unwrap();
     (socket, address)
 }
@@ -96,14 +91,8 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
         let mut fixture = Fixture::new("enable");
         let to = receiver();
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
-        fixture.load(&format!(
-            "block in log proto udp to port {} label udp\n",
-            to.1.port()
-        ));
-        assert!(
-            arrives(&from, &to),
-            "a rule set that is not enabled filters nothing"
-        );
+        fixture.load(&format!("block in log proto udp to port {} label udp\n", to.1.port()));
+        assert!(arrives(&from, &to), "a rule set that is not enabled filters nothing");
 
         assert!(fixture.instance().enable().unwrap());
         assert!(!fixture.instance().enable().unwrap(), "already enabled");
@@ -114,20 +103,9 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
         assert_eq!(instance.label_counters().unwrap()[0].label, "udp");
         assert!(instance.status().unwrap().engine.reasons[0] >= 1);
         let interfaces = instance.interfaces().unwrap();
-        assert!(
-            interfaces
-                .iter()
-                .filter(|i| i.index.is_some())
-                .all(|i| i.attached)
-        );
-        let lo = interfaces
-            .iter()
-            .find(|interface| interface.name == "lo0")
-            .unwrap();
-        assert_eq!(
-            lo.counters.packets[0][0][1], 1,
-            "blocked inbound IPv4 packets of lo0"
-        );
+        assert!(interfaces.iter().filter(|i| i.index.is_some()).all(|i| i.attached));
+        let lo = interfaces.iter().find(|interface| interface.name == "lo0").unwrap();
+        assert_eq!(lo.counters.packets[0][0][1], 1, "blocked inbound IPv4 packets of lo0");
 
         let mut log = skipstep_kernel::LogReader::open(instance).unwrap();
         let mut seen = Vec::new();
@@ -141,13 +119,7 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
 
         assert!(instance.disable().unwrap());
         assert!(!instance.disable().unwrap(), "already disabled");
-        assert!(
-            instance
-                .interfaces()
-                .unwrap()
-                .iter()
-                .all(|interface| !interface.attached)
-        );
+        assert!(instance.interfaces().unwrap().iter().all(|interface| !interface.attached));
         assert!(arrives(&from, &to));
     });
 }
@@ -171,15 +143,9 @@ fn states_survive_a_reload_and_can_be_killed() {
         let has_port =
             |sides: &[(std::net::IpAddr, u16); 2]| sides.iter().any(|side| side.1 == port);
         assert!(states.iter().any(|state| has_port(&state.wire)));
-        assert!(
-            states.iter().all(|state| state.rule.is_none()),
-            "its rule is gone"
-        );
+        assert!(states.iter().all(|state| state.rule.is_none()), "its rule is gone");
 
-        let killed = fixture
-            .instance()
-            .kill_states(|state| has_port(&state.wire))
-            .unwrap();
+        let killed = fixture.instance().kill_states(|state| has_port(&state.wire)).unwrap();
         assert_eq!(killed as usize, states.len());
         assert!(!arrives(&from, &to));
         assert!(udp_states(fixture.instance()).is_empty());
@@ -198,12 +164,7 @@ fn another_process_finds_what_was_loaded() {
         assert_eq!(loaded.ruleset, ruleset(text, &fixture.host));
         assert_eq!(loaded.pid, std::process::id());
         assert_eq!(again.rules_in_force().unwrap().len(), 2);
-        let lo = again
-            .interfaces()
-            .unwrap()
-            .into_iter()
-            .find(|i| i.name == "lo0")
-            .unwrap();
+        let lo = again.interfaces().unwrap().into_iter().find(|i| i.name == "lo0").unwrap();
         assert!(lo.skip);
         assert!(Instance::list().unwrap().contains(&name));
     });
@@ -218,21 +179,9 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
         let host = fixture.host.clone();
         let bigger = ruleset("set limit states 150000\nblock\n", &host);
         let error = fixture.instance().load(&bigger, &host).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::Capacity {
-                wanted: 150_000,
-                capacity: 100_000
-            }
-        ));
-        assert!(
-            error.to_string().contains("disable it first (pfctl -d)"),
-            "{error}"
-        );
-        assert_eq!(
-            fixture.instance().loaded().unwrap().ruleset,
-            ruleset("pass\n", &host)
-        );
+        assert!(matches!(error, Error::Capacity { wanted: 150_000, capacity: 100_000 }));
+        assert!(error.to_string().contains("disable it first (pfctl -d)"), "{error}");
+        assert_eq!(fixture.instance().loaded().unwrap().ruleset, ruleset("pass\n", &host));
 
         fixture.instance().disable().unwrap();
         fixture.instance().load(&bigger, &host).unwrap();
@@ -278,21 +227,12 @@ fn tables_change_while_rules_stay() {
         instance.enable().unwrap();
         assert!(arrives(&from, &to));
 
-        let entry = |net: &str, negated| TableEntry {
-            negated,
-            net: net.parse().unwrap(),
-        };
+        let entry = |net: &str, negated| TableEntry { negated, net: net.parse().unwrap() };
         let bad = [entry("127.0.0.0/8", false), entry("192.0.2.0/24", false)];
         assert_eq!(instance.table_add("bad", &bad).unwrap(), 2);
-        assert_eq!(
-            instance.table_add("bad", &bad).unwrap(),
-            0,
-            "they are there already"
-        );
+        assert_eq!(instance.table_add("bad", &bad).unwrap(), 0, "they are there already");
         assert!(!arrives(&from, &to));
-        instance
-            .table_add("bad", &[entry("127.0.0.1/32", true)])
-            .unwrap();
+        instance.table_add("bad", &[entry("127.0.0.1/32", true)]).unwrap();
         assert!(arrives(&from, &to), "the longest match says no");
         let tested = instance
             .table_test(
@@ -306,19 +246,13 @@ fn tables_change_while_rules_stay() {
         assert_eq!((replaced.added, replaced.deleted), (0, 2));
         assert!(!arrives(&from, &to));
         let info = &instance.table_list().unwrap()[0];
-        assert_eq!(
-            (info.name.as_str(), info.rules, info.entries),
-            ("bad", 1, 1)
-        );
+        assert_eq!((info.name.as_str(), info.rules, info.entries), ("bad", 1, 1));
         assert!(info.stats.r#match >= 2, "{:?}", info.stats);
         instance.table_zero("bad").unwrap();
         assert_eq!(instance.table_list().unwrap()[0].stats.r#match, 0);
         assert_eq!(instance.table_delete("bad", &bad).unwrap(), 1);
         assert!(arrives(&from, &to));
-        assert!(matches!(
-            instance.table_flush("none"),
-            Err(Error::NoTable { .. })
-        ));
+        assert!(matches!(instance.table_flush("none"), Err(Error::NoTable { .. })));
 
         // a table that nobody initialises keeps its contents through a reload
         instance.table_add("bad", &bad).unwrap();
@@ -338,11 +272,7 @@ fn the_firewall_follows_its_host() {
         fixture.load("block in from (em0)\n");
         fixture.instance().enable().unwrap();
         let mut host = fixture.host.clone();
-        let em0 = host
-            .interfaces
-            .iter_mut()
-            .find(|i| i.name == "em0")
-            .unwrap();
+        let em0 = host.interfaces.iter_mut().find(|i| i.name == "em0").unwrap();
         em0.addresses.clear();
         em0.groups.push("lan".to_owned());
         host.interfaces.retain(|interface| interface.name != "em1");
@@ -352,10 +282,7 @@ fn the_firewall_follows_its_host() {
         let view = |name: &str| views.iter().find(|view| view.name == name).unwrap();
         assert!(view("em0").groups.contains(&"lan".to_owned()));
         assert_eq!(view("em1").index, None);
-        assert!(
-            instance.table_list().unwrap().is_empty(),
-            "dynamic addresses are no tables"
-        );
+        assert!(instance.table_list().unwrap().is_empty(), "dynamic addresses are no tables");
     });
 }
 
@@ -373,10 +300,7 @@ fn what_a_dead_namespace_left_is_not_taken_for_running() {
         let end = start + text[start..].find(|c: char| !c.is_ascii_digit()).unwrap();
         std::fs::write(&path, format!("{}1{}", &text[..start], &text[end..])).unwrap();
 
-        assert!(matches!(
-            Instance::open(&name),
-            Err(Error::NoInstance { .. })
-        ));
+        assert!(matches!(Instance::open(&name), Err(Error::NoInstance { .. })));
         let again = Instance::open_or_create(&name, 100).unwrap();
         assert!(!again.running());
         assert!(!fixture.instance().is_current());
@@ -398,10 +322,7 @@ fn more_rules_than_there_is_room_for_are_refused_only_while_running() {
             rule.number = number;
         }
         let error = fixture.instance().load(&many, &host).unwrap_err();
-        assert!(
-            matches!(error, Error::RuleSlots { wanted: 20_000, .. }),
-            "{error}"
-        );
+        assert!(matches!(error, Error::RuleSlots { wanted: 20_000, .. }), "{error}");
         assert_eq!(fixture.instance().rules_in_force().unwrap().len(), 1);
         fixture.instance().disable().unwrap();
         fixture.instance().load(&many, &host).unwrap();
@@ -419,10 +340,7 @@ fn a_name_is_free_again_when_its_namespace_is_gone() {
         // the namespace ends with the thread
         std::thread::spawn(move || {
             TestNetwork::enter(&host()).unwrap();
-            Instance::open_or_create(&enable, 100)
-                .unwrap()
-                .enable()
-                .unwrap();
+            Instance::open_or_create(&enable, 100).unwrap().enable().unwrap();
         })
         .join()
         .unwrap();
@@ -448,10 +366,7 @@ fn what_a_killed_process_began_can_be_removed() {
         std::fs::create_dir_all(&folder).unwrap();
         Instance::remove_named(&name).unwrap();
         assert!(!std::path::Path::new(&folder).exists());
-        assert!(matches!(
-            Instance::remove_named(&name),
-            Err(Error::NoInstance { .. })
-        ));
+        assert!(matches!(Instance::remove_named(&name), Err(Error::NoInstance { .. })));
         let error = Instance::remove_named("../etc").unwrap_err();
         assert!(matches!(error, Error::InstanceName { .. }), "{error}");
     });
@@ -466,8 +381,7 @@ fn names_of_interfaces_that_are_gone_make_room() {
         let template = host.interfaces[0].clone();
         // as many as there can be, one after the other, a thousand at a time
         for wave in 0..6 {
-            host.interfaces
-                .retain(|interface| !interface.name.starts_with("ve"));
+            host.interfaces.retain(|interface| !interface.name.starts_with("ve"));
             host.interfaces.extend((0..1000).map(|number| {
                 let name = format!("ve{wave}x{number}");
                 skipstep_ruleset::interface::Interface {
@@ -479,11 +393,7 @@ fn names_of_interfaces_that_are_gone_make_room() {
             fixture.instance().refresh(&host).unwrap();
         }
         let views = fixture.instance().interfaces().unwrap();
-        assert!(
-            views
-                .iter()
-                .any(|view| view.name == "ve5x999" && view.index == Some(1999))
-        );
+        assert!(views.iter().any(|view| view.name == "ve5x999" && view.index == Some(1999)));
         assert!(views.iter().any(|view| view.name == "em0"), "rules name it");
         assert!(views.len() < 4096);
     });
@@ -498,11 +408,7 @@ fn states_end_while_nobody_does_anything() {
         fixture.instance().enable().unwrap();
         let to = receiver();
         assert!(arrives(&UdpSocket::bind("127.0.0.1:0").unwrap(), &to));
-        assert_eq!(
-            udp_states(fixture.instance()).len(),
-            2,
-            "one outbound, one inbound"
-        );
+        assert_eq!(udp_states(fixture.instance()).len(), 2, "one outbound, one inbound");
         std::thread::sleep(Duration::from_secs(5));
         assert!(udp_states(fixture.instance()).is_empty());
         assert!(fixture.instance().status().unwrap().engine.removals >= 2);

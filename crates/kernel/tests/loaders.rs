@@ -82,19 +82,13 @@ fn assert_whole(name: &str, host: &Host) {
     assert_eq!(rules.len(), loaded.rules.len());
     for (walked, written) in rules.iter().zip(&loaded.rules) {
         assert_eq!(walked.number, written.number);
-        assert_eq!(
-            walked.destination_port.low,
-            written.destination.ports.map_or(0, |p| p.low)
-        );
+        assert_eq!(walked.destination_port.low, written.destination.ports.map_or(0, |p| p.low));
     }
     let entries: Vec<TableEntry> = instance.table_entries("t").unwrap();
     assert_eq!(entries, rule_set(which, host).tables[0].entries);
     assert_eq!(instance.rule_counters().unwrap().len(), rules.len());
     // and perhaps what the killed one began to write
-    assert!(
-        instance.table_versions().unwrap().len() >= 2,
-        "<t> and the own addresses"
-    );
+    assert!(instance.table_versions().unwrap().len() >= 2, "<t> and the own addresses");
 }
 
 #[test]
@@ -120,11 +114,7 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
             // and nothing that the killed ones wrote is left once the next one is through
             instance.load(&rule_set(1, &host), &host).unwrap();
             assert_whole(&name, &host);
-            assert_eq!(
-                instance.table_versions().unwrap().len(),
-                2,
-                "<t> and the own addresses"
-            );
+            assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
         }));
         instance.remove().unwrap();
         if let Err(panic) = result {

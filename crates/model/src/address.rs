@@ -43,18 +43,18 @@ fn meets(
             Family::of(*low) == Family::of(address) && *low <= address && address <= *high
         }
         Address::Table(name) => {
-            let inside = around
-                .ruleset
-                .table(name)
-                .is_some_and(|table| table::contains(table, address));
+            let inside =
+                around.ruleset.table(name).is_some_and(|table| table::contains(table, address));
             counters.table_looked_up(name, inside);
             inside
         }
         Address::Dynamic(dynamic) => interface_has(dynamic, address, around.world),
         Address::NoRoute => !is_scoped(address) && around.world.route(address).is_none(),
-        Address::UrpfFailed => around
-            .arrived_on
-            .is_none_or(|name| fails_urpf(address, name, around.world)),
+        Address::UrpfFailed => {
+            around.arrived_on.is_none_or(|name| fails_urpf(address, name, around.world))
+        }
+        // rule sets with these are refused: skipstep_ruleset::support
+        Address::RouteLabel(_) => false,
     }
 }
 
@@ -70,10 +70,7 @@ fn masked(address: IpAddr, mask: IpAddr) -> Option<u128> {
 
 /// Whether the route back to `address` leaves by another interface than the one called `name`.
 fn fails_urpf(address: IpAddr, name: &str, world: &World) -> bool {
-    !is_scoped(address)
-        && world
-            .route(address)
-            .is_none_or(|route| route.interface != name)
+    !is_scoped(address) && world.route(address).is_none_or(|route| route.interface != name)
 }
 
 /// Addresses that are only valid on a link are never held to fail for their route: PF knows them
@@ -93,21 +90,15 @@ fn is_link_multicast(address: Ipv6Addr) -> bool {
 
 /// Whether `address` is among those that `(interface...)` stands for now.
 fn interface_has(dynamic: &DynamicAddress, address: IpAddr, world: &World) -> bool {
-    let name = if dynamic.interface == "self" {
-        "all"
-    } else {
-        &dynamic.interface
-    };
+    let name = if dynamic.interface == "self" { "all" } else { &dynamic.interface };
     let host = &world.host;
     let members: Vec<&Interface> = match host.interface(name) {
         Some(interface) => vec![interface],
         None => host.members(name).collect(),
     };
-    members.into_iter().any(|interface| {
-        networks(dynamic, interface)
-            .iter()
-            .any(|net| net.contains(&address))
-    })
+    members
+        .into_iter()
+        .any(|interface| networks(dynamic, interface).iter().any(|net| net.contains(&address)))
 }
 
 /// What an interface contributes to a dynamic address.

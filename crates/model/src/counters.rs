@@ -96,10 +96,7 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub fn new(rules: usize) -> Self {
-        Counters {
-            rules: vec![RuleCounters::default(); rules],
-            ..Counters::default()
-        }
+        Counters { rules: vec![RuleCounters::default(); rules], ..Counters::default() }
     }
 
     /// Counters of rule `number`, or of the default rule.
@@ -124,11 +121,7 @@ impl Counters {
 
     pub fn table_looked_up(&mut self, name: &str, inside: bool) {
         let table = self.tables.entry(name.to_owned()).or_default();
-        *(if inside {
-            &mut table.matches
-        } else {
-            &mut table.no_matches
-        }) += 1;
+        *(if inside { &mut table.matches } else { &mut table.no_matches }) += 1;
     }
 
     /// States of a rule that makes states, now.
@@ -233,15 +226,9 @@ impl Counters {
         packet: &Descriptor,
         ruleset: &Ruleset,
     ) {
-        for (host, address) in [
-            (&rule.source.host, source),
-            (&rule.destination.host, destination),
-        ] {
-            let Host {
-                negated,
-                address: Address::Table(name),
-            } = host
-            else {
+        for (host, address) in [(&rule.source.host, source), (&rule.destination.host, destination)]
+        {
+            let Host { negated, address: Address::Table(name) } = host else {
                 continue;
             };
             let Some(table) = ruleset.table(name) else {
@@ -261,11 +248,7 @@ impl Counters {
                 && table.counters
                 && operation != TableTraffic::XPASS
             {
-                counters
-                    .entries
-                    .entry(entry.net)
-                    .or_default()
-                    .count(packet, operation);
+                counters.entries.entry(entry.net).or_default().count(packet, operation);
             }
         }
     }
@@ -273,11 +256,7 @@ impl Counters {
 
 /// Rules that count a state as theirs.
 fn rules_of(state: &State) -> impl Iterator<Item = usize> {
-    state
-        .match_rules
-        .iter()
-        .chain([&state.rule])
-        .map(|number| *number as usize)
+    state.match_rules.iter().chain([&state.rule]).map(|number| *number as usize)
 }
 
 /// Source and destination of the packet that made the state.

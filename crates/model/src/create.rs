@@ -45,11 +45,7 @@ impl Firewall {
         rule: &Rule,
         answer: &Answer,
     ) -> Result<(StateId, Option<StateId>), Reason> {
-        let max = rule
-            .state
-            .as_ref()
-            .and_then(|options| options.max)
-            .filter(|max| *max != 0);
+        let max = rule.state.as_ref().and_then(|options| options.max).filter(|max| *max != 0);
         if max.is_some_and(|max| self.counters.states_of(rule.number) >= max.into()) {
             self.counters.status.max_states_refused += 1;
             return Err(Reason::StateLimit);
@@ -58,9 +54,7 @@ impl Firewall {
             return Err(Reason::Memory);
         }
         let state = first_state(packet, rule, answer, self.world.now);
-        self.states
-            .insert(state)
-            .map_err(|Collision| Reason::StateInsert)
+        self.states.insert(state).map_err(|Collision| Reason::StateInsert)
     }
 }
 
@@ -104,24 +98,12 @@ fn first_key(packet: &Descriptor) -> Key {
         }
     }
     let (source, destination) = ((source, source_port), (destination, destination_port));
-    Key::new(
-        packet.family,
-        packet.protocol,
-        packet.direction,
-        source,
-        destination,
-    )
+    Key::new(packet.family, packet.protocol, packet.direction, source, destination)
 }
 
 fn first_peers(packet: &Descriptor) -> (Peer, Peer, Timeout) {
-    let single = Peer {
-        state: SINGLE,
-        ..Peer::default()
-    };
-    let silent = Peer {
-        state: NO_TRAFFIC,
-        ..Peer::default()
-    };
+    let single = Peer { state: SINGLE, ..Peer::default() };
+    let silent = Peer { state: NO_TRAFFIC, ..Peer::default() };
     match &packet.transport {
         Transport::Tcp(segment) => {
             let (src, dst) = tcp::first_segment(segment, packet.tcp_options());

@@ -51,11 +51,7 @@ impl Firewall {
         Firewall {
             counters: Counters::new(ruleset.rules.len()),
             ruleset: Arc::new(ruleset),
-            world: World {
-                host,
-                now: 0,
-                random: 0,
-            },
+            world: World { host, now: 0, random: 0 },
             states: StateTable::default(),
         }
     }
@@ -64,20 +60,13 @@ impl Firewall {
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
         // all are looked at before the first is removed, which makes the others live longer
-        let over: Vec<State> = self
-            .states
-            .iter()
-            .filter(|state| self.expires_at(state) <= seconds)
-            .cloned()
-            .collect();
+        let over: Vec<State> =
+            self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
         for state in &over {
             self.states.remove(state.id);
             self.counters.state_removed(state);
         }
-        over.iter()
-            .filter(|state| !state.unlinked)
-            .map(|state| state.id)
-            .collect()
+        over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
     }
 
     /// Sets what every following random draw returns, cut down to the bound of the draw. A rule
@@ -106,10 +95,7 @@ impl Firewall {
 
     /// The second at which a state ends if nothing more comes; 0 if its time is up already.
     pub fn expires_at(&self, state: &State) -> u32 {
-        let crowd = Crowd {
-            states: &self.states,
-            counters: &self.counters,
-        };
+        let crowd = Crowd { states: &self.states, counters: &self.counters };
         timeout::expires_at(state, &self.ruleset, &crowd)
     }
 
@@ -130,10 +116,7 @@ impl Firewall {
 
     /// Counters of the whole firewall.
     pub fn status(&self) -> Status {
-        Status {
-            states: self.states().count() as u64,
-            ..self.counters.status
-        }
+        Status { states: self.states().count() as u64, ..self.counters.status }
     }
 
     /// The rules it runs.
@@ -160,10 +143,7 @@ impl Firewall {
         let skip = &self.ruleset.options.skip;
         skip.iter().any(|skipped| {
             skipped == name
-                || self
-                    .world
-                    .interface(name)
-                    .is_some_and(|interface| interface.is(skipped))
+                || self.world.interface(name).is_some_and(|interface| interface.is(skipped))
         })
     }
 
@@ -187,8 +167,7 @@ impl Firewall {
         let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
         self.log(&ruleset, &ruling, journal);
         let state = ruling.state.map(|id| self.states.get_mut(id));
-        self.counters
-            .packet(&packet, ruling.pass, ruling.rule, state, &ruleset);
+        self.counters.packet(&packet, ruling.pass, ruling.rule, state, &ruleset);
         fate(input, Some(packet), &ruling, carried, journal)
     }
 
@@ -202,10 +181,7 @@ impl Firewall {
         if let Err(reason) = normalize::fragmentation(packet, &ruleset.options) {
             journal.tracer.tell(|| Stage::Refused(reason));
             journal.set_reason(reason);
-            return Ruling {
-                force_log: true,
-                ..Ruling::default()
-            };
+            return Ruling { force_log: true, ..Ruling::default() };
         }
         match (&packet.transport, packet.family) {
             (Transport::Fragment, _) => {
@@ -243,10 +219,7 @@ impl Firewall {
                     ..Ruling::default()
                 }
             }
-            Lookup::Rejected(id) => Ruling {
-                state: Some(id),
-                ..Ruling::default()
-            },
+            Lookup::Rejected(id) => Ruling { state: Some(id), ..Ruling::default() },
             Lookup::None => self.ask_rules(ruleset, input, packet, journal),
         };
         let max_mss = match (ruling.state, ruling.rule) {
@@ -281,33 +254,19 @@ impl Firewall {
         packet: &Descriptor,
         journal: &mut Journal,
     ) -> Ruling<'a> {
-        let mapping = packet
-            .icmp()
-            .map(|message| icmp::mapping(packet.family, message));
-        let question = Question {
-            ruleset,
-            world: &self.world,
-            input,
-            packet,
-            mapping,
-        };
+        let mapping = packet.icmp().map(|message| icmp::mapping(packet.family, message));
+        let question = Question { ruleset, world: &self.world, input, packet, mapping };
         let answer = rules::evaluate(&question, &mut self.counters, journal);
         let rule = answer.rule;
         let action = rule.map_or(Action::Pass, |rule| rule.action);
-        journal.tracer.tell(|| Stage::Decided {
-            rule: rule.map(|rule| rule.number),
-            action,
-        });
+        journal.tracer.tell(|| Stage::Decided { rule: rule.map(|rule| rule.number), action });
         journal.count_only(Reason::Match);
         if rule.is_some_and(|rule| rule.log.is_some()) {
             journal.log_for(rule, rule, Reason::Match);
         }
         rules::log_for_match_rules(rule, &answer, journal);
 
-        let mut ruling = Ruling {
-            rule,
-            ..Ruling::default()
-        };
+        let mut ruling = Ruling { rule, ..Ruling::default() };
         if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
             match reply::block(packet, rule.block_return, &self.world) {
                 reply::Answer::Nothing => {}
@@ -354,18 +313,14 @@ impl Firewall {
             (None, None) => Actions::default(),
         };
         let urgent = packet.tos & LOW_DELAY != 0
-            || packet
-                .tcp()
-                .is_some_and(|tcp| tcp.has(tcp_flag::ACK) && tcp.payload_len == 0);
+            || packet.tcp().is_some_and(|tcp| tcp.has(tcp_flag::ACK) && tcp.payload_len == 0);
         normalize::settle_checksum(packet, &input.bytes);
         scrub::header(packet, &actions, &self.world);
         if packet.bytes[..] != input.bytes[..packet.bytes.len()] {
             journal.tracer.tell(|| Stage::Changed);
         }
         let tag = state.and_then(|state| state.tag.clone());
-        carried.tag = tag
-            .or(std::mem::take(&mut ruling.tag).known())
-            .or(carried.tag);
+        carried.tag = tag.or(std::mem::take(&mut ruling.tag).known()).or(carried.tag);
         if let Some((ordinary, low_delay)) = actions.set_prio {
             carried.prio = if urgent { low_delay } else { ordinary };
         }
@@ -418,20 +373,12 @@ fn fate(
     journal.counted.sort();
     let changed = |packet: &Descriptor| packet.bytes[..] != input.bytes[..packet.bytes.len()];
     Fate {
-        verdict: if ruling.pass {
-            Verdict::Pass
-        } else {
-            Verdict::Drop
-        },
-        decision: ruling
-            .rule
-            .map_or(Decision::Default, |rule| Decision::Rule(rule.number)),
+        verdict: if ruling.pass { Verdict::Pass } else { Verdict::Drop },
+        decision: ruling.rule.map_or(Decision::Default, |rule| Decision::Rule(rule.number)),
         reason: journal.reason,
         counted: journal.counted.clone(),
         state: ruling.state,
-        out: packet
-            .filter(|packet| ruling.pass && changed(packet))
-            .map(|packet| packet.bytes),
+        out: packet.filter(|packet| ruling.pass && changed(packet)).map(|packet| packet.bytes),
         replies: std::mem::take(&mut journal.replies),
         carried,
         log: std::mem::take(&mut journal.log),

@@ -30,10 +30,7 @@ impl<'a> Readable<'a> {
 
     /// `N` bytes at `at`, or the reason `short`.
     pub(crate) fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], Reason> {
-        Ok(self
-            .pull(at, N)?
-            .try_into()
-            .expect("pull returns as much as it was asked for"))
+        Ok(self.pull(at, N)?.try_into().expect("pull returns as much as it was asked for"))
     }
 }
 
@@ -105,11 +102,8 @@ pub(crate) fn walk_ipv4(packet: Readable, at: usize, ip: &Ipv4Fields) -> Result<
         walk_ipv4_options(packet.pull(at + 20, ip.header_len - 20)?, &mut options)?;
         options.other |= !options.any(); // a header full of padding is fishy
     }
-    let mut walked = Walked {
-        protocol: ip.protocol,
-        offset: at + ip.header_len,
-        ..Walked::default()
-    };
+    let mut walked =
+        Walked { protocol: ip.protocol, offset: at + ip.header_len, ..Walked::default() };
     if ip.protocol == protocol::IGMP {
         // RFC 1112: what goes to all hosts must not be forwarded
         if ip.ttl != 1 && ip.destination == Ipv4Addr::new(224, 0, 0, 1) {
@@ -206,14 +200,7 @@ pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<
             protocol::HOP_BY_HOP => {
                 let [_, length] = packet.array(offset)?;
                 let options_end = offset + (usize::from(length) + 1) * 8;
-                walk_ipv6_options(
-                    packet,
-                    offset + 2,
-                    options_end,
-                    ip,
-                    &mut options,
-                    &mut jumbo,
-                )?;
+                walk_ipv6_options(packet, offset + 2, options_end, ip, &mut options, &mut jumbo)?;
                 options.other |= !options.any(); // as in IPv4
             }
             _ => {}
@@ -293,12 +280,7 @@ pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<
             return Err(Reason::IpOption);
         }
     }
-    Ok(Walked {
-        protocol,
-        offset,
-        options: options.any(),
-        fragment: fragment_header.is_some(),
-    })
+    Ok(Walked { protocol, offset, options: options.any(), fragment: fragment_header.is_some() })
 }
 
 fn walk_ipv6_options(
@@ -364,18 +346,8 @@ mod tests {
     fn ipv4_options() {
         let udp = Udp::new(1, 2);
         assert!(!walk(&v4().udp(&udp)).unwrap().options);
-        assert!(
-            walk(&v4().options(&[148, 4, 0, 0]).udp(&udp))
-                .unwrap()
-                .options,
-            "router alert"
-        );
-        assert!(
-            walk(&v4().options(&[1, 1, 1, 0]).udp(&udp))
-                .unwrap()
-                .options,
-            "only padding"
-        );
+        assert!(walk(&v4().options(&[148, 4, 0, 0]).udp(&udp)).unwrap().options, "router alert");
+        assert!(walk(&v4().options(&[1, 1, 1, 0]).udp(&udp)).unwrap().options, "only padding");
         assert_eq!(
             walk(&v4().options(&[7, 1, 0, 0]).udp(&udp)).unwrap_err(),
             Reason::IpOption,
@@ -396,10 +368,7 @@ mod tests {
     #[test]
     fn igmp_may_have_router_alert_but_not_go_far() {
         let igmp = |ttl| {
-            ipv4([10, 0, 0, 1], [224, 0, 0, 1])
-                .ttl(ttl)
-                .options(&[148, 4, 0, 0])
-                .raw(2, &[0; 8])
+            ipv4([10, 0, 0, 1], [224, 0, 0, 1]).ttl(ttl).options(&[148, 4, 0, 0]).raw(2, &[0; 8])
         };
         assert!(!walk(&igmp(1)).unwrap().options);
         assert_eq!(walk(&igmp(2)).unwrap_err(), Reason::IpOption);
@@ -407,9 +376,7 @@ mod tests {
 
     #[test]
     fn ah_is_walked_over_in_both_families() {
-        let ah = [
-            4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        ];
+        let ah = [4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for (ip, offset) in [(v4(), 20), (v6(), 40)] {
             let walked = walk(&ip.extension(protocol::AH, &ah).udp(&Udp::new(1, 2))).unwrap();
             assert_eq!(
@@ -422,22 +389,13 @@ mod tests {
     #[test]
     fn ipv6_extension_headers() {
         let echo = Icmp::new(128, 0);
+        assert!(walk(&v6().hop_by_hop(&[5, 2, 0, 0]).icmp(&echo)).unwrap().options);
         assert!(
-            walk(&v6().hop_by_hop(&[5, 2, 0, 0]).icmp(&echo))
-                .unwrap()
-                .options
-        );
-        assert!(
-            walk(&v6().hop_by_hop(&[1, 4, 0, 0, 0, 0]).icmp(&echo))
-                .unwrap()
-                .options,
+            walk(&v6().hop_by_hop(&[1, 4, 0, 0, 0, 0]).icmp(&echo)).unwrap().options,
             "only padding"
         );
         assert!(walk(&v6().routing(2, &[]).icmp(&echo)).unwrap().options);
-        assert_eq!(
-            walk(&v6().routing(0, &[]).icmp(&echo)).unwrap_err(),
-            Reason::IpOption
-        );
+        assert_eq!(walk(&v6().routing(0, &[]).icmp(&echo)).unwrap_err(), Reason::IpOption);
         assert_eq!(
             walk(&v6().routing(2, &[]).routing(2, &[]).icmp(&echo)).unwrap_err(),
             Reason::IpOption
@@ -471,10 +429,8 @@ mod tests {
     fn listener_discovery_stays_on_the_link() {
         let link_local =
             |hops| ipv6([0xfe80, 0, 0, 0, 0, 0, 0, 5], [0xff02, 0, 0, 0, 0, 0, 0, 1]).ttl(hops);
-        let report = |ip: Ip| {
-            ip.hop_by_hop(&[5, 2, 0, 0])
-                .icmp(&Icmp::new(131, 0).payload(&[0; 16]))
-        };
+        let report =
+            |ip: Ip| ip.hop_by_hop(&[5, 2, 0, 0]).icmp(&Icmp::new(131, 0).payload(&[0; 16]));
         assert!(!walk(&report(link_local(1))).unwrap().options);
         assert_eq!(walk(&report(link_local(2))).unwrap_err(), Reason::IpOption);
         assert_eq!(walk(&report(v6().ttl(1))).unwrap_err(), Reason::IpOption);

@@ -35,11 +35,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// What stands for the source and the destination port.
     pub fn ports(&self) -> (u16, u16) {
-        if self.reply {
-            (self.kind, self.id)
-        } else {
-            (self.id, self.kind)
-        }
+        if self.reply { (self.kind, self.id) } else { (self.id, self.kind) }
     }
 }
 
@@ -67,10 +63,7 @@ fn mapping_inet(icmp: &Icmp) -> Mapping {
         35 | 36 => query(35, 0),       // mobile registration
         9 | 10 => query(10, 0),        // router solicitation
         // unreachable, source quench, redirect, time exceeded, parameter problem
-        3 | 4 | 5 | 11 | 12 => Mapping {
-            stateless: true,
-            ..query(icmp.kind, 0)
-        },
+        3 | 4 | 5 | 11 | 12 => Mapping { stateless: true, ..query(icmp.kind, 0) },
         other => query(other, 0),
     }
 }
@@ -85,32 +78,24 @@ fn mapping_inet6(icmp: &Icmp) -> Mapping {
     match icmp.kind {
         ECHO_REQUEST | ECHO_REPLY => query(ECHO_REQUEST, icmp.id),
         // a report needs no query, and goes elsewhere than the query came from
-        LISTENER_QUERY | LISTENER_REPORT => Mapping {
-            reply: false,
-            ..query(LISTENER_QUERY, fold(icmp.target))
-        },
+        LISTENER_QUERY | LISTENER_REPORT => {
+            Mapping { reply: false, ..query(LISTENER_QUERY, fold(icmp.target)) }
+        }
         NEIGHBOR_SOLICIT => query(NEIGHBOR_SOLICIT, fold(icmp.target)),
-        NEIGHBOR_ADVERT => Mapping {
-            stateless: true,
-            ..query(NEIGHBOR_SOLICIT, fold(icmp.target))
-        },
+        NEIGHBOR_ADVERT => {
+            Mapping { stateless: true, ..query(NEIGHBOR_SOLICIT, fold(icmp.target)) }
+        }
         139 | 140 => query(139, 0), // node information
         200 | 201 => query(201, 0), // multicast traceroute; the answer has the lower number
         // unreachable, too big, time exceeded, parameter problem
-        1..=4 => Mapping {
-            stateless: true,
-            ..query(icmp.kind, 0)
-        },
+        1..=4 => Mapping { stateless: true, ..query(icmp.kind, 0) },
         other => query(other, 0),
     }
 }
 
 /// An address in 16 bits.
 fn fold(address: Ipv6Addr) -> u16 {
-    address
-        .segments()
-        .into_iter()
-        .fold(0, |folded, segment| folded ^ segment)
+    address.segments().into_iter().fold(0, |folded, segment| folded ^ segment)
 }
 
 /// Source and destination in the key of a message. Neighbour discovery is about its target. With
@@ -143,12 +128,7 @@ mod tests {
     use super::*;
 
     fn message(kind: u8) -> Icmp {
-        Icmp {
-            kind,
-            code: 0,
-            id: 77,
-            target: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 5),
-        }
+        Icmp { kind, code: 0, id: 77, target: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 5) }
     }
 
     #[test]
@@ -159,10 +139,8 @@ mod tests {
             (Family::Inet, 10, 9),
             (Family::Inet6, 128, 129),
         ] {
-            let (query, answer) = (
-                mapping(family, &message(query)),
-                mapping(family, &message(answer)),
-            );
+            let (query, answer) =
+                (mapping(family, &message(query)), mapping(family, &message(answer)));
             assert_eq!(answer.ports(), (query.ports().1, query.ports().0));
             assert!(!query.reply && answer.reply);
         }
@@ -191,13 +169,7 @@ mod tests {
         let target: IpAddr = "fe80::5".parse().unwrap();
         assert_eq!(addresses(NEIGHBOR_SOLICIT, all), Some((host, target)));
         assert_eq!(addresses(NEIGHBOR_ADVERT, host), Some((target, host)));
-        assert_eq!(
-            addresses(NEIGHBOR_ADVERT, all),
-            Some((target, "::".parse().unwrap()))
-        );
-        assert_eq!(
-            mapping(Family::Inet6, &message(NEIGHBOR_SOLICIT)).id,
-            0xfe85
-        );
+        assert_eq!(addresses(NEIGHBOR_ADVERT, all), Some((target, "::".parse().unwrap())));
+        assert_eq!(mapping(Family::Inet6, &message(NEIGHBOR_SOLICIT)).id, 0xfe85);
     }
 }

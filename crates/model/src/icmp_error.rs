@@ -21,15 +21,8 @@ pub(crate) struct Quoted {
 /// The first 8 bytes of the quoted transport header are all that is sure to be there.
 #[derive(Debug, Clone)]
 pub(crate) enum QuotedTransport {
-    Tcp {
-        source_port: u16,
-        destination_port: u16,
-        seq: u32,
-    },
-    Udp {
-        source_port: u16,
-        destination_port: u16,
-    },
+    Tcp { source_port: u16, destination_port: u16, seq: u32 },
+    Udp { source_port: u16, destination_port: u16 },
     Icmp(Icmp),
     Other,
 }
@@ -44,19 +37,11 @@ pub(crate) fn quoted(packet: &Descriptor) -> Result<Quoted, Reason> {
             if ip.fragment_offset > 0 {
                 return Err(Reason::Fragment);
             }
-            (
-                header::walk_ipv4(readable, at, &ip)?,
-                ip.source.into(),
-                ip.destination.into(),
-            )
+            (header::walk_ipv4(readable, at, &ip)?, ip.source.into(), ip.destination.into())
         }
         Family::Inet6 => {
             let ip = Ipv6Fields::new(readable.array(at)?);
-            (
-                header::walk_ipv6(readable, at, &ip)?,
-                ip.source.into(),
-                ip.destination.into(),
-            )
+            (header::walk_ipv6(readable, at, &ip)?, ip.source.into(), ip.destination.into())
         }
     };
     // the error must go to the one who sent the packet
@@ -64,12 +49,7 @@ pub(crate) fn quoted(packet: &Descriptor) -> Result<Quoted, Reason> {
         return Err(Reason::StateMismatch);
     }
     let transport = quoted_transport(readable, walked.protocol, walked.offset, packet.family)?;
-    Ok(Quoted {
-        protocol: walked.protocol,
-        source,
-        destination,
-        transport,
-    })
+    Ok(Quoted { protocol: walked.protocol, source, destination, transport })
 }
 
 fn quoted_transport(
@@ -79,28 +59,18 @@ fn quoted_transport(
     family: Family,
 ) -> Result<QuotedTransport, Reason> {
     let ports = |bytes: [u8; 8]| {
-        (
-            u16::from_be_bytes([bytes[0], bytes[1]]),
-            u16::from_be_bytes([bytes[2], bytes[3]]),
-        )
+        (u16::from_be_bytes([bytes[0], bytes[1]]), u16::from_be_bytes([bytes[2], bytes[3]]))
     };
     match (protocol, family) {
         (protocol::TCP, _) => {
             let bytes: [u8; 8] = packet.array(offset)?;
             let (source_port, destination_port) = ports(bytes);
             let seq = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-            Ok(QuotedTransport::Tcp {
-                source_port,
-                destination_port,
-                seq,
-            })
+            Ok(QuotedTransport::Tcp { source_port, destination_port, seq })
         }
         (protocol::UDP, _) => {
             let (source_port, destination_port) = ports(packet.array(offset)?);
-            Ok(QuotedTransport::Udp {
-                source_port,
-                destination_port,
-            })
+            Ok(QuotedTransport::Udp { source_port, destination_port })
         }
         (protocol::ICMP, Family::Inet) | (protocol::ICMP6, Family::Inet6) => {
             packet::parse_icmp(packet, offset).map(QuotedTransport::Icmp)
@@ -117,11 +87,7 @@ pub(crate) fn fits_connection(state: &mut State, error: &Descriptor, seq: u32) -
         return true;
     }
     let (to, from): (&mut Peer, &mut Peer) = state.peers_mut(error.direction);
-    let shift = if from.wscale != 0 && to.wscale != 0 {
-        to.shift()
-    } else {
-        0
-    };
+    let shift = if from.wscale != 0 && to.wscale != 0 { to.shift() } else { 0 };
     let seq = seq.wrapping_sub(from.seqdiff);
     let oldest = from.seqlo.wrapping_sub(u32::from(to.max_win) << shift);
     from.seqhi.wrapping_sub(seq) as i32 >= 0 && seq.wrapping_sub(oldest) as i32 >= 0

@@ -63,8 +63,7 @@ impl Journal {
     }
 
     pub fn reply(&mut self, packet: Vec<u8>) {
-        self.tracer
-            .tell(|| Stage::Replied(skipstep_wire::print::line(&packet)));
+        self.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&packet)));
         self.replies.push(packet);
     }
 }

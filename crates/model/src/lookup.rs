@@ -76,13 +76,7 @@ impl Firewall {
         let (source_port, destination_port) = packet.ports();
         let source = (packet.source, source_port);
         let destination = (packet.destination, destination_port);
-        let key = Key::new(
-            packet.family,
-            packet.protocol,
-            packet.direction,
-            source,
-            destination,
-        );
+        let key = Key::new(packet.family, packet.protocol, packet.direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
             return Lookup::None;
         };
@@ -158,24 +152,13 @@ impl Firewall {
         from_all: bool,
         journal: &mut Journal,
     ) -> Lookup {
-        let &Message {
-            protocol,
-            source,
-            destination,
-            header,
-            mapping,
-            quoted,
-        } = message;
+        let &Message { protocol, source, destination, header, mapping, quoted } = message;
         let addresses = icmp::key_addresses(protocol, header, source, destination, from_all);
         let Some((source, destination)) = addresses else {
             return Lookup::None;
         };
         let (source_port, destination_port) = mapping.ports();
-        let direction = if quoted {
-            packet.direction.opposite()
-        } else {
-            packet.direction
-        };
+        let direction = if quoted { packet.direction.opposite() } else { packet.direction };
         let (source, destination) = ((source, source_port), (destination, destination_port));
         let key = Key::new(packet.family, protocol, direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
@@ -202,15 +185,10 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Lookup {
         let (source_port, destination_port) = match &quoted.transport {
-            QuotedTransport::Tcp {
-                source_port,
-                destination_port,
-                ..
+            QuotedTransport::Tcp { source_port, destination_port, .. }
+            | QuotedTransport::Udp { source_port, destination_port } => {
+                (*source_port, *destination_port)
             }
-            | QuotedTransport::Udp {
-                source_port,
-                destination_port,
-            } => (*source_port, *destination_port),
             QuotedTransport::Icmp(header) => {
                 let message = Message {
                     protocol: quoted.protocol,
@@ -228,13 +206,7 @@ impl Firewall {
         let destination = (quoted.destination, destination_port);
         // the quoted packet travelled the other way
         let direction = packet.direction.opposite();
-        let key = Key::new(
-            packet.family,
-            quoted.protocol,
-            direction,
-            source,
-            destination,
-        );
+        let key = Key::new(packet.family, quoted.protocol, direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
             return Lookup::None;
         };

@@ -107,9 +107,7 @@ mod tests {
                 "{refused:?}"
             );
         }
-        for fine in [
-            "S", "SA", "A", "PA", "UA", "FA", "R", "RA", "RPA", "SEW", "SPA",
-        ] {
+        for fine in ["S", "SA", "A", "PA", "UA", "FA", "R", "RA", "RPA", "SEW", "SPA"] {
             let mut packet = descriptor(segment(fine));
             let before = packet.bytes.clone();
             assert_eq!(tcp(&mut packet), Ok(false), "{fine:?}");
@@ -132,33 +130,17 @@ mod tests {
     #[test]
     fn fragments() {
         let fragment = |df| {
-            descriptor(
-                ipv4([1, 1, 1, 1], [2, 2, 2, 2])
-                    .df(df)
-                    .fragment(8, true)
-                    .raw(17, &[0; 8]),
-            )
+            descriptor(ipv4([1, 1, 1, 1], [2, 2, 2, 2]).df(df).fragment(8, true).raw(17, &[0; 8]))
         };
-        let one_by_one = Options {
-            reassemble: false,
-            ..Options::default()
-        };
+        let one_by_one = Options { reassemble: false, ..Options::default() };
         assert_eq!(fragmentation(&mut fragment(false), &one_by_one), Ok(()));
-        assert_eq!(
-            fragmentation(&mut fragment(true), &one_by_one),
-            Err(Reason::Fragment)
-        );
-        assert_eq!(
-            fragmentation(&mut fragment(false), &Options::default()),
-            Err(Reason::Fragment)
-        );
+        assert_eq!(fragmentation(&mut fragment(true), &one_by_one), Err(Reason::Fragment));
+        assert_eq!(fragmentation(&mut fragment(false), &Options::default()), Err(Reason::Fragment));
     }
 
     #[test]
     fn the_reserved_bit_is_cleared() {
-        let clean = ipv4([1, 1, 1, 1], [2, 2, 2, 2])
-            .df(true)
-            .udp(&Udp::new(1, 2));
+        let clean = ipv4([1, 1, 1, 1], [2, 2, 2, 2]).df(true).udp(&Udp::new(1, 2));
         let mut evil = clean.clone();
         evil[6] |= 0x80;
         checksum::fix(&mut evil);

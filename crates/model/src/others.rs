@@ -8,24 +8,12 @@ use crate::state::other_state::{MULTIPLE, SINGLE};
 
 /// Moves the state of a UDP flow on.
 pub(crate) fn track_udp(state: &mut State, direction: Direction, now: u32) {
-    track(
-        state,
-        direction,
-        now,
-        Timeout::UdpSingle,
-        Timeout::UdpMultiple,
-    );
+    track(state, direction, now, Timeout::UdpSingle, Timeout::UdpMultiple);
 }
 
 /// Moves the state of any other flow on.
 pub(crate) fn track_other(state: &mut State, direction: Direction, now: u32) {
-    track(
-        state,
-        direction,
-        now,
-        Timeout::OtherSingle,
-        Timeout::OtherMultiple,
-    );
+    track(state, direction, now, Timeout::OtherSingle, Timeout::OtherMultiple);
 }
 
 fn track(state: &mut State, direction: Direction, now: u32, single: Timeout, multiple: Timeout) {

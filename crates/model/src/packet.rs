@@ -116,15 +116,9 @@ impl Descriptor {
     }
 
     fn parse_ipv4(packet: &Packet) -> Result<Self, Malformed> {
-        let malformed = |reason, total_len| Malformed {
-            reason,
-            total_len,
-            family: Family::Inet,
-        };
+        let malformed = |reason, total_len| Malformed { reason, total_len, family: Family::Inet };
         let mut bytes = packet.bytes.clone();
-        let header = Readable(&bytes)
-            .array(0)
-            .map_err(|reason| malformed(reason, 0))?;
+        let header = Readable(&bytes).array(0).map_err(|reason| malformed(reason, 0))?;
         let ip = Ipv4Fields::new(header);
         if bytes.len() < ip.total_len {
             return Err(malformed(Reason::Short, 0));
@@ -155,15 +149,9 @@ impl Descriptor {
     }
 
     fn parse_ipv6(packet: &Packet) -> Result<Self, Malformed> {
-        let malformed = |reason, total_len| Malformed {
-            reason,
-            total_len,
-            family: Family::Inet6,
-        };
+        let malformed = |reason, total_len| Malformed { reason, total_len, family: Family::Inet6 };
         let bytes = packet.bytes.clone();
-        let header = Readable(&bytes)
-            .array(0)
-            .map_err(|reason| malformed(reason, 0))?;
+        let header = Readable(&bytes).array(0).map_err(|reason| malformed(reason, 0))?;
         let ip = Ipv6Fields::new(header);
         let total_len = 40 + ip.payload_len;
         if bytes.len() < total_len {
@@ -197,10 +185,7 @@ impl Descriptor {
     pub fn ports(&self) -> (u16, u16) {
         match &self.transport {
             Transport::Tcp(tcp) => (tcp.source_port, tcp.destination_port),
-            Transport::Udp {
-                source_port,
-                destination_port,
-            } => (*source_port, *destination_port),
+            Transport::Udp { source_port, destination_port } => (*source_port, *destination_port),
             _ => (0, 0),
         }
     }
@@ -279,10 +264,7 @@ fn parse_udp(packet: Readable, offset: usize) -> Result<Transport, Reason> {
     if destination_port == 0 || length < 8 || offset + length > packet.0.len() {
         return Err(Reason::Short);
     }
-    Ok(Transport::Udp {
-        source_port: u16::from_be_bytes([header[0], header[1]]),
-        destination_port,
-    })
+    Ok(Transport::Udp { source_port: u16::from_be_bytes([header[0], header[1]]), destination_port })
 }
 
 /// The first 8 bytes of an ICMP or ICMPv6 message.
@@ -303,12 +285,7 @@ fn parse_icmp6(packet: Readable, offset: usize, hop_limit: u8) -> Result<Icmp, R
     if on_link && hop_limit != 255 {
         return Err(Reason::Normalize); // RFC 4861: it came from beyond a router
     }
-    let has_target = [
-        LISTENER_QUERY,
-        LISTENER_REPORT,
-        NEIGHBOR_SOLICIT,
-        NEIGHBOR_ADVERT,
-    ];
+    let has_target = [LISTENER_QUERY, LISTENER_REPORT, NEIGHBOR_SOLICIT, NEIGHBOR_ADVERT];
     if has_target.contains(&icmp.kind) {
         icmp.target = packet.array::<16>(offset + 8)?.into();
     }
@@ -333,42 +310,27 @@ mod tests {
 
     #[test]
     fn tcp() {
-        let segment = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tos(0x13).tcp(
-            &BuiltTcp::new(4000, 22)
-                .flags("SEW")
-                .seq(7)
-                .mss(1460)
-                .payload(b"abc"),
-        );
+        let segment = ipv4([10, 0, 0, 1], [10, 0, 0, 2])
+            .tos(0x13)
+            .tcp(&BuiltTcp::new(4000, 22).flags("SEW").seq(7).mss(1460).payload(b"abc"));
         let descriptor = parse(&segment).unwrap();
         assert_eq!(descriptor.tos, 0x10, "ECN bits are masked off");
         assert_eq!(descriptor.tcp_options(), [2, 4, 5, 180]);
         let tcp = descriptor.tcp().unwrap();
-        assert_eq!(
-            (tcp.seq, tcp.header_len, tcp.payload_len, tcp.flags),
-            (7, 24, 3, 0xc2)
-        );
+        assert_eq!((tcp.seq, tcp.header_len, tcp.payload_len, tcp.flags), (7, 24, 3, 0xc2));
     }
 
     #[test]
     fn what_is_too_short() {
         let segment = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&BuiltTcp::new(1, 2).flags("S"));
         for length in 0..segment.len() {
-            assert_eq!(
-                parse(&segment[..length]).unwrap_err(),
-                Reason::Short,
-                "{length} bytes"
-            );
+            assert_eq!(parse(&segment[..length]).unwrap_err(), Reason::Short, "{length} bytes");
         }
         let no_port = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(&Udp::new(1, 0));
         assert_eq!(parse(&no_port).unwrap_err(), Reason::Short);
         let mut beyond = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(&Udp::new(1, 2));
         beyond[25] = 9;
-        assert_eq!(
-            parse(&beyond).unwrap_err(),
-            Reason::Short,
-            "UDP length beyond the packet"
-        );
+        assert_eq!(parse(&beyond).unwrap_err(), Reason::Short, "UDP length beyond the packet");
     }
 
     #[test]

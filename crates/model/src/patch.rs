@@ -16,11 +16,7 @@ pub(crate) fn word(bytes: &mut [u8], checksum: usize, at: usize, new: [u8; 2]) {
 /// value may lie across two of them.
 pub(crate) fn byte(bytes: &mut [u8], checksum: usize, word_start: usize, at: usize, new: u8) {
     let in_word = |value: u8| {
-        if (at - word_start).is_multiple_of(2) {
-            [value, 0]
-        } else {
-            [0, value]
-        }
+        if (at - word_start).is_multiple_of(2) { [value, 0] } else { [0, value] }
     };
     let old = std::mem::replace(&mut bytes[at], new);
     if old != new {

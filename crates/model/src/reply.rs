@@ -65,27 +65,13 @@ pub(crate) fn block(packet: &Descriptor, how: BlockReturn, world: &World) -> Ans
 /// Closes a connection for the one who tries to open it.
 fn rst(packet: &Descriptor, tcp: &Tcp, ttl: u8, world: &World) -> Vec<u8> {
     let length = tcp.payload_len + u32::from(tcp.has(SYN)) + u32::from(tcp.has(FIN));
-    let numbers = Numbers {
-        seq: tcp.ack,
-        ack: tcp.seq.wrapping_add(length),
-        flags: RST | ACK,
-    };
+    let numbers = Numbers { seq: tcp.ack, ack: tcp.seq.wrapping_add(length), flags: RST | ACK };
     segment(packet, tcp, ttl, numbers, world)
 }
 
 /// Tells the sender of a segment that does not fit a handshake to start again.
 pub(crate) fn handshake_rst(packet: &Descriptor, tcp: &Tcp, world: &World) -> Vec<u8> {
-    segment(
-        packet,
-        tcp,
-        0,
-        Numbers {
-            seq: tcp.ack,
-            ack: 0,
-            flags: RST,
-        },
-        world,
-    )
+    segment(packet, tcp, 0, Numbers { seq: tcp.ack, ack: 0, flags: RST }, world)
 }
 
 /// Asks the sender of a SYN on an open connection whether it means it (RFC 5961 section 4): it
@@ -97,17 +83,7 @@ pub(crate) fn challenge_ack(
     to: &Peer,
     world: &World,
 ) -> Vec<u8> {
-    segment(
-        packet,
-        tcp,
-        0,
-        Numbers {
-            seq: to.seqlo,
-            ack: from.seqlo,
-            flags: ACK,
-        },
-        world,
-    )
+    segment(packet, tcp, 0, Numbers { seq: to.seqlo, ack: from.seqlo, flags: ACK }, world)
 }
 
 /// What is special about a segment that the firewall makes.
@@ -127,10 +103,7 @@ fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &Wo
     };
     let ip = build::ip(source.unwrap_or(packet.destination), packet.source).ttl(DEFAULT_TTL);
     let ip = match packet.family {
-        Family::Inet => ip
-            .tos(LOW_DELAY)
-            .df(true)
-            .ttl(if ttl == 0 { DEFAULT_TTL } else { ttl }),
+        Family::Inet => ip.tos(LOW_DELAY).df(true).ttl(if ttl == 0 { DEFAULT_TTL } else { ttl }),
         Family::Inet6 => ip,
     };
     let answer = build::Tcp::new(tcp.destination_port, tcp.source_port);
@@ -144,15 +117,11 @@ fn tcp_checksum_is_right(packet: &Descriptor) -> bool {
 
 /// ICMP errors are not answered by errors, only messages known to be harmless are.
 fn may_answer_inet(packet: &Descriptor) -> bool {
-    packet
-        .icmp()
-        .is_none_or(|icmp| matches!(icmp.kind, 0 | 8 | 9 | 10 | 13..=18))
+    packet.icmp().is_none_or(|icmp| matches!(icmp.kind, 0 | 8 | 9 | 10 | 13..=18))
 }
 
 fn may_answer_inet6(packet: &Descriptor) -> bool {
-    packet
-        .icmp()
-        .is_none_or(|icmp| icmp.kind >= ECHO_REQUEST && icmp.kind != REDIRECT)
+    packet.icmp().is_none_or(|icmp| icmp.kind >= ECHO_REQUEST && icmp.kind != REDIRECT)
 }
 
 /// An ICMP error about `packet`, if it may be answered at all and there is a way back.
@@ -171,11 +140,7 @@ fn icmp_error(packet: &Descriptor, kind: u8, code: u8, world: &World) -> Option<
         Family::Inet6 => (ICMP6_QUOTE, DEFAULT_TTL),
     };
     let quote = &packet.bytes[..quoted.min(packet.bytes.len())];
-    Some(
-        build::ip(source, packet.source)
-            .ttl(ttl)
-            .icmp(&build::Icmp::quoting(kind, code, quote)),
-    )
+    Some(build::ip(source, packet.source).ttl(ttl).icmp(&build::Icmp::quoting(kind, code, quote)))
 }
 
 /// Whether an address can be that of a host that deserves an answer.
@@ -190,11 +155,7 @@ fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
         return Some(packet.destination);
     }
     let route = world.route(packet.source)?;
-    address_towards(
-        world.interface(&route.interface)?,
-        packet.source,
-        packet.destination,
-    )
+    address_towards(world.interface(&route.interface)?, packet.source, packet.destination)
 }
 
 /// The address of `interface` to send from: one in the receiver's network before any other; for
@@ -209,8 +170,7 @@ fn address_towards(interface: &Interface, receiver: IpAddr, about: IpAddr) -> Op
         })
     };
     let near = candidates().find(|own| own.net.contains(&receiver));
-    near.or_else(|| candidates().next())
-        .map(|own| own.net.addr())
+    near.or_else(|| candidates().next()).map(|own| own.net.addr())
 }
 
 #[cfg(test)]
@@ -293,20 +253,12 @@ mod tests {
 
     #[test]
     fn errors_quote_the_header_and_eight_bytes() {
-        let code = BlockReturn::Icmp {
-            inet: (3, 13),
-            inet6: (1, 1),
-        };
+        let code = BlockReturn::Icmp { inet: (3, 13), inet6: (1, 1) };
         let error = answer(syn(), code);
-        assert!(
-            error.starts_with("icmp 10.0.1.1 > 10.0.1.5 type 3 code 13"),
-            "{error}"
-        );
+        assert!(error.starts_with("icmp 10.0.1.1 > 10.0.1.5 type 3 code 13"), "{error}");
         let datagram = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])
             .udp(&build::Udp::new(1, 2).payload(&[0; 64]));
-        let Answer::Send(bytes) = block(&descriptor(datagram), code, &world()) else {
-            panic!()
-        };
+        let Answer::Send(bytes) = block(&descriptor(datagram), code, &world()) else { panic!() };
         assert_eq!(bytes.len(), 20 + 8 + 20 + 8);
     }
 
@@ -314,18 +266,11 @@ mod tests {
     fn an_error_comes_from_the_address_it_was_sent_to_or_the_nearest() {
         let from = |destination: [u8; 4]| {
             let packet = build::ipv4([10, 0, 1, 5], destination).udp(&build::Udp::new(1, 2));
-            answer(packet, BlockReturn::Return)
-                .split(' ')
-                .nth(1)
-                .unwrap()
-                .to_owned()
+            answer(packet, BlockReturn::Return).split(' ').nth(1).unwrap().to_owned()
         };
         assert_eq!(from([10, 0, 2, 1]), "10.0.2.1");
         assert_eq!(from([10, 0, 2, 9]), "10.0.1.1");
-        let (a, b) = (
-            [0x2001, 0xdb8, 1, 0, 0, 0, 0, 5],
-            [0x2001, 0xdb8, 9, 0, 0, 0, 0, 1],
-        );
+        let (a, b) = ([0x2001, 0xdb8, 1, 0, 0, 0, 0, 5], [0x2001, 0xdb8, 9, 0, 0, 0, 0, 1]);
         let packet = build::ipv6(a, b).udp(&build::Udp::new(1, 2));
         assert!(
             answer(packet, BlockReturn::Return)
@@ -342,9 +287,8 @@ mod tests {
         assert_eq!(answer(echo, BlockReturn::Rst { ttl: 0 }), "nothing");
         let multicast = build::ipv4([224, 0, 0, 5], [192, 0, 2, 1]).udp(&build::Udp::new(1, 2));
         assert_eq!(answer(multicast, BlockReturn::Return), "nothing");
-        let fragment = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])
-            .fragment(8, true)
-            .raw(17, &[0; 8]);
+        let fragment =
+            build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).fragment(8, true).raw(17, &[0; 8]);
         assert_eq!(answer(fragment, BlockReturn::Return), "nothing");
     }
 }

@@ -129,50 +129,27 @@ fn first_mismatch(
     tag: &mut TagSeen,
     counters: &mut Counters,
 ) -> Option<Criterion> {
-    let &Question {
-        ruleset,
-        world,
-        input,
-        packet,
-        ..
-    } = question;
+    let &Question { ruleset, world, input, packet, .. } = question;
     let on_this = |wanted: &Not<InterfaceMatch>| {
         is_interface(&wanted.value, &packet.interface, world) != wanted.negated
     };
-    if rule
-        .interface
-        .as_ref()
-        .is_some_and(|wanted| !on_this(wanted))
-    {
+    if rule.interface.as_ref().is_some_and(|wanted| !on_this(wanted)) {
         return Some(Criterion::Interface);
     }
-    if rule
-        .direction
-        .is_some_and(|wanted| wanted != packet.direction)
-    {
+    if rule.direction.is_some_and(|wanted| wanted != packet.direction) {
         return Some(Criterion::Direction);
     }
     if rule.family.is_some_and(|wanted| wanted != packet.family) {
         return Some(Criterion::Family);
     }
-    if rule
-        .protocol
-        .is_some_and(|wanted| wanted != packet.protocol)
-    {
+    if rule.protocol.is_some_and(|wanted| wanted != packet.protocol) {
         return Some(Criterion::Protocol);
     }
-    let from = Surroundings {
-        ruleset,
-        world,
-        arrived_on: Some(&packet.interface),
-    };
+    let from = Surroundings { ruleset, world, arrived_on: Some(&packet.interface) };
     if !address::matches(&rule.source.host, packet.source, &from, counters) {
         return Some(Criterion::Source);
     }
-    let to = Surroundings {
-        arrived_on: None,
-        ..from
-    };
+    let to = Surroundings { arrived_on: None, ..from };
     if !address::matches(&rule.destination.host, packet.destination, &to, counters) {
         return Some(Criterion::Destination);
     }
@@ -186,10 +163,7 @@ fn first_mismatch(
         return Some(Criterion::Tos);
     }
     // a draw from 1 to 2^32 - 2
-    if rule
-        .probability
-        .is_some_and(|wanted| wanted <= world.draw(u32::MAX - 1) + 1)
-    {
+    if rule.probability.is_some_and(|wanted| wanted <= world.draw(u32::MAX - 1) + 1) {
         return Some(Criterion::Probability);
     }
     if let Some(wanted) = &rule.tagged
@@ -225,10 +199,7 @@ fn transport_mismatch(rule: &Rule, question: &Question) -> Option<Criterion> {
             (ports || flags || rule.icmp.is_some()).then_some(Criterion::Fragment)
         }
         Transport::Tcp(tcp) => {
-            if rule
-                .tcp_flags
-                .is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set)
-            {
+            if rule.tcp_flags.is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set) {
                 return Some(Criterion::TcpFlags);
             }
             port_mismatch(rule, packet)
@@ -238,18 +209,12 @@ fn transport_mismatch(rule: &Rule, question: &Question) -> Option<Criterion> {
             if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
                 return Some(Criterion::IcmpType);
             }
-            if rule
-                .icmp
-                .and_then(|wanted| wanted.code)
-                .is_some_and(|code| code != icmp.code)
-            {
+            if rule.icmp.and_then(|wanted| wanted.code).is_some_and(|code| code != icmp.code) {
                 return Some(Criterion::IcmpCode);
             }
             // who only answers must not open a state
             let keeps_state = rule.state.as_ref().is_some_and(|options| !options.sloppy);
-            let opens = question
-                .mapping
-                .is_none_or(|mapping| mapping.stateless || !mapping.reply);
+            let opens = question.mapping.is_none_or(|mapping| mapping.stateless || !mapping.reply);
             (keeps_state && !opens).then_some(Criterion::NoReply)
         }
         Transport::Other => None,
@@ -258,18 +223,10 @@ fn transport_mismatch(rule: &Rule, question: &Question) -> Option<Criterion> {
 
 fn port_mismatch(rule: &Rule, packet: &Descriptor) -> Option<Criterion> {
     let (source_port, destination_port) = packet.ports();
-    if rule
-        .source
-        .ports
-        .is_some_and(|ports| !ports.contains(source_port))
-    {
+    if rule.source.ports.is_some_and(|ports| !ports.contains(source_port)) {
         return Some(Criterion::SourcePort);
     }
-    if rule
-        .destination
-        .ports
-        .is_some_and(|ports| !ports.contains(destination_port))
-    {
+    if rule.destination.ports.is_some_and(|ports| !ports.contains(destination_port)) {
         return Some(Criterion::DestinationPort);
     }
     None
@@ -281,5 +238,7 @@ fn is_interface(wanted: &InterfaceMatch, name: &str, world: &World) -> bool {
         (InterfaceMatch::Any, interface) => interface.is_none_or(|interface| !interface.loopback),
         (InterfaceMatch::Named(wanted), Some(interface)) => interface.is(wanted),
         (InterfaceMatch::Named(wanted), None) => wanted == name,
+        // rule sets with these are refused: skipstep_ruleset::support
+        (InterfaceMatch::Rdomain(_), _) => false,
     }
 }

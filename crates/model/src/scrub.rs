@@ -98,10 +98,7 @@ mod tests {
 
     #[test]
     fn ipv4_header() {
-        let world = World {
-            random: 0x1234,
-            ..World::default()
-        };
+        let world = World { random: 0x1234, ..World::default() };
         let mut packet = descriptor(
             ipv4([1, 1, 1, 1], [2, 2, 2, 2])
                 .df(true)
@@ -111,25 +108,16 @@ mod tests {
                 .tcp(&Tcp::new(1, 2).flags("S")),
         );
         header(&mut packet, &ALL, &world);
-        let expected = ipv4([1, 1, 1, 1], [2, 2, 2, 2])
-            .ttl(60)
-            .tos(0x13)
-            .id(0x1234);
+        let expected = ipv4([1, 1, 1, 1], [2, 2, 2, 2]).ttl(60).tos(0x13).id(0x1234);
         assert_eq!(packet.bytes, expected.tcp(&Tcp::new(1, 2).flags("S")));
     }
 
     #[test]
     fn ipv6_header() {
-        let (a, b) = (
-            [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1],
-            [0x2001, 0xdb8, 0, 0, 0, 0, 0, 2],
-        );
+        let (a, b) = ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], [0x2001, 0xdb8, 0, 0, 0, 0, 0, 2]);
         let mut packet = descriptor(ipv6(a, b).ttl(5).tos(0xa3).tcp(&Tcp::new(1, 2).flags("S")));
         header(&mut packet, &ALL, &World::default());
-        assert_eq!(
-            packet.bytes,
-            ipv6(a, b).ttl(60).tos(0x13).tcp(&Tcp::new(1, 2).flags("S"))
-        );
+        assert_eq!(packet.bytes, ipv6(a, b).ttl(60).tos(0x13).tcp(&Tcp::new(1, 2).flags("S")));
     }
 
     #[test]
@@ -141,11 +129,7 @@ mod tests {
             };
             let mut packet = descriptor(offer(1460));
             mss(&mut packet, 1300);
-            assert_eq!(
-                packet.bytes,
-                offer(1300),
-                "checksum included, padding {padding:?}"
-            );
+            assert_eq!(packet.bytes, offer(1300), "checksum included, padding {padding:?}");
             mss(&mut packet, 1400);
             assert_eq!(packet.bytes, offer(1300));
             checksum::fix(&mut packet.bytes);

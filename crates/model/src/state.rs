@@ -72,12 +72,7 @@ impl Key {
             Direction::In => [source, destination],
             Direction::Out => [destination, source],
         };
-        Key {
-            family,
-            protocol,
-            address: [first.0, second.0],
-            port: [first.1, second.1],
-        }
+        Key { family, protocol, address: [first.0, second.0], port: [first.1, second.1] }
     }
 }
 
@@ -220,18 +215,11 @@ pub(crate) struct Collision;
 impl StateTable {
     /// Finds the state of a packet in `direction` on `interface`.
     pub fn find(&self, key: &Key, direction: Direction, interface: &str) -> Option<StateId> {
-        let side = if direction == Direction::In {
-            WIRE
-        } else {
-            STACK
-        };
+        let side = if direction == Direction::In { WIRE } else { STACK };
         self.by_key.get(key)?.iter().copied().find(|id| {
             let state = &self.states[id];
             !state.purge
-                && state
-                    .interface
-                    .as_deref()
-                    .is_none_or(|bound| bound == interface)
+                && state.interface.as_deref().is_none_or(|bound| bound == interface)
                 && state.key[side] == *key
         })
     }
@@ -253,11 +241,7 @@ impl StateTable {
         state.id = self.last_id;
         for key in distinct(&state.key) {
             let ids = self.by_key.entry(key).or_default();
-            let place = if state.interface.is_some() {
-                0
-            } else {
-                ids.len()
-            };
+            let place = if state.interface.is_some() { 0 } else { ids.len() };
             ids.insert(place, state.id);
         }
         self.states.insert(state.id, state);
@@ -297,9 +281,7 @@ impl StateTable {
     }
 
     pub fn get_mut(&mut self, id: StateId) -> &mut State {
-        self.states
-            .get_mut(&id)
-            .expect("a state lives until the purge removes it")
+        self.states.get_mut(&id).expect("a state lives until the purge removes it")
     }
 
     /// How many there are, those that wait for the purge included.

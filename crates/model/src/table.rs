@@ -27,10 +27,7 @@ mod tests {
             negated: text.starts_with('!'),
             net: text.trim_start_matches('!').parse().unwrap(),
         };
-        Table {
-            entries: entries.iter().map(entry).collect(),
-            ..Table::default()
-        }
+        Table { entries: entries.iter().map(entry).collect(), ..Table::default() }
     }
 
     #[test]

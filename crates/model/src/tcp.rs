@@ -60,20 +60,8 @@ pub(crate) fn first_segment(tcp: &Tcp, options: &[u8]) -> (Peer, Peer) {
         .wrapping_add(tcp.payload_len + 1)
         .wrapping_add(u32::from(tcp.has(SYN)))
         .wrapping_add(u32::from(tcp.has(FIN)));
-    let src = Peer {
-        state: SYN_SENT,
-        seqlo: tcp.seq,
-        seqhi,
-        seqdiff: 0,
-        max_win,
-        wscale,
-    };
-    let dst = Peer {
-        state: CLOSED,
-        seqhi: 1,
-        max_win: 1,
-        ..Peer::default()
-    };
+    let src = Peer { state: SYN_SENT, seqlo: tcp.seq, seqhi, seqdiff: 0, max_win, wscale };
+    let dst = Peer { state: CLOSED, seqhi: 1, max_win: 1, ..Peer::default() };
     (src, dst)
 }
 
@@ -109,10 +97,7 @@ struct Segment {
 impl Segment {
     fn new(tcp: &Tcp, from: &Peer, to: &Peer) -> Self {
         let scaled = from.wscale != 0 && to.wscale != 0 && !tcp.has(SYN);
-        let data_end = tcp
-            .seq
-            .wrapping_add(tcp.payload_len)
-            .wrapping_add(u32::from(tcp.has(SYN)));
+        let data_end = tcp.seq.wrapping_add(tcp.payload_len).wrapping_add(u32::from(tcp.has(SYN)));
         Segment {
             seq: tcp.seq,
             data_end,
@@ -210,9 +195,7 @@ fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, 
     from.state = from.state.max(SYN_SENT);
     // there may be a limit already: from a mismatch in the handshake, or from the other side's
     // acknowledgments when a connection is picked up in its middle
-    let allowed = segment
-        .end
-        .wrapping_add((u32::from(to.max_win) << segment.to_shift).max(1));
+    let allowed = segment.end.wrapping_add((u32::from(to.max_win) << segment.to_shift).max(1));
     if from.seqhi == 1 || not_before(allowed, from.seqhi) {
         from.seqhi = allowed;
     }
@@ -285,10 +268,7 @@ fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> 
 
 /// Gives the connection the timeout of what it has come to.
 fn refresh(state: &mut State, now: u32) {
-    let (less, more) = (
-        state.src.state.min(state.dst.state),
-        state.src.state.max(state.dst.state),
-    );
+    let (less, more) = (state.src.state.min(state.dst.state), state.src.state.max(state.dst.state));
     let timeout = match (less, more) {
         (FIN_WAIT_2.., _) => Timeout::TcpClosed,
         (CLOSING.., _) => Timeout::TcpFinwait,

@@ -51,11 +51,7 @@ mod tests {
     fn options_are_found_behind_padding() {
         assert_eq!(window_scale(&[1, 0, 3, 3, 7, 0]), Some(7));
         assert_eq!(window_scale(&[3, 3, 200]), Some(14));
-        assert_eq!(
-            window_scale(&[3, 3, 2, 3, 3, 5]),
-            Some(5),
-            "the last one counts"
-        );
+        assert_eq!(window_scale(&[3, 3, 2, 3, 3, 5]), Some(5), "the last one counts");
         assert_eq!(window_scale(&[3, 2, 7, 7]), None, "too short an option");
         assert_eq!(window_scale(&[2, 4, 5, 180]), None);
         assert_eq!(mss(&[4, 2, 2, 4, 5, 180]).first(), Some(&(4..6)));

@@ -24,11 +24,7 @@ pub(crate) fn expires_at(state: &State, ruleset: &Ruleset, crowd: &Crowd) -> u32
             let end = own(rule, Timeout::AdaptiveEnd).unwrap_or(0);
             (start, end, crowd.counters.states_of(state.rule) as u32)
         }
-        None => (
-            global(Timeout::AdaptiveStart),
-            global(Timeout::AdaptiveEnd),
-            crowd.states.len(),
-        ),
+        None => (global(Timeout::AdaptiveStart), global(Timeout::AdaptiveEnd), crowd.states.len()),
     };
     if end == 0 || states <= start || start >= end {
         return state.refreshed_at.wrapping_add(timeout);

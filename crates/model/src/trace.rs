@@ -146,9 +146,7 @@ impl Tracer {
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.stages
-            .iter()
-            .try_for_each(|stage| writeln!(f, "{stage}"))
+        self.stages.iter().try_for_each(|stage| writeln!(f, "{stage}"))
     }
 }
 
@@ -169,30 +167,18 @@ impl fmt::Display for Stage {
             Stage::Accepted(id) => write!(f, "state: {id} accepts the packet"),
             Stage::Rejected { state, why } => write!(f, "state: {state} rejects the packet: {why}"),
             Stage::Reused(id) => write!(f, "state: {id} has ended and makes way"),
-            Stage::Rule {
-                number,
-                line,
-                action,
-                failed,
-            } => {
+            Stage::Rule { number, line, action, failed } => {
                 write!(f, "rule {number} (line {line}, {}): ", action_name(*action))?;
                 match failed {
                     Some(criterion) => write!(f, "no match, {}", criterion.name()),
                     None => write!(f, "match"),
                 }
             }
-            Stage::Decided {
-                rule: Some(rule),
-                action,
-            } => {
+            Stage::Decided { rule: Some(rule), action } => {
                 write!(f, "rules: {} by rule {rule}", action_name(*action))
             }
             Stage::Decided { rule: None, action } => {
-                write!(
-                    f,
-                    "rules: {} by default, no rule matched",
-                    action_name(*action)
-                )
+                write!(f, "rules: {} by default, no rule matched", action_name(*action))
             }
             Stage::Created(id) => write!(f, "state: {id} made"),
             Stage::NotCreated(reason) => write!(f, "state: not made, {}", reason.name()),

@@ -38,11 +38,9 @@ impl World {
 
     /// Whether `address` is one of the firewall's own.
     pub(crate) fn is_local(&self, address: IpAddr) -> bool {
-        self.host.interfaces.iter().any(|interface| {
-            interface
-                .addresses
-                .iter()
-                .any(|own| own.net.addr() == address)
-        })
+        self.host
+            .interfaces
+            .iter()
+            .any(|interface| interface.addresses.iter().any(|own| own.net.addr() == address))
     }
 }

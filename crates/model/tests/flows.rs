@@ -35,9 +35,7 @@ fn a_protocol_without_ports() {
         (Direction::In, &there, "other.multiple"),
     ] {
         assert_eq!(
-            c.firewall
-                .packet(&packet(direction, "em0", bytes.clone()))
-                .verdict,
+            c.firewall.packet(&packet(direction, "em0", bytes.clone())).verdict,
             Verdict::Pass
         );
         assert_eq!(c.state().timeout.name(), timeout);
@@ -62,16 +60,9 @@ fn an_echo_is_answered_once_asked() {
 fn rules_that_keep_state_do_not_match_answers() {
     let mut c = Conversation::new("pass in on em0");
     c.client_icmp(Icmp::new(0, 0).id(7), "pass");
-    assert_eq!(
-        c.firewall.rule_counters(Some(0)).packets,
-        [0, 0],
-        "it was the default rule"
-    );
+    assert_eq!(c.firewall.rule_counters(Some(0)).packets, [0, 0], "it was the default rule");
     let mut c = Conversation::new("pass in on em0 keep state (sloppy)");
-    c.client_icmp(
-        Icmp::new(0, 0).id(7),
-        "pass NO_TRAFFIC:NO_TRAFFIC icmp.first",
-    );
+    c.client_icmp(Icmp::new(0, 0).id(7), "pass NO_TRAFFIC:NO_TRAFFIC icmp.first");
 }
 
 #[test]
@@ -94,15 +85,8 @@ fn errors_belong_to_what_they_quote() {
     c.server_icmp(Icmp::quoting(3, 3, &datagram), "drop");
     c.client_udp("pass SINGLE:NO_TRAFFIC udp.first");
     c.at(10);
-    c.server_icmp(
-        Icmp::quoting(3, 3, &datagram),
-        "pass SINGLE:NO_TRAFFIC udp.first",
-    );
-    assert_eq!(
-        c.firewall.expires_at(c.state()),
-        60,
-        "an error keeps nothing alive"
-    );
+    c.server_icmp(Icmp::quoting(3, 3, &datagram), "pass SINGLE:NO_TRAFFIC udp.first");
+    assert_eq!(c.firewall.expires_at(c.state()), 60, "an error keeps nothing alive");
     // not what the client sent, or not enough to tell
     let other = c.towards_server().udp(&Udp::new(4001, 22));
     c.server_icmp(Icmp::quoting(3, 3, &other), "drop");
@@ -116,14 +100,9 @@ fn errors_belong_to_what_they_quote() {
 fn a_quoted_segment_must_have_been_in_the_window() {
     let mut c = Conversation::new(PASS);
     c.client("S seq 100 win 1000", "pass SYN_SENT:CLOSED tcp.first");
-    c.server(
-        "SA seq 900 ack 101 win 1000",
-        "pass ESTABLISHED:SYN_SENT tcp.opening",
-    );
+    c.server("SA seq 900 ack 101 win 1000", "pass ESTABLISHED:SYN_SENT tcp.opening");
     let quote = |c: &Conversation, seq| {
-        let segment = c
-            .towards_server()
-            .tcp(&Tcp::new(4000, 22).flags("A").seq(seq));
+        let segment = c.towards_server().tcp(&Tcp::new(4000, 22).flags("A").seq(seq));
         Icmp::quoting(11, 0, &segment[..28])
     };
     let good = "pass ESTABLISHED:SYN_SENT tcp.opening";
@@ -143,10 +122,7 @@ fn a_neighbour_advertisement_makes_no_state() {
         .ttl(255)
         .icmp(&Icmp::new(136, 0).payload(&[0xfe; 16]));
     let fate = firewall.packet(&packet(Direction::In, "em0", advertisement));
-    assert_eq!(
-        (fate.verdict, fate.decision),
-        (Verdict::Pass, Decision::Rule(0))
-    );
+    assert_eq!((fate.verdict, fate.decision), (Verdict::Pass, Decision::Rule(0)));
     assert_eq!(
         fate.counted,
         [Reason::Match, Reason::Short],
@@ -158,22 +134,14 @@ fn a_neighbour_advertisement_makes_no_state() {
 #[test]
 fn a_bound_state_is_found_on_its_interface_only() {
     for (rule, elsewhere) in [
-        (
-            "pass in on em0 proto udp keep state (if-bound)",
-            Verdict::Drop,
-        ),
-        (
-            "pass in on em0 proto udp keep state (floating)",
-            Verdict::Pass,
-        ),
+        ("pass in on em0 proto udp keep state (if-bound)", Verdict::Drop),
+        ("pass in on em0 proto udp keep state (floating)", Verdict::Pass),
     ] {
         let mut c = Conversation::new(&format!("block all\n{rule}"));
         c.client_udp("pass SINGLE:NO_TRAFFIC udp.first");
         let answer = c.towards_client().udp(&Udp::new(22, 4000));
         assert_eq!(
-            c.firewall
-                .packet(&packet(Direction::Out, "em1", answer))
-                .verdict,
+            c.firewall.packet(&packet(Direction::Out, "em1", answer)).verdict,
             elsewhere,
             "{rule}"
         );
@@ -188,19 +156,13 @@ fn limits_refuse_and_never_evict() {
         ("set limit states 2\npass in proto udp", Reason::Memory),
     ] {
         let mut firewall = firewall(rules);
-        for (port, verdict) in [
-            (1, Verdict::Pass),
-            (2, Verdict::Pass),
-            (3, Verdict::Drop),
-            (2, Verdict::Pass),
-        ] {
+        for (port, verdict) in
+            [(1, Verdict::Pass), (2, Verdict::Pass), (3, Verdict::Drop), (2, Verdict::Pass)]
+        {
             let fate = firewall.packet(&packet(Direction::In, "em0", datagram(port)));
             assert_eq!(fate.verdict, verdict, "{rules}, port {port}");
             if verdict == Verdict::Drop {
-                assert_eq!(
-                    fate.counted,
-                    [Reason::Match.min(reason), Reason::Match.max(reason)]
-                );
+                assert_eq!(fate.counted, [Reason::Match.min(reason), Reason::Match.max(reason)]);
                 assert_eq!(fate.decision, Decision::Rule(0));
             }
         }
@@ -219,11 +181,7 @@ fn the_more_states_the_shorter_they_live() {
         lives.push(firewall.expires_at(firewall.states().next().unwrap()));
     }
     assert_eq!(lives, [60, 60, 45, 30, 15, 0]);
-    assert_eq!(
-        firewall.set_time(0).len(),
-        6,
-        "all were looked at before the first was removed"
-    );
+    assert_eq!(firewall.set_time(0).len(), 6, "all were looked at before the first was removed");
 }
 
 #[test]
@@ -238,10 +196,7 @@ fn options_pass_only_where_they_may() {
         let with_options = plain.clone().options(&[7, 3, 4]).udp(&Udp::new(1, 2));
         let fate = firewall.packet(&packet(Direction::In, "em0", with_options.clone()));
         assert_eq!(fate.verdict, verdict, "{rule}");
-        assert_eq!(
-            fate.counted.contains(&Reason::IpOption),
-            verdict == Verdict::Drop
-        );
+        assert_eq!(fate.counted.contains(&Reason::IpOption), verdict == Verdict::Drop);
         // a state remembers
         firewall.packet(&packet(Direction::In, "em0", plain.udp(&Udp::new(1, 2))));
         let fate = firewall.packet(&packet(Direction::In, "em0", with_options));

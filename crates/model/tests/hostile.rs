@@ -20,10 +20,7 @@ fn sound() -> impl Strategy<Value = Vec<u8>> {
     let ip = prop_oneof![
         Just(build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])),
         Just(build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).options(&[148, 4, 0, 0])),
-        Just(build::ipv6(
-            [0x2001, 0xdb8, 1, 0, 0, 0, 0, 5],
-            [0x2001, 0xdb8, 2, 0, 0, 0, 0, 1]
-        )),
+        Just(build::ipv6([0x2001, 0xdb8, 1, 0, 0, 0, 0, 5], [0x2001, 0xdb8, 2, 0, 0, 0, 0, 1])),
         Just(
             build::ipv6([0xfe80, 0, 0, 0, 0, 0, 0, 5], [0xff02, 0, 0, 0, 0, 0, 0, 1])
                 .hop_by_hop(&[5, 2, 0, 0])
@@ -36,21 +33,13 @@ fn sound() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn transport(ip: &Ip, kind: usize, bits: u8, number: u32) -> Vec<u8> {
-    let segment = Tcp::new(1, 2)
-        .flag_bits(bits)
-        .seq(number)
-        .mss(1460)
-        .window_scale(bits);
+    let segment = Tcp::new(1, 2).flag_bits(bits).seq(number).mss(1460).window_scale(bits);
     match kind {
         0 | 1 => ip.tcp(&segment.payload(&[0; 5])),
         2 => ip.udp(&Udp::new(1, 2)),
         3 => ip.icmp(&Icmp::new(bits, 0).payload(&[1; 24])),
         4 => ip.icmp(&Icmp::quoting(3, 3, &ip.tcp(&segment))),
-        _ => ip.icmp(&Icmp::quoting(
-            1,
-            4,
-            &ip.icmp(&Icmp::new(bits, 0).payload(&[1; 24])),
-        )),
+        _ => ip.icmp(&Icmp::quoting(1, 4, &ip.icmp(&Icmp::new(bits, 0).payload(&[1; 24])))),
     }
 }
 

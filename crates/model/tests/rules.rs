@@ -13,32 +13,19 @@ fn datagram() -> Vec<u8> {
 }
 
 fn decision(rules: &str, direction: Direction, interface: &str, bytes: Vec<u8>) -> Decision {
-    firewall(rules)
-        .packet(&packet(direction, interface, bytes))
-        .decision
+    firewall(rules).packet(&packet(direction, interface, bytes)).decision
 }
 
 #[track_caller]
 fn assert_matches(rule: &str, bytes: Vec<u8>, matches: bool) {
-    let expected = if matches {
-        Decision::Rule(0)
-    } else {
-        Decision::Default
-    };
-    assert_eq!(
-        decision(rule, Direction::In, "em0", bytes),
-        expected,
-        "{rule}"
-    );
+    let expected = if matches { Decision::Rule(0) } else { Decision::Default };
+    assert_eq!(decision(rule, Direction::In, "em0", bytes), expected, "{rule}");
 }
 
 #[test]
 fn the_last_match_decides_unless_one_is_quick() {
     let decide = |rules| decision(rules, Direction::In, "em0", datagram());
-    assert_eq!(
-        decide("block all\npass proto udp\nblock proto tcp"),
-        Decision::Rule(1)
-    );
+    assert_eq!(decide("block all\npass proto udp\nblock proto tcp"), Decision::Rule(1));
     assert_eq!(decide("block quick proto udp\npass all"), Decision::Rule(0));
     assert_eq!(decide("block out all"), Decision::Default);
     assert_eq!(decide("set skip on em0\nblock all"), Decision::None);
@@ -100,16 +87,8 @@ fn icmp_types_and_tcp_flags() {
     let icmp = |kind, code| build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).icmp(&Icmp::new(kind, code));
     assert_matches("block inet proto icmp icmp-type echoreq", icmp(8, 0), true);
     assert_matches("block inet proto icmp icmp-type echoreq", icmp(0, 0), false);
-    assert_matches(
-        "block inet proto icmp icmp-type unreach code port-unr",
-        icmp(3, 3),
-        true,
-    );
-    assert_matches(
-        "block inet proto icmp icmp-type unreach code port-unr",
-        icmp(3, 1),
-        false,
-    );
+    assert_matches("block inet proto icmp icmp-type unreach code port-unr", icmp(3, 3), true);
+    assert_matches("block inet proto icmp icmp-type unreach code port-unr", icmp(3, 1), false);
     let segment =
         |flags| build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).tcp(&Tcp::new(1, 2).flags(flags));
     assert_matches("block proto tcp flags S/SA", segment("S"), true);
@@ -122,12 +101,8 @@ fn icmp_types_and_tcp_flags() {
 #[test]
 fn probability_is_a_draw() {
     let mut firewall = firewall("block probability 50%");
-    for (draw, matches) in [
-        (0, true),
-        (0x7fff_fff0, true),
-        (0x8000_0010, false),
-        (u32::MAX, false),
-    ] {
+    for (draw, matches) in [(0, true), (0x7fff_fff0, true), (0x8000_0010, false), (u32::MAX, false)]
+    {
         firewall.set_random(draw);
         let fate = firewall.packet(&packet(Direction::In, "em0", datagram()));
         assert_eq!(fate.verdict == Verdict::Drop, matches, "{draw:#x}");
@@ -136,22 +111,13 @@ fn probability_is_a_draw() {
 
 #[test]
 fn fragments_meet_no_criterion_of_the_transport_header() {
-    let fragment = |offset| {
-        build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])
-            .fragment(offset, true)
-            .raw(17, &[0; 8])
-    };
-    for (rule, matches) in [
-        ("block proto udp to port 53", false),
-        ("block proto udp", true),
-        ("block fragment", true),
-    ] {
+    let fragment =
+        |offset| build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).fragment(offset, true).raw(17, &[0; 8]);
+    for (rule, matches) in
+        [("block proto udp to port 53", false), ("block proto udp", true), ("block fragment", true)]
+    {
         for offset in [0, 8] {
-            assert_matches(
-                &format!("set reassemble no\n{rule}"),
-                fragment(offset),
-                matches,
-            );
+            assert_matches(&format!("set reassemble no\n{rule}"), fragment(offset), matches);
         }
     }
     let mut strict = firewall("pass all");
@@ -177,25 +143,10 @@ fn match_rules_add_up_in_the_state() {
         syn.tcp(&Tcp::new(1, 2).flags("S").mss(1460)),
     ));
     let changed = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).ttl(100);
-    assert_eq!(
-        fate.out,
-        Some(changed.tcp(&Tcp::new(1, 2).flags("S").mss(1300)))
-    );
-    assert_eq!(
-        fate.carried,
-        Carried {
-            tag: Some("A".into()),
-            prio: 5
-        }
-    );
-    assert_eq!(
-        [0, 1, 2].map(|rule| firewall.rule_counters(Some(rule)).packets),
-        [[1, 0]; 3]
-    );
-    assert_eq!(
-        [0, 1, 2].map(|rule| firewall.rule_counters(Some(rule)).states_created),
-        [0, 0, 1]
-    );
+    assert_eq!(fate.out, Some(changed.tcp(&Tcp::new(1, 2).flags("S").mss(1300))));
+    assert_eq!(fate.carried, Carried { tag: Some("A".into()), prio: 5 });
+    assert_eq!([0, 1, 2].map(|rule| firewall.rule_counters(Some(rule)).packets), [[1, 0]; 3]);
+    assert_eq!([0, 1, 2].map(|rule| firewall.rule_counters(Some(rule)).states_created), [0, 0, 1]);
 }
 
 #[test]
@@ -217,11 +168,7 @@ fn a_tag_travels_with_the_packet() {
         ..packet(Direction::Out, "em1", datagram())
     };
     let own = firewall.packet(&out(None, Carried::default()));
-    assert_eq!(
-        own.decision,
-        Decision::Rule(0),
-        "a packet of the firewall's own has no tag"
-    );
+    assert_eq!(own.decision, Decision::Rule(0), "a packet of the firewall's own has no tag");
     let forwarded = firewall.packet(&out(Some("em0"), inside.carried));
     assert_eq!(forwarded.decision, Decision::Rule(2));
 }
@@ -229,19 +176,10 @@ fn a_tag_travels_with_the_packet() {
 #[test]
 fn set_prio_has_a_second_value_for_urgent_packets() {
     let rules = "pass in flags any set prio (2, 6)";
-    let prio = |bytes| {
-        firewall(rules)
-            .packet(&packet(Direction::In, "em0", bytes))
-            .carried
-            .prio
-    };
+    let prio = |bytes| firewall(rules).packet(&packet(Direction::In, "em0", bytes)).carried.prio;
     let ip = || build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]);
     assert_eq!(prio(ip().tcp(&Tcp::new(1, 2).flags("S"))), 2);
-    assert_eq!(
-        prio(ip().tcp(&Tcp::new(1, 2).flags("A"))),
-        6,
-        "nothing but an acknowledgment"
-    );
+    assert_eq!(prio(ip().tcp(&Tcp::new(1, 2).flags("A"))), 6, "nothing but an acknowledgment");
     assert_eq!(prio(ip().tcp(&Tcp::new(1, 2).flags("A").payload(b"x"))), 2);
     assert_eq!(prio(ip().tos(0x10).udp(&Udp::new(1, 2))), 6, "low delay");
 }
@@ -279,11 +217,7 @@ fn logs() {
     // once when it matches and once when it turns out to decide
     assert_eq!(
         log("match in log (matches)\npass in", 1),
-        [vec![
-            (Some(0), Match, 0),
-            (Some(1), Pass, 0),
-            (Some(1), Pass, 0)
-        ]]
+        [vec![(Some(0), Match, 0), (Some(1), Pass, 0), (Some(1), Pass, 0)]]
     );
 }
 
@@ -293,15 +227,9 @@ fn what_no_rule_says_is_logged_always() {
     let mut short = datagram();
     short.truncate(27);
     let fate = firewall.packet(&packet(Direction::In, "em0", short));
-    assert_eq!(
-        (fate.decision, fate.counted),
-        (Decision::Default, vec![Reason::Short])
-    );
+    assert_eq!((fate.decision, fate.counted), (Decision::Default, vec![Reason::Short]));
     let record = fate.log[0];
-    assert_eq!(
-        (record.rule, record.reason, record.action),
-        (None, Reason::Short, Action::Block)
-    );
+    assert_eq!((record.rule, record.reason, record.action), (None, Reason::Short, Action::Block));
 }
 
 #[test]
@@ -333,10 +261,7 @@ fn interfaces_are_counted() {
 fn the_trace_tells_why() {
     let mut firewall = firewall("block all\npass in on em1\npass in proto udp to port 53");
     let (_, trace) = firewall.explain(&packet(Direction::In, "em0", datagram()));
-    assert!(trace.stages.contains(&Stage::Decided {
-        rule: Some(2),
-        action: Action::Pass
-    }));
+    assert!(trace.stages.contains(&Stage::Decided { rule: Some(2), action: Action::Pass }));
     assert_eq!(
         trace.to_string(),
         "state: 10.0.1.5:4000 <-> 192.0.2.1:53 not found\n\

@@ -17,19 +17,10 @@ pub fn rule(rule: &Rule) -> Vec<String> {
     };
     let is = |protocol| rule.protocol == Some(protocol);
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-    check(
-        ports && !is(TCP) && !is(UDP),
-        "port only applies to tcp/udp",
-    );
+    check(ports && !is(TCP) && !is(UDP), "port only applies to tcp/udp");
     let icmp = rule.icmp.is_some();
-    check(
-        icmp && !is(ICMP) && !is(ICMP6),
-        "icmp-type/code only applies to icmp",
-    );
-    check(
-        icmp && rule.family.is_none(),
-        "must indicate address family with icmp-type/code",
-    );
+    check(icmp && !is(ICMP) && !is(ICMP6), "icmp-type/code only applies to icmp");
+    check(icmp && rule.family.is_none(), "must indicate address family with icmp-type/code");
     check(
         is(ICMP) && rule.family == Some(Family::Inet6),
         "proto icmp doesn't match address family inet6",
@@ -43,16 +34,10 @@ pub fn rule(rule: &Rule) -> Vec<String> {
         "allow-opts can only be specified for pass rules",
     );
     let beyond_ip = ports || icmp || rule.tcp_flags.is_some_and(|flags| flags.mask != 0);
-    check(
-        rule.fragment && beyond_ip,
-        "fragments can be filtered only on IP header fields",
-    );
+    check(rule.fragment && beyond_ip, "fragments can be filtered only on IP header fields");
     let resets =
         matches!(rule.block_return, BlockReturn::Rst { .. }) && rule.action == Action::Block;
-    check(
-        resets && !is(TCP),
-        "return-rst can only be applied to TCP rules",
-    );
+    check(resets && !is(TCP), "return-rst can only be applied to TCP rules");
     check(
         rule.state.is_some() && rule.action != Action::Pass,
         "keep state is great, but only for pass rules",

@@ -5,7 +5,7 @@
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
     Action, Address, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host, Not, Options,
-    Ports, Rule, Scrub, StatePolicy, Timeout,
+    Ports, Rule, StatePolicy, Timeout,
 };
 
 use crate::ast::{self, Antispoof, Keep, Peer, RuleStatement, StateOption};
@@ -65,17 +65,8 @@ struct Lists<'a> {
 impl<'a> Lists<'a> {
     /// The lists of a rule that looks at nothing but the source.
     fn from(source: &'a Peer) -> Self {
-        static ANYBODY: Peer = Peer {
-            hosts: Vec::new(),
-            ports: Vec::new(),
-        };
-        Lists {
-            interfaces: &[],
-            protocols: &[],
-            icmp: &[],
-            source,
-            destination: &ANYBODY,
-        }
+        static ANYBODY: Peer = Peer { hosts: Vec::new(), ports: Vec::new() };
+        Lists { interfaces: &[], protocols: &[], icmp: &[], source, destination: &ANYBODY }
     }
 
     /// How many combinations there are, `None` if they cannot be counted.
@@ -89,9 +80,7 @@ impl<'a> Lists<'a> {
             self.source.ports.len(),
             self.destination.ports.len(),
         ];
-        lengths
-            .iter()
-            .try_fold(1, |product: usize, n| product.checked_mul(*n.max(&1)))
+        lengths.iter().try_fold(1, |product: usize, n| product.checked_mul(*n.max(&1)))
     }
 
     /// A combination by number: the last list varies fastest.
@@ -124,10 +113,7 @@ impl Expansion<'_> {
         let options = &statement.options;
         for (text, what) in [
             (options.tag.as_ref(), "tag too long, max 63 chars"),
-            (
-                options.tagged.as_ref().map(|tagged| &tagged.value),
-                "tag too long, max 63 chars",
-            ),
+            (options.tagged.as_ref().map(|tagged| &tagged.value), "tag too long, max 63 chars"),
             (options.label.as_ref(), "rule label too long (max 63 chars)"),
         ] {
             if text.is_some_and(|text| text.len() > LONGEST_LABEL) {
@@ -146,10 +132,7 @@ impl Expansion<'_> {
         let tcp_flags = match options.flags {
             Some(flags) => flags,
             None if statement.action == Action::Pass && state.is_some() && !options.fragment => {
-                Some(TcpFlags {
-                    set: 0x02,
-                    mask: 0x12,
-                })
+                Some(TcpFlags { set: 0x02, mask: 0x12 })
             }
             None => None,
         };
@@ -196,11 +179,7 @@ impl Expansion<'_> {
     /// Expands `antispoof`: packets that claim to come from a network of the interface but arrive
     /// elsewhere, and packets that claim to come from the interface's own address.
     pub fn antispoof(&mut self, statement: &Antispoof) -> Result<(), Refused> {
-        if statement
-            .label
-            .as_ref()
-            .is_some_and(|label| label.len() > LONGEST_LABEL)
-        {
+        if statement.label.as_ref().is_some_and(|label| label.len() > LONGEST_LABEL) {
             return self.refuse("rule label too long (max 63 chars)");
         }
         let template = Rule {
@@ -213,41 +192,19 @@ impl Expansion<'_> {
             ..self.blank()
         };
         for (name, dynamic) in &statement.interfaces {
-            let elsewhere = [Not {
-                negated: true,
-                value: interface_match(name),
-            }];
-            let networks = self.own(
-                name,
-                *dynamic,
-                Modifiers {
-                    network: true,
-                    ..Modifiers::default()
-                },
-            );
-            let from = Peer {
-                hosts: networks,
-                ports: Vec::new(),
-            };
+            let elsewhere = [Not { negated: true, value: interface_match(name) }];
+            let networks =
+                self.own(name, *dynamic, Modifiers { network: true, ..Modifiers::default() });
+            let from = Peer { hosts: networks, ports: Vec::new() };
             if !from.hosts.is_empty() {
-                let lists = Lists {
-                    interfaces: &elsewhere,
-                    ..Lists::from(&from)
-                };
+                let lists = Lists { interfaces: &elsewhere, ..Lists::from(&from) };
                 self.combinations(&template, &lists);
             }
-            if self
-                .context
-                .host
-                .interface(name)
-                .is_some_and(|interface| interface.loopback)
-            {
+            if self.context.host.interface(name).is_some_and(|interface| interface.loopback) {
                 continue;
             }
-            let from = Peer {
-                hosts: self.own(name, *dynamic, Modifiers::default()),
-                ports: Vec::new(),
-            };
+            let from =
+                Peer { hosts: self.own(name, *dynamic, Modifiers::default()), ports: Vec::new() };
             if !from.hosts.is_empty() {
                 self.combinations(&template, &Lists::from(&from));
             }
@@ -273,43 +230,11 @@ impl Expansion<'_> {
 
     /// A rule that looks at nothing.
     fn blank(&self) -> Rule {
-        Rule {
-            number: 0,
-            line: self.line,
-            action: Action::Pass,
-            block_return: BlockReturn::Drop,
-            direction: None,
-            log: None,
-            quick: false,
-            interface: None,
-            family: None,
-            protocol: None,
-            source: Endpoint::default(),
-            destination: Endpoint::default(),
-            received_on: None,
-            tcp_flags: None,
-            icmp: None,
-            tos: None,
-            prio: None,
-            set_prio: None,
-            set_tos: None,
-            state: None,
-            probability: None,
-            fragment: false,
-            scrub: Scrub::default(),
-            allow_opts: false,
-            label: None,
-            tag: None,
-            tagged: None,
-        }
+        Rule { line: self.line, ..Rule::default() }
     }
 
     fn block_return(&self, statement: &RuleStatement) -> BlockReturn {
-        match (
-            statement.action,
-            statement.block_return,
-            self.options.block_policy,
-        ) {
+        match (statement.action, statement.block_return, self.options.block_policy) {
             (Action::Block, Some(block_return), _) => block_return,
             (Action::Block, None, BlockPolicy::Return) => BlockReturn::Return,
             _ => BlockReturn::Drop,
@@ -374,10 +299,7 @@ impl Expansion<'_> {
         if !binding_written {
             state.if_bound = self.options.state_policy == StatePolicy::IfBound;
         }
-        let written = Timeout::ALL
-            .into_iter()
-            .zip(values)
-            .filter(|(_, value)| *value != 0);
+        let written = Timeout::ALL.into_iter().zip(values).filter(|(_, value)| *value != 0);
         state.timeouts = written.collect();
         Ok(Some(state))
     }
@@ -418,10 +340,7 @@ impl Expansion<'_> {
         if rule.protocol.is_some_and(|protocol| protocol != TCP) {
             rule.tcp_flags = None;
         }
-        if parts
-            .icmp
-            .is_some_and(|(protocol, _)| rule.protocol != Some(protocol))
-        {
+        if parts.icmp.is_some_and(|(protocol, _)| rule.protocol != Some(protocol)) {
             self.error("icmp-type mismatch");
             *errors += 1;
         }
@@ -450,18 +369,11 @@ impl Expansion<'_> {
         let Some(scope) = source.or(destination) else {
             return Some(parts.interface.cloned());
         };
-        let owner = self
-            .context
-            .host
-            .interfaces
-            .iter()
-            .find(|interface| interface.index == scope)?;
+        let owner =
+            self.context.host.interfaces.iter().find(|interface| interface.index == scope)?;
         let owned = InterfaceMatch::Named(owner.name.clone());
         match parts.interface {
-            None => Some(Some(Not {
-                negated: false,
-                value: owned,
-            })),
+            None => Some(Some(Not { negated: false, value: owned })),
             Some(interface) => (interface.value == owned).then(|| Some(interface.clone())),
         }
     }
@@ -474,10 +386,7 @@ impl Expansion<'_> {
         errors: &mut u32,
     ) -> Endpoint {
         let Some(host) = host else {
-            return Endpoint {
-                host: Host::default(),
-                ports,
-            };
+            return Endpoint { host: Host::default(), ports };
         };
         let address = match &host.address {
             ast::Address::Net(address, length) => match resolve::net(*address, *length) {
@@ -492,11 +401,7 @@ impl Expansion<'_> {
             ast::Address::Range(low, high) => Address::Range(*low, *high),
             ast::Address::Table(name) => Address::Table(name.clone()),
             ast::Address::Dynamic { interface, prefix } => {
-                let whole = if family == Some(Family::Inet) {
-                    32
-                } else {
-                    128
-                };
+                let whole = if family == Some(Family::Inet) { 32 } else { 128 };
                 let prefix = Some(*prefix).filter(|prefix| *prefix < whole);
                 Address::Dynamic(skipstep_ruleset::address::DynamicAddress {
                     prefix,
@@ -506,13 +411,7 @@ impl Expansion<'_> {
             ast::Address::NoRoute => Address::NoRoute,
             ast::Address::UrpfFailed => Address::UrpfFailed,
         };
-        Endpoint {
-            host: Host {
-                negated: host.negated,
-                address,
-            },
-            ports,
-        }
+        Endpoint { host: Host { negated: host.negated, address }, ports }
     }
 
     fn expand_macros(&mut self, rule: &mut Rule, parts: &Combination) {
@@ -527,16 +426,11 @@ impl Expansion<'_> {
             names: self.context.names,
         };
         let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
-        for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged]
-            .into_iter()
-            .flatten()
-        {
+        for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged].into_iter().flatten() {
             *text = macros.expand(text);
             if text.len() > LONGEST_LABEL {
-                self.messages.push((
-                    "label too long after its macros are replaced".to_string(),
-                    false,
-                ));
+                self.messages
+                    .push(("label too long after its macros are replaced".to_string(), false));
             }
         }
     }
@@ -547,21 +441,13 @@ impl Expansion<'_> {
 }
 
 fn interface_match(name: &str) -> InterfaceMatch {
-    if name == "any" {
-        InterfaceMatch::Any
-    } else {
-        InterfaceMatch::Named(name.to_string())
-    }
+    if name == "any" { InterfaceMatch::Any } else { InterfaceMatch::Named(name.to_string()) }
 }
 
 /// The family that all hosts of a list have.
 fn common_family(hosts: &[ast::Host]) -> Option<Family> {
     let family = hosts.first()?.family();
-    if hosts.iter().all(|host| host.family() == family) {
-        family
-    } else {
-        None
-    }
+    if hosts.iter().all(|host| host.family() == family) { family } else { None }
 }
 
 /// The family of the rule and of both hosts; the outer `None` if they differ.
@@ -570,7 +456,5 @@ fn combined_family(rule: Option<Family>, parts: &Combination) -> Option<Option<F
     let destination = parts.destination.and_then(ast::Host::family);
     let mut families = [rule, source, destination].into_iter().flatten();
     let first = families.next();
-    families
-        .all(|family| Some(family) == first)
-        .then_some(first)
+    families.all(|family| Some(family) == first).then_some(first)
 }

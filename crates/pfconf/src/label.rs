@@ -26,11 +26,9 @@ impl Macros<'_> {
             return text.to_string();
         }
         let protocol = self.protocol.unwrap_or(0);
-        let name = self
-            .names
-            .protocol_name(protocol)
-            .map_or_else(|| protocol.to_string(), str::to_string);
-        text.replace("$if", self.interface.map_or("any", print::interface))
+        let name =
+            self.names.protocol_name(protocol).map_or_else(|| protocol.to_string(), str::to_string);
+        text.replace("$if", &self.interface.map_or("any".into(), print::interface))
             .replace("$srcaddr", &self.address(self.source))
             .replace("$dstaddr", &self.address(self.destination))
             .replace("$srcport", &ports(self.source_ports))
@@ -51,11 +49,7 @@ impl Macros<'_> {
             Address::UrpfFailed => "urpf-failed".to_string(),
             Address::Range(..) => "?".to_string(),
         };
-        if host.negated {
-            format!("! {text}")
-        } else {
-            text
-        }
+        if host.negated { format!("! {text}") } else { text }
     }
 }
 
@@ -81,10 +75,7 @@ fn ports(ports: Option<Ports>) -> String {
 pub fn number(rule: &mut Rule) {
     let number = rule.number.to_string();
     let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
-    for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged]
-        .into_iter()
-        .flatten()
-    {
+    for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged].into_iter().flatten() {
         *text = text.replace("$nr", &number);
     }
 }

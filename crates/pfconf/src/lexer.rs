@@ -59,9 +59,8 @@ impl Lexer {
                     c = self.character();
                 }
             }
-            let offset = self
-                .expansion
-                .map_or(self.position.saturating_sub(1), |(offset, _)| offset);
+            let offset =
+                self.expansion.map_or(self.position.saturating_sub(1), |(offset, _)| offset);
             if c == Some('$') && self.expansion.is_none() {
                 if self.begin_expansion(offset) {
                     continue;
@@ -87,10 +86,7 @@ impl Lexer {
     /// The text of the line that `offset` is on, and the column of `offset` in it, from 1.
     pub fn source_line(&self, offset: usize) -> (String, usize) {
         let offset = offset.min(self.text.len());
-        let start = self.text[..offset]
-            .iter()
-            .rposition(|&c| c == '\n')
-            .map_or(0, |end| end + 1);
+        let start = self.text[..offset].iter().rposition(|&c| c == '\n').map_or(0, |end| end + 1);
         let end = self.text[offset..]
             .iter()
             .position(|&c| c == '\n')
@@ -101,26 +97,13 @@ impl Lexer {
     /// The line with number `line`.
     pub fn numbered_line(&self, line: u32) -> String {
         let mut lines = self.text.split(|&c| c == '\n');
-        lines
-            .nth(line.saturating_sub(1) as usize)
-            .unwrap_or_default()
-            .iter()
-            .collect()
+        lines.nth(line.saturating_sub(1) as usize).unwrap_or_default().iter().collect()
     }
 
     fn finish(&self, kind: Kind, offset: usize) -> Token {
         let end = self.position.saturating_sub(self.ahead.len());
-        let width = self
-            .expansion
-            .map_or(end.saturating_sub(offset).max(1), |(_, width)| width);
-        Token {
-            kind,
-            place: Place {
-                line: self.token_line,
-                offset,
-                width,
-            },
-        }
+        let width = self.expansion.map_or(end.saturating_sub(offset).max(1), |(_, width)| width);
+        Token { kind, place: Place { line: self.token_line, offset, width } }
     }
 
     fn kind(&mut self, c: Option<char>, offset: usize) -> Kind {
@@ -164,11 +147,7 @@ impl Lexer {
                 true
             }
             None => {
-                self.complain(
-                    format!("macro '{name}' not defined"),
-                    offset,
-                    name.len() + 1,
-                );
+                self.complain(format!("macro '{name}' not defined"), offset, name.len() + 1);
                 self.skip_line();
                 false
             }
@@ -201,11 +180,7 @@ impl Lexer {
                 }
             }
             if c == '\0' || length == LONGEST_WORD {
-                let text = if c == '\0' {
-                    "syntax error"
-                } else {
-                    "string too long"
-                };
+                let text = if c == '\0' { "syntax error" } else { "string too long" };
                 self.complain(text.to_string(), offset, 1);
                 self.skip_line();
                 return Kind::Bad;
@@ -216,11 +191,7 @@ impl Lexer {
     }
 
     fn unterminated(&mut self, offset: usize) -> Kind {
-        self.complain(
-            "reached end of file while parsing quoted string".to_string(),
-            offset,
-            1,
-        );
+        self.complain("reached end of file while parsing quoted string".to_string(), offset, 1);
         Kind::End
     }
 
@@ -263,15 +234,8 @@ impl Lexer {
             };
         }
         if first == '-' {
-            self.ahead.extend(
-                digits
-                    .chars()
-                    .skip(1)
-                    .map(Some)
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .rev(),
-            );
+            self.ahead
+                .extend(digits.chars().skip(1).map(Some).collect::<Vec<_>>().into_iter().rev());
             return Kind::Sign('-');
         }
         self.word(digits, offset)
@@ -353,14 +317,7 @@ impl Lexer {
     }
 
     fn complain(&mut self, text: String, offset: usize, width: usize) {
-        self.complaints.push((
-            text,
-            Place {
-                line: self.token_line,
-                offset,
-                width,
-            },
-        ));
+        self.complaints.push((text, Place { line: self.token_line, offset, width }));
     }
 }
 
@@ -392,22 +349,12 @@ mod tests {
     fn numbers_end_where_words_go_on() {
         assert_eq!(
             tokens("10/8"),
-            [
-                Kind::Number(10),
-                Kind::Sign('/'),
-                Kind::Number(8),
-                Kind::NewLine
-            ]
+            [Kind::Number(10), Kind::Sign('/'), Kind::Number(8), Kind::NewLine]
         );
         assert_eq!(tokens("10.1"), [string("10.1"), Kind::NewLine]);
         assert_eq!(
             tokens("-5 - x"),
-            [
-                Kind::Number(-5),
-                Kind::Sign('-'),
-                string("x"),
-                Kind::NewLine
-            ]
+            [Kind::Number(-5), Kind::Sign('-'), string("x"), Kind::NewLine]
         );
     }
 
@@ -423,10 +370,7 @@ mod tests {
         use Kind::{GreaterEqual, Inside, LessEqual, NotEqual, Outside, Sign};
         let kinds = tokens("<> >< <= >= != < > !");
         let signs = [Sign('<'), Sign('>'), Sign('!'), Kind::NewLine];
-        assert_eq!(
-            kinds[..5],
-            [Outside, Inside, LessEqual, GreaterEqual, NotEqual]
-        );
+        assert_eq!(kinds[..5], [Outside, Inside, LessEqual, GreaterEqual, NotEqual]);
         assert_eq!(kinds[5..], signs);
     }
 
@@ -445,9 +389,6 @@ mod tests {
         lexer.token();
         let on = lexer.token();
         assert_eq!((on.place.line, on.place.width), (2, 2));
-        assert_eq!(
-            lexer.source_line(on.place.offset),
-            ("  on em0".to_string(), 3)
-        );
+        assert_eq!(lexer.source_line(on.place.offset), ("  on em0".to_string(), 3));
     }
 }

@@ -71,11 +71,7 @@ pub fn table_file(text: &str, context: &Context) -> Result<Vec<TableEntry>, Box<
             file: context.file_name.to_string(),
             line,
             message,
-            source: text
-                .lines()
-                .nth(line as usize - 1)
-                .unwrap_or_default()
-                .to_string(),
+            source: text.lines().nth(line as usize - 1).unwrap_or_default().to_string(),
             ..Diagnostic::default()
         })
     })

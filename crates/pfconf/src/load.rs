@@ -45,15 +45,10 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
     for name in parser.unused_macros() {
         parser.report_text(Kind::Note, &format!("warning: macro '{name}' not used"));
     }
-    let (warnings, errors): (Vec<_>, Vec<_>) = parser
-        .diagnostics
-        .into_iter()
-        .partition(|diagnostic| diagnostic.kind.is_harmless());
+    let (warnings, errors): (Vec<_>, Vec<_>) =
+        parser.diagnostics.into_iter().partition(|diagnostic| diagnostic.kind.is_harmless());
     if !errors.is_empty() {
-        return Err(Rejected {
-            diagnostics: errors,
-            echo: builder.echo,
-        });
+        return Err(Rejected { diagnostics: errors, echo: builder.echo });
     }
     Ok(builder.finish(warnings))
 }
@@ -150,9 +145,7 @@ impl Builder<'_> {
                 parser.report_statement(Kind::Error, &message);
             }
         }
-        let missing = self
-            .missing
-            .in_rules(&self.ruleset.rules[before..], self.context);
+        let missing = self.missing.in_rules(&self.ruleset.rules[before..], self.context);
         warn_of_missing(&missing, parser);
         result
     }
@@ -165,12 +158,7 @@ impl Builder<'_> {
 
     /// A later definition of a table replaces an earlier one.
     fn define(&mut self, table: Table) {
-        match self
-            .ruleset
-            .tables
-            .iter_mut()
-            .find(|known| known.name == table.name)
-        {
+        match self.ruleset.tables.iter_mut().find(|known| known.name == table.name) {
             Some(known) => *known = table,
             None => self.ruleset.tables.push(table),
         }
@@ -183,10 +171,7 @@ impl Builder<'_> {
                 if let Address::Table(name) = &end.host.address
                     && !self.ruleset.tables.iter().any(|table| table.name == *name)
                 {
-                    self.ruleset.tables.push(Table {
-                        name: name.clone(),
-                        ..Table::default()
-                    });
+                    self.ruleset.tables.push(Table { name: name.clone(), ..Table::default() });
                 }
             }
         }
@@ -199,19 +184,12 @@ impl Builder<'_> {
                 self.ruleset.options.timeouts.set(timeout, value);
             }
         }
-        let options = PrintOptions {
-            names: self.context.names,
-            ..PrintOptions::default()
-        };
+        let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
         for rule in std::mem::take(&mut self.ruleset.rules) {
             self.line(&print::rule(&rule, &options));
             self.ruleset.rules.push(rule);
         }
-        Loaded {
-            ruleset: self.ruleset,
-            warnings,
-            echo: self.echo,
-        }
+        Loaded { ruleset: self.ruleset, warnings, echo: self.echo }
     }
 }
 

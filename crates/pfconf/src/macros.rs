@@ -60,10 +60,7 @@ impl Macros {
 
     /// Names of the macros that nothing has used.
     pub fn unused(&self) -> impl Iterator<Item = &str> {
-        self.list
-            .iter()
-            .filter(|known| !known.used)
-            .map(|known| known.name.as_str())
+        self.list.iter().filter(|known| !known.used).map(|known| known.name.as_str())
     }
 
     fn find(&mut self, name: &str) -> Option<&mut Macro> {

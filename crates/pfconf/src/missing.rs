@@ -19,14 +19,8 @@ impl Missing {
     pub fn in_rules(&mut self, rules: &[Rule], context: &Context) -> Vec<String> {
         let names = rules.iter().flat_map(|rule| {
             let matched = [rule.interface.as_ref(), rule.received_on.as_ref()];
-            let dynamic = [&rule.source, &rule.destination]
-                .into_iter()
-                .filter_map(dynamic);
-            matched
-                .into_iter()
-                .flatten()
-                .filter_map(named)
-                .chain(dynamic)
+            let dynamic = [&rule.source, &rule.destination].into_iter().filter_map(dynamic);
+            matched.into_iter().flatten().filter_map(named).chain(dynamic)
         });
         self.unknown(names, context)
     }
@@ -55,7 +49,7 @@ impl Missing {
 fn named(interface: &Not<InterfaceMatch>) -> Option<&str> {
     match &interface.value {
         InterfaceMatch::Named(name) => Some(name),
-        InterfaceMatch::Any => None,
+        InterfaceMatch::Any | InterfaceMatch::Rdomain(_) => None,
     }
 }
 

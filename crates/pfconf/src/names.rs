@@ -48,21 +48,14 @@ impl Names {
                 continue;
             };
             words.remove(1);
-            self.services.push(Service {
-                names: words,
-                port,
-                protocol,
-            });
+            self.services.push(Service { names: words, port, protocol });
         }
         for mut words in lines(protocols) {
             let Some(Ok(number)) = words.get(1).map(|number| number.parse()) else {
                 continue;
             };
             words.remove(1);
-            self.protocols.push(Protocol {
-                names: words,
-                number,
-            });
+            self.protocols.push(Protocol { names: words, number });
         }
         self
     }
@@ -90,9 +83,7 @@ impl Names {
                 service.protocol == protocol && service.names.iter().any(|n| n == name)
             })
         };
-        find("tcp")
-            .or_else(|| find("udp"))
-            .map(|service| service.port)
+        find("tcp").or_else(|| find("udp")).map(|service| service.port)
     }
 
     /// The name of the service at `port` of `protocol`, which is `tcp` or `udp`.
@@ -105,18 +96,12 @@ impl Names {
 
     /// All names of protocols, for suggestions.
     pub fn protocol_names(&self) -> impl Iterator<Item = &str> {
-        self.protocols
-            .iter()
-            .flat_map(|protocol| &protocol.names)
-            .map(String::as_str)
+        self.protocols.iter().flat_map(|protocol| &protocol.names).map(String::as_str)
     }
 
     /// All names of services, for suggestions.
     pub fn service_names(&self) -> impl Iterator<Item = &str> {
-        self.services
-            .iter()
-            .flat_map(|service| &service.names)
-            .map(String::as_str)
+        self.services.iter().flat_map(|service| &service.names).map(String::as_str)
     }
 }
 
@@ -365,10 +350,7 @@ mod tests {
 
     #[test]
     fn the_system_adds_names() {
-        let names = Names::parse(
-            "fancy 4711/udp fncy # no such thing\nbroken\n",
-            "odd 253 ODD",
-        );
+        let names = Names::parse("fancy 4711/udp fncy # no such thing\nbroken\n", "odd 253 ODD");
         assert_eq!(names.service("fncy"), Some(4711));
         assert_eq!(names.service("http"), Some(80));
         assert_eq!(names.protocol("ODD"), Some(253));

@@ -60,35 +60,21 @@ const TYPES_OF_SERVICE: [(&str, u8); 27] = [
 const TCP_FLAGS: &str = "FSRPAUEW";
 
 fn types(family: Family) -> &'static Types {
-    if family == Family::Inet {
-        TYPES
-    } else {
-        TYPES6
-    }
+    if family == Family::Inet { TYPES } else { TYPES6 }
 }
 
 fn codes(family: Family) -> &'static Codes {
-    if family == Family::Inet {
-        CODES
-    } else {
-        CODES6
-    }
+    if family == Family::Inet { CODES } else { CODES6 }
 }
 
 /// The number of the type called `name`.
 pub fn type_by_name(name: &str, family: Family) -> Option<u8> {
-    types(family)
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, kind)| *kind)
+    types(family).iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
 }
 
 /// The name of a type; the first of several.
 pub fn type_name(kind: u8, family: Family) -> Option<&'static str> {
-    types(family)
-        .iter()
-        .find(|(_, known)| *known == kind)
-        .map(|(name, _)| *name)
+    types(family).iter().find(|(_, known)| *known == kind).map(|(name, _)| *name)
 }
 
 /// All names of types, for suggestions.
@@ -114,26 +100,18 @@ pub fn code_name(kind: u8, code: u8, family: Family) -> Option<&'static str> {
 
 /// The names of the codes of type `kind`, for suggestions.
 pub fn code_names(kind: u8, family: Family) -> impl Iterator<Item = &'static str> {
-    codes(family)
-        .iter()
-        .filter(move |(_, of, _)| *of == kind)
-        .map(|(name, _, _)| *name)
+    codes(family).iter().filter(move |(_, of, _)| *of == kind).map(|(name, _, _)| *name)
 }
 
 /// The type of service called `name`, in capitals or not.
 pub fn tos_by_name(name: &str) -> Option<u8> {
-    TYPES_OF_SERVICE
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, tos)| *tos)
+    TYPES_OF_SERVICE.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, tos)| *tos)
 }
 
 /// The bits of flags written as letters; all of them for no letter.
 pub fn tcp_flags(letters: &str) -> Option<u8> {
     let bit = |letter| TCP_FLAGS.find(letter).map(|bit| 1 << bit);
-    let flags = letters
-        .chars()
-        .try_fold(0, |flags, letter| Some(flags | bit(letter)?))?;
+    let flags = letters.chars().try_fold(0, |flags, letter| Some(flags | bit(letter)?))?;
     Some(if flags == 0 { 0xff } else { flags })
 }
 

@@ -80,9 +80,7 @@ impl<'a> Parser<'a> {
                 Kind::NewLine => self.skip(),
                 _ => {
                     let missing = self.not_built;
-                    let result = self
-                        .statement_kind()
-                        .and_then(|kind| self.end_of_line(kind));
+                    let result = self.statement_kind().and_then(|kind| self.end_of_line(kind));
                     let settings = std::mem::take(&mut self.settings);
                     let kind = match result {
                         Ok(_) if self.not_built > missing => StatementKind::NotBuilt,
@@ -163,10 +161,7 @@ impl<'a> Parser<'a> {
         }
         let value = words.join(" ");
         self.lexer.macros.define(word, &value);
-        Ok(StatementKind::Macro {
-            name: word.to_string(),
-            value,
-        })
+        Ok(StatementKind::Macro { name: word.to_string(), value })
     }
 
     fn unknown_statement(&mut self, word: &str, place: Place) -> Parse<StatementKind> {
@@ -267,9 +262,7 @@ impl Parser<'_> {
     }
 
     fn help_for_macro(&self, text: &str) -> Option<String> {
-        let name = text
-            .strip_prefix("macro '")?
-            .strip_suffix("' not defined")?;
+        let name = text.strip_prefix("macro '")?.strip_suffix("' not defined")?;
         suggest::nearest(name, self.lexer.macros.names())
             .map(|near| format!("did you mean `${near}`?"))
     }
@@ -305,11 +298,7 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, word: &str) -> Parse<()> {
-        if self.accept(word) {
-            Ok(())
-        } else {
-            self.syntax_error()
-        }
+        if self.accept(word) { Ok(()) } else { self.syntax_error() }
     }
 
     fn at_sign(&mut self, sign: char) -> bool {
@@ -325,11 +314,7 @@ impl Parser<'_> {
     }
 
     fn expect_sign(&mut self, sign: char) -> Parse<()> {
-        if self.accept_sign(sign) {
-            Ok(())
-        } else {
-            self.syntax_error()
-        }
+        if self.accept_sign(sign) { Ok(()) } else { self.syntax_error() }
     }
 
     fn string(&mut self) -> Parse<String> {
@@ -452,10 +437,7 @@ impl Parser<'_> {
         }
         self.list(|parser| {
             let negated = parser.accept_sign('!');
-            Ok(Not {
-                negated,
-                value: parser.interface()?,
-            })
+            Ok(Not { negated, value: parser.interface()? })
         })
     }
 
@@ -567,12 +549,7 @@ impl Parser<'_> {
     fn note_not_built(&mut self, feature: &'static str, place: Place) {
         self.not_built += 1;
         let text = format!("{feature} is not built yet");
-        self.report(
-            Severity::NotBuilt(feature),
-            &text,
-            place,
-            features::instead(feature),
-        );
+        self.report(Severity::NotBuilt(feature), &text, place, features::instead(feature));
     }
 
     /// Adds a message at `place`.

@@ -1,5 +1,6 @@
 //! Rules as `pfctl -sr` prints them (pf-features section 14).
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -65,11 +66,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text += &rule.log.map(log).unwrap_or_default();
     text += if rule.quick { " quick" } else { "" };
     if let Some(Not { negated, value }) = &rule.interface {
-        text += &format!(
-            " on {}{}",
-            if *negated { "! " } else { "" },
-            interface(value)
-        );
+        text += &format!(" on {}{}", if *negated { "! " } else { "" }, interface(value));
     }
     text += match rule.family {
         Some(Family::Inet) => " inet",
@@ -84,37 +81,19 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     }
     text += &from_to(rule, options);
     if let Some(Not { negated, value }) = &rule.received_on {
-        text += &format!(
-            " {}received-on {}",
-            if *negated { "!" } else { "" },
-            interface(value)
-        );
+        text += &format!(" {}received-on {}", if *negated { "!" } else { "" }, interface(value));
     }
     text += &flags(rule);
     text += &icmp(rule);
-    text += &rule
-        .tos
-        .map(|tos| format!(" tos 0x{tos:02x}"))
-        .unwrap_or_default();
-    text += &rule
-        .prio
-        .map(|prio| format!(" prio {prio}"))
-        .unwrap_or_default();
+    text += &rule.tos.map(|tos| format!(" tos 0x{tos:02x}")).unwrap_or_default();
+    text += &rule.prio.map(|prio| format!(" prio {prio}")).unwrap_or_default();
     text += &set(rule);
     text += &state(rule);
     text += if rule.fragment { " fragment" } else { "" };
     text += &scrub(&rule.scrub);
     text += if rule.allow_opts { " allow-opts" } else { "" };
-    text += &rule
-        .label
-        .as_ref()
-        .map(|label| format!(" label \"{label}\""))
-        .unwrap_or_default();
-    text += &rule
-        .tag
-        .as_ref()
-        .map(|tag| format!(" tag {tag}"))
-        .unwrap_or_default();
+    text += &rule.label.as_ref().map(|label| format!(" label \"{label}\"")).unwrap_or_default();
+    text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
     if let Some(Not { negated, value }) = &rule.tagged {
         text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
     }
@@ -150,18 +129,15 @@ fn log(log: Log) -> String {
     options.extend(log.matches.then(|| "matches".to_string()));
     options.extend(log.user.then(|| "user".to_string()));
     options.extend((log.to > 0).then(|| format!("to pflog{}", log.to)));
-    if options.is_empty() {
-        " log".to_string()
-    } else {
-        format!(" log ({})", options.join(", "))
-    }
+    if options.is_empty() { " log".to_string() } else { format!(" log ({})", options.join(", ")) }
 }
 
 /// The operand of `on` and `received-on`.
-pub fn interface(interface: &InterfaceMatch) -> &str {
+pub fn interface(interface: &InterfaceMatch) -> Cow<'_, str> {
     match interface {
-        InterfaceMatch::Any => "any",
-        InterfaceMatch::Named(name) => name,
+        InterfaceMatch::Any => "any".into(),
+        InterfaceMatch::Named(name) => name.into(),
+        InterfaceMatch::Rdomain(number) => format!("rdomain {number}").into(),
     }
 }
 
@@ -169,23 +145,12 @@ fn from_to(rule: &Rule, options: &PrintOptions) -> String {
     if anyone(&rule.source) && anyone(&rule.destination) {
         return " all".to_string();
     }
-    let protocol = if rule.protocol == Some(TCP) {
-        "tcp"
-    } else {
-        "udp"
-    };
+    let protocol = if rule.protocol == Some(TCP) { "tcp" } else { "udp" };
     let end = |end: &Endpoint| {
-        let mut text = if end.host.negated {
-            "! ".to_string()
-        } else {
-            String::new()
-        };
+        let mut text = if end.host.negated { "! ".to_string() } else { String::new() };
         text += &address(&end.host.address, rule.family, options);
-        text += &end
-            .ports
-            .as_ref()
-            .map(|range| ports(range, protocol, options))
-            .unwrap_or_default();
+        text +=
+            &end.ports.as_ref().map(|range| ports(range, protocol, options)).unwrap_or_default();
         text
     };
     format!(" from {} to {}", end(&rule.source), end(&rule.destination))
@@ -221,6 +186,7 @@ fn address(address: &Address, family: Option<Family>, options: &PrintOptions) ->
         Address::Dynamic(interface) => dynamic(interface, family, options),
         Address::NoRoute => "no-route".to_string(),
         Address::UrpfFailed => "urpf-failed".to_string(),
+        Address::RouteLabel(label) => format!("route \"{label}\""),
     }
 }
 
@@ -240,11 +206,7 @@ fn dynamic(interface: &DynamicAddress, family: Option<Family>, options: &PrintOp
         Some(size) => format!(":{size}"),
     };
     text += ")";
-    let whole = if family == Some(Family::Inet) {
-        32
-    } else {
-        128
-    };
+    let whole = if family == Some(Family::Inet) { 32 } else { 128 };
     if let Some(prefix) = interface.prefix.filter(|prefix| *prefix < whole) {
         text += &format!("/{prefix}");
     }
@@ -292,10 +254,7 @@ fn embeds_ipv4(address: Ipv6Addr) -> bool {
 
 fn ports(ports: &Ports, protocol: &str, options: &PrintOptions) -> String {
     let Ports { op, low, high } = *ports;
-    let by_name = options
-        .port_names
-        .then(|| options.names.service_name(low, protocol))
-        .flatten();
+    let by_name = options.port_names.then(|| options.names.service_name(low, protocol)).flatten();
     let name = by_name.map_or_else(|| low.to_string(), str::to_string);
     match op {
         PortMatch::Equal => format!(" port = {name}"),
@@ -313,10 +272,8 @@ fn ports(ports: &Ports, protocol: &str, options: &PrintOptions) -> String {
 fn flags(rule: &Rule) -> String {
     match rule.tcp_flags {
         Some(flags) => {
-            let (set, mask) = (
-                packet::tcp_flag_letters(flags.set),
-                packet::tcp_flag_letters(flags.mask),
-            );
+            let (set, mask) =
+                (packet::tcp_flag_letters(flags.set), packet::tcp_flag_letters(flags.mask));
             format!(" flags {set}/{mask}")
         }
         None if rule.state.is_some()
@@ -334,11 +291,7 @@ fn icmp(rule: &Rule) -> String {
         return String::new();
     };
     let family = rule.family.unwrap_or(Family::Inet);
-    let keyword = if family == Family::Inet {
-        "icmp-type"
-    } else {
-        "icmp6-type"
-    };
+    let keyword = if family == Family::Inet { "icmp-type" } else { "icmp6-type" };
     let mut text = match packet::type_name(icmp.kind, family) {
         Some(name) => format!(" {keyword} {name}"),
         None => format!(" {keyword} {}", icmp.kind),
@@ -355,18 +308,10 @@ fn icmp(rule: &Rule) -> String {
 fn set(rule: &Rule) -> String {
     let mut options = Vec::new();
     options.extend(rule.set_prio.map(|(first, second)| {
-        if first == second {
-            format!("prio {first}")
-        } else {
-            format!("prio({first}, {second})")
-        }
+        if first == second { format!("prio {first}") } else { format!("prio({first}, {second})") }
     }));
     options.extend(rule.set_tos.map(|tos| format!("tos 0x{tos:02x}")));
-    if options.is_empty() {
-        String::new()
-    } else {
-        format!(" set ({})", options.join(", "))
-    }
+    if options.is_empty() { String::new() } else { format!(" set ({})", options.join(", ")) }
 }
 
 /// State and probability, which pf prints between the state keyword and its options.
@@ -395,19 +340,13 @@ fn state_options(state: &StateOptions) -> Vec<String> {
     options.extend(state.if_bound.then(|| "if-bound".to_string()));
     options.extend(state.sloppy.then(|| "sloppy".to_string()));
     options.extend(
-        state
-            .timeouts
-            .iter()
-            .map(|(timeout, value)| format!("{} {value}", timeout.name())),
+        state.timeouts.iter().map(|(timeout, value)| format!("{} {value}", timeout.name())),
     );
     options
 }
 
 fn percent(probability: u32) -> String {
-    let text = format!(
-        "{:.6}",
-        f64::from(probability) * 100.0 / (f64::from(u32::MAX) + 1.0)
-    );
+    let text = format!("{:.6}", f64::from(probability) * 100.0 / (f64::from(u32::MAX) + 1.0));
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
@@ -417,11 +356,7 @@ fn scrub(scrub: &Scrub) -> String {
     options.extend(scrub.random_id.then(|| "random-id".to_string()));
     options.extend(scrub.min_ttl.map(|ttl| format!("min-ttl {ttl}")));
     options.extend(scrub.max_mss.map(|mss| format!("max-mss {mss}")));
-    if options.is_empty() {
-        String::new()
-    } else {
-        format!(" scrub ({})", options.join(" "))
-    }
+    if options.is_empty() { String::new() } else { format!(" scrub ({})", options.join(" ")) }
 }
 
 /// The old `scrub` statement.

@@ -77,11 +77,7 @@ pub fn host(text: &str, context: &Context) -> Result<Vec<Host>, String> {
             None => by_name(name, prefix, context),
         },
     };
-    if hosts.is_empty() {
-        Err(format!("no IP address found for {text}"))
-    } else {
-        Ok(hosts)
-    }
+    if hosts.is_empty() { Err(format!("no IP address found for {text}")) } else { Ok(hosts) }
 }
 
 fn prefix_length(text: &str) -> Result<u8, String> {
@@ -117,21 +113,11 @@ fn interface(text: &str, prefix: Option<u8>, context: &Context) -> Result<Vec<Ho
 
 /// The addresses of an interface, of the interfaces of a group, or of all (`self`).
 pub fn interface_addresses(name: &str, modifiers: Modifiers, context: &Context) -> Vec<Host> {
-    let group = context
-        .host
-        .interfaces
-        .iter()
-        .any(|i| i.name != name && i.is(name));
-    let members = context
-        .host
-        .interfaces
-        .iter()
-        .filter(|i| name == "self" || i.is(name));
+    let group = context.host.interfaces.iter().any(|i| i.name != name && i.is(name));
+    let members = context.host.interfaces.iter().filter(|i| name == "self" || i.is(name));
     if group {
         // Each member on its own, so that :0 means the first address of each.
-        return members
-            .flat_map(|member| addresses(std::iter::once(member), modifiers))
-            .collect();
+        return members.flat_map(|member| addresses(std::iter::once(member), modifiers)).collect();
     }
     addresses(members, modifiers)
 }
@@ -149,11 +135,7 @@ fn addresses<'a>(
             if modifiers.no_alias && hosts.iter().any(|known| known.family() == host.family()) {
                 continue;
             }
-            host.scope = if is_link_local(address.net.addr()) {
-                interface.index
-            } else {
-                0
-            };
+            host.scope = if is_link_local(address.net.addr()) { interface.index } else { 0 };
             hosts.push(host);
         }
     }
@@ -174,11 +156,7 @@ fn address_with(address: &InterfaceAddress, modifiers: Modifiers) -> Option<Host
     } else {
         host_address(own)
     };
-    Some(Host {
-        negated: false,
-        address,
-        scope: 0,
-    })
+    Some(Host { negated: false, address, scope: 0 })
 }
 
 fn host_address(address: IpAddr) -> Address {
@@ -194,10 +172,7 @@ fn literal(text: &str, prefix: Option<u8>, context: &Context) -> Option<Host> {
     let (text, scope) = match text.split_once('%') {
         None => (text, 0),
         Some((address, zone)) => {
-            let by_name = context
-                .host
-                .interface(zone)
-                .map(|interface| interface.index);
+            let by_name = context.host.interface(zone).map(|interface| interface.index);
             (address, by_name.or_else(|| zone.parse().ok())?)
         }
     };
@@ -209,11 +184,7 @@ fn literal(text: &str, prefix: Option<u8>, context: &Context) -> Option<Host> {
         return None;
     }
     let length = prefix.unwrap_or(full_length(address));
-    Some(Host {
-        negated: false,
-        address: Address::Net(masked(address, length), length),
-        scope,
-    })
+    Some(Host { negated: false, address: Address::Net(masked(address, length), length), scope })
 }
 
 fn short_network(text: &str, prefix: u8) -> Option<Ipv4Addr> {
@@ -231,11 +202,7 @@ fn by_name(text: &str, prefix: Option<u8>, context: &Context) -> Vec<Host> {
     };
     let mut hosts: Vec<Host> = Vec::new();
     for address in (context.resolve)(name) {
-        if first_only
-            && hosts
-                .iter()
-                .any(|known| known.family() == Some(Family::of(address)))
-        {
+        if first_only && hosts.iter().any(|known| known.family() == Some(Family::of(address))) {
             continue;
         }
         let length = prefix.unwrap_or(full_length(address));
@@ -257,15 +224,11 @@ pub fn full_length(address: IpAddr) -> u8 {
 fn masked(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
-            let mask = u32::MAX
-                .checked_shl(32 - u32::from(length.min(32)))
-                .unwrap_or(0);
+            let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
             Ipv4Addr::from(u32::from(v4) & mask).into()
         }
         IpAddr::V6(v6) => {
-            let mask = u128::MAX
-                .checked_shl(128 - u32::from(length.min(128)))
-                .unwrap_or(0);
+            let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
             Ipv6Addr::from(u128::from(v6) & mask).into()
         }
     }

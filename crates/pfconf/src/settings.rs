@@ -1,5 +1,7 @@
 //! What `set` lines change, and how `pfctl -nv` echoes them.
 
+use std::borrow::Cow;
+
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{BlockPolicy, Evaluator, Limits, Options, StatePolicy, Timeout};
 
@@ -38,24 +40,17 @@ pub const PROFILES: [Profile; 6] = [
     ("normal", timeouts([120, 30, 86_400, 900, 45, 90, 30])),
     ("satellite", timeouts([180, 35, 86_400, 905, 50, 95, 60])),
     ("high-latency", timeouts([180, 35, 86_400, 905, 50, 95, 60])),
-    (
-        "conservative",
-        timeouts([3_600, 900, 432_000, 3_600, 600, 180, 60]),
-    ),
+    ("conservative", timeouts([3_600, 900, 432_000, 3_600, 600, 180, 60])),
     ("aggressive", timeouts([30, 5, 18_000, 60, 30, 30, 10])),
 ];
 
 /// Names of debug levels, as syslog counts them.
-pub const DEBUG_LEVELS: [&str; 8] = [
-    "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
-];
+pub const DEBUG_LEVELS: [&str; 8] =
+    ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
 
 /// The limit called `name`.
 pub fn limit_by_name(name: &str) -> Option<Limit> {
-    LIMITS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, limit)| *limit)
+    LIMITS.iter().find(|(known, _)| *known == name).map(|(_, limit)| *limit)
 }
 
 /// The profile called `name`.
@@ -67,19 +62,15 @@ pub fn profile(name: &str) -> Option<&'static Profile> {
 /// The debug level called `name`, in capitals or not, or given as a number.
 pub fn debug_level(name: &str) -> Option<u8> {
     let other = [("error", 3), ("panic", 0), ("warn", 4)];
-    let other = other
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, level)| *level);
+    let other =
+        other.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, level)| *level);
     let by_name = || {
         DEBUG_LEVELS
             .iter()
             .position(|level| level.eq_ignore_ascii_case(name))
             .map(|level| level as u8)
     };
-    other
-        .or_else(by_name)
-        .or_else(|| name.parse().ok().filter(|level| *level < 8))
+    other.or_else(by_name).or_else(|| name.parse().ok().filter(|level| *level < 8))
 }
 
 fn limit_value(limits: &mut Limits, limit: Limit) -> &mut u32 {
@@ -111,10 +102,8 @@ pub fn apply(setting: &Setting, options: &mut Options) {
         Setting::Loginterface(interface) => options.loginterface.clone_from(interface),
         Setting::Skip(_) if skips_nothing(setting) => options.skip.clear(),
         Setting::Skip(interfaces) => {
-            let names = interfaces
-                .iter()
-                .map(|interface| print::interface(&interface.value));
-            options.skip.extend(names.map(str::to_string));
+            let names = interfaces.iter().map(|interface| print::interface(&interface.value));
+            options.skip.extend(names.map(Cow::into_owned));
         }
         Setting::Reassemble { on, no_df } => {
             (options.reassemble, options.reassemble_no_df) = (*on, *no_df)
@@ -138,10 +127,7 @@ pub fn echo(setting: &Setting) -> Option<String> {
     let text = match setting {
         Setting::Timeout(timeout, value) => format!("timeout {} {value}", timeout.name()),
         Setting::Limit(limit, value) => {
-            let name = LIMITS
-                .iter()
-                .find(|(_, known)| known == limit)
-                .map_or("", |(name, _)| name);
+            let name = LIMITS.iter().find(|(_, known)| known == limit).map_or("", |(name, _)| name);
             format!("limit {name} {value}")
         }
         Setting::Optimization(name) => format!("optimization {name}"),

@@ -60,12 +60,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, Str
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |message| (index as u32 + 1, message);
-        for word in line
-            .split('#')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-        {
+        for word in line.split('#').next().unwrap_or_default().split_whitespace() {
             let name = word.trim_start_matches('!');
             let negated = (word.len() - name.len()) % 2 == 1;
             for host in resolve::host(name, context).map_err(wrong)? {
@@ -82,19 +77,13 @@ fn entry(host: &Host, negated: bool) -> Option<TableEntry> {
     let Address::Net(address, length) = host.address else {
         return None;
     };
-    Some(TableEntry {
-        negated: host.negated ^ negated,
-        net: resolve::net(address, length)?,
-    })
+    Some(TableEntry { negated: host.negated ^ negated, net: resolve::net(address, length)? })
 }
 
 /// Of two entries for one network the first stays, as in pf.
 fn without_duplicates(entries: Vec<TableEntry>) -> Vec<TableEntry> {
     let mut seen = std::collections::HashSet::<IpNet>::new();
-    entries
-        .into_iter()
-        .filter(|entry| seen.insert(entry.net))
-        .collect()
+    entries.into_iter().filter(|entry| seen.insert(entry.net)).collect()
 }
 
 /// An I/O error in the words of strerror(3), without Rust's error number.
@@ -113,11 +102,9 @@ fn plain(error: &std::io::Error) -> String {
 /// As `pfctl -nv` echoes the statement.
 pub fn echo(table: &TableDefinition) -> String {
     let mut text = format!("table <{}>", table.name);
-    for (is_set, word) in [
-        (table.constant, " const"),
-        (table.persist, " persist"),
-        (table.counters, " counters"),
-    ] {
+    for (is_set, word) in
+        [(table.constant, " const"), (table.persist, " persist"), (table.counters, " counters")]
+    {
         text += if is_set { word } else { "" };
     }
     let mut in_list = false;

@@ -71,10 +71,7 @@ pub const KEYWORDS: [&str; 121] = [
 
 /// The reserved word spelled `word`, if there is one.
 pub fn keyword(word: &str) -> Option<&'static str> {
-    KEYWORDS
-        .binary_search(&word)
-        .ok()
-        .map(|index| KEYWORDS[index])
+    KEYWORDS.binary_search(&word).ok().map(|index| KEYWORDS[index])
 }
 
 #[cfg(test)]

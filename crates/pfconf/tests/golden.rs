@@ -14,11 +14,8 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 #[test]
 fn golden_texts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf");
-    let mut inputs: Vec<PathBuf> = directory
-        .read_dir()
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .collect();
+    let mut inputs: Vec<PathBuf> =
+        directory.read_dir().unwrap().map(|e| e.unwrap().path()).collect();
     inputs.retain(|file| file.extension().is_some_and(|extension| extension == "in"));
     inputs.sort();
     assert!(!inputs.is_empty());
@@ -29,11 +26,7 @@ fn golden_texts() {
         let (output, accepted) = run(&input);
         assert_eq!(accepted, !name.starts_with("fail-"), "{name}:\n{output}");
         if accepted {
-            assert_eq!(
-                run(&output).0,
-                output,
-                "{name}: what is printed does not print as itself"
-            );
+            assert_eq!(run(&output).0, output, "{name}: what is printed does not print as itself");
         }
         let expected = file.with_extension("ok");
         if std::env::var_os("UPDATE").is_some() {
@@ -50,11 +43,7 @@ fn golden_texts() {
 /// What pfctl -nv prints, and whether the text is accepted.
 fn run(text: &str) -> (String, bool) {
     let host = golden_host();
-    let context = Context {
-        read_file: &read_file,
-        resolve: &resolve,
-        ..Context::new(&host)
-    };
+    let context = Context { read_file: &read_file, resolve: &resolve, ..Context::new(&host) };
     match load(text, &context) {
         Ok(Loaded { echo, .. }) => (echo, true),
         Err(Rejected { diagnostics, echo }) => {
@@ -101,18 +90,10 @@ fn golden_host() -> Host {
         name: name.to_string(),
         index,
         loopback: name == "lo",
-        groups: ["all"]
-            .iter()
-            .chain(groups)
-            .map(|group| group.to_string())
-            .collect(),
+        groups: ["all"].iter().chain(groups).map(|group| group.to_string()).collect(),
         addresses: addresses
             .iter()
-            .map(|net| InterfaceAddress {
-                net: net.parse().unwrap(),
-                broadcast: None,
-                peer: None,
-            })
+            .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
             .collect(),
         ..Interface::default()
     };
@@ -123,19 +104,9 @@ fn golden_host() -> Host {
                 "wan",
                 2,
                 &["egress"],
-                &[
-                    "198.51.100.2/24",
-                    "198.51.100.3/24",
-                    "fe80::2/64",
-                    "2001:db8:1::2/64",
-                ],
+                &["198.51.100.2/24", "198.51.100.3/24", "fe80::2/64", "2001:db8:1::2/64"],
             ),
-            interface(
-                "lan",
-                3,
-                &[],
-                &["10.1.0.1/16", "fe80::3/64", "2001:db8:2::1/64"],
-            ),
+            interface("lan", 3, &[], &["10.1.0.1/16", "fe80::3/64", "2001:db8:2::1/64"]),
             interface("ppp0", 4, &[], &["192.0.2.1/32"]),
             interface("down0", 5, &[], &[]),
         ],

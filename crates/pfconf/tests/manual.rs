@@ -46,11 +46,7 @@ fn timeouts_have_the_values_it_says() {
             three[0] == timeout.name() && (three[1] == "Ta" && three[2] == value)
         });
         let adaptive = matches!(timeout, Timeout::AdaptiveStart | Timeout::AdaptiveEnd);
-        assert!(
-            said || adaptive && words.contains(&value.as_str()),
-            "{}",
-            timeout.name()
-        );
+        assert!(said || adaptive && words.contains(&value.as_str()), "{}", timeout.name());
     }
 }
 
@@ -84,10 +80,7 @@ fn what_it_calls_not_built_is_refused_as_such() {
         ("max-src-nodes", "pass keep state (max-src-nodes 1)"),
         ("max-src-states", "pass keep state (max-src-states 1)"),
         ("max-src-conn", "pass keep state (max-src-conn 1)"),
-        (
-            "max-src-conn-rate",
-            "pass keep state (max-src-conn-rate 1/1)",
-        ),
+        ("max-src-conn-rate", "pass keep state (max-src-conn-rate 1/1)"),
         ("overload", "pass keep state (max-src-conn 1, overload <t>)"),
         ("state limiter", "state limiter \"a\" id 1 limit 1"),
         ("source limiter", "source limiter \"a\" id 1 limit 1"),
@@ -106,10 +99,7 @@ fn what_it_calls_not_built_is_refused_as_such() {
     ] {
         assert!(page.contains(feature), "{feature}");
         let refused = load(&format!("pass\n{text}\n"), &context).expect_err(text);
-        let features = refused
-            .diagnostics
-            .iter()
-            .filter_map(|diagnostic| diagnostic.not_built());
+        let features = refused.diagnostics.iter().filter_map(|diagnostic| diagnostic.not_built());
         assert!(
             features.into_iter().any(|found| found == feature),
             "{text}: {:?}",

@@ -5,28 +5,14 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 use skipstep_ruleset::rule::TcpFlags;
 use skipstep_ruleset::{Action, Address, BlockReturn, Evaluator, Family, Rule, Ruleset, Timeout};
 
-const SYN_OF_SYN_ACK: TcpFlags = TcpFlags {
-    set: 0x02,
-    mask: 0x12,
-};
+const SYN_OF_SYN_ACK: TcpFlags = TcpFlags { set: 0x02, mask: 0x12 };
 
 #[test]
 fn pass_rules_make_state_from_syns() {
     let rules =
         rules("pass\npass proto tcp\npass proto udp\npass no state\npass flags any\nblock\nmatch");
     let flags: Vec<_> = rules.iter().map(|rule| rule.tcp_flags).collect();
-    assert_eq!(
-        flags,
-        [
-            Some(SYN_OF_SYN_ACK),
-            Some(SYN_OF_SYN_ACK),
-            None,
-            None,
-            None,
-            None,
-            None
-        ]
-    );
+    assert_eq!(flags, [Some(SYN_OF_SYN_ACK), Some(SYN_OF_SYN_ACK), None, None, None, None, None]);
     let states: Vec<_> = rules.iter().map(|rule| rule.state.is_some()).collect();
     assert_eq!(states, [true, true, true, false, true, false, false]);
 }
@@ -49,14 +35,9 @@ fn policies_hold_from_their_line_on() {
          pass keep state (floating)",
     );
     let returns: Vec<_> = rules.iter().map(|rule| rule.block_return).collect();
-    assert_eq!(
-        returns[..3],
-        [BlockReturn::Drop, BlockReturn::Return, BlockReturn::Drop]
-    );
-    let bound: Vec<_> = rules[3..]
-        .iter()
-        .map(|rule| rule.state.as_ref().unwrap().if_bound)
-        .collect();
+    assert_eq!(returns[..3], [BlockReturn::Drop, BlockReturn::Return, BlockReturn::Drop]);
+    let bound: Vec<_> =
+        rules[3..].iter().map(|rule| rule.state.as_ref().unwrap().if_bound).collect();
     assert_eq!(bound, [false, true, false]);
 }
 
@@ -64,26 +45,17 @@ fn policies_hold_from_their_line_on() {
 fn a_limit_of_states_sets_adaptive_timeouts() {
     let adaptive = |text: &str| {
         let timeouts = ruleset(text).options.timeouts;
-        (
-            timeouts.get(Timeout::AdaptiveStart),
-            timeouts.get(Timeout::AdaptiveEnd),
-        )
+        (timeouts.get(Timeout::AdaptiveStart), timeouts.get(Timeout::AdaptiveEnd))
     };
     assert_eq!(adaptive(""), (60_000, 120_000));
     assert_eq!(adaptive("set limit states 1009"), (600, 1200));
-    assert_eq!(
-        adaptive("set timeout adaptive.start 5\nset limit states 1000"),
-        (5, 120_000)
-    );
+    assert_eq!(adaptive("set timeout adaptive.start 5\nset limit states 1000"), (5, 120_000));
 
     let timeouts = |text| rules(text)[0].state.clone().unwrap().timeouts;
     let both = [(Timeout::AdaptiveStart, 6), (Timeout::AdaptiveEnd, 12)];
     assert_eq!(timeouts("pass keep state (max 19)"), both);
     assert_eq!(timeouts("pass keep state (max 9)"), []);
-    assert_eq!(
-        timeouts("pass keep state (max 19, adaptive.end 3)"),
-        [(Timeout::AdaptiveEnd, 3)]
-    );
+    assert_eq!(timeouts("pass keep state (max 19, adaptive.end 3)"), [(Timeout::AdaptiveEnd, 3)]);
     assert_eq!(timeouts("pass keep state (max 19, adaptive.end 0)"), []);
 }
 
@@ -101,39 +73,19 @@ fn options_are_what_set_lines_say() {
     assert_eq!(options.evaluator, Evaluator::Linear);
     assert_eq!((options.hostid, options.debug), (Some(16), 5));
     assert_eq!(options.loginterface.as_deref(), Some("em0"));
-    assert!(
-        ruleset("set skip on lo\nset skip on none")
-            .options
-            .skip
-            .is_empty()
-    );
-    assert!(
-        ruleset("set reassemble no\nscrub in on em0 all")
-            .options
-            .reassemble
-    );
+    assert!(ruleset("set skip on lo\nset skip on none").options.skip.is_empty());
+    assert!(ruleset("set reassemble no\nscrub in on em0 all").options.reassemble);
 }
 
 #[test]
 fn addresses_decide_the_family() {
-    let families = |text: &str| {
-        rules(text)
-            .iter()
-            .map(|rule| rule.family)
-            .collect::<Vec<_>>()
-    };
+    let families = |text: &str| rules(text).iter().map(|rule| rule.family).collect::<Vec<_>>();
     assert_eq!(families("pass from any"), [None]);
     assert_eq!(families("pass from 10/8"), [Some(Family::Inet)]);
-    assert_eq!(
-        families("pass to { 10/8, ::1 }"),
-        [Some(Family::Inet), Some(Family::Inet6)]
-    );
+    assert_eq!(families("pass to { 10/8, ::1 }"), [Some(Family::Inet), Some(Family::Inet6)]);
     assert_eq!(families("pass from (em0)"), [None]);
     assert_eq!(families("pass from <t>"), [None]);
-    assert_eq!(
-        families("pass from em0"),
-        [Some(Family::Inet), Some(Family::Inet6)]
-    );
+    assert_eq!(families("pass from em0"), [Some(Family::Inet), Some(Family::Inet6)]);
 }
 
 #[test]
@@ -167,24 +119,12 @@ fn rules_know_their_number_and_line() {
 fn tables_exist_if_they_are_only_mentioned() {
     let ruleset =
         ruleset("table <a> { 10/8 ! 10.1/16 10/8 }\npass from <b> to <a>\ntable <c> persist");
-    let names: Vec<_> = ruleset
-        .tables
-        .iter()
-        .map(|table| (table.name.as_str(), table.defined))
-        .collect();
+    let names: Vec<_> =
+        ruleset.tables.iter().map(|table| (table.name.as_str(), table.defined)).collect();
     assert_eq!(names, [("a", true), ("c", true), ("b", false)]);
-    let entries: Vec<_> = ruleset.tables[0]
-        .entries
-        .iter()
-        .map(|e| (e.negated, e.net.to_string()))
-        .collect();
-    assert_eq!(
-        entries,
-        [
-            (false, "10.0.0.0/8".to_string()),
-            (true, "10.1.0.0/16".to_string())
-        ]
-    );
+    let entries: Vec<_> =
+        ruleset.tables[0].entries.iter().map(|e| (e.negated, e.net.to_string())).collect();
+    assert_eq!(entries, [(false, "10.0.0.0/8".to_string()), (true, "10.1.0.0/16".to_string())]);
     assert!(ruleset.tables[0].initialized && !ruleset.tables[1].initialized);
 }
 
@@ -200,10 +140,7 @@ fn the_last_definition_of_a_table_counts() {
 fn macros_from_outside_stay() {
     let host = host();
     let macros = [("if".to_string(), "em1".to_string())];
-    let context = Context {
-        macros: &macros,
-        ..Context::new(&host)
-    };
+    let context = Context { macros: &macros, ..Context::new(&host) };
     let loaded = load("if = em0\npass on $if", &context).unwrap();
     assert!(loaded.echo.contains("pass on em1 all"), "{}", loaded.echo);
 }
@@ -225,10 +162,7 @@ fn missing_interfaces_are_a_warning() {
     let texts: Vec<_> = warnings.iter().map(|warning| warning.to_string()).collect();
     let missing =
         |line, name| format!("stdin:{line}: warning: there is no interface or group {name} (yet)");
-    assert_eq!(
-        texts,
-        [missing(1, "lo9"), missing(3, "em9"), missing(3, "em8")]
-    );
+    assert_eq!(texts, [missing(1, "lo9"), missing(3, "em9"), missing(3, "em8")]);
 }
 
 #[test]
@@ -237,29 +171,17 @@ fn every_unbuilt_feature_is_named() {
     let text =
         "pass in rdr-to 10.0.0.1 once\nanchor \"a\" {\n pass user root\n}\nmatch out nat-to em0";
     let refused = load(text, &Context::new(&host)).unwrap_err();
-    let features: Vec<_> = refused
-        .diagnostics
-        .iter()
-        .filter_map(|d| d.not_built())
-        .collect();
+    let features: Vec<_> = refused.diagnostics.iter().filter_map(|d| d.not_built()).collect();
     assert_eq!(features, ["rdr-to", "once", "anchor", "user", "nat-to"]);
-    assert_eq!(
-        refused.diagnostics[3].to_string(),
-        "stdin:3: user is not built yet"
-    );
+    assert_eq!(refused.diagnostics[3].to_string(), "stdin:3: user is not built yet");
 }
 
 #[test]
 fn dynamic_addresses_stay_dynamic() {
     let rules = rules("pass inet from (em0:network:0)/24\npass inet6 to (self)/128");
-    let Address::Dynamic(address) = &rules[0].source.host.address else {
-        panic!("{:?}", rules[0])
-    };
+    let Address::Dynamic(address) = &rules[0].source.host.address else { panic!("{:?}", rules[0]) };
     assert!(address.network && address.no_alias && !address.peer);
-    assert_eq!(
-        (address.interface.as_str(), address.prefix),
-        ("em0", Some(24))
-    );
+    assert_eq!((address.interface.as_str(), address.prefix), ("em0", Some(24)));
     let Address::Dynamic(address) = &rules[1].destination.host.address else {
         panic!("{:?}", rules[1])
     };
@@ -269,43 +191,28 @@ fn dynamic_addresses_stay_dynamic() {
 #[test]
 fn expansion_is_bounded() {
     let host = host();
-    let list = (1..400)
-        .map(|n| n.to_string())
-        .collect::<Vec<_>>()
-        .join(" ");
+    let list = (1..400).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
     let text = format!("pass proto tcp from any port {{ {list} }} to any port {{ {list} }}");
     let refused = load(&text, &Context::new(&host)).unwrap_err();
-    assert_eq!(
-        refused.diagnostics[0].message,
-        "rule set expands to more than 131072 rules"
-    );
+    assert_eq!(refused.diagnostics[0].message, "rule set expands to more than 131072 rules");
 }
 
 #[test]
 fn table_files_hold_addresses_and_comments() {
     let host = host();
-    let context = Context {
-        file_name: "friends",
-        ..Context::new(&host)
-    };
+    let context = Context { file_name: "friends", ..Context::new(&host) };
     let entries = table_file("10.0.0.0/8 !10.1.0.0/16\n# none\nem0 # ours\n", &context).unwrap();
     assert_eq!(entries.len(), 4);
     assert!(entries[1].negated);
     let refused = table_file("10.0.0.1\n10.0.0.300\n", &context).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "friends:2: no IP address found for 10.0.0.300"
-    );
+    assert_eq!(refused.to_string(), "friends:2: no IP address found for 10.0.0.300");
 }
 
 #[test]
 fn system_names_are_known() {
     let host = host();
     let names = Names::parse("gadget 4000/tcp", "");
-    let context = Context {
-        names: &names,
-        ..Context::new(&host)
-    };
+    let context = Context { names: &names, ..Context::new(&host) };
     let loaded = load("pass proto tcp to port gadget", &context).unwrap();
     assert_eq!(loaded.ruleset.rules[0].destination.ports.unwrap().low, 4000);
 }
@@ -313,23 +220,15 @@ fn system_names_are_known() {
 /// The rule set of the article that compares FreeBSD and OpenBSD (003…), as it stands there.
 #[test]
 fn the_rule_set_of_the_article_loads() {
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/papers/003_f4ffc04cc95089e8.txt"
-    );
+    let file =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/papers/003_f4ffc04cc95089e8.txt");
     let Ok(article) = std::fs::read_to_string(file) else {
         println!("skipped: the article is not beside the project");
         return;
     };
     let lines: Vec<_> = article.lines().collect();
-    let first = lines
-        .iter()
-        .position(|line| line.starts_with("in_if = "))
-        .unwrap();
-    let last = lines
-        .iter()
-        .position(|line| line.starts_with("## End routing rules"))
-        .unwrap();
+    let first = lines.iter().position(|line| line.starts_with("in_if = ")).unwrap();
+    let last = lines.iter().position(|line| line.starts_with("## End routing rules")).unwrap();
     let interface = |name: &str, index, net: &str| Interface {
         name: name.to_string(),
         index,
@@ -368,19 +267,13 @@ fn ruleset(text: &str) -> Ruleset {
 }
 
 fn host() -> Host {
-    let address = |net: &str| InterfaceAddress {
-        net: net.parse().unwrap(),
-        broadcast: None,
-        peer: None,
-    };
+    let address =
+        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
     let em0 = Interface {
         name: "em0".to_string(),
         index: 1,
         addresses: vec![address("192.0.2.1/24"), address("fe80::1/64")],
         ..Interface::default()
     };
-    Host {
-        interfaces: vec![em0],
-        routes: Vec::new(),
-    }
+    Host { interfaces: vec![em0], routes: Vec::new() }
 }

@@ -155,10 +155,7 @@ proptest! {
 fn check(text: &str) {
     let host = host();
     if let Err(refused) = load(text, &Context::new(&host)) {
-        assert!(
-            !refused.diagnostics.is_empty(),
-            "refused without a reason: {text:?}"
-        );
+        assert!(!refused.diagnostics.is_empty(), "refused without a reason: {text:?}");
         for diagnostic in refused.diagnostics {
             let _ = diagnostic.explain();
         }
@@ -189,14 +186,7 @@ fn rule() -> impl Strategy<Value = String> {
         pick(&["", "log", "log (all, to pflog2)", "quick", "log quick"]),
         pick(&["", "on em0", "on ! em0", "on { em0, lo }", "on any"]),
         pick(&["", "inet", "inet6"]),
-        pick(&[
-            "",
-            "proto tcp",
-            "proto udp",
-            "proto { tcp, udp }",
-            "proto icmp",
-            "proto 47",
-        ]),
+        pick(&["", "proto tcp", "proto udp", "proto { tcp, udp }", "proto icmp", "proto 47"]),
     );
     let hosts: &[&str] = &[
         "any",
@@ -214,14 +204,8 @@ fn rule() -> impl Strategy<Value = String> {
         "no-route",
         "::1.2.3.4",
     ];
-    let ports: &[&str] = &[
-        "",
-        "port 22",
-        "port 22:30",
-        "port != 80",
-        "port { 1, > 1023 }",
-        "port 5 >< 9",
-    ];
+    let ports: &[&str] =
+        &["", "port 22", "port 22:30", "port != 80", "port { 1, > 1023 }", "port 5 >< 9"];
     let ends = (
         prop::sample::select(hosts),
         prop::sample::select(ports),
@@ -229,14 +213,7 @@ fn rule() -> impl Strategy<Value = String> {
         prop::sample::select(ports),
     );
     let options = (
-        pick(&[
-            "",
-            "flags S/SA",
-            "flags any",
-            "flags /SFRA",
-            "fragment",
-            "icmp-type echoreq",
-        ]),
+        pick(&["", "flags S/SA", "flags any", "flags /SFRA", "fragment", "icmp-type echoreq"]),
         pick(&[
             "",
             "no state",
@@ -244,13 +221,7 @@ fn rule() -> impl Strategy<Value = String> {
             "keep state (sloppy, tcp.first 5)",
             "keep state (if-bound)",
         ]),
-        pick(&[
-            "",
-            "label \"$if $nr\"",
-            "tag T",
-            "! tagged T",
-            "received-on lo",
-        ]),
+        pick(&["", "label \"$if $nr\"", "tag T", "! tagged T", "received-on lo"]),
         pick(&[
             "",
             "tos 0x10",
@@ -260,19 +231,14 @@ fn rule() -> impl Strategy<Value = String> {
             "scrub (no-df, max-mss 900)",
         ]),
     );
-    (head, ends, options).prop_map(
-        |((a, b, c, d, e), (from, sport, to, dport), (o, p, q, r))| {
-            format!("{a} {b} {c} {d} {e} from {from} {sport} to {to} {dport} {o} {p} {q} {r}")
-        },
-    )
+    (head, ends, options).prop_map(|((a, b, c, d, e), (from, sport, to, dport), (o, p, q, r))| {
+        format!("{a} {b} {c} {d} {e} from {from} {sport} to {to} {dport} {o} {p} {q} {r}")
+    })
 }
 
 fn host() -> Host {
-    let address = |net: &str| InterfaceAddress {
-        net: net.parse().unwrap(),
-        broadcast: None,
-        peer: None,
-    };
+    let address =
+        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
     let interface = |name: &str, index, addresses: &[&str]| Interface {
         name: name.to_string(),
         index,

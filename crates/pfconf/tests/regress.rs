@@ -24,9 +24,8 @@ fn regression_cases() {
         Err(feature) => skipped.entry(feature).or_default().push(name),
         Ok(output) if output == expected => equal += 1,
         Ok(output) => {
-            differences.push(format!(
-                "--- {name}\n{input}\n--- expected\n{expected}\n--- got\n{output}"
-            ));
+            differences
+                .push(format!("--- {name}\n{input}\n--- expected\n{expected}\n--- got\n{output}"));
         }
     };
     for file in inputs(&directory) {
@@ -37,10 +36,7 @@ fn regression_cases() {
             compare(format!("self{name}"), &ok, &ok);
         }
     }
-    println!(
-        "{equal} equal, {} different, skipped {skipped:?}",
-        differences.len()
-    );
+    println!("{equal} equal, {} different, skipped {skipped:?}", differences.len());
     for difference in &differences {
         println!("{difference}");
     }
@@ -65,11 +61,7 @@ fn published_rule_sets() {
         // Names of hosts and interfaces of other people's networks are whatever we say.
         let resolve = |_: &str| vec![IpAddr::from([192, 0, 2, 1])];
         let read_file = |_: &str| Ok(String::new());
-        let context = Context {
-            read_file: &read_file,
-            resolve: &resolve,
-            ..Context::new(&host)
-        };
+        let context = Context { read_file: &read_file, resolve: &resolve, ..Context::new(&host) };
         match load(&input, &context) {
             Ok(Loaded { echo, .. }) => {
                 loaded += 1;
@@ -91,10 +83,7 @@ fn published_rule_sets() {
             }
         }
     }
-    println!(
-        "{loaded} loaded, {refused} refused, {} not as expected",
-        differences.len()
-    );
+    println!("{loaded} loaded, {refused} refused, {} not as expected", differences.len());
     for difference in &differences {
         println!("{difference}");
     }
@@ -104,26 +93,15 @@ fn published_rule_sets() {
 /// What pfctl -nv prints: messages, then (stdout being a pipe) the rest. Or a feature not built.
 fn run(text: &str, host: &Host) -> Result<String, &'static str> {
     let read_file = |name: &str| {
-        if name == "/dev/null" {
-            Ok(String::new())
-        } else {
-            Err(io::ErrorKind::NotFound.into())
-        }
+        if name == "/dev/null" { Ok(String::new()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
-    let context = Context {
-        read_file: &read_file,
-        ..Context::new(host)
-    };
+    let context = Context { read_file: &read_file, ..Context::new(host) };
     match load(text, &context) {
         Ok(Loaded { echo, .. }) => Ok(echo),
         Err(Rejected { diagnostics, echo }) => match diagnostics.iter().find_map(|d| d.not_built())
         {
             Some(feature) => Err(feature),
-            None => Ok(diagnostics
-                .iter()
-                .map(|d| format!("{d}\n"))
-                .collect::<String>()
-                + &echo),
+            None => Ok(diagnostics.iter().map(|d| format!("{d}\n")).collect::<String>() + &echo),
         },
     }
 }
@@ -132,19 +110,13 @@ fn run(text: &str, host: &Host) -> Result<String, &'static str> {
 fn inputs(directory: &Path) -> Vec<PathBuf> {
     let is_case = |file: &PathBuf| {
         let name = file.file_name().unwrap().to_string_lossy();
-        let number = name
-            .strip_prefix("pfail")
-            .or_else(|| name.strip_prefix("pf"));
+        let number = name.strip_prefix("pfail").or_else(|| name.strip_prefix("pf"));
         number
             .and_then(|number| number.strip_suffix(".in"))
             .is_some_and(|n| n.parse::<u32>().is_ok())
     };
-    let mut files: Vec<_> = directory
-        .read_dir()
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(is_case)
-        .collect();
+    let mut files: Vec<_> =
+        directory.read_dir().unwrap().map(|e| e.unwrap().path()).filter(is_case).collect();
     files.sort();
     files
 }
@@ -162,28 +134,16 @@ fn regression_host() -> Host {
         loopback: name.starts_with("lo"),
         groups: vec![
             "all".to_string(),
-            name.trim_end_matches(|c: char| c.is_ascii_digit())
-                .to_string(),
+            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
         ],
-        addresses: if *name == "lo0" {
-            loopback()
-        } else {
-            Vec::new()
-        },
+        addresses: if *name == "lo0" { loopback() } else { Vec::new() },
         ..Interface::default()
     });
-    Host {
-        interfaces: interfaces.collect(),
-        routes: Vec::new(),
-    }
+    Host { interfaces: interfaces.collect(), routes: Vec::new() }
 }
 
 fn loopback() -> Vec<InterfaceAddress> {
     ["::1/128", "fe80::1/64", "127.0.0.1/8"]
-        .map(|net| InterfaceAddress {
-            net: net.parse().unwrap(),
-            broadcast: None,
-            peer: None,
-        })
+        .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
         .to_vec()
 }

@@ -40,35 +40,23 @@ fn rule_sets_print_as_recorded() {
     };
     let host = recorded_host();
     // What pfctl shows of a running filter is the business of pfctl's tests.
-    let mut files: Vec<_> = directory
-        .read_dir()
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut files: Vec<_> =
+        directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| {
         file.to_string_lossy().ends_with(".jsonl.gz") && !file.ends_with("show.jsonl.gz")
     });
     files.sort();
     assert!(!files.is_empty(), "no vectors in {}", directory.display());
     let differences: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = files
-            .iter()
-            .map(|file| scope.spawn(|| replay(file, &host)))
-            .collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
-            .collect()
+        let threads: Vec<_> =
+            files.iter().map(|file| scope.spawn(|| replay(file, &host))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let limit = std::env::var("SHOW").map_or(5, |text| text.parse().unwrap());
     for difference in differences.iter().take(limit) {
         println!("{difference}");
     }
-    assert!(
-        differences.is_empty(),
-        "{} rule sets differ",
-        differences.len()
-    );
+    assert!(differences.is_empty(), "{} rule sets differ", differences.len());
 }
 
 /// Compares all rule sets of a file, prints how many are equal and returns the differences.
@@ -85,10 +73,7 @@ fn replay(file: &Path, host: &Host) -> Vec<String> {
     }
     let name = file.file_name().unwrap().to_string_lossy();
     let skips: usize = skipped.values().sum();
-    println!(
-        "{name}: {equal} equal, {} different, {skips} skipped {skipped:?}",
-        differences.len()
-    );
+    println!("{name}: {equal} equal, {} different, {skips} skipped {skipped:?}", differences.len());
     differences
 }
 
@@ -96,9 +81,7 @@ fn compare(vector: &Vector, host: &Host) -> Outcome {
     let (printed, messages) = match load(&vector.rules, &Context::new(host)) {
         Ok(Loaded { echo, .. }) => (echo, String::new()),
         Err(Rejected { diagnostics, echo }) => {
-            if let Some(feature) = diagnostics
-                .iter()
-                .find_map(|diagnostic| diagnostic.not_built())
+            if let Some(feature) = diagnostics.iter().find_map(|diagnostic| diagnostic.not_built())
             {
                 return Outcome::Skipped(feature);
             }
@@ -107,11 +90,7 @@ fn compare(vector: &Vector, host: &Host) -> Outcome {
             (echo, messages)
         }
     };
-    let expected = if vector.error {
-        &vector.printed_before_error
-    } else {
-        &vector.printed
-    };
+    let expected = if vector.error { &vector.printed_before_error } else { &vector.printed };
     let expected = expected.as_deref().unwrap_or_default();
     let expected_messages = vector.messages.as_deref().unwrap_or_default();
     if printed == expected && messages == expected_messages {
@@ -136,11 +115,7 @@ fn vectors() -> Option<PathBuf> {
 fn lines(file: &Path) -> Vec<String> {
     let output = Command::new("gzip").arg("-dc").arg(file).output().unwrap();
     assert!(output.status.success(), "cannot unpack {}", file.display());
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(str::to_string)
-        .collect()
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_string).collect()
 }
 
 /// The interfaces of the vectors, their addresses in the order in which the recorder listed them.
@@ -152,34 +127,20 @@ fn recorded_host() -> Host {
         groups: groups.iter().map(|group| group.to_string()).collect(),
         addresses: addresses
             .iter()
-            .map(|net| InterfaceAddress {
-                net: net.parse().unwrap(),
-                broadcast: None,
-                peer: None,
-            })
+            .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
             .collect(),
         ..Interface::default()
     };
     let mut host = Host {
         interfaces: vec![
-            interface(
-                "em0",
-                1,
-                &["all"],
-                &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"],
-            ),
+            interface("em0", 1, &["all"], &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
             interface(
                 "em1",
                 2,
                 &["all", "egress"],
                 &["10.0.2.1/24", "fe80::2/64", "2001:db8:2::1/64"],
             ),
-            interface(
-                "lo0",
-                3,
-                &["all", "lo"],
-                &["::1/128", "fe80::1/64", "127.0.0.1/8"],
-            ),
+            interface("lo0", 3, &["all", "lo"], &["::1/128", "fe80::1/64", "127.0.0.1/8"]),
         ],
         routes: Vec::new(),
     };

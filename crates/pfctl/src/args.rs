@@ -95,18 +95,12 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         && let Some((first, rest)) = operands.split_first()
     {
         let Some((_, verb)) = Verb::ALL.into_iter().find(|(name, _)| name == first) else {
-            return Err(Refusal::Usage(format!(
-                "unknown command line argument: {first} ..."
-            )));
+            return Err(Refusal::Usage(format!("unknown command line argument: {first} ...")));
         };
         args.verb = Some(verb);
         operands = parse_flags(rest, &mut args)?;
         if operands.is_empty() && !args.help {
-            let what = if verb == Verb::Explain {
-                "packet"
-            } else {
-                "scenario file"
-            };
+            let what = if verb == Verb::Explain { "packet" } else { "scenario file" };
             return Err(Refusal::Usage(format!("{first}: no {what} given")));
         }
     }
@@ -151,9 +145,7 @@ fn parse_long<'a>(
         (Some(_), Some(value)) => (flag.set)(args, value).map(|()| rest),
         (Some(_), None) => {
             let Some((value, rest)) = rest.split_first() else {
-                return Err(Refusal::Usage(format!(
-                    "option requires an argument --{name}"
-                )));
+                return Err(Refusal::Usage(format!("option requires an argument --{name}")));
             };
             (flag.set)(args, value).map(|()| rest)
         }
@@ -168,9 +160,7 @@ fn parse_cluster<'a>(
 ) -> Result<&'a [String], Refusal> {
     for (at, letter) in cluster.char_indices() {
         if let Some((_, feature)) = NOT_BUILT.iter().find(|(name, _)| *name == letter) {
-            return Err(Refusal::Failure(format!(
-                "-{letter}: {feature} not built yet"
-            )));
+            return Err(Refusal::Failure(format!("-{letter}: {feature} not built yet")));
         }
         let Some(flag) = find(|flag| flag.name == Name::Letter(letter)) else {
             return Err(Refusal::Usage(format!("unknown option -- {letter}")));
@@ -184,9 +174,7 @@ fn parse_cluster<'a>(
             return (flag.set)(args, attached).map(|()| rest);
         }
         let Some((value, rest)) = rest.split_first() else {
-            return Err(Refusal::Usage(format!(
-                "option requires an argument -- {letter}"
-            )));
+            return Err(Refusal::Usage(format!("option requires an argument -- {letter}")));
         };
         return (flag.set)(args, value).map(|()| rest);
     }
@@ -202,12 +190,7 @@ mod tests {
     use super::*;
 
     fn args(line: &str) -> Result<Args, Refusal> {
-        parse(
-            &line
-                .split_whitespace()
-                .map(str::to_string)
-                .collect::<Vec<_>>(),
-        )
+        parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>())
     }
 
     #[test]

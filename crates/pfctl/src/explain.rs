@@ -65,11 +65,7 @@ fn read_packet(text: &str) -> Result<Arrival> {
     let scenario = format!("rules {{ }}\n{text}\n");
     let file = parse::file(&scenario, "packet").map_err(|error| anyhow!("{}", error.message))?;
     let steps = file.cases.into_iter().flat_map(|case| case.steps);
-    match steps
-        .map(|step| step.action)
-        .collect::<Vec<_>>()
-        .as_mut_slice()
-    {
+    match steps.map(|step| step.action).collect::<Vec<_>>().as_mut_slice() {
         [Action::Packet(arrival, _)] => Ok(arrival.clone()),
         _ => bail!("one packet is expected, as in 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'"),
     }
@@ -78,13 +74,7 @@ fn read_packet(text: &str) -> Result<Arrival> {
 /// A packet may be explained for an interface that is not there (yet).
 fn add_interface(host: &mut Host, name: &str) {
     if host.interface(name).is_none() {
-        let index = host
-            .interfaces
-            .iter()
-            .map(|interface| interface.index)
-            .max()
-            .unwrap_or(0)
-            + 1;
+        let index = host.interfaces.iter().map(|interface| interface.index).max().unwrap_or(0) + 1;
         let groups = vec!["all".to_string()];
         host.interfaces.push(Interface {
             name: name.to_string(),
@@ -108,11 +98,7 @@ pub fn explain(ruleset: &Ruleset, host: &Host, arrival: &Arrival) -> Explanation
     let mut firewall = Firewall::new(ruleset.clone(), host.clone());
     let packet = scenario::test_packet(arrival);
     let (fate, trace) = firewall.explain(&packet);
-    Explanation {
-        packet: skipstep_wire::print::line(&packet.bytes),
-        trace,
-        fate,
-    }
+    Explanation { packet: skipstep_wire::print::line(&packet.bytes), trace, fate }
 }
 
 impl Explanation {
@@ -134,11 +120,7 @@ impl Explanation {
                 ),
                 None => writeln!(text, "{verdict} by rule {number}"),
             },
-            _ => writeln!(
-                text,
-                "{verdict} by default, reason {}",
-                self.fate.reason.name()
-            ),
+            _ => writeln!(text, "{verdict} by default, reason {}", self.fate.reason.name()),
         };
         text
     }
@@ -189,19 +171,10 @@ mod tests {
     fn the_deciding_rule_is_named_with_its_line() {
         let rules = "# comment\nblock\npass in on em0 proto tcp to port 22\n";
         let text = explained(rules, "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S");
-        assert!(
-            text.contains("pass by rule 1, pf.conf:3\n  pass in on em0 proto tcp"),
-            "{text}"
-        );
+        assert!(text.contains("pass by rule 1, pf.conf:3\n  pass in on em0 proto tcp"), "{text}");
         let text = explained(rules, "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:23 S");
-        assert!(
-            text.contains("rule 1 (line 3, pass): no match, to port"),
-            "{text}"
-        );
-        assert!(
-            text.contains("block by rule 0, pf.conf:2\n  block drop all\n"),
-            "{text}"
-        );
+        assert!(text.contains("rule 1 (line 3, pass): no match, to port"), "{text}");
+        assert!(text.contains("block by rule 0, pf.conf:2\n  block drop all\n"), "{text}");
     }
 
     #[test]
@@ -212,13 +185,8 @@ mod tests {
 
     #[test]
     fn what_is_no_packet_is_refused() {
-        for text in [
-            "",
-            "hello",
-            "in em0",
-            "wait 3",
-            "in em0 udp 10.0.0.1:1 > 10.0.0.2:2\nwait 3",
-        ] {
+        for text in ["", "hello", "in em0", "wait 3", "in em0 udp 10.0.0.1:1 > 10.0.0.2:2\nwait 3"]
+        {
             assert!(read_packet(text).is_err(), "{text}");
         }
     }

@@ -90,26 +90,18 @@ pub const NOT_BUILT: &[(char, &str)] = &[
 
 /// The names of a word list that are built.
 fn built<T>(list: &[words::Word<T>]) -> Vec<&'static str> {
-    list.iter()
-        .filter(|(_, meaning)| meaning.is_some())
-        .map(|(name, _)| *name)
-        .collect()
+    list.iter().filter(|(_, meaning)| meaning.is_some()).map(|(name, _)| *name).collect()
 }
 
 const MACRO: Flag = Flag {
     name: Name::Letter('D'),
-    value: Some(Value {
-        name: "macro=value",
-        kind: Completion::None,
-    }),
+    value: Some(Value { name: "macro=value", kind: Completion::None }),
     brief: "define a macro, overriding the file's own definition",
     text: "Define\n.Ar macro\nto be\n.Ar value .\nOverrides the definition of the macro in the rule \
            set.",
     set: |args, value| {
         let Some((name, value)) = value.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Refusal::Failure(format!(
-                "could not parse macro definition {value}"
-            )));
+            return Err(Refusal::Failure(format!("could not parse macro definition {value}")));
         };
         args.macros.push((name.to_string(), value.to_string()));
         Ok(())
@@ -121,10 +113,7 @@ fn macros() {
     let args = tests::args(&["-D", "ext=em0", "-D", "nets=a=b"]);
     assert_eq!(
         args.macros,
-        [
-            ("ext".to_string(), "em0".to_string()),
-            ("nets".to_string(), "a=b".to_string())
-        ]
+        [("ext".to_string(), "em0".to_string()), ("nets".to_string(), "a=b".to_string())]
     );
     assert_eq!(
         tests::refusal(&["-D", "ext"]),
@@ -167,10 +156,7 @@ fn enable() {
 
 const FLUSH: Flag = Flag {
     name: Name::Letter('F'),
-    value: Some(Value {
-        name: "modifier",
-        kind: Completion::Words(|| built(words::FLUSH)),
-    }),
+    value: Some(Value { name: "modifier", kind: Completion::Words(|| built(words::FLUSH)) }),
     brief: "flush rules, states, info (counters), Tables or all of them",
     text: "Flush the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
            .Cm rules , states , info\n(statistics that are not bound to rules),\n.Cm Tables\nor\n\
@@ -185,18 +171,12 @@ const FLUSH: Flag = Flag {
 fn flush() {
     assert_eq!(tests::args(&["-Fs"]).flush, Some(words::Flush::States));
     assert_eq!(tests::args(&["-F", "all"]).flush, Some(words::Flush::All));
-    assert_eq!(
-        tests::refusal(&["-Fx"]),
-        Refusal::Usage("Unknown flush modifier 'x'".into())
-    );
+    assert_eq!(tests::refusal(&["-Fx"]), Refusal::Usage("Unknown flush modifier 'x'".into()));
 }
 
 const FILE: Flag = Flag {
     name: Name::Letter('f'),
-    value: Some(Value {
-        name: "file",
-        kind: Completion::File,
-    }),
+    value: Some(Value { name: "file", kind: Completion::File }),
     brief: "load the rule set in the file (- for standard input)",
     text: "Replace the current rule set with the one in\n.Ar file ,\nin one step: no packet sees a \
            part of it. States stay. If\n.Ar file\nis\n.Sq - ,\nstandard input is read. With\n\
@@ -248,10 +228,7 @@ fn help() {
 
 const INTERFACE: Flag = Flag {
     name: Name::Letter('i'),
-    value: Some(Value {
-        name: "interface",
-        kind: Completion::Interface,
-    }),
+    value: Some(Value { name: "interface", kind: Completion::Interface }),
     brief: "restrict -s states, -s Interfaces, -F states, -F info and -k to an interface",
     text: "Restrict the operation to the given\n.Ar interface ,\nas far as\n.Fl F , k\nand\n.Fl s\n\
            are about interfaces or states.",
@@ -263,18 +240,12 @@ const INTERFACE: Flag = Flag {
 
 #[test]
 fn interface() {
-    assert_eq!(
-        tests::args(&["-i", "em0", "-ss"]).interface.as_deref(),
-        Some("em0")
-    );
+    assert_eq!(tests::args(&["-i", "em0", "-ss"]).interface.as_deref(), Some("em0"));
 }
 
 const KILL: Flag = Flag {
     name: Name::Letter('k'),
-    value: Some(Value {
-        name: "key",
-        kind: Completion::None,
-    }),
+    value: Some(Value { name: "key", kind: Completion::None }),
     brief: "kill states by source, by source and destination, by label or by id",
     text: "Kill the states that come from the given host or network. A second\n.Fl k\ngives the \
            host or network they go to. If the first\n.Ar key\nis the word\n.Cm label\nor\n.Cm id ,\n\
@@ -292,10 +263,7 @@ const KILL: Flag = Flag {
 
 #[test]
 fn kill() {
-    assert_eq!(
-        tests::args(&["-k", "10.0.0.1", "-k", "0.0.0.0/0"]).kill,
-        ["10.0.0.1", "0.0.0.0/0"]
-    );
+    assert_eq!(tests::args(&["-k", "10.0.0.1", "-k", "0.0.0.0/0"]).kill, ["10.0.0.1", "0.0.0.0/0"]);
     assert_eq!(
         tests::refusal(&["-ka", "-kb", "-kc"]),
         Refusal::Usage("can only specify -k twice".into())
@@ -334,10 +302,7 @@ fn no_action() {
 
 const OPTIMIZE: Flag = Flag {
     name: Name::Letter('o'),
-    value: Some(Value {
-        name: "level",
-        kind: Completion::Words(|| built(words::OPTIMIZE)),
-    }),
+    value: Some(Value { name: "level", kind: Completion::Words(|| built(words::OPTIMIZE)) }),
     brief: "how to optimize the rule set; only none is built",
     text: "Choose the level of rule set optimization. Only\n.Cm none\nis built, and is what happens \
            without this flag.",
@@ -355,10 +320,7 @@ fn optimize() {
 
 const INSTANCE: Flag = Flag {
     name: Name::Letter('p'),
-    value: Some(Value {
-        name: "instance",
-        kind: Completion::None,
-    }),
+    value: Some(Value { name: "instance", kind: Completion::None }),
     brief: "work on this instance of the filter",
     text: "Work on the filter of this name instead of the default one. Every network namespace can \
            have its own.",
@@ -370,10 +332,7 @@ const INSTANCE: Flag = Flag {
 
 #[test]
 fn instance() {
-    assert_eq!(
-        tests::args(&["-plab", "-e"]).instance.as_deref(),
-        Some("lab")
-    );
+    assert_eq!(tests::args(&["-plab", "-e"]).instance.as_deref(), Some("lab"));
 }
 
 const QUIET: Flag = Flag {
@@ -394,10 +353,7 @@ fn quiet() {
 
 const SHOW: Flag = Flag {
     name: Name::Letter('s'),
-    value: Some(Value {
-        name: "modifier",
-        kind: Completion::Words(|| built(words::SHOW)),
-    }),
+    value: Some(Value { name: "modifier", kind: Completion::Words(|| built(words::SHOW)) }),
     brief: "show rules, states, info, Interfaces, labels, timeouts, memory, Tables or all",
     text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
            .Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n.Cm states ,\n\
@@ -413,34 +369,20 @@ const SHOW: Flag = Flag {
 #[test]
 fn show() {
     assert_eq!(tests::args(&["-sT"]).show, Some(words::Show::Tables));
-    assert_eq!(
-        tests::args(&["-s", "timeouts"]).show,
-        Some(words::Show::Timeouts)
-    );
-    assert_eq!(
-        tests::refusal(&["-sz"]),
-        Refusal::Usage("Unknown show modifier 'z'".into())
-    );
+    assert_eq!(tests::args(&["-s", "timeouts"]).show, Some(words::Show::Timeouts));
+    assert_eq!(tests::refusal(&["-sz"]), Refusal::Usage("Unknown show modifier 'z'".into()));
 }
 
 const COMMAND: Flag = Flag {
     name: Name::Letter('T'),
-    value: Some(Value {
-        name: "command",
-        kind: Completion::Words(|| built(words::TABLE_COMMAND)),
-    }),
+    value: Some(Value { name: "command", kind: Completion::Words(|| built(words::TABLE_COMMAND)) }),
     brief: "with -t: add, delete, replace, show, test, flush or zero",
     text: "Do\n.Ar command\n(may be abbreviated) on the table given with\n.Fl t :\n.Cm add , delete\n\
            or\n.Cm replace\naddresses,\n.Cm show\nthem,\n.Cm test\nwhether addresses match (exit \
            status 2 if not all do),\n.Cm flush\nall of them or\n.Cm zero\nthe counters. Addresses \
            are operands, or come from the file given with\n.Fl f .",
     set: |args, value| {
-        args.command = Some(words::lookup(
-            words::TABLE_COMMAND,
-            value,
-            'T',
-            "table command",
-        )?);
+        args.command = Some(words::lookup(words::TABLE_COMMAND, value, 'T', "table command")?);
         Ok(())
     },
 };
@@ -458,18 +400,13 @@ fn command() {
 
 const TABLE: Flag = Flag {
     name: Name::Letter('t'),
-    value: Some(Value {
-        name: "table",
-        kind: Completion::None,
-    }),
+    value: Some(Value { name: "table", kind: Completion::None }),
     brief: "the table that -T is about",
     text: "The table that\n.Fl T\nis about.",
     set: |args, value| {
         // 31 bytes and a zero in OpenBSD's structures
         if value.is_empty() || value.len() > 31 {
-            return Err(Refusal::Usage(format!(
-                "table name '{value}' must have 1 to 31 bytes"
-            )));
+            return Err(Refusal::Usage(format!("table name '{value}' must have 1 to 31 bytes")));
         }
         args.table = Some(value.to_string());
         Ok(())
@@ -478,14 +415,8 @@ const TABLE: Flag = Flag {
 
 #[test]
 fn table() {
-    assert_eq!(
-        tests::args(&["-Ts", "-t", "bad"]).table.as_deref(),
-        Some("bad")
-    );
-    assert!(matches!(
-        tests::refusal(&["-Ts", "-t", &"x".repeat(32)]),
-        Refusal::Usage(_)
-    ));
+    assert_eq!(tests::args(&["-Ts", "-t", "bad"]).table.as_deref(), Some("bad"));
+    assert!(matches!(tests::refusal(&["-Ts", "-t", &"x".repeat(32)]), Refusal::Usage(_)));
 }
 
 const VERBOSE: Flag = Flag {
@@ -507,20 +438,12 @@ fn verbose() {
 
 const DEBUG_LEVEL: Flag = Flag {
     name: Name::Letter('x'),
-    value: Some(Value {
-        name: "level",
-        kind: Completion::Words(|| built(words::DEBUG_LEVEL)),
-    }),
+    value: Some(Value { name: "level", kind: Completion::Words(|| built(words::DEBUG_LEVEL)) }),
     brief: "set the debug level",
     text: "Set the debug\n.Ar level\n(may be abbreviated) to\n\
            .Cm emerg , alert , crit , error , warning , notice , info\nor\n.Cm debug .",
     set: |args, value| {
-        args.debug_level = Some(words::lookup(
-            words::DEBUG_LEVEL,
-            value,
-            'x',
-            "debug level",
-        )?);
+        args.debug_level = Some(words::lookup(words::DEBUG_LEVEL, value, 'x', "debug level")?);
         Ok(())
     },
 };
@@ -569,10 +492,7 @@ fn json() {
 
 const JUNIT: Flag = Flag {
     name: Name::Long("junit"),
-    value: Some(Value {
-        name: "file",
-        kind: Completion::File,
-    }),
+    value: Some(Value { name: "file", kind: Completion::File }),
     brief: "with test: write a JUnit report",
     text: "With\n.Cm test :\nwrite the results to\n.Ar file\nas JUnit XML, too.",
     set: |args, value| {
@@ -630,10 +550,7 @@ mod tests {
             assert!(seen.insert(format!("{:?}", flag.name)), "{:?}", flag.name);
         }
         for (letter, _) in NOT_BUILT {
-            assert!(
-                seen.insert(format!("{:?}", Name::Letter(*letter))),
-                "{letter}"
-            );
+            assert!(seen.insert(format!("{:?}", Name::Letter(*letter))), "{letter}");
         }
     }
 

@@ -59,10 +59,8 @@ fn parse_id(text: &str) -> Result<Target> {
     };
     let wrong = "wrong id format specified";
     let id = u64::from_str_radix(id, 16).context(wrong)?;
-    let creator = creator
-        .map(|creator| u32::from_str_radix(creator, 16))
-        .transpose()
-        .context(wrong)?;
+    let creator =
+        creator.map(|creator| u32::from_str_radix(creator, 16)).transpose().context(wrong)?;
     if id == 0 {
         bail!("cannot kill id 0");
     }
@@ -171,11 +169,7 @@ mod tests {
     fn state(direction: Direction) -> StateView {
         let from = ("10.0.1.5".parse().unwrap(), 1025);
         let to = ("192.0.2.7".parse().unwrap(), 80);
-        let key = if direction == Direction::In {
-            [from, to]
-        } else {
-            [to, from]
-        };
+        let key = if direction == Direction::In { [from, to] } else { [to, from] };
         StateView {
             id: 0x6555_77a0_0000_0001,
             protocol: 6,
@@ -218,11 +212,7 @@ mod tests {
                 (vec!["label", "web"], false),
             ] {
                 let target = parse(&keys(&line)).unwrap();
-                assert_eq!(
-                    target.matches(&state(direction), &[], 0x1f),
-                    matches,
-                    "{line:?}"
-                );
+                assert_eq!(target.matches(&state(direction), &[], 0x1f), matches, "{line:?}");
             }
         }
     }
@@ -233,14 +223,8 @@ mod tests {
             (vec!["label"], "no label specified"),
             (vec!["id", "xyz"], "wrong id format specified"),
             (vec!["id", "0"], "cannot kill id 0"),
-            (
-                vec!["key", "tcp 10.0.0.1:1 -> 10.0.0.2"],
-                "invalid host: 10.0.0.2",
-            ),
-            (
-                vec!["key", "tcp 10.0.0.1:1 to 10.0.0.2:2"],
-                "invalid direction: to",
-            ),
+            (vec!["key", "tcp 10.0.0.1:1 -> 10.0.0.2"], "invalid host: 10.0.0.2"),
+            (vec!["key", "tcp 10.0.0.1:1 to 10.0.0.2:2"], "invalid direction: to"),
         ] {
             assert_eq!(parse(&keys(&line)).unwrap_err().to_string(), message);
         }
@@ -249,10 +233,7 @@ mod tests {
     #[test]
     fn messages_are_those_of_openbsd() {
         let message = |line: &[&str]| parse(&keys(line)).unwrap().message(2);
-        assert_eq!(
-            message(&["10.0.0.1"]),
-            "killed 2 states from 1 sources and 0 destinations"
-        );
+        assert_eq!(message(&["10.0.0.1"]), "killed 2 states from 1 sources and 0 destinations");
         assert_eq!(
             message(&["10.0.0.1", "10.0.0.2"]),
             "killed 2 states from 1 sources and 1 destinations"

@@ -26,10 +26,7 @@ use crate::words::Show;
 /// What `show` prints. Without an instance nothing was ever loaded: there are the defaults.
 pub fn show(instance: Option<&Instance>, show: Show, args: &Args) -> Result<String> {
     let live = Live::new(instance)?;
-    let detail = Detail {
-        verbose: args.verbose,
-        debug: args.debug,
-    };
+    let detail = Detail { verbose: args.verbose, debug: args.debug };
     let interface = args.interface.as_deref();
     if args.json {
         return Ok(format!("{:#}\n", live.json(show, interface, detail)?));
@@ -52,27 +49,11 @@ impl<'a> Live<'a> {
     fn new(instance: Option<&'a Instance>) -> Result<Self> {
         let Some(running) = instance else {
             let (ruleset, inserted) = (Ruleset::default(), Inserted::default());
-            return Ok(Live {
-                instance,
-                ruleset,
-                inserted,
-                loaded_at: 0,
-            });
+            return Ok(Live { instance, ruleset, inserted, loaded_at: 0 });
         };
-        let Loaded {
-            ruleset,
-            uid,
-            pid,
-            loaded_at,
-            ..
-        } = running.loaded()?;
+        let Loaded { ruleset, uid, pid, loaded_at, .. } = running.loaded()?;
         let inserted = Inserted { uid, pid };
-        Ok(Live {
-            instance,
-            ruleset,
-            inserted,
-            loaded_at: seconds(loaded_at),
-        })
+        Ok(Live { instance, ruleset, inserted, loaded_at: seconds(loaded_at) })
     }
 
     fn text(&self, show: Show, interface: Option<&str>, detail: Detail) -> Result<String> {
@@ -103,11 +84,7 @@ impl<'a> Live<'a> {
         let any_table = !self.tables()?.is_empty();
         let section = |(title, show, always)| -> Result<Section> {
             let always = always || show == Show::Tables && any_table;
-            Ok(Section {
-                title,
-                text: self.text(show, interface, detail)?,
-                always,
-            })
+            Ok(Section { title, text: self.text(show, interface, detail)?, always })
         };
         let sections: Vec<Section> = sections.into_iter().map(section).collect::<Result<_>>()?;
         Ok(all::text(&sections))
@@ -182,11 +159,7 @@ impl<'a> Live<'a> {
             Some(instance) => (instance.uptime()?, instance.status()?.hostid),
             None => (0, 0),
         };
-        Ok(show(&StatesView {
-            states: &states,
-            now,
-            hostid,
-        }))
+        Ok(show(&StatesView { states: &states, now, hostid }))
     }
 
     fn info(&self) -> Result<InfoView> {
@@ -214,10 +187,7 @@ impl<'a> Live<'a> {
             checksum,
             interface: status
                 .loginterface
-                .map(|(name, counters)| InterfaceTraffic {
-                    name,
-                    traffic: traffic(&counters),
-                }),
+                .map(|(name, counters)| InterfaceTraffic { name, traffic: traffic(&counters) }),
             status: status.engine,
             half_open: status.half_open.into(),
             limits: status.limits,
@@ -232,23 +202,11 @@ impl<'a> Live<'a> {
         };
         let counted = |interface: KernelInterface| {
             let traffic = traffic(&interface.counters);
-            (
-                interface.name,
-                Counted {
-                    traffic,
-                    cleared: seconds(interface.zeroed),
-                },
-            )
+            (interface.name, Counted { traffic, cleared: seconds(interface.zeroed) })
         };
         let counters = known.into_iter().map(counted).collect();
         let (host, states) = (host::read()?, self.states()?);
-        Ok(views::interfaces(
-            &host,
-            &self.ruleset,
-            &states,
-            &counters,
-            self.loaded_at,
-        ))
+        Ok(views::interfaces(&host, &self.ruleset, &states, &counters, self.loaded_at))
     }
 
     fn tables(&self) -> Result<Vec<TableView>> {

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
 
 use crate::args::Args;
 use crate::run::{complain, instance_name, print};
@@ -25,19 +26,11 @@ impl Source {
     pub fn read(file: &str) -> Result<Source> {
         if file == "-" {
             let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("stdin")?;
-            return Ok(Source {
-                name: "stdin".into(),
-                text,
-            });
+            std::io::stdin().read_to_string(&mut text).context("stdin")?;
+            return Ok(Source { name: "stdin".into(), text });
         }
         let text = std::fs::read_to_string(file).with_context(|| file.to_string())?;
-        Ok(Source {
-            name: file.to_string(),
-            text,
-        })
+        Ok(Source { name: file.to_string(), text })
     }
 }
 
@@ -117,6 +110,15 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
+    let refusals = refusals(&loaded.ruleset);
+    if !refusals.is_empty() {
+        for refusal in &refusals {
+            let file = refusal.file.as_deref().unwrap_or(file);
+            eprintln!("{file}:{}: {refusal}", refusal.line);
+        }
+        eprintln!("pfctl: the rule set uses what is not built yet: pf rules not loaded");
+        return Ok(ExitCode::FAILURE);
+    }
     let states = loaded.ruleset.options.limits.states;
     if let Some(warning) = session::warning(args, &loaded.ruleset, &host)? {
         eprintln!("pfctl: warning: {warning}");

@@ -16,10 +16,8 @@ use crate::{explain, flush, kill, live, load, scenarios, table};
 
 /// The program: reads the command line, does it, and says what went wrong.
 pub fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let args = match args::parse(&words) {
         Ok(args) => args,
         Err(Refusal::Failure(message)) => return fail(&message),
@@ -49,10 +47,7 @@ fn fail(message: &str) -> ExitCode {
 /// Says what went wrong, in the system's words without the number that Rust puts behind them.
 pub fn complain(error: &anyhow::Error) {
     let message = format!("{error:#}");
-    eprintln!(
-        "pfctl: {}",
-        message.split(" (os error ").next().unwrap_or(&message)
-    );
+    eprintln!("pfctl: {}", message.split(" (os error ").next().unwrap_or(&message));
 }
 
 /// Whoever reads the output has seen enough.
@@ -123,11 +118,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         flush::run(open(args)?.as_ref(), what, args.interface.as_deref(), &say)?;
     }
     if !args.kill.is_empty() {
-        say(&kill::run(
-            open(args)?.as_ref(),
-            &args.kill,
-            args.interface.as_deref(),
-        )?);
+        say(&kill::run(open(args)?.as_ref(), &args.kill, args.interface.as_deref())?);
     }
     if let Some(command) = args.command {
         // the file holds addresses, not rules

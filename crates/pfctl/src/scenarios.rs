@@ -18,10 +18,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         suites.push((name.clone(), scenario::file(&file, name, &mut Model::new())));
     }
     for (name, outcomes) in &suites {
-        let reports: String = outcomes
-            .iter()
-            .map(|outcome| scenario::report(outcome, name))
-            .collect();
+        let reports: String =
+            outcomes.iter().map(|outcome| scenario::report(outcome, name)).collect();
         print(&reports)?;
     }
     if let Some(path) = &args.junit {
@@ -30,15 +28,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let outcomes = suites.iter().flat_map(|(_, outcomes)| outcomes);
     let (passed, failed): (Vec<_>, Vec<_>) = outcomes.partition(|outcome| outcome.passed());
     if !args.quiet {
-        print(&format!(
-            "{} passed, {} failed\n",
-            passed.len(),
-            failed.len()
-        ))?;
+        print(&format!("{} passed, {} failed\n", passed.len(), failed.len()))?;
     }
-    Ok(if failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

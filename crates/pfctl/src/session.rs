@@ -44,11 +44,7 @@ impl Session {
 
     /// Its next packet from the client, which has no SYN.
     fn next_packet(&self, interface: &str) -> Packet {
-        let segment = Tcp::new(self.client.1, self.server.1)
-            .flags("A")
-            .seq(1)
-            .ack(1)
-            .window(512);
+        let segment = Tcp::new(self.client.1, self.server.1).flags("A").seq(1).ack(1).window(512);
         Packet {
             direction: Direction::In,
             interface: interface.to_string(),
@@ -93,9 +89,7 @@ pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<Str
         return Ok(None);
     };
     let rule = rule.and_then(|number| ruleset.rules.get(number as usize));
-    let place = rule.map_or(String::new(), |rule| {
-        format!(" by the rule in line {}", rule.line)
-    });
+    let place = rule.map_or(String::new(), |rule| format!(" by the rule in line {}", rule.line));
     let (client, server) = (session.client, session.server);
     Ok(Some(format!(
         "your ssh session from {} will be blocked{place}; it would pass with\n\
@@ -118,30 +112,19 @@ mod tests {
 
     #[test]
     fn a_rule_for_new_connections_does_not_pass_an_old_one() {
-        assert_eq!(
-            blocked("block\npass in proto tcp to port 22"),
-            Some(Some(0))
-        );
+        assert_eq!(blocked("block\npass in proto tcp to port 22"), Some(Some(0)));
     }
 
     #[test]
     fn rules_that_pass_it_are_not_warned_about() {
-        assert_eq!(
-            blocked("block\npass in proto tcp to port 22 flags any"),
-            None
-        );
+        assert_eq!(blocked("block\npass in proto tcp to port 22 flags any"), None);
         assert_eq!(blocked("block in on em1"), None);
         assert_eq!(blocked(""), None);
     }
 
     #[test]
     fn only_what_sshd_writes_is_a_session() {
-        for text in [
-            "",
-            "10.0.1.5",
-            "10.0.1.5 x 10.0.1.1 22",
-            "client 1 server 2",
-        ] {
+        for text in ["", "10.0.1.5", "10.0.1.5 x 10.0.1.1 22", "client 1 server 2"] {
             assert_eq!(Session::parse(text), None, "{text}");
         }
     }

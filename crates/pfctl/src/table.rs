@@ -59,10 +59,7 @@ impl Feedback {
 type Plan = Vec<(TableEntry, Feedback)>;
 
 fn negation(entries: &[TableEntry], net: IpNet) -> Option<bool> {
-    entries
-        .iter()
-        .find(|entry| entry.net == net)
-        .map(|entry| entry.negated)
+    entries.iter().find(|entry| entry.net == net).map(|entry| entry.negated)
 }
 
 fn plan_add(current: &[TableEntry], given: &[TableEntry]) -> Plan {
@@ -73,11 +70,7 @@ fn plan_add(current: &[TableEntry], given: &[TableEntry]) -> Plan {
         Some(negated) if negated != entry.negated => Feedback::Conflict,
         Some(_) => Feedback::None,
     };
-    given
-        .iter()
-        .copied()
-        .zip(given.iter().map(feedback))
-        .collect()
+    given.iter().copied().zip(given.iter().map(feedback)).collect()
 }
 
 fn plan_delete(current: &[TableEntry], given: &[TableEntry]) -> Plan {
@@ -88,11 +81,7 @@ fn plan_delete(current: &[TableEntry], given: &[TableEntry]) -> Plan {
         Some(_) if !seen.insert(entry.net) => Feedback::Duplicate,
         Some(_) => Feedback::Deleted,
     };
-    given
-        .iter()
-        .copied()
-        .zip(given.iter().map(feedback))
-        .collect()
+    given.iter().copied().zip(given.iter().map(feedback)).collect()
 }
 
 fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
@@ -103,21 +92,14 @@ fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
         Some(negated) if negated != entry.negated => Feedback::Changed,
         Some(_) => Feedback::None,
     };
-    let mut plan: Plan = given
-        .iter()
-        .copied()
-        .zip(given.iter().map(feedback))
-        .collect();
+    let mut plan: Plan = given.iter().copied().zip(given.iter().map(feedback)).collect();
     let gone = current.iter().filter(|entry| !seen.contains(&entry.net));
     plan.extend(gone.map(|&entry| (entry, Feedback::Deleted)));
     plan
 }
 
 fn with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
-    plan.iter()
-        .filter(|(_, feedback)| *feedback == wanted)
-        .map(|(entry, _)| *entry)
-        .collect()
+    plan.iter().filter(|(_, feedback)| *feedback == wanted).map(|(entry, _)| *entry).collect()
 }
 
 /// The addresses that `-v` (those something happens to) or `-vv` (all) lists.
@@ -130,9 +112,7 @@ fn plan_text(plan: &Plan, verbose: u8) -> String {
 
 /// Does a table command.
 pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
-    let Some(name) = &args.table else {
-        bail!("-T needs -t")
-    };
+    let Some(name) = &args.table else { bail!("-T needs -t") };
     let takes_addresses = !matches!(command, TableCommand::Show | TableCommand::Flush);
     if !takes_addresses && (args.file.is_some() || !args.operands.is_empty()) {
         bail!("-T show and -T flush take no addresses");
@@ -150,10 +130,7 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
         eprintln!("pfctl: Table does not exist.");
         return Ok(ExitCode::from(TABLE_ERROR));
     }
-    let changes = !matches!(
-        command,
-        TableCommand::Show | TableCommand::Test | TableCommand::Zero
-    );
+    let changes = !matches!(command, TableCommand::Show | TableCommand::Test | TableCommand::Zero);
     if changes && table.as_ref().is_some_and(|table| table.info.constant) {
         eprintln!("pfctl: Operation not permitted.");
         return Ok(ExitCode::from(TABLE_ERROR));
@@ -163,15 +140,8 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
         None => Some(run::create(args)?),
         some => some,
     };
-    let work = Work {
-        args,
-        name,
-        instance: instance.as_ref(),
-        created: table.is_none(),
-    };
-    let cleared = table
-        .as_ref()
-        .map_or(0, |table| views::seconds(table.info.zeroed));
+    let work = Work { args, name, instance: instance.as_ref(), created: table.is_none() };
+    let cleared = table.as_ref().map_or(0, |table| views::seconds(table.info.zeroed));
     let entries = table.map(|table| table.entries).unwrap_or_default();
     match command {
         TableCommand::Add => work.add(&entries, &given),
@@ -188,10 +158,7 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
 fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     let mut sources = Vec::new();
     if !args.operands.is_empty() {
-        sources.push(Source {
-            name: "command line".into(),
-            text: args.operands.join("\n"),
-        });
+        sources.push(Source { name: "command line".into(), text: args.operands.join("\n") });
     }
     if let Some(file) = &args.file {
         sources.push(Source::read(file)?);
@@ -199,11 +166,8 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     let host = host::read()?;
     let mut entries = Vec::new();
     for source in &sources {
-        let context = Context {
-            file_name: &source.name,
-            names: Names::builtin(),
-            ..Context::new(&host)
-        };
+        let context =
+            Context { file_name: &source.name, names: Names::builtin(), ..Context::new(&host) };
         match skipstep_pfconf::table_file(&source.text, &context) {
             Ok(read) => entries.extend(read),
             Err(mut diagnostic) => {
@@ -217,10 +181,7 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     let is_host =
         |entry: &TableEntry| !entry.negated && entry.net.prefix_len() == entry.net.max_prefix_len();
     if hosts_only && let Some(entry) = entries.iter().find(|entry| !is_host(entry)) {
-        eprintln!(
-            "pfctl: cannot decode {}: only single addresses can be tested",
-            entry.net
-        );
+        eprintln!("pfctl: cannot decode {}: only single addresses can be tested", entry.net);
         return Ok(None);
     }
     Ok(Some(entries))
@@ -234,10 +195,7 @@ struct Table {
 
 impl Table {
     fn find(instance: &Instance, name: &str) -> Result<Option<Table>> {
-        let found = instance
-            .table_list()?
-            .into_iter()
-            .find(|table| table.name == name);
+        let found = instance.table_list()?.into_iter().find(|table| table.name == name);
         let Some(info) = found.filter(|table| table.active) else {
             return Ok(None);
         };
@@ -257,11 +215,7 @@ struct Work<'a> {
 impl Work<'_> {
     fn say(&self, message: &str) {
         if !self.args.quiet {
-            let dummy = if self.instance.is_none() {
-                " (dummy)"
-            } else {
-                ""
-            };
+            let dummy = if self.instance.is_none() { " (dummy)" } else { "" };
             eprintln!("{message}{dummy}.");
         }
     }
@@ -283,11 +237,7 @@ impl Work<'_> {
         if let Some(instance) = self.instance {
             instance.table_delete(self.name, &deleted)?;
         }
-        self.say(&format!(
-            "{}/{} addresses deleted",
-            deleted.len(),
-            given.len()
-        ));
+        self.say(&format!("{}/{} addresses deleted", deleted.len(), given.len()));
         self.finish(&plan)
     }
 
@@ -345,10 +295,7 @@ impl Work<'_> {
 
 fn show(args: &Args, entries: &[TableEntry], cleared: i64) -> Result<ExitCode> {
     let addresses = views::addresses(entries, cleared);
-    let detail = Detail {
-        verbose: args.verbose,
-        debug: args.debug,
-    };
+    let detail = Detail { verbose: args.verbose, debug: args.debug };
     print(&match args.json {
         true => format!("{:#}\n", contents_json(&addresses)),
         false => contents(&addresses, detail),
@@ -357,26 +304,14 @@ fn show(args: &Args, entries: &[TableEntry], cleared: i64) -> Result<ExitCode> {
 }
 
 fn look_up(args: &Args, entries: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
-    let lookups: Vec<Lookup> = given
-        .iter()
-        .map(|entry| Lookup::new(entry.net.addr(), entries.iter().copied()))
-        .collect();
+    let lookups: Vec<Lookup> =
+        given.iter().map(|entry| Lookup::new(entry.net.addr(), entries.iter().copied())).collect();
     let matches = lookups.iter().filter(|lookup| lookup.matches()).count();
     if !args.quiet {
         eprintln!("{matches}/{} addresses match.", lookups.len());
     }
-    print(&test(
-        &lookups,
-        Detail {
-            verbose: args.verbose,
-            debug: args.debug,
-        },
-    ))?;
-    Ok(ExitCode::from(if matches < lookups.len() {
-        NO_MATCH
-    } else {
-        0
-    }))
+    print(&test(&lookups, Detail { verbose: args.verbose, debug: args.debug }))?;
+    Ok(ExitCode::from(if matches < lookups.len() { NO_MATCH } else { 0 }))
 }
 
 #[cfg(test)]
@@ -389,10 +324,7 @@ mod tests {
             let net = net
                 .parse()
                 .unwrap_or_else(|_| IpNet::from(net.parse::<std::net::IpAddr>().unwrap()));
-            TableEntry {
-                negated: word.starts_with('!'),
-                net,
-            }
+            TableEntry { negated: word.starts_with('!'), net }
         };
         text.split_whitespace().map(entry).collect()
     }
@@ -407,30 +339,21 @@ mod tests {
     fn adding_leaves_what_is_there() {
         let given = entries("10.0.0.1 10.0.0.2 10.0.0.2 10.1.1.1");
         let plan = plan_add(&entries(CURRENT), &given);
-        assert_eq!(
-            lines(plan),
-            "   10.0.0.1;A  10.0.0.2;X  10.0.0.2;Y  10.1.1.1;"
-        );
+        assert_eq!(lines(plan), "   10.0.0.1;A  10.0.0.2;X  10.0.0.2;Y  10.1.1.1;");
     }
 
     #[test]
     fn deleting_takes_the_exact_address() {
         let given = entries("10.0.0.1 10.0.0.1 10.1.0.1 10.1.1.1 !10.1.1.1");
         let plan = plan_delete(&entries(CURRENT), &given);
-        assert_eq!(
-            lines(plan),
-            "D  10.0.0.1;X  10.0.0.1;   10.1.0.1;Y  10.1.1.1;D !10.1.1.1;"
-        );
+        assert_eq!(lines(plan), "D  10.0.0.1;X  10.0.0.1;   10.1.0.1;Y  10.1.1.1;D !10.1.1.1;");
     }
 
     #[test]
     fn replacing_deletes_what_is_not_given() {
         let given = entries("10.0.0.1 10.1.1.1 10.2.0.0/16");
         let plan = plan_replace(&entries(CURRENT), &given);
-        assert_eq!(
-            lines(plan),
-            "   10.0.0.1;C  10.1.1.1;A  10.2.0.0/16;D  10.1.0.0/16;"
-        );
+        assert_eq!(lines(plan), "   10.0.0.1;C  10.1.1.1;A  10.2.0.0/16;D  10.1.0.0/16;");
     }
 
     #[test]

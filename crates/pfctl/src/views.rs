@@ -27,6 +27,7 @@ pub fn interface_references(rules: &[Rule]) -> BTreeMap<String, u64> {
             match &place.value {
                 InterfaceMatch::Any => count("any"),
                 InterfaceMatch::Named(name) => count(name),
+                InterfaceMatch::Rdomain(_) => {}
             }
         }
         for endpoint in [&rule.source, &rule.destination] {
@@ -41,10 +42,7 @@ pub fn interface_references(rules: &[Rule]) -> BTreeMap<String, u64> {
 /// How often rules name each table.
 pub fn table_references(rules: &[Rule]) -> BTreeMap<String, u64> {
     let mut references = BTreeMap::new();
-    for endpoint in rules
-        .iter()
-        .flat_map(|rule| [&rule.source, &rule.destination])
-    {
+    for endpoint in rules.iter().flat_map(|rule| [&rule.source, &rule.destination]) {
         if let Address::Table(name) = &endpoint.host.address {
             *references.entry(name.clone()).or_default() += 1;
         }
@@ -72,39 +70,24 @@ pub fn interfaces(
 ) -> Vec<InterfaceView> {
     let references = interface_references(&ruleset.rules);
     let on = |name: &str| {
-        states
-            .iter()
-            .filter(|state| state.interface.as_deref().unwrap_or("all") == name)
-            .count()
+        states.iter().filter(|state| state.interface.as_deref().unwrap_or("all") == name).count()
     };
     let skipped = |name: &str| {
         let says = |skip: &String| {
-            skip == name
-                || host
-                    .interface(name)
-                    .is_some_and(|interface| interface.is(skip))
+            skip == name || host.interface(name).is_some_and(|interface| interface.is(skip))
         };
         ruleset.options.skip.iter().any(says)
     };
     let own = host.interfaces.iter().map(|interface| &interface.name);
-    let groups = host
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.groups);
+    let groups = host.interfaces.iter().flat_map(|interface| &interface.groups);
     let names: BTreeSet<&String> = own.chain(groups).chain(references.keys()).collect();
     names
         .into_iter()
         .map(|name| {
-            let none = Counted {
-                cleared: loaded_at,
-                ..Counted::default()
-            };
+            let none = Counted { cleared: loaded_at, ..Counted::default() };
             let Counted { traffic, cleared } = *counted.get(name).unwrap_or(&none);
             InterfaceView {
-                statistics: InterfaceTraffic {
-                    name: name.clone(),
-                    traffic,
-                },
+                statistics: InterfaceTraffic { name: name.clone(), traffic },
                 skip: skipped(name),
                 cleared,
                 states: on(name) as u64,
@@ -117,10 +100,7 @@ pub fn interfaces(
 /// How many addresses `address` stands for, of one family or of both.
 pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family>) -> usize {
     let counts = |net: &IpNet| family.is_none_or(|family| family == Family::of(net.addr()));
-    dynamic::contents(address, host)
-        .iter()
-        .filter(|net| counts(net))
-        .count()
+    dynamic::contents(address, host).iter().filter(|net| counts(net)).count()
 }
 
 /// The tables that pf would list, sorted by name: those that are kept or that rules name, and one
@@ -128,19 +108,12 @@ pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family
 pub fn tables(tables: Vec<TableView>, rules: &[Rule]) -> Vec<TableView> {
     let mut tables = tables;
     tables.retain(|table| table.persist || table.rules > 0);
-    for endpoint in rules
-        .iter()
-        .flat_map(|rule| [&rule.source, &rule.destination])
-    {
+    for endpoint in rules.iter().flat_map(|rule| [&rule.source, &rule.destination]) {
         if let Address::Dynamic(address) = &endpoint.host.address {
             let name = dynamic_name(address);
             match tables.iter_mut().find(|table| table.name == name) {
                 Some(table) => table.anchors = 1,
-                None => tables.push(TableView {
-                    name,
-                    anchors: 1,
-                    ..TableView::default()
-                }),
+                None => tables.push(TableView { name, anchors: 1, ..TableView::default() }),
             }
         }
     }
@@ -156,10 +129,7 @@ fn dynamic_name(address: &DynamicAddress) -> String {
         (address.peer, ":peer"),
         (address.no_alias, ":0"),
     ];
-    let modifiers = modifiers
-        .into_iter()
-        .filter(|(set, _)| *set)
-        .map(|(_, modifier)| modifier);
+    let modifiers = modifiers.into_iter().filter(|(set, _)| *set).map(|(_, modifier)| modifier);
     address.interface.clone() + &modifiers.collect::<String>()
 }
 
@@ -176,20 +146,14 @@ pub fn traffic(packets: [[[u64; 2]; 2]; 2], bytes: [[[u64; 2]; 2]; 2]) -> [[[Tra
 
 /// The same for a table's.
 pub fn table_traffic(packets: [[u64; 4]; 2], bytes: [[u64; 4]; 2]) -> [[Traffic; 4]; 2] {
-    let cell = |way: usize, what: usize| Traffic {
-        packets: packets[way][what],
-        bytes: bytes[way][what],
-    };
+    let cell =
+        |way: usize, what: usize| Traffic { packets: packets[way][what], bytes: bytes[way][what] };
     [0, 1].map(|way| [0, 1, 2, 3].map(|what| cell(way, what)))
 }
 
 /// A table's contents in the order of pf. Addresses have no counters of their own.
 pub fn addresses(entries: &[TableEntry], cleared: i64) -> Vec<AddressView> {
-    let view = |&entry| AddressView {
-        entry,
-        cleared,
-        traffic: None,
-    };
+    let view = |&entry| AddressView { entry, cleared, traffic: None };
     let mut addresses: Vec<AddressView> = entries.iter().map(view).collect();
     sort(&mut addresses);
     addresses
@@ -208,6 +172,5 @@ pub fn checksum(rules: &[Rule]) -> [u8; 16] {
 
 /// Seconds since 1970.
 pub fn seconds(time: SystemTime) -> i64 {
-    time.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs() as i64)
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

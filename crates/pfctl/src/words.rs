@@ -122,18 +122,15 @@ pub const DEBUG_LEVEL: &[Word<u8>] = &[
 
 /// How `-si` and `-x` name a debug level.
 pub fn debug_level_name(level: u8) -> &'static str {
-    const NAMES: [&str; 8] = [
-        "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
-    ];
+    const NAMES: [&str; 8] =
+        ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
     NAMES.get(usize::from(level)).copied().unwrap_or("unknown")
 }
 
 /// The meaning of `word`, which may be the beginning of one word of `list`; `what` names the list
 /// in messages, `flag` the flag.
 pub fn lookup<T: Copy>(list: &[Word<T>], word: &str, flag: char, what: &str) -> Result<T, Refusal> {
-    let mut found = list
-        .iter()
-        .filter(|(name, _)| !word.is_empty() && name.starts_with(word));
+    let mut found = list.iter().filter(|(name, _)| !word.is_empty() && name.starts_with(word));
     let Some((name, meaning)) = found.next() else {
         return Err(Refusal::Usage(format!("Unknown {what} '{word}'")));
     };
@@ -150,14 +147,8 @@ mod tests {
     #[test]
     fn words_may_be_cut_short() {
         assert_eq!(lookup(SHOW, "s", 's', "show modifier"), Ok(Show::States));
-        assert_eq!(
-            lookup(SHOW, "I", 's', "show modifier"),
-            Ok(Show::Interfaces)
-        );
-        assert_eq!(
-            lookup(FLUSH, "rul", 'F', "flush modifier"),
-            Ok(Flush::Rules)
-        );
+        assert_eq!(lookup(SHOW, "I", 's', "show modifier"), Ok(Show::Interfaces));
+        assert_eq!(lookup(FLUSH, "rul", 'F', "flush modifier"), Ok(Flush::Rules));
     }
 
     #[test]

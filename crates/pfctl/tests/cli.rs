@@ -13,12 +13,7 @@ fn pfctl(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
 }
 
@@ -26,11 +21,7 @@ fn pfctl(arguments: &[&str], input: &str) -> Output {
 fn run(arguments: &[&str], input: &str) -> (i32, String, String) {
     let output = pfctl(arguments, input);
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code().unwrap(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
 fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
@@ -53,24 +44,15 @@ fn a_rule_set_is_checked_and_printed() {
 
 #[test]
 fn macros_come_from_the_command_line() {
-    let (status, out, _) = run(
-        &["-D", "port=53", "-nvf", "-"],
-        "pass proto udp to port $port\n",
-    );
-    assert_eq!(
-        (status, &*out),
-        (0, "pass proto udp from any to any port = 53\n")
-    );
+    let (status, out, _) = run(&["-D", "port=53", "-nvf", "-"], "pass proto udp to port $port\n");
+    assert_eq!((status, &*out), (0, "pass proto udp from any to any port = 53\n"));
 }
 
 #[test]
 fn an_error_names_file_and_line() {
     let (_dir, path) = file("pf.conf", "block\npass in on\n");
     let (status, out, err) = run(&["-nf", &path], "");
-    assert_eq!(
-        (status, out, err),
-        (1, String::new(), format!("{path}:2: syntax error\n"))
-    );
+    assert_eq!((status, out, err), (1, String::new(), format!("{path}:2: syntax error\n")));
     let (status, _, err) = run(&["-nf", "-"], "pass nat-to 192.0.2.1\n");
     assert_eq!((status, &*err), (1, "stdin:1: nat-to is not built yet\n"));
 }
@@ -110,16 +92,10 @@ fn a_packet_is_explained_without_privileges() {
     let packet = "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S";
     let (status, out, err) = run(&["explain", "-f", &path, packet], "");
     assert_eq!((status, &*err), (0, ""));
-    assert!(
-        out.contains(&format!("pass by rule 1, {path}:2\n")),
-        "{out}"
-    );
+    assert!(out.contains(&format!("pass by rule 1, {path}:2\n")), "{out}");
     let (status, out, _) = run(&["explain", "--json", "-f", &path, packet], "");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(
-        (status, &json["verdict"], &json["rule"]["line"]),
-        (0, &"pass".into(), &2.into())
-    );
+    assert_eq!((status, &json["verdict"], &json["rule"]["line"]), (0, &"pass".into(), &2.into()));
 }
 
 #[test]
@@ -137,10 +113,7 @@ const SCENARIO: &str = "rules { block all; pass in on em0 proto tcp to port 22 }
 #[test]
 fn scenarios_run_without_privileges() {
     let (_dir, path) = file("ssh.scn", SCENARIO);
-    assert_eq!(
-        run(&["test", &path], ""),
-        (0, "1 passed, 0 failed\n".into(), String::new())
-    );
+    assert_eq!(run(&["test", &path], ""), (0, "1 passed, 0 failed\n".into(), String::new()));
 }
 
 #[test]
@@ -159,10 +132,7 @@ fn a_scenario_that_fails_is_reported() {
 fn the_example_in_the_manual_page_is_a_rule_set() {
     let page = include_str!("../../../man/pf.conf.5");
     let example = page.split(".Sh EXAMPLES").nth(1).unwrap();
-    let rules = example
-        .split(".Bd -literal -offset indent\n")
-        .nth(1)
-        .unwrap();
+    let rules = example.split(".Bd -literal -offset indent\n").nth(1).unwrap();
     let rules = rules.split(".Ed").next().unwrap();
     assert_eq!(run(&["-nf", "-"], rules), (0, String::new(), String::new()));
 }

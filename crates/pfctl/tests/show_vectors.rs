@@ -54,9 +54,7 @@ impl Machine {
     fn run(ruleset: Ruleset, packets: &[Value]) -> Machine {
         let host = host::standard();
         let mut model = Model::new();
-        model
-            .load(&ruleset, &host)
-            .expect("the model takes every rule set");
+        model.load(&ruleset, &host).expect("the model takes every rule set");
         let mut firewall = Firewall::new(ruleset.clone(), host.clone());
         let mut now = 0;
         let mut forwarded: Option<(String, Carried)> = None;
@@ -85,20 +83,10 @@ impl Machine {
             forwarded = Some((interface, fate.carried));
         }
         let rules = 0..ruleset.rules.len() as u32;
-        let counters = rules
-            .map(|number| model.rule_counters(Some(number)))
-            .collect();
+        let counters = rules.map(|number| model.rule_counters(Some(number))).collect();
         let states = model.states().into_iter().map(recorded_id).collect();
         let status = model.status();
-        Machine {
-            host,
-            ruleset,
-            firewall,
-            counters,
-            states,
-            now,
-            status,
-        }
+        Machine { host, ruleset, firewall, counters, states, now, status }
     }
 
     fn hostid(&self) -> u32 {
@@ -120,51 +108,27 @@ impl Machine {
     }
 
     fn states(&self, detail: Detail) -> String {
-        let view = StatesView {
-            states: &self.states,
-            now: self.now,
-            hostid: self.hostid(),
-        };
+        let view = StatesView { states: &self.states, now: self.now, hostid: self.hostid() };
         states::text(&view, None, detail)
     }
 
     fn counted(&self) -> BTreeMap<String, Counted> {
-        let names = self
-            .host
-            .interfaces
-            .iter()
-            .map(|interface| interface.name.clone());
+        let names = self.host.interfaces.iter().map(|interface| interface.name.clone());
         names
             .map(|name| {
                 let counters = self.firewall.interface_counters(&name);
                 let traffic = views::traffic(counters.packets, counters.bytes);
-                (
-                    name,
-                    Counted {
-                        traffic,
-                        cleared: START,
-                    },
-                )
+                (name, Counted { traffic, cleared: START })
             })
             .collect()
     }
 
     fn info(&self, detail: Detail) -> String {
         let half_open = |state: &&StateView| state.protocol == TCP && state.src.state < ESTABLISHED;
-        let interface = self
-            .ruleset
-            .options
-            .loginterface
-            .clone()
-            .map(|name| InterfaceTraffic {
-                traffic: self
-                    .counted()
-                    .get(&name)
-                    .copied()
-                    .unwrap_or_default()
-                    .traffic,
-                name,
-            });
+        let interface = self.ruleset.options.loginterface.clone().map(|name| InterfaceTraffic {
+            traffic: self.counted().get(&name).copied().unwrap_or_default().traffic,
+            name,
+        });
         // the other limits are of features that are not built
         let mut limits = [0; info::LIMIT_COUNTERS.len()];
         limits[0] = self.firewall.status().max_states_refused;
@@ -209,10 +173,7 @@ impl Machine {
                 traffic: views::table_traffic(counters.traffic.packets, counters.traffic.bytes),
             }
         };
-        views::tables(
-            self.ruleset.tables.iter().map(view).collect(),
-            &self.ruleset.rules,
-        )
+        views::tables(self.ruleset.tables.iter().map(view).collect(), &self.ruleset.rules)
     }
 
     /// A table's contents with the counters of those that were hit.
@@ -230,31 +191,15 @@ impl Machine {
     }
 
     fn all(&self, detail: Detail) -> String {
-        let section = |title, text, always| Section {
-            title,
-            text,
-            always,
-        };
+        let section = |title, text, always| Section { title, text, always };
         all::text(&[
             section("FILTER RULES:", self.rules(detail), true),
             section("STATES:", self.states(detail), false),
             section("INFO:", self.info(detail), true),
-            section(
-                "LABEL COUNTERS:",
-                labels::text(&self.ruleset.rules, &self.counters),
-                false,
-            ),
-            section(
-                "TIMEOUTS:",
-                timeouts::text(&self.ruleset.options.timeouts),
-                true,
-            ),
+            section("LABEL COUNTERS:", labels::text(&self.ruleset.rules, &self.counters), false),
+            section("TIMEOUTS:", timeouts::text(&self.ruleset.options.timeouts), true),
             section("LIMITS:", memory::text(&self.ruleset.options.limits), true),
-            section(
-                "TABLES:",
-                tables::text(&self.tables(), detail),
-                !self.tables().is_empty(),
-            ),
+            section("TABLES:", tables::text(&self.tables(), detail), !self.tables().is_empty()),
         ])
     }
 
@@ -297,11 +242,7 @@ fn bytes(packet: &Value) -> Vec<u8> {
 
 fn is_fragment(packet: &Value) -> bool {
     let bytes = bytes(packet);
-    let word = |at: usize| {
-        bytes
-            .get(at..at + 2)
-            .map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
-    };
+    let word = |at: usize| bytes.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
     if bytes.first().is_some_and(|byte| byte >> 4 == 4) {
         return word(6) & 0x3fff != 0;
     }
@@ -317,20 +258,13 @@ fn is_fragment(packet: &Value) -> bool {
 
 /// The recorder's ids: the second of the first enable, then a counter from 0.
 fn recorded_id(state: StateView) -> StateView {
-    StateView {
-        id: ((START as u64) << 32) + state.id - 1,
-        ..state
-    }
+    StateView { id: ((START as u64) << 32) + state.id - 1, ..state }
 }
 
 /// Takes out what depends on the machine, the clock or the way of searching.
 fn masked(arguments: &str, text: &str) -> String {
     // the recorded text ends in what was written to standard error
-    let text = if arguments.contains("-T test") {
-        without_last_line(text)
-    } else {
-        text
-    };
+    let text = if arguments.contains("-T test") { without_last_line(text) } else { text };
     let text = text.split("\nOS FINGERPRINTS:").next().unwrap();
     let mut masked = String::new();
     let mut labels = arguments == "-sl";
@@ -346,11 +280,7 @@ fn masked(arguments: &str, text: &str) -> String {
 
 fn without_last_line(text: &str) -> &str {
     let end = text.trim_end().rfind('\n').map_or(0, |at| at + 1);
-    if text.contains("addresses match.") {
-        &text[..end]
-    } else {
-        text
-    }
+    if text.contains("addresses match.") { &text[..end] } else { text }
 }
 
 fn mask_line(line: &str, label: bool) -> String {
@@ -396,9 +326,7 @@ fn show_prints_what_openbsd_prints() {
             Ok(loaded) => loaded.ruleset,
             Err(rejected) => {
                 let feature = rejected.diagnostics.iter().find_map(|d| d.not_built());
-                *skipped
-                    .entry(feature.unwrap_or("rules refused"))
-                    .or_default() += 1;
+                *skipped.entry(feature.unwrap_or("rules refused")).or_default() += 1;
                 continue;
             }
         };
@@ -441,9 +369,7 @@ fn show_prints_what_openbsd_prints() {
 
 /// The arguments without names of tables and addresses.
 fn kind(arguments: &str) -> String {
-    let words = arguments
-        .split(' ')
-        .filter(|word| word.parse::<std::net::IpAddr>().is_err());
+    let words = arguments.split(' ').filter(|word| word.parse::<std::net::IpAddr>().is_err());
     match words.collect::<Vec<_>>()[..] {
         ["-t", _, ref rest @ ..] => rest.join(" "),
         ref words => words.join(" "),
@@ -454,16 +380,8 @@ fn kind(arguments: &str) -> String {
 fn difference(expected: &str, found: &str) -> String {
     let (expected, found): (Vec<&str>, Vec<&str>) =
         (expected.lines().collect(), found.lines().collect());
-    let same = expected
-        .iter()
-        .zip(&found)
-        .take_while(|(a, b)| a == b)
-        .count();
+    let same = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
     let line = |lines: &[&str]| lines.get(same).copied().unwrap_or("(end)").to_string();
     let before = same.checked_sub(1).map_or("", |at| expected[at]);
-    format!(
-        "    {before}\n  - {}\n  + {}\n",
-        line(&expected),
-        line(&found)
-    )
+    format!("    {before}\n  - {}\n  + {}\n", line(&expected), line(&found))
 }

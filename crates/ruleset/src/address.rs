@@ -62,6 +62,8 @@ pub enum Address {
     NoRoute,
     /// `urpf-failed`
     UrpfFailed,
+    /// `route "label"`
+    RouteLabel(String),
 }
 
 /// An address that follows an interface, in parentheses in pf.conf.

@@ -59,16 +59,12 @@ pub struct Route {
 impl Host {
     /// The interface called `name`.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
-        self.interfaces
-            .iter()
-            .find(|interface| interface.name == name)
+        self.interfaces.iter().find(|interface| interface.name == name)
     }
 
     /// Interfaces that `name` means: that interface, or the members of that group.
     pub fn members<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
-        self.interfaces
-            .iter()
-            .filter(move |interface| interface.is(name))
+        self.interfaces.iter().filter(move |interface| interface.is(name))
     }
 
     /// The route a packet to `address` would take: longest prefix first.

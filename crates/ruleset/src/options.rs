@@ -25,9 +25,14 @@ pub struct Options {
     pub evaluator: Evaluator,
     /// `set hostid`
     pub hostid: Option<u32>,
+    /// `set fingerprints`
+    pub fingerprints: Option<String>,
+    /// `set syncookies`
+    pub syncookies: Syncookies,
     /// `set debug`, 0 (emerg) to 7 (debug) as syslog counts
     pub debug: u8,
-    /// `set state-defaults` options become part of every rule; nothing is left of them here.
+    /// `set ruleset-optimization`. Of `set state-defaults`, which becomes part of every rule, nothing
+    /// is left here.
     pub ruleset_optimization: Optimization,
 }
 
@@ -44,8 +49,10 @@ impl Default for Options {
             reassemble_no_df: false,
             evaluator: Evaluator::default(),
             hostid: None,
+            fingerprints: None,
+            syncookies: Syncookies::default(),
             debug: 3,
-            ruleset_optimization: Optimization::None,
+            ruleset_optimization: Optimization::default(),
         }
     }
 }
@@ -68,11 +75,33 @@ pub enum StatePolicy {
     Floating,
 }
 
-/// `set ruleset-optimization`. Only `none` is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// `set ruleset-optimization`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Optimization {
     /// rules stay as written
     None,
+    /// duplicates go, like rules become tables, the rest is ordered for skip steps
+    #[default]
+    Basic,
+    /// and `quick` rules are ordered by how often they matched
+    Profile,
+}
+
+/// `set syncookies`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Syncookies {
+    /// no
+    #[default]
+    Never,
+    /// every SYN is answered with one
+    Always,
+    /// while too many handshakes are under way; percentages of `set limit states`
+    Adaptive {
+        /// from here on
+        start: u8,
+        /// until there are only so many
+        end: u8,
+    },
 }
 
 /// `set evaluator`: how the data plane finds the deciding rule. The answer is the same.

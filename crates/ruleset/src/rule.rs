@@ -2,16 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Endpoint, Family};
+use crate::address::{Endpoint, Family, PortMatch};
+use crate::anchor::AnchorCall;
 use crate::options::Timeout;
+use crate::queue::LimiterUse;
+use crate::translation::{AfTo, Divert, Pool, Route};
 
 /// A filter rule. Fields stand in the order in which pf tests and prints them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The default is `pass`, without state, and looks at nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// Position in its rule set, from 0.
     pub number: u32,
     /// Line of the pf.conf it was written on, from 1; 0 if it was not written by anybody.
     pub line: u32,
+    /// The included file that the line is in; `None` is the pf.conf itself.
+    pub file: Option<String>,
+    /// The rule set this rule calls instead of deciding.
+    pub anchor: Option<AnchorCall>,
     /// What the rule does when it decides.
     pub action: Action,
     /// How a block rule answers.
@@ -32,6 +40,12 @@ pub struct Rule {
     pub source: Endpoint,
     /// `to`
     pub destination: Endpoint,
+    /// `os`, as pf prints it
+    pub os: Option<String>,
+    /// `user`
+    pub user: Option<Owner>,
+    /// `group`
+    pub group: Option<Owner>,
     /// `received-on`
     pub received_on: Option<Not<InterfaceMatch>>,
     /// `flags`; `None` does not look.
@@ -42,10 +56,20 @@ pub struct Rule {
     pub tos: Option<u8>,
     /// `prio`
     pub prio: Option<u8>,
+    /// `max-pkt-rate packets/seconds`
+    pub max_pkt_rate: Option<(u32, u32)>,
+    /// `state limiter`
+    pub state_limiter: Option<LimiterUse>,
+    /// `source limiter`
+    pub source_limiter: Option<LimiterUse>,
     /// `set prio (ordinary, lowdelay)`
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`
     pub set_tos: Option<u8>,
+    /// `set queue (ordinary, lowdelay)`
+    pub set_queue: Option<(String, Option<String>)>,
+    /// `set delay`, milliseconds
+    pub set_delay: Option<u16>,
     /// State options if the rule makes state.
     pub state: Option<StateOptions>,
     /// `probability`, as pf stores it: a fraction of 2^32 - 1.
@@ -58,16 +82,31 @@ pub struct Rule {
     pub allow_opts: bool,
     /// `label`, macros already replaced
     pub label: Option<String>,
+    /// `once`
+    pub once: bool,
     /// `tag`
     pub tag: Option<String>,
     /// `tagged`
     pub tagged: Option<Not<String>>,
+    /// `rtable`
+    pub rtable: Option<u32>,
+    /// `divert-to` and its like
+    pub divert: Option<Divert>,
+    /// `af-to`
+    pub af_to: Option<AfTo>,
+    /// `nat-to`
+    pub nat: Option<Pool>,
+    /// `rdr-to`
+    pub rdr: Option<Pool>,
+    /// `route-to` and its like
+    pub route: Option<Route>,
 }
 
 /// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Action {
     /// let through
+    #[default]
     Pass,
     /// stop
     Block,
@@ -95,9 +134,10 @@ impl Direction {
 }
 
 /// How a block rule answers, with the codes it would use (pf-semantics section 11, block returns).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BlockReturn {
     /// `block drop`: not at all
+    #[default]
     Drop,
     /// `block return`: RST for TCP, port unreachable for the rest
     Return,
@@ -144,6 +184,8 @@ pub enum InterfaceMatch {
     Any,
     /// an interface or an interface group; which of the two is known when the rules are loaded
     Named(InterfaceName),
+    /// `rdomain n`, of `on` only: every interface of that routing domain
+    Rdomain(u32),
 }
 
 /// Name of an interface or of a group of interfaces.
@@ -167,9 +209,66 @@ pub struct IcmpMatch {
     pub code: Option<u8>,
 }
 
+/// `user`, `group`: the owner of the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// How to compare; never `a:b`.
+    pub op: PortMatch,
+    /// First operand; `None` is `unknown`.
+    pub low: Option<u32>,
+    /// Second operand; equal to the first for the unary operators.
+    pub high: Option<u32>,
+}
+
+/// How a rule keeps state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum KeepKind {
+    /// `keep state`
+    #[default]
+    Keep,
+    /// `modulate state`: with better initial sequence numbers
+    Modulate,
+    /// `synproxy state`: shakes hands first
+    Synproxy,
+}
+
+/// Whose states `source-track` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceTrack {
+    /// `rule`
+    Rule,
+    /// `global`
+    Global,
+}
+
+/// `overload <table> [flush [global]]`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overload {
+    /// Table that the source is put in.
+    pub table: String,
+    /// Whose states end: those of this rule, or all of the source.
+    pub flush: Option<SourceTrack>,
+}
+
 /// `keep state (...)`. Absent fields take the defaults of the rule set.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StateOptions {
+    /// `keep`, `modulate`, `synproxy`
+    pub kind: KeepKind,
+    /// `source-track`
+    pub source_track: Option<SourceTrack>,
+    /// `max-src-states`
+    pub max_src_states: Option<u32>,
+    /// `max-src-conn`
+    pub max_src_conn: Option<u32>,
+    /// `max-src-conn-rate connections/seconds`
+    pub max_src_conn_rate: Option<(u32, u32)>,
+    /// `max-src-nodes`
+    pub max_src_nodes: Option<u32>,
+    /// `overload`
+    pub overload: Option<Overload>,
+    /// `pflow`
+    pub pflow: bool,
     /// `max`
     pub max: Option<u32>,
     /// `no-sync`
@@ -194,4 +293,6 @@ pub struct Scrub {
     pub min_ttl: Option<u8>,
     /// highest MSS
     pub max_mss: Option<u16>,
+    /// `reassemble tcp`
+    pub reassemble_tcp: bool,
 }

@@ -58,9 +58,7 @@ impl Skip {
 }
 
 fn negated(rule: &Rule) -> bool {
-    rule.interface
-        .as_ref()
-        .is_some_and(|interface| interface.negated)
+    rule.interface.as_ref().is_some_and(|interface| interface.negated)
 }
 
 /// For every rule, the index of the next rule that differs in each parameter; `rules.len()` if
@@ -71,11 +69,8 @@ pub fn skip_steps(rules: &[Rule]) -> Vec<[u32; Skip::COUNT]> {
     for i in (0..rules.len().saturating_sub(1)).rev() {
         for skip in Skip::ALL {
             let k = skip as usize;
-            steps[i][k] = if skip.differs(&rules[i], &rules[i + 1]) {
-                i as u32 + 1
-            } else {
-                steps[i + 1][k]
-            };
+            steps[i][k] =
+                if skip.differs(&rules[i], &rules[i + 1]) { i as u32 + 1 } else { steps[i + 1][k] };
         }
     }
     steps

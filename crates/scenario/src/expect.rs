@@ -115,18 +115,9 @@ pub enum Reply {
     /// Exactly these bytes.
     Bytes(Vec<u8>),
     /// A TCP segment with exactly these flags, or any with RST.
-    Tcp {
-        flags: Option<u8>,
-        seq: Option<u32>,
-        ack: Option<u32>,
-        ttl: Option<u8>,
-    },
+    Tcp { flags: Option<u8>, seq: Option<u32>, ack: Option<u32>, ttl: Option<u8> },
     /// An ICMP or ICMPv6 message.
-    Icmp {
-        ipv6: bool,
-        kind: u8,
-        code: Option<u8>,
-    },
+    Icmp { ipv6: bool, kind: u8, code: Option<u8> },
 }
 
 /// What is said of a log record.
@@ -169,8 +160,7 @@ impl Differences {
     pub fn compare<T: PartialEq + Debug>(&mut self, what: &str, expected: &Option<T>, found: T) {
         match expected {
             Some(expected) if *expected != found => {
-                self.0
-                    .push(format!("{what}: expected {expected:?}, found {found:?}"));
+                self.0.push(format!("{what}: expected {expected:?}, found {found:?}"));
             }
             _ => {}
         }
@@ -253,9 +243,9 @@ impl Expectation {
             };
             match (words, observation.state) {
                 (None, None) => {}
-                (None, Some(found)) => differences
-                    .0
-                    .push(format!("state: expected none, found state {found}")),
+                (None, Some(found)) => {
+                    differences.0.push(format!("state: expected none, found state {found}"))
+                }
                 (Some(_), None) => differences.0.push("state: expected one, found none".into()),
                 (Some(words), Some(found)) => {
                     let created = observation.created.contains(&found);
@@ -294,19 +284,16 @@ impl Expectation {
             }
             Some(Out::Fields(expected)) => match &fate.out {
                 Some(found) => expected.compare(&look::fields(found), differences),
-                None => differences
-                    .0
-                    .push("out: expected a changed packet, found it unchanged".into()),
+                None => {
+                    differences.0.push("out: expected a changed packet, found it unchanged".into())
+                }
             },
         }
         if let Some(replies) = &self.replies {
             if replies.len() != fate.replies.len() {
                 let found: Vec<String> =
                     fate.replies.iter().map(|reply| look::hex(reply)).collect();
-                differences.0.push(format!(
-                    "replies: expected {}, found {found:?}",
-                    replies.len()
-                ));
+                differences.0.push(format!("replies: expected {}, found {found:?}", replies.len()));
             }
             for (expected, found) in replies.iter().zip(&fate.replies) {
                 if let Some(difference) = expected.difference(found) {
@@ -316,15 +303,10 @@ impl Expectation {
         }
         if let Some(log) = &self.log {
             let same = log.len() == fate.log.len()
-                && log
-                    .iter()
-                    .zip(&fate.log)
-                    .all(|(words, record)| words.hold(record));
+                && log.iter().zip(&fate.log).all(|(words, record)| words.hold(record));
             if !same {
                 let found: Vec<LogWords> = fate.log.iter().map(LogWords::complete).collect();
-                differences
-                    .0
-                    .push(format!("log: expected {log:?}, found {found:?}"));
+                differences.0.push(format!("log: expected {log:?}, found {found:?}"));
             }
         }
     }
@@ -339,9 +321,7 @@ impl OutFields {
             differences: &mut Differences,
         ) {
             if expected.is_some() && expected != found {
-                differences.0.push(format!(
-                    "out {what}: expected {expected:?}, found {found:?}"
-                ));
+                differences.0.push(format!("out {what}: expected {expected:?}, found {found:?}"));
             }
         }
         one("ttl", self.ttl, found.ttl, differences);
@@ -360,11 +340,9 @@ impl Reply {
     pub fn without_addresses(&self) -> Reply {
         match self {
             Reply::Bytes(bytes) => match look::icmp(bytes) {
-                Some(icmp) => Reply::Icmp {
-                    ipv6: icmp.ipv6,
-                    kind: icmp.kind,
-                    code: Some(icmp.code),
-                },
+                Some(icmp) => {
+                    Reply::Icmp { ipv6: icmp.ipv6, kind: icmp.kind, code: Some(icmp.code) }
+                }
                 None => self.clone(),
             },
             _ => self.clone(),
@@ -375,12 +353,7 @@ impl Reply {
     fn difference(&self, packet: &[u8]) -> Option<String> {
         let holds = match self {
             Reply::Bytes(bytes) => bytes == packet,
-            Reply::Tcp {
-                flags,
-                seq,
-                ack,
-                ttl,
-            } => look::tcp(packet).is_some_and(|tcp| {
+            Reply::Tcp { flags, seq, ack, ttl } => look::tcp(packet).is_some_and(|tcp| {
                 flags.map_or(tcp.flags & RST != 0, |flags| flags == tcp.flags)
                     && seq.is_none_or(|seq| seq == tcp.seq)
                     && ack.is_none_or(|ack| ack == tcp.ack)
@@ -411,8 +384,7 @@ impl LogWords {
     }
 
     fn hold(&self, record: &LogView) -> bool {
-        self.action
-            .is_none_or(|action| action == LogAction::of(record.pass))
+        self.action.is_none_or(|action| action == LogAction::of(record.pass))
             && self.rule.is_none_or(|rule| rule == record.rule)
             && self.reason.is_none_or(|reason| reason == record.reason)
             && self.to.is_none_or(|to| to == record.to)
@@ -447,9 +419,7 @@ impl StateWords {
     fn compare(&self, number: u32, observation: &Observation, differences: &mut Differences) {
         let Some(found) = observation.view(number) else {
             if *self != StateWords::default() {
-                differences.0.push(format!(
-                    "state {number}: expected it to be there, it is gone"
-                ));
+                differences.0.push(format!("state {number}: expected it to be there, it is gone"));
             }
             return;
         };
@@ -470,11 +440,9 @@ impl StateWords {
         own.compare("min-ttl", &self.min_ttl, found.min_ttl);
         own.compare("max-mss", &self.max_mss, found.max_mss);
         own.compare("tag", &self.tag, found.tag.clone());
-        differences.0.extend(
-            own.0
-                .into_iter()
-                .map(|difference| format!("state {number} {difference}")),
-        );
+        differences
+            .0
+            .extend(own.0.into_iter().map(|difference| format!("state {number} {difference}")));
     }
 }
 

@@ -15,23 +15,11 @@ pub fn standard() -> Host {
         loopback: name == "lo0",
         no_link_header: false,
         mtu,
-        groups: std::iter::once("all")
-            .chain(group)
-            .map(String::from)
-            .collect(),
-        addresses: nets
-            .iter()
-            .map(|text| address(net(text), name == "lo0"))
-            .collect(),
+        groups: std::iter::once("all").chain(group).map(String::from).collect(),
+        addresses: nets.iter().map(|text| address(net(text), name == "lo0")).collect(),
     };
     let interfaces = vec![
-        interface(
-            "em0",
-            1,
-            1500,
-            None,
-            &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"],
-        ),
+        interface("em0", 1, 1500, None, &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
         interface(
             "em1",
             2,
@@ -39,13 +27,7 @@ pub fn standard() -> Host {
             Some("egress"),
             &["10.0.2.1/24", "fe80::2/64", "2001:db8:2::1/64"],
         ),
-        interface(
-            "lo0",
-            3,
-            32768,
-            Some("lo"),
-            &["::1/128", "fe80::1/64", "127.0.0.1/8"],
-        ),
+        interface("lo0", 3, 32768, Some("lo"), &["::1/128", "fe80::1/64", "127.0.0.1/8"]),
     ];
     let route = |destination: &str, interface: &str, gateway: Option<&str>| Route {
         destination: net(destination),
@@ -69,11 +51,7 @@ pub(crate) fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
         IpNet::V4(net) if net.prefix_len() < 31 && !loopback => Some(IpAddr::V4(net.broadcast())),
         _ => None,
     };
-    InterfaceAddress {
-        net,
-        broadcast,
-        peer: None,
-    }
+    InterfaceAddress { net, broadcast, peer: None }
 }
 
 /// Routes to the networks of `interfaces`, as the system makes them.

@@ -14,14 +14,9 @@ pub fn document(suites: &[(String, Vec<Outcome>)]) -> String {
 }
 
 fn suite(text: &mut String, name: &str, outcomes: &[Outcome]) {
-    let failures = outcomes
-        .iter()
-        .filter(|outcome| !outcome.passed() && outcome.error.is_none())
-        .count();
-    let errors = outcomes
-        .iter()
-        .filter(|outcome| outcome.error.is_some())
-        .count();
+    let failures =
+        outcomes.iter().filter(|outcome| !outcome.passed() && outcome.error.is_none()).count();
+    let errors = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
     let _ = writeln!(
         text,
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\">",
@@ -35,19 +30,11 @@ fn suite(text: &mut String, name: &str, outcomes: &[Outcome]) {
             escape(&outcome.engine),
             escape(&outcome.title)
         );
-        let element = if outcome.error.is_some() {
-            "error"
-        } else {
-            "failure"
-        };
+        let element = if outcome.error.is_some() { "error" } else { "failure" };
         let _ = if outcome.passed() {
             writeln!(text, "/>")
         } else {
-            writeln!(
-                text,
-                "><{element}>{}</{element}></testcase>",
-                escape(&report(outcome, name))
-            )
+            writeln!(text, "><{element}>{}</{element}></testcase>", escape(&report(outcome, name)))
         };
     }
     text.push_str("  </testsuite>\n");
@@ -88,14 +75,8 @@ mod tests {
             }],
         };
         let text = document(&[("x.scn".into(), vec![outcome])]);
-        assert!(
-            text.contains("tests=\"1\" failures=\"1\" errors=\"0\""),
-            "{text}"
-        );
+        assert!(text.contains("tests=\"1\" failures=\"1\" errors=\"0\""), "{text}");
         assert!(text.contains("name=\"a &lt; b\""), "{text}");
-        assert!(
-            text.contains("x.scn:7: verdict: expected &quot;pass&quot;"),
-            "{text}"
-        );
+        assert!(text.contains("x.scn:7: verdict: expected &quot;pass&quot;"), "{text}");
     }
 }

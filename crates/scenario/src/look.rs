@@ -5,12 +5,10 @@ use crate::expect::OutFields;
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 pub(crate) fn hex_or(bytes: &Option<Vec<u8>>, otherwise: &str) -> String {
@@ -55,10 +53,7 @@ pub(crate) struct Tcp {
 /// Protocol and payload of an IP packet without extension headers.
 fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     match packet.first()? >> 4 {
-        4 => Some((
-            *packet.get(9)?,
-            packet.get(usize::from(packet[0] & 15) * 4..)?,
-        )),
+        4 => Some((*packet.get(9)?, packet.get(usize::from(packet[0] & 15) * 4..)?)),
         6 => Some((*packet.get(6)?, packet.get(40..)?)),
         _ => None,
     }
@@ -72,11 +67,7 @@ pub(crate) fn tcp(packet: &[u8]) -> Option<Tcp> {
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
-    Some(Tcp {
-        seq: word(4),
-        ack: word(8),
-        flags: header[13],
-    })
+    Some(Tcp { seq: word(4), ack: word(8), flags: header[13] })
 }
 
 /// The fields of an ICMP or ICMPv6 message that replies are judged by.
@@ -91,11 +82,7 @@ pub(crate) fn icmp(packet: &[u8]) -> Option<Icmp> {
     if !matches!(protocol, 1 | 58) {
         return None;
     }
-    Some(Icmp {
-        ipv6: protocol == 58,
-        kind: *message.first()?,
-        code: *message.get(1)?,
-    })
+    Some(Icmp { ipv6: protocol == 58, kind: *message.first()?, code: *message.get(1)? })
 }
 
 /// The fields that scrub and set change.

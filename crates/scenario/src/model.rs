@@ -2,6 +2,7 @@
 
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Action, Ruleset};
 
 use crate::engine::{Decision, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket};
@@ -31,6 +32,9 @@ impl Engine for Model {
     }
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
+        if let Some(refusal) = refusals(ruleset).first() {
+            return Err(format!("line {}: {refusal}", refusal.line));
+        }
         self.firewall = Some(model::Firewall::new(ruleset.clone(), host.clone()));
         Ok(())
     }
@@ -49,10 +53,7 @@ impl Engine for Model {
 
     fn states(&mut self) -> Vec<StateView> {
         let firewall = self.firewall();
-        firewall
-            .states()
-            .map(|state| state_view(firewall, state))
-            .collect()
+        firewall.states().map(|state| state_view(firewall, state)).collect()
     }
 
     fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters {

@@ -114,33 +114,21 @@ pub(crate) fn icmp_type_name(ipv6: bool, kind: u8) -> String {
 
 pub(crate) fn icmp_code(ipv6: bool, kind: u8, text: &str) -> Option<u8> {
     let names = if ipv6 { ICMP6_CODES } else { ICMP_CODES };
-    let named = names
-        .iter()
-        .find(|(of, _, name)| *of == kind && *name == text);
-    named
-        .map(|(_, code, _)| *code)
-        .or_else(|| text.parse().ok())
+    let named = names.iter().find(|(of, _, name)| *of == kind && *name == text);
+    named.map(|(_, code, _)| *code).or_else(|| text.parse().ok())
 }
 
 pub(crate) fn icmp_code_name(ipv6: bool, kind: u8, code: u8) -> String {
     let names = if ipv6 { ICMP6_CODES } else { ICMP_CODES };
-    let named = names
-        .iter()
-        .find(|(of, number, _)| *of == kind && *number == code);
+    let named = names.iter().find(|(of, number, _)| *of == kind && *number == code);
     named.map_or_else(|| code.to_string(), |(_, _, name)| (*name).into())
 }
 
 /// A peer state by name or number.
 pub(crate) fn peer_state(text: &str) -> Option<u8> {
-    let place = |names: &[&str]| {
-        names
-            .iter()
-            .position(|name| *name == text)
-            .map(|place| place as u8)
-    };
-    place(&TCP_STATES)
-        .or_else(|| place(&OTHER_STATES))
-        .or_else(|| text.parse().ok())
+    let place =
+        |names: &[&str]| names.iter().position(|name| *name == text).map(|place| place as u8);
+    place(&TCP_STATES).or_else(|| place(&OTHER_STATES)).or_else(|| text.parse().ok())
 }
 
 /// TCP flags by their letters; `.` is none.
@@ -148,8 +136,7 @@ pub(crate) fn flags(text: &str) -> Option<u8> {
     if text == "." {
         return Some(0);
     }
-    text.chars()
-        .try_fold(0, |flags, letter| Some(flags | 1 << FLAGS.find(letter)?))
+    text.chars().try_fold(0, |flags, letter| Some(flags | 1 << FLAGS.find(letter)?))
 }
 
 pub(crate) fn flags_text(flags: u8) -> String {
@@ -165,8 +152,5 @@ pub(crate) fn flags_text(flags: u8) -> String {
 }
 
 fn by_name(names: &[(u8, &str)], text: &str) -> Option<u8> {
-    names
-        .iter()
-        .find(|(_, name)| *name == text)
-        .map(|(number, _)| *number)
+    names.iter().find(|(_, name)| *name == text).map(|(number, _)| *number)
 }

@@ -43,9 +43,7 @@ impl Observation {
     /// Whether some state's time is up, so that it only waits to be removed. Evaluators differ in
     /// when they do that.
     pub fn has_ended_states(&self) -> bool {
-        self.states
-            .iter()
-            .any(|(_, state)| state.expires_at <= self.now)
+        self.states.iter().any(|(_, state)| state.expires_at <= self.now)
     }
 
     /// The state with this number, if there still is one.
@@ -55,9 +53,7 @@ impl Observation {
 }
 
 fn find(states: &[(u32, StateView)], number: u32) -> Option<&StateView> {
-    let place = states
-        .binary_search_by_key(&number, |(number, _)| *number)
-        .ok()?;
+    let place = states.binary_search_by_key(&number, |(number, _)| *number).ok()?;
     Some(&states[place].1)
 }
 

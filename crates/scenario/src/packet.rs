@@ -193,15 +193,7 @@ impl Words {
     }
 
     fn header(&self) -> build::Ip {
-        let Ip {
-            ttl,
-            tos,
-            id,
-            df,
-            options,
-            extensions,
-            fragment,
-        } = &self.ip;
+        let Ip { ttl, tos, id, df, options, extensions, fragment } = &self.ip;
         let mut header = build::ip(self.source, self.destination)
             .ttl(ttl.unwrap_or(64))
             .tos(tos.unwrap_or(0))
@@ -264,16 +256,8 @@ impl Words {
             _ => checksum::transport(self.source, self.destination, protocol, &packet[at..]),
         };
         // on UDP, zero says that there is no checksum
-        let sum = if protocol == protocol::UDP && sum == 0 {
-            0xffff
-        } else {
-            sum
-        };
-        let sum = if self.damage.bad_sum {
-            sum ^ 0x5555
-        } else {
-            sum
-        };
+        let sum = if protocol == protocol::UDP && sum == 0 { 0xffff } else { sum };
+        let sum = if self.damage.bad_sum { sum ^ 0x5555 } else { sum };
         packet[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 }

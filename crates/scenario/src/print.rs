@@ -43,9 +43,7 @@ impl Display for Case {
             writeln!(f, "    {}", line.trim())?;
         }
         writeln!(f, "}}")?;
-        self.steps
-            .iter()
-            .try_for_each(|step| writeln!(f, "{}", step.action))
+        self.steps.iter().try_for_each(|step| writeln!(f, "{}", step.action))
     }
 }
 
@@ -87,14 +85,10 @@ impl Display for Action {
         match self {
             Action::Packet(arrival, expected) => write!(f, "{arrival}{expected}"),
             Action::Forward(interface, expected) => write!(f, "forward out {interface}{expected}"),
-            Action::Wait {
-                seconds,
-                expired: None,
-            } => write!(f, "wait {seconds}"),
-            Action::Wait {
-                seconds,
-                expired: Some(expired),
-            } => write!(f, "wait {seconds} => expired {}", list(expired)),
+            Action::Wait { seconds, expired: None } => write!(f, "wait {seconds}"),
+            Action::Wait { seconds, expired: Some(expired) } => {
+                write!(f, "wait {seconds} => expired {}", list(expired))
+            }
             Action::Random(draw) => write!(f, "random {draw}"),
             Action::Check(check) => write!(f, "check {check}"),
         }
@@ -128,11 +122,7 @@ impl Display for Packet {
 
 impl Display for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Words {
-            source,
-            destination,
-            ..
-        } = self;
+        let Words { source, destination, .. } = self;
         let ports = |source_port, destination_port| {
             format!(
                 "{} > {}",
@@ -157,11 +147,7 @@ impl Display for Words {
             }
             Body::Icmp(icmp) => {
                 let ipv6 = source.is_ipv6();
-                write!(
-                    f,
-                    "{} {source} > {destination}",
-                    if ipv6 { "icmp6" } else { "icmp" }
-                )?;
+                write!(f, "{} {source} > {destination}", if ipv6 { "icmp6" } else { "icmp" })?;
                 write_icmp(f, ipv6, icmp)?
             }
             Body::Other(protocol, payload) => {
@@ -186,11 +172,7 @@ fn write_tcp(f: &mut fmt::Formatter<'_>, tcp: &Tcp) -> fmt::Result {
     word(f, "urg", tcp.urgent)?;
     word(f, "mss", tcp.mss)?;
     word(f, "wscale", tcp.scale)?;
-    if tcp.options.is_empty() {
-        Ok(())
-    } else {
-        write!(f, " tcp-options {}", hex(&tcp.options))
-    }
+    if tcp.options.is_empty() { Ok(()) } else { write!(f, " tcp-options {}", hex(&tcp.options)) }
 }
 
 /// Returns the payload, if it is not a quoted packet.
@@ -201,11 +183,7 @@ fn write_icmp<'a>(
 ) -> Result<Option<&'a Payload>, fmt::Error> {
     write!(f, " {}", names::icmp_type_name(ipv6, icmp.kind))?;
     if icmp.code != 0 {
-        write!(
-            f,
-            " code {}",
-            names::icmp_code_name(ipv6, icmp.kind, icmp.code)
-        )?;
+        write!(f, " code {}", names::icmp_code_name(ipv6, icmp.kind, icmp.code))?;
     }
     word(f, "id", icmp.id)?;
     word(f, "seq", icmp.seq)?;
@@ -252,21 +230,13 @@ impl Words {
         word(f, "header-len", self.damage.header_length)?;
         word(f, "data-offset", self.damage.data_offset)?;
         word(f, "udp-len", self.damage.udp_length)?;
-        if self.damage.bad_sum {
-            write!(f, " bad-sum")
-        } else {
-            Ok(())
-        }
+        if self.damage.bad_sum { write!(f, " bad-sum") } else { Ok(()) }
     }
 }
 
 /// Bytes that must not vanish when there are none.
 fn empty_or(bytes: &[u8]) -> String {
-    if bytes.is_empty() {
-        "\"\"".into()
-    } else {
-        hex(bytes)
-    }
+    if bytes.is_empty() { "\"\"".into() } else { hex(bytes) }
 }
 
 impl Display for Expectation {
@@ -291,31 +261,19 @@ impl Display for Expectation {
 impl Expectation {
     fn items(&self) -> Vec<String> {
         let mut items = Vec::new();
-        let verdict = self.verdict.map(|verdict| {
-            if verdict == Verdict::Pass {
-                "pass"
-            } else {
-                "block"
-            }
-        });
+        let verdict =
+            self.verdict.map(|verdict| if verdict == Verdict::Pass { "pass" } else { "block" });
         let decision = self.decision.map(|decision| match decision {
             Decision::None => "skipped".to_owned(),
             Decision::Default => "default".to_owned(),
             Decision::Rule(number) => format!("rule {number}"),
             Decision::OrphanState => "orphan".to_owned(),
         });
-        let head: Vec<String> = verdict
-            .map(String::from)
-            .into_iter()
-            .chain(decision)
-            .collect();
+        let head: Vec<String> = verdict.map(String::from).into_iter().chain(decision).collect();
         if !head.is_empty() {
             items.push(head.join(" "));
         }
-        items.extend(
-            self.reason
-                .map(|reason| format!("reason {}", reason.name())),
-        );
+        items.extend(self.reason.map(|reason| format!("reason {}", reason.name())));
         items.extend(self.counted.as_ref().map(|counted| {
             let names: Vec<&str> = counted.iter().map(|reason| reason.name()).collect();
             format!("counted {}", list(&names))
@@ -326,9 +284,7 @@ impl Expectation {
             StateUse::Existing(number, words) => format!("state{}{words}", optional(*number)),
         }));
         items.extend(
-            self.others
-                .iter()
-                .map(|(number, words)| format!("also state {number}{words}")),
+            self.others.iter().map(|(number, words)| format!("also state {number}{words}")),
         );
         items.extend(self.out.as_ref().map(out));
         match &self.replies {
@@ -346,16 +302,8 @@ impl Expectation {
             Some(tag) => format!("tag {}", quoted(tag)),
         }));
         items.extend(self.prio.map(|prio| format!("prio {prio}")));
-        items.extend(
-            self.expired
-                .as_ref()
-                .map(|numbers| format!("expired {}", list(numbers))),
-        );
-        items.extend(
-            self.removed
-                .as_ref()
-                .map(|numbers| format!("removed {}", list(numbers))),
-        );
+        items.extend(self.expired.as_ref().map(|numbers| format!("expired {}", list(numbers))));
+        items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));
         items.extend(self.states.map(|states| format!("states {states}")));
         items
     }
@@ -371,18 +319,12 @@ impl Display for StateWords {
         word(
             f,
             "on",
-            self.interface
-                .as_ref()
-                .map(|interface| interface.as_deref().unwrap_or("all")),
+            self.interface.as_ref().map(|interface| interface.as_deref().unwrap_or("all")),
         )?;
         word(f, "from-rule", self.rule.map(rule))?;
         let pair = |pair: [u64; 2]| format!("{}:{}", pair[0], pair[1]);
         let key = |key: [(IpAddr, u16); 2]| {
-            format!(
-                "{} {}",
-                address_port(key[0].0, key[0].1),
-                address_port(key[1].0, key[1].1)
-            )
+            format!("{} {}", address_port(key[0].0, key[0].1), address_port(key[1].0, key[1].1))
         };
         word(f, "wire", self.wire.map(key))?;
         word(f, "stack", self.stack.map(key))?;
@@ -395,13 +337,7 @@ impl Display for StateWords {
         word(f, "flags", self.flags.map(|flags| format!("{flags:#x}")))?;
         word(f, "min-ttl", self.min_ttl)?;
         word(f, "max-mss", self.max_mss)?;
-        word(
-            f,
-            "tagging",
-            self.tag
-                .as_ref()
-                .map(|tag| quoted(tag.as_deref().unwrap_or("none"))),
-        )
+        word(f, "tagging", self.tag.as_ref().map(|tag| quoted(tag.as_deref().unwrap_or("none"))))
     }
 }
 
@@ -409,14 +345,7 @@ fn peer(peer: PeerWords) -> String {
     match peer {
         PeerWords::State(state) => state.to_string(),
         PeerWords::Full(peer) => {
-            let crate::engine::PeerView {
-                state,
-                seqlo,
-                seqhi,
-                seqdiff,
-                max_win,
-                wscale,
-            } = peer;
+            let crate::engine::PeerView { state, seqlo, seqhi, seqdiff, max_win, wscale } = peer;
             format!("{state}:{seqlo}:{seqhi}:{seqdiff}:{max_win}:{wscale}")
         }
     }
@@ -445,12 +374,7 @@ fn out(out: &Out) -> String {
 fn reply(reply: &Reply) -> String {
     match reply {
         Reply::Bytes(bytes) => format!("reply hex {}", hex(bytes)),
-        Reply::Tcp {
-            flags,
-            seq,
-            ack,
-            ttl,
-        } => {
+        Reply::Tcp { flags, seq, ack, ttl } => {
             let mut text = match flags {
                 None => "reply rst".to_owned(),
                 Some(flags) => format!("reply tcp {}", names::flags_text(*flags)),
@@ -463,11 +387,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Icmp { ipv6, kind, code } => {
             let family = if *ipv6 { "icmp6" } else { "icmp" };
             let mut text = format!("reply {family} {}", names::icmp_type_name(*ipv6, *kind));
-            push(
-                &mut text,
-                "code",
-                code.map(|code| names::icmp_code_name(*ipv6, *kind, code)),
-            );
+            push(&mut text, "code", code.map(|code| names::icmp_code_name(*ipv6, *kind, code)));
             text
         }
     }
@@ -492,13 +412,7 @@ impl Display for Check {
         let pair = |pair: [u64; 2]| format!("{}:{}", pair[0], pair[1]);
         match self {
             Check::Rule(number, check) => {
-                let RuleCheck {
-                    evaluations,
-                    packets,
-                    bytes,
-                    states,
-                    created,
-                } = check;
+                let RuleCheck { evaluations, packets, bytes, states, created } = check;
                 match number {
                     None => write!(f, "default")?,
                     Some(number) => write!(f, "rule {number}")?,
@@ -509,21 +423,13 @@ impl Display for Check {
                 word(f, "states", *states)?;
                 word(f, "created", *created)
             }
-            Check::Status(StatusCheck {
-                states,
-                searches,
-                inserts,
-                removals,
-                reasons,
-            }) => {
+            Check::Status(StatusCheck { states, searches, inserts, removals, reasons }) => {
                 write!(f, "status")?;
                 word(f, "states", *states)?;
                 word(f, "searches", *searches)?;
                 word(f, "inserts", *inserts)?;
                 word(f, "removals", *removals)?;
-                reasons
-                    .iter()
-                    .try_for_each(|(reason, count)| word(f, reason.name(), Some(count)))
+                reasons.iter().try_for_each(|(reason, count)| word(f, reason.name(), Some(count)))
             }
         }
     }
@@ -552,11 +458,7 @@ fn direction(direction: Direction) -> &'static str {
 }
 
 fn address_port(address: IpAddr, port: u16) -> String {
-    if address.is_ipv4() {
-        format!("{address}:{port}")
-    } else {
-        format!("{address}[{port}]")
-    }
+    if address.is_ipv4() { format!("{address}:{port}") } else { format!("{address}[{port}]") }
 }
 
 fn rule(rule: Option<u32>) -> String {
@@ -575,13 +477,7 @@ fn list<T: Display>(items: &[T]) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let plain = !text.is_empty()
-        && text
-            .chars()
-            .all(|c| !c.is_whitespace() && !",();#\"".contains(c));
-    if plain {
-        text.into()
-    } else {
-        format!("\"{text}\"")
-    }
+    let plain =
+        !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !",();#\"".contains(c));
+    if plain { text.into() } else { format!("\"{text}\"") }
 }

@@ -63,12 +63,7 @@ pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<Outcom
                 Ok(findings) => (None, findings),
                 Err(error) => (Some(error), Vec::new()),
             };
-            Outcome {
-                title: title(case),
-                engine: engine.name().to_owned(),
-                error,
-                findings,
-            }
+            Outcome { title: title(case), engine: engine.name().to_owned(), error, findings }
         })
         .collect()
 }
@@ -94,17 +89,12 @@ pub fn report(outcome: &Outcome, file_name: &str) -> String {
 /// What a case is called.
 pub fn title(case: &Case) -> String {
     let line = case.rules.lines.first().copied().unwrap_or(0);
-    case.title
-        .clone()
-        .unwrap_or_else(|| format!("rules at line {line}"))
+    case.title.clone().unwrap_or_else(|| format!("rules at line {line}"))
 }
 
 /// The rule set of a case. Messages name the lines of the scenario file.
 pub fn ruleset(case: &Case, host: &Host, file_name: &str) -> Result<Ruleset, String> {
-    let context = Context {
-        file_name,
-        ..Context::new(host)
-    };
+    let context = Context { file_name, ..Context::new(host) };
     match skipstep_pfconf::load(&case.rules.text, &context) {
         Ok(loaded) => Ok(loaded.ruleset),
         Err(rejected) => {
@@ -113,12 +103,8 @@ pub fn ruleset(case: &Case, host: &Host, file_name: &str) -> Result<Ruleset, Str
                 .into_iter()
                 .map(|mut diagnostic| {
                     let line = (diagnostic.line as usize).saturating_sub(1);
-                    diagnostic.line = case
-                        .rules
-                        .lines
-                        .get(line)
-                        .copied()
-                        .unwrap_or(diagnostic.line);
+                    diagnostic.line =
+                        case.rules.lines.get(line).copied().unwrap_or(diagnostic.line);
                     diagnostic.explain()
                 })
                 .collect();
@@ -157,11 +143,7 @@ pub fn play(
             _ => Vec::new(),
         };
         if !differences.is_empty() {
-            findings.push(Finding {
-                step,
-                line: here.line,
-                differences,
-            });
+            findings.push(Finding { step, line: here.line, differences });
             if stop == Stop::AtFirst {
                 break;
             }
@@ -179,10 +161,7 @@ pub fn record(
     engine: &mut dyn Engine,
 ) -> Result<Case, String> {
     let mut player = Player::load(engine, ruleset, host)?;
-    let mut recorded = Case {
-        steps: Vec::with_capacity(case.steps.len()),
-        ..case.clone()
-    };
+    let mut recorded = Case { steps: Vec::with_capacity(case.steps.len()), ..case.clone() };
     // a state that only waits to be removed, because its time is up or another took its place, is
     // there no more for some evaluators: until all agree, who ends when is not compared
     let mut settled = true;
@@ -206,10 +185,7 @@ pub fn record(
             _ => {}
         }
         if !matches!(action, Action::Check(_)) {
-            recorded.steps.push(Step {
-                action,
-                line: step.line,
-            });
+            recorded.steps.push(Step { action, line: step.line });
         }
     }
     let engine = player.observer.engine();
@@ -224,10 +200,9 @@ pub fn record(
         (status.states, status.removals) = (None, None);
     }
     checks.push(Check::Status(status));
-    recorded.steps.extend(checks.into_iter().map(|check| Step {
-        line: 0,
-        action: Action::Check(check),
-    }));
+    recorded
+        .steps
+        .extend(checks.into_iter().map(|check| Step { line: 0, action: Action::Check(check) }));
     Ok(recorded)
 }
 
@@ -260,11 +235,7 @@ impl<'e> Player<'e> {
         ruleset: &Ruleset,
         host: &Host,
     ) -> Result<Self, String> {
-        Ok(Player {
-            observer: Observer::load(engine, ruleset, host)?,
-            now: 0,
-            previous: None,
-        })
+        Ok(Player { observer: Observer::load(engine, ruleset, host)?, now: 0, previous: None })
     }
 
     /// Does what a step says; an error if that cannot be done.
@@ -356,13 +327,7 @@ fn compare_counters(check: &Check, engine: &mut dyn Engine, walks_as_pf: bool) -
     match check {
         Check::Rule(number, expected) => {
             let found = engine.rule_counters(*number);
-            let RuleCheck {
-                evaluations,
-                packets,
-                bytes,
-                states,
-                created,
-            } = expected;
+            let RuleCheck { evaluations, packets, bytes, states, created } = expected;
             if walks_as_pf {
                 differences.compare("evaluations", evaluations, found.evaluations);
             }
@@ -371,13 +336,7 @@ fn compare_counters(check: &Check, engine: &mut dyn Engine, walks_as_pf: bool) -
             differences.compare("states", states, found.states);
             differences.compare("states created", created, found.states_created);
         }
-        Check::Status(StatusCheck {
-            states,
-            searches,
-            inserts,
-            removals,
-            reasons,
-        }) => {
+        Check::Status(StatusCheck { states, searches, inserts, removals, reasons }) => {
             let found = engine.status();
             differences.compare("states", states, found.states);
             differences.compare("searches", searches, found.searches);

@@ -7,16 +7,11 @@ use skipstep_scenario::{Model, parse, run};
 fn files() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
     let entries = std::fs::read_dir(directory).expect("tests/scenarios is there");
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("it can be listed").path())
-        .collect();
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("it can be listed").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "scn"));
     files.sort();
-    assert!(
-        files.len() > 10,
-        "only {} scenario files found",
-        files.len()
-    );
+    assert!(files.len() > 10, "only {} scenario files found", files.len());
     files
 }
 
@@ -24,11 +19,7 @@ fn files() -> Vec<PathBuf> {
 fn all_hold_on_the_model() {
     let mut failures = String::new();
     for path in files() {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("it can be read");
         let file = parse::file(&text, &name).unwrap_or_else(|error| panic!("{error}"));
         for outcome in run::file(&file, &name, &mut Model::new()) {

@@ -11,9 +11,7 @@ fn bytes(packet: &str) -> String {
 }
 
 fn message(text: &str) -> String {
-    parse::file(text, "x.scn")
-        .expect_err("it is wrong")
-        .to_string()
+    parse::file(text, "x.scn").expect_err("it is wrong").to_string()
 }
 
 #[test]
@@ -55,10 +53,7 @@ fn every_word_comes_back() {
             .split([' ', ','])
             .filter(|word| word.chars().all(|c| c.is_ascii_lowercase()) && *word != "orphan")
         {
-            assert!(
-                printed.contains(word),
-                "{word} of `{line}` is lost in\n{printed}"
-            );
+            assert!(printed.contains(word), "{word} of `{line}` is lost in\n{printed}");
         }
     }
 }
@@ -72,10 +67,7 @@ fn hosts_come_back() {
     assert_eq!(host.interfaces[0].groups, ["all", "lan", "dmz"]);
     assert!(host.interfaces[1].no_link_header && host.interfaces[2].loopback);
     assert_eq!(host.routes.len(), 2);
-    assert_eq!(
-        parse::file(&file.to_string(), "again").expect("it is what was printed"),
-        file
-    );
+    assert_eq!(parse::file(&file.to_string(), "again").expect("it is what was printed"), file);
 }
 
 #[test]
@@ -108,10 +100,7 @@ fn packets_have_right_lengths_and_checksums() {
     );
     // the urgent pointer and damage are written over, the checksum anew
     assert!(bytes("tcp 10.0.1.5:9 > 10.0.2.10:53 S seq 1 urg 7").ends_with("5002ffff988e0007"));
-    assert_eq!(
-        &bytes("udp 10.0.0.1:1 > 10.0.0.2:2 len 9 truncate 24").len(),
-        &48
-    );
+    assert_eq!(&bytes("udp 10.0.0.1:1 > 10.0.0.2:2 len 9 truncate 24").len(), &48);
     assert!(bytes("udp 10.0.0.1:1 > 10.0.0.2:2 ip-len 99").starts_with("45000063"));
     assert!(bytes("tcp 10.0.0.1:1 > 10.0.0.2:2 S data-offset 16").contains("4002ffff"));
 }
@@ -125,31 +114,11 @@ fn messages_show_the_word() {
     );
     for (text, place, says) in [
         ("in em0 hex 45", "x.scn:1: ", "there are no rules yet"),
-        (
-            "rules { pass }\nin em0 udp 10.0.0.1:1",
-            "x.scn:2: ",
-            "`>` is missing",
-        ),
-        (
-            "rules { pass }\nin em0 udp 10.0.0.1:1 > 2001:db8::1[2]",
-            "x.scn:2: ",
-            "one family",
-        ),
-        (
-            "rules { pass }\nin em0 hex 450",
-            "x.scn:2: ",
-            "is not bytes in hexadecimal",
-        ),
-        (
-            "rules { pass }\nin em0 hex 45 => pass, block",
-            "x.scn:2: ",
-            "already said",
-        ),
-        (
-            "rules { pass }\nin em0 hex 45 => perhaps",
-            "x.scn:2: ",
-            "nothing that can be expected",
-        ),
+        ("rules { pass }\nin em0 udp 10.0.0.1:1", "x.scn:2: ", "`>` is missing"),
+        ("rules { pass }\nin em0 udp 10.0.0.1:1 > 2001:db8::1[2]", "x.scn:2: ", "one family"),
+        ("rules { pass }\nin em0 hex 450", "x.scn:2: ", "is not bytes in hexadecimal"),
+        ("rules { pass }\nin em0 hex 45 => pass, block", "x.scn:2: ", "already said"),
+        ("rules { pass }\nin em0 hex 45 => perhaps", "x.scn:2: ", "nothing that can be expected"),
         (
             "rules { pass }\nin em0 icmp 2001:db8::1 > 2001:db8::2 echoreq",
             "x.scn:2: ",
@@ -160,32 +129,17 @@ fn messages_show_the_word() {
             "x.scn:2: ",
             "does not belong here",
         ),
-        (
-            "rules { pass }\nin em0 udp 10.0.0.1:1 > 10.0.0.2:2 ttl 256",
-            "x.scn:2: ",
-            "that fits",
-        ),
+        ("rules { pass }\nin em0 udp 10.0.0.1:1 > 10.0.0.2:2 ttl 256", "x.scn:2: ", "that fits"),
         ("rules { pass\n", "x.scn:1: ", "not closed"),
         ("rules { pass } pass\n", "x.scn:1: ", "closing brace"),
         ("=> pass", "x.scn:1: ", "no packet before"),
-        (
-            "rules { pass }\nwait => expired 1",
-            "x.scn:2: ",
-            "is missing",
-        ),
+        ("rules { pass }\nwait => expired 1", "x.scn:2: ", "is missing"),
         ("scenario \"open", "x.scn:1: ", "quote is not closed"),
         ("rules { pass }\njump em0", "x.scn:2: ", "is no step"),
-        (
-            "interfaces { em0 10.0.0.1 }\nrules { pass }",
-            "x.scn:1: ",
-            "prefix length",
-        ),
+        ("interfaces { em0 10.0.0.1 }\nrules { pass }", "x.scn:1: ", "prefix length"),
     ] {
         let message = message(text);
-        assert!(
-            message.starts_with(place) && message.contains(says),
-            "{text:?} gives\n{message}"
-        );
+        assert!(message.starts_with(place) && message.contains(says), "{text:?} gives\n{message}");
     }
 }
 
@@ -195,10 +149,7 @@ fn wrong_rules_are_told_with_the_line_of_the_file() {
     let file = parse::file(text, "x.scn").unwrap_or_else(|error| panic!("{error}"));
     let outcomes = run::file(&file, "x.scn", &mut skipstep_scenario::Model::new());
     let error = outcomes[0].error.as_deref().expect("the rules are wrong");
-    assert!(
-        error.contains("x.scn:5") || error.contains("nowhere.invalid"),
-        "{error}"
-    );
+    assert!(error.contains("x.scn:5") || error.contains("nowhere.invalid"), "{error}");
 }
 
 #[test]

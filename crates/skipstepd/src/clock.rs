@@ -8,9 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 /// clocks now: the wall clock may have been set since the machine started.
 pub fn wall_time(boot_time: u64) -> Duration {
     let boot_now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
-    let wall_now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let wall_now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let age = boot_now.saturating_sub(Duration::from_nanos(boot_time));
     wall_now.saturating_sub(age)
 }

@@ -58,10 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
         bail!("needs root");
     }
     let signals = Signals::register()?;
-    let name = options
-        .instance
-        .clone()
-        .unwrap_or_else(Instance::default_name);
+    let name = options.instance.clone().unwrap_or_else(Instance::default_name);
     let watch = Watch::new()?;
     open(&name)?;
     notify::ready().context("NOTIFY_SOCKET")?;
@@ -197,8 +194,5 @@ fn drain(
 fn loader(instance: &Instance) -> Loader {
     instance
         .loaded()
-        .map_or(Loader::default(), |loaded| Loader {
-            uid: loaded.uid,
-            pid: loaded.pid,
-        })
+        .map_or(Loader::default(), |loaded| Loader { uid: loaded.uid, pid: loaded.pid })
 }

@@ -32,28 +32,16 @@ impl LogFile {
     /// Those of the system; `InvalidData` if something else than a pflog file is there, which
     /// then stays as it is.
     pub fn open(path: &Path, snaplen: usize) -> io::Result<LogFile> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         if file.metadata()?.len() == 0 {
             file.write_all(&file_header(snaplen))?;
-            return Ok(LogFile {
-                file,
-                length: FILE_HEADER,
-                snaplen,
-            });
+            return Ok(LogFile { file, length: FILE_HEADER, snaplen });
         }
         let snaplen = snaplen.min(check_header(&mut file)?);
         let length = whole_records(&file)?;
         file.set_len(length)?;
-        Ok(LogFile {
-            file,
-            length,
-            snaplen,
-        })
+        Ok(LogFile { file, length, snaplen })
     }
 
     /// Bytes of a packet that can be appended.
@@ -150,10 +138,7 @@ mod tests {
     fn records_are_appended_to_what_is_there() {
         let (_dir, path) = written(2);
         let before = std::fs::read(&path).unwrap();
-        LogFile::open(&path, 160)
-            .unwrap()
-            .append(TIME, &[1; HEADER], &[2; 20], 1500)
-            .unwrap();
+        LogFile::open(&path, 160).unwrap().append(TIME, &[1; HEADER], &[2; 20], 1500).unwrap();
         let after = std::fs::read(&path).unwrap();
         assert_eq!(before.len(), 24 + 2 * (16 + 120));
         assert_eq!(after.len(), 24 + 3 * (16 + 120));
@@ -165,28 +150,16 @@ mod tests {
         for cut in [1, 16, 100, 135] {
             let (_dir, path) = written(2);
             let whole = std::fs::metadata(&path).unwrap().len();
-            File::options()
-                .write(true)
-                .open(&path)
-                .unwrap()
-                .set_len(whole - cut)
-                .unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(whole - cut).unwrap();
             LogFile::open(&path, 160).unwrap();
-            assert_eq!(
-                std::fs::metadata(&path).unwrap().len(),
-                24 + 16 + 120,
-                "{cut} cut"
-            );
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 24 + 16 + 120, "{cut} cut");
         }
     }
 
     #[test]
     fn another_file_stays_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        for text in [
-            "x",
-            "a letter to a friend, longer than the header of a pcap file",
-        ] {
+        for text in ["x", "a letter to a friend, longer than the header of a pcap file"] {
             let path = dir.path().join("letter");
             std::fs::write(&path, text).unwrap();
             let error = LogFile::open(&path, 160).unwrap_err();
@@ -208,11 +181,7 @@ mod tests {
     fn a_full_disk_takes_nothing_away() {
         // every write to this device fails with "no space left"
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        let mut log = LogFile {
-            file,
-            length: FILE_HEADER,
-            snaplen: 160,
-        };
+        let mut log = LogFile { file, length: FILE_HEADER, snaplen: 160 };
         assert!(log.append(TIME, &[1; HEADER], &[2; 20], 1500).is_err());
         assert_eq!(log.length, FILE_HEADER);
     }

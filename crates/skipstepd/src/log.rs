@@ -33,11 +33,7 @@ impl Logs {
     /// Logs to `prefix` with the number of the pflog interface behind it, `snaplen` bytes of each
     /// packet. Files are opened when something is logged to them.
     pub fn new(prefix: &Path, snaplen: usize) -> Logs {
-        Logs {
-            prefix: prefix.to_path_buf(),
-            snaplen,
-            files: BTreeMap::new(),
-        }
+        Logs { prefix: prefix.to_path_buf(), snaplen, files: BTreeMap::new() }
     }
 
     /// Writes a record. Returns what there is to tell about: that records begin to be lost, or
@@ -49,10 +45,7 @@ impl Logs {
             Ok(()) if state.lost == 0 => None,
             Ok(()) => {
                 let lost = std::mem::take(&mut state.lost);
-                Some(format!(
-                    "{}: written again, {lost} records were lost",
-                    path.display()
-                ))
+                Some(format!("{}: written again, {lost} records were lost", path.display()))
             }
             Err(error) => {
                 state.lost += 1;
@@ -130,10 +123,7 @@ mod tests {
             assert_eq!(logs.write(&record(n), Loader::default()), None);
         }
         let length = |name| std::fs::metadata(dir.path().join(name)).unwrap().len();
-        assert_eq!(
-            (length("pflog0"), length("pflog3")),
-            (24 + 2 * 136, 24 + 136)
-        );
+        assert_eq!((length("pflog0"), length("pflog3")), (24 + 2 * 136, 24 + 136));
     }
 
     #[test]
@@ -149,10 +139,7 @@ mod tests {
         assert_eq!(logs.lost(), 2);
         std::fs::create_dir_all(dir.path().join("not/there")).unwrap();
         let again = logs.write(&record(0), Loader::default()).unwrap();
-        assert!(
-            again.ends_with("written again, 2 records were lost"),
-            "{again}"
-        );
+        assert!(again.ends_with("written again, 2 records were lost"), "{again}");
         assert_eq!(logs.lost(), 0);
     }
 

@@ -24,9 +24,7 @@ fn send(name: &OsStr, message: &[u8]) -> io::Result<()> {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(name)?,
     };
-    UnixDatagram::unbound()?
-        .send_to_addr(message, &address)
-        .map(|_| ())
+    UnixDatagram::unbound()?.send_to_addr(message, &address).map(|_| ())
 }
 
 #[cfg(test)]

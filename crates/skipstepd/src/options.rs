@@ -15,11 +15,7 @@ pub struct Options {
     pub debug: bool,
 
     /// Log files are named like this, with the number of the pflog interface behind it
-    #[arg(
-        short = 'f',
-        value_name = "path",
-        default_value = "/var/log/skipstep/pflog"
-    )]
+    #[arg(short = 'f', value_name = "path", default_value = "/var/log/skipstep/pflog")]
     pub file: PathBuf,
 
     /// Instance of the filter, as for pfctl
@@ -34,9 +30,7 @@ pub struct Options {
 fn snaplen(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(bytes) if (20..=MAX_SNAPLEN).contains(&bytes) => Ok(bytes),
-        _ => Err(format!(
-            "must be 20 to {MAX_SNAPLEN}, as much as the filter hands over"
-        )),
+        _ => Err(format!("must be 20 to {MAX_SNAPLEN}, as much as the filter hands over")),
     }
 }
 

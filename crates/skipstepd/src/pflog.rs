@@ -32,16 +32,8 @@ pub struct Loader {
 
 /// The header of `record`.
 pub fn header(record: &LogRecord, loader: Loader) -> [u8; HEADER] {
-    let family = if record.family == skipstep_abi::INET6 {
-        AF_INET6
-    } else {
-        AF_INET
-    };
-    let action = if record.action == action::MATCH {
-        PF_MATCH
-    } else {
-        record.action
-    };
+    let family = if record.family == skipstep_abi::INET6 { AF_INET6 } else { AF_INET };
+    let action = if record.action == action::MATCH { PF_MATCH } else { record.action };
     let mut header = Vec::with_capacity(HEADER);
     header.extend([HEADER as u8, family, action, record.reason]);
     header.extend(record.ifname);
@@ -62,8 +54,6 @@ pub fn header(record: &LogRecord, loader: Loader) -> [u8; HEADER] {
 
 /// The bytes of the packet that the record holds, at most `snaplen`.
 pub fn packet(record: &LogRecord, snaplen: usize) -> &[u8] {
-    let length = usize::from(record.caplen)
-        .min(record.data.len())
-        .min(snaplen);
+    let length = usize::from(record.caplen).min(record.data.len()).min(snaplen);
     &record.data[..length]
 }

@@ -43,21 +43,13 @@ fn records() -> [LogRecord; 3] {
         udp6.extend(address_bytes(text.parse().unwrap()));
     }
     udp6.extend([0, 53, 0x0f, 0xa0, 0, 8, 0, 0]);
-    let block = LogRecord {
-        rule: 4,
-        ..record(&tcp4, ["10.0.1.5", "192.0.2.7"], [4000, 22])
-    };
+    let block = LogRecord { rule: 4, ..record(&tcp4, ["10.0.1.5", "192.0.2.7"], [4000, 22]) };
     let pass = LogRecord {
         rule: -1,
         action: action::PASS,
         ..record(&udp6, [source6, destination6], [53, 4000])
     };
-    let matched = LogRecord {
-        rule: 7,
-        action: action::MATCH,
-        direction: direction::OUT,
-        ..block
-    };
+    let matched = LogRecord { rule: 7, action: action::MATCH, direction: direction::OUT, ..block };
     [block, pass, matched]
 }
 
@@ -69,11 +61,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
             return None;
         }
     };
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -99,15 +87,9 @@ fn tcpdump_reads_the_file() {
         lines[0].contains("rule 4/0(match): block in on em0: 10.0.1.5.4000 > 192.0.2.7.22"),
         "{text}"
     );
-    assert!(
-        lines[1].contains("pass in on em0: 2001:db8:1::5.53 > 2001:db8:2::7.4000"),
-        "{text}"
-    );
+    assert!(lines[1].contains("pass in on em0: 2001:db8:1::5.53 > 2001:db8:2::7.4000"), "{text}");
     // tcpdump has no name for OpenBSD's number of `match`
-    assert!(
-        lines[2].contains("rule 7/0(match): unkn(12) out on em0"),
-        "{text}"
-    );
+    assert!(lines[2].contains("rule 7/0(match): unkn(12) out on em0"), "{text}");
 }
 
 #[test]
@@ -136,10 +118,7 @@ fn tshark_reads_the_file() {
     let Some(text) = run("tshark", &fields) else {
         return;
     };
-    let rows: Vec<Vec<&str>> = text
-        .lines()
-        .map(|line| line.split('\t').collect())
-        .collect();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 3, "{text}");
     assert_eq!(rows[0][..5], ["em0", "4", "1", "1", "10.0.1.5"], "{text}");
     assert_eq!(rows[1][5], "2001:db8:1::5", "{text}");

@@ -100,8 +100,7 @@ impl Ip {
     /// IPv4 options, padded to a multiple of 4; what is beyond 40 bytes is left out.
     pub fn options(mut self, options: &[u8]) -> Self {
         self.options = options[..options.len().min(40)].to_vec();
-        self.options
-            .resize(self.options.len().next_multiple_of(4), 0);
+        self.options.resize(self.options.len().next_multiple_of(4), 0);
         self
     }
 
@@ -127,11 +126,8 @@ impl Ip {
     /// and all the rest. It is written as it is. On IPv4 this is a way to write AH.
     pub fn extension(mut self, protocol: u8, body: &[u8]) -> Self {
         // the fragment header has a reserved byte where the others have their length
-        let body = if protocol == protocol::FRAGMENT {
-            [&[0], body].concat()
-        } else {
-            body.to_vec()
-        };
+        let body =
+            if protocol == protocol::FRAGMENT { [&[0], body].concat() } else { body.to_vec() };
         self.extensions.push((protocol, body));
         self
     }
@@ -149,21 +145,14 @@ impl Ip {
     /// The packet with an ICMP or ICMPv6 message, after the family.
     pub fn icmp(&self, icmp: &Icmp) -> Vec<u8> {
         self.checked(
-            if self.is_ipv4() {
-                protocol::ICMP
-            } else {
-                protocol::ICMP6
-            },
+            if self.is_ipv4() { protocol::ICMP } else { protocol::ICMP6 },
             icmp.bytes.clone(),
         )
     }
 
     /// The packet with any payload, written as it is.
     pub fn raw(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
-        let first = self
-            .extensions
-            .first()
-            .map_or(protocol, |extension| extension.0);
+        let first = self.extensions.first().map_or(protocol, |extension| extension.0);
         let mut body = Vec::new();
         for (i, (_, extension)) in self.extensions.iter().enumerate() {
             body.push(self.extensions.get(i + 1).map_or(protocol, |next| next.0));
@@ -197,10 +186,9 @@ impl Ip {
     fn checked(&self, protocol: u8, mut data: Vec<u8>) -> Vec<u8> {
         let (at, sum) = match protocol {
             protocol::ICMP => (2, checksum::internet(&data)),
-            protocol::ICMP6 => (
-                2,
-                checksum::transport(self.source, self.destination, protocol, &data),
-            ),
+            protocol::ICMP6 => {
+                (2, checksum::transport(self.source, self.destination, protocol, &data))
+            }
             protocol::UDP => (
                 6,
                 match checksum::transport(self.source, self.destination, protocol, &data) {
@@ -208,10 +196,7 @@ impl Ip {
                     sum => sum,
                 },
             ),
-            _ => (
-                16,
-                checksum::transport(self.source, self.destination, protocol, &data),
-            ),
+            _ => (16, checksum::transport(self.source, self.destination, protocol, &data)),
         };
         data[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         self.raw(protocol, &data)
@@ -279,19 +264,13 @@ pub struct Tcp {
 impl Tcp {
     /// A segment without flags, with window 65535.
     pub fn new(source_port: u16, destination_port: u16) -> Self {
-        Tcp {
-            source_port,
-            destination_port,
-            window: 65535,
-            ..Tcp::default()
-        }
+        Tcp { source_port, destination_port, window: 65535, ..Tcp::default() }
     }
 
     /// Flags by their letters in pf.conf, as `"SA"`; other letters are ignored.
     pub fn flags(self, letters: &str) -> Self {
-        let bits = (0..8)
-            .filter(|bit| letters.contains(tcp_flag::LETTERS[*bit]))
-            .map(|bit| 1 << bit);
+        let bits =
+            (0..8).filter(|bit| letters.contains(tcp_flag::LETTERS[*bit])).map(|bit| 1 << bit);
         self.flag_bits(bits.sum())
     }
 
@@ -356,12 +335,7 @@ impl Tcp {
             urg: has(tcp_flag::URG),
             ece: has(tcp_flag::ECE),
             cwr: has(tcp_flag::CWR),
-            ..TcpHeader::new(
-                self.source_port,
-                self.destination_port,
-                self.seq,
-                self.window,
-            )
+            ..TcpHeader::new(self.source_port, self.destination_port, self.seq, self.window)
         };
         // cannot fail: `option` keeps to 40 bytes
         let _ = header.set_options_raw(&self.options);
@@ -380,11 +354,7 @@ pub struct Udp {
 impl Udp {
     /// An empty datagram.
     pub fn new(source_port: u16, destination_port: u16) -> Self {
-        Udp {
-            source_port,
-            destination_port,
-            payload: Vec::new(),
-        }
+        Udp { source_port, destination_port, payload: Vec::new() }
     }
 
     /// Data.
@@ -413,9 +383,7 @@ pub struct Icmp {
 impl Icmp {
     /// A message with 4 zero bytes behind its checksum.
     pub fn new(kind: u8, code: u8) -> Self {
-        Icmp {
-            bytes: vec![kind, code, 0, 0, 0, 0, 0, 0],
-        }
+        Icmp { bytes: vec![kind, code, 0, 0, 0, 0, 0, 0] }
     }
 
     /// An error that quotes `packet` (as much of it as is given).
@@ -476,13 +444,9 @@ mod tests {
 
     #[test]
     fn udp_over_ipv4() {
-        let packet = ipv4([10, 0, 1, 5], [198, 51, 100, 7])
-            .id(1)
-            .udp(&Udp::new(1, 53).payload(b"x"));
-        assert_eq!(
-            hex(&packet),
-            "4500001d00010000401145900a000105c6336407000100350009526678"
-        );
+        let packet =
+            ipv4([10, 0, 1, 5], [198, 51, 100, 7]).id(1).udp(&Udp::new(1, 53).payload(b"x"));
+        assert_eq!(hex(&packet), "4500001d00010000401145900a000105c6336407000100350009526678");
     }
 
     #[test]

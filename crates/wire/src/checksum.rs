@@ -85,14 +85,8 @@ fn octets16(address: IpAddr) -> [u8; 16] {
 /// Sum of 16-bit words; a packet has too few of them to overflow 32 bits.
 fn sum(data: &[u8]) -> u32 {
     let words = data.chunks_exact(2);
-    let odd = words
-        .remainder()
-        .first()
-        .map_or(0, |byte| u32::from(*byte) << 8);
-    words
-        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum::<u32>()
-        + odd
+    let odd = words.remainder().first().map_or(0, |byte| u32::from(*byte) << 8);
+    words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>() + odd
 }
 
 fn fold(mut sum: u32) -> u16 {
@@ -109,18 +103,12 @@ mod tests {
     #[test]
     fn of_a_header_with_its_checksum_is_zero() {
         // RFC 1071 section 3: the words 0001 f203 f4f5 f6f7 sum to ddf2
-        assert_eq!(
-            internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
-            !0xddf2
-        );
+        assert_eq!(internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(internet(&[0x12, 0x34, 0x56, 0x78, 0x97, 0x53]), 0);
     }
 
     #[test]
     fn odd_length_is_padded_with_zero() {
-        assert_eq!(
-            internet(&[0x12, 0x34, 0x56]),
-            internet(&[0x12, 0x34, 0x56, 0x00])
-        );
+        assert_eq!(internet(&[0x12, 0x34, 0x56]), internet(&[0x12, 0x34, 0x56, 0x00]));
     }
 }

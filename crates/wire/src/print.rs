@@ -110,10 +110,8 @@ impl IpView {
     }
 
     fn with_ports(&self, name: &str, source_port: u16, destination_port: u16) -> String {
-        let (source, destination) = (
-            endpoint(self.source, source_port),
-            endpoint(self.destination, destination_port),
-        );
+        let (source, destination) =
+            (endpoint(self.source, source_port), endpoint(self.destination, destination_port));
         format!("{name} {source} > {destination}")
     }
 
@@ -141,10 +139,7 @@ impl IpView {
 
     fn plain(&self) -> String {
         let (protocol, length) = (self.protocol, self.payload_len);
-        format!(
-            "proto {protocol} {} > {} len {length}",
-            self.source, self.destination
-        )
+        format!("proto {protocol} {} > {} len {length}", self.source, self.destination)
     }
 }
 
@@ -171,11 +166,7 @@ fn fragment_header(first: Option<u8>, mut headers: &[u8]) -> Option<u16> {
 fn describe_tcp(text: &mut String, tcp: &etherparse::TcpSlice) {
     let bits = tcp.slice()[13];
     text.push(' ');
-    text.extend(
-        (0..8)
-            .filter(|bit| bits >> bit & 1 == 1)
-            .map(|bit| tcp_flag::LETTERS[bit]),
-    );
+    text.extend((0..8).filter(|bit| bits >> bit & 1 == 1).map(|bit| tcp_flag::LETTERS[bit]));
     if bits == 0 {
         text.push('.');
     }
@@ -213,11 +204,7 @@ fn endpoint(address: IpAddr, port: u16) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .take(32)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -238,9 +225,7 @@ mod tests {
 
     #[test]
     fn ipv6_ports_stand_in_brackets() {
-        let packet = ipv6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
-            .ttl(1)
-            .udp(&Udp::new(1, 2));
+        let packet = ipv6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST).ttl(1).udp(&Udp::new(1, 2));
         assert_eq!(line(&packet), "udp ::1[1] > ::1[2] ttl 1");
     }
 
@@ -250,19 +235,13 @@ mod tests {
             .options(&[148, 4, 0, 0])
             .fragment(1480, true)
             .raw(17, &[0; 8]);
-        assert_eq!(
-            line(&first),
-            "proto 17 1.1.1.1 > 2.2.2.2 len 8 fragment 1480+ opts"
-        );
+        assert_eq!(line(&first), "proto 17 1.1.1.1 > 2.2.2.2 len 8 fragment 1480+ opts");
     }
 
     #[test]
     fn a_truncated_quote_is_no_reason_to_give_up() {
         let segment = ipv4([1, 1, 1, 1], [2, 2, 2, 2]).tcp(&Tcp::new(1, 2).flags("S"));
-        assert_eq!(
-            line(&segment[..28]),
-            "proto 6 1.1.1.1 > 2.2.2.2 len 8 truncated"
-        );
+        assert_eq!(line(&segment[..28]), "proto 6 1.1.1.1 > 2.2.2.2 len 8 truncated");
         assert!(line(&[]).starts_with("not an IP packet"));
     }
 
@@ -276,10 +255,7 @@ mod tests {
         let fragment = [58, 0, 0, 9, 0, 0, 0, 1];
         let whole = ip(60, &[options, fragment].concat());
         assert_eq!(line(&whole), "proto 58 ::1 > ::1 len 0 fragment 8+");
-        assert_eq!(
-            line(&ip(60, &options)),
-            "proto 44 ::1 > ::1 len 0 opts truncated"
-        );
+        assert_eq!(line(&ip(60, &options)), "proto 44 ::1 > ::1 len 0 opts truncated");
         assert_eq!(line(&ip(60, &[44])), "proto 60 ::1 > ::1 len 1 truncated");
         // a hop-by-hop header is first or not at all
         assert_eq!(

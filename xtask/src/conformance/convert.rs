@@ -28,10 +28,7 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
     let mut previous: Option<&vector::Packet> = None;
     for packet in &vector.packets {
         if packet.t > now {
-            steps.push(Action::Wait {
-                seconds: packet.t - now,
-                expired: None,
-            });
+            steps.push(Action::Wait { seconds: packet.t - now, expired: None });
             now = packet.t;
         }
         let expectation = expectation(packet, &mut states)?;
@@ -57,14 +54,8 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
     steps.push(Action::Check(Check::Status(status(vector)?)));
     Ok(Case {
         title: Some(vector.id.clone()),
-        rules: Rules {
-            text: vector.rules.clone(),
-            lines: Vec::new(),
-        },
-        steps: steps
-            .into_iter()
-            .map(|action| Step { line: 0, action })
-            .collect(),
+        rules: Rules { text: vector.rules.clone(), lines: Vec::new() },
+        steps: steps.into_iter().map(|action| Step { line: 0, action }).collect(),
     })
 }
 
@@ -136,13 +127,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
             Some(out) => Some(Out::Bytes(bytes(out)?)),
         },
         replies: if unseen { None } else { replies(packet)? },
-        log: Some(
-            result
-                .log
-                .iter()
-                .map(log_words)
-                .collect::<anyhow::Result<_>>()?,
-        ),
+        log: Some(result.log.iter().map(log_words).collect::<anyhow::Result<_>>()?),
         tag: passed.then(|| result.tag.clone()),
         prio: passed.then_some(result.prio.unwrap_or(DEFAULT_PRIO)),
         expired: (!ended_before).then(|| sorted(&result.expired)),
@@ -166,21 +151,15 @@ fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
         let to_itself =
             packet.dir == "out" && answer[0] >> 4 == 4 && OWN.contains(&&answer[16..20]);
         let reply = Reply::Bytes(answer);
-        replies.push(if to_itself {
-            reply.without_addresses()
-        } else {
-            reply
-        });
+        replies.push(if to_itself { reply.without_addresses() } else { reply });
     }
     Ok(Some(replies))
 }
 
 /// Each reason once: whether a packet counts one twice shows in the status.
 fn counted(counted: &BTreeMap<String, usize>) -> anyhow::Result<Vec<Reason>> {
-    let mut reasons = counted
-        .keys()
-        .map(|name| reason(name))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut reasons =
+        counted.keys().map(|name| reason(name)).collect::<anyhow::Result<Vec<_>>>()?;
     reasons.sort_unstable();
     Ok(reasons)
 }
@@ -211,11 +190,7 @@ fn state_words(state: &vector::State) -> anyhow::Result<StateWords> {
         stack: Some(pair(&state.stack)),
         src: Some(peer(&state.src)),
         dst: Some(peer(&state.dst)),
-        timeout: if has_ended(state) {
-            None
-        } else {
-            Some(timeout(&state.timeout)?)
-        },
+        timeout: if has_ended(state) { None } else { Some(timeout(&state.timeout)?) },
         expires: u32::try_from(state.expires_at).ok(),
         packets: Some(state.packets),
         bytes: Some(state.bytes),

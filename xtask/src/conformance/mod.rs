@@ -67,10 +67,7 @@ struct Tally {
 
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if !arguments.vectors.is_dir() {
-        println!(
-            "skipped: no conformance vectors in {}",
-            arguments.vectors.display()
-        );
+        println!("skipped: no conformance vectors in {}", arguments.vectors.display());
         return Ok(ExitCode::SUCCESS);
     }
     let jobs = arguments
@@ -81,10 +78,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let files = if named.is_empty() { FILES } else { &named[..] };
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for name in files {
-        let lines = select(
-            vector::lines(&arguments.vectors.join(format!("{name}.jsonl.gz")))?,
-            &arguments,
-        );
+        let lines =
+            select(vector::lines(&arguments.vectors.join(format!("{name}.jsonl.gz")))?, &arguments);
         let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
         let mut missing: BTreeMap<String, usize> = BTreeMap::new();
         for verdict in replay::all(&lines, &choices, jobs)? {
@@ -102,12 +97,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         print!("{name:<20}");
         for (choice, tally) in choices.iter().zip(&tallies) {
-            print!(
-                " {} {}/{} ",
-                choice.name(),
-                tally.passed,
-                tally.passed + tally.failed.len()
-            );
+            print!(" {} {}/{} ", choice.name(), tally.passed, tally.passed + tally.failed.len());
             passed += tally.passed;
             failed += tally.failed.len();
         }
@@ -118,26 +108,15 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     println!("conformance: {passed} passed, {failed} failed, {skipped} vectors skipped");
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The vectors that the arguments ask for.
 fn select(lines: Vec<String>, arguments: &Arguments) -> Vec<String> {
-    let wanted = arguments
-        .id
-        .as_ref()
-        .map(|id| format!("{{\"id\":\"{id}\","));
+    let wanted = arguments.id.as_ref().map(|id| format!("{{\"id\":\"{id}\","));
     let mut lines: Vec<String> = lines
         .into_iter()
-        .filter(|line| {
-            wanted
-                .as_ref()
-                .is_none_or(|wanted| line.starts_with(wanted))
-        })
+        .filter(|line| wanted.as_ref().is_none_or(|wanted| line.starts_with(wanted)))
         .collect();
     if let Some(limit) = arguments.limit {
         lines.truncate(limit);
@@ -146,10 +125,7 @@ fn select(lines: Vec<String>, arguments: &Arguments) -> Vec<String> {
         Some(count) if count < lines.len() && count > 0 => {
             let step = lines.len() as f64 / count as f64;
             let chosen: Vec<usize> = (0..count).map(|i| (i as f64 * step) as usize).collect();
-            chosen
-                .into_iter()
-                .map(|place| std::mem::take(&mut lines[place]))
-                .collect()
+            chosen.into_iter().map(|place| std::mem::take(&mut lines[place])).collect()
         }
         _ => lines,
     }
@@ -162,31 +138,21 @@ fn skips(missing: &BTreeMap<String, usize>) -> String {
     let mut features: Vec<(&String, &usize)> = missing.iter().collect();
     features.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let total: usize = missing.values().sum();
-    let words: Vec<String> = features
-        .iter()
-        .map(|(feature, count)| format!("{feature} {count}"))
-        .collect();
+    let words: Vec<String> =
+        features.iter().map(|(feature, count)| format!("{feature} {count}")).collect();
     format!(" skipped {total}, not built: {}", words.join(", "))
 }
 
 /// Prints the first differences and writes them as scenario files.
 fn show(engine: &str, tally: &Tally, arguments: &Arguments) -> anyhow::Result<()> {
     for difference in tally.failed.iter().take(arguments.show) {
-        println!(
-            "  {engine}: {}",
-            difference.text.trim_end().replace('\n', "\n      ")
-        );
+        println!("  {engine}: {}", difference.text.trim_end().replace('\n', "\n      "));
         if let Some(scenario) = &difference.scenario {
             std::fs::create_dir_all(&arguments.output)
                 .with_context(|| format!("make {}", arguments.output.display()))?;
-            let path = arguments
-                .output
-                .join(format!("{}.{engine}.scn", difference.id));
+            let path = arguments.output.join(format!("{}.{engine}.scn", difference.id));
             std::fs::write(&path, scenario).with_context(|| format!("write {}", path.display()))?;
-            println!(
-                "      rerun: xtask scenarios --engine {engine} {}",
-                path.display()
-            );
+            println!("      rerun: xtask scenarios --engine {engine} {}", path.display());
         }
     }
     Ok(())

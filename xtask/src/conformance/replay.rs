@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use skipstep_pfconf::Context;
+use skipstep_pfconf::{Context, Diagnostic};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
 use skipstep_scenario::case::{Action, Case, File};
 use skipstep_scenario::run::{self, Stop};
 use skipstep_scenario::{Engine, host};
@@ -57,13 +58,9 @@ pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<
                 })
             })
             .collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().expect("workers catch panics"))
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
     })?;
-    let verdicts = verdicts
-        .into_inner()
-        .expect("no thread panics with the lock");
+    let verdicts = verdicts.into_inner().expect("no thread panics with the lock");
     Ok(verdicts.into_iter().flatten().collect())
 }
 
@@ -80,25 +77,16 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
                     scenario: None,
                 })
             };
-            return Ok(Verdict::Played(
-                engines.iter().map(|_| difference()).collect(),
-            ));
+            return Ok(Verdict::Played(engines.iter().map(|_| difference()).collect()));
         }
     };
-    if ruleset.options.reassemble
-        && vector
-            .packets
-            .iter()
-            .any(|packet| is_fragment(&packet.packet))
+    if ruleset.options.reassemble && vector.packets.iter().any(|packet| is_fragment(&packet.packet))
     {
         return Ok(Verdict::NotBuilt("fragment reassembly".into()));
     }
     let case = convert::case(&vector)?;
     Ok(Verdict::Played(
-        engines
-            .iter_mut()
-            .map(|engine| play(&case, &ruleset, host, engine.as_mut()))
-            .collect(),
+        engines.iter_mut().map(|engine| play(&case, &ruleset, host, engine.as_mut())).collect(),
     ))
 }
 
@@ -110,23 +98,20 @@ enum Refusal {
 fn load(rules: &str, host: &Host) -> Result<Ruleset, Refusal> {
     let loaded =
         catching(|| skipstep_pfconf::load(rules, &Context::new(host))).map_err(Refusal::Error)?;
-    loaded.map(|loaded| loaded.ruleset).map_err(|rejected| {
-        match rejected
-            .diagnostics
-            .iter()
-            .find_map(|diagnostic| diagnostic.not_built())
-        {
-            Some(feature) => Refusal::NotBuilt(feature.into()),
+    match loaded {
+        Ok(loaded) => match refusals(&loaded.ruleset).first() {
+            Some(refusal) => Err(Refusal::NotBuilt(refusal.feature.into())),
+            None => Ok(loaded.ruleset),
+        },
+        Err(rejected) => match rejected.diagnostics.iter().find_map(Diagnostic::not_built) {
+            Some(feature) => Err(Refusal::NotBuilt(feature.into())),
             None => {
-                let lines: Vec<String> = rejected
-                    .diagnostics
-                    .iter()
-                    .map(|diagnostic| diagnostic.explain())
-                    .collect();
-                Refusal::Error(format!("rules refused\n{}", lines.join("\n")))
+                let lines: Vec<String> =
+                    rejected.diagnostics.iter().map(Diagnostic::explain).collect();
+                Err(Refusal::Error(format!("rules refused\n{}", lines.join("\n"))))
             }
-        }
-    })
+        },
+    }
 }
 
 fn play(
@@ -150,13 +135,7 @@ fn play(
         }),
         Err(error) => Some(Difference {
             text: format!("{id}: {error}"),
-            scenario: Some(
-                File {
-                    host: None,
-                    cases: vec![case.clone()],
-                }
-                .to_string(),
-            ),
+            scenario: Some(File { host: None, cases: vec![case.clone()] }.to_string()),
             id,
         }),
     }
@@ -167,11 +146,7 @@ fn describe(case: &Case, step: usize) -> String {
     let what = match &case.steps[step].action {
         Action::Packet(arrival, _) => format!(
             "{} {}: {}",
-            if arrival.direction == skipstep_ruleset::Direction::In {
-                "in"
-            } else {
-                "out"
-            },
+            if arrival.direction == skipstep_ruleset::Direction::In { "in" } else { "out" },
             arrival.interface,
             skipstep_wire::print::line(&arrival.packet.bytes())
         ),
@@ -188,11 +163,7 @@ fn describe(case: &Case, step: usize) -> String {
 fn up_to(case: &Case, step: usize) -> String {
     let mut case = case.clone();
     case.steps.truncate(step + 1);
-    File {
-        host: None,
-        cases: vec![case],
-    }
-    .to_string()
+    File { host: None, cases: vec![case] }.to_string()
 }
 
 /// Whether a packet in hexadecimal is a fragment of either family. A fragment header of IPv6 that

@@ -127,7 +127,5 @@ pub struct Status {
 pub fn lines(path: &Path) -> anyhow::Result<Vec<String>> {
     let file = std::fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
     let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
-    lines
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("read {}", path.display()))
+    lines.collect::<Result<_, _>>().with_context(|| format!("read {}", path.display()))
 }

@@ -29,10 +29,7 @@ impl Coverage {
         self.answered += u64::from(!fate.replies.is_empty());
         self.changed += u64::from(fate.out.is_some());
         self.logged += u64::from(!fate.log.is_empty());
-        self.reasons |= fate
-            .counted
-            .iter()
-            .fold(0, |bits, reason| bits | 1 << *reason as u32);
+        self.reasons |= fate.counted.iter().fold(0, |bits, reason| bits | 1 << *reason as u32);
     }
 
     /// Adds another's counts.

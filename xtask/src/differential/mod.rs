@@ -103,9 +103,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 })
             })
             .collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().expect("workers catch panics"))
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
     })?;
     let found = found.into_inner().expect(UNPOISONED);
     let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
@@ -119,11 +117,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         names.join(", "),
         found
     );
-    Ok(if found == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Case `number` of a seed, without expectations, and what its packets met.
@@ -141,23 +135,15 @@ fn generate(seed: u64, number: u64, host: &Host) -> anyhow::Result<(Case, Covera
     let mut traffic = Traffic::new(&pool, tags(&ruleset));
     let mut case = Case {
         title: Some(format!("seed {seed} case {number}")),
-        rules: Rules {
-            text: rules,
-            lines: Vec::new(),
-        },
+        rules: Rules { text: rules, lines: Vec::new() },
         steps: Vec::new(),
     };
     let mut last: Option<(Action, Box<Observation>)> = None;
     let mut coverage = Coverage::default();
     for _ in 0..STEPS {
-        let before = last
-            .as_ref()
-            .map(|(action, observation)| (action, observation.as_ref()));
+        let before = last.as_ref().map(|(action, observation)| (action, observation.as_ref()));
         let action = traffic.step(&mut rng, before, player.now);
-        case.steps.push(Step {
-            line: 0,
-            action: action.clone(),
-        });
+        case.steps.push(Step { line: 0, action: action.clone() });
         match catching(|| player.act(&action)) {
             Ok(Ok(Event::Packet(observation))) => {
                 coverage.count(&observation);
@@ -201,9 +187,7 @@ fn loosen(case: &mut Case, host: &Host) {
                 || is_special(host, destination)
         });
         if special && let Some(replies) = &mut expected.replies {
-            replies
-                .iter_mut()
-                .for_each(|reply| *reply = reply.without_addresses());
+            replies.iter_mut().for_each(|reply| *reply = reply.without_addresses());
         }
     }
 }
@@ -225,10 +209,7 @@ fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
 }
 
 fn is_own(host: &Host, address: IpAddr) -> bool {
-    let mut own = host
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.addresses);
+    let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
     own.any(|own| own.net.addr() == address)
 }
 
@@ -238,10 +219,7 @@ fn is_special(host: &Host, address: IpAddr) -> bool {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
         IpAddr::V6(address) => address.segments()[0] & 0xff80 == 0xfe80,
     };
-    let mut own = host
-        .interfaces
-        .iter()
-        .flat_map(|interface| &interface.addresses);
+    let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
     let edge = own.any(|own| own.net.network() == address || own.net.broadcast() == address);
     link_local || address.is_multicast() || edge
 }
@@ -284,9 +262,8 @@ fn compare(
 ) -> anyhow::Result<Option<Disagreement>> {
     for engine in engines {
         if let Some((cut, _)) = disagreement(case, host, engine.as_mut()) {
-            let shrunk = shrink::smallest(&cut, |case| {
-                disagreement(case, host, engine.as_mut()).is_some()
-            });
+            let shrunk =
+                shrink::smallest(&cut, |case| disagreement(case, host, engine.as_mut()).is_some());
             let (case, differences) = disagreement(&shrunk, host, engine.as_mut())
                 .context("a disagreement does not come back when it is played again")?;
             return Ok(Some(Disagreement {
@@ -315,9 +292,7 @@ fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Ca
     loosen(&mut recorded, host);
     match catching(|| run::play(&recorded, &ruleset, host, engine, Stop::AtFirst)) {
         Ok(Ok(findings)) => {
-            let Finding {
-                step, differences, ..
-            } = findings.into_iter().next()?;
+            let Finding { step, differences, .. } = findings.into_iter().next()?;
             let mut case = recorded;
             case.steps.truncate(step + 1);
             Some((case, differences))
@@ -327,34 +302,16 @@ fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Ca
 }
 
 fn report(disagreement: &Disagreement, arguments: &Arguments) -> anyhow::Result<()> {
-    let Disagreement {
-        number,
-        engine,
-        case,
-        differences,
-    } = disagreement;
-    let text = File {
-        host: None,
-        cases: vec![case.clone()],
-    }
-    .to_string();
+    let Disagreement { number, engine, case, differences } = disagreement;
+    let text = File { host: None, cases: vec![case.clone()] }.to_string();
     std::fs::create_dir_all(&arguments.output)
         .with_context(|| format!("make {}", arguments.output.display()))?;
-    let path = arguments.output.join(format!(
-        "seed-{}-case-{number}.{engine}.scn",
-        arguments.seed
-    ));
+    let path = arguments.output.join(format!("seed-{}-case-{number}.{engine}.scn", arguments.seed));
     std::fs::write(&path, &text).with_context(|| format!("write {}", path.display()))?;
-    println!(
-        "{engine} and the model disagree; in {}:\n{text}",
-        path.display()
-    );
+    println!("{engine} and the model disagree; in {}:\n{text}", path.display());
     for difference in differences {
         println!("  {difference}");
     }
-    println!(
-        "rerun: xtask scenarios --engine {engine} {}\n",
-        path.display()
-    );
+    println!("rerun: xtask scenarios --engine {engine} {}\n", path.display());
     Ok(())
 }

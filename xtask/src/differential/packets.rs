@@ -61,12 +61,7 @@ pub struct Traffic<'p> {
 
 impl<'p> Traffic<'p> {
     pub fn new(pool: &'p Pool, tags: Vec<String>) -> Self {
-        Traffic {
-            pool,
-            tags,
-            conversations: Vec::new(),
-            recent: Vec::new(),
-        }
+        Traffic { pool, tags, conversations: Vec::new(), recent: Vec::new() }
     }
 
     /// The next step. `last` is what became of the packet before, `now` the clock.
@@ -78,10 +73,7 @@ impl<'p> Traffic<'p> {
     ) -> Action {
         let states: &[(u32, StateView)] = last.map_or(&[], |(_, observation)| &observation.states);
         if one_in(rng, 25) {
-            return Action::Wait {
-                seconds: pause(rng, states, now),
-                expired: None,
-            };
+            return Action::Wait { seconds: pause(rng, states, now), expired: None };
         }
         if one_in(rng, 40) {
             let draws = [
@@ -100,11 +92,7 @@ impl<'p> Traffic<'p> {
             let goes_on =
                 arrival.direction == Direction::In && observation.fate.verdict == Verdict::Pass;
             if goes_on && one_in(rng, 3) {
-                let out = if arrival.interface == "em0" {
-                    "em1"
-                } else {
-                    "em0"
-                };
+                let out = if arrival.interface == "em0" { "em1" } else { "em0" };
                 return Action::Forward(out.into(), Expectation::default());
             }
         }
@@ -113,11 +101,7 @@ impl<'p> Traffic<'p> {
             2 => self.stray(rng),
             _ => self.talk(rng, states),
         };
-        self.recent.push((
-            arrival.packet.clone(),
-            arrival.direction,
-            arrival.interface.clone(),
-        ));
+        self.recent.push((arrival.packet.clone(), arrival.direction, arrival.interface.clone()));
         if self.recent.len() > 16 {
             self.recent.remove(0);
         }
@@ -144,14 +128,7 @@ impl<'p> Traffic<'p> {
         self.conversations[place] = talk;
         self.carried(
             rng,
-            Arrival {
-                direction,
-                interface,
-                packet,
-                received_on: None,
-                tag: None,
-                prio: None,
-            },
+            Arrival { direction, interface, packet, received_on: None, tag: None, prio: None },
         )
     }
 
@@ -164,19 +141,12 @@ impl<'p> Traffic<'p> {
             _ => Kind::Other(pick(rng, &[50, 47, 132, 2])),
         };
         let (client, server) = self.pool.pair(rng, ipv6);
-        let (near, far) = if one_in(rng, 3) {
-            ("em1", "em0")
-        } else {
-            ("em0", "em1")
-        };
+        let (near, far) = if one_in(rng, 3) { ("em1", "em0") } else { ("em0", "em1") };
         let mut scale = || (!one_in(rng, 3)).then(|| pick(rng, &[0, 1, 2, 7, 14, 15]));
         let scale = [scale(), scale()];
         Conversation {
             kind,
-            ends: [
-                (client, self.pool.port(rng), near),
-                (server, self.pool.port(rng), far),
-            ],
+            ends: [(client, self.pool.port(rng), near), (server, self.pool.port(rng), far)],
             next: [first_number(rng), first_number(rng)],
             scale,
             watched: rng.usize(..2),
@@ -224,42 +194,15 @@ impl<'p> Traffic<'p> {
         let (kind, code) = if ipv6 {
             pick(rng, &[(1, 0), (1, 4), (2, 0), (3, 0), (4, 1), (1, 3)])
         } else {
-            pick(
-                rng,
-                &[
-                    (3, 1),
-                    (3, 3),
-                    (3, 4),
-                    (11, 0),
-                    (12, 0),
-                    (5, 1),
-                    (4, 0),
-                    (3, 13),
-                ],
-            )
+            pick(rng, &[(3, 1), (3, 3), (3, 4), (11, 0), (12, 0), (5, 1), (4, 0), (3, 13)])
         };
-        let destination = if one_in(rng, 12) {
-            self.pool.pair(rng, ipv6).0
-        } else {
-            quoted.source
-        };
-        let source = if one_in(rng, 2) {
-            quoted.destination
-        } else {
-            self.pool.pair(rng, ipv6).0
-        };
+        let destination = if one_in(rng, 12) { self.pool.pair(rng, ipv6).0 } else { quoted.source };
+        let source = if one_in(rng, 2) { quoted.destination } else { self.pool.pair(rng, ipv6).0 };
         let mut inner = quoted;
         if let (Body::Tcp(tcp), true) = (&mut inner.body, one_in(rng, 5)) {
             tcp.seq = Some(tcp.seq.unwrap_or(0).wrapping_add(pick(
                 rng,
-                &[
-                    1,
-                    u32::MAX,
-                    65535,
-                    65536,
-                    1 << 31,
-                    0u32.wrapping_sub(70_000),
-                ],
+                &[1, u32::MAX, 65535, 65536, 1 << 31, 0u32.wrapping_sub(70_000)],
             )));
         }
         let whole = if ipv6 { 40 } else { 20 };
@@ -292,25 +235,14 @@ impl<'p> Traffic<'p> {
             damage: damage(rng, ipv6),
         }));
         // the error goes where the packet came from
-        let back = if direction == Direction::In {
-            Direction::Out
-        } else {
-            Direction::In
-        };
+        let back = if direction == Direction::In { Direction::Out } else { Direction::In };
         let other = if interface == "em0" { "em1" } else { "em0" };
         let (direction, interface) = match rng.u8(..8) {
             0..=4 => (back, interface),
             5 | 6 => (direction, other.to_owned()),
             _ => (direction, interface),
         };
-        Arrival {
-            direction,
-            interface,
-            packet,
-            received_on: None,
-            tag: None,
-            prio: None,
-        }
+        Arrival { direction, interface, packet, received_on: None, tag: None, prio: None }
     }
 
     /// Now and then a packet carries what an earlier pass attached to it.
@@ -322,14 +254,8 @@ impl<'p> Traffic<'p> {
             arrival.prio = Some(rng.u8(..8));
         }
         if arrival.direction == Direction::Out && one_in(rng, 12) {
-            arrival.received_on = Some(
-                if arrival.interface == "em0" {
-                    "em1"
-                } else {
-                    "em0"
-                }
-                .into(),
-            );
+            arrival.received_on =
+                Some(if arrival.interface == "em0" { "em1" } else { "em0" }.into());
         }
         arrival
     }
@@ -340,12 +266,7 @@ impl<'p> Traffic<'p> {
         let (source, destination) = self.pool.pair(rng, ipv6);
         let mut ip = header(rng, ipv6);
         let icmp = |kind, code, payload| {
-            Body::Icmp(Icmp {
-                kind,
-                code,
-                body: IcmpBody::Payload(payload),
-                ..Icmp::default()
-            })
+            Body::Icmp(Icmp { kind, code, body: IcmpBody::Payload(payload), ..Icmp::default() })
         };
         let body = match rng.u8(..6) {
             0 | 1 if ipv6 => {
@@ -364,40 +285,20 @@ impl<'p> Traffic<'p> {
             1 => icmp(pick(rng, &[13, 14, 15, 16, 17, 18]), 0, Payload::Length(12)),
             3 => {
                 ip.fragment = Some((pick(rng, &[0, 8, 24, 1480, 65528]), rng.bool()));
-                Body::Other(
-                    pick(rng, &[6, 17, 1, 58, 50]),
-                    Payload::Length(rng.u16(..64)),
-                )
+                Body::Other(pick(rng, &[6, 17, 1, 58, 50]), Payload::Length(rng.u16(..64)))
             }
             _ => Body::Other(
                 pick(rng, &[2, 41, 47, 50, 51, 89, 132, 58, 1, 59, 0, 255]),
                 Payload::Length(rng.u16(..40)),
             ),
         };
-        let words = Words {
-            source,
-            destination,
-            body,
-            ip,
-            damage: damage(rng, ipv6),
-        };
-        let direction = if rng.bool() {
-            Direction::In
-        } else {
-            Direction::Out
-        };
+        let words = Words { source, destination, body, ip, damage: damage(rng, ipv6) };
+        let direction = if rng.bool() { Direction::In } else { Direction::Out };
         let interface = pick(rng, &["em0", "em1", "em0", "em1", "lo0"]).to_owned();
         let packet = mutated(rng, Packet::Words(Box::new(words)));
         self.carried(
             rng,
-            Arrival {
-                direction,
-                interface,
-                packet,
-                received_on: None,
-                tag: None,
-                prio: None,
-            },
+            Arrival { direction, interface, packet, received_on: None, tag: None, prio: None },
         )
     }
 }
@@ -406,27 +307,12 @@ impl<'p> Traffic<'p> {
 /// the request did, the other way.
 fn seen_at(rng: &mut Rng, talk: &Conversation, side: usize) -> (Direction, String) {
     let direction = |inbound| {
-        if inbound {
-            Direction::In
-        } else {
-            Direction::Out
-        }
+        if inbound { Direction::In } else { Direction::Out }
     };
-    let at = if one_in(rng, 5) {
-        rng.usize(..2)
-    } else {
-        talk.watched
-    };
+    let at = if one_in(rng, 5) { rng.usize(..2) } else { talk.watched };
     let inbound = (at == side) != one_in(rng, 30);
     let interface = talk.ends[at].2;
-    (
-        direction(inbound),
-        if one_in(rng, 30) {
-            "lo0".into()
-        } else {
-            interface.into()
-        },
-    )
+    (direction(inbound), if one_in(rng, 30) { "lo0".into() } else { interface.into() })
 }
 
 /// Seconds to the end of some state, or one more or less, or just a few.
@@ -434,10 +320,7 @@ fn pause(rng: &mut Rng, states: &[(u32, StateView)], now: u32) -> u32 {
     if states.is_empty() || one_in(rng, 3) {
         return rng.u32(1..12);
     }
-    let end = states[rng.usize(..states.len())]
-        .1
-        .expires_at
-        .saturating_sub(now);
+    let end = states[rng.usize(..states.len())].1.expires_at.saturating_sub(now);
     // established connections last a day; do not let the clock run away
     (end + rng.u32(..3)).saturating_sub(1).clamp(1, 1_000_000)
 }
@@ -497,11 +380,7 @@ fn segment(
     let occupied = u32::from(length) + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
     talk.next[side] = seq.wrapping_add(occupied);
     let syn = flags & SYN != 0;
-    let scale = if syn {
-        talk.scale[side]
-    } else {
-        one_in(rng, 40).then(|| rng.u8(..))
-    };
+    let scale = if syn { talk.scale[side] } else { one_in(rng, 40).then(|| rng.u8(..)) };
     Tcp {
         source_port: from.1,
         destination_port: to.1,
@@ -531,17 +410,9 @@ fn peers(
     to: (IpAddr, u16, &str),
 ) -> Option<(PeerView, PeerView)> {
     let (from, to) = ((from.0, from.1), (to.0, to.1));
-    states
-        .iter()
-        .rev()
-        .map(|(_, state)| state)
-        .filter(|state| state.protocol == 6)
-        .find_map(|state| {
-            let maker = if state.direction == Direction::In {
-                0
-            } else {
-                1
-            };
+    states.iter().rev().map(|(_, state)| state).filter(|state| state.protocol == 6).find_map(
+        |state| {
+            let maker = if state.direction == Direction::In { 0 } else { 1 };
             let (source, destination) = (state.wire[maker], state.wire[1 - maker]);
             if (source, destination) == (from, to) {
                 Some((state.src, state.dst))
@@ -550,7 +421,8 @@ fn peers(
             } else {
                 None
             }
-        })
+        },
+    )
 }
 
 /// Numbers right at the edge of what pf accepts, or one beyond.
@@ -573,32 +445,12 @@ fn at_an_edge(
             ack,
         ),
         2 => (sender.seqlo.wrapping_add(near), ack),
-        3 => (
-            sender
-                .seqhi
-                .wrapping_add(MAX_ACK_WINDOW)
-                .wrapping_sub(length)
-                .wrapping_add(near),
-            ack,
-        ),
-        4 => (
-            sender.seqlo.wrapping_sub(MAX_ACK_WINDOW).wrapping_add(near),
-            ack,
-        ),
-        5 => (
-            seq,
-            receiver
-                .seqlo
-                .wrapping_add(MAX_ACK_WINDOW)
-                .wrapping_add(near),
-        ),
-        6 => (
-            seq,
-            receiver
-                .seqlo
-                .wrapping_sub(MAX_ACK_WINDOW << shift(sender))
-                .wrapping_add(near),
-        ),
+        3 => {
+            (sender.seqhi.wrapping_add(MAX_ACK_WINDOW).wrapping_sub(length).wrapping_add(near), ack)
+        }
+        4 => (sender.seqlo.wrapping_sub(MAX_ACK_WINDOW).wrapping_add(near), ack),
+        5 => (seq, receiver.seqlo.wrapping_add(MAX_ACK_WINDOW).wrapping_add(near)),
+        6 => (seq, receiver.seqlo.wrapping_sub(MAX_ACK_WINDOW << shift(sender)).wrapping_add(near)),
         7 => (seq, receiver.seqlo.wrapping_add(near)),
         8 => (seq.wrapping_add(1 << 31), ack),
         _ => (rng.u32(..), rng.u32(..)),

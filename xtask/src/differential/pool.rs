@@ -38,12 +38,8 @@ impl Pool {
             "fe80::5",
         ];
         Pool {
-            ipv4: ipv4
-                .map(|text| text.parse().expect("a literal address"))
-                .to_vec(),
-            ipv6: ipv6
-                .map(|text| text.parse().expect("a literal address"))
-                .to_vec(),
+            ipv4: ipv4.map(|text| text.parse().expect("a literal address")).to_vec(),
+            ipv6: ipv6.map(|text| text.parse().expect("a literal address")).to_vec(),
             ports: vec![22, 53, 80, 1024, 4000, 40000],
             tables: Vec::new(),
         }
@@ -97,23 +93,13 @@ impl Pool {
             let low = u128::from(pick(rng, &self.ipv6));
             let high = low.saturating_add(rng.u128(..10));
             remember(rng, &mut self.ipv6, Ipv6Addr::from(high), is_plain_ipv6);
-            remember(
-                rng,
-                &mut self.ipv6,
-                Ipv6Addr::from(high.saturating_add(1)),
-                is_plain_ipv6,
-            );
+            remember(rng, &mut self.ipv6, Ipv6Addr::from(high.saturating_add(1)), is_plain_ipv6);
             format!("{} - {}", Ipv6Addr::from(low), Ipv6Addr::from(high))
         } else {
             let low = u32::from(pick(rng, &self.ipv4));
             let high = low.saturating_add(rng.u32(..10));
             remember(rng, &mut self.ipv4, Ipv4Addr::from(high), is_plain_ipv4);
-            remember(
-                rng,
-                &mut self.ipv4,
-                Ipv4Addr::from(high.saturating_add(1)),
-                is_plain_ipv4,
-            );
+            remember(rng, &mut self.ipv4, Ipv4Addr::from(high.saturating_add(1)), is_plain_ipv4);
             format!("{} - {}", Ipv4Addr::from(low), Ipv4Addr::from(high))
         }
     }

@@ -11,29 +11,15 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
         lines.push(table(rng, pool));
     }
     if one_in(rng, 4) {
-        lines.push(if rng.bool() {
-            "block".into()
-        } else {
-            "block return".into()
-        });
+        lines.push(if rng.bool() { "block".into() } else { "block return".into() });
     }
-    let rules = if one_in(rng, 12) {
-        rng.usize(30..120)
-    } else {
-        rng.usize(1..14)
-    };
+    let rules = if one_in(rng, 12) { rng.usize(30..120) } else { rng.usize(1..14) };
     lines.extend((0..rules).map(|_| rule(rng, pool)));
     if !one_in(rng, 3) {
         lines.push(
             pick(
                 rng,
-                &[
-                    "pass",
-                    "pass keep state",
-                    "pass flags any",
-                    "pass out",
-                    "pass in allow-opts",
-                ],
+                &["pass", "pass keep state", "pass flags any", "pass out", "pass in allow-opts"],
             )
             .into(),
         );
@@ -80,14 +66,8 @@ fn settings(rng: &mut Rng) -> Vec<String> {
     }
     for (odds, options) in [
         (4, &["set block-policy return", "set block-policy drop"][..]),
-        (
-            4,
-            &["set state-policy if-bound", "set state-policy floating"],
-        ),
-        (
-            8,
-            &["set skip on lo", "set skip on em1", "set skip on egress"],
-        ),
+        (4, &["set state-policy if-bound", "set state-policy floating"]),
+        (8, &["set skip on lo", "set skip on em1", "set skip on egress"]),
         (
             8,
             &[
@@ -118,14 +98,7 @@ fn table(rng: &mut Rng, pool: &mut Pool) -> String {
         .map(|_| {
             let ipv6 = one_in(rng, 3);
             let not = if one_in(rng, 3) { "!" } else { "" };
-            format!(
-                "{not}{}",
-                if one_in(rng, 8) {
-                    "self".into()
-                } else {
-                    pool.network(rng, ipv6)
-                }
-            )
+            format!("{not}{}", if one_in(rng, 8) { "self".into() } else { pool.network(rng, ipv6) })
         })
         .collect();
     pool.tables.push(name.clone());
@@ -152,10 +125,7 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
         )
         .into();
     }
-    let action = pick(
-        rng,
-        &["pass", "pass", "pass", "pass", "block", "block", "match"],
-    );
+    let action = pick(rng, &["pass", "pass", "pass", "pass", "block", "block", "match"]);
     let family = match rng.u8(..6) {
         0 | 1 => Some(false),
         2 => Some(true),
@@ -172,11 +142,7 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
         Some("ipv6-icmp") => Some(true),
         _ => family,
     };
-    let head = Head {
-        action,
-        family,
-        protocol,
-    };
+    let head = Head { action, family, protocol };
     let mut words = vec![action.to_owned()];
     if action == "block" {
         words.extend(block_return(rng, &head));
@@ -186,13 +152,7 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
         words.push(
             pick(
                 rng,
-                &[
-                    "log",
-                    "log (all)",
-                    "log (matches)",
-                    "log (to pflog1)",
-                    "log (all, matches)",
-                ],
+                &["log", "log (all)", "log (matches)", "log (to pflog1)", "log (all, matches)"],
             )
             .into(),
         );
@@ -209,13 +169,8 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
 }
 
 fn block_return(rng: &mut Rng, head: &Head) -> Option<String> {
-    let mut kinds = vec![
-        "drop",
-        "return",
-        "return-icmp",
-        "return-icmp(net-unr, admin-unr)",
-        "return-icmp(13)",
-    ];
+    let mut kinds =
+        vec!["drop", "return", "return-icmp", "return-icmp(net-unr, admin-unr)", "return-icmp(13)"];
     if head.protocol == Some("tcp") {
         kinds.extend(["return-rst", "return-rst(ttl 9)"]);
     }
@@ -227,23 +182,9 @@ fn block_return(rng: &mut Rng, head: &Head) -> Option<String> {
 
 fn interface(rng: &mut Rng, word: &str) -> Option<String> {
     let odds = if word == "on" { 2 } else { 12 };
-    let names = [
-        "em0",
-        "em1",
-        "! em0",
-        "any",
-        "egress",
-        "! egress",
-        "lo",
-        "em9",
-        "{ em0, em1 }",
-    ];
+    let names = ["em0", "em1", "! em0", "any", "egress", "! egress", "lo", "em9", "{ em0, em1 }"];
     // a list of `received-on` is no list in pf's grammar
-    let count = if word == "on" {
-        names.len()
-    } else {
-        names.len() - 1
-    };
+    let count = if word == "on" { names.len() } else { names.len() - 1 };
     one_in(rng, odds).then(|| match (pick(rng, &names[..count]), word) {
         // pf.conf negates the word here, not the name
         (name, "received-on") if name.starts_with('!') => format!("! received-on {}", &name[2..]),
@@ -273,9 +214,8 @@ fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<String> {
 
 fn host_list(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
     if one_in(rng, 5) {
-        let hosts: Vec<String> = (0..rng.usize(2..4))
-            .map(|_| host(rng, pool, head, word))
-            .collect();
+        let hosts: Vec<String> =
+            (0..rng.usize(2..4)).map(|_| host(rng, pool, head, word)).collect();
         return format!("{{ {} }}", hosts.join(", "));
     }
     let not = if one_in(rng, 6) { "! " } else { "" };
@@ -289,18 +229,8 @@ fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
         4..=7 => pool.network(rng, ipv6),
         8 => pool.range(rng, ipv6),
         9 | 10 if !pool.tables.is_empty() => format!("<{}>", pick(rng, &pool.tables)),
-        11 => pick(
-            rng,
-            &[
-                "em0",
-                "em0:network",
-                "em1:0",
-                "em1:network",
-                "self",
-                "em0:broadcast",
-            ],
-        )
-        .into(),
+        11 => pick(rng, &["em0", "em0:network", "em1:0", "em1:network", "self", "em0:broadcast"])
+            .into(),
         12 => pick(
             rng,
             &[
@@ -321,11 +251,7 @@ fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
 }
 
 fn pick_address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
-    if ipv6 {
-        pick(rng, &pool.ipv6).to_string()
-    } else {
-        pick(rng, &pool.ipv4).to_string()
-    }
+    if ipv6 { pick(rng, &pool.ipv6).to_string() } else { pick(rng, &pool.ipv4).to_string() }
 }
 
 fn ports_words(rng: &mut Rng, pool: &mut Pool) -> String {
@@ -350,12 +276,7 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     if head.protocol == Some("tcp") && one_in(rng, 3) {
         words.push(format!(
             "flags {}",
-            pick(
-                rng,
-                &[
-                    "any", "S/SA", "S/SAFR", "A/A", "/SFRA", "SA/SA", "R/R", "/FS", "FUP/FUP"
-                ]
-            )
+            pick(rng, &["any", "S/SA", "S/SAFR", "A/A", "/SFRA", "SA/SA", "R/R", "/FS", "FUP/FUP"])
         ));
     }
     match head.protocol {
@@ -392,10 +313,7 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
         _ => {}
     }
     if one_in(rng, 12) {
-        words.push(format!(
-            "tos {}",
-            pick(rng, &["lowdelay", "0x10", "af11", "critical", "0x08"])
-        ));
+        words.push(format!("tos {}", pick(rng, &["lowdelay", "0x10", "af11", "critical", "0x08"])));
     }
     if one_in(rng, 16) {
         words.push(format!("prio {}", rng.u8(..8)));
@@ -415,26 +333,16 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
         }
     }
     if one_in(rng, 12) {
-        words.push(format!(
-            "probability {}%",
-            pick(rng, &["50", "10", "99", "0.5", "100"])
-        ));
+        words.push(format!("probability {}%", pick(rng, &["50", "10", "99", "0.5", "100"])));
     }
     if one_in(rng, 10) {
-        words.push(format!(
-            "label \"{}\"",
-            pick(rng, &["L1", "$nr:$proto", "$srcaddr"])
-        ));
+        words.push(format!("label \"{}\"", pick(rng, &["L1", "$nr:$proto", "$srcaddr"])));
     }
     if one_in(rng, 6) {
         words.push(format!("tag {}", pick(rng, TAGS)));
     }
     if one_in(rng, 10) {
-        words.push(format!(
-            "{}tagged {}",
-            pick(rng, &["", "! "]),
-            pick(rng, TAGS)
-        ));
+        words.push(format!("{}tagged {}", pick(rng, &["", "! "]), pick(rng, TAGS)));
     }
     if one_in(rng, 40) {
         pool.rule_port(rng);
@@ -445,16 +353,10 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
 fn actions(rng: &mut Rng) -> Vec<String> {
     let mut words = Vec::new();
     if one_in(rng, 12) {
-        words.push(format!(
-            "set prio {}",
-            pick(rng, &["0", "5", "(2, 6)", "(7, 1)"])
-        ));
+        words.push(format!("set prio {}", pick(rng, &["0", "5", "(2, 6)", "(7, 1)"])));
     }
     if one_in(rng, 14) {
-        words.push(format!(
-            "set tos {}",
-            pick(rng, &["ef", "lowdelay", "0x28"])
-        ));
+        words.push(format!("set tos {}", pick(rng, &["ef", "lowdelay", "0x28"])));
     }
     if one_in(rng, 8) {
         let mut parts = Vec::new();
@@ -496,13 +398,7 @@ fn state(rng: &mut Rng) -> Option<String> {
                         "other.single 9",
                     ],
                 ),
-                (
-                    8,
-                    &[
-                        "adaptive.start 1, adaptive.end 3",
-                        "adaptive.start 2, adaptive.end 9",
-                    ],
-                ),
+                (8, &["adaptive.start 1, adaptive.end 3", "adaptive.start 2, adaptive.end 9"]),
             ] {
                 if one_in(rng, odds) {
                     parts.push(pick(rng, choices).into());

@@ -10,12 +10,8 @@ pub fn smallest(case: &Case, mut shows: impl FnMut(&Case) -> bool) -> Case {
     let mut case = case.clone();
     for _ in 0..ROUNDS {
         let size = case.steps.len() + case.rules.text.lines().count();
-        let steps = fewest(&case.steps, |steps| {
-            shows(&Case {
-                steps: steps.to_vec(),
-                ..case.clone()
-            })
-        });
+        let steps =
+            fewest(&case.steps, |steps| shows(&Case { steps: steps.to_vec(), ..case.clone() }));
         case.steps = steps;
         let lines: Vec<String> = case.rules.text.lines().map(String::from).collect();
         let lines = fewest(&lines, |lines| shows(&with_rules(&case, lines)));

@@ -18,11 +18,8 @@ pub fn is_root() -> bool {
 
 /// em0 10.0.1.1/24 and em1 10.0.2.1/24 with the default route, lo0.
 pub fn host() -> Host {
-    let address = |net: &str| InterfaceAddress {
-        net: net.parse().unwrap(),
-        broadcast: None,
-        peer: None,
-    };
+    let address =
+        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
     let interface = |name: &str, index, groups: &[&str], nets: &[&str]| Interface {
         name: name.to_owned(),
         index,
@@ -34,18 +31,8 @@ pub fn host() -> Host {
     };
     Host {
         interfaces: vec![
-            interface(
-                "em0",
-                1,
-                &["all"],
-                &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"],
-            ),
-            interface(
-                "em1",
-                2,
-                &["all", "egress"],
-                &["10.0.2.1/24", "2001:db8:2::1/64"],
-            ),
+            interface("em0", 1, &["all"], &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
+            interface("em1", 2, &["all", "egress"], &["10.0.2.1/24", "2001:db8:2::1/64"]),
             interface("lo0", 3, &["all", "lo"], &["127.0.0.1/8", "::1/128"]),
         ],
         routes: vec![Route {

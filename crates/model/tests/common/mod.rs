@@ -17,21 +17,13 @@ pub fn host() -> Host {
     let interface = |name: &str, groups: &[&str], addresses: &[&str]| Interface {
         name: name.into(),
         loopback: name == "lo0",
-        groups: ["all"]
-            .iter()
-            .chain(groups)
-            .map(ToString::to_string)
-            .collect(),
+        groups: ["all"].iter().chain(groups).map(ToString::to_string).collect(),
         addresses: addresses.iter().map(|net| address(net)).collect(),
         ..Interface::default()
     };
     Host {
         interfaces: vec![
-            interface(
-                "em0",
-                &[],
-                &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"],
-            ),
+            interface("em0", &[], &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
             interface("em1", &["egress"], &["10.0.2.1/24", "fe80::2/64"]),
             interface("lo0", &["lo"], &["127.0.0.1/8"]),
         ],
@@ -44,19 +36,11 @@ pub fn host() -> Host {
 }
 
 fn address(net: &str) -> InterfaceAddress {
-    InterfaceAddress {
-        net: net.parse().unwrap(),
-        broadcast: None,
-        peer: None,
-    }
+    InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None }
 }
 
 fn route(destination: &str, interface: &str) -> Route {
-    Route {
-        destination: destination.parse().unwrap(),
-        interface: interface.into(),
-        gateway: None,
-    }
+    Route { destination: destination.parse().unwrap(), interface: interface.into(), gateway: None }
 }
 
 /// A firewall with these rules.
@@ -115,8 +99,7 @@ impl Conversation {
     #[track_caller]
     pub fn client(&mut self, segment: &str, expected: &str) {
         let bytes =
-            self.towards_server()
-                .tcp(&parse_segment(segment, self.client.1, self.server.1));
+            self.towards_server().tcp(&parse_segment(segment, self.client.1, self.server.1));
         self.step(Direction::In, bytes, segment, expected);
     }
 
@@ -124,24 +107,19 @@ impl Conversation {
     #[track_caller]
     pub fn server(&mut self, segment: &str, expected: &str) {
         let bytes =
-            self.towards_client()
-                .tcp(&parse_segment(segment, self.server.1, self.client.1));
+            self.towards_client().tcp(&parse_segment(segment, self.server.1, self.client.1));
         self.step(Direction::Out, bytes, segment, expected);
     }
 
     #[track_caller]
     pub fn client_udp(&mut self, expected: &str) {
-        let bytes = self
-            .towards_server()
-            .udp(&Udp::new(self.client.1, self.server.1));
+        let bytes = self.towards_server().udp(&Udp::new(self.client.1, self.server.1));
         self.step(Direction::In, bytes, "udp", expected);
     }
 
     #[track_caller]
     pub fn server_udp(&mut self, expected: &str) {
-        let bytes = self
-            .towards_client()
-            .udp(&Udp::new(self.server.1, self.client.1));
+        let bytes = self.towards_client().udp(&Udp::new(self.server.1, self.client.1));
         self.step(Direction::Out, bytes, "udp", expected);
     }
 
@@ -168,11 +146,7 @@ impl Conversation {
     #[track_caller]
     fn step(&mut self, direction: Direction, bytes: Vec<u8>, what: &str, expected: &str) {
         let (fate, trace) = self.firewall.explain(&packet(direction, "em0", bytes));
-        self.replies = fate
-            .replies
-            .iter()
-            .map(|reply| skipstep_wire::print::line(reply))
-            .collect();
+        self.replies = fate.replies.iter().map(|reply| skipstep_wire::print::line(reply)).collect();
         assert_eq!(self.describe(&fate), expected, "{what}\n{trace}");
     }
 
@@ -189,11 +163,7 @@ impl Conversation {
                 .filter(|name| *name != "match")
                 .map(String::from),
         );
-        if let Some(state) = self
-            .firewall
-            .states()
-            .find(|state| Some(state.id) == fate.state)
-        {
+        if let Some(state) = self.firewall.states().find(|state| Some(state.id) == fate.state) {
             words.push(sides(state));
             words.push(state.timeout.name().into());
         }

@@ -39,11 +39,7 @@ impl Parser<'_> {
         if self.accept("all") {
             return Ok((Peer::default(), Peer::default()));
         }
-        let source = if self.accept("from") {
-            self.peer()?
-        } else {
-            Peer::default()
-        };
+        let source = if self.accept("from") { self.peer()? } else { Peer::default() };
         if self.at_keyword("os") {
             let place = self.place();
             self.note_not_built("os", place);
@@ -55,15 +51,9 @@ impl Parser<'_> {
         }
         let place = self.place();
         let destination = self.peer()?;
-        if destination
-            .hosts
-            .iter()
-            .any(|host| host.address == Address::UrpfFailed)
-        {
-            return self.error_at(
-                "\"urpf-failed\" is not permitted in a destination address",
-                place,
-            );
+        if destination.hosts.iter().any(|host| host.address == Address::UrpfFailed) {
+            return self
+                .error_at("\"urpf-failed\" is not permitted in a destination address", place);
         }
         Ok((source, destination))
     }
@@ -87,17 +77,9 @@ impl Parser<'_> {
         if !self.at_sign('{') {
             return self.maybe_negated_host().map(Some);
         }
-        let parts = self.list(|parser| {
-            if parser.at_sign('{') {
-                parser.nested()
-            } else {
-                parser.hosts()
-            }
-        })?;
-        Ok(parts
-            .into_iter()
-            .collect::<Option<Vec<_>>>()
-            .map(|parts| parts.concat()))
+        let parts =
+            self.list(|parser| if parser.at_sign('{') { parser.nested() } else { parser.hosts() })?;
+        Ok(parts.into_iter().collect::<Option<Vec<_>>>().map(|parts| parts.concat()))
     }
 
     /// A list in a list. Its depth is bounded so that no text can exhaust the stack.
@@ -123,13 +105,7 @@ impl Parser<'_> {
 
     fn host(&mut self) -> Parse<Vec<Host>> {
         let place = self.place();
-        let single = |address| {
-            Ok(vec![Host {
-                negated: false,
-                address,
-                scope: 0,
-            }])
-        };
+        let single = |address| Ok(vec![Host { negated: false, address, scope: 0 }]);
         match self.peek().kind.clone() {
             Kind::Keyword("no-route") => {
                 self.skip();
@@ -164,8 +140,7 @@ impl Parser<'_> {
                 } else if self.accept_sign('-') {
                     let end_place = self.place();
                     let end = self.string()?;
-                    self.range((&text, place), (&end, end_place))
-                        .and_then(single)
+                    self.range((&text, place), (&end, end_place)).and_then(single)
                 } else {
                     self.resolve(&text, place)
                 }
@@ -257,11 +232,7 @@ impl Parser<'_> {
         let place = self.place();
         if let Some(op) = self.unary_operator() {
             return match self.port_range()? {
-                PortRange::One(port) => Ok(Ports {
-                    op,
-                    low: port,
-                    high: port,
-                }),
+                PortRange::One(port) => Ok(Ports { op, low: port, high: port }),
                 PortRange::Two(..) => {
                     self.error_at("':' cannot be used with an other port operator", place)
                 }
@@ -273,19 +244,12 @@ impl Parser<'_> {
             Kind::Outside => PortMatch::Outside,
             _ => {
                 return match first {
-                    PortRange::One(port) => Ok(Ports {
-                        op: PortMatch::Equal,
-                        low: port,
-                        high: port,
-                    }),
-                    PortRange::Two(low, high) => self.checked(
-                        Ports {
-                            op: PortMatch::Range,
-                            low,
-                            high,
-                        },
-                        place,
-                    ),
+                    PortRange::One(port) => {
+                        Ok(Ports { op: PortMatch::Equal, low: port, high: port })
+                    }
+                    PortRange::Two(low, high) => {
+                        self.checked(Ports { op: PortMatch::Range, low, high }, place)
+                    }
                 };
             }
         };
@@ -330,15 +294,8 @@ impl Parser<'_> {
         let Some((low, high)) = text.split_once(':') else {
             return Ok(PortRange::One(self.port_number(&text, place)?));
         };
-        let (low, high) = (
-            self.port_number(low, place)?,
-            self.port_number(high, place)?,
-        );
-        Ok(if low == high {
-            PortRange::One(low)
-        } else {
-            PortRange::Two(low, high)
-        })
+        let (low, high) = (self.port_number(low, place)?, self.port_number(high, place)?);
+        Ok(if low == high { PortRange::One(low) } else { PortRange::Two(low, high) })
     }
 
     fn port_number(&mut self, text: &str, place: Place) -> Parse<u16> {
@@ -358,12 +315,11 @@ impl Parser<'_> {
 
 fn single_address(hosts: &[Host]) -> Option<IpAddr> {
     match hosts {
-        [
-            Host {
-                address: Address::Net(address, length),
-                ..
-            },
-        ] if *length == resolve::full_length(*address) => Some(*address),
+        [Host { address: Address::Net(address, length), .. }]
+            if *length == resolve::full_length(*address) =>
+        {
+            Some(*address)
+        }
         _ => None,
     }
 }

@@ -45,11 +45,7 @@ impl Parser<'_> {
             }
             "icmp-type" | "icmp6-type" => {
                 self.skip();
-                let family = if word == "icmp-type" {
-                    Family::Inet
-                } else {
-                    Family::Inet6
-                };
+                let family = if word == "icmp-type" { Family::Inet } else { Family::Inet6 };
                 let icmp = self.list(|parser| parser.icmp(family))?;
                 if options.icmp.replace(icmp).is_some() {
                     return self.error_at("icmp-type cannot be redefined", place);
@@ -122,20 +118,13 @@ impl Parser<'_> {
 
     fn negatable_option(&mut self, negated: bool, options: &mut FilterOptions) -> Parse<()> {
         if self.accept("tagged") {
-            options.tagged = Some(Not {
-                negated,
-                value: self.strings()?,
-            });
+            options.tagged = Some(Not { negated, value: self.strings()? });
             return Ok(());
         }
         let place = self.place();
         self.expect("received-on")?;
         let value = self.interface()?;
-        if options
-            .received_on
-            .replace(Not { negated, value })
-            .is_some()
-        {
+        if options.received_on.replace(Not { negated, value }).is_some() {
             return self.error_at("cannot respecify received-on", place);
         }
         Ok(())
@@ -146,11 +135,7 @@ impl Parser<'_> {
         if self.accept("any") {
             return Ok(None);
         }
-        let set = if self.at_sign('/') {
-            0
-        } else {
-            self.flag_letters()?
-        };
+        let set = if self.at_sign('/') { 0 } else { self.flag_letters()? };
         self.expect_sign('/')?;
         let mask = self.flag_letters()?;
         Ok(Some(TcpFlags { set, mask }))
@@ -170,11 +155,8 @@ impl Parser<'_> {
 
     /// `type [code code]` with the protocol that goes with it.
     fn icmp(&mut self, family: Family) -> Parse<(u8, IcmpMatch)> {
-        let (protocol, keyword) = if family == Family::Inet {
-            (names::ICMP, "icmp")
-        } else {
-            (names::ICMP6, "icmp6")
-        };
+        let (protocol, keyword) =
+            if family == Family::Inet { (names::ICMP, "icmp") } else { (names::ICMP6, "icmp6") };
         let place = self.place();
         let kind = match self.peek().kind {
             Kind::Number(number) => {
@@ -222,13 +204,7 @@ impl Parser<'_> {
                 }
             }
         };
-        Ok((
-            protocol,
-            IcmpMatch {
-                kind,
-                code: Some(code),
-            },
-        ))
+        Ok((protocol, IcmpMatch { kind, code: Some(code) }))
     }
 
     fn priority(&mut self, number: i64, place: crate::token::Place) -> Parse<u8> {
@@ -248,10 +224,7 @@ impl Parser<'_> {
             }
             Err(_) => names::tos_by_name(&text),
         };
-        tos.map_or_else(
-            || self.error_at(format!("illegal tos value {text}"), place),
-            Ok,
-        )
+        tos.map_or_else(|| self.error_at(format!("illegal tos value {text}"), place), Ok)
     }
 
     /// A fraction or a percentage; pf stores a fraction of 2^32 - 1, at least 1.
@@ -334,8 +307,7 @@ impl Parser<'_> {
         if !self.accept_sign('(') {
             return self.set_option(options);
         }
-        self.until_parenthesis(|parser| parser.set_option(options))
-            .map(|_| ())
+        self.until_parenthesis(|parser| parser.set_option(options)).map(|_| ())
     }
 
     fn set_option(&mut self, options: &mut FilterOptions) -> Parse<()> {
@@ -382,19 +354,13 @@ impl Parser<'_> {
 
 /// A number as C's `strtod` reads it, without the names of infinity.
 fn decimal(text: &str) -> Option<f64> {
-    let plain = text
-        .chars()
-        .all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
+    let plain = text.chars().all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
     if plain { text.parse().ok() } else { None }
 }
 
 /// A number with six significant digits, as C's `%g` prints it.
 fn significant(number: f64) -> String {
-    let exponent = if number == 0.0 {
-        0
-    } else {
-        number.abs().log10().floor() as i32
-    };
+    let exponent = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
     if !(-4..6).contains(&exponent) {
         let text = format!("{number:.5e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -65,10 +65,7 @@ impl Parser<'_> {
         } else if self.accept("return-icmp6") {
             let code = self.in_parentheses(|parser| parser.return_code(Family::Inet6))?;
             let inet6 = code.unwrap_or(PORT_UNREACHABLE6);
-            BlockReturn::Icmp {
-                inet: PORT_UNREACHABLE,
-                inet6,
-            }
+            BlockReturn::Icmp { inet: PORT_UNREACHABLE, inet6 }
         } else {
             return Ok(None);
         };
@@ -194,11 +191,7 @@ impl Parser<'_> {
     }
 
     fn protocols(&mut self) -> Parse<Vec<u8>> {
-        if self.accept("proto") {
-            self.list(Self::protocol)
-        } else {
-            Ok(Vec::new())
-        }
+        if self.accept("proto") { self.list(Self::protocol) } else { Ok(Vec::new()) }
     }
 
     fn protocol(&mut self) -> Parse<u8> {
@@ -253,22 +246,12 @@ impl Parser<'_> {
                 break;
             }
         }
-        Ok(StatementKind::Antispoof(Antispoof {
-            log,
-            quick,
-            interfaces,
-            family,
-            label,
-        }))
+        Ok(StatementKind::Antispoof(Antispoof { log, quick, interfaces, family, label }))
     }
 
     fn antispoof_interface(&mut self) -> Parse<(String, bool)> {
         let dynamic = self.accept_sign('(');
-        let name = if self.accept("any") {
-            "any".to_string()
-        } else {
-            self.interface_name()?
-        };
+        let name = if self.accept("any") { "any".to_string() } else { self.interface_name()? };
         if dynamic {
             self.expect_sign(')')?;
         }
@@ -292,11 +275,9 @@ impl Parser<'_> {
             self.expect("reassemble")?;
         }
         match self.peek().kind {
-            Kind::NewLine | Kind::End => Ok(StatementKind::OldScrub(OldScrub {
-                direction,
-                interfaces,
-                family,
-            })),
+            Kind::NewLine | Kind::End => {
+                Ok(StatementKind::OldScrub(OldScrub { direction, interfaces, family }))
+            }
             _ => Ok(self.not_built("old scrub with options")),
         }
     }

@@ -44,10 +44,7 @@ impl Parser<'_> {
         };
         self.skip();
         let setting = setting(self)?;
-        if !matches!(
-            setting,
-            Setting::Reassemble { .. } | Setting::StateDefaults(_)
-        ) {
+        if !matches!(setting, Setting::Reassemble { .. } | Setting::StateDefaults(_)) {
             self.settings.push(setting.clone());
         }
         Ok(StatementKind::Set(vec![setting]))
@@ -120,14 +117,8 @@ impl Parser<'_> {
     }
 
     fn loginterface(&mut self) -> Parse<Setting> {
-        let name = if self.accept("all") {
-            "all".to_string()
-        } else {
-            self.interface_name()?
-        };
-        Ok(Setting::Loginterface(
-            Some(name).filter(|name| name != "none"),
-        ))
+        let name = if self.accept("all") { "all".to_string() } else { self.interface_name()? };
+        Ok(Setting::Loginterface(Some(name).filter(|name| name != "none")))
     }
 
     fn reassemble(&mut self) -> Parse<Setting> {
@@ -143,10 +134,7 @@ impl Parser<'_> {
                 }
             }
         };
-        Ok(Setting::Reassemble {
-            on,
-            no_df: self.accept("no-df"),
-        })
+        Ok(Setting::Reassemble { on, no_df: self.accept("no-df") })
     }
 
     fn evaluator(&mut self) -> Parse<Setting> {
@@ -179,11 +167,7 @@ impl Parser<'_> {
 
     fn debug(&mut self) -> Parse<Setting> {
         let place = self.place();
-        let name = if self.accept("debug") {
-            "debug".to_string()
-        } else {
-            self.string()?
-        };
+        let name = if self.accept("debug") { "debug".to_string() } else { self.string()? };
         match settings::debug_level(&name) {
             Some(level) => Ok(Setting::Debug(level)),
             None => {

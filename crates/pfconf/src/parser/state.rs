@@ -19,11 +19,7 @@ impl Parser<'_> {
         self.expect("state")?;
         let mut options = Vec::new();
         if self.accept_sign('(') {
-            options = self
-                .until_parenthesis(Self::state_option)?
-                .into_iter()
-                .flatten()
-                .collect();
+            options = self.until_parenthesis(Self::state_option)?.into_iter().flatten().collect();
         }
         Ok(Keep::State(options))
     }
@@ -51,9 +47,7 @@ impl Parser<'_> {
             return Ok(Some(StateOption::Sloppy));
         }
         if matches!(self.peek().kind, Kind::Keyword("if-bound" | "floating")) {
-            return self
-                .state_policy()
-                .map(|policy| Some(StateOption::Binding(policy)));
+            return self.state_policy().map(|policy| Some(StateOption::Binding(policy)));
         }
         if let Kind::Keyword(word) = self.peek().kind {
             self.unbuilt_state_option(word)?;

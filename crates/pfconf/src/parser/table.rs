@@ -9,10 +9,7 @@ impl Parser<'_> {
     /// `table <name> [const] [persist] [counters] [file "f"] [{ ... }]`, in any order.
     pub(super) fn table(&mut self) -> Parse<StatementKind> {
         self.expect("table")?;
-        let mut table = TableDefinition {
-            name: self.table_name()?,
-            ..TableDefinition::default()
-        };
+        let mut table = TableDefinition { name: self.table_name()?, ..TableDefinition::default() };
         loop {
             let place = self.place();
             match self.peek().kind.clone() {

@@ -22,10 +22,7 @@ pub fn bash() -> String {
                     .to_string()
             }
             Some(Completion::Words(words)) => {
-                format!(
-                    "COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return",
-                    words().join(" ")
-                )
+                format!("COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return", words().join(" "))
             }
         };
         // a flag with a value may end a cluster, as in -nvf
@@ -48,24 +45,11 @@ pub fn zsh() -> String {
     let mut text =
         "#compdef pfctl\n# made from crates/pfctl/src/flags.rs\n_arguments -s -S \\\n".to_string();
     for flag in FLAGS {
-        let brief = flag
-            .brief
-            .replace('\'', "'\\''")
-            .replace('[', "\\[")
-            .replace(']', "\\]");
-        let value = flag
-            .value
-            .map(|value| format!(":{}:{}", value.name, zsh_action(value.kind)));
-        let repeated = if matches!(letter(flag), Some('D' | 'k' | 'v')) {
-            "*"
-        } else {
-            ""
-        };
-        text += &format!(
-            "  '{repeated}{}[{brief}]{}' \\\n",
-            written(flag),
-            value.unwrap_or_default()
-        );
+        let brief = flag.brief.replace('\'', "'\\''").replace('[', "\\[").replace(']', "\\]");
+        let value = flag.value.map(|value| format!(":{}:{}", value.name, zsh_action(value.kind)));
+        let repeated = if matches!(letter(flag), Some('D' | 'k' | 'v')) { "*" } else { "" };
+        text +=
+            &format!("  '{repeated}{}[{brief}]{}' \\\n", written(flag), value.unwrap_or_default());
     }
     let verbs = Verb::ALL.map(|(name, _)| name).join(" ");
     text + &format!("  '1:verb:({verbs})' \\\n  '*:file:_files'\n")
@@ -85,11 +69,8 @@ pub fn fish() -> String {
     let mut text = "# made from crates/pfctl/src/flags.rs\ncomplete -c pfctl -f\n".to_string();
     for flag in FLAGS {
         let brief = flag.brief.replace('\'', "\\'");
-        text += &format!(
-            "complete -c pfctl {}{} -d '{brief}'\n",
-            fish_name(flag),
-            fish_value(flag)
-        );
+        text +=
+            &format!("complete -c pfctl {}{} -d '{brief}'\n", fish_name(flag), fish_value(flag));
     }
     let verbs = Verb::ALL.map(|(name, _)| name).join(" ");
     text += &format!("complete -c pfctl -n __fish_use_subcommand -a '{verbs}'\n");
@@ -121,11 +102,7 @@ mod tests {
     fn every_shell_knows_every_flag_and_its_words() {
         for (shell, text) in [("bash", bash()), ("zsh", zsh()), ("fish", fish())] {
             for flag in FLAGS {
-                let name = if shell == "fish" {
-                    fish_name(flag)
-                } else {
-                    written(flag)
-                };
+                let name = if shell == "fish" { fish_name(flag) } else { written(flag) };
                 assert!(text.contains(&name), "{shell}: {name}");
             }
             assert!(text.contains("rules states info Tables all"), "{shell}");

@@ -7,14 +7,8 @@ const WIDTH: usize = 78;
 
 /// The synopsis, in OpenBSD's form.
 pub fn usage() -> String {
-    let values = FLAGS
-        .iter()
-        .filter(|flag| !is_of_table(flag) && letter(flag).is_some());
-    let mut parts = vec![
-        format!("[-{}]", plain_letters()),
-        "[--json]".into(),
-        "[--remove]".into(),
-    ];
+    let values = FLAGS.iter().filter(|flag| !is_of_table(flag) && letter(flag).is_some());
+    let mut parts = vec![format!("[-{}]", plain_letters()), "[--json]".into(), "[--remove]".into()];
     parts.extend(
         values.filter_map(|flag| Some(format!("[{} {}]", written(flag), flag.value?.name))),
     );
@@ -53,10 +47,7 @@ fn wrap(head: &str, parts: &[String]) -> String {
 pub fn help() -> String {
     let mut text = usage() + "\n";
     for flag in FLAGS {
-        let value = flag
-            .value
-            .map(|Value { name, .. }| format!(" {name}"))
-            .unwrap_or_default();
+        let value = flag.value.map(|Value { name, .. }| format!(" {name}")).unwrap_or_default();
         text += &format!("  {:<15} {}\n", written(flag) + &value, flag.brief);
     }
     text += "\nVerbs:\n";

@@ -115,10 +115,8 @@ pub fn page() -> String {
 }
 
 fn synopsis() -> String {
-    let mut text = format!(
-        ".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n",
-        plain_letters()
-    );
+    let mut text =
+        format!(".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n", plain_letters());
     for flag in FLAGS {
         match (letter(flag), flag.value) {
             (Some('t' | 'T') | None, _) | (_, None) => {}
@@ -136,10 +134,7 @@ fn item(flag: &Flag) -> String {
         Name::Letter(letter) => format!("Fl {letter}"),
         Name::Long(name) => format!("Fl Fl {name}"),
     };
-    let value = flag
-        .value
-        .map(|value| format!(" Ar {}", value.name))
-        .unwrap_or_default();
+    let value = flag.value.map(|value| format!(" Ar {}", value.name)).unwrap_or_default();
     format!(".It {name}{value}\n{}\n", flag.text)
 }
 

@@ -44,10 +44,7 @@ mod tests {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../man");
         for (name, text) in super::files() {
             let there = std::fs::read_to_string(directory.join(name)).unwrap_or_default();
-            assert!(
-                there == text,
-                "man/{name} is stale: run `cargo run -p xtask -- man`"
-            );
+            assert!(there == text, "man/{name} is stale: run `cargo run -p xtask -- man`");
         }
     }
 }

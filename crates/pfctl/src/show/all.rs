@@ -26,16 +26,9 @@ mod tests {
 
     #[test]
     fn empty_sections_have_no_title() {
-        let section = |title, text: &str, always| Section {
-            title,
-            text: text.into(),
-            always,
-        };
-        let sections = [
-            section("A:", "", true),
-            section("B:", "", false),
-            section("C:", "c\n", false),
-        ];
+        let section = |title, text: &str, always| Section { title, text: text.into(), always };
+        let sections =
+            [section("A:", "", true), section("B:", "", false), section("C:", "c\n", false)];
         assert_eq!(text(&sections), "A:\n\nC:\nc\n");
     }
 }

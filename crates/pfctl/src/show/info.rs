@@ -63,15 +63,8 @@ pub struct InterfaceTraffic {
 pub fn text(view: &InfoView, detail: Detail) -> String {
     let mut text = status_line(view);
     if detail.verbose() {
-        let checksum: String = view
-            .checksum
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        text += &format!(
-            "Hostid:   0x{:08x}\nChecksum: 0x{checksum}\n\n",
-            view.hostid
-        );
+        let checksum: String = view.checksum.iter().map(|byte| format!("{byte:02x}")).collect();
+        text += &format!("Hostid:   0x{:08x}\nChecksum: 0x{checksum}\n\n", view.hostid);
     }
     if let Some(interface) = &view.interface {
         text += &interface_lines(interface);
@@ -111,19 +104,13 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
 }
 
 fn status_line(view: &InfoView) -> String {
-    let mut line = format!(
-        "Status: {}",
-        if view.enabled { "Enabled" } else { "Disabled" }
-    );
+    let mut line = format!("Status: {}", if view.enabled { "Enabled" } else { "Disabled" });
     if view.seconds > 0 {
         let (days, rest) = (view.seconds / 86_400, view.seconds % 86_400);
         let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
         line += &format!(" for {days} days {hours:02}:{minutes:02}:{seconds:02}");
     }
-    format!(
-        "{line:<44}{:>15}\n\n",
-        format!("Debug: {}", debug_level_name(view.debug))
-    )
+    format!("{line:<44}{:>15}\n\n", format!("Debug: {}", debug_level_name(view.debug)))
 }
 
 fn interface_lines(interface: &InterfaceTraffic) -> String {
@@ -133,10 +120,7 @@ fn interface_lines(interface: &InterfaceTraffic) -> String {
     let wide = |name, [v4, v6]: [u64; 2]| format!("  {name:<25} {v4:>14} {v6:>16}\n");
     let narrow = |name, [v4, v6]: [u64; 2]| format!("    {name:<23} {v4:>14} {v6:>16}\n");
     [
-        format!(
-            "Interface Stats for {:<16} {:>5} {:>16}\n",
-            interface.name, "IPv4", "IPv6"
-        ),
+        format!("Interface Stats for {:<16} {:>5} {:>16}\n", interface.name, "IPv4", "IPv6"),
         wide("Bytes In", bytes(0)),
         wide("Bytes Out", bytes(1)),
         "  Packets In\n".into(),
@@ -163,19 +147,10 @@ fn counter_line(name: &str, count: u64, seconds: u64) -> String {
 
 /// An object.
 pub fn json(view: &InfoView) -> Value {
-    let checksum: String = view
-        .checksum
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let checksum: String = view.checksum.iter().map(|byte| format!("{byte:02x}")).collect();
     let reasons: Map<String, Value> = Reason::ALL
         .into_iter()
-        .map(|reason| {
-            (
-                reason.name().to_string(),
-                json!(view.status.reasons[reason as usize]),
-            )
-        })
+        .map(|reason| (reason.name().to_string(), json!(view.status.reasons[reason as usize])))
         .collect();
     let limits: Map<String, Value> = LIMIT_COUNTERS
         .into_iter()

@@ -28,18 +28,14 @@ impl InterfaceView {
 
 /// The interfaces, which must be sorted by name; only one if `filter` is given.
 pub fn text(interfaces: &[InterfaceView], filter: Option<&str>, detail: Detail) -> String {
-    selected(interfaces, filter)
-        .map(|interface| block(interface, detail))
-        .collect()
+    selected(interfaces, filter).map(|interface| block(interface, detail)).collect()
 }
 
 fn selected<'a>(
     interfaces: &'a [InterfaceView],
     filter: Option<&'a str>,
 ) -> impl Iterator<Item = &'a InterfaceView> {
-    interfaces
-        .iter()
-        .filter(move |interface| filter.is_none_or(|name| name == interface.name()))
+    interfaces.iter().filter(move |interface| filter.is_none_or(|name| name == interface.name()))
 }
 
 fn block(interface: &InterfaceView, detail: Detail) -> String {

@@ -18,13 +18,7 @@ fn labelled<'a>(
 pub fn text(rules: &[Rule], counters: &[RuleCounters]) -> String {
     labelled(rules, counters)
         .map(|(label, counters)| {
-            let RuleCounters {
-                evaluations,
-                packets,
-                bytes,
-                states_created,
-                ..
-            } = counters;
+            let RuleCounters { evaluations, packets, bytes, states_created, .. } = counters;
             format!(
                 "{label} {evaluations} {} {} {} {} {} {} {states_created}\n",
                 packets[0] + packets[1],

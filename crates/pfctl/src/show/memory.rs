@@ -26,10 +26,7 @@ pub fn text(limits: &Limits) -> String {
 
 /// An object with a number for each limit.
 pub fn json(limits: &Limits) -> Value {
-    rows(limits)
-        .into_iter()
-        .map(|(name, limit)| (name.to_string(), json!(limit)))
-        .collect()
+    rows(limits).into_iter().map(|(name, limit)| (name.to_string(), json!(limit))).collect()
 }
 
 #[cfg(test)]
@@ -38,10 +35,7 @@ mod tests {
 
     #[test]
     fn no_limit_is_said_so() {
-        let limits = Limits {
-            states: u32::MAX,
-            ..Limits::default()
-        };
+        let limits = Limits { states: u32::MAX, ..Limits::default() };
         assert!(
             text(&limits)
                 .starts_with("states        unlimited\nsrc-nodes     hard limit    10000\n")

@@ -45,10 +45,7 @@ pub struct Traffic {
 
 /// The line that statistics of tables and interfaces are made of.
 fn traffic_line(name: &str, traffic: Traffic) -> String {
-    format!(
-        "\t{name:<12} [ Packets: {:<18} Bytes: {:<18} ]\n",
-        traffic.packets, traffic.bytes
-    )
+    format!("\t{name:<12} [ Packets: {:<18} Bytes: {:<18} ]\n", traffic.packets, traffic.bytes)
 }
 
 /// The line that says when counters were last cleared, as ctime(3) writes a wall-clock second.

@@ -41,11 +41,7 @@ pub fn text(view: &RulesView, detail: Detail) -> String {
         dynamic_sizes: all.then_some(view.dynamic_sizes),
         ..PrintOptions::default()
     };
-    let steps = if detail.debug {
-        skip_steps(view.rules)
-    } else {
-        Vec::new()
-    };
+    let steps = if detail.debug { skip_steps(view.rules) } else { Vec::new() };
     let mut text = String::new();
     for (i, (rule, counters)) in view.rules.iter().zip(view.counters).enumerate() {
         text += &print::rule(rule, &options);

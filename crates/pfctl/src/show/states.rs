@@ -45,9 +45,7 @@ pub struct StatesView<'a> {
 impl StatesView<'_> {
     /// The states that are on `interface`, all if none is given. Floating ones are on `all`.
     fn on(&self, interface: Option<&str>) -> impl Iterator<Item = &StateView> {
-        self.states
-            .iter()
-            .filter(move |state| interface.is_none_or(|name| name == name_of(state)))
+        self.states.iter().filter(move |state| interface.is_none_or(|name| name == name_of(state)))
     }
 }
 
@@ -79,11 +77,7 @@ fn summary(state: &StateView) -> String {
     };
     if matches!(state.protocol, ICMP | ICMP6) {
         // the type of a query is never translated, but only one key has it in the right place
-        let kind = if state.direction == Direction::Out {
-            0
-        } else {
-            1
-        };
+        let kind = if state.direction == Direction::Out { 0 } else { 1 };
         inner[kind].1 = outer[kind].1;
     }
     let (left, right) = peers(state);
@@ -165,15 +159,8 @@ fn window(peer: &PeerView, scaled: bool) -> String {
 }
 
 fn history(state: &StateView, now: u32) -> String {
-    let rule = state
-        .rule
-        .map(|number| format!(", rule {number}"))
-        .unwrap_or_default();
-    let sloppy = if state.flags & SLOPPY != 0 {
-        ", sloppy"
-    } else {
-        ""
-    };
+    let rule = state.rule.map(|number| format!(", rule {number}")).unwrap_or_default();
+    let sloppy = if state.flags & SLOPPY != 0 { ", sloppy" } else { "" };
     format!(
         "   age {}, expires in {}, {}:{} pkts, {}:{} bytes{rule}{sloppy}\n",
         clock(now.saturating_sub(state.created_at)),
@@ -186,12 +173,7 @@ fn history(state: &StateView, now: u32) -> String {
 }
 
 fn clock(seconds: u32) -> String {
-    format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// A list with an object for each state on `interface`, if one is given.
@@ -255,13 +237,7 @@ mod tests {
     #[test]
     fn ports_of_ipv6_stand_in_brackets() {
         assert_eq!(host(("::1".parse().unwrap(), 22), Family::Inet6), "::1[22]");
-        assert_eq!(
-            host(("10.0.0.1".parse().unwrap(), 22), Family::Inet),
-            "10.0.0.1:22"
-        );
-        assert_eq!(
-            host(("10.0.0.1".parse().unwrap(), 0), Family::Inet),
-            "10.0.0.1"
-        );
+        assert_eq!(host(("10.0.0.1".parse().unwrap(), 22), Family::Inet), "10.0.0.1:22");
+        assert_eq!(host(("10.0.0.1".parse().unwrap(), 0), Family::Inet), "10.0.0.1");
     }
 }

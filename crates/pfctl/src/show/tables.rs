@@ -81,10 +81,8 @@ fn block(table: &TableView, detail: Detail) -> String {
     }
     text += &format!("\tAddresses:   {}\n", table.addresses);
     text += &cleared_line(table.cleared);
-    text += &format!(
-        "\tReferences:  [ Anchors: {:<18} Rules: {:<18} ]\n",
-        table.anchors, table.rules
-    );
+    text +=
+        &format!("\tReferences:  [ Anchors: {:<18} Rules: {:<18} ]\n", table.anchors, table.rules);
     text += &format!(
         "\tEvaluations: [ NoMatch: {:<18} Match: {:<18} ]\n",
         table.nomatch, table.matches
@@ -232,10 +230,7 @@ fn traffic_json<const N: usize>(traffic: &[[Traffic; N]; 2]) -> Value {
             .iter()
             .zip(cells)
             .map(|(name, cell)| {
-                (
-                    name.to_lowercase(),
-                    json!({ "packets": cell.packets, "bytes": cell.bytes }),
-                )
+                (name.to_lowercase(), json!({ "packets": cell.packets, "bytes": cell.bytes }))
             })
             .collect()
     };
@@ -251,9 +246,7 @@ mod tests {
             Some(net) => (true, net),
             None => (false, text),
         };
-        let net = net
-            .parse()
-            .unwrap_or_else(|_| net.parse::<IpAddr>().unwrap().into());
+        let net = net.parse().unwrap_or_else(|_| net.parse::<IpAddr>().unwrap().into());
         TableEntry { negated, net }
     }
 

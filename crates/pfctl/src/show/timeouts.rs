@@ -36,11 +36,7 @@ pub fn text(timeouts: &Timeouts) -> String {
                 Timeout::AdaptiveStart | Timeout::AdaptiveEnd => " states",
                 _ => "s",
             };
-            format!(
-                "{:<20} {:>10}{unit}\n",
-                timeout.name(),
-                timeouts.get(timeout)
-            )
+            format!("{:<20} {:>10}{unit}\n", timeout.name(), timeouts.get(timeout))
         })
         .collect()
 }
@@ -67,9 +63,6 @@ mod tests {
     #[test]
     fn json_has_every_timeout() {
         assert_eq!(json(&Timeouts::default())["udp.multiple"], 60);
-        assert_eq!(
-            json(&Timeouts::default()).as_object().unwrap().len(),
-            Timeout::COUNT
-        );
+        assert_eq!(json(&Timeouts::default()).as_object().unwrap().len(), Timeout::COUNT);
     }
 }

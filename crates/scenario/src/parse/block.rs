@@ -17,14 +17,7 @@ pub(crate) struct Piece {
 pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (usize, Fault)> {
     let opening = lines[at];
     let fault = |line: usize, column, width, message: &str| {
-        (
-            line,
-            Fault {
-                message: message.into(),
-                column,
-                width,
-            },
-        )
+        (line, Fault { message: message.into(), column, width })
     };
     let Some(brace) = opening.chars().position(|character| character == '{') else {
         return Err(fault(at, opening.chars().count() + 1, 1, "`{` is missing"));
@@ -33,11 +26,7 @@ pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (us
     let mut depth = 1;
     for (line, text) in lines.iter().enumerate().skip(at) {
         let skipped = if line == at { brace + 1 } else { 0 };
-        let mut piece = Piece {
-            line,
-            column: skipped,
-            text: String::new(),
-        };
+        let mut piece = Piece { line, column: skipped, text: String::new() };
         let mut quoted = false;
         let mut comment = false;
         let mut characters = text.chars().enumerate().skip(skipped);
@@ -50,11 +39,7 @@ pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (us
                 ';' if !quoted && !comment => {
                     pieces.push(std::mem::replace(
                         &mut piece,
-                        Piece {
-                            line,
-                            column: column + 1,
-                            text: String::new(),
-                        },
+                        Piece { line, column: column + 1, text: String::new() },
                     ));
                     continue;
                 }
@@ -71,16 +56,10 @@ pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (us
                         "nothing may follow the closing brace",
                     ));
                 }
-                while pieces
-                    .last()
-                    .is_some_and(|piece| piece.text.trim().is_empty())
-                {
+                while pieces.last().is_some_and(|piece| piece.text.trim().is_empty()) {
                     pieces.pop();
                 }
-                let blank = pieces
-                    .iter()
-                    .take_while(|piece| piece.text.trim().is_empty())
-                    .count();
+                let blank = pieces.iter().take_while(|piece| piece.text.trim().is_empty()).count();
                 pieces.drain(..blank);
                 return Ok((pieces, line + 1));
             }

@@ -26,32 +26,21 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
                 .is_some(),
             "default" => expectation.decision.replace(Decision::Default).is_some(),
             "skipped" => expectation.decision.replace(Decision::None).is_some(),
-            "orphan" => expectation
-                .decision
-                .replace(Decision::OrphanState)
-                .is_some(),
-            "reason" => expectation
-                .reason
-                .replace(line.value("a reason", Reason::by_name)?)
-                .is_some(),
-            "counted" => expectation
-                .counted
-                .replace(list(line, "a reason", Reason::by_name)?)
-                .is_some(),
+            "orphan" => expectation.decision.replace(Decision::OrphanState).is_some(),
+            "reason" => {
+                expectation.reason.replace(line.value("a reason", Reason::by_name)?).is_some()
+            }
+            "counted" => {
+                expectation.counted.replace(list(line, "a reason", Reason::by_name)?).is_some()
+            }
             "new" => {
                 line.expect("state")?;
                 let number = optional_number(line)?;
-                expectation
-                    .state
-                    .replace(StateUse::New(number, state_words(line)?))
-                    .is_some()
+                expectation.state.replace(StateUse::New(number, state_words(line)?)).is_some()
             }
             "state" => {
                 let number = optional_number(line)?;
-                expectation
-                    .state
-                    .replace(StateUse::Existing(number, state_words(line)?))
-                    .is_some()
+                expectation.state.replace(StateUse::Existing(number, state_words(line)?)).is_some()
             }
             "also" => {
                 line.expect("state")?;
@@ -62,44 +51,27 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             "out" => expectation.out.replace(out(line)?).is_some(),
             "unchanged" => expectation.out.replace(Out::Unchanged).is_some(),
             "reply" => {
-                expectation
-                    .replies
-                    .get_or_insert_default()
-                    .push(reply(line)?);
+                expectation.replies.get_or_insert_default().push(reply(line)?);
                 false
             }
             "log" => {
-                expectation
-                    .log
-                    .get_or_insert_default()
-                    .push(log_words(line)?);
+                expectation.log.get_or_insert_default().push(log_words(line)?);
                 false
             }
-            "tag" => expectation
-                .tag
-                .replace(Some(line.word("a tag")?.text.clone()))
-                .is_some(),
-            "prio" => expectation
-                .prio
-                .replace(line.number("a priority")?)
-                .is_some(),
-            "expired" => expectation
-                .expired
-                .replace(list(line, "a state's number", number)?)
-                .is_some(),
-            "removed" => expectation
-                .removed
-                .replace(list(line, "a state's number", number)?)
-                .is_some(),
-            "states" => expectation
-                .states
-                .replace(line.number("a number of states")?)
-                .is_some(),
+            "tag" => expectation.tag.replace(Some(line.word("a tag")?.text.clone())).is_some(),
+            "prio" => expectation.prio.replace(line.number("a priority")?).is_some(),
+            "expired" => {
+                expectation.expired.replace(list(line, "a state's number", number)?).is_some()
+            }
+            "removed" => {
+                expectation.removed.replace(list(line, "a state's number", number)?).is_some()
+            }
+            "states" => expectation.states.replace(line.number("a number of states")?).is_some(),
             "no" => no(line, expectation)?,
             other => {
-                return Err(word.fault(format!(
-                    "`{other}` is nothing that can be expected of a packet"
-                )));
+                return Err(
+                    word.fault(format!("`{other}` is nothing that can be expected of a packet"))
+                );
             }
         };
         if stated_before {
@@ -152,11 +124,7 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
             "proto" => words.protocol = Some(following(line, "a protocol", names::protocol)?),
             "in" | "out" if words.direction.is_none() => {
                 line.next();
-                words.direction = Some(if word == "in" {
-                    Direction::In
-                } else {
-                    Direction::Out
-                });
+                words.direction = Some(if word == "in" { Direction::In } else { Direction::Out });
             }
             "on" => {
                 words.interface = Some(following(line, "an interface", |text| {
@@ -193,11 +161,7 @@ fn following<T>(line: &mut Line, what: &str, read: impl FnOnce(&str) -> Option<T
 }
 
 fn rule(text: &str) -> Option<Option<u32>> {
-    if text == "default" {
-        Some(None)
-    } else {
-        Some(Some(number(text)?))
-    }
+    if text == "default" { Some(None) } else { Some(Some(number(text)?)) }
 }
 
 fn key(line: &mut Line) -> Parsed<[(std::net::IpAddr, u16); 2]> {
@@ -283,12 +247,7 @@ fn tcp_reply(line: &mut Line, flags: Option<u8>) -> Parsed<Reply> {
             Some("ack") => ack = Some(following(line, "a sequence number", number)?),
             Some("ttl") => ttl = Some(following(line, "a TTL", number)?),
             _ => {
-                return Ok(Reply::Tcp {
-                    flags,
-                    seq,
-                    ack,
-                    ttl,
-                });
+                return Ok(Reply::Tcp { flags, seq, ack, ttl });
             }
         }
     }

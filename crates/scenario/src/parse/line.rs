@@ -87,11 +87,7 @@ pub(crate) fn words(line: &str) -> Parsed<Vec<Word>> {
                     })?;
                 at += end + 2;
                 let text = characters[start + 1..at - 1].iter().collect();
-                words.push(Word {
-                    text,
-                    column: start + 1,
-                    width: at - start,
-                });
+                words.push(Word { text, column: start + 1, width: at - start });
                 continue;
             }
             _ => {
@@ -122,11 +118,7 @@ pub(crate) struct Line<'a> {
 impl<'a> Line<'a> {
     /// `length` is that of the whole line, where the message about a missing word points.
     pub fn new(words: &'a [Word], length: usize) -> Self {
-        Line {
-            words,
-            at: 0,
-            end: length + 1,
-        }
+        Line { words, at: 0, end: length + 1 }
     }
 
     pub fn peek(&self) -> Option<&'a str> {
@@ -149,21 +141,13 @@ impl<'a> Line<'a> {
     /// The next word, or a message that `what` is missing.
     pub fn word(&mut self, what: &str) -> Parsed<&'a Word> {
         let column = self.end;
-        self.next().ok_or_else(|| Fault {
-            message: format!("{what} is missing"),
-            column,
-            width: 1,
-        })
+        self.next().ok_or_else(|| Fault { message: format!("{what} is missing"), column, width: 1 })
     }
 
     /// Reads the next word, which must be `text`.
     pub fn expect(&mut self, text: &str) -> Parsed<()> {
         let word = self.word(&format!("`{text}`"))?;
-        if word.text == text {
-            Ok(())
-        } else {
-            Err(word.fault(format!("expected `{text}`")))
-        }
+        if word.text == text { Ok(()) } else { Err(word.fault(format!("expected `{text}`"))) }
     }
 
     /// The next word as what it is said to be.
@@ -181,11 +165,7 @@ impl<'a> Line<'a> {
     pub fn fault_before(&self, message: impl Into<String>) -> Fault {
         match self.at.checked_sub(1).and_then(|at| self.words.get(at)) {
             Some(word) => word.fault(message),
-            None => Fault {
-                message: message.into(),
-                column: 1,
-                width: 1,
-            },
+            None => Fault { message: message.into(), column: 1, width: 1 },
         }
     }
 
@@ -200,11 +180,7 @@ impl<'a> Line<'a> {
 
 impl Word {
     pub fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault {
-            message: message.into(),
-            column: self.column,
-            width: self.width,
-        }
+        Fault { message: message.into(), column: self.column, width: self.width }
     }
 }
 

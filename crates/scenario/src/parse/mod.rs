@@ -23,19 +23,12 @@ use crate::host;
 /// Reads a scenario file. `name` stands in messages.
 pub fn file(text: &str, name: &str) -> Result<File, Error> {
     let lines: Vec<&str> = text.lines().collect();
-    let mut reader = Reader {
-        lines: &lines,
-        at: 0,
-        file: File::default(),
-        title: None,
-    };
+    let mut reader = Reader { lines: &lines, at: 0, file: File::default(), title: None };
     match reader.read() {
         Ok(()) => Ok(reader.file),
-        Err((at, fault)) => Err(fault.at(
-            name,
-            at as u32 + 1,
-            lines.get(at).copied().unwrap_or_default(),
-        )),
+        Err((at, fault)) => {
+            Err(fault.at(name, at as u32 + 1, lines.get(at).copied().unwrap_or_default()))
+        }
     }
 }
 
@@ -75,20 +68,15 @@ impl Reader<'_> {
                 "" => self.at += 1,
                 "interfaces" => {
                     let pieces = self.block()?;
-                    self.file.host = Some(Host {
-                        interfaces: interfaces(&pieces)?,
-                        routes: Vec::new(),
-                    });
+                    self.file.host =
+                        Some(Host { interfaces: interfaces(&pieces)?, routes: Vec::new() });
                 }
                 "routes" => routes = Some(read_routes(&self.block()?)?),
                 "rules" => {
                     let pieces = self.block()?;
                     let lines = pieces.iter().map(|piece| piece.line as u32 + 1).collect();
                     let text: Vec<&str> = pieces.iter().map(|piece| piece.text.trim()).collect();
-                    let rules = Rules {
-                        text: text.join("\n"),
-                        lines,
-                    };
+                    let rules = Rules { text: text.join("\n"), lines };
                     self.file.cases.push(Case {
                         title: self.title.take(),
                         rules,
@@ -118,17 +106,10 @@ impl Reader<'_> {
     /// A line that is not part of a block.
     fn line(&mut self, text: &str) -> Parsed<()> {
         let all = words(text)?;
-        let arrow = all
-            .iter()
-            .position(|word| word.text == "=>")
-            .unwrap_or(all.len());
-        let end = all
-            .get(arrow)
-            .map_or(text.chars().count(), |word| word.column - 1);
+        let arrow = all.iter().position(|word| word.text == "=>").unwrap_or(all.len());
+        let end = all.get(arrow).map_or(text.chars().count(), |word| word.column - 1);
         let mut left = Line::new(&all[..arrow], end);
-        let mut right = all
-            .get(arrow + 1..)
-            .map(|words| Line::new(words, text.chars().count()));
+        let mut right = all.get(arrow + 1..).map(|words| Line::new(words, text.chars().count()));
         if arrow == 0 {
             let Some(right) = &mut right else {
                 return Ok(());
@@ -155,11 +136,7 @@ impl Reader<'_> {
 
     /// A line that begins with `=>` goes on with what is expected of the packet before it.
     fn more_expected(&mut self, arrow: &Word, right: &mut Line) -> Parsed<()> {
-        let last = self
-            .file
-            .cases
-            .last_mut()
-            .and_then(|case| case.steps.last_mut());
+        let last = self.file.cases.last_mut().and_then(|case| case.steps.last_mut());
         match last.map(|step| &mut step.action) {
             Some(Action::Packet(_, expected) | Action::Forward(_, expected)) => {
                 expect::expectation(right, expected)
@@ -171,9 +148,7 @@ impl Reader<'_> {
 
 fn first_word(text: &str) -> &str {
     let text = text.trim_start();
-    let end = text
-        .find(|c: char| c.is_whitespace() || "{#".contains(c))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| c.is_whitespace() || "{#".contains(c)).unwrap_or(text.len());
     &text[..end]
 }
 
@@ -227,14 +202,7 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
         }
     }
     let packet = packet::packet(line)?;
-    Ok(Arrival {
-        direction,
-        interface,
-        packet,
-        received_on,
-        tag,
-        prio,
-    })
+    Ok(Arrival { direction, interface, packet, received_on, tag, prio })
 }
 
 fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
@@ -336,21 +304,17 @@ fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
                     }
                 }
                 _ => nets.push((
-                    line.value("an address with its prefix length", |text| {
-                        text.parse().ok()
-                    })?,
+                    line.value("an address with its prefix length", |text| text.parse().ok())?,
                     None,
                 )),
             }
         }
         interface.addresses = nets
             .into_iter()
-            .map(
-                |(net, peer)| skipstep_ruleset::interface::InterfaceAddress {
-                    peer,
-                    ..host::address(net, interface.loopback)
-                },
-            )
+            .map(|(net, peer)| skipstep_ruleset::interface::InterfaceAddress {
+                peer,
+                ..host::address(net, interface.loopback)
+            })
             .collect();
         Ok(interface)
     })
@@ -369,10 +333,6 @@ fn read_routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
             true => Some(line.value("an address", |text| text.parse().ok())?),
             false => None,
         };
-        Ok(Route {
-            destination,
-            interface,
-            gateway,
-        })
+        Ok(Route { destination, interface, gateway })
     })
 }

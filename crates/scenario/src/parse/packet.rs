@@ -32,9 +32,8 @@ pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
             let payload = rest.payload.take().unwrap_or_default();
             Ok(rest.finish(source, destination, Body::Other(protocol, payload)))
         }
-        other => Err(kind.fault(format!(
-            "`{other}` is no kind of packet: hex, tcp, udp, icmp, icmp6 or proto"
-        ))),
+        other => Err(kind
+            .fault(format!("`{other}` is no kind of packet: hex, tcp, udp, icmp, icmp6 or proto"))),
     }
 }
 
@@ -96,10 +95,9 @@ impl Rest {
             }
             "routing" => {
                 let kind = argument(line, "a routing type")?;
-                self.ip.extensions.push(Extension::Routing(
-                    kind,
-                    line.value("bytes in hexadecimal", unhex)?,
-                ));
+                self.ip
+                    .extensions
+                    .push(Extension::Routing(kind, line.value("bytes in hexadecimal", unhex)?));
             }
             "fragment" => {
                 line.next();
@@ -183,11 +181,7 @@ fn with_ports(
 }
 
 fn tcp(line: &mut Line, source_port: u16, destination_port: u16) -> Parsed<(Rest, Body)> {
-    let mut tcp = Tcp {
-        source_port,
-        destination_port,
-        ..Tcp::default()
-    };
+    let mut tcp = Tcp { source_port, destination_port, ..Tcp::default() };
     tcp.flags = line.value("TCP flags (of FSRPAUEW, . for none)", names::flags)?;
     let mut rest = Rest::default();
     rest.read(line, |word, line| {
@@ -214,14 +208,7 @@ fn udp(line: &mut Line, source_port: u16, destination_port: u16) -> Parsed<(Rest
     let mut rest = Rest::default();
     rest.read(line, |_, _| Ok(false))?;
     let payload = rest.payload.take().unwrap_or_default();
-    Ok((
-        rest,
-        Body::Udp(Udp {
-            source_port,
-            destination_port,
-            payload,
-        }),
-    ))
+    Ok((rest, Body::Udp(Udp { source_port, destination_port, payload })))
 }
 
 fn icmp(line: &mut Line, source: IpAddr, destination: IpAddr) -> Parsed<Packet> {
@@ -237,9 +224,8 @@ fn icmp(line: &mut Line, source: IpAddr, destination: IpAddr) -> Parsed<Packet> 
             "code" => {
                 line.next();
                 let kind = icmp.kind;
-                icmp.code = line.value("a code of this ICMP type", |text| {
-                    names::icmp_code(ipv6, kind, text)
-                })?;
+                icmp.code = line
+                    .value("a code of this ICMP type", |text| names::icmp_code(ipv6, kind, text))?;
             }
             "id" => icmp.id = Some(argument(line, "an id")?),
             "seq" => icmp.seq = Some(argument(line, "a sequence number")?),

@@ -1,0 +1,73 @@
+//! `queue` statements, and the limiters of later releases (pf-features sections 2 and 11).
+
+use serde::{Deserialize, Serialize};
+
+/// `queue name on em0 bandwidth 10M`, `queue name parent other bandwidth 5M`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Name.
+    pub name: String,
+    /// Line of the pf.conf it was written on.
+    pub line: u32,
+    /// Interface of a root queue; children have their root's.
+    pub interface: Option<String>,
+    /// Parent of a child.
+    pub parent: Option<String>,
+    /// `bandwidth`, with its burst
+    pub bandwidth: Option<ServiceCurve>,
+    /// `min`
+    pub min: Option<ServiceCurve>,
+    /// `max`
+    pub max: Option<ServiceCurve>,
+    /// `qlimit`, packets
+    pub limit: Option<u32>,
+    /// `default`
+    pub default: bool,
+    /// `flows`: a fair queue of so many flows
+    pub flows: Option<u32>,
+    /// `quantum`, bytes
+    pub quantum: Option<u32>,
+}
+
+/// A rate, and another for the first moments of a backlog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceCurve {
+    /// Bits a second.
+    pub rate: u64,
+    /// Bits a second at first, and for how many milliseconds.
+    pub burst: Option<(u64, u32)>,
+}
+
+/// `state limiter`, `source limiter`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limiter {
+    /// Whether it counts by source.
+    pub source: bool,
+    /// Name.
+    pub name: String,
+    /// Line of the pf.conf it was written on.
+    pub line: u32,
+    /// `id`
+    pub id: u32,
+    /// `entries`, of source limiters
+    pub entries: Option<u32>,
+    /// `limit`
+    pub limit: u32,
+    /// `rate states/seconds`
+    pub rate: Option<(u32, u32)>,
+    /// `inet mask`, of source limiters
+    pub inet_mask: Option<u8>,
+    /// `inet6 mask`, of source limiters
+    pub inet6_mask: Option<u8>,
+    /// `table <name> above high below low`, of source limiters
+    pub table: Option<(String, u32, u32)>,
+}
+
+/// `state limiter "name" (block)` of a rule
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimiterUse {
+    /// Name of the limiter.
+    pub name: String,
+    /// `(no-match)`: beyond the limit the rule does not match; otherwise the packet is dropped.
+    pub no_match: bool,
+}

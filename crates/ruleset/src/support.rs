@@ -1,0 +1,110 @@
+//! What the language can say and no evaluator does yet. Such a rule set parses and prints, and is
+//! refused when it is to be loaded or evaluated: nothing of it is left out silently.
+
+use std::fmt;
+
+use crate::rule::InterfaceMatch;
+use crate::{Address, Divert, KeepKind, OldKind, RouteKind, Rule, Ruleset, Syncookies};
+
+/// Something in a rule set that cannot be done yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The included file that the line is in; `None` is the pf.conf itself.
+    pub file: Option<String>,
+    /// Line it was written on; 0 if it belongs to none.
+    pub line: u32,
+    /// Its name in pf.conf.
+    pub feature: &'static str,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not built yet", self.feature)
+    }
+}
+
+/// Everything in `ruleset` that no evaluator does yet, in the order of its rules.
+pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    let mut refuse = |file: &Option<String>, line, feature| {
+        refusals.push(Refusal { file: file.clone(), line, feature });
+    };
+    if ruleset.options.syncookies != Syncookies::Never {
+        refuse(&None, 0, "syncookies");
+    }
+    if ruleset.options.fingerprints.is_some() {
+        refuse(&None, 0, "fingerprints");
+    }
+    for queue in &ruleset.queues {
+        refuse(&None, queue.line, "queue");
+    }
+    for limiter in &ruleset.limiters {
+        refuse(&None, limiter.line, limiter_name(limiter.source));
+    }
+    let old_rules = ruleset.anchors.values().flat_map(|anchor| &anchor.old_rules);
+    for old in ruleset.old_rules.iter().chain(old_rules) {
+        refuse(&old.rule.file, old.rule.line, old_name(old.kind));
+    }
+    for (_, rule) in ruleset.all_rules() {
+        for feature in features(rule) {
+            refuse(&rule.file, rule.line, feature);
+        }
+    }
+    refusals
+}
+
+/// What of `rule` no evaluator does yet.
+fn features(rule: &Rule) -> Vec<&'static str> {
+    let state = rule.state.clone().unwrap_or_default();
+    let rdomain = |value: &InterfaceMatch| matches!(value, InterfaceMatch::Rdomain(_));
+    let label = |address: &Address| matches!(address, Address::RouteLabel(_));
+    let table = [
+        (rule.anchor.is_some(), "anchor"),
+        (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
+        (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
+        (rule.os.is_some(), "os"),
+        (rule.user.is_some(), "user"),
+        (rule.group.is_some(), "group"),
+        (rule.max_pkt_rate.is_some(), "max-pkt-rate"),
+        (rule.state_limiter.is_some(), limiter_name(false)),
+        (rule.source_limiter.is_some(), limiter_name(true)),
+        (rule.set_queue.is_some(), "queue"),
+        (rule.set_delay.is_some(), "set delay"),
+        (state.kind == KeepKind::Modulate, "modulate state"),
+        (state.kind == KeepKind::Synproxy, "synproxy state"),
+        (state.source_track.is_some(), "source-track"),
+        (state.pflow, "pflow"),
+        (rule.scrub.reassemble_tcp, "reassemble tcp"),
+        (rule.once, "once"),
+        (rule.rtable.is_some(), "rtable"),
+        (rule.af_to.is_some(), "af-to"),
+        (rule.nat.is_some(), "nat-to"),
+        (rule.rdr.is_some(), "rdr-to"),
+    ];
+    let mut features: Vec<_> =
+        table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();
+    features.extend(rule.divert.map(|divert| match divert {
+        Divert::To { .. } => "divert-to",
+        Divert::Reply => "divert-reply",
+        Divert::Packet { .. } => "divert-packet",
+    }));
+    features.extend(rule.route.as_ref().map(|route| match route.kind {
+        RouteKind::RouteTo => "route-to",
+        RouteKind::ReplyTo => "reply-to",
+        RouteKind::DupTo => "dup-to",
+    }));
+    features
+}
+
+fn limiter_name(source: bool) -> &'static str {
+    if source { "source limiter" } else { "state limiter" }
+}
+
+fn old_name(kind: OldKind) -> &'static str {
+    match kind {
+        OldKind::Scrub => "old scrub with options",
+        OldKind::Nat => "old nat",
+        OldKind::Binat => "old binat",
+        OldKind::Rdr => "old rdr",
+    }
+}

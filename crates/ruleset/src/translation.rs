@@ -1,0 +1,137 @@
+//! Where translated and routed packets go: pools of addresses, and the options that use them
+//! (pf-features sections 6, 8 and 9).
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::address::{DynamicAddress, Family};
+
+/// A pool that replacement addresses or next hops come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pool {
+    /// The addresses.
+    pub address: PoolAddress,
+    /// How one of them is chosen.
+    pub kind: PoolKind,
+    /// `sticky-address`: a source keeps the address it got.
+    pub sticky: bool,
+    /// What becomes of the port.
+    pub ports: PoolPorts,
+}
+
+/// The addresses of a pool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum PoolAddress {
+    /// An address or a network, host bits cleared.
+    Net(IpNet),
+    /// `<name>`; a list in braces becomes a table called `__automatic_...`.
+    Table(String),
+    /// `(em0)`
+    Dynamic(DynamicAddress),
+}
+
+/// How a pool chooses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoolKind {
+    /// There is nothing to choose, or nothing was said.
+    #[default]
+    None,
+    /// `bitmask`: the pool's network, the packet's host bits
+    Bitmask,
+    /// `random`
+    Random,
+    /// `source-hash key`, the key as pf prints it: 32 hexadecimal digits
+    SourceHash(u128),
+    /// `round-robin`
+    RoundRobin,
+    /// `least-states`
+    LeastStates,
+}
+
+/// The port of a translated packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoolPorts {
+    /// Nothing was said: `nat-to` takes one of 50001 to 65535, `rdr-to` leaves it.
+    #[default]
+    Unsaid,
+    /// `static-port`: the packet keeps it
+    Static,
+    /// `port low:high`; equal for a single one
+    Range(u16, u16),
+    /// `port low:*`: as far above low as the packet's is above the rule's
+    Offset(u16),
+}
+
+/// `af-to family from pool [to pool]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AfTo {
+    /// Family of the translated packet.
+    pub family: Family,
+    /// Its sources.
+    pub from: Pool,
+    /// Its destinations; embedded in the address (RFC 6052) if there is none.
+    pub to: Option<Pool>,
+}
+
+/// `route-to`, `reply-to`, `dup-to`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Route {
+    /// Which of the three.
+    pub kind: RouteKind,
+    /// Next hops.
+    pub pool: Pool,
+}
+
+/// Which packets of a state are routed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RouteKind {
+    /// those in its direction
+    RouteTo,
+    /// the replies
+    ReplyTo,
+    /// copies of all
+    DupTo,
+}
+
+/// `divert-to`, `divert-reply`, `divert-packet`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Divert {
+    /// to a socket of this host, unchanged
+    To {
+        /// the socket's address
+        address: std::net::IpAddr,
+        /// and port
+        port: u16,
+    },
+    /// replies of a socket bound to an address that is not ours
+    Reply,
+    /// to a program that hands it back
+    Packet {
+        /// number of the divert socket
+        port: u16,
+    },
+}
+
+/// A translation or normalisation rule of old times, in a list of its own: evaluated before the
+/// filter rules, and the first that matches wins (pf-features section 12).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OldRule {
+    /// What it is about.
+    pub kind: OldKind,
+    /// `no nat`, `no scrub`: what matches is left alone.
+    pub no: bool,
+    /// `nat pass`: no filter rule is asked.
+    pub pass: bool,
+    /// Criteria, pool and options; its action is `match`.
+    pub rule: crate::Rule,
+}
+
+/// The lists of old rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum OldKind {
+    Scrub,
+    Nat,
+    Binat,
+    Rdr,
+}
