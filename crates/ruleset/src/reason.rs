@@ -26,7 +26,7 @@ pub enum Reason {
 
 impl Reason {
     /// How many there are.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = skipstep_abi::status::REASON_MAX;
 
     /// All of them, in order.
     pub const ALL: [Reason; Self::COUNT] = [
@@ -51,26 +51,7 @@ impl Reason {
 
     /// The name that `pfctl -si` prints.
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; Reason::COUNT] = [
-            "match",
-            "bad-offset",
-            "fragment",
-            "short",
-            "normalize",
-            "memory",
-            "bad-timestamp",
-            "congestion",
-            "ip-option",
-            "proto-cksum",
-            "state-mismatch",
-            "state-insert",
-            "state-limit",
-            "src-limit",
-            "synproxy",
-            "translate",
-            "no-route",
-        ];
-        NAMES[self as usize]
+        skipstep_abi::names::REASONS[self as usize]
     }
 
     /// The reason called `name`.

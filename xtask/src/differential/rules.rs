@@ -1,6 +1,7 @@
 //! Random rule sets, as text of pf.conf, over all that is built.
 
 use fastrand::Rng;
+use skipstep_ruleset::Timeout;
 
 use super::pool::{Pool, TAGS, one_in, pick};
 
@@ -33,24 +34,10 @@ fn settings(rng: &mut Rng) -> Vec<String> {
         lines.push("set reassemble no".into());
     }
     if one_in(rng, 3) {
-        let classes = [
-            "tcp.first",
-            "tcp.opening",
-            "tcp.established",
-            "tcp.closing",
-            "tcp.finwait",
-            "tcp.closed",
-            "udp.first",
-            "udp.single",
-            "udp.multiple",
-            "icmp.first",
-            "icmp.error",
-            "other.first",
-            "other.single",
-            "other.multiple",
-        ];
+        // those of states, which come before frag
+        let classes = &Timeout::ALL[..Timeout::Frag as usize];
         let values: Vec<String> = (0..rng.usize(1..5))
-            .map(|_| format!("{} {}", pick(rng, &classes), rng.u32(1..40)))
+            .map(|_| format!("{} {}", pick(rng, classes).name(), rng.u32(1..40)))
             .collect();
         lines.push(format!("set timeout {{ {} }}", values.join(", ")));
     }
