@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{AutomaticTables, Optimization};
 
 use crate::names::Names;
 
@@ -22,11 +23,15 @@ pub struct Context<'a> {
     pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
     /// Addresses of a host name, none if it is not known.
     pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
+    /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
+    pub optimization: Option<Optimization>,
+    /// Names for the tables of pools and of the optimizer.
+    pub automatic_tables: AutomaticTables,
 }
 
 impl<'a> Context<'a> {
     /// A context with the interfaces of `host`, the built-in names, no macros and no files, in
-    /// which only `localhost` is a host name.
+    /// which only `localhost` is a host name. Rules stay as they are written.
     pub fn new(host: &'a Host) -> Self {
         Context {
             file_name: "stdin",
@@ -35,6 +40,8 @@ impl<'a> Context<'a> {
             names: Names::builtin(),
             read_file: &|_| Err(io::ErrorKind::NotFound.into()),
             resolve: &resolve_localhost,
+            optimization: Some(Optimization::None),
+            automatic_tables: AutomaticTables::for_looking(),
         }
     }
 }

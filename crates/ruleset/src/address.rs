@@ -25,7 +25,7 @@ impl Family {
 }
 
 /// `from`/`to`: who a packet comes from or goes to.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Address criterion with its negation.
     pub host: Host,
@@ -34,7 +34,7 @@ pub struct Endpoint {
 }
 
 /// An address criterion, perhaps negated.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Host {
     /// `!` in front.
     pub negated: bool,
@@ -43,7 +43,7 @@ pub struct Host {
 }
 
 /// One address criterion.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Address {
     /// `any`
     #[default]
@@ -84,7 +84,7 @@ pub struct DynamicAddress {
 }
 
 /// A port criterion; numbers in host order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ports {
     /// How to compare.
     pub op: PortMatch,

@@ -19,7 +19,7 @@ pub struct Anchor {
 }
 
 /// What an `anchor` rule calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AnchorCall {
     /// Path from the main rule set, without a slash in front; for `relayd/*` it is `relayd`. Empty is
     /// the main rule set.

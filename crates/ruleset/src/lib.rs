@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod anchor;
+pub mod automatic;
 pub mod interface;
 pub mod options;
 pub mod queue;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
 pub use anchor::{Anchor, AnchorCall};
+pub use automatic::AutomaticTables;
 pub use options::{
     BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
     Timeouts,

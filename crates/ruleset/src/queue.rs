@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// `queue name on em0 bandwidth 10M`, `queue name parent other bandwidth 5M`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Queue {
     /// Name.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Queue {
 }
 
 /// A rate, and another for the first moments of a backlog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServiceCurve {
     /// Bits a second.
     pub rate: u64,
@@ -39,7 +39,7 @@ pub struct ServiceCurve {
 }
 
 /// `state limiter`, `source limiter`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Limiter {
     /// Whether it counts by source.
     pub source: bool,
@@ -64,7 +64,7 @@ pub struct Limiter {
 }
 
 /// `state limiter "name" (block)` of a rule
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LimiterUse {
     /// Name of the limiter.
     pub name: String,

@@ -10,7 +10,7 @@ use crate::translation::{AfTo, Divert, Pool, Route};
 
 /// A filter rule. Fields stand in the order in which pf tests and prints them.
 /// The default is `pass`, without state, and looks at nothing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule {
     /// Position in its rule set, from 0.
     pub number: u32,
@@ -134,7 +134,7 @@ impl Direction {
 }
 
 /// How a block rule answers, with the codes it would use (pf-semantics section 11, block returns).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum BlockReturn {
     /// `block drop`: not at all
     #[default]
@@ -156,7 +156,7 @@ pub enum BlockReturn {
 }
 
 /// `log (...)`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Log {
     /// every packet, not only the one that makes the state
     pub all: bool,
@@ -169,7 +169,7 @@ pub struct Log {
 }
 
 /// A criterion that may have a `!` in front.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Not<T> {
     /// `!`
     pub negated: bool,
@@ -192,7 +192,7 @@ pub enum InterfaceMatch {
 pub type InterfaceName = String;
 
 /// `flags set/mask` in the bits of the TCP header, FIN lowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TcpFlags {
     /// must be set
     pub set: u8,
@@ -201,7 +201,7 @@ pub struct TcpFlags {
 }
 
 /// `icmp-type type [code code]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IcmpMatch {
     /// type
     pub kind: u8,
@@ -210,7 +210,7 @@ pub struct IcmpMatch {
 }
 
 /// `user`, `group`: the owner of the socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
     /// How to compare; never `a:b`.
     pub op: PortMatch,
@@ -221,7 +221,7 @@ pub struct Owner {
 }
 
 /// How a rule keeps state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum KeepKind {
     /// `keep state`
     #[default]
@@ -233,7 +233,7 @@ pub enum KeepKind {
 }
 
 /// Whose states `source-track` counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SourceTrack {
     /// `rule`
     Rule,
@@ -242,7 +242,7 @@ pub enum SourceTrack {
 }
 
 /// `overload <table> [flush [global]]`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Overload {
     /// Table that the source is put in.
     pub table: String,
@@ -251,7 +251,7 @@ pub struct Overload {
 }
 
 /// `keep state (...)`. Absent fields take the defaults of the rule set.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct StateOptions {
     /// `keep`, `modulate`, `synproxy`
     pub kind: KeepKind,
@@ -283,7 +283,7 @@ pub struct StateOptions {
 }
 
 /// `scrub (...)`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Scrub {
     /// clear DF
     pub no_df: bool,

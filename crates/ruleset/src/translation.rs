@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{DynamicAddress, Family};
 
 /// A pool that replacement addresses or next hops come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pool {
     /// The addresses.
     pub address: PoolAddress,
@@ -20,7 +20,7 @@ pub struct Pool {
 }
 
 /// The addresses of a pool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolAddress {
     /// An address or a network, host bits cleared.
     Net(IpNet),
@@ -31,7 +31,7 @@ pub enum PoolAddress {
 }
 
 /// How a pool chooses.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolKind {
     /// There is nothing to choose, or nothing was said.
     #[default]
@@ -49,7 +49,7 @@ pub enum PoolKind {
 }
 
 /// The port of a translated packet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolPorts {
     /// Nothing was said: `nat-to` takes one of 50001 to 65535, `rdr-to` leaves it.
     #[default]
@@ -63,7 +63,7 @@ pub enum PoolPorts {
 }
 
 /// `af-to family from pool [to pool]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AfTo {
     /// Family of the translated packet.
     pub family: Family,
@@ -74,7 +74,7 @@ pub struct AfTo {
 }
 
 /// `route-to`, `reply-to`, `dup-to`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Route {
     /// Which of the three.
     pub kind: RouteKind,
@@ -83,7 +83,7 @@ pub struct Route {
 }
 
 /// Which packets of a state are routed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RouteKind {
     /// those in its direction
     RouteTo,
@@ -94,7 +94,7 @@ pub enum RouteKind {
 }
 
 /// `divert-to`, `divert-reply`, `divert-packet`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Divert {
     /// to a socket of this host, unchanged
     To {
@@ -114,7 +114,7 @@ pub enum Divert {
 
 /// A translation or normalisation rule of old times, in a list of its own: evaluated before the
 /// filter rules, and the first that matches wins (pf-features section 12).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OldRule {
     /// What it is about.
     pub kind: OldKind,
