@@ -9,6 +9,7 @@ CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
 PREFIX  ?= /usr/local
 DESTDIR ?=
 VECTORS ?= ../shared/vectors
+REGRESS ?= ../shared/pf-regress
 PACKETS ?= 10000000
 # Of the random sequence of `make fuzz`: a new one each time unless given.
 SEED    ?= $(shell date +%s)
@@ -29,7 +30,7 @@ SAY    := @printf '\n%s\n'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-lab kernel root build demo test check bench conformance fuzz install uninstall clean
+.PHONY: help packages packages-lab kernel root build demo test check bench conformance regress fuzz install uninstall clean
 
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
@@ -57,7 +58,7 @@ demo: kernel packages-lab build ## three hosts, a rule set, real programs: what 
 	@BIN=$(abspath $(BIN)) tests/netns/demo.sh
 
 test: packages packages-lab ## every test there is; says what it skipped and why
-	@BIN=$(abspath $(BIN)) VECTORS=$(VECTORS) tests/run
+	@BIN=$(abspath $(BIN)) VECTORS=$(VECTORS) REGRESS=$(REGRESS) tests/run
 
 check: packages ## format, clippy and C, warnings as errors
 	$(SAY) "Format"
@@ -70,6 +71,9 @@ bench: kernel build ## ns a packet by evaluator and number of rules, and the tim
 
 conformance: build ## replay every vector of VECTORS on the model and, as root, on the BPF programs
 	@$(XTASK) conformance --vectors $(VECTORS)
+
+regress: kernel build ## run the cases of OpenBSD's and FreeBSD's own pfctl tests in REGRESS
+	@$(XTASK) regress --cases $(REGRESS)
 
 fuzz: kernel build ## random rules and packets, PACKETS of them, must fare the same everywhere
 	@$(XTASK) differential --packets $(PACKETS) --seed $(SEED)

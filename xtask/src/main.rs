@@ -12,6 +12,7 @@ mod conformance;
 mod differential;
 mod engines;
 mod man;
+mod regress;
 mod scenarios;
 
 /// Chores of skipstep's developers.
@@ -32,6 +33,8 @@ enum Chore {
     Differential(differential::Arguments),
     /// Writes the manual page of pfctl and the shell completions
     Man,
+    /// Runs the cases of OpenBSD's and FreeBSD's own tests on pfctl (root)
+    Regress(regress::Arguments),
     /// Plays scenario files on the evaluators
     Scenarios(scenarios::Arguments),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Chore::Conformance(arguments) => conformance::run(arguments),
         Chore::Differential(arguments) => differential::run(arguments),
         Chore::Man => man::run(),
+        Chore::Regress(arguments) => regress::run(arguments),
         Chore::Scenarios(arguments) => scenarios::run(arguments),
     };
     match outcome {

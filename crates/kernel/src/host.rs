@@ -43,6 +43,10 @@ pub fn read() -> Result<Host> {
             interface.addresses.extend(address(&message));
         }
     }
+    for interface in interfaces.values_mut().filter(|interface| interface.loopback) {
+        // OpenBSD gives the loopback its IPv6 addresses first; rules that name it come in that order
+        interface.addresses.sort_by_key(|address| address.net.addr().is_ipv4());
+    }
     let mut routes = Vec::new();
     for object in netlink.dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()))? {
         if let RouteNetlinkMessage::NewRoute(message) = object {

@@ -1,0 +1,268 @@
+//! What a case is, which kinds there are, and how one can end.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::lab::Lab;
+use super::{freebsd, openbsd, realworld, table};
+
+/// Which command a case gives and what it compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Pf,
+    SelfPf,
+    PfFail,
+    PfOpt,
+    PfSimple,
+    PfLoad,
+    PfOptimize,
+    PfLoadAnchors,
+    PfCommand,
+    PfCommandFail,
+    PfSetup,
+    Pfr,
+    FreeBsd,
+    FreeBsdFail,
+    RealWorld,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 15] = [
+        Kind::Pf,
+        Kind::SelfPf,
+        Kind::PfFail,
+        Kind::PfOpt,
+        Kind::PfSimple,
+        Kind::PfCommand,
+        Kind::PfCommandFail,
+        Kind::PfSetup,
+        Kind::PfLoad,
+        Kind::PfOptimize,
+        Kind::PfLoadAnchors,
+        Kind::Pfr,
+        Kind::FreeBsd,
+        Kind::FreeBsdFail,
+        Kind::RealWorld,
+    ];
+
+    /// The name under which the kind is known where it comes from.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Pf => "pf",
+            Kind::SelfPf => "selfpf",
+            Kind::PfFail => "pfail",
+            Kind::PfOpt => "pfopt",
+            Kind::PfSimple => "pfsimple",
+            Kind::PfLoad => "pfload",
+            Kind::PfOptimize => "pfoptimize",
+            Kind::PfLoadAnchors => "pfloadanchors",
+            Kind::PfCommand => "pfcmd",
+            Kind::PfCommandFail => "pfcmdfail",
+            Kind::PfSetup => "pfsetup",
+            Kind::Pfr => "pfr",
+            Kind::FreeBsd => "freebsd",
+            Kind::FreeBsdFail => "freebsdfail",
+            Kind::RealWorld => "realworld",
+        }
+    }
+
+    /// Where its files are.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Kind::FreeBsd | Kind::FreeBsdFail => "freebsd",
+            Kind::RealWorld => "realworld",
+            _ => "openbsd",
+        }
+    }
+
+    /// What stands before the number in the names of its files, and the ending that tells that
+    /// there is a case.
+    fn files(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Pf | Kind::SelfPf => ("pf", "ok"),
+            Kind::PfFail => ("pfail", "ok"),
+            Kind::PfOpt => ("pfopt", "ok"),
+            Kind::PfSimple => ("pfsimple", "in"),
+            Kind::PfLoad => ("pf", "loaded"),
+            Kind::PfOptimize => ("pf", "optimized"),
+            Kind::PfLoadAnchors => ("pf", "one"),
+            Kind::PfCommand => ("pfcmd", "in"),
+            Kind::PfCommandFail => ("pfcmdfail", "ok"),
+            Kind::PfSetup => ("pfsetup", "in"),
+            Kind::Pfr => ("pfr", "ok"),
+            Kind::FreeBsd => ("pf", "in"),
+            Kind::FreeBsdFail => ("pf", "fail"),
+            Kind::RealWorld => ("", "conf"),
+        }
+    }
+
+    /// The cases of this kind in `folder`, by number.
+    pub fn find(self, folder: &Path) -> anyhow::Result<Vec<Case>> {
+        let (prefix, ending) = self.files();
+        let mut cases = Vec::new();
+        for entry in folder.read_dir().with_context(|| folder.display().to_string())? {
+            let name = entry?.file_name();
+            let case = name.to_str().and_then(|name| {
+                let (stem, rest) = name.split_once('.')?;
+                let number = stem.strip_prefix(prefix)?.parse().ok()?;
+                (rest == ending).then_some((number, stem))
+            });
+            let Some((number, stem)) = case else { continue };
+            let case = Case { kind: self, number, stem: stem.into(), folder: folder.into() };
+            if self.has(&case) {
+                cases.push(case);
+            }
+        }
+        cases.sort_by_key(|case| case.number);
+        Ok(cases)
+    }
+
+    /// Some files are those of two kinds, told apart by what else is there.
+    fn has(self, case: &Case) -> bool {
+        let there = |ending| case.path(ending).exists();
+        match self {
+            // loaded from files beside it, which only the other kind has
+            Kind::Pf | Kind::SelfPf => !there("one"),
+            Kind::FreeBsd => !there("fail"),
+            _ => true,
+        }
+    }
+}
+
+/// One case.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub kind: Kind,
+    /// What its files are called before the dot.
+    pub stem: String,
+    number: u32,
+    folder: PathBuf,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.kind.name(), self.number)
+    }
+}
+
+impl Case {
+    /// Its file with this ending.
+    pub fn path(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}.{ending}", self.stem))
+    }
+
+    /// The folder it is in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is in its file with this ending. Not every published text is UTF-8.
+    pub fn bytes(&self, ending: &str) -> anyhow::Result<Vec<u8>> {
+        let path = self.path(ending);
+        std::fs::read(&path).with_context(|| path.display().to_string())
+    }
+
+    /// As [`Case::bytes`], as text.
+    pub fn read(&self, ending: &str) -> anyhow::Result<String> {
+        Ok(String::from_utf8_lossy(&self.bytes(ending)?).into_owned())
+    }
+
+    /// Runs it.
+    pub fn run(&self, lab: &Lab) -> anyhow::Result<Outcome> {
+        match self.kind {
+            Kind::Pf => openbsd::pf(self, lab),
+            Kind::SelfPf => openbsd::selfpf(self, lab),
+            Kind::PfFail => openbsd::pfail(self, lab),
+            Kind::PfOpt => openbsd::pfopt(self, lab),
+            Kind::PfSimple => openbsd::pfsimple(self, lab),
+            Kind::PfLoad => openbsd::pfload(self, lab),
+            Kind::PfOptimize => openbsd::pfoptimize(self, lab),
+            Kind::PfLoadAnchors => openbsd::pfloadanchors(self, lab),
+            Kind::PfCommand => openbsd::pfcmd(self, lab),
+            Kind::PfCommandFail => openbsd::pfcmdfail(self, lab),
+            Kind::PfSetup => openbsd::pfsetup(self, lab),
+            Kind::Pfr => table::run(self, lab),
+            Kind::FreeBsd => freebsd::accepted(self, lab),
+            Kind::FreeBsdFail => freebsd::refused(self, lab),
+            Kind::RealWorld => realworld::run(self, lab),
+        }
+    }
+}
+
+/// How a case ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Passed,
+    /// The output is not what it should be.
+    Different {
+        expected: String,
+        actual: String,
+    },
+    /// Something else is wrong.
+    Wrong(String),
+}
+
+impl Outcome {
+    /// Passed if the texts are equal.
+    pub fn compare(expected: impl Into<String>, actual: impl Into<String>) -> Outcome {
+        let (expected, actual) = (expected.into(), actual.into());
+        if expected == actual { Outcome::Passed } else { Outcome::Different { expected, actual } }
+    }
+
+    /// One line about `case`.
+    pub fn line(&self, case: &Case) -> String {
+        match self {
+            Outcome::Passed => format!("ok     {case}"),
+            Outcome::Wrong(why) => format!("not ok {case}: {}", first_line(why)),
+            Outcome::Different { expected, actual } => {
+                let (expected, actual) = first_difference(expected, actual);
+                format!("not ok {case}: expected `{expected}`, got `{actual}`")
+            }
+        }
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or("")
+}
+
+/// The first lines that differ; past its end a text has empty ones.
+fn first_difference<'a>(expected: &'a str, actual: &'a str) -> (&'a str, &'a str) {
+    let (mut left, mut right) = (expected.lines(), actual.lines());
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return ("", ""),
+            (left, right) if left == right => {}
+            (left, right) => return (left.unwrap_or(""), right.unwrap_or("")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_that_differ_are_told() {
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), ("b", "c"));
+        assert_eq!(first_difference("a\n", "a\nc\n"), ("", "c"));
+    }
+
+    #[test]
+    fn cases_are_found_by_their_files() {
+        let folder = std::env::temp_dir().join(format!("skipstep-cases-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["pf10.ok", "pf9.ok", "pf9.in", "pf11.ok", "pf11.one", "pfail1.ok", "README"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let names = |kind: Kind| -> Vec<String> {
+            kind.find(&folder).unwrap().iter().map(Case::to_string).collect()
+        };
+        assert_eq!(names(Kind::Pf), ["pf9", "pf10"]);
+        assert_eq!(names(Kind::PfFail), ["pfail1"]);
+        assert_eq!(names(Kind::PfLoadAnchors), ["pfloadanchors11"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

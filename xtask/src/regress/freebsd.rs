@@ -1,0 +1,58 @@
+//! FreeBSD's cases. Its pfctl prints in its own way, so that what is compared is our own text with
+//! what becomes of it: rules that are printed must mean themselves.
+
+use super::case::{Case, Outcome};
+use super::lab::Lab;
+
+const PRINT: [&str; 5] = ["-o", "none", "-nvf", "-", "-N"];
+
+/// What belongs to another traffic shaper, or to no packet filter at all, is refused and says so.
+const REFUSED: [&str; 6] = ["altq", "dnpipe", "dnqueue", "ether", "pipe", "queue"];
+
+/// Accepted, and what is printed prints itself.
+pub fn accepted(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let pfctl = lab.pfctl(case)?;
+    let text = case.read("in")?;
+    let first = pfctl.run(&PRINT, &text)?;
+    if !first.success {
+        return Ok(if is_refused_kindly(&first.stderr) && says_one_of(&text, &REFUSED) {
+            Outcome::Passed
+        } else {
+            Outcome::Wrong(first.stderr)
+        });
+    }
+    let second = pfctl.run(&PRINT, &first.stdout)?;
+    Ok(if second.success {
+        Outcome::compare(first.stdout, second.stdout)
+    } else {
+        Outcome::Wrong(format!("its own text is refused: {}", second.stderr))
+    })
+}
+
+/// The message tells what is not done here.
+fn is_refused_kindly(stderr: &str) -> bool {
+    ["altq", "dummynet", "ether"].iter().any(|feature| stderr.contains(feature))
+}
+
+fn says_one_of(text: &str, words: &[&str]) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word))
+}
+
+/// Refused with what the file says, which is a regular expression of plain words.
+pub fn refused(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let output = lab.pfctl(case)?.run_together(&PRINT, &case.read("in")?)?;
+    let expected = case.read("fail")?;
+    let found = expected.lines().all(|line| output.stdout.contains(line));
+    Ok(if found { Outcome::Passed } else { Outcome::Different { expected, actual: output.stdout } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_whole() {
+        assert!(says_one_of("altq on em0", &REFUSED));
+        assert!(!says_one_of("block on ethernet0", &REFUSED));
+    }
+}

@@ -1,0 +1,155 @@
+//! The host that the cases are run on: a network namespace with the interfaces that they name, and
+//! a mount namespace with the files in which they look up names.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+use super::case::Case;
+use super::pfctl::Pfctl;
+
+/// Interfaces that OpenBSD's Makefile makes. A bridge is one that every kernel can make.
+const INTERFACES: [&str; 3] = ["lo1000000", "tun1000000", "tun1000001"];
+
+/// Names that BSD has and this machine may not, by file.
+const NAMES: [(&str, &str); 5] = [
+    ("/etc/group", "wheel:x:90000:\nbin:x:90001:\nnobody:x:90002:\nsshd:x:90003:\n"),
+    ("/etc/passwd", "bin:x:90001:90001::/:/bin/false\nproxy:x:90004:90004::/:/bin/false\n"),
+    ("/etc/services", "auth 113/tcp\nbgp 179/tcp\nmicrosoft-ds 445/tcp\n"),
+    ("/etc/protocols", "carp 112\n"),
+    ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+];
+
+/// Runs this program again with the same arguments, in namespaces of its own.
+pub fn enter() -> anyhow::Result<ExitCode> {
+    let own = std::env::current_exe()?;
+    let status = Command::new("unshare")
+        .args(["--net", "--mount", "--propagation", "private", "--"])
+        .arg(own)
+        .args(std::env::args_os().skip(1))
+        .arg("--inside")
+        .status()
+        .context("unshare")?;
+    Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(2)).unwrap_or(2)))
+}
+
+/// The host. What it leaves outside its namespaces is removed with it.
+pub struct Lab {
+    /// Files of this run.
+    scratch: PathBuf,
+}
+
+impl Lab {
+    /// Makes interfaces and files.
+    pub fn new() -> anyhow::Result<Lab> {
+        let scratch = std::env::temp_dir().join(format!("skipstep-{}", std::process::id()));
+        std::fs::create_dir(&scratch).with_context(|| scratch.display().to_string())?;
+        let lab = Lab { scratch };
+        for (file, names) in NAMES {
+            lab.add_names(file, names)?;
+        }
+        ip("link set lo name lo0")?;
+        ip("link set lo0 up")?;
+        // the newest is listed first, and that shall be ::1, as on OpenBSD
+        ip("address add fe80::1/64 dev lo0 nodad")?;
+        ip("address delete ::1/128 dev lo0")?;
+        ip("address add ::1/128 dev lo0 nodad")?;
+        for interface in INTERFACES {
+            ip(&format!("link add {interface} type bridge"))?;
+        }
+        Ok(lab)
+    }
+
+    /// pfctl in the folder of `case`, whose paths are relative to it.
+    pub fn pfctl(&self, case: &Case) -> anyhow::Result<Pfctl> {
+        Pfctl::beside(case.folder())
+    }
+
+    /// pfctl in a folder of this run.
+    pub fn pfctl_in_scratch(&self) -> anyhow::Result<Pfctl> {
+        Pfctl::beside(&self.scratch)
+    }
+
+    /// Puts in the place of `file` one that has besides what it holds those of `names` it lacks.
+    fn add_names(&self, file: &str, names: &str) -> anyhow::Result<()> {
+        let old = std::fs::read_to_string(file).unwrap_or_default();
+        let missing: Vec<&str> = names.lines().filter(|line| !defines(&old, line)).collect();
+        let text = format!("{old}\n{}\n", missing.join("\n"));
+        let new = self.write(&format!("names{}", file.replace('/', "-")), text.as_bytes())?;
+        run("mount", &["--bind", &new.display().to_string(), file])
+    }
+
+    /// Writes a file of this run.
+    pub fn write(&self, name: &str, text: &[u8]) -> anyhow::Result<PathBuf> {
+        let path = self.scratch.join(name);
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+
+    /// An empty file of this run that stands for `path`; returns where it is.
+    pub fn file(&self, path: &str) -> anyhow::Result<String> {
+        let path = self.write(&path.trim_start_matches('/').replace('/', "-"), b"")?;
+        Ok(path.display().to_string())
+    }
+
+    /// How two texts differ.
+    pub fn diff(&self, expected: &str, actual: &str) -> anyhow::Result<String> {
+        let expected = self.write("expected", expected.as_bytes())?;
+        let actual = self.write("actual", actual.as_bytes())?;
+        let output = Command::new("diff").arg("-u").args([expected, actual]).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Does what a script of ifconfig(8) says, with Linux's tool.
+    pub fn ifconfig(&self, script: &str) -> anyhow::Result<()> {
+        for line in script.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [] => {}
+                ["ifconfig", name, "create"] => ip(&format!("link add {name} type bridge"))?,
+                ["ifconfig", name, "destroy"] => ip(&format!("link delete {name}"))?,
+                ["ifconfig", name, "inet", address, "netmask", "0xffffff00", ref rest @ ..] => {
+                    let verb = if rest.contains(&"delete") { "delete" } else { "add" };
+                    ip(&format!("address {verb} {address}/24 dev {name}"))?;
+                }
+                _ => bail!("ifconfig: {line}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether one of the lines of `file` begins with the name that `line` begins with.
+fn defines(file: &str, line: &str) -> bool {
+    let name = |line: &str| line.split([':', ' ', '\t']).next().map(str::to_owned);
+    file.lines().any(|other| name(other) == name(line))
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // the programs are pinned in a file system that all namespaces share
+        if let Ok(pfctl) = Pfctl::beside(&self.scratch) {
+            let _ = pfctl.run(&["-q", "--remove"], "");
+        }
+        for (file, _) in NAMES {
+            let _ = run("umount", &[file]);
+        }
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// ip(8) with the words of `line`.
+pub fn ip(line: &str) -> anyhow::Result<()> {
+    run("ip", &line.split(' ').collect::<Vec<_>>())
+}
+
+fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    let output =
+        Command::new(program).args(arguments).output().with_context(|| program.to_owned())?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        bail!("{program} {}: {}", arguments.join(" "), message.trim_end());
+    }
+    Ok(())
+}

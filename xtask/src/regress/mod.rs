@@ -1,0 +1,102 @@
+//! `xtask regress`: the cases of OpenBSD's and FreeBSD's own pfctl tests and published pf.confs, run
+//! on the real pfctl. They lie beside the project; how each kind is run is told in its module.
+//!
+//! The cases need interfaces, names and a packet filter of their own, so that everything happens in
+//! a network and a mount namespace made for it ([`lab`]).
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+mod case;
+mod freebsd;
+mod lab;
+mod openbsd;
+mod pfctl;
+mod realworld;
+mod table;
+
+use case::{Case, Kind, Outcome};
+use lab::Lab;
+
+/// Cases that cannot pass here, and why. They are told and not counted.
+const EXCEPTIONS: [(&str, &str); 2] = [
+    (
+        "pfsetup1",
+        "not run by OpenBSD either: no pfctl since 4.1 prints the `keep state` it expects",
+    ),
+    ("pfsetup4", "needs a second loopback interface, of which Linux has one"),
+];
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Folder with openbsd/, freebsd/ and realworld/
+    #[arg(long, value_name = "DIR", default_value = "../shared/pf-regress")]
+    cases: PathBuf,
+    /// Only these kinds or cases, such as pfail or pf12 [default: all]
+    names: Vec<String>,
+    /// Show how the output of failed cases differs
+    #[arg(long)]
+    diff: bool,
+    /// Set by the program itself when it has entered the namespaces
+    #[arg(long, hide = true)]
+    inside: bool,
+}
+
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if !arguments.inside {
+        return lab::enter();
+    }
+    let lab = Lab::new()?;
+    let mut totals: Vec<(Kind, usize, usize)> = Vec::new();
+    for case in cases(&arguments.cases)? {
+        if !wanted(&arguments.names, &case) {
+            continue;
+        }
+        let name = case.to_string();
+        if let Some((_, why)) = EXCEPTIONS.iter().find(|(exception, _)| *exception == name) {
+            println!("except {case}: {why}");
+            continue;
+        }
+        let outcome = case.run(&lab).with_context(|| case.to_string())?;
+        println!("{}", outcome.line(&case));
+        if let (Outcome::Different { expected, actual }, true) = (&outcome, arguments.diff) {
+            print!("{}", lab.diff(expected, actual)?);
+        }
+        if totals.last().is_none_or(|(kind, ..)| *kind != case.kind) {
+            totals.push((case.kind, 0, 0));
+        }
+        let (_, passed, total) = totals.last_mut().context("no total")?;
+        *passed += usize::from(outcome == Outcome::Passed);
+        *total += 1;
+    }
+    let (mut passed, mut total) = (0, 0);
+    for (kind, good, all) in totals {
+        println!("{:<14} {good:>4} of {all}", kind.name());
+        passed += good;
+        total += all;
+    }
+    println!("regress: {passed} of {total} passed");
+    Ok(if passed == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The cases in `folder`, kind by kind.
+fn cases(folder: &Path) -> anyhow::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for kind in Kind::ALL {
+        let folder = folder.join(kind.folder());
+        let folder = folder.canonicalize().with_context(|| folder.display().to_string())?;
+        cases.extend(kind.find(&folder)?);
+    }
+    if cases.is_empty() {
+        bail!("no cases in {}", folder.display());
+    }
+    Ok(cases)
+}
+
+/// Whether `case` is named by its kind or by its own name; no names at all mean every case.
+fn wanted(names: &[String], case: &Case) -> bool {
+    names.is_empty()
+        || names.iter().any(|name| *name == case.kind.name() || *name == case.to_string())
+}

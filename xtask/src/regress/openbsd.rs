@@ -1,0 +1,170 @@
+//! OpenBSD's kinds, each run as the Makefile of its regression tests runs it.
+
+use anyhow::bail;
+
+use super::case::{Case, Outcome};
+use super::lab::Lab;
+use super::pfctl::Output;
+
+/// The anchor that loaded cases use.
+const ANCHOR: &str = "regress";
+/// Parses and prints what it read.
+const PRINT: [&str; 5] = ["-o", "none", "-nv", "-f", "-"];
+
+/// Prints what it understood.
+pub fn pf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let output = lab.pfctl(case)?.run(&PRINT, &case.read("in")?)?;
+    Ok(printed(case.read("ok")?, output))
+}
+
+/// What it prints means the same.
+pub fn selfpf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let text = case.read("ok")?;
+    let output = lab.pfctl(case)?.run(&PRINT, &text)?;
+    Ok(printed(text, output))
+}
+
+/// The output compared; where it is cut short by an error the error says more.
+fn printed(expected: String, output: Output) -> Outcome {
+    if expected != output.stdout && !output.stderr.is_empty() {
+        return Outcome::Wrong(output.stderr);
+    }
+    Outcome::compare(expected, output.stdout)
+}
+
+/// Complains, and prints the good lines.
+pub fn pfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let output = lab.pfctl(case)?.run_together(&PRINT, &case.read("in")?)?;
+    Ok(Outcome::compare(case.read("ok")?, output.stdout))
+}
+
+/// Has flags in a file.
+pub fn pfopt(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let options = case.read("opts")?;
+    let mut arguments = PRINT.to_vec();
+    arguments.extend(options.split_whitespace());
+    let output = lab.pfctl(case)?.run(&arguments, &case.read("in")?)?;
+    Ok(printed(case.read("ok")?, output))
+}
+
+/// Is accepted.
+pub fn pfsimple(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let output = lab.pfctl(case)?.run(&["-o", "none", "-nf", "-"], &case.read("in")?)?;
+    Ok(if output.success { Outcome::Passed } else { Outcome::Wrong(output.stderr) })
+}
+
+/// Has flags and a file, and succeeds.
+pub fn pfcmd(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let options = case.read("opts")?;
+    let input = case.path("in").display().to_string();
+    let mut arguments: Vec<&str> = options.split_whitespace().collect();
+    arguments.extend(["-f", &input]);
+    let output = lab.pfctl(case)?.run(&arguments, "")?;
+    Ok(if output.success { Outcome::Passed } else { Outcome::Wrong(output.stderr) })
+}
+
+/// Has flags and fails with the messages expected.
+pub fn pfcmdfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let options = case.read("opts")?;
+    let mut arguments: Vec<&str> = options.split_whitespace().collect();
+    arguments.extend(["-f", "-"]);
+    let output = lab.pfctl(case)?.run_together(&arguments, &case.read("in")?)?;
+    if output.success {
+        return Ok(Outcome::Wrong("was accepted".into()));
+    }
+    Ok(Outcome::compare(case.read("ok")?, output.stdout))
+}
+
+/// Needs interfaces changed before, and changed back.
+pub fn pfsetup(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    lab.ifconfig(&case.read("setup")?)?;
+    let outcome = pf(case, lab);
+    lab.ifconfig(&case.read("clean")?)?;
+    outcome
+}
+
+/// Loaded and shown with skip steps and counters.
+pub fn pfload(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let below = format!("{ANCHOR}/*");
+    loaded(case, lab, "-onone", &below, "loaded")
+}
+
+/// Loaded optimized and shown.
+pub fn pfoptimize(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    loaded(case, lab, "-obasic", ANCHOR, "optimized")
+}
+
+fn loaded(
+    case: &Case,
+    lab: &Lab,
+    optimizer: &str,
+    shown: &str,
+    ending: &str,
+) -> anyhow::Result<Outcome> {
+    let pfctl = lab.pfctl(case)?;
+    let load = pfctl.run(&[optimizer, "-a", ANCHOR, "-f", "-"], &case.read("in")?)?;
+    if !load.success {
+        return Ok(Outcome::Wrong(load.stderr));
+    }
+    let show = pfctl.run(&["-a", shown, "-gvvsr"], "")?;
+    let flush = pfctl.run(&["-a", ANCHOR, "-Fr"], "")?;
+    if !flush.success {
+        bail!("flush: {}", flush.stderr);
+    }
+    Ok(printed(case.read(ending)?, with_stdout(show, without_random_names)))
+}
+
+fn with_stdout(output: Output, change: impl Fn(&str) -> String) -> Output {
+    Output { stdout: change(&output.stdout), ..output }
+}
+
+/// Anchors loaded from files.
+pub fn pfloadanchors(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let pfctl = lab.pfctl(case)?;
+    let load = pfctl.run(&["-a", ANCHOR, "-v", "-f", "-"], &case.read("in")?)?;
+    if !load.success {
+        return Ok(Outcome::Wrong(load.stderr));
+    }
+    let show = pfctl.run(&["-a", &format!("{ANCHOR}/*"), "-sr"], "")?;
+    pfctl.run(&["-a", &format!("{ANCHOR}/*"), "-Fr"], "")?;
+    Ok(printed(case.read("ok")?, with_stdout(show, without_automatic_names)))
+}
+
+/// The middle of `__automatic_5eed_0` is random.
+fn without_random_names(text: &str) -> String {
+    without_automatic(text, |name| {
+        let random = name.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        random.strip_prefix('_').unwrap_or(name)
+    })
+}
+
+/// How many automatic tables there were before is chance, too, where files are loaded in turn.
+fn without_automatic_names(text: &str) -> String {
+    without_automatic(text, |name| {
+        name.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '_')
+    })
+}
+
+/// `text` with `cut` applied to what follows each `__automatic_`.
+fn without_automatic(text: &str, cut: impl Fn(&str) -> &str) -> String {
+    const BEGIN: &str = "__automatic_";
+    let mut parts = text.split(BEGIN);
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        result.push_str(BEGIN);
+        result.push_str(cut(part));
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn automatic_tables_have_no_random_names() {
+        let text = "from <__automatic_5eed_0:6> to <__automatic_12>";
+        assert_eq!(without_random_names(text), "from <__automatic_0:6> to <__automatic_12>");
+        assert_eq!(without_automatic_names(text), "from <__automatic_:6> to <__automatic_>");
+    }
+}

@@ -1,0 +1,140 @@
+//! Published pf.confs. `index.tsv` says of each whether OpenBSD 7.8 accepts it, what it is written
+//! for, and which files, macros and names it needs, which are supplied.
+
+use std::collections::BTreeSet;
+
+use anyhow::Context;
+
+use super::case::{Case, Outcome};
+use super::lab::{Lab, ip};
+use super::pfctl::Output;
+
+/// A row of the index.
+struct Row {
+    dialect: String,
+    needs: String,
+    verdict: String,
+}
+
+impl Row {
+    fn of(case: &Case) -> anyhow::Result<Row> {
+        let path = case.folder().join("index.tsv");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let fields = text
+            .lines()
+            .map(|line| line.split('\t').collect::<Vec<_>>())
+            .find(|fields| fields[0] == case.stem)
+            .with_context(|| format!("{}: no row {}", path.display(), case.stem))?;
+        let field = |at: usize| fields.get(at).copied().unwrap_or_default().to_owned();
+        Ok(Row { dialect: field(4), needs: field(7), verdict: field(8) })
+    }
+
+    /// The names behind `what:` in the column of needs.
+    fn needed(&self, what: &str) -> Vec<&str> {
+        let groups = self.needs.split(';').filter_map(|group| group.trim().split_once(": "));
+        groups
+            .filter(|(name, _)| name.starts_with(what))
+            .flat_map(|(_, names)| names.split(','))
+            .map(str::trim)
+            .collect()
+    }
+
+    /// OpenBSD 7.8 accepts it when it has what it needs.
+    fn is_accepted(&self) -> bool {
+        self.verdict.starts_with("accept")
+    }
+
+    /// Written for a pf that is not OpenBSD's present one.
+    fn is_old(&self) -> bool {
+        ["old", "mixed", "macOS", "common (FreeBSD)"].iter().any(|word| self.dialect.contains(word))
+    }
+}
+
+pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let row = Row::of(case)?;
+    let interfaces = make_interfaces(&row)?;
+    let output = print(case, lab, &row);
+    for interface in interfaces {
+        ip(&format!("link delete {interface}"))?;
+    }
+    let output = output?;
+    if !output.success {
+        // what neither accepts must say in which line, and what is wrong there
+        let told = output.stderr.contains(&format!("{}.conf:", case.stem));
+        return Ok(match (row.is_accepted(), row.is_old(), told) {
+            (false, false, true) => Outcome::Passed,
+            _ => Outcome::Wrong(output.stderr),
+        });
+    }
+    if !case.path("printed").exists() {
+        return Ok(Outcome::Passed);
+    }
+    Ok(Outcome::compare(case.read("printed")?, output.stdout))
+}
+
+/// Has a copy printed whose files are in the lab.
+fn print(case: &Case, lab: &Lab, row: &Row) -> anyhow::Result<Output> {
+    let mut text = case.bytes("conf")?;
+    for what in ["table file", "include", "load anchor"] {
+        for file in row.needed(what) {
+            let path = lab.file(file)?;
+            text = replace(&text, file.as_bytes(), path.as_bytes());
+        }
+    }
+    let name = format!("{}.conf", case.stem);
+    lab.write(&name, &text)?;
+    let mut arguments = vec!["-o", "none", "-nv", "-f", &name];
+    let macros: Vec<String> =
+        row.needed("undefined macros").iter().map(|name| format!("-D{name}=lo0")).collect();
+    arguments.extend(macros.iter().map(String::as_str));
+    lab.pfctl_in_scratch()?.run(&arguments, "")
+}
+
+/// `text` with `new` for each `old`, whether it is UTF-8 or not.
+fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    let mut result = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.windows(old.len()).position(|window| window == old) {
+        result.extend_from_slice(&rest[..at]);
+        result.extend_from_slice(new);
+        rest = &rest[at + old.len()..];
+    }
+    result.extend_from_slice(rest);
+    result
+}
+
+/// Makes the interfaces that a text needs addresses of, and returns them.
+fn make_interfaces(row: &Row) -> anyhow::Result<Vec<String>> {
+    let names = row.needed("names to resolve");
+    let names: BTreeSet<&str> = names
+        .iter()
+        .map(|name| name.split(':').next().unwrap_or(name))
+        .filter(|name| is_interface(name))
+        .collect();
+    for (at, name) in names.iter().enumerate() {
+        ip(&format!("link add {name} type bridge"))?;
+        ip(&format!("address add 10.77.{at}.1/24 dev {name}"))?;
+    }
+    Ok(names.into_iter().map(str::to_owned).collect())
+}
+
+/// `em0`, not `www.example.org` nor `lo0`, which is there.
+fn is_interface(name: &str) -> bool {
+    name.ends_with(|c: char| c.is_ascii_digit()) && !name.contains('.') && name != "lo0"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_replaced_wherever_they_stand() {
+        assert_eq!(replace(b"a /x b /x\xff", b"/x", b"/y/x"), b"a /y/x b /y/x\xff");
+    }
+
+    #[test]
+    fn interfaces_have_a_number_and_no_dot() {
+        assert!(is_interface("vether1"));
+        assert!(!is_interface("www.example.org") && !is_interface("lo0") && !is_interface("wg"));
+    }
+}

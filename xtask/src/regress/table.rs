@@ -1,0 +1,143 @@
+//! OpenBSD's `pfr` cases: commands on the table `regress` of the anchor `regress`, one a line, each
+//! with `pass` or `fail` before it. What the tests print is put together here as their script does.
+
+use std::fmt::Write;
+
+use super::case::{Case, Outcome};
+use super::lab::Lab;
+use super::pfctl::{Output, Pfctl};
+
+const ANCHOR: [&str; 2] = ["-a", "regress"];
+const TABLE: [&str; 4] = ["-a", "regress", "-t", "regress"];
+/// What the kernel's allocators counted follows; there is nothing like it here.
+const LEAKS: &str = "ktable:";
+
+pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+    let pfctl = lab.pfctl(case)?;
+    let input = case.read("in")?.replace("DIR", &case.folder().display().to_string());
+    let expected = case.read("ok")?.replace("DIR", &case.folder().display().to_string());
+    let expected: String =
+        expected.split_inclusive('\n').take_while(|line| !is_leak_line(line)).collect();
+    let mut script = Script { pfctl: &pfctl, text: "# create\n".into() };
+    let created = script.load("table <regress> persist")?;
+    script.text += &created.stdout;
+    for line in input.lines() {
+        if let Some(why) = script.line(line)? {
+            script.clean()?;
+            return Ok(Outcome::Wrong(format!("{line}: {why}")));
+        }
+    }
+    script.text += "# kill\n";
+    script.clean()?;
+    Ok(Outcome::compare(expected, script.text))
+}
+
+fn is_leak_line(line: &str) -> bool {
+    line.starts_with(LEAKS) || line.starts_with("pfrke_")
+}
+
+struct Script<'a> {
+    pfctl: &'a Pfctl,
+    text: String,
+}
+
+impl Script<'_> {
+    /// One line of the case; what is wrong, if anything is.
+    fn line(&mut self, line: &str) -> anyhow::Result<Option<String>> {
+        let mut words = line.split_whitespace();
+        let (Some(result @ ("pass" | "fail")), Some(command)) = (words.next(), words.next()) else {
+            return Ok(None);
+        };
+        let arguments: Vec<&str> = words.collect();
+        if result == "pass" && ["add", "delete", "replace"].contains(&command) {
+            self.dry(command, &arguments)?;
+        }
+        let joined = arguments.join(" ");
+        writeln!(self.text, "# {result} {command} {joined}")?;
+        let output = match command {
+            "list" => {
+                self.list()?;
+                return Ok(None);
+            }
+            "load" | "rule" => self.load(&joined)?,
+            "show" => self.show()?,
+            _ => self.command("-T", command, &arguments)?,
+        };
+        self.text += &match (command, result) {
+            ("show" | "load" | "rule", _) | (_, "fail") => output.stdout,
+            _ => sorted(&output.stdout),
+        };
+        let must_say = result == "fail" || command == "load" || command == "rule";
+        let wrong = must_say && output.success != (result == "pass");
+        Ok(wrong.then(|| format!("exit status: success {}", output.success)))
+    }
+
+    /// What would be done, asked in four ways.
+    fn dry(&mut self, command: &str, arguments: &[&str]) -> anyhow::Result<()> {
+        for (flag, shown) in [("-nT", "-n"), ("-nqvT", "-nqv"), ("-nqvvT", "-nqvv")] {
+            writeln!(self.text, "# pass {command} {shown} {}", arguments.join(" "))?;
+            let output = self.command(flag, command, arguments)?;
+            self.text += &sorted(&output.stdout);
+            if flag == "-nT" {
+                writeln!(self.text, "# pass {command} -nf-")?;
+                let input = format!("# test\n{}\n", arguments.join(" "));
+                let mut line = TABLE.to_vec();
+                line.extend(["-nT", command, "-f-"]);
+                self.text += &sorted(&self.pfctl.run_together(&line, &input)?.stdout);
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&self, flag: &str, command: &str, arguments: &[&str]) -> anyhow::Result<Output> {
+        let mut line = TABLE.to_vec();
+        line.extend([flag, command]);
+        line.extend(arguments);
+        self.pfctl.run_together(&line, "")
+    }
+
+    fn load(&self, rules: &str) -> anyhow::Result<Output> {
+        let mut line = ANCHOR.to_vec();
+        line.extend(["-f", "-"]);
+        self.pfctl.run_together(&line, &format!("{rules}\n"))
+    }
+
+    /// Addresses with everything but when their counters were cleared.
+    fn show(&self) -> anyhow::Result<Output> {
+        let mut line = TABLE.to_vec();
+        line.extend(["-vT", "show"]);
+        let output = self.pfctl.run_together(&line, "")?;
+        let lines = output.stdout.split_inclusive('\n');
+        let stdout = lines.filter(|line| !line.contains("Cleared:")).collect();
+        Ok(Output { stdout, ..output })
+    }
+
+    fn list(&mut self) -> anyhow::Result<()> {
+        for (flags, shown) in [("-sT", ""), ("-gvsT", "# pass list -v\n")] {
+            let mut line = ANCHOR.to_vec();
+            line.push(flags);
+            self.text += shown;
+            let output = self.pfctl.run_together(&line, "")?;
+            let lines = output.stdout.split_inclusive('\n');
+            self.text.extend(lines.filter(|line| line.contains("regress")));
+        }
+        Ok(())
+    }
+
+    /// Removes tables and rules and says how.
+    fn clean(&mut self) -> anyhow::Result<()> {
+        for flag in ["-FT", "-Fr"] {
+            let mut line = ANCHOR.to_vec();
+            line.push(flag);
+            self.text += &self.pfctl.run_together(&line, "")?.stdout;
+        }
+        Ok(())
+    }
+}
+
+/// Lines in the order of their bytes, as sort(1) has them in the C locale.
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    lines.concat()
+}
