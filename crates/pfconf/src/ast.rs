@@ -20,6 +20,8 @@ use crate::token::Place;
 pub struct Statement {
     /// Where it begins.
     pub place: Place,
+    /// The included file that it is in; `None` is the text itself.
+    pub file: Option<String>,
     /// What it says.
     pub kind: StatementKind,
 }
@@ -42,6 +44,22 @@ pub enum StatementKind {
     Rule(Box<RuleStatement>),
     /// `antispoof`
     Antispoof(Antispoof),
+    /// `include`: what follows comes from the file.
+    Include,
+    /// `anchor ... {`: what follows is in the anchor.
+    BeginAnchor {
+        /// Its name; unnamed ones get one.
+        name: Option<String>,
+    },
+    /// `anchor`; of one with braces this comes at their end.
+    Anchor(Box<AnchorStatement>),
+    /// `load anchor name from "file"`
+    LoadAnchor {
+        /// Its name, relative to the rule set that the statement is in.
+        name: String,
+        /// The file.
+        file: String,
+    },
     /// `scrub in on em0 all` of old times, when fragments were reassembled by rules.
     OldScrub(OldScrub),
     /// Something that is not built; the parser has said so.
@@ -148,6 +166,17 @@ pub struct RuleStatement {
     pub destination: Peer,
     /// What follows, in any order.
     pub options: FilterOptions,
+}
+
+/// `anchor "name" [in|out] [quick] [on ...] [af] [proto ...] [hosts] [options] [{ ... }]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnchorStatement {
+    /// Its name; only one with braces can do without.
+    pub name: Option<String>,
+    /// The rules stand in braces.
+    pub braces: bool,
+    /// Which packets go there, and what else the options do; the action is `pass`.
+    pub rule: RuleStatement,
 }
 
 /// One end of a connection.

@@ -13,13 +13,16 @@ use crate::names::Names;
 pub struct Context<'a> {
     /// Name of the text in messages: `stdin`, `/etc/pf.conf`.
     pub file_name: &'a str,
+    /// Path of the rule set that the text becomes (`pfctl -a`), without a slash in front; empty for the
+    /// main rule set.
+    pub anchor: &'a str,
     /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
     pub host: &'a Host,
     /// Macros given from outside (`-D name=value`); definitions in the text do not replace them.
     pub macros: &'a [(String, String)],
     /// Names of services and protocols.
     pub names: &'a Names,
-    /// Contents of a table file.
+    /// Contents of a table file, an included file or one that `load anchor` names.
     pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
     /// Addresses of a host name, none if it is not known.
     pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
@@ -35,6 +38,7 @@ impl<'a> Context<'a> {
     pub fn new(host: &'a Host) -> Self {
         Context {
             file_name: "stdin",
+            anchor: "",
             host,
             macros: &[],
             names: Names::builtin(),

@@ -4,11 +4,11 @@
 
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
-    Action, Address, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host, Not, Options,
-    Ports, Rule, StatePolicy, Timeout,
+    Action, Address, AnchorCall, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host, Not,
+    Options, Ports, Rule, StatePolicy, Timeout,
 };
 
-use crate::ast::{self, Antispoof, Keep, Peer, RuleStatement, StateOption};
+use crate::ast::{self, AnchorStatement, Antispoof, Keep, Peer, RuleStatement, StateOption};
 use crate::context::Context;
 use crate::label::{self, Macros};
 use crate::resolve::{self, Modifiers};
@@ -17,7 +17,7 @@ use crate::{check, settings};
 const TCP: u8 = 6;
 
 /// More rules than this the data plane cannot hold (`PF_MAX_RULES` of bpf/abi.h).
-const MOST_RULES: usize = 131_072;
+pub const MOST_RULES: usize = 131_072;
 
 /// Longest label or tag, in bytes.
 const LONGEST_LABEL: usize = 63;
@@ -32,8 +32,12 @@ pub struct Expansion<'a> {
     pub state_defaults: &'a [StateOption],
     /// Line the statement begins on.
     pub line: u32,
-    /// Rules made so far, those of earlier statements included.
+    /// The included file that the line is in.
+    pub file: Option<&'a str>,
+    /// Rules of the rule set so far, those of earlier statements included.
     pub rules: &'a mut Vec<Rule>,
+    /// How many more rules there can be.
+    pub room: usize,
     /// Messages; those that OpenBSD prints without a place have `true`.
     pub messages: Vec<(String, bool)>,
 }
@@ -63,6 +67,16 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
+    fn of(statement: &'a RuleStatement) -> Self {
+        Lists {
+            interfaces: &statement.interfaces,
+            protocols: &statement.protocols,
+            icmp: statement.options.icmp.as_deref().unwrap_or_default(),
+            source: &statement.source,
+            destination: &statement.destination,
+        }
+    }
+
     /// The lists of a rule that looks at nothing but the source.
     fn from(source: &'a Peer) -> Self {
         static ANYBODY: Peer = Peer { hosts: Vec::new(), ports: Vec::new() };
@@ -110,6 +124,34 @@ fn pick<'a, T>(list: &'a [T], rest: &mut usize) -> Option<&'a T> {
 impl Expansion<'_> {
     /// Expands `pass`, `block` or `match`.
     pub fn rule(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
+        let mut template = self.template(statement)?;
+        self.check_tcp(statement)?;
+        template.state = self.state(statement)?;
+        if statement.options.flags.is_none()
+            && statement.action == Action::Pass
+            && template.state.is_some()
+            && !template.fragment
+        {
+            template.tcp_flags = Some(TcpFlags { set: 0x02, mask: 0x12 });
+        }
+        self.combinations(&template, &Lists::of(statement));
+        Ok(())
+    }
+
+    /// Expands `anchor`, which calls `call`.
+    pub fn anchor(&mut self, statement: &AnchorStatement, call: AnchorCall) -> Result<(), Refused> {
+        self.check_tcp(&statement.rule)?;
+        let mut template = self.template(&statement.rule)?;
+        if matches!(statement.rule.options.keep, Some(Keep::State(_))) {
+            return self.refuse("cannot specify state handling on anchors");
+        }
+        template.anchor = Some(call);
+        self.combinations(&template, &Lists::of(&statement.rule));
+        Ok(())
+    }
+
+    /// A rule with everything of the statement that is no list, and without its state.
+    fn template(&mut self, statement: &RuleStatement) -> Result<Rule, Refused> {
         let options = &statement.options;
         for (text, what) in [
             (options.tag.as_ref(), "tag too long, max 63 chars"),
@@ -120,23 +162,11 @@ impl Expansion<'_> {
                 return self.refuse(what);
             }
         }
-        let flags = options.flags.flatten();
-        if flags.is_some_and(|flags| flags.set & flags.mask != flags.set) {
+        let tcp_flags = options.flags.flatten();
+        if tcp_flags.is_some_and(|flags| flags.set & flags.mask != flags.set) {
             return self.refuse("flags always false");
         }
-        if flags.is_some() && !statement.protocols.is_empty() && !statement.protocols.contains(&TCP)
-        {
-            return self.refuse("flags only apply to tcp");
-        }
-        let state = self.state(statement)?;
-        let tcp_flags = match options.flags {
-            Some(flags) => flags,
-            None if statement.action == Action::Pass && state.is_some() && !options.fragment => {
-                Some(TcpFlags { set: 0x02, mask: 0x12 })
-            }
-            None => None,
-        };
-        let template = Rule {
+        Ok(Rule {
             action: statement.action,
             block_return: self.block_return(statement),
             direction: statement.direction,
@@ -153,7 +183,6 @@ impl Expansion<'_> {
             prio: options.prio,
             set_prio: options.set_prio,
             set_tos: options.set_tos,
-            state,
             probability: options.probability,
             fragment: options.fragment,
             scrub: options.scrub,
@@ -162,17 +191,16 @@ impl Expansion<'_> {
             tag: options.tag.clone(),
             tagged: options.tagged.clone(),
             ..self.blank()
-        };
-        self.combinations(
-            &template,
-            &Lists {
-                interfaces: &statement.interfaces,
-                protocols: &statement.protocols,
-                icmp: options.icmp.as_deref().unwrap_or_default(),
-                source: &statement.source,
-                destination: &statement.destination,
-            },
-        );
+        })
+    }
+
+    /// Whether one of the protocols is TCP, if the rule looks at what only TCP has.
+    fn check_tcp(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
+        let flags = statement.options.flags.flatten().is_some();
+        let protocols = &statement.protocols;
+        if flags && !protocols.is_empty() && !protocols.contains(&TCP) {
+            return self.refuse("flags only apply to tcp");
+        }
         Ok(())
     }
 
@@ -230,7 +258,7 @@ impl Expansion<'_> {
 
     /// A rule that looks at nothing.
     fn blank(&self) -> Rule {
-        Rule { line: self.line, ..Rule::default() }
+        Rule { line: self.line, file: self.file.map(str::to_string), ..Rule::default() }
     }
 
     fn block_return(&self, statement: &RuleStatement) -> BlockReturn {
@@ -305,10 +333,10 @@ impl Expansion<'_> {
     }
 
     fn combinations(&mut self, template: &Rule, lists: &Lists) {
-        let room = MOST_RULES.saturating_sub(self.rules.len());
-        let Some(count) = lists.count().filter(|count| *count <= room) else {
+        let Some(count) = lists.count().filter(|count| *count <= self.room) else {
             return self.error(&format!("rule set expands to more than {MOST_RULES} rules"));
         };
+        self.room -= count;
         let before = self.rules.len();
         let mut errors = 0;
         for index in 0..count {

@@ -5,7 +5,6 @@
 pub fn of_keyword(word: &str) -> Option<&'static str> {
     Some(match word {
         "af-to" => "af-to",
-        "anchor" => "anchor",
         "binat-to" => "binat-to",
         "delay" => "set delay",
         "divert-packet" => "divert-packet",
@@ -14,7 +13,6 @@ pub fn of_keyword(word: &str) -> Option<&'static str> {
         "dup-to" => "dup-to",
         "fingerprints" => "fingerprints",
         "group" => "group",
-        "include" => "include",
         "max-pkt-rate" => "max-pkt-rate",
         "max-src-conn" => "max-src-conn",
         "max-src-conn-rate" => "max-src-conn-rate",

@@ -4,26 +4,28 @@
 //! text that comes out of a macro is not searched for macros again. Line numbers are those OpenBSD
 //! reports: a token has the line on which it begins.
 
+use std::rc::Rc;
+
 use crate::macros::Macros;
+use crate::source::{Read, Source};
 use crate::token::{Kind, Place, Token, keyword};
 
-/// Longest word, in characters.
+/// Longest word, in bytes.
 const LONGEST_WORD: usize = 8095;
 
-/// Reads tokens off a text.
+/// Longest line that is shown with a message, in bytes.
+const LONGEST_SHOWN: usize = 4096;
+
+/// Reads tokens off a text and the texts it includes.
 pub struct Lexer {
-    text: Vec<char>,
-    position: usize,
-    line: u32,
+    /// Every text so far, in the order in which they were opened.
+    sources: Vec<Source>,
+    /// Those that are being read, the innermost last.
+    open: Vec<usize>,
     /// Line on which the token being read began; also where messages say they are.
     token_line: u32,
-    /// What comes before the rest of the text, last first: characters that were read too far, the
-    /// value of a macro and, as `None`, the end of such a value.
-    ahead: Vec<Option<char>>,
     /// Where the macro is used whose value is being read, and how long its name is.
     expansion: Option<(usize, usize)>,
-    /// The end of the text counts as the end of a line once.
-    ended: bool,
     /// Macros defined so far.
     pub macros: Macros,
     /// What was wrong with the text since somebody looked.
@@ -31,37 +33,52 @@ pub struct Lexer {
 }
 
 impl Lexer {
-    /// A lexer at the beginning of `text`.
-    pub fn new(text: &str, macros: Macros) -> Self {
+    /// A lexer at the beginning of a text.
+    pub fn new(name: &str, text: &str, macros: Macros) -> Self {
         Lexer {
-            text: text.chars().collect(),
-            position: 0,
-            line: 1,
+            sources: vec![Source::new(name, text)],
+            open: vec![0],
             token_line: 1,
-            ahead: Vec::new(),
             expansion: None,
-            ended: false,
             macros,
             complaints: Vec::new(),
         }
     }
 
+    /// Goes on with an included text, and with the present one behind that.
+    pub fn include(&mut self, name: &str, text: &str) {
+        self.open.push(self.sources.len());
+        self.sources.push(Source::included(name, text));
+    }
+
+    /// The texts that are being read, the innermost last.
+    pub fn open_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.open.iter().map(|index| &*self.sources[*index].name)
+    }
+
+    /// How many texts there were so far.
+    pub fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
     /// The next token; `End` again and again at the end of the text.
     pub fn token(&mut self) -> Token {
         loop {
-            let mut c = self.character();
-            while matches!(c, Some(' ' | '\t')) {
-                c = self.character();
+            let mut c = self.byte();
+            while matches!(c, Some(b' ' | b'\t')) {
+                c = self.byte();
             }
-            self.token_line = self.line;
-            if c == Some('#') {
-                while !matches!(c, Some('\n') | None) {
-                    c = self.character();
+            self.token_line = self.source().line;
+            if c == Some(b'#') {
+                while !matches!(c, Some(b'\n') | None) {
+                    c = self.byte();
                 }
             }
-            let offset =
-                self.expansion.map_or(self.position.saturating_sub(1), |(offset, _)| offset);
-            if c == Some('$') && self.expansion.is_none() {
+            let offset = match self.expansion {
+                Some((offset, _)) => offset,
+                None => self.source().offset().saturating_sub(usize::from(c.is_some())),
+            };
+            if c == Some(b'$') && self.expansion.is_none() {
                 if self.begin_expansion(offset) {
                     continue;
                 }
@@ -74,8 +91,8 @@ impl Lexer {
 
     /// Leaves out the rest of the text.
     pub fn stop(&mut self) {
-        self.position = self.text.len();
-        self.ahead.clear();
+        self.open.truncate(1);
+        self.source_mut().stop();
     }
 
     /// The line messages speak of now.
@@ -83,45 +100,70 @@ impl Lexer {
         self.token_line
     }
 
-    /// The text of the line that `offset` is on, and the column of `offset` in it, from 1.
-    pub fn source_line(&self, offset: usize) -> (String, usize) {
-        let offset = offset.min(self.text.len());
-        let start = self.text[..offset].iter().rposition(|&c| c == '\n').map_or(0, |end| end + 1);
-        let end = self.text[offset..]
-            .iter()
-            .position(|&c| c == '\n')
-            .map_or(self.text.len(), |n| offset + n);
-        (self.text[start..end].iter().collect(), offset - start + 1)
+    /// The name of the text messages speak of now.
+    pub fn name(&self) -> Rc<str> {
+        self.source().name.clone()
     }
 
-    /// The line with number `line`.
+    /// The name of the text that `place` is in if it is an included one.
+    pub fn included_name(&self, place: Place) -> Option<&str> {
+        self.sources.get(place.source).filter(|source| source.included).map(|source| &*source.name)
+    }
+
+    /// The text of the line that `place` is on unless it is very long, and its column in it and its
+    /// width in characters.
+    pub fn source_line(&self, place: Place) -> (String, usize, usize) {
+        let source = &self.sources[place.source];
+        let (line, column) = source.line_at(place.offset);
+        let shown = if line.len() > LONGEST_SHOWN { "" } else { line };
+        (shown.to_string(), column, source.characters(place.offset, place.width))
+    }
+
+    /// The line with number `line` of the text that is being read, unless it is very long.
     pub fn numbered_line(&self, line: u32) -> String {
-        let mut lines = self.text.split(|&c| c == '\n');
-        lines.nth(line.saturating_sub(1) as usize).unwrap_or_default().iter().collect()
+        let line = self.source().numbered_line(line);
+        if line.len() > LONGEST_SHOWN { String::new() } else { line.to_string() }
+    }
+
+    fn source(&self) -> &Source {
+        &self.sources[self.open[self.open.len() - 1]]
+    }
+
+    fn source_mut(&mut self) -> &mut Source {
+        &mut self.sources[self.open[self.open.len() - 1]]
+    }
+
+    fn place(&self, offset: usize, width: usize) -> Place {
+        let source = self.open[self.open.len() - 1];
+        Place { source, line: self.token_line, offset, width }
     }
 
     fn finish(&self, kind: Kind, offset: usize) -> Token {
-        let end = self.position.saturating_sub(self.ahead.len());
+        let end = self.source().offset();
         let width = self.expansion.map_or(end.saturating_sub(offset).max(1), |(_, width)| width);
-        Token { kind, place: Place { line: self.token_line, offset, width } }
+        Token { kind, place: self.place(offset, width) }
     }
 
-    fn kind(&mut self, c: Option<char>, offset: usize) -> Kind {
+    fn kind(&mut self, c: Option<u8>, offset: usize) -> Kind {
         match c {
             None => Kind::End,
-            Some('\n') => {
-                self.line += 1;
+            Some(b'\n') => {
+                self.source_mut().line += 1;
                 Kind::NewLine
             }
-            Some(quote @ ('"' | '\'')) => self.quoted(quote, offset),
-            Some('!') => self.pair('!', &[('=', Kind::NotEqual)]),
-            Some('<') => self.pair('<', &[('>', Kind::Outside), ('=', Kind::LessEqual)]),
-            Some('>') => self.pair('>', &[('<', Kind::Inside), ('=', Kind::GreaterEqual)]),
-            Some(c) if c == '-' || c.is_ascii_digit() => self.number(c, offset),
-            Some(c) if c.is_ascii_alphanumeric() || c == ':' || c == '_' => {
-                self.word(c.to_string(), offset)
+            Some(quote @ (b'"' | b'\'')) => self.quoted(quote, offset),
+            Some(b'!') => self.pair('!', &[(b'=', Kind::NotEqual)]),
+            Some(b'<') => self.pair('<', &[(b'>', Kind::Outside), (b'=', Kind::LessEqual)]),
+            Some(b'>') => self.pair('>', &[(b'<', Kind::Inside), (b'=', Kind::GreaterEqual)]),
+            Some(c) if c == b'-' || c.is_ascii_digit() => self.number(c, offset),
+            Some(c) if c.is_ascii_alphanumeric() || c == b':' || c == b'_' => {
+                self.word(vec![c], offset)
             }
-            Some(c) => Kind::Sign(c),
+            Some(c) if c.is_ascii() => Kind::Sign(c.into()),
+            Some(_) if self.expansion.is_some() => Kind::Sign(char::REPLACEMENT_CHARACTER),
+            Some(_) => Kind::Sign(
+                self.source_mut().rest_of_character().unwrap_or(char::REPLACEMENT_CHARACTER),
+            ),
         }
     }
 
@@ -129,9 +171,11 @@ impl Lexer {
     fn begin_expansion(&mut self, offset: usize) -> bool {
         let mut name = String::new();
         loop {
-            match self.character() {
-                Some(c) if (c.is_ascii_alphanumeric() || c == '_') && name.len() < LONGEST_WORD => {
-                    name.push(c)
+            match self.byte() {
+                Some(c)
+                    if (c.is_ascii_alphanumeric() || c == b'_') && name.len() < LONGEST_WORD =>
+                {
+                    name.push(c.into())
                 }
                 c => {
                     self.unread(c);
@@ -141,8 +185,8 @@ impl Lexer {
         }
         match self.macros.expand(&name) {
             Some(value) => {
-                self.ahead.push(None);
-                self.ahead.extend(value.chars().rev().map(Some));
+                let source = self.open[self.open.len() - 1];
+                self.sources[source].expand(value);
                 self.expansion = Some((offset, name.len() + 1));
                 true
             }
@@ -154,49 +198,48 @@ impl Lexer {
         }
     }
 
-    fn quoted(&mut self, quote: char, offset: usize) -> Kind {
-        let mut string = String::new();
-        let mut length = 0;
+    fn quoted(&mut self, quote: u8, offset: usize) -> Kind {
+        let mut string = Vec::new();
         loop {
             let Some(mut c) = self.raw() else {
                 return self.unterminated(offset);
             };
             if c == quote {
-                return Kind::String(string);
+                return Kind::String(String::from_utf8_lossy(&string).into_owned());
             }
-            if c == '\n' {
-                self.line += 1;
+            if c == b'\n' {
+                self.source_mut().line += 1;
                 continue;
             }
-            if c == '\\' {
+            if c == b'\\' {
                 match self.raw() {
                     None => return self.unterminated(offset),
-                    Some('\n') => {
-                        self.line += 1;
+                    Some(b'\n') => {
+                        self.source_mut().line += 1;
                         continue;
                     }
-                    Some(next) if next == quote || next == ' ' || next == '\t' => c = next,
+                    Some(next) if next == quote || next == b' ' || next == b'\t' => c = next,
                     next => self.unread(next),
                 }
             }
-            if c == '\0' || length == LONGEST_WORD {
-                let text = if c == '\0' { "syntax error" } else { "string too long" };
+            if c == b'\0' || string.len() == LONGEST_WORD {
+                let text = if c == b'\0' { "syntax error" } else { "string too long" };
                 self.complain(text.to_string(), offset, 1);
                 self.skip_line();
                 return Kind::Bad;
             }
             string.push(c);
-            length += 1;
         }
     }
 
     fn unterminated(&mut self, offset: usize) -> Kind {
         self.complain("reached end of file while parsing quoted string".to_string(), offset, 1);
+        self.stop();
         Kind::End
     }
 
-    fn pair(&mut self, first: char, pairs: &[(char, Kind)]) -> Kind {
-        let next = self.character();
+    fn pair(&mut self, first: char, pairs: &[(u8, Kind)]) -> Kind {
+        let next = self.byte();
         for (second, kind) in pairs {
             if next == Some(*second) {
                 return kind.clone();
@@ -207,43 +250,42 @@ impl Lexer {
     }
 
     /// Digits are a number if what follows cannot belong to a word: `10` is, `10.1` is not.
-    fn number(&mut self, first: char, offset: usize) -> Kind {
-        let mut digits = first.to_string();
+    fn number(&mut self, first: u8, offset: usize) -> Kind {
+        let mut digits = vec![first];
         let next = loop {
-            match self.character() {
+            match self.byte() {
                 Some(c) if c.is_ascii_digit() && digits.len() < LONGEST_WORD => digits.push(c),
                 next => break next,
             }
         };
         self.unread(next);
         let ends =
-            next.is_none_or(|c| c.is_ascii_whitespace() || c == '\u{b}' || "),/}=".contains(c));
-        if digits != "-" && ends {
+            next.is_none_or(|c| c.is_ascii_whitespace() || c == b'\x0b' || b"),/}=".contains(&c));
+        if digits != b"-" && ends {
+            let digits = String::from_utf8_lossy(&digits);
             return match digits.parse() {
                 Ok(number) => Kind::Number(number),
                 Err(_) => {
-                    let size = if first == '-' { "small" } else { "large" };
-                    self.complain(
-                        format!("\"{digits}\" invalid number: too {size}"),
-                        offset,
-                        digits.len(),
-                    );
+                    let size = if first == b'-' { "small" } else { "large" };
+                    let text = format!("\"{digits}\" invalid number: too {size}");
+                    self.complain(text, offset, digits.len());
                     self.skip_line();
                     Kind::Bad
                 }
             };
         }
-        if first == '-' {
-            self.ahead
-                .extend(digits.chars().skip(1).map(Some).collect::<Vec<_>>().into_iter().rev());
+        if first == b'-' {
+            for digit in digits.into_iter().skip(1).rev() {
+                self.unread(Some(digit));
+            }
             return Kind::Sign('-');
         }
         self.word(digits, offset)
     }
 
-    fn word(&mut self, mut word: String, offset: usize) -> Kind {
+    fn word(&mut self, mut word: Vec<u8>, offset: usize) -> Kind {
         loop {
-            match self.character() {
+            match self.byte() {
                 Some(c) if belongs_to_word(c) => {
                     if word.len() == LONGEST_WORD {
                         self.complain("string too long".to_string(), offset, 1);
@@ -258,17 +300,19 @@ impl Lexer {
                 }
             }
         }
+        let word = String::from_utf8_lossy(&word).into_owned();
         keyword(&word).map_or_else(|| Kind::String(word), Kind::Keyword)
     }
 
-    /// The next character outside quotes: a backslash joins lines.
-    fn character(&mut self) -> Option<char> {
+    /// The next byte outside quotes: a backslash joins lines, and behind the end of an included text
+    /// comes the rest of the one that includes it.
+    fn byte(&mut self) -> Option<u8> {
         let mut c = self.raw();
-        while c == Some('\\') {
+        while c == Some(b'\\') {
             match self.raw() {
-                Some('\n') => {
-                    self.token_line = self.line;
-                    self.line += 1;
+                Some(b'\n') => {
+                    self.token_line = self.source().line;
+                    self.source_mut().line += 1;
                     c = self.raw();
                 }
                 next => {
@@ -277,37 +321,41 @@ impl Lexer {
                 }
             }
         }
-        if c.is_none() && !self.ended {
-            self.ended = true;
-            return Some('\n');
+        while c.is_none() {
+            if self.source_mut().ends_line() {
+                return Some(b'\n');
+            }
+            if self.open.len() == 1 {
+                return None;
+            }
+            self.open.pop();
+            c = self.raw();
         }
         c
     }
 
-    fn raw(&mut self) -> Option<char> {
-        while let Some(ahead) = self.ahead.pop() {
-            match ahead {
-                Some(c) => return Some(c),
-                None => self.expansion = None,
+    fn raw(&mut self) -> Option<u8> {
+        loop {
+            match self.source_mut().read() {
+                Read::Byte(byte) => return Some(byte),
+                Read::ExpansionEnds => self.expansion = None,
+                Read::End => return None,
             }
         }
-        let c = self.text.get(self.position).copied();
-        self.position += usize::from(c.is_some());
-        c
     }
 
-    fn unread(&mut self, c: Option<char>) {
-        if c.is_some() {
-            self.ahead.push(c);
+    fn unread(&mut self, byte: Option<u8>) {
+        if let Some(byte) = byte {
+            self.source_mut().unread(byte);
         }
     }
 
     /// Leaves out the rest of the line, its end included.
     fn skip_line(&mut self) {
         loop {
-            match self.character() {
-                Some('\n') => {
-                    self.line += 1;
+            match self.byte() {
+                Some(b'\n') => {
+                    self.source_mut().line += 1;
                     return;
                 }
                 None => return,
@@ -317,12 +365,12 @@ impl Lexer {
     }
 
     fn complain(&mut self, text: String, offset: usize, width: usize) {
-        self.complaints.push((text, Place { line: self.token_line, offset, width }));
+        self.complaints.push((text, self.place(offset, width)));
     }
 }
 
-fn belongs_to_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || (c.is_ascii_punctuation() && !"(){}<>!=/#,".contains(c))
+fn belongs_to_word(c: u8) -> bool {
+    c.is_ascii_alphanumeric() || (c.is_ascii_punctuation() && !b"(){}<>!=/#,".contains(&c))
 }
 
 #[cfg(test)]
@@ -331,7 +379,7 @@ mod tests {
 
     fn tokens(text: &str) -> Vec<Kind> {
         let given = [("net".to_string(), "10.0.0.0".to_string())];
-        let mut lexer = Lexer::new(text, Macros::given(&given));
+        let mut lexer = Lexer::new("stdin", text, Macros::given(&given));
         let mut kinds = Vec::new();
         loop {
             match lexer.token().kind {
@@ -384,11 +432,11 @@ mod tests {
 
     #[test]
     fn tokens_know_their_line_and_column() {
-        let mut lexer = Lexer::new("pass\n  on em0", Macros::default());
+        let mut lexer = Lexer::new("stdin", "pass\n  on em0", Macros::default());
         lexer.token();
         lexer.token();
         let on = lexer.token();
         assert_eq!((on.place.line, on.place.width), (2, 2));
-        assert_eq!(lexer.source_line(on.place.offset), ("  on em0".to_string(), 3));
+        assert_eq!(lexer.source_line(on.place), ("  on em0".to_string(), 3, 2));
     }
 }

@@ -13,6 +13,7 @@ pub mod diagnostics;
 pub mod names;
 pub mod print;
 
+mod anchor;
 mod ast;
 mod check;
 mod expand;
@@ -26,6 +27,7 @@ mod packet_names;
 mod parser;
 mod resolve;
 mod settings;
+mod source;
 mod suggest;
 mod table;
 mod token;

@@ -1,21 +1,35 @@
-//! Puts a rule set together, statement by statement.
+//! Puts a rule set together, statement by statement, and then the files that `load anchor` names.
 
-use skipstep_ruleset::{Address, Ruleset, Table, Timeout};
+use std::collections::{HashSet, VecDeque};
 
-use crate::ast::{OldScrub, Setting, StateOption, Statement, StatementKind};
+use skipstep_ruleset::{Address, Anchor, AnchorCall, BlockPolicy, Rule, Ruleset, Table, Timeout};
+
+use crate::ast::{AnchorStatement, OldScrub, Setting, StateOption, Statement, StatementKind};
 use crate::context::Context;
-use crate::diagnostics::Kind;
-use crate::expand::{Expansion, Refused};
+use crate::diagnostics::{Diagnostic, Kind};
+use crate::expand::{Expansion, MOST_RULES, Refused};
+use crate::macros::Macros;
 use crate::missing::Missing;
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
-use crate::{Loaded, Rejected, settings, table};
+use crate::{Loaded, Rejected, anchor, settings, table};
+
+/// Most bytes of a pf.conf. The largest rule set that the data plane holds is far smaller.
+const MOST_TEXT: usize = 1 << 25;
 
 /// What has been read so far.
 struct Builder<'a> {
     context: &'a Context<'a>,
     ruleset: Ruleset,
     echo: String,
+    /// Rule sets that are not complete: that of the text, and those of the braces that are open.
+    open: Vec<OpenRuleset>,
+    /// How many braces there were; unnamed anchors are named after it.
+    braces: u32,
+    /// `load anchor` statements whose file was not read yet.
+    to_load: VecDeque<LoadAnchor>,
+    /// How many rules there are in all rule sets.
+    rules: usize,
     state_defaults: Option<Vec<StateOption>>,
     /// `set limit states` was there.
     states_limited: bool,
@@ -25,34 +39,129 @@ struct Builder<'a> {
     missing: Missing,
 }
 
+/// A rule set that rules are being added to.
+struct OpenRuleset {
+    path: String,
+    contents: Anchor,
+}
+
+/// `load anchor`, with the path of the anchor and what to say if the file cannot be read.
+struct LoadAnchor {
+    path: String,
+    file: String,
+    unreadable: Diagnostic,
+}
+
 /// See [`crate::load`].
 pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
-    let mut parser = Parser::new(text, context);
     let mut builder = Builder {
         context,
         ruleset: Ruleset::default(),
         echo: String::new(),
+        open: Vec::new(),
+        braces: 0,
+        to_load: VecDeque::new(),
+        rules: 0,
         state_defaults: None,
         states_limited: false,
         adaptive_set: false,
         missing: Missing::default(),
     };
-    while let Some(statement) = parser.statement() {
-        if builder.add(&statement, &mut parser).is_err() {
-            parser.recover();
-        }
-    }
-    for name in parser.unused_macros() {
-        parser.report_text(Kind::Note, &format!("warning: macro '{name}' not used"));
+    let macros = Macros::given(context.macros);
+    let mut diagnostics = Vec::new();
+    let main = builder.read(context.file_name, text, macros, context.anchor, &mut diagnostics);
+    if let Some(main) = main {
+        let Anchor { rules, old_rules, tables } = main;
+        (builder.ruleset.rules, builder.ruleset.old_rules) = (rules, old_rules);
+        builder.ruleset.tables = tables;
+        builder.follow_adaptive_timeouts();
+        builder.load_anchors(&mut diagnostics);
     }
     let (warnings, errors): (Vec<_>, Vec<_>) =
-        parser.diagnostics.into_iter().partition(|diagnostic| diagnostic.kind.is_harmless());
+        diagnostics.into_iter().partition(|diagnostic| diagnostic.kind.is_harmless());
     if !errors.is_empty() {
         return Err(Rejected { diagnostics: errors, echo: builder.echo });
     }
-    Ok(builder.finish(warnings))
+    Ok(Loaded { ruleset: builder.ruleset, warnings, echo: builder.echo })
 }
 
+/// The texts of a rule set.
+impl Builder<'_> {
+    /// Reads a text into the rule set called `path`, and echoes its rules; `None` after errors.
+    fn read(
+        &mut self,
+        name: &str,
+        text: &str,
+        macros: Macros,
+        path: &str,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Option<Anchor> {
+        if text.len() > MOST_TEXT {
+            diagnostics.push(Diagnostic {
+                file: name.to_string(),
+                line: 1,
+                column: 1,
+                message: format!("file is too large: {} bytes, at most {MOST_TEXT}", text.len()),
+                help: Some("long lists of addresses belong in table files".to_string()),
+                ..Diagnostic::default()
+            });
+            return None;
+        }
+        self.open = vec![OpenRuleset { path: path.to_string(), contents: Anchor::default() }];
+        self.braces = 0;
+        let mut parser = Parser::new(name, text, macros, self.context);
+        while let Some(statement) = parser.statement() {
+            if self.add(&statement, &mut parser).is_err() {
+                parser.recover();
+            }
+        }
+        for name in parser.unused_macros() {
+            parser.report_text(Kind::Note, &format!("warning: macro '{name}' not used"));
+        }
+        let accepted = parser.diagnostics.iter().all(|diagnostic| diagnostic.kind.is_harmless());
+        diagnostics.append(&mut parser.diagnostics);
+        let mut contents = self.open.pop()?.contents;
+        if !accepted {
+            return None;
+        }
+        mention_tables(&contents.rules, &mut contents.tables);
+        self.echo_rules(&contents.rules, 0);
+        Some(contents)
+    }
+
+    /// Reads the files of `load anchor`, then those that these load. Each begins without macros and
+    /// with the usual block policy; what it sets besides holds for its rules only.
+    fn load_anchors(&mut self, diagnostics: &mut Vec<Diagnostic>) {
+        while let Some(LoadAnchor { path, file, unreadable }) = self.to_load.pop_front() {
+            let text = match (self.context.read_file)(&file) {
+                Ok(text) => text,
+                Err(error) => {
+                    let message = format!("cannot load \"{file}\": {}", table::plain(&error));
+                    diagnostics.push(Diagnostic { message, ..unreadable });
+                    return;
+                }
+            };
+            let options = self.ruleset.options.clone();
+            self.ruleset.options.block_policy = BlockPolicy::Drop;
+            let anchor = self.read(&file, &text, Macros::default(), &path, diagnostics);
+            self.ruleset.options = options;
+            let Some(anchor) = anchor else {
+                return;
+            };
+            self.ruleset.anchors.insert(path, anchor);
+        }
+    }
+
+    /// The rules as `pfctl -nv` prints them, those in braces included.
+    fn echo_rules(&mut self, rules: &[Rule], depth: usize) {
+        let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
+        let mut text = String::new();
+        print::nested(rules, &self.ruleset.anchors, depth, &options, &mut text);
+        self.echo += &text;
+    }
+}
+
+/// Statements.
 impl Builder<'_> {
     fn add(&mut self, statement: &Statement, parser: &mut Parser) -> Result<(), Refused> {
         match &statement.kind {
@@ -73,17 +182,24 @@ impl Builder<'_> {
                         self.line(&table::echo(definition));
                         self.define(defined);
                     }
-                    Err(message) => {
-                        parser.report_statement(Kind::Error, &message);
-                        return Err(Refused);
-                    }
+                    Err(message) => return refuse(parser, &message),
                 }
             }
-            StatementKind::Rule(_) | StatementKind::Antispoof(_) => {
-                return self.rules(statement, parser);
+            StatementKind::Rule(rule) => {
+                return self.rules(statement, parser, |expansion| expansion.rule(rule));
+            }
+            StatementKind::Antispoof(antispoof) => {
+                return self.rules(statement, parser, |expansion| expansion.antispoof(antispoof));
+            }
+            StatementKind::BeginAnchor { name } => self.begin_anchor(name.as_deref()),
+            StatementKind::Anchor(anchor) => return self.anchor(anchor, statement, parser),
+            StatementKind::LoadAnchor { name, file } => {
+                let path = anchor::join(&self.current().path, name.trim_start_matches('/'));
+                let unreadable = parser.diagnostic(Kind::Error, "", statement.place, None);
+                self.to_load.push_back(LoadAnchor { path, file: file.clone(), unreadable });
             }
             StatementKind::OldScrub(scrub) => self.old_scrub(scrub),
-            StatementKind::NotBuilt => {}
+            StatementKind::Include | StatementKind::NotBuilt => {}
         }
         Ok(())
     }
@@ -96,14 +212,12 @@ impl Builder<'_> {
     fn set(&mut self, setting: &Setting, parser: &mut Parser) -> Result<(), Refused> {
         match setting {
             Setting::StateDefaults(_) if self.state_defaults.is_some() => {
-                parser.report_statement(Kind::Error, "cannot redefine state-defaults");
-                return Err(Refused);
+                return refuse(parser, "cannot redefine state-defaults");
             }
             Setting::StateDefaults(options) => self.state_defaults = Some(options.clone()),
             Setting::Skip(interfaces) if interfaces.iter().any(|interface| interface.negated) => {
                 parser.report_statement(Kind::Error, "skip on ! <interface> is not supported");
-                parser.report_statement(Kind::Error, "error setting skip interface(s)");
-                return Err(Refused);
+                return refuse(parser, "error setting skip interface(s)");
             }
             Setting::Limit(crate::ast::Limit::States, _) => self.states_limited = true,
             Setting::Timeout(Timeout::AdaptiveStart | Timeout::AdaptiveEnd, _) => {
@@ -123,21 +237,70 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn rules(&mut self, statement: &Statement, parser: &mut Parser) -> Result<(), Refused> {
-        let before = self.ruleset.rules.len();
+    /// The rule set that statements belong to now.
+    fn current(&mut self) -> &mut OpenRuleset {
+        if self.open.is_empty() {
+            self.open.push(OpenRuleset { path: String::new(), contents: Anchor::default() });
+        }
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    fn begin_anchor(&mut self, name: Option<&str>) {
+        self.braces += 1;
+        let own = format!("_{}", self.braces);
+        let path = anchor::join(&self.current().path, name.unwrap_or(&own));
+        self.open.push(OpenRuleset { path, contents: Anchor::default() });
+    }
+
+    /// The rule that calls an anchor, and if that was in braces its contents.
+    fn anchor(
+        &mut self,
+        anchor: &AnchorStatement,
+        statement: &Statement,
+        parser: &mut Parser,
+    ) -> Result<(), Refused> {
+        let name = anchor.name.clone().unwrap_or_default();
+        let call = if anchor.braces {
+            let Some(OpenRuleset { path, mut contents }) = self.open.pop() else {
+                return Err(Refused);
+            };
+            let known = self.ruleset.anchors.get(&path);
+            if known.is_some_and(|known| !known.rules.is_empty()) {
+                return refuse(parser, &format!("inline anchor '{name}' already exists"));
+            }
+            mention_tables(&contents.rules, &mut contents.tables);
+            self.ruleset.anchors.insert(path.clone(), contents);
+            AnchorCall { path, wildcard: false, name, braces: true }
+        } else {
+            let parent = self.current().path.clone();
+            match anchor::call(&name, &parent) {
+                Some(call) => call,
+                None => return refuse(parser, &format!("no anchor above '{parent}': {name}")),
+            }
+        };
+        self.rules(statement, parser, |expansion| expansion.anchor(anchor, call))
+    }
+
+    fn rules(
+        &mut self,
+        statement: &Statement,
+        parser: &mut Parser,
+        expand: impl FnOnce(&mut Expansion) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let mut rules = std::mem::take(&mut self.current().contents.rules);
+        let before = rules.len();
         let mut expansion = Expansion {
             context: self.context,
             options: &self.ruleset.options,
             state_defaults: self.state_defaults.as_deref().unwrap_or_default(),
             line: statement.place.line,
-            rules: &mut self.ruleset.rules,
+            file: statement.file.as_deref(),
+            rules: &mut rules,
+            room: MOST_RULES.saturating_sub(self.rules),
             messages: Vec::new(),
         };
-        let result = match &statement.kind {
-            StatementKind::Rule(rule) => expansion.rule(rule),
-            StatementKind::Antispoof(antispoof) => expansion.antispoof(antispoof),
-            _ => Ok(()),
-        };
+        let result = expand(&mut expansion);
         for (message, bare) in expansion.messages {
             if bare {
                 parser.report_bare(Kind::Error, &message, statement.place);
@@ -145,8 +308,10 @@ impl Builder<'_> {
                 parser.report_statement(Kind::Error, &message);
             }
         }
-        let missing = self.missing.in_rules(&self.ruleset.rules[before..], self.context);
+        self.rules += rules.len() - before;
+        let missing = self.missing.in_rules(&rules[before..], self.context);
         warn_of_missing(&missing, parser);
+        self.current().contents.rules = rules;
         result
     }
 
@@ -158,39 +323,40 @@ impl Builder<'_> {
 
     /// A later definition of a table replaces an earlier one.
     fn define(&mut self, table: Table) {
-        match self.ruleset.tables.iter_mut().find(|known| known.name == table.name) {
+        let tables = &mut self.current().contents.tables;
+        match tables.iter_mut().find(|known| known.name == table.name) {
             Some(known) => *known = table,
-            None => self.ruleset.tables.push(table),
+            None => tables.push(table),
         }
     }
 
-    /// Tables that only rules mention exist too, empty.
-    fn mention_tables(&mut self) {
-        for rule in &self.ruleset.rules {
-            for end in [&rule.source, &rule.destination] {
-                if let Address::Table(name) = &end.host.address
-                    && !self.ruleset.tables.iter().any(|table| table.name == *name)
-                {
-                    self.ruleset.tables.push(Table { name: name.clone(), ..Table::default() });
-                }
-            }
-        }
-    }
-
-    fn finish(mut self, warnings: Vec<crate::Diagnostic>) -> Loaded {
-        self.mention_tables();
+    /// The adaptive timeouts follow from `set limit states` if only that was said.
+    fn follow_adaptive_timeouts(&mut self) {
         if self.states_limited && !self.adaptive_set {
             for (timeout, value) in settings::adaptive(self.ruleset.options.limits.states) {
                 self.ruleset.options.timeouts.set(timeout, value);
             }
         }
-        let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
-        for rule in std::mem::take(&mut self.ruleset.rules) {
-            self.line(&print::rule(&rule, &options));
-            self.ruleset.rules.push(rule);
-        }
-        Loaded { ruleset: self.ruleset, warnings, echo: self.echo }
     }
+}
+
+/// Tables that only rules mention exist too, empty.
+fn mention_tables(rules: &[Rule], tables: &mut Vec<Table>) {
+    let mut known: HashSet<String> = tables.iter().map(|table| table.name.clone()).collect();
+    for rule in rules {
+        for end in [&rule.source, &rule.destination] {
+            if let Address::Table(name) = &end.host.address
+                && known.insert(name.clone())
+            {
+                tables.push(Table { name: name.clone(), ..Table::default() });
+            }
+        }
+    }
+}
+
+fn refuse<T>(parser: &mut Parser, message: &str) -> Result<T, Refused> {
+    parser.report_statement(Kind::Error, message);
+    Err(Refused)
 }
 
 fn warn_of_missing(names: &[String], parser: &mut Parser) {

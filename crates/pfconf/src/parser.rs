@@ -5,6 +5,8 @@
 //! error among the first words behind that is not reported again (both as OpenBSD's parser does).
 
 mod address;
+mod anchor;
+mod include;
 mod options;
 mod rule;
 mod settings;
@@ -14,7 +16,7 @@ mod table;
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{Family, Not};
 
-use crate::ast::{Setting, Statement, StatementKind};
+use crate::ast::{AnchorStatement, Setting, Statement, StatementKind};
 use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Kind as Severity};
 use crate::lexer::Lexer;
@@ -41,8 +43,10 @@ pub struct Parser<'a> {
     silence: u8,
     /// Lists within lists that are open.
     depth: u32,
-    /// Braces of anchors that are open.
-    anchors: u32,
+    /// Anchors whose braces are open, with their places.
+    anchors: Vec<(Place, AnchorStatement)>,
+    /// Size of all included texts, in bytes.
+    included: usize,
     /// How many features were refused so far.
     not_built: u32,
     /// Settings of the statement being read: they hold even if the rest of the line is wrong.
@@ -54,15 +58,16 @@ pub struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// A parser at the beginning of `text`.
-    pub fn new(text: &str, context: &'a Context<'a>) -> Self {
+    /// A parser at the beginning of `text`, which messages call `name`.
+    pub fn new(name: &str, text: &str, macros: Macros, context: &'a Context<'a>) -> Self {
         Parser {
-            lexer: Lexer::new(text, Macros::given(context.macros)),
+            lexer: Lexer::new(name, text, macros),
             context,
             lookahead: None,
             silence: 0,
             depth: 0,
-            anchors: 0,
+            anchors: Vec::new(),
+            included: 0,
             not_built: 0,
             settings: Vec::new(),
             started: false,
@@ -74,12 +79,21 @@ impl<'a> Parser<'a> {
     /// line is not read yet.
     pub fn statement(&mut self) -> Option<Statement> {
         loop {
-            let place = self.place();
+            let mut place = self.place();
             match self.peek().kind {
-                Kind::End => return None,
+                Kind::End => {
+                    if !self.anchors.is_empty() {
+                        let _ = self.syntax_error::<()>();
+                    }
+                    return None;
+                }
                 Kind::NewLine => self.skip(),
                 _ => {
                     let missing = self.not_built;
+                    let head = self.anchors.last().map(|(head, _)| *head);
+                    if let Some(head) = head.filter(|_| self.at_sign('}')) {
+                        place = head;
+                    }
                     let result = self.statement_kind().and_then(|kind| self.end_of_line(kind));
                     let settings = std::mem::take(&mut self.settings);
                     let kind = match result {
@@ -93,15 +107,18 @@ impl<'a> Parser<'a> {
                             StatementKind::Set(settings)
                         }
                     };
-                    return Some(Statement { place, kind });
+                    let file = self.lexer.included_name(place).map(str::to_string);
+                    return Some(Statement { place, file, kind });
                 }
             }
         }
     }
 
-    /// Leaves out the rest of the line after an error in a statement's meaning.
+    /// Leaves out the rest of the line after an error in a statement's meaning, and forgets the
+    /// anchors that are open, as OpenBSD's parser does.
     pub fn recover(&mut self) {
         self.silence = 3;
+        self.anchors.clear();
         if !self.started {
             // OpenBSD's parser gives up if the very first word is wrong.
             self.lexer.stop();
@@ -117,24 +134,23 @@ impl<'a> Parser<'a> {
     }
 
     fn statement_kind(&mut self) -> Parse<StatementKind> {
+        let inside = !self.anchors.is_empty();
         match self.peek().kind.clone() {
             Kind::Keyword("pass" | "block" | "match") => self.rule(),
-            Kind::Keyword("set") => self.set(),
             Kind::Keyword("table") => self.table(),
+            Kind::Keyword("anchor") => self.anchor(),
+            Kind::Keyword("include") => self.include(),
+            Kind::Sign('}') if inside => self.end_anchor(),
+            // The braces of an anchor hold nothing else.
+            _ if inside => self.syntax_error(),
+            Kind::Keyword("set") => self.set(),
             Kind::Keyword("antispoof") => self.antispoof(),
             Kind::Keyword("scrub") => self.old_scrub(),
-            Kind::Keyword("anchor") => self.anchor(),
-            Kind::Keyword("include") => Ok(self.not_built("include")),
             Kind::Keyword("load") => self.load_anchor(),
             Kind::Keyword("state") => self.state_limiter(),
             Kind::Keyword("queue") => Ok(self.not_built("queue")),
             Kind::Keyword("no") => self.old_exception(),
             Kind::String(word) => self.macro_or_name(&word),
-            Kind::Sign('}') if self.anchors > 0 => {
-                self.skip();
-                self.anchors -= 1;
-                Ok(StatementKind::NotBuilt)
-            }
             _ => self.syntax_error(),
         }
     }
@@ -197,31 +213,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `anchor`, the rules in whose braces are read as any others to find what else is not built.
-    fn anchor(&mut self) -> Parse<StatementKind> {
-        let place = self.place();
-        self.note_not_built("anchor", place);
-        self.skip();
-        let mut last = Kind::NewLine;
-        while !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
-            let token = self.advance();
-            if let Kind::Keyword(word) = token.kind {
-                self.note_keyword(word, token.place);
-            }
-            last = token.kind;
-        }
-        self.anchors += u32::from(last == Kind::Sign('{'));
-        Ok(StatementKind::NotBuilt)
-    }
-
-    /// `load anchor "name" from "file"`
-    fn load_anchor(&mut self) -> Parse<StatementKind> {
-        let place = self.place();
-        self.skip();
-        self.expect("anchor")?;
-        Ok(self.not_built_at("load anchor", place))
-    }
-
     /// `state limiter "name" ...`, of later releases
     fn state_limiter(&mut self) -> Parse<StatementKind> {
         let place = self.place();
@@ -235,8 +226,11 @@ impl<'a> Parser<'a> {
     }
 
     fn end_of_line(&mut self, kind: StatementKind) -> Parse<StatementKind> {
+        if matches!(kind, StatementKind::Include) {
+            return Ok(kind);
+        }
         match self.peek().kind {
-            Kind::NewLine | Kind::End => Ok(kind),
+            Kind::NewLine => Ok(kind),
             _ => self.syntax_error(),
         }
     }
@@ -554,18 +548,30 @@ impl Parser<'_> {
 
     /// Adds a message at `place`.
     pub fn report(&mut self, kind: Severity, text: &str, place: Place, help: Option<String>) {
-        let (source, column) = self.lexer.source_line(place.offset);
-        self.diagnostics.push(Diagnostic {
+        let diagnostic = self.diagnostic(kind, text, place, help);
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// A message at `place`.
+    pub fn diagnostic(
+        &self,
+        kind: Severity,
+        text: &str,
+        place: Place,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let (source, column, width) = self.lexer.source_line(place);
+        Diagnostic {
             kind,
-            file: self.context.file_name.to_string(),
+            file: self.lexer.name().to_string(),
             line: self.lexer.token_line(),
             column: column as u32,
-            width: place.width as u32,
+            width: width as u32,
             message: text.to_string(),
             bare: false,
             source,
             help,
-        });
+        }
     }
 
     /// Adds a message that OpenBSD prints without its place.
@@ -583,7 +589,7 @@ impl Parser<'_> {
         let first = self.diagnostics.last().is_none_or(|last| last.line != line);
         self.diagnostics.push(Diagnostic {
             kind,
-            file: self.context.file_name.to_string(),
+            file: self.lexer.name().to_string(),
             line,
             message: text.to_string(),
             source: self.lexer.numbered_line(line),

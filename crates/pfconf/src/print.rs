@@ -1,6 +1,7 @@
 //! Rules as `pfctl -sr` prints them (pf-features section 14).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,8 +9,8 @@ use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::rule::{InterfaceMatch, StateOptions};
 use skipstep_ruleset::{
-    Action, Address, BlockReturn, Direction, Endpoint, Family, Log, Not, PortMatch, Ports, Rule,
-    Scrub,
+    Action, Address, Anchor, BlockReturn, Direction, Endpoint, Family, Log, Not, PortMatch, Ports,
+    Rule, Scrub,
 };
 
 use crate::ast;
@@ -100,7 +101,37 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text
 }
 
+/// Rules one below the other, those in the braces of anchors indented behind their anchor.
+pub fn nested(
+    rules: &[Rule],
+    anchors: &BTreeMap<String, Anchor>,
+    depth: usize,
+    options: &PrintOptions,
+    text: &mut String,
+) {
+    let indentation = "  ".repeat(depth);
+    for one in rules {
+        *text += &indentation;
+        *text += &rule(one, options);
+        let call = one.anchor.as_ref().filter(|call| call.braces);
+        match call.and_then(|call| anchors.get(&call.path)).filter(|a| !a.rules.is_empty()) {
+            None => text.push('\n'),
+            Some(anchor) => {
+                *text += " {\n";
+                nested(&anchor.rules, anchors, depth + 1, options, text);
+                *text += &indentation;
+                *text += "}\n";
+            }
+        }
+    }
+}
+
 fn action(rule: &Rule) -> String {
+    if let Some(call) = &rule.anchor {
+        let unnamed =
+            call.name.rsplit('/').next().is_none_or(|n| n.is_empty() || n.starts_with('_'));
+        return if unnamed { "anchor".to_string() } else { format!("anchor \"{}\"", call.name) };
+    }
     match (rule.action, rule.block_return) {
         (Action::Pass, _) => "pass".to_string(),
         (Action::Match, _) => "match".to_string(),
@@ -318,7 +349,7 @@ fn set(rule: &Rule) -> String {
 fn state(rule: &Rule) -> String {
     let options = rule.state.as_ref().map(state_options).unwrap_or_default();
     let mut text = String::new();
-    if rule.state.is_none() && rule.action == Action::Pass {
+    if rule.state.is_none() && rule.action == Action::Pass && rule.anchor.is_none() {
         text += " no state";
     } else if !options.is_empty() {
         text += " keep state";

@@ -87,7 +87,7 @@ fn without_duplicates(entries: Vec<TableEntry>) -> Vec<TableEntry> {
 }
 
 /// An I/O error in the words of strerror(3), without Rust's error number.
-fn plain(error: &std::io::Error) -> String {
+pub fn plain(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::NotFound => "No such file or directory".to_string(),

@@ -12,11 +12,13 @@ pub struct Token {
 /// Where a token stands. A token that comes out of a macro stands where the macro is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
+    /// Number of the text it is in, in the order in which the texts were opened.
+    pub source: usize,
     /// Line, from 1.
     pub line: u32,
-    /// Index of its first character in the text.
+    /// Index of its first byte in the text.
     pub offset: usize,
-    /// Its length in characters.
+    /// Its length in bytes.
     pub width: usize,
 }
 

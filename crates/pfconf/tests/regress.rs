@@ -29,6 +29,10 @@ fn regression_cases() {
         }
     };
     for file in inputs(&directory) {
+        // Cases with further files are about anchors in the kernel: what -sr prints of them.
+        if file.with_extension("one").is_file() {
+            continue;
+        }
         let name = file.file_stem().unwrap().to_string_lossy().to_string();
         let (input, ok) = (read(&file), read(&file.with_extension("ok")));
         compare(name.clone(), &input, &ok);

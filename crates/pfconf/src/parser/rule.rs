@@ -131,7 +131,7 @@ impl Parser<'_> {
         Ok((kind, code))
     }
 
-    fn direction(&mut self) -> Option<Direction> {
+    pub(super) fn direction(&mut self) -> Option<Direction> {
         if self.accept("in") {
             Some(Direction::In)
         } else if self.accept("out") {
@@ -190,7 +190,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn protocols(&mut self) -> Parse<Vec<u8>> {
+    pub(super) fn protocols(&mut self) -> Parse<Vec<u8>> {
         if self.accept("proto") { self.list(Self::protocol) } else { Ok(Vec::new()) }
     }
 

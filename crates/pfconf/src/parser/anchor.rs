@@ -1,0 +1,123 @@
+//! `anchor` and `load anchor` (pf-features section 11).
+
+use skipstep_ruleset::Action;
+use skipstep_ruleset::anchor::DEEPEST;
+
+use super::{Parse, Parser};
+use crate::ast::{AnchorStatement, RuleStatement, StatementKind};
+use crate::token::Kind;
+
+/// Longest path of an anchor, in bytes.
+const LONGEST_PATH: usize = 1023;
+/// Longest part of a path, in bytes.
+const LONGEST_NAME: usize = 63;
+
+impl Parser<'_> {
+    /// `anchor ...`, up to the end of the line or to the brace behind which its rules begin.
+    pub(super) fn anchor(&mut self) -> Parse<StatementKind> {
+        let place = self.place();
+        self.expect("anchor")?;
+        let name_place = self.place();
+        let name = self.anchor_name()?;
+        let rule = self.anchor_head()?;
+        let braces = self.at_sign('{');
+        let statement = AnchorStatement { name: name.clone(), braces, rule };
+        if braces {
+            self.skip();
+            if self.anchors.len() + 1 >= DEEPEST {
+                return self.error_at("pfa_anchor: anchors too deep", place);
+            }
+            if self.peek().kind != Kind::NewLine {
+                return self.syntax_error();
+            }
+            self.anchors.push((place, statement));
+            return Ok(StatementKind::BeginAnchor { name });
+        }
+        if self.peek().kind != Kind::NewLine {
+            return self.syntax_error();
+        }
+        match name {
+            None => self.error_at("anchors without explicit rules must specify a name", place),
+            Some(name) if name.ends_with('/') => {
+                self.error_at(format!("anchorrule: bad anchor name {name}"), name_place)
+            }
+            Some(_) => Ok(StatementKind::Anchor(Box::new(statement))),
+        }
+    }
+
+    /// The brace behind the last rule of an anchor.
+    pub(super) fn end_anchor(&mut self) -> Parse<StatementKind> {
+        self.skip();
+        let Some((place, statement)) = self.anchors.pop() else {
+            return self.syntax_error();
+        };
+        if statement.name.as_ref().is_some_and(|name| name.contains('/')) {
+            let text = "anchor paths containing '/' cannot be used for inline anchors.";
+            return self.error_at(text, place);
+        }
+        Ok(StatementKind::Anchor(Box::new(statement)))
+    }
+
+    /// `load anchor "name" from "file"`
+    pub(super) fn load_anchor(&mut self) -> Parse<StatementKind> {
+        self.expect("load")?;
+        let place = self.place();
+        self.expect("anchor")?;
+        let name = self.anchor_name()?;
+        self.expect("from")?;
+        let file = self.strings()?;
+        match name {
+            None => self.error_at("anchor name is missing", place),
+            Some(name) => Ok(StatementKind::LoadAnchor { name, file }),
+        }
+    }
+
+    /// The name of an anchor, if there is one.
+    fn anchor_name(&mut self) -> Parse<Option<String>> {
+        let place = self.place();
+        let Kind::String(name) = self.peek().kind.clone() else {
+            return Ok(None);
+        };
+        self.skip();
+        if name.is_empty() {
+            return self.error_at("anchor name must not be empty", place);
+        }
+        if self.context.anchor.len() + 1 + name.len() > LONGEST_PATH {
+            return self.error_at(format!("anchor name is longer than {LONGEST_PATH}"), place);
+        }
+        if name.starts_with('_') || name.contains("/_") {
+            let text = "anchor names beginning with '_' are reserved for internal use";
+            return self.error_at(text, place);
+        }
+        if let Some(part) = name.split('/').find(|part| part.len() > LONGEST_NAME) {
+            let help = format!("each part of the path has at most {LONGEST_NAME} characters");
+            let text = format!("anchor name '{part}' too long");
+            return self.error_with_help(text, place, Some(help));
+        }
+        Ok(Some(name))
+    }
+
+    /// What is between name and brace: the head and the options of a rule.
+    fn anchor_head(&mut self) -> Parse<RuleStatement> {
+        let direction = self.direction();
+        let quick = self.accept("quick");
+        let interfaces = self.interfaces()?;
+        let family = self.family();
+        let protocols = self.protocols()?;
+        let (source, destination) = self.ends()?;
+        let options = self.filter_options()?;
+        Ok(RuleStatement {
+            action: Action::Pass,
+            block_return: None,
+            direction,
+            log: None,
+            quick,
+            interfaces,
+            family,
+            protocols,
+            source,
+            destination,
+            options,
+        })
+    }
+}

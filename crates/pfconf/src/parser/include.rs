@@ -1,0 +1,50 @@
+//! `include` (pf-features section 1).
+
+use super::{Parse, Parser};
+use crate::ast::StatementKind;
+
+/// Deepest nesting of included files.
+const DEEPEST: usize = 64;
+/// Most files that one text can include, each as often as it does.
+const MOST_FILES: usize = 4096;
+/// Most bytes that all included files can have together.
+const MOST_TEXT: usize = 1 << 25;
+
+impl Parser<'_> {
+    /// `include "file"`: the next statement comes from there. The end of the line is not looked for:
+    /// what follows is read behind the file.
+    pub(super) fn include(&mut self) -> Parse<StatementKind> {
+        self.expect("include")?;
+        let place = self.place();
+        let name = self.string()?;
+        let refusal = if self.lexer.open_names().any(|open| open == name) {
+            Some("the file includes itself".to_string())
+        } else if self.lexer.open_names().len() > DEEPEST {
+            Some(format!("files include each other more than {DEEPEST} deep"))
+        } else if self.lexer.source_count() > MOST_FILES {
+            Some(format!("more than {MOST_FILES} files are included"))
+        } else {
+            None
+        };
+        let text = match refusal {
+            Some(reason) => Err(reason),
+            None => (self.context.read_file)(&name).map_err(|error| crate::table::plain(&error)),
+        };
+        let text = text.and_then(|text| {
+            self.included += text.len();
+            if self.included > MOST_TEXT {
+                return Err(format!("included files have more than {MOST_TEXT} bytes together"));
+            }
+            Ok(text)
+        });
+        match text {
+            Ok(text) => {
+                self.lexer.include(&name, &text);
+                Ok(StatementKind::Include)
+            }
+            Err(reason) => {
+                self.error_with_help(format!("failed to include file {name}"), place, Some(reason))
+            }
+        }
+    }
+}
