@@ -10,6 +10,7 @@
 
 pub mod context;
 pub mod diagnostics;
+pub mod format;
 pub mod names;
 pub mod print;
 

@@ -1,0 +1,125 @@
+//! What the tests of whole texts share: the world that tests/conf is written for, and all the texts
+//! there are.
+#![allow(dead_code)] // no test uses everything
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+
+/// The root of the project.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files below `directory` whose name ends in one of `extensions`, sorted; none if there is no such
+/// directory.
+pub fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in directory.read_dir().into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path, extensions));
+        } else if path.extension().is_some_and(|e| extensions.iter().any(|&x| e == x)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Every pf.conf in reach with a name for it: the project's own, and what lies beside the project.
+pub fn texts() -> Vec<(String, String)> {
+    let shared = root().join("../shared");
+    let mut files = files(&root().join("tests/conf"), &["in"]);
+    files.extend(self::files(&root().join("examples"), &["conf"]));
+    files.extend(self::files(&shared.join("pf-regress"), &["in", "conf", "ok"]));
+    let mut texts: Vec<_> = files
+        .into_iter()
+        .filter_map(|file| Some((file.display().to_string(), std::fs::read_to_string(file).ok()?)))
+        .collect();
+    let vectors = shared.join("vectors/parse.jsonl.gz");
+    if vectors.is_file() {
+        let output = Command::new("gzip").arg("-dc").arg(vectors).output().unwrap();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let vector: serde_json::Value = serde_json::from_str(line).unwrap();
+            let text = |key: &str| vector[key].as_str().unwrap().to_string();
+            texts.push((text("id"), text("rules")));
+        }
+    }
+    texts
+}
+
+/// Forgets on which lines rules stood.
+pub fn forget_places(ruleset: &mut Ruleset) {
+    let anchors = &mut ruleset.anchors;
+    let old = anchors.values_mut().flat_map(|anchor| anchor.old_rules.iter_mut());
+    for old in old.chain(&mut ruleset.old_rules) {
+        old.rule.line = 0;
+    }
+    let rules = anchors.values_mut().flat_map(|anchor| anchor.rules.iter_mut());
+    for rule in rules.chain(&mut ruleset.rules) {
+        rule.line = 0;
+    }
+    for queue in &mut ruleset.queues {
+        queue.line = 0;
+    }
+    for limiter in &mut ruleset.limiters {
+        limiter.line = 0;
+    }
+}
+
+/// The files that the texts of tests/conf speak of.
+pub fn read_file(name: &str) -> io::Result<String> {
+    match name {
+        "friends" => {
+            Ok("# friends of ours\n10.9.0.1 !10.9.0.2\n2001:db8::/48 # and theirs\n".to_string())
+        }
+        "broken" => Ok("10.9.0.1\nnobody-knows\n".to_string()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// The only host name they speak of.
+pub fn resolve(name: &str) -> Vec<IpAddr> {
+    match name {
+        "localhost" => vec![IpAddr::from([127, 0, 0, 1]), "::1".parse().unwrap()],
+        _ => Vec::new(),
+    }
+}
+
+/// A router between `wan` and `lan` with a line to somewhere else.
+pub fn host() -> Host {
+    let interface = |name: &str, index, groups: &[&str], addresses: &[&str]| Interface {
+        name: name.to_string(),
+        index,
+        loopback: name == "lo",
+        groups: ["all"].iter().chain(groups).map(|group| group.to_string()).collect(),
+        addresses: addresses
+            .iter()
+            .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
+            .collect(),
+        ..Interface::default()
+    };
+    let mut host = Host {
+        interfaces: vec![
+            interface("lo", 1, &[], &["127.0.0.1/8", "::1/128"]),
+            interface(
+                "wan",
+                2,
+                &["egress"],
+                &["198.51.100.2/24", "198.51.100.3/24", "fe80::2/64", "2001:db8:1::2/64"],
+            ),
+            interface("lan", 3, &[], &["10.1.0.1/16", "fe80::3/64", "2001:db8:2::1/64"]),
+            interface("ppp0", 4, &[], &["192.0.2.1/32"]),
+            interface("down0", 5, &[], &[]),
+        ],
+        routes: Vec::new(),
+    };
+    host.interfaces[1].addresses[0].broadcast = Some(IpAddr::from([198, 51, 100, 255]));
+    host.interfaces[3].addresses[0].peer = Some(IpAddr::from([192, 0, 2, 254]));
+    host
+}
