@@ -4,6 +4,8 @@
 //! A later feature adds a variant to [`StatementKind`] or a field to [`FilterOptions`] or
 //! [`StateOption`]; until then the parser refuses it by the name it has in `features`.
 
+mod translation;
+
 use std::net::IpAddr;
 
 use skipstep_ruleset::options::Optimization;
@@ -12,6 +14,8 @@ use skipstep_ruleset::{
     Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, Log, Not, Ports, Scrub,
     StatePolicy, Timeout,
 };
+
+pub use translation::{Divert, Pool, PoolPorts, Translation};
 
 use crate::token::Place;
 
@@ -197,11 +201,15 @@ pub struct Host {
     pub address: Address,
     /// Index of the interface a link-local address belongs to, 0 for none.
     pub scope: u32,
+    /// `weight` in a table or pool, 0 if there is none.
+    pub weight: u16,
 }
 
 /// Sorts of host specifications.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Address {
+    /// `any` where a host must stand.
+    Any,
     /// Address and prefix length. The length may be up to 128 for IPv4, which is an error that pf
     /// reports only when the rule is expanded.
     Net(IpAddr, u8),
@@ -223,6 +231,11 @@ pub enum Address {
 }
 
 impl Host {
+    /// A host that is nothing but its address.
+    pub fn new(address: Address) -> Self {
+        Host { negated: false, address, scope: 0, weight: 0 }
+    }
+
     /// The address family, if the specification has one.
     pub fn family(&self) -> Option<Family> {
         match self.address {
@@ -265,6 +278,8 @@ pub struct FilterOptions {
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`
     pub set_tos: Option<u8>,
+    /// `nat-to`, `route-to`, `divert-to` and their like
+    pub translation: Translation,
 }
 
 /// Whether a rule makes state.

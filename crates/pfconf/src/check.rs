@@ -2,13 +2,14 @@
 
 use skipstep_ruleset::{Action, BlockReturn, Family, Rule};
 
+use crate::ast::Translation;
 use crate::packet_names::{ICMP, ICMP6};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// What is wrong with an expanded rule; empty if nothing is.
-pub fn rule(rule: &Rule) -> Vec<String> {
+pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |is_wrong: bool, text: &str| {
         if is_wrong {
@@ -21,6 +22,10 @@ pub fn rule(rule: &Rule) -> Vec<String> {
     let icmp = rule.icmp.is_some();
     check(icmp && !is(ICMP) && !is(ICMP6), "icmp-type/code only applies to icmp");
     check(icmp && rule.family.is_none(), "must indicate address family with icmp-type/code");
+    check(
+        translation.af_to.is_some() && translation.af_to == rule.family,
+        "must indicate different address family with af-to",
+    );
     check(
         is(ICMP) && rule.family == Some(Family::Inet6),
         "proto icmp doesn't match address family inet6",
@@ -42,9 +47,28 @@ pub fn rule(rule: &Rule) -> Vec<String> {
         rule.state.is_some() && rule.action != Action::Pass,
         "keep state is great, but only for pass rules",
     );
+    let routes = translation.route.is_some();
+    check(routes && rule.state.is_none(), "route-to, reply-to and dup-to require keep state");
+    let translates = translation.nat.is_some() || translation.rdr.is_some();
+    check(
+        translates && rule.action != Action::Match && rule.state.is_none(),
+        "nat-to and rdr-to require keep state",
+    );
+    check(translates && rule.direction.is_none(), "nat-to and rdr-to require a direction");
     check(
         rule.family == Some(Family::Inet6) && (rule.scrub.no_df || rule.scrub.random_id),
         "address family inet6 does not support scrub options no-df, random-id",
     );
+    match rule.action {
+        Action::Match => {
+            check(translation.divert.is_some(), "divert is not supported on match rules");
+            check(routes, "route-to, reply-to and dup-to are not supported on match rules");
+            check(translation.af_to.is_some(), "af-to is not supported on match rules");
+        }
+        Action::Block => {
+            check(routes, "route-to, reply-to and dup-to are not supported on block rules");
+        }
+        Action::Pass => {}
+    }
     wrong
 }

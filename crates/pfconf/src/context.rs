@@ -1,6 +1,7 @@
 //! What the language needs to know of the world around it. The crate opens no file and no socket:
 //! the caller fills this in.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,6 +27,8 @@ pub struct Context<'a> {
     pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
     /// Addresses of a host name, none if it is not known.
     pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
+    /// Random numbers, for the keys of `source-hash` that are not written.
+    pub random: &'a dyn Fn() -> u32,
     /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
     pub optimization: Option<Optimization>,
     /// Names for the tables of pools and of the optimizer.
@@ -44,10 +47,16 @@ impl<'a> Context<'a> {
             names: Names::builtin(),
             read_file: &|_| Err(io::ErrorKind::NotFound.into()),
             resolve: &resolve_localhost,
+            random: &random,
             optimization: Some(Optimization::None),
             automatic_tables: AutomaticTables::for_looking(),
         }
     }
+}
+
+/// Numbers nobody can foresee: the keys of a hash map are random.
+fn random() -> u32 {
+    RandomState::new().hash_one(()) as u32
 }
 
 fn resolve_localhost(name: &str) -> Vec<IpAddr> {

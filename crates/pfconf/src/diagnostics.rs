@@ -101,6 +101,14 @@ pub(crate) fn help(message: &str) -> Option<String> {
         "keep state is great, but only for pass rules" => "leave out `keep state`",
         "flags always false" => "the flags in front of `/` must be among those behind it",
         "flags only apply to tcp" => "add `proto tcp`",
+        "nat-to and rdr-to require a direction" => {
+            "packets get another source when they go `out`, another destination when they come `in`"
+        }
+        "direction must be explicit with rules that specify routing" => "add `in` or `out`",
+        "tables are not supported by pool type" => "use round-robin, random or least-states",
+        "dynamic interfaces must be used with :0 in a binat-to rule" => {
+            "with `:0` an interface stands for its first address"
+        }
         _ => return None,
     };
     Some(help.to_string())

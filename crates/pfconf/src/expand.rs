@@ -2,13 +2,18 @@
 //! (interfaces outermost, then protocols, ICMP types, sources, destinations, source ports,
 //! destination ports).
 
+mod binat;
+mod pool;
+mod translation;
+
+use skipstep_ruleset::AutomaticTables;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
     Action, Address, AnchorCall, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host, Not,
-    Options, Ports, Rule, StatePolicy, Timeout,
+    Options, Ports, Rule, StatePolicy, Table, Timeout,
 };
 
-use crate::ast::{self, AnchorStatement, Antispoof, Keep, Peer, RuleStatement, StateOption};
+use crate::ast::{self, AnchorStatement, Antispoof, Keep, RuleStatement, StateOption, Translation};
 use crate::context::Context;
 use crate::label::{self, Macros};
 use crate::resolve::{self, Modifiers};
@@ -38,6 +43,10 @@ pub struct Expansion<'a> {
     pub rules: &'a mut Vec<Rule>,
     /// How many more rules there can be.
     pub room: usize,
+    /// Names for the tables that lists of addresses in pools become.
+    pub automatic: &'a mut AutomaticTables,
+    /// Those tables, each with its echo.
+    pub tables: Vec<(String, Table)>,
     /// Messages; those that OpenBSD prints without a place have `true`.
     pub messages: Vec<(String, bool)>,
 }
@@ -62,8 +71,12 @@ struct Lists<'a> {
     interfaces: &'a [Not<InterfaceMatch>],
     protocols: &'a [u8],
     icmp: &'a [(u8, IcmpMatch)],
-    source: &'a Peer,
-    destination: &'a Peer,
+    sources: &'a [ast::Host],
+    destinations: &'a [ast::Host],
+    source_ports: &'a [Ports],
+    destination_ports: &'a [Ports],
+    /// No list, but it holds pools that make each combination another rule.
+    translation: &'a Translation,
 }
 
 impl<'a> Lists<'a> {
@@ -72,15 +85,27 @@ impl<'a> Lists<'a> {
             interfaces: &statement.interfaces,
             protocols: &statement.protocols,
             icmp: statement.options.icmp.as_deref().unwrap_or_default(),
-            source: &statement.source,
-            destination: &statement.destination,
+            sources: &statement.source.hosts,
+            destinations: &statement.destination.hosts,
+            source_ports: &statement.source.ports,
+            destination_ports: &statement.destination.ports,
+            translation: &statement.options.translation,
         }
     }
 
     /// The lists of a rule that looks at nothing but the source.
-    fn from(source: &'a Peer) -> Self {
-        static ANYBODY: Peer = Peer { hosts: Vec::new(), ports: Vec::new() };
-        Lists { interfaces: &[], protocols: &[], icmp: &[], source, destination: &ANYBODY }
+    fn from(sources: &'a [ast::Host]) -> Self {
+        static NONE: Translation = Translation::NONE;
+        Lists {
+            interfaces: &[],
+            protocols: &[],
+            icmp: &[],
+            sources,
+            destinations: &[],
+            source_ports: &[],
+            destination_ports: &[],
+            translation: &NONE,
+        }
     }
 
     /// How many combinations there are, `None` if they cannot be counted.
@@ -89,10 +114,10 @@ impl<'a> Lists<'a> {
             self.interfaces.len(),
             self.protocols.len(),
             self.icmp.len(),
-            self.source.hosts.len(),
-            self.destination.hosts.len(),
-            self.source.ports.len(),
-            self.destination.ports.len(),
+            self.sources.len(),
+            self.destinations.len(),
+            self.source_ports.len(),
+            self.destination_ports.len(),
         ];
         lengths.iter().try_fold(1, |product: usize, n| product.checked_mul(*n.max(&1)))
     }
@@ -101,15 +126,38 @@ impl<'a> Lists<'a> {
     fn combination(&self, number: usize) -> Combination<'a> {
         let mut rest = number;
         Combination {
-            destination_ports: pick(&self.destination.ports, &mut rest).copied(),
-            source_ports: pick(&self.source.ports, &mut rest).copied(),
-            destination: pick(&self.destination.hosts, &mut rest),
-            source: pick(&self.source.hosts, &mut rest),
+            destination_ports: pick(self.destination_ports, &mut rest).copied(),
+            source_ports: pick(self.source_ports, &mut rest).copied(),
+            destination: pick(self.destinations, &mut rest),
+            source: pick(self.sources, &mut rest),
             icmp: pick(self.icmp, &mut rest).copied(),
             protocol: pick(self.protocols, &mut rest).copied(),
             interface: pick(self.interfaces, &mut rest),
         }
     }
+
+    /// The lists from the items of a combination on.
+    fn rest(&self, number: usize) -> Lists<'a> {
+        let mut rest = number;
+        Lists {
+            destination_ports: tail(self.destination_ports, &mut rest),
+            source_ports: tail(self.source_ports, &mut rest),
+            destinations: tail(self.destinations, &mut rest),
+            sources: tail(self.sources, &mut rest),
+            icmp: tail(self.icmp, &mut rest),
+            protocols: tail(self.protocols, &mut rest),
+            interfaces: tail(self.interfaces, &mut rest),
+            translation: self.translation,
+        }
+    }
+}
+
+/// `list` from the item on that `rest` names.
+fn tail<'a, T>(list: &'a [T], rest: &mut usize) -> &'a [T] {
+    let length = list.len().max(1);
+    let tail = &list[(*rest % length).min(list.len())..];
+    *rest /= length;
+    tail
 }
 
 /// The item of `list` that `rest` names, `None` if the list is empty; `rest` goes on to name one of
@@ -134,6 +182,7 @@ impl Expansion<'_> {
         {
             template.tcp_flags = Some(TcpFlags { set: 0x02, mask: 0x12 });
         }
+        self.route_and_divert(&mut template, &statement.options.translation)?;
         self.combinations(&template, &Lists::of(statement));
         Ok(())
     }
@@ -145,6 +194,7 @@ impl Expansion<'_> {
         if matches!(statement.rule.options.keep, Some(Keep::State(_))) {
             return self.refuse("cannot specify state handling on anchors");
         }
+        self.check_anchor(&statement.rule.options.translation)?;
         template.anchor = Some(call);
         self.combinations(&template, &Lists::of(&statement.rule));
         Ok(())
@@ -166,6 +216,7 @@ impl Expansion<'_> {
         if tcp_flags.is_some_and(|flags| flags.set & flags.mask != flags.set) {
             return self.refuse("flags always false");
         }
+        self.check_af_to(statement)?;
         Ok(Rule {
             action: statement.action,
             block_return: self.block_return(statement),
@@ -223,18 +274,16 @@ impl Expansion<'_> {
             let elsewhere = [Not { negated: true, value: interface_match(name) }];
             let networks =
                 self.own(name, *dynamic, Modifiers { network: true, ..Modifiers::default() });
-            let from = Peer { hosts: networks, ports: Vec::new() };
-            if !from.hosts.is_empty() {
-                let lists = Lists { interfaces: &elsewhere, ..Lists::from(&from) };
+            if !networks.is_empty() {
+                let lists = Lists { interfaces: &elsewhere, ..Lists::from(&networks) };
                 self.combinations(&template, &lists);
             }
             if self.context.host.interface(name).is_some_and(|interface| interface.loopback) {
                 continue;
             }
-            let from =
-                Peer { hosts: self.own(name, *dynamic, Modifiers::default()), ports: Vec::new() };
-            if !from.hosts.is_empty() {
-                self.combinations(&template, &Lists::from(&from));
+            let own = self.own(name, *dynamic, Modifiers::default());
+            if !own.is_empty() {
+                self.combinations(&template, &Lists::from(&own));
             }
         }
         Ok(())
@@ -244,11 +293,7 @@ impl Expansion<'_> {
         if !dynamic {
             return resolve::interface_addresses(name, modifiers, self.context);
         }
-        vec![ast::Host {
-            negated: false,
-            address: resolve::dynamic(name, modifiers, 128),
-            scope: 0,
-        }]
+        vec![ast::Host::new(resolve::dynamic(name, modifiers, 128))]
     }
 
     fn refuse<T>(&mut self, text: impl Into<String>) -> Result<T, Refused> {
@@ -340,7 +385,7 @@ impl Expansion<'_> {
         let before = self.rules.len();
         let mut errors = 0;
         for index in 0..count {
-            self.combination(template, &lists.combination(index), &mut errors);
+            self.combination(template, lists, index, &mut errors);
         }
         if self.rules.len() == before {
             self.error("rule expands to no valid combination");
@@ -349,8 +394,11 @@ impl Expansion<'_> {
 
     /// Adds the rule of one combination, unless its parts are of different families or interfaces.
     /// After an error no further rule of the statement is added.
-    fn combination(&mut self, template: &Rule, parts: &Combination, errors: &mut u32) {
-        let Some(family) = combined_family(template.family, parts) else {
+    fn combination(&mut self, template: &Rule, lists: &Lists, number: usize, errors: &mut u32) {
+        let (parts, translation) = (&lists.combination(number), lists.translation);
+        let mut family = template.family;
+        let pools = self.pool_addresses(translation, &mut family, errors);
+        let Some(family) = combined_family(family, parts) else {
             return;
         };
         let Some(interface) = self.combined_interface(parts) else {
@@ -372,16 +420,24 @@ impl Expansion<'_> {
             self.error("icmp-type mismatch");
             *errors += 1;
         }
-        let wrong = check::rule(&rule);
+        if translation.binat {
+            self.check_binat(template, parts, pools.nat.as_ref(), errors);
+            rule.direction = Some(Direction::Out);
+        }
+        self.apply_pools(translation, &pools, parts.destination_ports, &mut rule, errors);
+        let wrong = check::rule(&rule, translation);
         for text in &wrong {
             self.error(text);
         }
         if wrong.is_empty() && *errors == 0 {
             rule.number = self.rules.len() as u32;
             label::number(&mut rule);
-            self.rules.push(rule);
+            self.rules.push(rule.clone());
         } else {
             self.error("skipping rule due to errors");
+        }
+        if translation.binat && *errors == 0 {
+            self.inbound(&rule, lists, number);
         }
     }
 
@@ -436,6 +492,7 @@ impl Expansion<'_> {
                     ..interface.clone()
                 })
             }
+            ast::Address::Any => Address::Any,
             ast::Address::NoRoute => Address::NoRoute,
             ast::Address::UrpfFailed => Address::UrpfFailed,
         };

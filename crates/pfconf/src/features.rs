@@ -4,13 +4,7 @@
 /// The feature that a reserved word belongs to, if it is not built.
 pub fn of_keyword(word: &str) -> Option<&'static str> {
     Some(match word {
-        "af-to" => "af-to",
-        "binat-to" => "binat-to",
         "delay" => "set delay",
-        "divert-packet" => "divert-packet",
-        "divert-reply" => "divert-reply",
-        "divert-to" => "divert-to",
-        "dup-to" => "dup-to",
         "fingerprints" => "fingerprints",
         "group" => "group",
         "max-pkt-rate" => "max-pkt-rate",
@@ -19,24 +13,19 @@ pub fn of_keyword(word: &str) -> Option<&'static str> {
         "max-src-nodes" => "max-src-nodes",
         "max-src-states" => "max-src-states",
         "modulate" => "modulate state",
-        "nat-to" => "nat-to",
         "once" => "once",
         "os" => "os",
         "overload" => "overload",
         "pflow" => "pflow",
         "queue" => "queue",
         "rdomain" => "rdomain",
-        "rdr-to" => "rdr-to",
         "reassemble" => "reassemble tcp",
-        "reply-to" => "reply-to",
         "route" => "route label",
-        "route-to" => "route-to",
         "rtable" => "rtable",
         "source-track" => "source-track",
         "syncookies" => "syncookies",
         "synproxy" => "synproxy state",
         "user" => "user",
-        "weight" => "weight",
         _ => return None,
     })
 }

@@ -47,6 +47,7 @@ impl Macros<'_> {
             Address::Table(name) => format!("<{name}>"),
             Address::NoRoute => "no-route".to_string(),
             Address::UrpfFailed => "urpf-failed".to_string(),
+            Address::Any => "any".to_string(),
             Address::Range(..) => "?".to_string(),
         };
         if host.negated { format!("! {text}") } else { text }

@@ -2,7 +2,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use skipstep_ruleset::{Address, Anchor, AnchorCall, BlockPolicy, Rule, Ruleset, Table, Timeout};
+use skipstep_ruleset::{
+    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Rule, Ruleset, Table, Timeout,
+};
 
 use crate::ast::{AnchorStatement, OldScrub, Setting, StateOption, Statement, StatementKind};
 use crate::context::Context;
@@ -37,6 +39,8 @@ struct Builder<'a> {
     adaptive_set: bool,
     /// Interfaces that the host does not have.
     missing: Missing,
+    /// Names of tables that the text has no name for.
+    automatic: AutomaticTables,
 }
 
 /// A rule set that rules are being added to.
@@ -66,6 +70,7 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         states_limited: false,
         adaptive_set: false,
         missing: Missing::default(),
+        automatic: context.automatic_tables.clone(),
     };
     let macros = Macros::given(context.macros);
     let mut diagnostics = Vec::new();
@@ -298,10 +303,17 @@ impl Builder<'_> {
             file: statement.file.as_deref(),
             rules: &mut rules,
             room: MOST_RULES.saturating_sub(self.rules),
+            automatic: &mut self.automatic,
+            tables: Vec::new(),
             messages: Vec::new(),
         };
         let result = expand(&mut expansion);
-        for (message, bare) in expansion.messages {
+        let (tables, messages) = (expansion.tables, expansion.messages);
+        for (echo, table) in tables {
+            self.line(&echo);
+            self.define(table);
+        }
+        for (message, bare) in messages {
             if bare {
                 parser.report_bare(Kind::Error, &message, statement.place);
             } else {
@@ -344,11 +356,16 @@ impl Builder<'_> {
 fn mention_tables(rules: &[Rule], tables: &mut Vec<Table>) {
     let mut known: HashSet<String> = tables.iter().map(|table| table.name.clone()).collect();
     for rule in rules {
-        for end in [&rule.source, &rule.destination] {
-            if let Address::Table(name) = &end.host.address
-                && known.insert(name.clone())
-            {
-                tables.push(Table { name: name.clone(), ..Table::default() });
+        let compared = [&rule.source, &rule.destination].into_iter().filter_map(|end| {
+            match &end.host.address {
+                Address::Table(name) => Some(name.as_str()),
+                _ => None,
+            }
+        });
+        let pools = rule.pools().flat_map(|pool| pool.address.tables());
+        for name in compared.chain(pools) {
+            if known.insert(name.to_string()) {
+                tables.push(Table { name: name.to_string(), ..Table::default() });
             }
         }
     }

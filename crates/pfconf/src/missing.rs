@@ -20,7 +20,9 @@ impl Missing {
         let names = rules.iter().flat_map(|rule| {
             let matched = [rule.interface.as_ref(), rule.received_on.as_ref()];
             let dynamic = [&rule.source, &rule.destination].into_iter().filter_map(dynamic);
-            matched.into_iter().flatten().filter_map(named).chain(dynamic)
+            let pools = rule.pools().flat_map(|pool| pool.address.interfaces());
+            let pools = pools.map(|address| address.interface.as_str());
+            matched.into_iter().flatten().filter_map(named).chain(dynamic).chain(pools)
         });
         self.unknown(names, context)
     }

@@ -8,10 +8,12 @@ mod address;
 mod anchor;
 mod include;
 mod options;
+mod pool;
 mod rule;
 mod settings;
 mod state;
 mod table;
+mod translation;
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{Family, Not};

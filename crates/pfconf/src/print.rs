@@ -1,5 +1,7 @@
 //! Rules as `pfctl -sr` prints them (pf-features section 14).
 
+mod pool;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -98,7 +100,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     if let Some(Not { negated, value }) = &rule.tagged {
         text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
     }
-    text
+    text + &pool::translation(rule, options)
 }
 
 /// Rules one below the other, those in the braces of anchors indented behind their anchor.
@@ -207,17 +209,19 @@ fn address(address: &Address, family: Option<Family>, options: &PrintOptions) ->
         Address::Net(net) => network(*net),
         Address::Masked(address, mask) => format!("{} & {}", single(*address), single(*mask)),
         Address::Range(low, high) => format!("{} - {}", single(*low), single(*high)),
-        Address::Table(name) => match options.table_sizes {
-            None => format!("<{name}>"),
-            Some(size) => match size(name) {
-                None => format!("<{name}:*>"),
-                Some(size) => format!("<{name}:{size}>"),
-            },
-        },
+        Address::Table(name) => table(name, options),
         Address::Dynamic(interface) => dynamic(interface, family, options),
         Address::NoRoute => "no-route".to_string(),
         Address::UrpfFailed => "urpf-failed".to_string(),
         Address::RouteLabel(label) => format!("route \"{label}\""),
+    }
+}
+
+fn table(name: &str, options: &PrintOptions) -> String {
+    match options.table_sizes.map(|size| size(name)) {
+        None => format!("<{name}>"),
+        Some(None) => format!("<{name}:*>"),
+        Some(Some(size)) => format!("<{name}:{size}>"),
     }
 }
 

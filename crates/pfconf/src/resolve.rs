@@ -156,7 +156,7 @@ fn address_with(address: &InterfaceAddress, modifiers: Modifiers) -> Option<Host
     } else {
         host_address(own)
     };
-    Some(Host { negated: false, address, scope: 0 })
+    Some(Host::new(address))
 }
 
 fn host_address(address: IpAddr) -> Address {
@@ -184,7 +184,7 @@ fn literal(text: &str, prefix: Option<u8>, context: &Context) -> Option<Host> {
         return None;
     }
     let length = prefix.unwrap_or(full_length(address));
-    Some(Host { negated: false, address: Address::Net(masked(address, length), length), scope })
+    Some(Host { scope, ..Host::new(Address::Net(masked(address, length), length)) })
 }
 
 fn short_network(text: &str, prefix: u8) -> Option<Ipv4Addr> {
@@ -206,11 +206,7 @@ fn by_name(text: &str, prefix: Option<u8>, context: &Context) -> Vec<Host> {
             continue;
         }
         let length = prefix.unwrap_or(full_length(address));
-        hosts.push(Host {
-            negated: false,
-            address: Address::Net(masked(address, length), length),
-            scope: 0,
-        });
+        hosts.push(Host::new(Address::Net(masked(address, length), length)));
     }
     hosts
 }

@@ -1,6 +1,8 @@
 //! Tables: the contents that statements and files give them, and how they are echoed
 //! (pf-features section 11).
 
+use std::collections::BTreeMap;
+
 use ipnet::IpNet;
 use skipstep_ruleset::{Table, TableEntry};
 
@@ -19,12 +21,18 @@ pub fn define(
     bare: &mut Vec<String>,
 ) -> Result<Table, String> {
     let mut entries = Vec::new();
+    let mut weights = BTreeMap::new();
     for contents in &definition.contents {
         match contents {
             TableContents::List(hosts) => {
                 for host in hosts {
                     match entry(host, false) {
-                        Some(entry) => entries.push(entry),
+                        Some(entry) => {
+                            if host.weight > 0 {
+                                weights.entry(entry.net).or_insert(host.weight);
+                            }
+                            entries.push(entry);
+                        }
                         None => {
                             return Err(
                                 "cannot create address buffer: Invalid argument".to_string()
@@ -52,6 +60,7 @@ pub fn define(
         defined: true,
         initialized: definition.initialized,
         entries: without_duplicates(entries),
+        weights,
     })
 }
 

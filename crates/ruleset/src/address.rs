@@ -22,6 +22,14 @@ impl Family {
             IpAddr::V6(_) => Family::Inet6,
         }
     }
+
+    /// The other family.
+    pub fn other(self) -> Self {
+        match self {
+            Family::Inet => Family::Inet6,
+            Family::Inet6 => Family::Inet,
+        }
+    }
 }
 
 /// `from`/`to`: who a packet comes from or goes to.

@@ -1,5 +1,7 @@
 //! Tables of addresses (pf-features section 11, pf-semantics section 17).
 
+use std::collections::BTreeMap;
+
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,8 @@ pub struct Table {
     pub initialized: bool,
     /// Addresses given in the statement and its files.
     pub entries: Vec<TableEntry>,
+    /// `weight` of the entries that have one: how often a pool takes it, compared with the others.
+    pub weights: BTreeMap<IpNet, u16>,
 }
 
 /// An address or network in a table.

@@ -1,6 +1,8 @@
 //! Where translated and routed packets go: pools of addresses, and the options that use them
 //! (pf-features sections 6, 8 and 9).
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -19,15 +21,51 @@ pub struct Pool {
     pub ports: PoolPorts,
 }
 
+impl crate::Rule {
+    /// The pools of the rule, whatever it uses them for.
+    pub fn pools(&self) -> impl Iterator<Item = &Pool> {
+        let af_to =
+            self.af_to.iter().flat_map(|af_to| std::iter::once(&af_to.from).chain(&af_to.to));
+        let route = self.route.iter().map(|route| &route.pool);
+        self.nat.iter().chain(&self.rdr).chain(af_to).chain(route)
+    }
+}
+
+impl PoolAddress {
+    /// The table it is, or those among its list.
+    pub fn tables(&self) -> Vec<&str> {
+        match self {
+            PoolAddress::Table(name) => vec![name],
+            PoolAddress::List(list) => list.iter().flat_map(PoolAddress::tables).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The interface it follows, or those among its list.
+    pub fn interfaces(&self) -> Vec<&DynamicAddress> {
+        match self {
+            PoolAddress::Dynamic(address) => vec![address],
+            PoolAddress::List(list) => list.iter().flat_map(PoolAddress::interfaces).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The addresses of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolAddress {
+    /// None in particular: what `binat-to` makes of a rule without source.
+    Any,
     /// An address or a network, host bits cleared.
     Net(IpNet),
     /// `<name>`; a list in braces becomes a table called `__automatic_...`.
     Table(String),
+    /// `low - high`
+    Range(IpAddr, IpAddr),
     /// `(em0)`
     Dynamic(DynamicAddress),
+    /// `{ ... }` of an old rule, where tables and interfaces can stand among addresses.
+    List(Vec<PoolAddress>),
 }
 
 /// How a pool chooses.
@@ -56,10 +94,9 @@ pub enum PoolPorts {
     Unsaid,
     /// `static-port`: the packet keeps it
     Static,
-    /// `port low:high`; equal for a single one
+    /// `port low:high`; equal for a single one. `rdr-to` keeps the packet's distance from the rule's
+    /// lowest port: `port 8000:*` behind `to port 80:90` is `8000:8010`.
     Range(u16, u16),
-    /// `port low:*`: as far above low as the packet's is above the rule's
-    Offset(u16),
 }
 
 /// `af-to family from pool [to pool]`
@@ -99,7 +136,7 @@ pub enum Divert {
     /// to a socket of this host, unchanged
     To {
         /// the socket's address
-        address: std::net::IpAddr,
+        address: IpAddr,
         /// and port
         port: u16,
     },

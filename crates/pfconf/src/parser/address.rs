@@ -103,9 +103,9 @@ impl Parser<'_> {
         Ok(hosts)
     }
 
-    fn host(&mut self) -> Parse<Vec<Host>> {
+    pub(super) fn host(&mut self) -> Parse<Vec<Host>> {
         let place = self.place();
-        let single = |address| Ok(vec![Host { negated: false, address, scope: 0 }]);
+        let single = |address| Ok(vec![Host::new(address)]);
         match self.peek().kind.clone() {
             Kind::Keyword("no-route") => {
                 self.skip();
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(if low == high { PortRange::One(low) } else { PortRange::Two(low, high) })
     }
 
-    fn port_number(&mut self, text: &str, place: Place) -> Parse<u16> {
+    pub(super) fn port_number(&mut self, text: &str, place: Place) -> Parse<u16> {
         if let Some(number) = unsigned_number(text) {
             return u16::try_from(number)
                 .or_else(|_| self.error_at(format!("illegal port value {number}"), place));

@@ -106,6 +106,7 @@ impl Parser<'_> {
                 self.skip();
                 self.set_options(options)?;
             }
+            _ if self.translation_option(word, &mut options.translation)? => {}
             _ => match crate::features::of_keyword(word) {
                 Some(feature) if word != "reassemble" => {
                     self.not_built(feature);

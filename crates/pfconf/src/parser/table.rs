@@ -73,12 +73,10 @@ impl Parser<'_> {
             self.depth -= 1;
             return hosts.map(|hosts| hosts.concat());
         }
-        let hosts = self.maybe_negated_host()?;
-        if self.at_keyword("weight") {
-            let place = self.place();
-            self.note_not_built("weight", place);
-            self.skip();
-            self.number()?;
+        let mut hosts = self.maybe_negated_host()?;
+        let weight = self.weight()?;
+        for host in &mut hosts {
+            host.weight = weight;
         }
         Ok(hosts)
     }
@@ -86,7 +84,7 @@ impl Parser<'_> {
     fn check_table_hosts(&mut self, hosts: &[Host], place: Place) -> Parse<()> {
         for host in hosts {
             let text = match host.address {
-                Address::Net(..) => continue,
+                Address::Net(..) | Address::Any => continue,
                 Address::Range(..) => "address ranges are not permitted inside tables",
                 Address::Dynamic { .. } => "dynamic addresses are not permitted inside tables",
                 Address::Table(_) => "tables cannot contain tables",

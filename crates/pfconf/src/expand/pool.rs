@@ -1,0 +1,303 @@
+//! The pools of one combination: which of their addresses the rule's family leaves, what family they
+//! give a rule that has none, and what of ports and options goes together. Several addresses become
+//! a table.
+
+use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::{
+    AfTo, Family, Pool, PoolAddress, PoolKind, PoolPorts, PortMatch, Ports, Route, Rule,
+};
+
+use super::Expansion;
+use crate::ast::{self, Address, Host, TableContents, TableDefinition, Translation};
+use crate::{resolve, table};
+
+/// What `nat-to` takes its ports from unless told otherwise.
+const NAT_PORTS: (u16, u16) = (50_001, 65_535);
+
+/// The addresses that the pools of a combination come down to; `None` for a pool that is not there
+/// or wrong.
+#[derive(Default)]
+pub(super) struct Addresses {
+    pub(super) nat: Option<PoolAddress>,
+    rdr: Option<PoolAddress>,
+    route: Option<PoolAddress>,
+}
+
+/// A pool is wrong; the message is among the messages.
+pub(super) struct Wrong;
+
+impl Expansion<'_> {
+    /// The addresses of a rule's pools. They decide its family if nothing else has.
+    pub(super) fn pool_addresses(
+        &mut self,
+        translation: &Translation,
+        family: &mut Option<Family>,
+        errors: &mut u32,
+    ) -> Addresses {
+        let target = translation.af_to;
+        let mut address = |pool: Option<&ast::Pool>, what, target| {
+            let address = self.pool_address(pool?, family, target, what);
+            address.inspect_err(|Wrong| *errors += 1).ok()
+        };
+        Addresses {
+            rdr: address(translation.rdr.as_ref(), "translation", target),
+            nat: address(translation.nat.as_ref(), "translation", target),
+            route: address(translation.route.as_ref().map(|(_, pool)| pool), "routing", None),
+        }
+    }
+
+    /// Picks the addresses of the rule's family, or of the `target` family of `af-to`.
+    fn pool_address(
+        &mut self,
+        pool: &ast::Pool,
+        family: &mut Option<Family>,
+        target: Option<Family>,
+        what: &str,
+    ) -> Result<PoolAddress, Wrong> {
+        let mut chosen = None;
+        let mut hosts: Vec<&Host> = Vec::new();
+        for host in &pool.hosts {
+            if what == "routing" && !is_next_hop(host) {
+                return self.wrong("route spec requires :peer with dynamic interface addresses");
+            }
+            if family.is_none() && chosen.is_none() {
+                // A rule of `af-to` looks at packets of the other family.
+                chosen = target.map(Family::other);
+            }
+            match (host.family(), target) {
+                (None, _) => {}
+                (Some(own), Some(target)) if own != target => {
+                    return self.wrong(&format!(
+                        "{what} spec contains addresses that don't match target address family"
+                    ));
+                }
+                (Some(_), Some(_)) => {}
+                (Some(own), None) if family.is_some() => {
+                    if *family != Some(own) {
+                        continue;
+                    }
+                }
+                (Some(own), None) => {
+                    if chosen.is_some_and(|chosen| chosen != own) {
+                        return self.wrong(&format!(
+                            "{what} spec contains addresses with different address families"
+                        ));
+                    }
+                    chosen = Some(own);
+                }
+            }
+            hosts.push(host);
+            if hosts.len() > 1 {
+                self.check_list(pool, &hosts)?;
+            }
+        }
+        *family = family.or(chosen);
+        match hosts.as_slice() {
+            [] => self.wrong(&format!("af mismatch in {what} spec")),
+            [host] => self.single_address(host),
+            several => self.automatic_table(several),
+        }
+    }
+
+    fn check_list(&mut self, pool: &ast::Pool, hosts: &[&Host]) -> Result<(), Wrong> {
+        if pool.kind.as_ref().is_some_and(|kind| !chooses(kind)) {
+            return self
+                .wrong("pool type is not valid for multiple translation or routing addresses");
+        }
+        let plain = |host: &Host| matches!(host.address, Address::Net(..));
+        if let [first, second] = hosts
+            && !plain(first)
+            && !plain(second)
+        {
+            let text = "multiple tables or dynamic interfaces not supported for translation or \
+                        routing";
+            return self.wrong(text);
+        }
+        Ok(())
+    }
+
+    fn single_address(&mut self, host: &Host) -> Result<PoolAddress, Wrong> {
+        Ok(match &host.address {
+            Address::Net(address, length) => match resolve::net(*address, *length) {
+                Some(net) => PoolAddress::Net(net),
+                None => {
+                    let text = format!("netmask {length} invalid for IPv4 address");
+                    self.messages.push((text, true));
+                    return Err(Wrong);
+                }
+            },
+            Address::Any => PoolAddress::Any,
+            Address::Range(low, high) => PoolAddress::Range(*low, *high),
+            Address::Table(name) => PoolAddress::Table(name.clone()),
+            Address::Dynamic { interface, prefix } => PoolAddress::Dynamic(DynamicAddress {
+                prefix: Some(*prefix).filter(|prefix| *prefix < 128),
+                ..interface.clone()
+            }),
+            // The parser lets no other into a pool.
+            _ => return Err(Wrong),
+        })
+    }
+
+    /// The addresses of a list as a table that has no name in the text.
+    fn automatic_table(&mut self, hosts: &[&Host]) -> Result<PoolAddress, Wrong> {
+        let definition = TableDefinition {
+            name: self.automatic.next_name(),
+            constant: true,
+            contents: vec![TableContents::List(hosts.iter().map(|host| (*host).clone()).collect())],
+            initialized: true,
+            ..TableDefinition::default()
+        };
+        match table::define(&definition, self.context, &mut Vec::new()) {
+            Ok(table) => {
+                self.tables.push((table::echo(&definition), table));
+                Ok(PoolAddress::Table(definition.name))
+            }
+            Err(_) => {
+                self.messages
+                    .push(("pfctl: failed to add host: Invalid argument".to_string(), true));
+                Err(Wrong)
+            }
+        }
+    }
+
+    /// Gives the rule its pools, in pf's order, with their ports and options.
+    pub(super) fn apply_pools(
+        &mut self,
+        translation: &Translation,
+        addresses: &Addresses,
+        ports: Option<Ports>,
+        rule: &mut Rule,
+        errors: &mut u32,
+    ) {
+        let nat = translation.nat.as_ref().map(|pool| {
+            let range = self.nat_ports(pool);
+            self.apply(pool, addresses.nat.as_ref(), range, errors)
+        });
+        let rdr = translation.rdr.as_ref().map(|pool| {
+            let range = self.rdr_ports(pool, ports);
+            self.apply(pool, addresses.rdr.as_ref(), range, errors)
+        });
+        rule.route = translation.route.as_ref().and_then(|(kind, pool)| {
+            let range = self.rdr_ports(pool, ports);
+            let pool = self.apply(pool, addresses.route.as_ref(), range, errors)?;
+            Some(Route { kind: *kind, pool })
+        });
+        match (translation.af_to, nat.flatten(), rdr.flatten()) {
+            (Some(family), Some(from), to) => rule.af_to = Some(AfTo { family, from, to }),
+            (_, nat, rdr) => (rule.nat, rule.rdr) = (nat, rdr),
+        }
+    }
+
+    /// A pool with its options; `None` if something was wrong with it.
+    fn apply(
+        &mut self,
+        pool: &ast::Pool,
+        address: Option<&PoolAddress>,
+        ports: Result<PoolPorts, Wrong>,
+        errors: &mut u32,
+    ) -> Option<Pool> {
+        let several = address.is_some_and(|address| match address {
+            PoolAddress::Dynamic(interface) => self.has_several(interface),
+            address => matches!(address, PoolAddress::Table(_)),
+        });
+        let kind = match &pool.kind {
+            None if several => PoolKind::RoundRobin,
+            None => PoolKind::None,
+            Some(kind) => kind.clone(),
+        };
+        let checked = if chooses(&kind) { Ok(()) } else { self.check_single(pool) };
+        match (ports, checked) {
+            (Ok(ports), Ok(())) => {
+                Some(Pool { address: address?.clone(), kind, sticky: pool.sticky, ports })
+            }
+            _ => {
+                *errors += 1;
+                None
+            }
+        }
+    }
+
+    /// What a kind of pool cannot use that always gives the same address.
+    fn check_single(&mut self, pool: &ast::Pool) -> Result<(), Wrong> {
+        for host in &pool.hosts {
+            match &host.address {
+                Address::Table(_) => return self.wrong("tables are not supported by pool type"),
+                Address::Dynamic { interface, .. } if self.has_several(interface) => {
+                    let name = &interface.interface;
+                    return self
+                        .wrong(&format!("interface ({name}) is not supported by pool type"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn nat_ports(&mut self, pool: &ast::Pool) -> Result<PoolPorts, Wrong> {
+        let (low, high) = match pool.ports {
+            None | Some(ast::PoolPorts::Range(0, 0) | ast::PoolPorts::From(0)) => NAT_PORTS,
+            Some(ast::PoolPorts::Range(low, high)) => (low, high),
+            Some(ast::PoolPorts::From(low)) => (low, low),
+        };
+        if pool.static_port {
+            if low != NAT_PORTS.0 && high != NAT_PORTS.1 {
+                return self
+                    .wrong("the 'static-port' option can't be used when specifying a port range");
+            }
+            return Ok(PoolPorts::Static);
+        }
+        Ok(if (low, high) == NAT_PORTS { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
+    }
+
+    /// `ports` are those that the rule looks for.
+    fn rdr_ports(&mut self, pool: &ast::Pool, ports: Option<Ports>) -> Result<PoolPorts, Wrong> {
+        let (low, high) = match pool.ports {
+            None => (0, 0),
+            Some(ast::PoolPorts::Range(low, high)) if low > high => {
+                return self.wrong("invalid rdr-to port range");
+            }
+            Some(ast::PoolPorts::Range(low, high)) => (low, high),
+            Some(ast::PoolPorts::From(low)) => (low, low.wrapping_add(ports.map_or(0, span))),
+        };
+        if pool.static_port {
+            return self.wrong("the 'static-port' option is only valid with nat rules");
+        }
+        Ok(if (low, high) == (0, 0) { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
+    }
+
+    /// Whether `(name)` can stand for several addresses: not with `:0`, unless of a group.
+    pub(super) fn has_several(&self, interface: &DynamicAddress) -> bool {
+        let name = &interface.interface;
+        let single = name.ends_with(|c: char| c.is_ascii_digit())
+            || self.context.host.interface(name).is_some();
+        !interface.no_alias || !single
+    }
+
+    fn wrong<T>(&mut self, text: &str) -> Result<T, Wrong> {
+        self.error(text);
+        Err(Wrong)
+    }
+}
+
+/// Only the other end of an interface is a next hop.
+fn is_next_hop(host: &Host) -> bool {
+    match &host.address {
+        Address::Dynamic { interface: i, .. } => {
+            i.peer && !i.network && !i.broadcast && !i.no_alias
+        }
+        _ => true,
+    }
+}
+
+/// Whether the kind of pool chooses among addresses that change.
+fn chooses(kind: &PoolKind) -> bool {
+    !matches!(kind, PoolKind::None | PoolKind::Bitmask)
+}
+
+/// How far the highest of the ports a rule looks for is above the lowest. pf stores 0 as the second
+/// operand of unary operators.
+fn span(ports: Ports) -> u16 {
+    use PortMatch::{Inside, Outside, Range};
+    let high = if matches!(ports.op, Range | Inside | Outside) { ports.high } else { 0 };
+    high.wrapping_sub(ports.low)
+}

@@ -1,0 +1,91 @@
+//! Pools and what uses them, at the end of a rule.
+
+use skipstep_ruleset::{Divert, Family, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule};
+
+use super::{PrintOptions, dynamic, network, single, table};
+
+/// What a pool is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Source,
+    Destination,
+    NextHop,
+}
+
+/// `divert-to`, `af-to`, `nat-to`, `rdr-to`, `route-to` and their like.
+pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
+    let mut text = rule.divert.map(divert).unwrap_or_default();
+    if let Some(af_to) = &rule.af_to {
+        let family = Some(af_to.family);
+        let name = if af_to.family == Family::Inet { "inet" } else { "inet6" };
+        text += &format!(" af-to {name} from {}", pool(&af_to.from, family, Use::Source, options));
+        if let Some(to) = &af_to.to {
+            text += &format!(" to {}", pool(to, family, Use::Destination, options));
+        }
+    } else if let Some(nat) = &rule.nat {
+        text += &format!(" nat-to {}", pool(nat, rule.family, Use::Source, options));
+    } else if let Some(rdr) = &rule.rdr {
+        text += &format!(" rdr-to {}", pool(rdr, rule.family, Use::Destination, options));
+    }
+    if let Some(route) = &rule.route {
+        let keyword = match route.kind {
+            RouteKind::RouteTo => "route-to",
+            RouteKind::ReplyTo => "reply-to",
+            RouteKind::DupTo => "dup-to",
+        };
+        let hops = pool(&route.pool, rule.family, Use::NextHop, options);
+        text += &format!(" {keyword} {hops}");
+    }
+    text
+}
+
+fn divert(divert: Divert) -> String {
+    match divert {
+        Divert::To { address, port } => format!(" divert-to {} port {port}", single(address)),
+        Divert::Reply => " divert-reply".to_string(),
+        Divert::Packet { port } => format!(" divert-packet port {port}"),
+    }
+}
+
+/// Addresses, ports and options in pf's order.
+pub(super) fn pool(
+    pool: &Pool,
+    family: Option<Family>,
+    purpose: Use,
+    options: &PrintOptions,
+) -> String {
+    let mut text = address(&pool.address, family, options);
+    match pool.ports {
+        PoolPorts::Range(low, high) if low == high => text += &format!(" port {low}"),
+        // pf shows no port of rdr-to if the lowest is 0.
+        PoolPorts::Range(0, _) if purpose == Use::Destination => {}
+        PoolPorts::Range(low, high) => text += &format!(" port {low}:{high}"),
+        PoolPorts::Unsaid | PoolPorts::Static => {}
+    }
+    text += &match pool.kind {
+        PoolKind::None => String::new(),
+        PoolKind::Bitmask => " bitmask".to_string(),
+        PoolKind::Random => " random".to_string(),
+        PoolKind::SourceHash(key) => format!(" source-hash 0x{key:032x}"),
+        PoolKind::RoundRobin => " round-robin".to_string(),
+        PoolKind::LeastStates => " least-states".to_string(),
+    };
+    text += if pool.sticky { " sticky-address" } else { "" };
+    text += if pool.ports == PoolPorts::Static { " static-port" } else { "" };
+    text
+}
+
+fn address(address: &PoolAddress, family: Option<Family>, options: &PrintOptions) -> String {
+    match address {
+        PoolAddress::Any => "any".to_string(),
+        PoolAddress::Net(net) => network(*net),
+        PoolAddress::Range(low, high) => format!("{} - {}", single(*low), single(*high)),
+        PoolAddress::Table(name) => table(name, options),
+        PoolAddress::Dynamic(interface) => dynamic(interface, family, options),
+        PoolAddress::List(list) => {
+            let items: Vec<_> =
+                list.iter().map(|item| self::address(item, family, options)).collect();
+            format!("{{ {} }}", items.join(", "))
+        }
+    }
+}
