@@ -13,6 +13,7 @@ pub mod diagnostics;
 pub mod format;
 pub mod names;
 pub mod print;
+pub mod suggest;
 
 mod anchor;
 mod ast;
@@ -29,7 +30,6 @@ mod parser;
 mod resolve;
 mod settings;
 mod source;
-mod suggest;
 mod table;
 mod token;
 

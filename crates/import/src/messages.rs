@@ -1,0 +1,82 @@
+//! Messages about the text that is converted, in pf.conf's form.
+
+use skipstep_pfconf::{Diagnostic, Kind};
+
+/// More errors than these are not read by anybody.
+const MOST: usize = 100;
+/// A longer line is not shown below the message.
+const LONGEST_SHOWN: usize = 400;
+
+/// A place in the text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: u32,
+    /// Byte in the text at which the line begins.
+    pub line_start: usize,
+    /// Byte in the text.
+    pub offset: usize,
+    /// Length in bytes.
+    pub width: usize,
+}
+
+/// Collects messages.
+pub struct Messages<'a> {
+    text: &'a str,
+    file: &'a str,
+    list: Vec<Diagnostic>,
+    errors: usize,
+}
+
+impl<'a> Messages<'a> {
+    /// No message yet about `text`, which is called `file`.
+    pub fn new(text: &'a str, file: &'a str) -> Self {
+        Messages { text, file, list: Vec::new(), errors: 0 }
+    }
+
+    /// Something has no equivalent or is wrong.
+    pub fn error(&mut self, place: Place, message: impl Into<String>, help: Option<&str>) {
+        self.add(Kind::Error, place, message.into(), help);
+        self.errors += 1;
+    }
+
+    /// Something has an equivalent that somebody should know about.
+    pub fn warning(&mut self, place: Place, message: impl Into<String>, help: Option<&str>) {
+        self.add(Kind::Warning, place, format!("warning: {}", message.into()), help);
+    }
+
+    fn add(&mut self, kind: Kind, place: Place, message: String, help: Option<&str>) {
+        if kind != Kind::Error && self.list.len() >= MOST {
+            return;
+        }
+        let rest = &self.text[place.line_start..];
+        let source = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let before = &self.text[place.line_start..place.offset];
+        let word = &self.text[place.offset..place.offset + place.width];
+        let (source, column) = match source.len() {
+            0..=LONGEST_SHOWN => (source.to_string(), before.chars().count() as u32 + 1),
+            _ => (String::new(), 0),
+        };
+        self.list.push(Diagnostic {
+            kind,
+            file: self.file.to_string(),
+            line: place.line,
+            column: if place.width == 0 { 0 } else { column },
+            width: word.chars().count() as u32,
+            message,
+            source,
+            help: help.map(str::to_string),
+            ..Diagnostic::default()
+        });
+    }
+
+    /// Whether enough has been said to stop reading.
+    pub fn is_full(&self) -> bool {
+        self.errors >= MOST
+    }
+
+    /// The messages: warnings if there was no error.
+    pub fn finish(self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        if self.errors == 0 { Ok(self.list) } else { Err(self.list) }
+    }
+}

@@ -1,0 +1,334 @@
+//! A program to a pf.conf. Of each application, every statement becomes a few rules; a comment says
+//! which. What a filter has let succeed carries a tag, and its further rules leave that alone.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use super::{Action, Filter, Program, Statement, Target, Tests};
+use crate::messages::Messages;
+use crate::ranges::{ADDRESS, PORT, PROTOCOL, Ranges};
+use crate::words::{self, TCP, UDP};
+
+/// Rules that pf may make of the lists of all statements together.
+const MOST_RULES: u64 = 1_000_000;
+/// Logs that pf can write to beside pflog0.
+const MOST_LOGS: usize = 15;
+/// Fragment offsets, in units of 8 bytes, at which a fragment could change a TCP header.
+const HEADER_OFFSETS: (u32, u32) = (1, 8);
+
+/// Tags of packets by protocol, for tests that are about TCP or UDP and hold of other packets.
+const TCP_OR_UDP: &str = "protocol:tcp-or-udp";
+const OTHER: &str = "protocol:other";
+
+/// Writes the pf.conf of `program`, which was read from `file`.
+pub fn write(program: &Program, file: &str, messages: &mut Messages) -> String {
+    let filters: HashMap<&str, &Filter> =
+        program.filters.iter().map(|filter| (filter.name.as_str(), filter)).collect();
+    let logs = logs(program, messages);
+    let mut conf = head(file, &logs);
+    let mut rules = 0;
+    let is_first = |target: &Target| matches!(target, Target::First);
+    let (first, others): (Vec<_>, Vec<_>) =
+        program.applications.iter().partition(|application| is_first(&application.on));
+    for application in first.into_iter().chain(others) {
+        let Some(filter) = filters.get(application.filter.as_str()) else { continue };
+        let place = Where::new(&application.on);
+        let _ = write!(conf, "\n# {}: {} {place}\n", application.place.line, filter.name);
+        if asks_for_other_protocols(filter) {
+            conf += &place.rule("match", "", &format!(" tag \"{OTHER}\""));
+            conf += &place.rule("match", " proto { tcp, udp }", &format!(" tag \"{TCP_OR_UDP}\""));
+        }
+        let mut writer = Writer { filter, place, logs: &logs, messages, rules, succeeded: false };
+        for (number, statement) in filter.statements.iter().enumerate() {
+            let more_follow = number + 1 < filter.statements.len();
+            conf += &writer.statement(statement, more_follow);
+        }
+        rules = writer.rules;
+        if rules > MOST_RULES {
+            let message = format!("the lists make more than {MOST_RULES} rules");
+            messages.error(application.place, message, None);
+            break;
+        }
+    }
+    conf
+}
+
+/// Which pflog stands for each host that is told.
+fn logs(program: &Program, messages: &mut Messages) -> HashMap<Ipv4Addr, usize> {
+    let mut logs = HashMap::new();
+    for statement in program.filters.iter().flat_map(|filter| &filter.statements) {
+        let Action::Log(host) = statement.action else { continue };
+        let next = logs.len() + 1;
+        let number = *logs.entry(host).or_insert(next);
+        if number > MOST_LOGS {
+            let message = format!("pf writes at most {MOST_LOGS} logs");
+            messages.error(statement.place, message, Some("log to fewer hosts"));
+            break;
+        }
+    }
+    logs
+}
+
+fn head(file: &str, logs: &HashMap<Ipv4Addr, usize>) -> String {
+    let file = words::comment(file);
+    let mut text = format!(
+        "# Made of {file} by `pfctl import pcf`. Numbers in comments are lines of that file.\n\
+         # Every packet is judged by itself: no rule makes a state.\n"
+    );
+    let mut hosts: Vec<_> = logs.iter().collect();
+    hosts.sort_by_key(|(_, number)| **number);
+    for (host, number) in hosts {
+        let _ = writeln!(text, "# Log pflog{number} has what was to be logged at {host}.");
+    }
+    text + "set reassemble yes\npass no state allow-opts\n"
+}
+
+/// Which packets an application is about.
+struct Where {
+    direction: &'static str,
+    interface: String,
+    from: Ranges,
+    to: Ranges,
+}
+
+impl Where {
+    fn new(target: &Target) -> Self {
+        let all = || Ranges::all(ADDRESS);
+        let on = |name: &str| format!(" on {}", words::interface(name));
+        let (direction, interface, from, to) = match target {
+            Target::First => ("in", String::new(), all(), all()),
+            Target::Incoming(name) => ("in", on(name), all(), all()),
+            Target::Outgoing(name) => ("out", on(name), all(), all()),
+            Target::Between(from, to) => ("in", String::new(), from.clone(), to.clone()),
+        };
+        Where { direction, interface, from, to }
+    }
+
+    /// A rule about all these packets.
+    fn rule(&self, action: &str, protocols: &str, options: &str) -> String {
+        let ends = Ends { from: self.from.clone(), to: self.to.clone(), ..Ends::anywhere() };
+        format!("{action} {}{} inet{protocols}{ends}{options}\n", self.direction, self.interface)
+    }
+}
+
+impl std::fmt::Display for Where {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (from, to) = (words::hosts(&self.from), words::hosts(&self.to));
+        match (self.interface.as_str(), from.as_str(), to.as_str()) {
+            ("", "any", "any") => f.write_str("on first"),
+            ("", ..) => write!(f, "on {from} to {to}"),
+            (interface, ..) => match self.direction {
+                "in" => write!(f, "{} incoming", &interface[1..]),
+                _ => write!(f, "{} outgoing", &interface[1..]),
+            },
+        }
+    }
+}
+
+/// Source and destination of a rule.
+struct Ends {
+    from: Ranges,
+    from_ports: Ranges,
+    to: Ranges,
+    to_ports: Ranges,
+}
+
+impl Ends {
+    fn anywhere() -> Self {
+        let (address, port) = (|| Ranges::all(ADDRESS), || Ranges::all(PORT));
+        Ends { from: address(), from_ports: port(), to: address(), to_ports: port() }
+    }
+
+    fn is_empty(&self) -> bool {
+        [&self.from, &self.from_ports, &self.to, &self.to_ports].iter().any(|set| set.is_empty())
+    }
+
+    /// How many rules pf makes of the lists.
+    fn rules(&self) -> u64 {
+        let addresses = |set| words::rules_for(set, ADDRESS);
+        let ports = |set| words::rules_for(set, PORT);
+        [addresses(&self.from), ports(&self.from_ports), addresses(&self.to), ports(&self.to_ports)]
+            .into_iter()
+            .fold(1, u64::saturating_mul)
+    }
+}
+
+impl std::fmt::Display for Ends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let from = words::hosts(&self.from) + &words::ports(&self.from_ports);
+        let to = words::hosts(&self.to) + &words::ports(&self.to_ports);
+        match (from.as_str(), to.as_str()) {
+            ("any", "any") => f.write_str(" all"),
+            _ => write!(f, " from {from} to {to}"),
+        }
+    }
+}
+
+/// Writes the statements of one application.
+struct Writer<'a, 't> {
+    filter: &'a Filter,
+    place: Where,
+    logs: &'a HashMap<Ipv4Addr, usize>,
+    messages: &'a mut Messages<'t>,
+    /// How many rules pf makes of what has been written.
+    rules: u64,
+    /// A statement before has let packets succeed.
+    succeeded: bool,
+}
+
+impl Writer<'_, '_> {
+    fn statement(&mut self, statement: &Statement, more_follow: bool) -> String {
+        let mut text = format!("# {}: {}\n", statement.place.line, words::comment(&statement.text));
+        if statement.tests.fragments.is_some() {
+            self.check_fragments(statement);
+            return text + "# (no rule: fragments are put together before rules are asked)\n";
+        }
+        if statement.action == Action::Succeed && !more_follow {
+            return text + "# (no rule: nothing follows)\n";
+        }
+        let before = text.len();
+        for part in parts(&statement.tests) {
+            text += &self.rule(statement, part);
+            if self.rules > MOST_RULES {
+                return text;
+            }
+        }
+        if text.len() == before {
+            text += "# (no rule: no packet is like that here)\n";
+        }
+        self.succeeded |= statement.action == Action::Succeed;
+        text
+    }
+
+    /// The rule for the packets of `part`; nothing if there can be none.
+    fn rule(&mut self, statement: &Statement, part: Part) -> String {
+        let (from, to) = (&statement.tests.source, &statement.tests.destination);
+        let ends = Ends {
+            from: self.place.from.intersection(from),
+            to: self.place.to.intersection(to),
+            from_ports: part.from_ports,
+            to_ports: part.to_ports,
+        };
+        if ends.is_empty() {
+            return String::new();
+        }
+        if part.protocols.contains(0) && part.protocols != Ranges::all(PROTOCOL) {
+            let help = "in pf.conf no rule can be about protocol 0 alone";
+            self.messages.error(statement.place, "protocol 0 has no equivalent", Some(help));
+            return String::new();
+        }
+        let protocols = part.protocols.pieces().iter();
+        let protocols: u64 = match part.protocols == Ranges::all(PROTOCOL) {
+            true => 1,
+            false => protocols.map(|(low, high)| u64::from(high - low) + 1).sum(),
+        };
+        self.rules = self.rules.saturating_add(ends.rules().saturating_mul(protocols));
+        if self.rules > MOST_RULES {
+            return String::new();
+        }
+        let Where { direction, interface, .. } = &self.place;
+        let head = match statement.action {
+            Action::Fail => format!("block drop {direction} quick"),
+            Action::Succeed => format!("match {direction}"),
+            Action::Log(host) => format!("match {direction} log (to pflog{})", self.logs[&host]),
+        };
+        let protocols = words::protocols(&part.protocols);
+        let mut rule = format!("{head}{interface} inet{protocols}{ends}{}", part.flags);
+        let succeeded = format!("\"{}:succeeded\"", self.filter.name);
+        if part.tagged_other {
+            rule += &format!(" tagged \"{OTHER}\"");
+        } else if self.succeeded {
+            rule += &format!(" ! tagged {succeeded}");
+        }
+        if statement.action == Action::Succeed {
+            rule += &format!(" tag {succeeded}");
+        }
+        rule + "\n"
+    }
+
+    /// Whether `ipfrag` only guards headers against fragments that would change them.
+    fn check_fragments(&mut self, statement: &Statement) {
+        let Some((place, offsets)) = &statement.tests.fragments else { return };
+        let dangerous = Ranges::union(vec![HEADER_OFFSETS]);
+        let help = "pf puts fragments together before it asks rules, so that none can change a \
+                    header: only `ipfrag in (1..8) … fail`, or less of it, needs no rule";
+        if statement.action != Action::Fail || !offsets.without(&dangerous).is_empty() {
+            self.messages.error(*place, "this test of ipfrag has no equivalent", Some(help));
+        }
+    }
+}
+
+/// The packets of some protocols of which a statement's tests hold.
+struct Part {
+    protocols: Ranges,
+    from_ports: Ranges,
+    to_ports: Ranges,
+    flags: String,
+    /// The packets carry the tag [`OTHER`]: all protocols but TCP and UDP, which pf cannot list.
+    tagged_other: bool,
+}
+
+impl Part {
+    fn of(protocols: Ranges) -> Self {
+        Part {
+            protocols,
+            from_ports: Ranges::all(PORT),
+            to_ports: Ranges::all(PORT),
+            flags: String::new(),
+            tagged_other: false,
+        }
+    }
+}
+
+/// Takes tests apart by protocol, since a field that a packet does not have is 0.
+fn parts(tests: &Tests) -> Vec<Part> {
+    let everything = Ranges::all(PORT);
+    let Tests { protocols, flags, .. } = tests;
+    let tcp_ports = [&tests.tcp_source, &tests.tcp_destination];
+    let udp_ports = [&tests.udp_source, &tests.udp_destination];
+    let open = |ports: [&Ranges; 2]| ports.iter().all(|&set| set == &everything);
+    if flags.never {
+        return Vec::new();
+    }
+    if open(tcp_ports) && open(udp_ports) && flags.mask == 0 {
+        return vec![Part::of(protocols.clone())];
+    }
+    let holds_without = |ports: [&Ranges; 2]| ports.iter().all(|set| set.contains(0));
+    let mut parts = Vec::new();
+    if protocols.contains(TCP) && holds_without(udp_ports) {
+        parts.push(Part {
+            from_ports: tests.tcp_source.clone(),
+            to_ports: tests.tcp_destination.clone(),
+            flags: match flags.mask {
+                0 => String::new(),
+                mask => words::flags(flags.value, mask),
+            },
+            ..Part::of(Ranges::one(TCP))
+        });
+    }
+    if flags.value != 0 {
+        return parts;
+    }
+    if protocols.contains(UDP) && holds_without(tcp_ports) {
+        parts.push(Part {
+            from_ports: tests.udp_source.clone(),
+            to_ports: tests.udp_destination.clone(),
+            ..Part::of(Ranges::one(UDP))
+        });
+    }
+    let others = protocols.without(&Ranges::union(vec![(TCP, TCP), (UDP, UDP)]));
+    if !others.is_empty() && holds_without(tcp_ports) && holds_without(udp_ports) {
+        let tagged_other = protocols == &Ranges::all(PROTOCOL);
+        let others = if tagged_other { protocols.clone() } else { others };
+        parts.push(Part { tagged_other, ..Part::of(others) });
+    }
+    parts
+}
+
+/// Whether a rule of `filter` needs the tag [`OTHER`].
+fn asks_for_other_protocols(filter: &Filter) -> bool {
+    let statements =
+        filter.statements.iter().filter(|statement| statement.tests.fragments.is_none());
+    statements.flat_map(|statement| parts(&statement.tests)).any(|part| part.tagged_other)
+}
