@@ -14,8 +14,8 @@ _pfctl() {
         -t|-[!-]*t) return ;;
         -x|-[!-]*x) COMPREPLY=($(compgen -W "debug info notice warning error crit alert emerg" -- "$word")); return ;;
         --junit) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        test) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        test|import) COMPREPLY=($(compgen -f -- "$word")); return ;;
     esac
-    COMPREPLY=($(compgen -W "-D -d -e -F -f -g -h -i -k -N -n -o -p -q -s -T -t -v -x -z --json --junit --remove explain test" -- "$word"))
+    COMPREPLY=($(compgen -W "-D -d -e -F -f -g -h -i -k -N -n -o -p -q -s -T -t -v -x -z --json --junit --remove explain test import" -- "$word"))
 }
 complete -F _pfctl pfctl

@@ -23,5 +23,5 @@ complete -c pfctl -s z -d 'clear the counters of rules'
 complete -c pfctl -l json -d 'with -s and -T show: print JSON'
 complete -c pfctl -l junit -r -F -d 'with test: write a JUnit report'
 complete -c pfctl -l remove -d 'disable the filter and remove all of it from the kernel'
-complete -c pfctl -n __fish_use_subcommand -a 'explain test'
-complete -c pfctl -n '__fish_seen_subcommand_from test' -F
+complete -c pfctl -n __fish_use_subcommand -a 'explain test import'
+complete -c pfctl -n '__fish_seen_subcommand_from test import' -F

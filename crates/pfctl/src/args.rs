@@ -51,7 +51,7 @@ pub struct Args {
     pub junit: Option<String>,
     /// `--remove`
     pub remove: bool,
-    /// Addresses of `-T`, the packet of `explain`, the files of `test`.
+    /// Addresses of `-T`, the packet of `explain`, the files of `test`, language and file of `import`.
     pub operands: Vec<String>,
 }
 
@@ -62,11 +62,14 @@ pub enum Verb {
     Explain,
     /// run scenario files
     Test,
+    /// convert another firewall's rules
+    Import,
 }
 
 impl Verb {
     /// All of them with their names.
-    pub const ALL: [(&'static str, Verb); 2] = [("explain", Verb::Explain), ("test", Verb::Test)];
+    pub const ALL: [(&'static str, Verb); 3] =
+        [("explain", Verb::Explain), ("test", Verb::Test), ("import", Verb::Import)];
 }
 
 /// Why a command line is not accepted.
@@ -100,7 +103,11 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         args.verb = Some(verb);
         operands = parse_flags(rest, &mut args)?;
         if operands.is_empty() && !args.help {
-            let what = if verb == Verb::Explain { "packet" } else { "scenario file" };
+            let what = match verb {
+                Verb::Explain => "packet",
+                Verb::Test => "scenario file",
+                Verb::Import => "language and file",
+            };
             return Err(Refusal::Usage(format!("{first}: no {what} given")));
         }
     }

@@ -9,6 +9,7 @@ pub mod doc;
 pub mod explain;
 pub mod flags;
 pub mod flush;
+pub mod import;
 pub mod kill;
 pub mod live;
 pub mod load;

@@ -12,7 +12,7 @@ use skipstep_ruleset::Limits;
 use crate::args::{self, Args, Refusal, Verb};
 use crate::doc::help;
 use crate::words::{Flush, debug_level_name};
-use crate::{explain, flush, kill, live, load, scenarios, table};
+use crate::{explain, flush, import, kill, live, load, scenarios, table};
 
 /// The program: reads the command line, does it, and says what went wrong.
 pub fn main() -> ExitCode {
@@ -70,6 +70,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     match args.verb {
         Some(Verb::Explain) => explain::run(args),
         Some(Verb::Test) => scenarios::run(args),
+        Some(Verb::Import) => import::run(args),
         None if args.no_action => run_dry(args),
         None => run_flags(args),
     }

@@ -33,7 +33,7 @@ pub fn bash() -> String {
         text += &format!("        {pattern}) {how} ;;\n");
     }
     text += &format!(
-        "        test) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n    esac\n    \
+        "        test|import) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n    esac\n    \
          COMPREPLY=($(compgen -W \"{} {verbs}\" -- \"$word\"))\n}}\ncomplete -F _pfctl pfctl\n",
         flags.join(" "),
     );
@@ -74,7 +74,7 @@ pub fn fish() -> String {
     }
     let verbs = Verb::ALL.map(|(name, _)| name).join(" ");
     text += &format!("complete -c pfctl -n __fish_use_subcommand -a '{verbs}'\n");
-    text + "complete -c pfctl -n '__fish_seen_subcommand_from test' -F\n"
+    text + "complete -c pfctl -n '__fish_seen_subcommand_from test import' -F\n"
 }
 
 fn fish_name(flag: &Flag) -> String {

@@ -16,6 +16,7 @@ pub fn usage() -> String {
     let verbs = [
         "       pfctl explain [--json] [-D macro=value] [-f file] [-p instance] packet\n",
         "       pfctl test [--junit file] file ...\n",
+        "       pfctl import language file\n",
     ];
     wrap("usage: pfctl", &parts) + &verbs.concat()
 }
@@ -54,6 +55,8 @@ pub fn help() -> String {
     text += "  explain PACKET  what happens to a packet and why, as in\n";
     text += "                  pfctl explain 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'\n";
     text += "  test FILE ...   run scenario files on the model of the filter, without root\n";
+    text += "  import LANGUAGE FILE\n";
+    text += "                  convert rules in another language (pcf) to pf.conf\n";
     text + "\nThe manual pages are pfctl(8) and pf.conf(5).\n"
 }
 

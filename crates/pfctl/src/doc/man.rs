@@ -60,6 +60,21 @@ States do not take part; nothing is changed.
 Run scenario files: rules, packets and what is expected of them.
 They run on a model of the filter, without privileges.
 The exit status is 1 if an expectation is not met.
+.It Cm import Ar language file
+Print a pf.conf that means the same as
+.Ar file
+.Po or, if it is
+.Sq - ,
+standard input
+.Pc ,
+which is in another language:
+.Bl -tag -width iptables
+.It Cm pcf
+the filter language of an old packet filtering bridge
+.El
+.Pp
+A comment says for each rule from which line it came.
+What has no equivalent in pf is an error with its line, and nothing is printed then.
 .El
 ";
 
@@ -126,7 +141,8 @@ fn synopsis() -> String {
     text += ".Oo\n.Fl t Ar table\n.Fl T Ar command\n.Op Ar address ...\n.Oc\n";
     text += ".Nm pfctl Cm explain\n.Op Fl Fl json\n.Op Fl D Ar macro=value\n.Op Fl f Ar file\n";
     text += ".Op Fl p Ar instance\n.Ar packet\n";
-    text + ".Nm pfctl Cm test\n.Op Fl Fl junit Ar file\n.Ar\n"
+    text += ".Nm pfctl Cm test\n.Op Fl Fl junit Ar file\n.Ar\n";
+    text + ".Nm pfctl Cm import\n.Ar language file\n"
 }
 
 fn item(flag: &Flag) -> String {
