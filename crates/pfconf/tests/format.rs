@@ -21,7 +21,7 @@ fn a_formatted_text_means_the_same() {
 /// What a text means or why it is refused, wherever in it that stands.
 fn meaning(text: &str) -> Result<(Ruleset, String), (Vec<String>, String)> {
     let host = common::host();
-    let context = Context { read_file: &common::read_file, ..Context::new(&host) };
+    let context = Context { read_file: &common::read_file, random: &|| 7, ..Context::new(&host) };
     match load(text, &context) {
         Ok(Loaded { mut ruleset, echo, .. }) => {
             common::forget_places(&mut ruleset);
