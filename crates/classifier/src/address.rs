@@ -6,21 +6,21 @@ use ipnet::IpNet;
 use skipstep_abi as abi;
 use skipstep_abi::address_bytes;
 use skipstep_abi::rule::{address_kind as kind, port_op as op};
-use skipstep_ruleset::{Address, Family, Host, PortMatch, Ports};
+use skipstep_ruleset::{Address, Family, Host, PortMatch, Ports, TableName};
 
 use crate::error::not_built;
 use crate::image::Slots;
 use crate::{Error, dynamic};
 
-/// An address criterion in the kernel's form.
-pub fn address(host: &Host, slots: &Slots) -> Result<abi::Address, Error> {
+/// An address criterion of a rule in `anchor` in the kernel's form.
+pub fn address(host: &Host, anchor: &str, slots: &Slots) -> Result<abi::Address, Error> {
     let mut compiled = match &host.address {
         Address::Any => of_kind(kind::ANY),
         Address::Net(net) => pair(kind::MASK, net.network(), netmask(net)),
         Address::Masked(address, mask) => masked(*address, *mask),
         Address::Range(low, high) => pair(kind::RANGE, *low, *high),
-        Address::Table(name) => table(name, slots)?,
-        Address::Dynamic(dynamic) => table(&dynamic::name(dynamic), slots)?,
+        Address::Table(name) => table(TableName::new(anchor, name), slots)?,
+        Address::Dynamic(dynamic) => table(dynamic::name(dynamic), slots)?,
         Address::NoRoute => of_kind(kind::NO_ROUTE),
         Address::UrpfFailed => of_kind(kind::URPF_FAILED),
         Address::RouteLabel(_) => return Err(not_built("route label")),
@@ -77,9 +77,9 @@ fn netmask(net: &IpNet) -> IpAddr {
     net.netmask()
 }
 
-fn table(name: &str, slots: &Slots) -> Result<abi::Address, Error> {
-    let slot = slots.tables.get(name).copied();
-    let slot = slot.ok_or_else(|| Error::UnknownTable { line: 0, name: name.to_owned() })?;
+fn table(name: TableName, slots: &Slots) -> Result<abi::Address, Error> {
+    let slot = slots.tables.get(&name).copied();
+    let slot = slot.ok_or(Error::UnknownTable { line: 0, name })?;
     Ok(abi::Address { table: slot, ..of_kind(kind::TABLE) })
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     fn compile(address_: Address) -> abi::Address {
         let host = Host { negated: false, address: address_ };
-        address(&host, &Slots::default()).unwrap()
+        address(&host, "", &Slots::default()).unwrap()
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_table_without_a_slot_is_an_error() {
         let host = Host { negated: false, address: Address::Table("bad".into()) };
-        let error = address(&host, &Slots::default()).unwrap_err().on_line(3);
+        let error = address(&host, "", &Slots::default()).unwrap_err().on_line(3);
         assert_eq!(error.to_string(), "line 3: table bad is not part of the rule set");
     }
 

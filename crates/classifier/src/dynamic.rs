@@ -4,9 +4,9 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use skipstep_ruleset::Family;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::{Family, TableName};
 
 /// Contents of a dynamic address, in the order in which the host lists them, without repetition.
 pub fn contents(dynamic: &DynamicAddress, host: &Host) -> Vec<IpNet> {
@@ -21,8 +21,9 @@ pub fn contents(dynamic: &DynamicAddress, host: &Host) -> Vec<IpNet> {
     nets
 }
 
-/// The text in pf.conf: what names its table slot.
-pub fn name(dynamic: &DynamicAddress) -> String {
+/// The text in pf.conf, in parentheses, which no table has: what names its table slot. It means the
+/// same in every anchor.
+pub fn name(dynamic: &DynamicAddress) -> TableName {
     let mut name = format!("({}", dynamic.interface);
     for (set, suffix) in [
         (dynamic.network, ":network"),
@@ -38,7 +39,7 @@ pub fn name(dynamic: &DynamicAddress) -> String {
     if let Some(prefix) = dynamic.prefix {
         name.push_str(&format!("/{prefix}"));
     }
-    name
+    name.as_str().into()
 }
 
 fn is_meant(interface: &Interface, name: &str) -> bool {
@@ -150,7 +151,7 @@ mod tests {
     fn networks_are_given_once_and_never_link_local() {
         let network = DynamicAddress { network: true, ..dynamic("em0") };
         assert_eq!(text(&network), ["10.0.1.0/24", "2001:db8:1::/64"]);
-        assert_eq!(name(&network), "(em0:network)");
+        assert_eq!(name(&network).name, "(em0:network)");
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(text(&peer), ["192.0.2.2/32"]);
         let prefix = DynamicAddress { prefix: Some(16), no_alias: true, ..dynamic("self") };
         assert_eq!(text(&prefix), ["10.0.0.0/16", "fe80::/16", "192.0.0.0/16"]);
-        assert_eq!(name(&prefix), "(self:0)/16");
+        assert_eq!(name(&prefix).name, "(self:0)/16");
         assert!(text(&dynamic("gone0")).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! What can be too much for the data plane.
 
+use skipstep_ruleset::TableName;
 use skipstep_ruleset::support::Refusal;
 
 /// A rule set that does not fit, and which limit says so.
@@ -17,6 +18,14 @@ pub enum Error {
         /// rules there are
         rules: usize,
         /// rules there may be
+        limit: u32,
+    },
+    /// More anchors than `set limit anchors` allows.
+    #[error("{anchors} anchors exceed the limit of {limit}: write `set limit anchors {anchors}`")]
+    Anchors {
+        /// anchors there are
+        anchors: usize,
+        /// what the limit says
         limit: u32,
     },
     /// More tables than `set limit tables` allows.
@@ -71,7 +80,7 @@ pub enum Error {
         /// line of the rule
         line: u32,
         /// the table or dynamic address
-        name: String,
+        name: TableName,
     },
 }
 
@@ -84,6 +93,7 @@ impl Error {
             | Error::UnknownTable { line, .. } => *line = number,
             Error::NotBuilt { .. }
             | Error::Rules { .. }
+            | Error::Anchors { .. }
             | Error::Tables { .. }
             | Error::TableSlots { .. }
             | Error::TableEntries { .. } => {}

@@ -1,6 +1,7 @@
 //! The image of a whole rule set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::config::reassemble;
@@ -9,24 +10,27 @@ use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Evaluator, Options, Ruleset};
+use skipstep_ruleset::{Evaluator, Options, Ruleset, TableName};
 
-use crate::rule::{Compiler, states};
+use crate::rule::Compiler;
 use crate::{Error, Names};
 
 /// Where the loader has made room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slots {
-    /// Statistics slot of every rule, in order.
-    pub rules: Vec<u32>,
-    /// Slot of every table and dynamic address that [`crate::tables`] gave, by name.
-    pub tables: BTreeMap<String, u32>,
+    /// Statistics slots of the rules of each rule set, in order, by the path of its anchor.
+    pub rules: BTreeMap<String, Vec<u32>>,
+    /// Slot of every table and dynamic address that [`crate::tables`] gave. A table that its anchor
+    /// has not defined has the slot of the one in the main rule set.
+    pub tables: BTreeMap<TableName, u32>,
 }
 
 /// A rule set as the kernel walks it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    /// Rules with their skip steps.
+    /// Which of the rules belong to which anchor: path and place.
+    pub rule_sets: Vec<(String, Range<usize>)>,
+    /// Rules with their skip steps: the main rule set, then the anchors.
     pub rules: Vec<abi::Rule>,
     /// What is kept for the states of each rule, in the same order.
     pub states: Vec<abi::RuleStates>,
@@ -40,14 +44,30 @@ pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
     if let Some(refusal) = refusals(ruleset).into_iter().next() {
         return Err(Error::NotBuilt { refusal });
     }
-    let rules = ruleset.rules.len();
+    let rules = ruleset.all_rules().count();
     if rules > MAX_RULES as usize {
         return Err(Error::Rules { rules, limit: MAX_RULES });
+    }
+    let (anchors, limit) = (count_anchors(ruleset), ruleset.options.limits.anchors);
+    if anchors > limit as usize {
+        return Err(Error::Anchors { anchors, limit });
     }
     Ok(())
 }
 
-/// Makes the image. `slots.rules` has a slot for every rule and `slots.tables` one for every table.
+/// How many anchors there are: those with contents, those that rules call, and those on the way.
+fn count_anchors(ruleset: &Ruleset) -> usize {
+    let called = ruleset.all_rules().filter_map(|(_, rule)| rule.anchor.as_ref());
+    let named = called.map(|call| &call.path).chain(ruleset.anchors.keys());
+    let mut paths = BTreeSet::new();
+    for path in named {
+        let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+        paths.extend(ends.map(|end| &path[..end]).filter(|path| !path.is_empty()));
+    }
+    paths.len()
+}
+
+/// Makes the image. `slots` has one for every rule and every table.
 pub fn compile(
     ruleset: &Ruleset,
     host: &Host,
@@ -58,21 +78,35 @@ pub fn compile(
     let is_group =
         |name: &str| host.interface(name).is_none() && host.interfaces.iter().any(|i| i.is(name));
     let mut compiler = Compiler { slots, names, is_group: &is_group };
-    let mut rules = Vec::with_capacity(ruleset.rules.len());
-    let steps = skip_steps(&ruleset.rules);
-    for ((rule, skip), slot) in ruleset.rules.iter().zip(steps).zip(&slots.rules) {
-        rules.push(compiler.rule(rule, skip, *slot).map_err(|error| error.on_line(rule.line))?);
+    let (mut rules, mut states) = (Vec::new(), Vec::new());
+    let rule_sets = layout(ruleset);
+    for (path, place) in &rule_sets {
+        let set = ruleset.rules_of(path);
+        let steps = skip_steps(set);
+        let slots = slots.rules.get(path).map_or(&[][..], Vec::as_slice);
+        for ((rule, step), slot) in set.iter().zip(steps).zip(slots) {
+            let skip = step.map(|index| place.start as u32 + index);
+            let compiled = compiler.rule(rule, path, skip, *slot);
+            let compiled = compiled.map_err(|error| error.on_line(rule.line))?;
+            states.push(crate::rule::states(rule, &compiled));
+            rules.push(compiled);
+        }
     }
-    Ok(Image {
-        config: config(&ruleset.options, &rules, host, names)?,
-        states: ruleset
-            .rules
-            .iter()
-            .zip(&rules)
-            .map(|(rule, compiled)| states(rule, compiled))
-            .collect(),
-        rules,
-    })
+    Ok(Image { config: config(&ruleset.options, &rules, host, names)?, states, rules, rule_sets })
+}
+
+/// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one
+/// anchor stand together in the order of their names, so that a wildcard means one stretch of rules.
+fn layout(ruleset: &Ruleset) -> Vec<(String, Range<usize>)> {
+    let mut paths: Vec<&str> = ruleset.anchors.keys().map(String::as_str).collect();
+    paths.sort_by_key(|path| path.rsplit_once('/').unwrap_or(("", path)));
+    let mut end = 0;
+    let sets = std::iter::once("").chain(paths).map(|path| {
+        let start = end;
+        end += ruleset.rules_of(path).len();
+        (path.to_owned(), start..end)
+    });
+    sets.collect()
 }
 
 fn reassemble(options: &Options) -> u32 {

@@ -30,17 +30,18 @@ pub struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// The rule with its skip steps, kept under `slot`.
+    /// A rule of `anchor` with its skip steps, kept under `slot`.
     pub fn rule(
         &mut self,
         rule: &Rule,
+        anchor: &str,
         skip: [u32; abi::rule::SKIP_MAX],
         slot: u32,
     ) -> Result<abi::Rule, Error> {
         let (interface_match, interface) = self.interface(&rule.interface)?;
         let (received_match, received_on) = self.interface(&rule.received_on)?;
-        let source = address(&rule.source.host, self.slots)?;
-        let destination = address(&rule.destination.host, self.slots)?;
+        let source = address(&rule.source.host, anchor, self.slots)?;
+        let destination = address(&rule.destination.host, anchor, self.slots)?;
         let family = rule
             .family
             .or_else(|| family(&rule.source.host))

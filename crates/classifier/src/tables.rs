@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_abi::limits::TABLE_SLOTS;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Address, Ruleset, TableEntry};
+use skipstep_ruleset::{Address, Ruleset, TableEntry, TableName};
 
 use crate::{Error, dynamic};
 
@@ -14,31 +14,48 @@ use crate::{Error, dynamic};
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableUse {
     /// `<name>` without the brackets, or `(em0)` with its parentheses: the two never collide.
-    pub name: String,
+    pub name: TableName,
+    /// It follows the addresses of an interface.
+    pub dynamic: bool,
     /// What must be in it; `None` keeps what the kernel has under that name.
     pub entries: Option<Vec<TableEntry>>,
 }
 
-/// The tables of `ruleset` in its order, then its dynamic addresses in order of name.
+/// The tables of `ruleset` in its order, then its dynamic addresses in order of name. For each table
+/// of an anchor there is one in the main rule set, perhaps empty, which stands in for it as long as
+/// the anchor has not defined it.
 pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     let limits = &ruleset.options.limits;
-    if ruleset.tables.len() > limits.tables as usize {
-        return Err(Error::Tables { tables: ruleset.tables.len(), limit: limits.tables });
+    let count = ruleset.all_tables().count();
+    if count > limits.tables as usize {
+        return Err(Error::Tables { tables: count, limit: limits.tables });
     }
-    let entries = ruleset.tables.iter().map(|table| table.entries.len()).sum();
+    let entries = ruleset.all_tables().map(|(_, table)| table.entries.len()).sum();
     if entries > limits.table_entries as usize {
         return Err(Error::TableEntries { entries, limit: limits.table_entries });
     }
 
-    let named = ruleset.tables.iter().map(|table| TableUse {
-        name: table.name.clone(),
+    let named = ruleset.all_tables().map(|(anchor, table)| TableUse {
+        name: TableName::new(anchor, &table.name),
+        dynamic: false,
         entries: table.initialized.then(|| table.entries.clone()),
+    });
+    let in_anchors = ruleset.all_tables().filter(|(anchor, _)| !anchor.is_empty());
+    let missing: BTreeSet<&str> = in_anchors
+        .map(|(_, table)| table.name.as_str())
+        .filter(|name| ruleset.table(name).is_none())
+        .collect();
+    let stand_ins = missing.into_iter().map(|name| TableUse {
+        name: name.into(),
+        dynamic: false,
+        entries: None,
     });
     let dynamic = dynamic_addresses(ruleset).into_iter().map(|dynamic| TableUse {
         name: dynamic::name(dynamic),
+        dynamic: true,
         entries: Some(plain(dynamic::contents(dynamic, host))),
     });
-    let uses: Vec<TableUse> = named.chain(dynamic).collect();
+    let uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).collect();
     if uses.len() > TABLE_SLOTS as usize {
         return Err(Error::TableSlots { tables: uses.len(), limit: TABLE_SLOTS });
     }
@@ -48,9 +65,8 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
 /// The dynamic addresses that rules mention, each once.
 pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
     ruleset
-        .rules
-        .iter()
-        .flat_map(|rule| [&rule.source.host.address, &rule.destination.host.address])
+        .all_rules()
+        .flat_map(|(_, rule)| [&rule.source.host.address, &rule.destination.host.address])
         .filter_map(|address| match address {
             Address::Dynamic(dynamic) => Some(dynamic),
             _ => None,

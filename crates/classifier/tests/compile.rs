@@ -41,7 +41,7 @@ fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
     let (ruleset, host) = (parse(text), host());
     let named = tables(&ruleset, &host)?.into_iter().map(|table| table.name);
     let slots = Slots {
-        rules: (1..=ruleset.rules.len() as u32).collect(),
+        rules: BTreeMap::from([(String::new(), (1..=ruleset.rules.len() as u32).collect())]),
         tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
     };
     compile(&ruleset, &host, &slots, names)

@@ -80,12 +80,12 @@ impl Change {
         self.memory.skip_versions();
         self.run.set_memory(&self.memory)?;
         let mut versions = BTreeSet::new();
-        for table in self.record.tables.values_mut() {
+        for table in self.record.all_tables_mut() {
             versions.insert(maps.tables.at(table.slot)?.version);
             table.contents = None;
         }
         contents::remove_unused(maps, &versions)?;
-        let in_force: BTreeSet<u32> = self.record.rule_slots.iter().copied().collect();
+        let in_force: BTreeSet<u32> = self.record.slots().collect();
         for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(slot)) {
             let gone = -1i32;
             maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);

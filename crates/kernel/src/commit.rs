@@ -4,22 +4,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use ipnet::IpNet;
 use skipstep_abi as abi;
-use skipstep_classifier::{Image, Slots, TableUse};
-use skipstep_ruleset::interface::{Host, InterfaceAddress};
-use skipstep_ruleset::{Ruleset, TableEntry};
+use skipstep_classifier::{Image, Slots};
+use skipstep_ruleset::interface::Host;
 
-use crate::contents;
 use crate::error::{Error, Result};
-use crate::forget;
-use crate::map;
+use crate::next::Next;
 use crate::object::Maps;
-use crate::record::{Memory, Record, SELF_NAME, TableRecord, wall_clock};
-use skipstep_abi::limits::SELF_TABLE;
+use crate::place::{self, Replaced};
+use crate::record::{Load, Memory, Record, RuleSetRecord, slot_seen};
+use crate::{forget, map};
 
 /// Inner maps of different sizes need this flag (`BPF_F_INNER_MAP`).
 const INNER_MAP: u32 = libbpf_rs::libbpf_sys::BPF_F_INNER_MAP;
@@ -48,10 +44,12 @@ impl RuleHome {
 pub(crate) struct Prepared {
     /// What to remember of it.
     pub record: Record,
-    /// Contents of tables that nobody sees once it is in force: version, and entries if known.
-    replaced: Vec<(u32, Option<Vec<TableEntry>>)>,
+    /// Contents of tables that nobody sees once it is in force.
+    replaced: Replaced,
     /// Rules in a map of their own.
     rules: Option<map::Map<u32, abi::Rule>>,
+    /// Rules that stay, and what their states are to know of them from now on.
+    staying: Vec<(u32, abi::RuleStates)>,
 }
 
 /// Writes a rule set beside the one in force, which `old` describes.
@@ -60,33 +58,32 @@ pub(crate) fn prepare(
     home: &RuleHome,
     old: &Record,
     memory: &mut Memory,
-    ruleset: &Ruleset,
+    next: &Next,
     host: &Host,
 ) -> Result<Prepared> {
+    let ruleset = &next.ruleset;
     skipstep_classifier::image::check_rules(ruleset)?;
     forget::make_room(maps, &mut memory.names, host, &[&old.ruleset, ruleset])?;
     let generation = old.generation.wrapping_add(1);
-    let (tables, replaced) = place_tables(maps, old, memory, ruleset, host)?;
+    let (tables, own_addresses, replaced) = place::tables(maps, old, memory, next, host)?;
+    let rule_sets = place_rules(maps, old, memory, next)?;
     let slots = Slots {
-        rules: free_rule_slots(maps, old, memory, ruleset.rules.len())?,
-        tables: tables.iter().map(|(name, table)| (name.clone(), table.slot)).collect(),
+        rules: rule_sets.iter().map(|(path, set)| (path.clone(), set.slots.clone())).collect(),
+        tables: tables
+            .keys()
+            .filter_map(|name| Some((name.clone(), slot_seen(&tables, name)?)))
+            .collect(),
     };
     let mut image = skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names)?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
-    write_rule_slots(maps, &slots.rules, &image)?;
+    let staying = write_rule_slots(maps, next, &slots, &image)?;
     let rules = write_rules(maps, home, generation, &image)?;
     maps.configs.set(&(generation & 1), &image.config)?;
-    write_interfaces(maps, memory, host, skip_lists(generation, old, ruleset))?;
-    let record = Record {
-        generation,
-        ruleset: ruleset.clone(),
-        rule_slots: slots.rules,
-        tables,
-        loaded_at: wall_clock(),
-        uid: nix::unistd::getuid().as_raw(),
-        pid: std::process::id(),
-    };
-    Ok(Prepared { record, replaced, rules })
+    let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
+    write_interfaces(maps, memory, host, skip_lists(generation, skip))?;
+    let ruleset = ruleset.clone();
+    let record = Record { generation, ruleset, rule_sets, tables, own_addresses };
+    Ok(Prepared { record, replaced, rules, staying })
 }
 
 /// Puts a prepared rule set in force and lets go of the old one.
@@ -98,11 +95,20 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
         // was: every packet that began under the old generation is through when this returns
         put(maps, generation, rules)?;
     }
-    for slot in &old.rule_slots {
+    let in_force: BTreeSet<u32> = prepared.record.slots().collect();
+    for slot in old.slots().filter(|slot| !in_force.contains(slot)) {
         let gone = -1i32;
-        maps.shared_rule_states.store(*slot, offset_of!(abi::RuleStates, number), gone as u32);
+        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
     }
-    release_tables(maps, prepared)
+    for (slot, states) in &prepared.staying {
+        let tables = offset_of!(abi::RuleStates, tables);
+        for (table, place) in states.tables.iter().zip(0..) {
+            let offset = tables + place * size_of::<abi::RuleTable>();
+            let offset = offset + offset_of!(abi::RuleTable, slot);
+            maps.shared_rule_states.store(*slot, offset, table.slot);
+        }
+    }
+    place::release(maps, &prepared.replaced)
 }
 
 /// Interfaces that come, go or change groups while rules stay.
@@ -127,14 +133,33 @@ pub(crate) fn write_interfaces(
     Ok(())
 }
 
-/// The operands of `set skip on` for even and odd generations while one follows the other.
-pub(crate) fn skip_lists<'a>(
-    generation: u32,
-    old: &'a Record,
-    ruleset: &'a Ruleset,
-) -> [&'a [String]; 2] {
-    let (old, new) = (&old.ruleset.options.skip[..], &ruleset.options.skip[..]);
+/// The operands of `set skip on`, those in force and those to come, as even and odd generations
+/// see them.
+fn skip_lists(generation: u32, [old, new]: [&[String]; 2]) -> [&[String]; 2] {
     if generation & 1 == 0 { [new, old] } else { [old, new] }
+}
+
+/// The rule sets to be, with slots for those that are new.
+fn place_rules(
+    maps: &Maps,
+    old: &Record,
+    memory: &mut Memory,
+    next: &Next,
+) -> Result<BTreeMap<String, RuleSetRecord>> {
+    let paths = next.ruleset.anchors.keys().map(String::as_str);
+    let (new, staying): (Vec<&str>, Vec<&str>) =
+        std::iter::once("").chain(paths).partition(|path| next.replaces(path));
+    let mut rule_sets: BTreeMap<String, RuleSetRecord> = staying
+        .into_iter()
+        .filter_map(|path| Some((path.to_owned(), old.rule_sets.get(path)?.clone())))
+        .collect();
+    let wanted = new.iter().map(|path| next.ruleset.rules_of(path).len()).sum();
+    let mut free = free_rule_slots(maps, old, memory, wanted)?.into_iter();
+    for path in new {
+        let slots = free.by_ref().take(next.ruleset.rules_of(path).len()).collect();
+        rule_sets.insert(path.to_owned(), RuleSetRecord { slots, load: Load::now() });
+    }
+    Ok(rule_sets)
 }
 
 /// Slots of rules that are neither in force nor still named by a state.
@@ -144,7 +169,7 @@ fn free_rule_slots(
     memory: &mut Memory,
     wanted: usize,
 ) -> Result<Vec<u32>> {
-    let in_force: BTreeSet<u32> = old.rule_slots.iter().copied().collect();
+    let in_force: BTreeSet<u32> = old.slots().collect();
     let has_states =
         |slot: u32| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current)) != 0;
     let first = abi::limits::IDLE_SLOT + 1;
@@ -161,9 +186,25 @@ fn free_rule_slots(
     Ok(slots)
 }
 
-fn write_rule_slots(maps: &Maps, slots: &[u32], image: &Image) -> Result<()> {
-    maps.rule_stats.clear_many(slots)?;
-    maps.rule_states.set_many(slots, &image.states)
+/// Fills the slots of new rules. Returns what is to be known of those that stay.
+fn write_rule_slots(
+    maps: &Maps,
+    next: &Next,
+    slots: &Slots,
+    image: &Image,
+) -> Result<Vec<(u32, abi::RuleStates)>> {
+    let mut staying = Vec::new();
+    for (path, place) in &image.rule_sets {
+        let states = &image.states[place.clone()];
+        let slots = slots.rules.get(path).map_or(&[][..], Vec::as_slice);
+        if next.replaces(path) {
+            maps.rule_stats.clear_many(slots)?;
+            maps.rule_states.set_many(slots, states)?;
+        } else {
+            staying.extend(slots.iter().copied().zip(states.iter().copied()));
+        }
+    }
+    Ok(staying)
 }
 
 fn write_rules(
@@ -194,194 +235,4 @@ fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
 
 fn put(maps: &Maps, generation: u32, rules: &map::Map<u32, abi::Rule>) -> Result<()> {
     maps.rulesets.set(&(generation & 1), &(rules.as_fd().as_raw_fd() as u32))
-}
-
-type Replaced = Vec<(u32, Option<Vec<TableEntry>>)>;
-
-/// Gives every table a slot and writes its contents. A table whose contents change gets a new slot,
-/// so that the old rules go on seeing the old ones until the page is turned.
-fn place_tables(
-    maps: &Maps,
-    old: &Record,
-    memory: &mut Memory,
-    ruleset: &Ruleset,
-    host: &Host,
-) -> Result<(BTreeMap<String, TableRecord>, Replaced)> {
-    let mut taken: BTreeSet<u32> = old.tables.values().map(|table| table.slot).collect();
-    taken.insert(SELF_TABLE);
-    let mut tables = BTreeMap::new();
-    for wanted in skipstep_classifier::tables(ruleset, host)? {
-        let before = old.tables.get(&wanted.name);
-        let mut table = match before {
-            Some(before) if keeps_contents(before, &wanted) => before.clone(),
-            _ => new_table(maps, memory, before, &wanted, &mut taken)?,
-        };
-        table.dynamic = ruleset.table(&wanted.name).is_none();
-        if let Some(defined) = ruleset.table(&wanted.name) {
-            table.persist = defined.persist;
-            table.constant = defined.constant;
-            table.counters = defined.counters;
-            table.active = table.active || defined.defined;
-        }
-        tables.insert(wanted.name, table);
-    }
-    for (name, table) in old.tables.iter().filter(|(_, table)| table.persist) {
-        tables.entry(name.clone()).or_insert_with(|| table.clone());
-    }
-    tables.insert(SELF_NAME.to_owned(), own_addresses(maps, old, memory, host)?);
-    let kept: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
-    let replaced = old
-        .tables
-        .values()
-        .filter(|table| !kept.contains(&table.slot))
-        .map(|table| Ok((maps.tables.at(table.slot)?.version, table.contents.clone())))
-        .collect::<Result<_>>()?;
-    Ok((tables, replaced))
-}
-
-fn keeps_contents(before: &TableRecord, wanted: &TableUse) -> bool {
-    wanted.entries.is_none() || before.contents == wanted.entries
-}
-
-fn new_table(
-    maps: &Maps,
-    memory: &mut Memory,
-    before: Option<&TableRecord>,
-    wanted: &TableUse,
-    taken: &mut BTreeSet<u32>,
-) -> Result<TableRecord> {
-    let limit = maps.tables.capacity();
-    let slot = (0..limit).find(|slot| !taken.contains(slot));
-    let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
-    taken.insert(slot);
-    let entries = wanted.entries.clone().unwrap_or_default();
-    let version = if entries.is_empty() { 0 } else { memory.table_version() };
-    contents::write(maps, version, &entries)?;
-    maps.tables.set(&slot, &abi::Table { version })?;
-    // counters belong to the name, not to the contents
-    let stats = match before {
-        Some(before) => maps.table_stats.get(&before.slot)?,
-        None => Vec::new(),
-    };
-    maps.table_stats.set_each(&slot, &stats)?;
-    Ok(TableRecord {
-        slot,
-        contents: Some(entries),
-        zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
-        ..TableRecord::default()
-    })
-}
-
-/// The host's own addresses, always in slot 0. They are the same whatever the rules say, so they
-/// change at once.
-pub(crate) fn own_addresses(
-    maps: &Maps,
-    old: &Record,
-    memory: &mut Memory,
-    host: &Host,
-) -> Result<TableRecord> {
-    let addresses = host.interfaces.iter().flat_map(|interface| &interface.addresses);
-    let entries: BTreeSet<TableEntry> = addresses
-        .flat_map(own)
-        .map(|(address, negated)| TableEntry { negated, net: address.into() })
-        .collect();
-    let entries: Vec<TableEntry> = entries.into_iter().collect();
-    let before = old.tables.get(SELF_NAME).cloned();
-    if let Some(before) = &before
-        && before.contents.as_ref() == Some(&entries)
-    {
-        own_interfaces(maps, memory, host)?;
-        return Ok(before.clone());
-    }
-    replace(maps, memory, SELF_TABLE, &entries, before.and_then(|before| before.contents))?;
-    own_interfaces(maps, memory, host)?;
-    Ok(TableRecord {
-        slot: SELF_TABLE,
-        dynamic: true,
-        contents: Some(entries),
-        ..TableRecord::default()
-    })
-}
-
-/// What the host is reached by because of an address: the address itself; the broadcast address, or
-/// that of all routers (RFC 4291 2.6.1), which are ours too but not to answer from: negated.
-fn own(address: &InterfaceAddress) -> Vec<(IpAddr, bool)> {
-    let routers = match address.net {
-        IpNet::V6(net) if net.prefix_len() < 127 => Some(IpAddr::V6(net.network())),
-        _ => None,
-    };
-    let others = [address.broadcast, routers].into_iter().flatten();
-    let mut own = vec![(address.net.addr(), false)];
-    own.extend(others.map(|other| (other, true)));
-    own
-}
-
-/// Says of each of the host's own addresses which interface has it, for `urpf-failed`.
-fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
-    let version = maps.tables.at(SELF_TABLE)?.version;
-    for interface in &host.interfaces {
-        let id = memory.names.interfaces.number(&interface.name)?;
-        for address in &interface.addresses {
-            for (own, negated) in own(address) {
-                let entry = abi::TableEntry { negated: u32::from(negated), interface: id };
-                let key = contents::key(version, &own.into());
-                maps.table_entries.set(&key, &entry)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Brings dynamic addresses and the host's own up to date while rules stay.
-pub(crate) fn follow_addresses(
-    maps: &Maps,
-    memory: &mut Memory,
-    record: &mut Record,
-    host: &Host,
-) -> Result<()> {
-    for wanted in skipstep_classifier::tables(&record.ruleset, host)? {
-        let Some(table) = record.tables.get_mut(&wanted.name).filter(|table| table.dynamic) else {
-            continue;
-        };
-        if let Some(entries) = wanted.entries
-            && table.contents.as_ref() != Some(&entries)
-        {
-            replace(maps, memory, table.slot, &entries, table.contents.take())?;
-            table.contents = Some(entries);
-        }
-    }
-    let own = own_addresses(maps, record, memory, host)?;
-    record.tables.insert(SELF_NAME.to_owned(), own);
-    Ok(())
-}
-
-/// Replaces the contents of one table in one piece; `known` are its contents so far if they are.
-pub(crate) fn replace(
-    maps: &Maps,
-    memory: &mut Memory,
-    slot: u32,
-    entries: &[TableEntry],
-    known: Option<Vec<TableEntry>>,
-) -> Result<()> {
-    let before = maps.tables.at(slot)?.version;
-    let version = if entries.is_empty() { 0 } else { memory.table_version() };
-    contents::write(maps, version, entries)?;
-    maps.tables.set(&slot, &abi::Table { version })?;
-    if before == 0 {
-        return Ok(());
-    }
-    match known {
-        Some(known) => contents::remove(maps, before, &known),
-        None => contents::remove(maps, before, &contents::read(maps, before)?),
-    }
-}
-
-fn release_tables(maps: &Maps, prepared: &Prepared) -> Result<()> {
-    for (version, entries) in prepared.replaced.iter().filter(|(version, _)| *version != 0) {
-        match entries {
-            Some(entries) => contents::remove(maps, *version, entries)?,
-            None => contents::remove(maps, *version, &contents::read(maps, *version)?)?,
-        }
-    }
-    Ok(())
 }

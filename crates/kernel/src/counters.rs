@@ -40,15 +40,6 @@ pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
     Ok(sum)
 }
 
-/// Adds the counters of another rule with the same label.
-pub(crate) fn add_rule(sum: &mut RuleCounters, more: &RuleCounters) {
-    sum.evaluations += more.evaluations;
-    add(&mut sum.packets, &more.packets);
-    add(&mut sum.bytes, &more.bytes);
-    sum.states += more.states;
-    sum.states_created += more.states_created;
-}
-
 /// Counters of the whole firewall.
 pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
     let mut sum = abi::Counters::default();

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use skipstep_ruleset::TableName;
+
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -103,13 +105,13 @@ pub enum Error {
     #[error("{name}: no such table")]
     NoTable {
         /// its name
-        name: String,
+        name: TableName,
     },
     /// A const table.
     #[error("{name}: the table is const: only a new rule set can change it")]
     ConstTable {
         /// its name
-        name: String,
+        name: TableName,
     },
     /// Rules do not fit.
     #[error(transparent)]

@@ -55,7 +55,7 @@ fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
 }
 
 fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
-    let rules = ruleset.rules.iter().flat_map(|rule| [&rule.interface, &rule.received_on]);
+    let rules = ruleset.all_rules().flat_map(|(_, rule)| [&rule.interface, &rule.received_on]);
     let named = rules.filter_map(|operand| match operand {
         Some(Not { value: InterfaceMatch::Named(name), .. }) => Some(name.as_str()),
         _ => None,
@@ -64,7 +64,7 @@ fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
 }
 
 fn tag_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
-    ruleset.rules.iter().flat_map(|rule| {
+    ruleset.all_rules().flat_map(|(_, rule)| {
         let tagged = rule.tagged.as_ref().map(|tagged| tagged.value.as_str());
         rule.tag.as_deref().into_iter().chain(tagged)
     })

@@ -1,5 +1,6 @@
 //! A firewall in the kernel: made, enabled, loaded, asked and removed by name.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,11 @@ use crate::change::Change;
 use crate::commit::RuleHome;
 use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
+use crate::next::Next;
 use crate::object::{Maps, Programs, Sizes, slots_for};
-use crate::record::{Record, wall_clock};
+use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
-use crate::{attach, commit, forget, host, map, netns, pins, state};
+use crate::{attach, commit, forget, host, map, netns, pins, place, state};
 
 /// Longest name of an instance.
 const NAME_BYTES: usize = 63;
@@ -35,16 +37,18 @@ pub struct Instance {
 /// The rule set in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// Rules, settings and tables as they were loaded.
+    /// Rules, settings and tables as they were loaded, with all anchors.
     pub ruleset: Ruleset,
     /// Rises by one with every load.
     pub generation: u32,
-    /// When it was loaded.
+    /// When the main rule set was loaded.
     pub loaded_at: SystemTime,
     /// Who loaded it.
     pub uid: u32,
     /// The process that loaded it.
     pub pid: u32,
+    /// Who loaded each anchor, by path.
+    pub anchors: BTreeMap<String, Load>,
 }
 
 impl Instance {
@@ -110,7 +114,8 @@ impl Instance {
         let change = Change::first(&run, lock)?;
         let (maps, programs) = pins::create(&directory, &sizes)?;
         let instance = Instance { name: name.to_owned(), directory, run, maps, programs };
-        instance.commit(change, &Ruleset::default(), &host::read()?)?;
+        let next = Next::main(&Ruleset::default(), &Ruleset::default());
+        instance.commit(change, &next, &host::read()?)?;
         Ok(instance)
     }
 
@@ -183,36 +188,62 @@ impl Instance {
         self.maps.shared_status.load(0, offset_of!(abi::Status, running)) != 0
     }
 
-    /// Puts a rule set in force in one piece. States stay. One that needs more room than there is,
-    /// for states or for rules, makes the instance anew if it is not running, and is refused if it
-    /// is.
+    /// `pfctl -f`: puts the main rule set and the anchors that come with it in force in one piece.
+    /// Anchors that were loaded by themselves stay, and so do states. What needs more room than there
+    /// is, for states or for rules, makes the instance anew if it is not running, and is refused if
+    /// it is.
     pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
-        let (states, rules) = (ruleset.options.limits.states, ruleset.rules.len() as u32);
+        let next = Next::main(&change.record.ruleset, ruleset);
+        self.put_in_force(change, &next, host)
+    }
+
+    /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
+    /// one piece with its `anchors`, whose paths are whole. Its options and queues mean nothing here.
+    pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::anchor(&change.record.ruleset, path, ruleset);
+        self.put_in_force(change, &next, host)
+    }
+
+    /// `pfctl -a path -F rules`: removes the rules of an anchor, and its tables that are not
+    /// persistent. Anchors below it stay.
+    pub fn clear_anchor(&mut self, path: &str) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::without(&change.record.ruleset, path);
+        self.put_in_force(change, &next, &host::read()?)
+    }
+
+    fn put_in_force(&mut self, change: Change, next: &Next, host: &Host) -> Result<()> {
+        let states = next.ruleset.options.limits.states;
+        let rules = next.ruleset.all_rules().count() as u32;
         let capacity = self.maps.states.capacity();
         let fits = states <= capacity && slots_for(rules) <= self.maps.rule_states.capacity();
         if fits || self.running() {
             if states > capacity {
                 return Err(Error::Capacity { wanted: states, capacity });
             }
-            return self.commit(change, ruleset, host);
+            return self.commit(change, next, host);
         }
-        skipstep_classifier::image::check_rules(ruleset)?;
+        skipstep_classifier::image::check_rules(&next.ruleset)?;
         pins::remove(&self.directory)?;
         *self = Self::create(&self.name, states, rules, change.into_lock())?;
-        self.commit(self.begin()?, ruleset, host)
+        let all = Next::main(&Ruleset::default(), &next.ruleset);
+        self.commit(self.begin()?, &all, host)
     }
 
-    fn commit(&self, mut change: Change, ruleset: &Ruleset, host: &Host) -> Result<()> {
+    pub(crate) fn commit(&self, mut change: Change, next: &Next, host: &Host) -> Result<()> {
         let prepared = commit::prepare(
             &self.maps,
             &RuleHome::New,
             &change.record,
             &mut change.memory,
-            ruleset,
+            next,
             host,
         )?;
-        change.memory.debug = ruleset.options.debug;
+        if next.replaces("") {
+            change.memory.debug = next.ruleset.options.debug;
+        }
         let old = std::mem::replace(&mut change.record, prepared.record.clone());
         change.save()?;
         commit::flip(&self.maps, &old, &prepared)?;
@@ -223,12 +254,16 @@ impl Instance {
     /// The rule set in force.
     pub fn loaded(&self) -> Result<Loaded> {
         let record = self.record()?;
+        let mut loads: BTreeMap<String, Load> =
+            record.rule_sets.into_iter().map(|(path, set)| (path, set.load)).collect();
+        let main = loads.remove("").unwrap_or_default();
         Ok(Loaded {
             ruleset: record.ruleset,
             generation: record.generation,
-            loaded_at: UNIX_EPOCH + Duration::from_secs(record.loaded_at),
-            uid: record.uid,
-            pid: record.pid,
+            loaded_at: UNIX_EPOCH + Duration::from_secs(main.at),
+            uid: main.uid,
+            pid: main.pid,
+            anchors: loads,
         })
     }
 
@@ -258,7 +293,7 @@ impl Instance {
         forget::make_room(&self.maps, &mut change.memory.names, host, &[ruleset])?;
         let skip = &ruleset.options.skip[..];
         commit::write_interfaces(&self.maps, &mut change.memory, host, [skip, skip])?;
-        commit::follow_addresses(&self.maps, &mut change.memory, &mut change.record, host)
+        place::follow_addresses(&self.maps, &mut change.memory, &mut change.record, host)
     }
 
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
@@ -277,12 +312,14 @@ impl Instance {
         state::kill(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
     }
 
-    /// Removes all rules; options stay, and tables that are not persistent go with the rules.
+    /// Removes all rules of the main rule set; options stay, and tables that are not persistent go
+    /// with the rules. Anchors that were loaded by themselves stay.
     pub fn flush_rules(&self) -> Result<()> {
         let change = self.begin()?;
         let options = change.record.ruleset.options.clone();
-        let host = host::read()?;
-        self.commit(change, &Ruleset { options, ..Ruleset::default() }, &host)
+        let empty = Ruleset { options, ..Ruleset::default() };
+        let next = Next::main(&change.record.ruleset, &empty);
+        self.commit(change, &next, &host::read()?)
     }
 
     /// `pfctl -x`

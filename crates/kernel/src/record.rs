@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use skipstep_classifier::Names;
-use skipstep_ruleset::{Ruleset, TableEntry};
+use skipstep_ruleset::{Ruleset, TableEntry, TableName};
 
 use crate::netns::Netns;
-
-/// Name under which the host's own addresses are kept: no name of pf.conf has blanks.
-pub const SELF_NAME: &str = "own addresses";
 
 /// What outlives rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,18 +35,61 @@ pub struct Memory {
 pub struct Record {
     /// Its generation.
     pub generation: u32,
-    /// Rules, settings and tables as they were loaded.
+    /// Rules, settings and tables as they were loaded, with all anchors.
     pub ruleset: Ruleset,
-    /// Slot of each rule.
-    pub rule_slots: Vec<u32>,
+    /// The rules of each rule set by the path of its anchor; the main rule set has the empty one.
+    pub rule_sets: BTreeMap<String, RuleSetRecord>,
     /// Tables and dynamic addresses by name.
-    pub tables: BTreeMap<String, TableRecord>,
-    /// Seconds since 1970 at loading.
-    pub loaded_at: u64,
-    /// Who loaded it.
+    pub tables: BTreeMap<TableName, TableRecord>,
+    /// The host's own addresses.
+    pub own_addresses: Option<TableRecord>,
+}
+
+/// The rules of one anchor, or of the main rule set, in the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleSetRecord {
+    /// Slot of each rule.
+    pub slots: Vec<u32>,
+    /// Who loaded them, and when.
+    pub load: Load,
+}
+
+/// Who loaded rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// The user.
     pub uid: u32,
-    /// The process that loaded it.
+    /// The process.
     pub pid: u32,
+}
+
+impl Load {
+    /// By this process, now.
+    pub fn now() -> Self {
+        Load { at: wall_clock(), uid: nix::unistd::getuid().as_raw(), pid: std::process::id() }
+    }
+}
+
+impl Record {
+    /// Slots of all rules in force.
+    pub fn slots(&self) -> impl Iterator<Item = u32> {
+        self.rule_sets.values().flat_map(|set| set.slots.iter().copied())
+    }
+
+    /// Everything in the kernel that has contents as a table has.
+    pub fn all_tables_mut(&mut self) -> impl Iterator<Item = &mut TableRecord> {
+        self.tables.values_mut().chain(&mut self.own_addresses)
+    }
+}
+
+/// The slot that rules of an anchor look into for a table: the anchor's own if it exists, else that
+/// of the main rule set.
+pub fn slot_seen(tables: &BTreeMap<TableName, TableRecord>, name: &TableName) -> Option<u32> {
+    let own = tables.get(name).filter(|table| table.active);
+    let main = || tables.get(&TableName::from(name.name.as_str()));
+    own.or_else(main).map(|table| table.slot)
 }
 
 /// A table in the kernel.

@@ -13,15 +13,6 @@ use crate::instance::{Instance, uptime};
 use crate::record::{Record, wall_clock};
 use crate::{attach, counters};
 
-/// Counters of all rules that share a label.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabelCounters {
-    /// The label.
-    pub label: String,
-    /// Their sum.
-    pub counters: RuleCounters,
-}
-
 /// What `pfctl -si` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceStatus {
@@ -69,9 +60,9 @@ pub struct InterfaceView {
 }
 
 impl Instance {
-    /// Counters of every rule, in order.
-    pub fn rule_counters(&self) -> Result<Vec<RuleCounters>> {
-        let slots = self.record()?.rule_slots;
+    /// Counters of every rule of an anchor, of the main rule set if the path is empty, in order.
+    pub fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        let slots = slots_of(&self.record()?, anchor);
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
@@ -80,26 +71,14 @@ impl Instance {
         counters::rule(&self.maps, abi::limits::IDLE_SLOT)
     }
 
-    /// Counters of the rules with labels, one entry for each label in order of first use.
-    pub fn label_counters(&self) -> Result<Vec<LabelCounters>> {
-        let record = self.record()?;
-        let mut labels: Vec<LabelCounters> = Vec::new();
-        for (rule, slot) in record.ruleset.rules.iter().zip(&record.rule_slots) {
-            let Some(label) = &rule.label else { continue };
-            let counters = counters::rule(&self.maps, *slot)?;
-            match labels.iter_mut().find(|known| &known.label == label) {
-                Some(known) => counters::add_rule(&mut known.counters, &counters),
-                None => labels.push(LabelCounters { label: label.clone(), counters }),
-            }
-        }
-        Ok(labels)
-    }
-
-    /// Clears the counters of all rules, that of states ever made too, as pf does.
-    pub fn zero_rule_counters(&self) -> Result<()> {
+    /// Clears the counters of all rules of an anchor, of the main rule set if the path is empty; that
+    /// of states ever made too, as pf does.
+    pub fn zero_rule_counters(&self, anchor: &str) -> Result<()> {
         let change = self.begin()?;
-        let mut slots = change.record.rule_slots.clone();
-        slots.push(abi::limits::IDLE_SLOT);
+        let mut slots = slots_of(&change.record, anchor);
+        if anchor.is_empty() {
+            slots.push(abi::limits::IDLE_SLOT);
+        }
         self.maps.rule_stats.clear_many(&slots)?;
         for slot in slots {
             let total = offset_of!(abi::RuleStates, total);
@@ -200,4 +179,9 @@ impl Instance {
         change.memory.interfaces_zeroed.insert(name.to_owned(), wall_clock());
         Ok(true)
     }
+}
+
+/// Slots of the rules of an anchor.
+fn slots_of(record: &Record, anchor: &str) -> Vec<u32> {
+    record.rule_sets.get(anchor).map_or_else(Vec::new, |set| set.slots.clone())
 }

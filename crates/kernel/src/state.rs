@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use skipstep_abi as abi;
 use skipstep_abi::state::{STACK, WIRE, timeout};
 use skipstep_classifier::Names;
-use skipstep_ruleset::{Direction, Family, Timeout};
+use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
 use skipstep_scenario::engine::{PeerView, StateView};
 
 use crate::error::Result;
@@ -97,7 +97,8 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
             _ => Direction::Out,
         },
         interface: names.interfaces.name(key.interface).map(str::to_owned),
-        rule: u32::try_from(number as i32).ok(),
+        rule: u32::try_from(number as i32).ok().map(RuleId::from),
+        anchor_rule: None,
         wire: sides(&state.key[WIRE]),
         stack: sides(&state.key[STACK]),
         src: peer(&state.src),

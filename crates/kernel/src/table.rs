@@ -5,20 +5,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ipnet::IpNet;
 use skipstep_abi as abi;
-use skipstep_ruleset::{Address, Ruleset, TableEntry};
+use skipstep_ruleset::{Address, Ruleset, TableEntry, TableName};
 
+use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::instance::Instance;
+use crate::next::Next;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
-use crate::{commit, contents, counters};
+use crate::{contents, counters, host, place};
 use skipstep_abi::limits::SELF_TABLE;
 
 /// A table as `pfctl -vsT` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
     /// Its name.
-    pub name: String,
+    pub name: TableName,
     /// `persist`
     pub persist: bool,
     /// `const`
@@ -27,8 +29,10 @@ pub struct TableInfo {
     pub counters: bool,
     /// Defined by a statement or made by hand; false if rules only name it.
     pub active: bool,
-    /// How many rules look into it.
+    /// How many rules name it.
     pub rules: u32,
+    /// How many anchors have a table of this name, which it stands in for until they define it.
+    pub anchors: u32,
     /// How many addresses and networks are in it.
     pub entries: u32,
     /// Counters.
@@ -47,21 +51,28 @@ pub struct Replaced {
 }
 
 impl Instance {
-    /// All tables in order of name, without those of dynamic addresses.
+    /// All tables, those of the main rule set first, in order of name; without those of dynamic
+    /// addresses.
     pub fn table_list(&self) -> Result<Vec<TableInfo>> {
         let record = self.record()?;
         let named = record.tables.iter().filter(|(_, table)| !table.dynamic);
         named.map(|(name, table)| self.table_info(&record, name, table)).collect()
     }
 
-    fn table_info(&self, record: &Record, name: &str, table: &TableRecord) -> Result<TableInfo> {
+    fn table_info(
+        &self,
+        record: &Record,
+        name: &TableName,
+        table: &TableRecord,
+    ) -> Result<TableInfo> {
         Ok(TableInfo {
-            name: name.to_owned(),
+            name: name.clone(),
             persist: table.persist,
             constant: table.constant,
             counters: table.counters,
             active: table.active,
             rules: references(&record.ruleset, name),
+            anchors: anchors(record, name),
             entries: current(&self.maps, table)?.len() as u32,
             stats: counters::table(&self.maps, table.slot)?,
             zeroed: UNIX_EPOCH + Duration::from_secs(table.zeroed_at),
@@ -69,7 +80,7 @@ impl Instance {
     }
 
     /// The contents of a table, ascending.
-    pub fn table_entries(&self, name: &str) -> Result<Vec<TableEntry>> {
+    pub fn table_entries(&self, name: &TableName) -> Result<Vec<TableEntry>> {
         let record = self.record()?;
         let mut entries = current(&self.maps, find(&record, name)?)?;
         entries.sort_by_key(|entry| entry.net);
@@ -77,7 +88,7 @@ impl Instance {
     }
 
     /// Adds entries; how many were new. A table that does not exist is made, to persist.
-    pub fn table_add(&self, name: &str, entries: &[TableEntry]) -> Result<u32> {
+    pub fn table_add(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, true, |before| {
             let known: BTreeSet<IpNet> = before.iter().map(|entry| entry.net).collect();
             let mut new: Vec<TableEntry> = entries.to_vec();
@@ -90,7 +101,7 @@ impl Instance {
     }
 
     /// Deletes entries; how many were there.
-    pub fn table_delete(&self, name: &str, entries: &[TableEntry]) -> Result<u32> {
+    pub fn table_delete(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, false, |before| {
             let wanted: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
             let mut gone = before.to_vec();
@@ -102,7 +113,7 @@ impl Instance {
 
     /// Replaces the contents in one piece: no packet sees part of them. A table that does not exist
     /// is made, to persist.
-    pub fn table_replace(&self, name: &str, entries: &[TableEntry]) -> Result<Replaced> {
+    pub fn table_replace(&self, name: &TableName, entries: &[TableEntry]) -> Result<Replaced> {
         self.change(name, true, |before| {
             let old: BTreeSet<&TableEntry> = before.iter().collect();
             let new: BTreeSet<&TableEntry> = entries.iter().collect();
@@ -115,19 +126,19 @@ impl Instance {
     }
 
     /// Empties a table; how many entries were in it.
-    pub fn table_flush(&self, name: &str) -> Result<u32> {
+    pub fn table_flush(&self, name: &TableName) -> Result<u32> {
         self.change(name, false, |before| (Step::Replace(Vec::new()), before.len() as u32))
     }
 
     /// For each network whether the table holds it: the longest match decides, and a network is
     /// held if an entry covers it.
-    pub fn table_test(&self, name: &str, nets: &[IpNet]) -> Result<Vec<bool>> {
+    pub fn table_test(&self, name: &TableName, nets: &[IpNet]) -> Result<Vec<bool>> {
         let entries = self.table_entries(name)?;
         Ok(nets.iter().map(|net| holds(&entries, net)).collect())
     }
 
     /// Clears the counters of a table.
-    pub fn table_zero(&self, name: &str) -> Result<()> {
+    pub fn table_zero(&self, name: &TableName) -> Result<()> {
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
@@ -136,21 +147,28 @@ impl Instance {
     }
 
     /// Deletes a table. One that rules look into is emptied and no longer persists, as pf does.
-    pub fn table_kill(&self, name: &str) -> Result<()> {
+    pub fn table_kill(&self, name: &TableName) -> Result<()> {
         self.table_flush(name)?;
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
-        (table.persist, table.active) = (false, false);
-        if references(&change.record.ruleset, name) == 0 {
+        let was_active = std::mem::replace(&mut table.active, false);
+        table.persist = false;
+        let looked_into = references(&change.record.ruleset, name) != 0;
+        if !looked_into && anchors(&change.record, name) == 0 {
             change.record.tables.remove(name);
+        }
+        if was_active && looked_into && !name.anchor.is_empty() {
+            // from now on the rules look into the table of the main rule set
+            return self.look_up_tables(change);
         }
         change.keep()
     }
 
-    /// Deletes all tables that rules do not look into and empties the others; how many were
-    /// deleted or emptied.
-    pub fn flush_tables(&self) -> Result<u32> {
-        let names: Vec<String> = self.table_list()?.into_iter().map(|table| table.name).collect();
+    /// Deletes all tables of an anchor (of the main rule set if the path is empty) that rules do not
+    /// look into, and empties the others; how many were deleted or emptied.
+    pub fn flush_tables(&self, anchor: &str) -> Result<u32> {
+        let names = self.table_list()?.into_iter().map(|table| table.name);
+        let names: Vec<TableName> = names.filter(|name| name.anchor == anchor).collect();
         for name in &names {
             self.table_kill(name)?;
         }
@@ -166,20 +184,18 @@ impl Instance {
     /// Changes a table under the lock: `decide` sees what is in it and says what to do.
     fn change<T>(
         &self,
-        name: &str,
+        name: &TableName,
         create: bool,
         decide: impl FnOnce(&[TableEntry]) -> (Step, T),
     ) -> Result<T> {
         let mut change = self.begin()?;
         let record = &mut change.record;
-        if create {
-            self.make_active(record, name)?;
-        }
+        let begins = create && self.make_active(record, name)?;
         let limit = record.ruleset.options.limits.table_entries;
         let elsewhere = self.entries_elsewhere(record, name)?;
         let table = find_mut(record, name)?;
         if table.constant {
-            return Err(Error::ConstTable { name: name.to_owned() });
+            return Err(Error::ConstTable { name: name.clone() });
         }
         let before = current(&self.maps, table)?;
         let (step, answer) = decide(&before);
@@ -188,25 +204,38 @@ impl Instance {
             return Err(skipstep_classifier::Error::TableEntries { entries, limit }.into());
         }
         apply(&self.maps, &mut change.memory, table, step)?;
-        change.keep()?;
+        if begins && !name.anchor.is_empty() && references(&change.record.ruleset, name) != 0 {
+            // so far the rules looked into the table of the main rule set
+            self.look_up_tables(change)?;
+        } else {
+            change.keep()?;
+        }
         Ok(answer)
     }
 
-    /// A table that does not exist is made, and one that rules only name begins to exist.
-    fn make_active(&self, record: &mut Record, name: &str) -> Result<()> {
+    /// Puts the rules in force once more, each with the tables that it means now.
+    fn look_up_tables(&self, change: Change) -> Result<()> {
+        let next = Next::same(&change.record.ruleset);
+        self.commit(change, &next, &host::read()?)
+    }
+
+    /// A table that does not exist is made, and one that rules only name begins to exist; whether it
+    /// does so now.
+    fn make_active(&self, record: &mut Record, name: &TableName) -> Result<bool> {
         if !record.tables.contains_key(name) {
             let table = new_table(&self.maps, record)?;
-            record.tables.insert(name.to_owned(), table);
+            record.tables.insert(name.clone(), table);
         }
         let table = find_mut(record, name)?;
-        if !table.active {
+        let begins = !table.active;
+        if begins {
             (table.active, table.persist) = (true, true);
         }
-        Ok(())
+        Ok(begins)
     }
 
     /// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
-    fn entries_elsewhere(&self, record: &Record, name: &str) -> Result<usize> {
+    fn entries_elsewhere(&self, record: &Record, name: &TableName) -> Result<usize> {
         let others = record.tables.iter().filter(|(other, table)| *other != name && !table.dynamic);
         others.map(|(_, table)| Ok(current(&self.maps, table)?.len())).sum()
     }
@@ -233,12 +262,12 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
     let version = maps.tables.at(table.slot)?.version;
     match step {
         Step::Add(entries) if version == 0 => {
-            commit::replace(maps, memory, table.slot, &entries, None)?
+            place::replace(maps, memory, table.slot, &entries, None)?
         }
         Step::Add(entries) => contents::write(maps, version, &entries)?,
         Step::Delete(entries) => contents::remove(maps, version, &entries)?,
         Step::Replace(entries) => {
-            commit::replace(maps, memory, table.slot, &entries, table.contents.take())?;
+            place::replace(maps, memory, table.slot, &entries, table.contents.take())?;
         }
     }
     // from here on only the kernel knows what is in it
@@ -264,23 +293,33 @@ fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
     }
 }
 
-fn find<'a>(record: &'a Record, name: &str) -> Result<&'a TableRecord> {
+fn find<'a>(record: &'a Record, name: &TableName) -> Result<&'a TableRecord> {
     let table = record.tables.get(name).filter(|table| !table.dynamic);
-    table.ok_or_else(|| Error::NoTable { name: name.to_owned() })
+    table.ok_or_else(|| Error::NoTable { name: name.clone() })
 }
 
-fn find_mut<'a>(record: &'a mut Record, name: &str) -> Result<&'a mut TableRecord> {
+fn find_mut<'a>(record: &'a mut Record, name: &TableName) -> Result<&'a mut TableRecord> {
     let table = record.tables.get_mut(name).filter(|table| !table.dynamic);
-    table.ok_or_else(|| Error::NoTable { name: name.to_owned() })
+    table.ok_or_else(|| Error::NoTable { name: name.clone() })
 }
 
-fn references(ruleset: &Ruleset, name: &str) -> u32 {
-    let looks = |address: &Address| matches!(address, Address::Table(table) if table == name);
+/// How many rules of its anchor name a table.
+fn references(ruleset: &Ruleset, name: &TableName) -> u32 {
+    let looks = |address: &Address| matches!(address, Address::Table(table) if *table == name.name);
     let looks = ruleset
-        .rules
+        .rules_of(&name.anchor)
         .iter()
         .filter(|rule| looks(&rule.source.host.address) || looks(&rule.destination.host.address));
     looks.count() as u32
+}
+
+/// How many anchors have a table of the same name as one of the main rule set.
+fn anchors(record: &Record, name: &TableName) -> u32 {
+    if !name.anchor.is_empty() {
+        return 0;
+    }
+    let same = |other: &&TableName| other.name == name.name && !other.anchor.is_empty();
+    record.tables.keys().filter(same).count() as u32
 }
 
 fn holds(entries: &[TableEntry], net: &IpNet) -> bool {

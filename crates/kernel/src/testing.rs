@@ -7,7 +7,7 @@ use skipstep_abi as abi;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Evaluator, Reason, Ruleset};
+use skipstep_ruleset::{Direction, Evaluator, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
     Carried, Decision, Fate, LogView, RuleCounters, StateView, Status, TestPacket, Verdict,
@@ -19,6 +19,7 @@ use crate::commit::RuleHome;
 use crate::error::{Context, Error, Result};
 use crate::log::LogReader;
 use crate::network::TestNetwork;
+use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run, SkBuff};
 use crate::record::{Memory, Record};
@@ -113,7 +114,7 @@ impl TestEngine {
 
     /// Replaces rules and tables like `pfctl -f`: states and the clock stay.
     pub fn reload(&mut self, ruleset: &Ruleset) -> Result<()> {
-        let ruleset = self.with_evaluator(ruleset);
+        let next = Next::main(&Ruleset::default(), &self.with_evaluator(ruleset));
         let Some((_, network)) = &self.network else {
             return Err(no_network());
         };
@@ -122,7 +123,7 @@ impl TestEngine {
             &self.rules,
             &self.record,
             &mut self.memory,
-            &ruleset,
+            &next,
             network.host(),
         )?;
         commit::flip(&self.maps, &self.record, &prepared)?;
@@ -169,7 +170,7 @@ impl TestEngine {
         let slots: Vec<u32> = (0..self.memory.slots_used.max(1)).collect();
         maps.rule_stats.clear_many(&slots)?;
         maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
-        for table in self.record.tables.values() {
+        for table in self.record.all_tables_mut() {
             let version = maps.tables.at(table.slot)?.version;
             let entries = match &table.contents {
                 Some(entries) => entries.clone(),
@@ -225,6 +226,7 @@ impl TestEngine {
         Ok(Fate {
             verdict: if passed { Verdict::Pass } else { Verdict::Drop },
             decision: decided(&outcome),
+            anchor_rule: None,
             reason: Reason::from_code(outcome.reason).unwrap_or(Reason::Match),
             counted: counted(&outcome),
             state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
@@ -297,8 +299,10 @@ impl TestEngine {
         Ok(views)
     }
 
-    fn slot(&self, number: Option<u32>) -> u32 {
-        let slot = number.and_then(|number| self.record.rule_slots.get(number as usize));
+    fn slot(&self, rule: Option<&RuleId>) -> u32 {
+        let slot = rule.and_then(|rule| {
+            self.record.rule_sets.get(&rule.anchor)?.slots.get(rule.number as usize)
+        });
         slot.copied().unwrap_or(abi::limits::IDLE_SLOT)
     }
 }
@@ -339,8 +343,8 @@ impl Engine for TestEngine {
         states.into_iter().map(|found| found.view).collect()
     }
 
-    fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters {
-        certain(counters::rule(&self.maps, self.slot(number)))
+    fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {
+        certain(counters::rule(&self.maps, self.slot(rule)))
     }
 
     fn status(&mut self) -> Status {
@@ -369,7 +373,8 @@ fn frame(packet: &[u8]) -> Vec<u8> {
 fn decided(outcome: &abi::Outcome) -> Decision {
     match outcome.decision {
         decision::NONE => Decision::None,
-        decision::RULE => u32::try_from(outcome.rule).map_or(Decision::Default, Decision::Rule),
+        decision::RULE => u32::try_from(outcome.rule)
+            .map_or(Decision::Default, |number| Decision::Rule(number.into())),
         decision::ORPHAN => Decision::OrphanState,
         _ => Decision::Default,
     }
@@ -384,6 +389,8 @@ fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
 fn log_view(record: &abi::LogRecord) -> LogView {
     LogView {
         rule: u32::try_from(record.rule).ok(),
+        anchor_rule: None,
+        anchor: String::new(),
         reason: Reason::from_code(record.reason).unwrap_or(Reason::Match),
         pass: match record.action {
             abi::verdict::action::PASS => Some(true),

@@ -30,20 +30,20 @@ fn rules_decide_and_make_states() {
         engine.load(&rules, &host).unwrap();
 
         let fate = engine.packet(&tcp(CLIENT, SSH, "S"));
-        assert_eq!((fate.verdict, fate.decision), (Verdict::Pass, Decision::Rule(1)));
+        assert_eq!((fate.verdict, fate.decision), (Verdict::Pass, Decision::Rule(1.into())));
         assert!(fate.state.is_some());
         let states = engine.states();
         assert_eq!(states.len(), 1);
-        assert_eq!(states[0].rule, Some(1));
+        assert_eq!(states[0].rule, Some(1.into()));
         assert_eq!(states[0].wire[0], ("10.0.1.9".parse().unwrap(), 4000));
         assert_eq!(states[0].expires_at, 120);
 
         let fate = engine.packet(&udp(CLIENT, SSH, 0));
-        assert_eq!((fate.verdict, fate.decision), (Verdict::Drop, Decision::Rule(0)));
+        assert_eq!((fate.verdict, fate.decision), (Verdict::Drop, Decision::Rule(0.into())));
         assert_eq!(fate.reason, Reason::Match);
         assert_eq!(fate.log.len(), 1);
         assert_eq!(fate.log[0].rule, Some(0));
-        assert_eq!(engine.rule_counters(Some(1)).states, 1);
+        assert_eq!(engine.rule_counters(Some(&1.into())).states, 1);
         assert_eq!(engine.status().inserts, 1);
     });
 }
@@ -64,7 +64,7 @@ fn states_end_with_the_clock_and_loading_starts_afresh() {
         assert!(engine.states().is_empty());
         let status = engine.status();
         assert_eq!((status.states, status.searches, status.inserts), (0, 0, 0));
-        assert_eq!(engine.rule_counters(Some(0)).packets, [0, 0]);
+        assert_eq!(engine.rule_counters(Some(&0.into())).packets, [0, 0]);
         assert!(engine.packet(&tcp(CLIENT, SSH, "S")).state.is_some());
     });
 }
@@ -91,9 +91,9 @@ fn tables_and_dynamic_addresses_decide() {
         engine.load(&ruleset(text, &host), &host).unwrap();
         assert_eq!(engine.packet(&udp(CLIENT, SSH, 0)).decision, Decision::Default);
         let other = ([10, 0, 1, 8], 1);
-        assert_eq!(engine.packet(&udp(other, SSH, 0)).decision, Decision::Rule(0));
+        assert_eq!(engine.packet(&udp(other, SSH, 0)).decision, Decision::Rule(0.into()));
         let elsewhere = ([10, 0, 1, 7], 1);
-        assert_eq!(engine.packet(&udp(CLIENT, elsewhere, 0)).decision, Decision::Rule(1));
+        assert_eq!(engine.packet(&udp(CLIENT, elsewhere, 0)).decision, Decision::Rule(1.into()));
     });
 }
 

@@ -98,9 +98,8 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
         assert!(!fixture.instance().enable().unwrap(), "already enabled");
         assert!(!arrives(&from, &to));
         let instance = fixture.instance();
-        let counters = instance.rule_counters().unwrap();
+        let counters = instance.rule_counters("").unwrap();
         assert_eq!(counters[0].packets, [1, 0]);
-        assert_eq!(instance.label_counters().unwrap()[0].label, "udp");
         assert!(instance.status().unwrap().engine.reasons[0] >= 1);
         let interfaces = instance.interfaces().unwrap();
         assert!(interfaces.iter().filter(|i| i.index.is_some()).all(|i| i.attached));
@@ -212,7 +211,7 @@ fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
         let instance = fixture.instance();
         assert_eq!(instance.loaded().unwrap().ruleset.rules.len(), 1);
         assert_eq!(instance.rules_in_force().unwrap().len(), 1);
-        assert_eq!(instance.table_entries("t").unwrap().len(), 1);
+        assert_eq!(instance.table_entries(&"t".into()).unwrap().len(), 1);
     });
 }
 
@@ -229,38 +228,38 @@ fn tables_change_while_rules_stay() {
 
         let entry = |net: &str, negated| TableEntry { negated, net: net.parse().unwrap() };
         let bad = [entry("127.0.0.0/8", false), entry("192.0.2.0/24", false)];
-        assert_eq!(instance.table_add("bad", &bad).unwrap(), 2);
-        assert_eq!(instance.table_add("bad", &bad).unwrap(), 0, "they are there already");
+        assert_eq!(instance.table_add(&"bad".into(), &bad).unwrap(), 2);
+        assert_eq!(instance.table_add(&"bad".into(), &bad).unwrap(), 0, "they are there already");
         assert!(!arrives(&from, &to));
-        instance.table_add("bad", &[entry("127.0.0.1/32", true)]).unwrap();
+        instance.table_add(&"bad".into(), &[entry("127.0.0.1/32", true)]).unwrap();
         assert!(arrives(&from, &to), "the longest match says no");
         let tested = instance
             .table_test(
-                "bad",
+                &"bad".into(),
                 &["127.0.0.1/32", "127.0.0.2/32", "10.0.0.1/32"].map(|n| n.parse().unwrap()),
             )
             .unwrap();
         assert_eq!(tested, [false, true, false]);
 
-        let replaced = instance.table_replace("bad", &bad[..1]).unwrap();
+        let replaced = instance.table_replace(&"bad".into(), &bad[..1]).unwrap();
         assert_eq!((replaced.added, replaced.deleted), (0, 2));
         assert!(!arrives(&from, &to));
         let info = &instance.table_list().unwrap()[0];
-        assert_eq!((info.name.as_str(), info.rules, info.entries), ("bad", 1, 1));
+        assert_eq!((info.name.name.as_str(), info.rules, info.entries), ("bad", 1, 1));
         assert!(info.stats.r#match >= 2, "{:?}", info.stats);
-        instance.table_zero("bad").unwrap();
+        instance.table_zero(&"bad".into()).unwrap();
         assert_eq!(instance.table_list().unwrap()[0].stats.r#match, 0);
-        assert_eq!(instance.table_delete("bad", &bad).unwrap(), 1);
+        assert_eq!(instance.table_delete(&"bad".into(), &bad).unwrap(), 1);
         assert!(arrives(&from, &to));
-        assert!(matches!(instance.table_flush("none"), Err(Error::NoTable { .. })));
+        assert!(matches!(instance.table_flush(&"none".into()), Err(Error::NoTable { .. })));
 
         // a table that nobody initialises keeps its contents through a reload
-        instance.table_add("bad", &bad).unwrap();
+        instance.table_add(&"bad".into(), &bad).unwrap();
         fixture.load("table <bad> persist\nblock in quick on lo0 from <bad>\n");
         assert!(!arrives(&from, &to));
         fixture.load("table <bad> const { }\nblock in quick on lo0 from <bad>\n");
         assert!(arrives(&from, &to));
-        let refused = fixture.instance().table_add("bad", &bad);
+        let refused = fixture.instance().table_add(&"bad".into(), &bad);
         assert!(matches!(refused, Err(Error::ConstTable { .. })));
     });
 }

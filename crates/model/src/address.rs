@@ -14,6 +14,8 @@ use crate::world::World;
 /// What an address is compared against besides the rule.
 pub(crate) struct Surroundings<'a> {
     pub ruleset: &'a Ruleset,
+    /// Path of the anchor that the rule is in.
+    pub anchor: &'a str,
     pub world: &'a World,
     /// Interface the packet is on, for `urpf-failed`; `None` for destinations.
     pub arrived_on: Option<&'a str>,
@@ -43,8 +45,10 @@ fn meets(
             Family::of(*low) == Family::of(address) && *low <= address && address <= *high
         }
         Address::Table(name) => {
-            let inside =
-                around.ruleset.table(name).is_some_and(|table| table::contains(table, address));
+            let Some((name, table)) = around.ruleset.table_seen_from(around.anchor, name) else {
+                return false;
+            };
+            let inside = table::contains(table, address);
             counters.table_looked_up(name, inside);
             inside
         }

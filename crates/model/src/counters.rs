@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use skipstep_ruleset::{Action, Address, Direction, Family, Host, Reason, Rule, Ruleset};
+use skipstep_ruleset::{Action, Address, Direction, Family, Host, Reason, Ruleset, TableName};
 
 use crate::packet::Descriptor;
+use crate::rulebook::{Entry, Rulebook};
 use crate::state::{STACK, State};
 use crate::table;
 
@@ -24,6 +25,21 @@ pub struct RuleCounters {
     pub states: u64,
     /// States ever made, by pass rules only.
     pub states_created: u64,
+}
+
+impl RuleCounters {
+    fn count(&mut self, direction: usize, bytes: u64) {
+        self.packets[direction] += 1;
+        self.bytes[direction] += bytes;
+    }
+}
+
+/// What was decided about a packet that is to be counted.
+pub(crate) struct Counted<'a> {
+    pub passed: bool,
+    /// `None` is the default rule.
+    pub rule: Option<&'a Entry>,
+    pub anchor_rule: Option<&'a Entry>,
 }
 
 /// Counters of one interface.
@@ -90,7 +106,7 @@ pub(crate) struct Counters {
     rules: Vec<RuleCounters>,
     default_rule: RuleCounters,
     interfaces: HashMap<String, InterfaceCounters>,
-    tables: HashMap<String, TableCounters>,
+    tables: HashMap<TableName, TableCounters>,
     pub status: Status,
 }
 
@@ -99,39 +115,43 @@ impl Counters {
         Counters { rules: vec![RuleCounters::default(); rules], ..Counters::default() }
     }
 
-    /// Counters of rule `number`, or of the default rule.
-    pub fn rule(&self, number: Option<u32>) -> RuleCounters {
-        match number {
-            Some(number) => self.rules.get(number as usize).copied().unwrap_or_default(),
-            None => self.default_rule,
-        }
+    /// Counters of the rule at a place.
+    pub fn rule(&self, place: usize) -> RuleCounters {
+        self.rules[place]
+    }
+
+    /// Counters of the default rule.
+    pub fn default_rule(&self) -> RuleCounters {
+        self.default_rule
     }
 
     pub fn interface(&self, name: &str) -> InterfaceCounters {
         self.interfaces.get(name).copied().unwrap_or_default()
     }
 
-    pub fn table(&self, name: &str) -> TableCounters {
+    pub fn table(&self, name: &TableName) -> TableCounters {
         self.tables.get(name).cloned().unwrap_or_default()
     }
 
-    pub fn evaluated(&mut self, rule: &Rule) {
-        self.rules[rule.number as usize].evaluations += 1;
+    pub fn evaluated(&mut self, rule: &Entry) {
+        self.rules[rule.place].evaluations += 1;
     }
 
-    pub fn table_looked_up(&mut self, name: &str, inside: bool) {
-        let table = self.tables.entry(name.to_owned()).or_default();
+    pub fn table_looked_up(&mut self, name: TableName, inside: bool) {
+        let table = self.tables.entry(name).or_default();
         *(if inside { &mut table.matches } else { &mut table.no_matches }) += 1;
     }
 
     /// States of a rule that makes states, now.
-    pub fn states_of(&self, rule: u32) -> u64 {
-        self.rules[rule as usize].states
+    pub fn states_of(&self, rule: usize) -> u64 {
+        self.rules[rule].states
     }
 
     pub fn state_made(&mut self, state: &State) {
         self.status.inserts += 1;
-        self.rules[state.rule as usize].states_created += 1;
+        for rule in [Some(state.rule), state.anchor_rule].into_iter().flatten() {
+            self.rules[rule].states_created += 1;
+        }
         for rule in rules_of(state) {
             self.rules[rule].states += 1;
         }
@@ -156,33 +176,34 @@ impl Counters {
     }
 
     /// Counts a packet whose fate is decided. Rules and states count what they let pass; block
-    /// rules count what they stop. `rule` is `None` for the default rule.
+    /// rules count what they stop, and the anchor rule that led to one counts with it.
     pub fn packet(
         &mut self,
         packet: &Descriptor,
-        passed: bool,
-        rule: Option<&Rule>,
+        ruling: Counted,
         state: Option<&mut State>,
         ruleset: &Ruleset,
+        rulebook: &Rulebook,
     ) {
         self.count_interface(
             &packet.interface,
             packet.direction,
             packet.family,
             packet.total_len,
-            passed,
+            ruling.passed,
         );
-        let blocks = rule.is_some_and(|rule| rule.action == Action::Block);
-        if !passed && !blocks {
+        let blocks = ruling.rule.is_some_and(|rule| rule.action == Action::Block);
+        if !ruling.passed && !blocks {
             return;
         }
-        let (direction, bytes) = (packet.direction as usize, packet.total_len as u64);
-        let counters = match rule {
-            Some(rule) => &mut self.rules[rule.number as usize],
-            None => &mut self.default_rule,
-        };
-        counters.packets[direction] += 1;
-        counters.bytes[direction] += bytes;
+        let bytes = packet.total_len as u64;
+        match ruling.rule {
+            Some(rule) => self.rules[rule.place].count(packet.direction as usize, bytes),
+            None => self.default_rule.count(packet.direction as usize, bytes),
+        }
+        if let Some(rule) = ruling.anchor_rule {
+            self.rules[rule.place].count(packet.direction as usize, bytes);
+        }
         let ends = match &state {
             Some(state) => endpoints(state),
             None => (packet.source, packet.destination),
@@ -191,15 +212,13 @@ impl Counters {
             let way = state.way(packet.direction);
             state.packets[way] += 1;
             state.bytes[way] += bytes;
-            for number in &state.match_rules {
+            for place in &state.match_rules {
                 // PF counts packets of match rules by the state's direction, not the packet's
-                let counters = &mut self.rules[*number as usize];
-                counters.packets[way] += 1;
-                counters.bytes[way] += bytes;
-                self.count_tables(&ruleset.rules[*number as usize], ends, packet, ruleset);
+                self.rules[*place].count(way, bytes);
+                self.count_tables(rulebook.at(*place), ends, packet, ruleset);
             }
         }
-        if let Some(rule) = rule {
+        if let Some(rule) = ruling.rule {
             self.count_tables(rule, ends, packet, ruleset);
         }
     }
@@ -221,7 +240,7 @@ impl Counters {
 
     fn count_tables(
         &mut self,
-        rule: &Rule,
+        rule: &Entry,
         (source, destination): (IpAddr, IpAddr),
         packet: &Descriptor,
         ruleset: &Ruleset,
@@ -231,7 +250,7 @@ impl Counters {
             let Host { negated, address: Address::Table(name) } = host else {
                 continue;
             };
-            let Some(table) = ruleset.table(name) else {
+            let Some((name, table)) = ruleset.table_seen_from(&rule.path, name) else {
                 continue;
             };
             let entry = table::best_entry(table, address);
@@ -242,7 +261,7 @@ impl Counters {
                 Action::Match => 1,
                 Action::Pass => 2,
             };
-            let counters = self.tables.entry(name.clone()).or_default();
+            let counters = self.tables.entry(name).or_default();
             counters.traffic.count(packet, operation);
             if let Some(entry) = entry
                 && table.counters
@@ -256,7 +275,7 @@ impl Counters {
 
 /// Rules that count a state as theirs.
 fn rules_of(state: &State) -> impl Iterator<Item = usize> {
-    state.match_rules.iter().chain([&state.rule]).map(|number| *number as usize)
+    state.match_rules.iter().copied().chain([state.rule]).chain(state.anchor_rule)
 }
 
 /// Source and destination of the packet that made the state.

@@ -1,12 +1,13 @@
 //! Making a state for the first packet of a flow (pf-semantics section 7).
 
-use skipstep_ruleset::{Reason, Rule, Timeout};
+use skipstep_ruleset::{Reason, Timeout};
 use skipstep_wire::protocol;
 
 use crate::firewall::Firewall;
 use crate::icmp;
 use crate::journal::Journal;
 use crate::packet::{Descriptor, Transport};
+use crate::rulebook::Entry;
 use crate::rules::Answer;
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
 use crate::state::{Collision, Key, Peer, State, StateId};
@@ -19,7 +20,7 @@ impl Firewall {
     pub(crate) fn create_state(
         &mut self,
         packet: &Descriptor,
-        rule: &Rule,
+        rule: &Entry,
         answer: &Answer,
         journal: &mut Journal,
     ) -> Result<StateId, Reason> {
@@ -42,11 +43,11 @@ impl Firewall {
     fn try_create_state(
         &mut self,
         packet: &Descriptor,
-        rule: &Rule,
+        rule: &Entry,
         answer: &Answer,
     ) -> Result<(StateId, Option<StateId>), Reason> {
         let max = rule.state.as_ref().and_then(|options| options.max).filter(|max| *max != 0);
-        if max.is_some_and(|max| self.counters.states_of(rule.number) >= max.into()) {
+        if max.is_some_and(|max| self.counters.states_of(rule.place) >= max.into()) {
             self.counters.status.max_states_refused += 1;
             return Err(Reason::StateLimit);
         }
@@ -58,7 +59,7 @@ impl Firewall {
     }
 }
 
-fn first_state(packet: &Descriptor, rule: &Rule, answer: &Answer, now: u32) -> State {
+fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, now: u32) -> State {
     let options = rule.state.clone().unwrap_or_default();
     let (src, dst, timeout) = first_peers(packet);
     let key = first_key(packet);
@@ -67,8 +68,9 @@ fn first_state(packet: &Descriptor, rule: &Rule, answer: &Answer, now: u32) -> S
         key: [key, key],
         direction: packet.direction,
         interface: options.if_bound.then(|| packet.interface.clone()),
-        rule: rule.number,
-        match_rules: answer.match_rules.iter().map(|rule| rule.number).collect(),
+        rule: rule.place,
+        anchor_rule: answer.anchor_rule.map(|rule| rule.place),
+        match_rules: answer.match_rules.iter().map(|rule| rule.place).collect(),
         src,
         dst,
         timeout,

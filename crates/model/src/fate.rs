@@ -1,6 +1,6 @@
 //! What goes in and what comes out: a packet, and what became of it.
 
-use skipstep_ruleset::{Action, Direction, Reason};
+use skipstep_ruleset::{Action, Direction, Reason, RuleId};
 
 use crate::state::StateId;
 
@@ -44,6 +44,8 @@ pub struct Fate {
     pub verdict: Verdict,
     /// What decided.
     pub decision: Decision,
+    /// Number of the anchor rule that led to the deciding rule.
+    pub anchor_rule: Option<u32>,
     /// The reason in the log.
     pub reason: Reason,
     /// The reasons counted by this packet, ascending; one that was counted twice stands here twice.
@@ -72,21 +74,26 @@ pub enum Verdict {
 }
 
 /// What decided about a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// nothing: the interface is skipped
     None,
     /// no rule matched, or the packet was dropped before rules were asked
     Default,
     /// a rule, or the state that it made
-    Rule(u32),
+    Rule(RuleId),
 }
 
 /// A log record (pf-semantics section 18).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRecord {
-    /// Rule in the record, `None` for the default rule.
+    /// Number of the rule in the record, `None` for the default rule.
     pub rule: Option<u32>,
+    /// Number of the anchor rule in the record.
+    pub anchor_rule: Option<u32>,
+    /// Path of the anchor in the record: of the one that was walked when the record was made, the
+    /// deciding rule's at the end of the walk; empty if no rules were asked.
+    pub anchor: String,
     /// Reason in the record.
     pub reason: Reason,
     /// Action in the record: that of the rule; for the default rule block if there is a reason.

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Action, Family, Reason, Rule, Ruleset};
+use skipstep_ruleset::{Action, Family, Reason, RuleId, Ruleset, TableName};
 use skipstep_wire::tcp_flag;
 
 use crate::actions::Actions;
-use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
+use crate::counters::{Counted, Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::fate::{Carried, Decision, Fate, Packet, Verdict};
-use crate::journal::Journal;
+use crate::journal::{Journal, LogPlace};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Malformed, Transport};
+use crate::rulebook::{Entry, Rulebook};
 use crate::rules::{Question, TagSeen};
 use crate::state::{State, StateId, StateTable};
 use crate::timeout::Crowd;
@@ -26,6 +27,7 @@ const LOW_DELAY: u8 = 0x10;
 #[derive(Debug, Clone)]
 pub struct Firewall {
     pub(crate) ruleset: Arc<Ruleset>,
+    pub(crate) rulebook: Arc<Rulebook>,
     pub(crate) world: World,
     pub(crate) states: StateTable,
     pub(crate) counters: Counters,
@@ -35,7 +37,9 @@ pub struct Firewall {
 #[derive(Default)]
 struct Ruling<'a> {
     pass: bool,
-    rule: Option<&'a Rule>,
+    rule: Option<&'a Entry>,
+    /// The anchor rule that led to the rule.
+    anchor_rule: Option<&'a Entry>,
     state: Option<StateId>,
     /// A state from an earlier packet passed it: only `log (all)` logs it.
     by_state: bool,
@@ -48,8 +52,10 @@ struct Ruling<'a> {
 impl Firewall {
     /// A firewall without states, at second 0, where every random draw is 0.
     pub fn new(ruleset: Ruleset, host: Host) -> Self {
+        let rulebook = Rulebook::new(&ruleset);
         Firewall {
-            counters: Counters::new(ruleset.rules.len()),
+            counters: Counters::new(rulebook.len()),
+            rulebook: Arc::new(rulebook),
             ruleset: Arc::new(ruleset),
             world: World { host, now: 0, random: 0 },
             states: StateTable::default(),
@@ -96,12 +102,28 @@ impl Firewall {
     /// The second at which a state ends if nothing more comes; 0 if its time is up already.
     pub fn expires_at(&self, state: &State) -> u32 {
         let crowd = Crowd { states: &self.states, counters: &self.counters };
-        timeout::expires_at(state, &self.ruleset, &crowd)
+        timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &crowd)
     }
 
-    /// Counters of rule `number`, `None` for the default rule.
-    pub fn rule_counters(&self, number: Option<u32>) -> RuleCounters {
-        self.counters.rule(number)
+    /// The rule that made a state.
+    pub fn rule_of(&self, state: &State) -> RuleId {
+        self.rulebook.at(state.rule).id()
+    }
+
+    /// Number of the anchor rule that led to the rule that made a state.
+    pub fn anchor_rule_of(&self, state: &State) -> Option<u32> {
+        state.anchor_rule.map(|place| self.rulebook.at(place).number)
+    }
+
+    /// Counters of a rule, `None` for the default rule.
+    pub fn rule_counters(&self, rule: Option<&RuleId>) -> RuleCounters {
+        match rule {
+            None => self.counters.default_rule(),
+            Some(id) => {
+                let rule = self.rulebook.find(id);
+                rule.map_or_else(RuleCounters::default, |rule| self.counters.rule(rule.place))
+            }
+        }
     }
 
     /// Counters of the interface called `name`.
@@ -109,8 +131,8 @@ impl Firewall {
         self.counters.interface(name)
     }
 
-    /// Counters of the table called `name`.
-    pub fn table_counters(&self, name: &str) -> TableCounters {
+    /// Counters of a table.
+    pub fn table_counters(&self, name: &TableName) -> TableCounters {
         self.counters.table(name)
     }
 
@@ -150,7 +172,7 @@ impl Firewall {
     fn refuse(&mut self, input: &Packet, malformed: Malformed, journal: &mut Journal) -> Fate {
         journal.tracer.tell(|| Stage::Malformed(malformed.reason));
         journal.set_reason(malformed.reason);
-        journal.log(None);
+        journal.log(None, LogPlace::default());
         self.counters.malformed(
             &input.interface,
             input.direction,
@@ -162,18 +184,21 @@ impl Firewall {
 
     /// The way of a packet with sound headers: decide, carry out, log, count.
     fn filter(&mut self, input: &Packet, mut packet: Descriptor, journal: &mut Journal) -> Fate {
-        let ruleset = Arc::clone(&self.ruleset);
-        let mut ruling = self.decide(&ruleset, input, &mut packet, journal);
+        let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
+        let mut ruling = self.decide(&ruleset, &rulebook, input, &mut packet, journal);
         let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
-        self.log(&ruleset, &ruling, journal);
+        self.log(&ruling, journal);
         let state = ruling.state.map(|id| self.states.get_mut(id));
-        self.counters.packet(&packet, ruling.pass, ruling.rule, state, &ruleset);
+        let Ruling { pass: passed, rule, anchor_rule, .. } = ruling;
+        let counted = Counted { passed, rule, anchor_rule };
+        self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
         fate(input, Some(packet), &ruling, carried, journal)
     }
 
     fn decide<'a>(
         &mut self,
         ruleset: &'a Ruleset,
+        rulebook: &'a Rulebook,
         input: &Packet,
         packet: &mut Descriptor,
         journal: &mut Journal,
@@ -185,7 +210,7 @@ impl Firewall {
         }
         match (&packet.transport, packet.family) {
             (Transport::Fragment, _) => {
-                let ruling = self.ask_rules(ruleset, input, packet, journal);
+                let ruling = self.ask_rules(ruleset, rulebook, input, packet, journal);
                 if !ruling.pass {
                     journal.set_reason(Reason::Fragment);
                 }
@@ -210,17 +235,18 @@ impl Firewall {
         let mut ruling = match self.look_up(packet, journal) {
             Lookup::Accepted(id) => {
                 journal.tracer.tell(|| Stage::Accepted(id));
-                let rule = &ruleset.rules[self.states.get(id).rule as usize];
+                let state = self.states.get(id);
                 Ruling {
                     pass: true,
-                    rule: Some(rule),
+                    rule: Some(rulebook.at(state.rule)),
+                    anchor_rule: state.anchor_rule.map(|place| rulebook.at(place)),
                     state: Some(id),
                     by_state: true,
                     ..Ruling::default()
                 }
             }
             Lookup::Rejected(id) => Ruling { state: Some(id), ..Ruling::default() },
-            Lookup::None => self.ask_rules(ruleset, input, packet, journal),
+            Lookup::None => self.ask_rules(ruleset, rulebook, input, packet, journal),
         };
         let max_mss = match (ruling.state, ruling.rule) {
             (Some(id), _) => self.states.get(id).actions.max_mss,
@@ -250,23 +276,28 @@ impl Firewall {
     fn ask_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,
+        rulebook: &'a Rulebook,
         input: &Packet,
         packet: &Descriptor,
         journal: &mut Journal,
     ) -> Ruling<'a> {
         let mapping = packet.icmp().map(|message| icmp::mapping(packet.family, message));
-        let question = Question { ruleset, world: &self.world, input, packet, mapping };
-        let answer = rules::evaluate(&question, &mut self.counters, journal);
-        let rule = answer.rule;
+        let world = &self.world;
+        let question = Question { ruleset, rulebook, world, input, packet, mapping };
+        let Some(answer) = rules::evaluate(&question, &mut self.counters, journal) else {
+            journal.set_reason(Reason::Memory);
+            return Ruling::default();
+        };
+        let (rule, anchor_rule) = (answer.rule, answer.anchor_rule);
         let action = rule.map_or(Action::Pass, |rule| rule.action);
-        journal.tracer.tell(|| Stage::Decided { rule: rule.map(|rule| rule.number), action });
+        journal.tracer.tell(|| Stage::Decided { rule: rule.map(Entry::id), action });
         journal.count_only(Reason::Match);
         if rule.is_some_and(|rule| rule.log.is_some()) {
-            journal.log_for(rule, rule, Reason::Match);
+            journal.log_for(rule, rule, LogPlace::of(rule, anchor_rule), Reason::Match);
         }
-        rules::log_for_match_rules(rule, &answer, journal);
+        rules::log_for_match_rules(rule, anchor_rule, &answer, journal);
 
-        let mut ruling = Ruling { rule, ..Ruling::default() };
+        let mut ruling = Ruling { rule, anchor_rule, ..Ruling::default() };
         if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
             match reply::block(packet, rule.block_return, &self.world) {
                 reply::Answer::Nothing => {}
@@ -328,20 +359,24 @@ impl Firewall {
     }
 
     /// Logs what was not logged when the rules were asked.
-    fn log(&self, ruleset: &Ruleset, ruling: &Ruling, journal: &mut Journal) {
+    fn log(&self, ruling: &Ruling, journal: &mut Journal) {
         let state = ruling.state.map(|id| self.states.get(id));
-        let logs_all = |rule: &Rule| rule.log.is_some_and(|log| log.all);
+        let logs_all = |rule: &Entry| rule.log.is_some_and(|log| log.all);
         let by_state = ruling.by_state && state.is_some_and(|state| state.actions.log_all);
         if !ruling.force_log && !by_state {
             return;
         }
-        if ruling.force_log || ruling.rule.is_some_and(logs_all) {
-            journal.log(ruling.rule);
+        let mut place = LogPlace::of(ruling.rule, ruling.anchor_rule);
+        if ruling.by_state {
+            place.anchor = ""; // PF knows the rules of a state, but not their rule set
         }
-        for number in state.into_iter().flat_map(|state| &state.match_rules) {
-            let rule = &ruleset.rules[*number as usize];
+        if ruling.force_log || ruling.rule.is_some_and(logs_all) {
+            journal.log(ruling.rule, place);
+        }
+        for matched in state.into_iter().flat_map(|state| &state.match_rules) {
+            let rule = self.rulebook.at(*matched);
             if logs_all(rule) {
-                journal.log(Some(rule));
+                journal.log(Some(rule), place);
             }
         }
     }
@@ -352,6 +387,7 @@ fn untouched(input: &Packet) -> Fate {
     Fate {
         verdict: Verdict::Pass,
         decision: Decision::None,
+        anchor_rule: None,
         reason: Reason::Match,
         counted: Vec::new(),
         state: None,
@@ -374,7 +410,8 @@ fn fate(
     let changed = |packet: &Descriptor| packet.bytes[..] != input.bytes[..packet.bytes.len()];
     Fate {
         verdict: if ruling.pass { Verdict::Pass } else { Verdict::Drop },
-        decision: ruling.rule.map_or(Decision::Default, |rule| Decision::Rule(rule.number)),
+        decision: ruling.rule.map_or(Decision::Default, |rule| Decision::Rule(rule.id())),
+        anchor_rule: ruling.anchor_rule.map(|rule| rule.number),
         reason: journal.reason,
         counted: journal.counted.clone(),
         state: ruling.state,

@@ -1,8 +1,9 @@
 //! What one packet causes besides its own fate: reasons, log records, answers.
 
-use skipstep_ruleset::{Action, Reason, Rule};
+use skipstep_ruleset::{Action, Reason};
 
 use crate::fate::LogRecord;
+use crate::rulebook::Entry;
 use crate::state::StateId;
 use crate::trace::{Stage, Tracer};
 
@@ -16,6 +17,22 @@ pub(crate) struct Journal {
     pub replies: Vec<Vec<u8>>,
     pub removed: Vec<StateId>,
     pub tracer: Tracer,
+}
+
+/// Where a logged rule stands, as its record tells it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LogPlace<'a> {
+    /// The anchor rule that called the rules.
+    pub anchor_rule: Option<&'a Entry>,
+    /// Path of the anchor.
+    pub anchor: &'a str,
+}
+
+impl<'a> LogPlace<'a> {
+    /// Where the rules were walked.
+    pub fn of(rule: Option<&'a Entry>, anchor_rule: Option<&'a Entry>) -> Self {
+        LogPlace { anchor_rule, anchor: rule.map_or("", |rule| rule.path.as_str()) }
+    }
 }
 
 impl Journal {
@@ -44,14 +61,22 @@ impl Journal {
     }
 
     /// Logs a packet with the reason that stands now.
-    pub fn log(&mut self, rule: Option<&Rule>) {
-        self.log_for(rule, rule, self.reason);
+    pub fn log(&mut self, rule: Option<&Entry>, place: LogPlace) {
+        self.log_for(rule, rule, place, self.reason);
     }
 
     /// Logs a packet for `rule` on the pflog interface of `trigger`.
-    pub fn log_for(&mut self, rule: Option<&Rule>, trigger: Option<&Rule>, reason: Reason) {
+    pub fn log_for(
+        &mut self,
+        rule: Option<&Entry>,
+        trigger: Option<&Entry>,
+        place: LogPlace,
+        reason: Reason,
+    ) {
         self.log.push(LogRecord {
             rule: rule.map(|rule| rule.number),
+            anchor_rule: place.anchor_rule.map(|rule| rule.number),
+            anchor: place.anchor.to_owned(),
             reason,
             action: match rule {
                 Some(rule) => rule.action,

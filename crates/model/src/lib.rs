@@ -8,7 +8,7 @@
 //! A packet's way through the files: [`firewall`] is the order of work; `packet` and `header` take
 //! the packet apart, `normalize` refuses and repairs it, `lookup` asks the table in [`state`] for
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
-//! `rules` finds the deciding rule, `actions` collects what match rules ask for, `create` makes a
+//! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for, `create` makes a
 //! state, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
 //! `journal` notes reasons and log records, and [`trace`] tells.
 //!
@@ -28,6 +28,7 @@ mod others;
 mod packet;
 mod patch;
 mod reply;
+mod rulebook;
 mod rules;
 mod scrub;
 mod table;

@@ -1,8 +1,12 @@
 //! Finding the rule that decides about a packet: the last one that matches, or the first with
-//! `quick` (pf-semantics section 5). One loop, one struct for what it gathers.
+//! `quick` (pf-semantics section 5). An anchor rule that matches has the rules of its anchor asked
+//! before the walk goes on behind it.
 
+use std::ops::Range;
+
+use skipstep_ruleset::anchor::DEEPEST;
 use skipstep_ruleset::rule::Not;
-use skipstep_ruleset::{Action, Direction, InterfaceMatch, Reason, Rule, Ruleset};
+use skipstep_ruleset::{Action, Direction, InterfaceMatch, Reason, Ruleset};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
@@ -10,14 +14,17 @@ use crate::address::{self, Surroundings};
 use crate::counters::Counters;
 use crate::fate::Packet;
 use crate::icmp::Mapping;
-use crate::journal::Journal;
+use crate::journal::{Journal, LogPlace};
 use crate::packet::{Descriptor, Transport};
+use crate::rulebook::{Entry, Rulebook};
 use crate::trace::{Criterion, Stage};
 use crate::world::World;
 
 /// What the rules are asked about.
 pub(crate) struct Question<'r, 'p> {
+    /// For its tables.
     pub ruleset: &'r Ruleset,
+    pub rulebook: &'r Rulebook,
     pub world: &'p World,
     /// The packet as it came, for what it carries.
     pub input: &'p Packet,
@@ -30,11 +37,13 @@ pub(crate) struct Question<'r, 'p> {
 #[derive(Debug, Default)]
 pub(crate) struct Answer<'r> {
     /// The deciding rule, `None` for the default rule.
-    pub rule: Option<&'r Rule>,
+    pub rule: Option<&'r Entry>,
+    /// The anchor rule whose rule set the deciding rule is in.
+    pub anchor_rule: Option<&'r Entry>,
     /// What all matching rules together ask for.
     pub actions: Actions,
     /// Match rules that matched, latest first.
-    pub match_rules: Vec<&'r Rule>,
+    pub match_rules: Vec<&'r Entry>,
     pub tag: TagSeen,
 }
 
@@ -68,63 +77,126 @@ impl TagSeen {
     }
 }
 
-/// Walks the rules.
+/// How the walk over a rule set ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With its last rule: what stands behind the anchor rule comes next.
+    Through,
+    /// With `quick`: no more rules are asked.
+    Quick,
+    /// It went too deep: nobody knows what the rules would have said.
+    Failed,
+}
+
+/// Walks the rules. `None` if that came to no end, and the packet must be dropped.
 pub(crate) fn evaluate<'r>(
     question: &Question<'r, '_>,
     counters: &mut Counters,
     journal: &mut Journal,
-) -> Answer<'r> {
-    let mut answer = Answer::default();
-    for rule in &question.ruleset.rules {
-        counters.evaluated(rule);
-        let failed = first_mismatch(rule, question, &mut answer.tag, counters);
-        journal.tracer.tell(|| Stage::Rule {
-            number: rule.number,
-            line: rule.line,
-            action: rule.action,
-            failed,
-        });
-        if failed.is_some() {
-            continue;
+) -> Option<Answer<'r>> {
+    let answer = Answer::default();
+    let mut walk = Walk { question, counters, journal, answer, anchor_rule: None, depth: 0 };
+    if walk.rule_set(&question.rulebook.main()) == End::Failed {
+        return None;
+    }
+    let mut answer = walk.answer;
+    if let Some(rule) = answer.rule {
+        answer.actions.merge(rule);
+    }
+    Some(answer)
+}
+
+/// A walk under way.
+struct Walk<'w, 'r, 'p> {
+    question: &'w Question<'r, 'p>,
+    counters: &'w mut Counters,
+    journal: &'w mut Journal,
+    answer: Answer<'r>,
+    /// The anchor rule that called the rule set in hand.
+    anchor_rule: Option<&'r Entry>,
+    /// How many anchors it is inside of.
+    depth: usize,
+}
+
+impl<'r> Walk<'_, 'r, '_> {
+    fn rule_set(&mut self, set: &Range<usize>) -> End {
+        for rule in self.question.rulebook.rules(set) {
+            self.counters.evaluated(rule);
+            let failed = first_mismatch(rule, self.question, &mut self.answer.tag, self.counters);
+            self.journal.tracer.tell(|| Stage::Rule {
+                rule: rule.id(),
+                line: rule.line,
+                action: rule.anchor.is_none().then_some(rule.action),
+                failed,
+            });
+            if failed.is_some() {
+                continue;
+            }
+            if let Some(tag) = &rule.tag {
+                self.answer.tag = TagSeen::Known(Some(tag.clone()));
+            }
+            let end = if rule.anchor.is_some() { self.call(rule) } else { self.matched(rule) };
+            if end != End::Through {
+                return end;
+            }
         }
-        if let Some(tag) = &rule.tag {
-            answer.tag = TagSeen::Known(Some(tag.clone()));
-        }
+        End::Through
+    }
+
+    fn matched(&mut self, rule: &'r Entry) -> End {
+        let Walk { answer, journal, .. } = self;
         if rule.action == Action::Match {
             answer.match_rules.insert(0, rule);
             answer.actions.merge(rule);
             if rule.log.is_some() {
                 journal.count_only(Reason::Match);
-                journal.log_for(Some(rule), Some(rule), Reason::Match);
+                let place = LogPlace::of(Some(rule), self.anchor_rule);
+                journal.log_for(Some(rule), Some(rule), place, Reason::Match);
             }
         } else {
-            answer.rule = Some(rule);
+            (answer.rule, answer.anchor_rule) = (Some(rule), self.anchor_rule);
         }
-        log_for_match_rules(Some(rule), &answer, journal);
-        if rule.quick {
-            break;
+        log_for_match_rules(Some(rule), self.anchor_rule, answer, journal);
+        if rule.quick { End::Quick } else { End::Through }
+    }
+
+    /// Goes through the rule sets that an anchor rule calls. `quick` ends the walk if one of them
+    /// has decided, but not behind a wildcard, and not if that was an anchor further inside.
+    fn call(&mut self, caller: &'r Entry) -> End {
+        if self.depth == DEEPEST {
+            self.journal.tracer.tell(|| Stage::TooDeep);
+            return End::Failed;
         }
+        let outside = self.anchor_rule.replace(caller);
+        self.depth += 1;
+        let mut ends = caller.calls.iter().map(|set| self.rule_set(set));
+        let end = ends.find(|end| *end != End::Through).unwrap_or(End::Through);
+        self.depth -= 1;
+        self.anchor_rule = outside;
+        let decided = self.answer.anchor_rule.is_some_and(|rule| rule.place == caller.place);
+        if end == End::Through && caller.ends_the_walk() && decided { End::Quick } else { end }
     }
-    if let Some(rule) = answer.rule {
-        answer.actions.merge(rule);
-    }
-    answer
 }
 
 /// Logs `rule` once for every `match log (matches)` that matched before it.
-pub(crate) fn log_for_match_rules(rule: Option<&Rule>, answer: &Answer, journal: &mut Journal) {
-    let logs_matches = |rule: &Rule| rule.log.is_some_and(|log| log.matches);
+pub(crate) fn log_for_match_rules(
+    rule: Option<&Entry>,
+    anchor_rule: Option<&Entry>,
+    answer: &Answer,
+    journal: &mut Journal,
+) {
+    let logs_matches = |rule: &Entry| rule.log.is_some_and(|log| log.matches);
     if !answer.actions.log_matches || rule.is_some_and(logs_matches) {
         return;
     }
     for trigger in answer.match_rules.iter().filter(|rule| logs_matches(rule)) {
-        journal.log_for(rule, Some(trigger), Reason::Match);
+        journal.log_for(rule, Some(trigger), LogPlace::of(rule, anchor_rule), Reason::Match);
     }
 }
 
 /// The first criterion that the packet does not meet, in PF's order of testing.
 fn first_mismatch(
-    rule: &Rule,
+    rule: &Entry,
     question: &Question,
     tag: &mut TagSeen,
     counters: &mut Counters,
@@ -145,7 +217,8 @@ fn first_mismatch(
     if rule.protocol.is_some_and(|wanted| wanted != packet.protocol) {
         return Some(Criterion::Protocol);
     }
-    let from = Surroundings { ruleset, world, arrived_on: Some(&packet.interface) };
+    let from =
+        Surroundings { ruleset, anchor: &rule.path, world, arrived_on: Some(&packet.interface) };
     if !address::matches(&rule.source.host, packet.source, &from, counters) {
         return Some(Criterion::Source);
     }
@@ -189,7 +262,7 @@ fn first_mismatch(
 }
 
 /// The criteria that depend on the protocol. Fragments meet none of them.
-fn transport_mismatch(rule: &Rule, question: &Question) -> Option<Criterion> {
+fn transport_mismatch(rule: &Entry, question: &Question) -> Option<Criterion> {
     let packet = question.packet;
     match &packet.transport {
         Transport::Fragment => {
@@ -221,7 +294,7 @@ fn transport_mismatch(rule: &Rule, question: &Question) -> Option<Criterion> {
     }
 }
 
-fn port_mismatch(rule: &Rule, packet: &Descriptor) -> Option<Criterion> {
+fn port_mismatch(rule: &Entry, packet: &Descriptor) -> Option<Criterion> {
     let (source_port, destination_port) = packet.ports();
     if rule.source.ports.is_some_and(|ports| !ports.contains(source_port)) {
         return Some(Criterion::SourcePort);

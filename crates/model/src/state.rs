@@ -114,10 +114,12 @@ pub struct State {
     pub direction: Direction,
     /// Interface it is bound to; `None` for all.
     pub interface: Option<String>,
-    /// Rule that made it.
-    pub rule: u32,
+    /// Place of the rule that made it in the rulebook.
+    pub(crate) rule: usize,
+    /// Place of the anchor rule that led to that rule.
+    pub(crate) anchor_rule: Option<usize>,
     /// Match rules that applied to its first packet, latest first: their counters rise with it.
-    pub match_rules: Vec<u32>,
+    pub(crate) match_rules: Vec<usize>,
     /// The side that made it.
     pub src: Peer,
     /// The other side.

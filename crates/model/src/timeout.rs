@@ -1,6 +1,6 @@
 //! When a state's time is up (pf-semantics sections 1 and 2).
 
-use skipstep_ruleset::{Rule, Ruleset, Timeout};
+use skipstep_ruleset::{Options, Rule, Timeout};
 
 use crate::counters::Counters;
 use crate::state::{State, StateTable};
@@ -12,12 +12,11 @@ pub(crate) struct Crowd<'a> {
 }
 
 /// The second at which `state` ends if nothing more comes; 0 if its time is up already.
-pub(crate) fn expires_at(state: &State, ruleset: &Ruleset, crowd: &Crowd) -> u32 {
+pub(crate) fn expires_at(state: &State, rule: &Rule, options: &Options, crowd: &Crowd) -> u32 {
     if state.purge || state.unlinked {
         return 0;
     }
-    let rule = &ruleset.rules[state.rule as usize];
-    let global = |timeout| ruleset.options.timeouts.get(timeout);
+    let global = |timeout| options.timeouts.get(timeout);
     let timeout = own(rule, state.timeout).unwrap_or_else(|| global(state.timeout));
     let (start, end, states) = match own(rule, Timeout::AdaptiveStart) {
         Some(start) => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use skipstep_ruleset::{Action, Reason};
+use skipstep_ruleset::{Action, Reason, RuleId};
 
 use crate::state::{Key, StateId};
 
@@ -44,19 +44,21 @@ pub enum Stage {
     Reused(StateId),
     /// A rule was looked at.
     Rule {
-        /// Its number.
-        number: u32,
+        /// Its name.
+        rule: RuleId,
         /// Its line in pf.conf, 0 if nobody wrote it.
         line: u32,
-        /// Its action.
-        action: Action,
+        /// Its action; `None` for an anchor rule, which calls others.
+        action: Option<Action>,
         /// The first criterion that failed; `None` if the rule matched.
         failed: Option<Criterion>,
     },
+    /// An anchor rule would have led deeper than PF goes.
+    TooDeep,
     /// No rule was left to look at.
     Decided {
         /// The last rule that matched or the first with `quick`; `None` is the default rule.
-        rule: Option<u32>,
+        rule: Option<RuleId>,
         /// Its action.
         action: Action,
     },
@@ -167,13 +169,14 @@ impl fmt::Display for Stage {
             Stage::Accepted(id) => write!(f, "state: {id} accepts the packet"),
             Stage::Rejected { state, why } => write!(f, "state: {state} rejects the packet: {why}"),
             Stage::Reused(id) => write!(f, "state: {id} has ended and makes way"),
-            Stage::Rule { number, line, action, failed } => {
-                write!(f, "rule {number} (line {line}, {}): ", action_name(*action))?;
+            Stage::Rule { rule, line, action, failed } => {
+                write!(f, "rule {rule} (line {line}, {}): ", action.map_or("anchor", action_name))?;
                 match failed {
                     Some(criterion) => write!(f, "no match, {}", criterion.name()),
                     None => write!(f, "match"),
                 }
             }
+            Stage::TooDeep => write!(f, "rules: anchors too deep inside each other"),
             Stage::Decided { rule: Some(rule), action } => {
                 write!(f, "rules: {} by rule {rule}", action_name(*action))
             }

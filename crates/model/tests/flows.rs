@@ -60,7 +60,11 @@ fn an_echo_is_answered_once_asked() {
 fn rules_that_keep_state_do_not_match_answers() {
     let mut c = Conversation::new("pass in on em0");
     c.client_icmp(Icmp::new(0, 0).id(7), "pass");
-    assert_eq!(c.firewall.rule_counters(Some(0)).packets, [0, 0], "it was the default rule");
+    assert_eq!(
+        c.firewall.rule_counters(Some(&0.into())).packets,
+        [0, 0],
+        "it was the default rule"
+    );
     let mut c = Conversation::new("pass in on em0 keep state (sloppy)");
     c.client_icmp(Icmp::new(0, 0).id(7), "pass NO_TRAFFIC:NO_TRAFFIC icmp.first");
 }
@@ -122,7 +126,7 @@ fn a_neighbour_advertisement_makes_no_state() {
         .ttl(255)
         .icmp(&Icmp::new(136, 0).payload(&[0xfe; 16]));
     let fate = firewall.packet(&packet(Direction::In, "em0", advertisement));
-    assert_eq!((fate.verdict, fate.decision), (Verdict::Pass, Decision::Rule(0)));
+    assert_eq!((fate.verdict, fate.decision), (Verdict::Pass, Decision::Rule(0.into())));
     assert_eq!(
         fate.counted,
         [Reason::Match, Reason::Short],
@@ -163,7 +167,7 @@ fn limits_refuse_and_never_evict() {
             assert_eq!(fate.verdict, verdict, "{rules}, port {port}");
             if verdict == Verdict::Drop {
                 assert_eq!(fate.counted, [Reason::Match.min(reason), Reason::Match.max(reason)]);
-                assert_eq!(fate.decision, Decision::Rule(0));
+                assert_eq!(fate.decision, Decision::Rule(0.into()));
             }
         }
         assert_eq!(firewall.states().count(), 2);

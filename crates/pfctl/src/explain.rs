@@ -9,8 +9,8 @@ use skipstep_kernel::host;
 use skipstep_model::{Decision, Fate, Firewall, Trace, Verdict};
 use skipstep_pfconf::PrintOptions;
 use skipstep_pfconf::print::rule as print_rule;
-use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::{Ruleset, Table, TableName};
 use skipstep_scenario::case::{Action, Arrival};
 use skipstep_scenario::{parse, run as scenario};
 
@@ -54,8 +54,13 @@ fn in_force(args: &Args) -> Result<Ruleset> {
         bail!("no rules are loaded; explain a file with -f");
     };
     let mut ruleset = instance.loaded()?.ruleset;
-    for table in &mut ruleset.tables {
-        table.entries = instance.table_entries(&table.name)?;
+    let read = |anchor: &str, table: &mut Table| -> Result<()> {
+        table.entries = instance.table_entries(&TableName::new(anchor, &table.name))?;
+        Ok(())
+    };
+    ruleset.tables.iter_mut().try_for_each(|table| read("", table))?;
+    for (path, anchor) in &mut ruleset.anchors {
+        anchor.tables.iter_mut().try_for_each(|table| read(path, table))?;
     }
     Ok(ruleset)
 }
@@ -109,16 +114,16 @@ impl Explanation {
             let _ = writeln!(text, "  {stage}");
         }
         let verdict = self.verdict();
-        let _ = match self.fate.decision {
+        let _ = match &self.fate.decision {
             Decision::None => writeln!(text, "{verdict}: not filtered"),
-            Decision::Rule(number) => match ruleset.rules.get(number as usize) {
+            Decision::Rule(id) => match ruleset.rule(id) {
                 Some(rule) => writeln!(
                     text,
-                    "{verdict} by rule {number}, {}\n  {}",
+                    "{verdict} by rule {id}, {}\n  {}",
                     where_written(rule.line),
                     print_rule(rule, &PrintOptions::default())
                 ),
-                None => writeln!(text, "{verdict} by rule {number}"),
+                None => writeln!(text, "{verdict} by rule {id}"),
             },
             _ => writeln!(text, "{verdict} by default, reason {}", self.fate.reason.name()),
         };
@@ -134,16 +139,18 @@ impl Explanation {
 
     /// The same as an object.
     pub fn json(&self, ruleset: &Ruleset) -> serde_json::Value {
-        let rule = match self.fate.decision {
-            Decision::Rule(number) => ruleset.rules.get(number as usize),
+        let id = match &self.fate.decision {
+            Decision::Rule(id) => Some(id),
             _ => None,
         };
+        let rule = id.and_then(|id| ruleset.rule(id));
         json!({
             "packet": self.packet,
             "stages": self.trace.stages.iter().map(|stage| stage.to_string()).collect::<Vec<_>>(),
             "verdict": self.verdict(),
             "reason": self.fate.reason.name(),
             "rule": rule.map(|rule| json!({
+                "anchor": id.map(|id| &id.anchor),
                 "number": rule.number,
                 "line": rule.line,
                 "text": print_rule(rule, &PrintOptions::default()),

@@ -64,7 +64,7 @@ fn info(instance: Option<&Instance>, interface: Option<&str>, say: &dyn Fn(&str)
 
 fn tables(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
     let deleted = match instance {
-        Some(instance) => instance.flush_tables()?,
+        Some(instance) => instance.flush_tables("")?,
         None => 0,
     };
     say(&format!("{deleted} tables deleted."));

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 use skipstep_kernel::Instance;
 use skipstep_pfconf::Names;
-use skipstep_ruleset::{Direction, Rule};
+use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::StateView;
 
 /// Which states to remove.
@@ -103,14 +103,14 @@ fn endpoints(state: &StateView) -> [(IpAddr, u16); 2] {
 
 impl Target {
     /// Whether `state`, made under `rules` by the filter with this host id, is meant.
-    pub fn matches(&self, state: &StateView, rules: &[Rule], hostid: u32) -> bool {
+    pub fn matches(&self, state: &StateView, rules: &Ruleset, hostid: u32) -> bool {
         let [source, destination] = endpoints(state);
         match self {
             Target::Hosts(from, to) => {
                 from.contains(&source.0) && to.is_none_or(|to| to.contains(&destination.0))
             }
             Target::Label(label) => {
-                let rule = state.rule.and_then(|number| rules.get(number as usize));
+                let rule = state.rule.as_ref().and_then(|id| rules.rule(id));
                 rule.is_some_and(|rule| rule.label.as_ref() == Some(label))
             }
             Target::Id(id, creator) => {
@@ -145,7 +145,7 @@ pub fn run(
     let Some(instance) = instance else {
         return Ok(target.message(0));
     };
-    let rules = instance.loaded()?.ruleset.rules;
+    let rules = instance.loaded()?.ruleset;
     let hostid = instance.status()?.hostid;
     let killed = instance.kill_states(|state| {
         interface.is_none_or(|name| state.interface.as_deref() == Some(name))
@@ -176,7 +176,8 @@ mod tests {
             family: Family::Inet,
             direction,
             interface: None,
-            rule: Some(0),
+            rule: Some(0.into()),
+            anchor_rule: None,
             wire: key,
             stack: key,
             src: PeerView::default(),
@@ -212,7 +213,11 @@ mod tests {
                 (vec!["label", "web"], false),
             ] {
                 let target = parse(&keys(&line)).unwrap();
-                assert_eq!(target.matches(&state(direction), &[], 0x1f), matches, "{line:?}");
+                assert_eq!(
+                    target.matches(&state(direction), &Ruleset::default(), 0x1f),
+                    matches,
+                    "{line:?}"
+                );
             }
         }
     }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::InterfaceView as KernelInterface;
+use skipstep_kernel::table::TableInfo;
 use skipstep_kernel::{Instance, InterfaceCounters, host};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::address::DynamicAddress;
@@ -115,7 +116,7 @@ impl<'a> Live<'a> {
 
     fn rule_counters(&self) -> Result<Vec<RuleCounters>> {
         Ok(match self.instance {
-            Some(instance) => instance.rule_counters()?,
+            Some(instance) => instance.rule_counters("")?,
             None => Vec::new(),
         })
     }
@@ -214,20 +215,21 @@ impl<'a> Live<'a> {
             return Ok(Vec::new());
         };
         let mut tables = Vec::new();
-        for table in instance.table_list()? {
+        let main = |table: &TableInfo| table.name.anchor.is_empty();
+        for table in instance.table_list()?.into_iter().filter(main) {
             tables.push(TableView {
                 constant: table.constant,
                 persist: table.persist,
                 counters: table.counters,
                 active: table.active,
                 rules: table.rules.into(),
-                anchors: 0,
+                anchors: table.anchors.into(),
                 cleared: seconds(table.zeroed),
                 addresses: table.entries as usize,
                 nomatch: table.stats.nomatch,
                 matches: table.stats.r#match,
                 traffic: views::table_traffic(table.stats.packets, table.stats.bytes),
-                name: table.name,
+                name: table.name.name,
             });
         }
         Ok(views::tables(tables, &self.ruleset.rules))

@@ -110,7 +110,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
     if args.zero
         && let Some(instance) = open(args)?
     {
-        instance.zero_rule_counters()?;
+        instance.zero_rule_counters("")?;
     }
     if let Some(what) = args.flush {
         if what == Flush::All && args.interface.is_some() {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use anyhow::Result;
 use skipstep_model::{Carried, Decision, Firewall, Packet, Verdict};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_ruleset::{Direction, RuleId, Ruleset};
 use skipstep_scenario::engine::StateView;
 use skipstep_wire::build::{self, Tcp};
 
@@ -56,13 +56,13 @@ impl Session {
 
     /// The rule of `ruleset` that would block the session if it has no state; `Some(None)` if no
     /// rule in particular does.
-    pub fn blocked_by(&self, ruleset: &Ruleset, host: &Host) -> Option<Option<u32>> {
+    pub fn blocked_by(&self, ruleset: &Ruleset, host: &Host) -> Option<Option<RuleId>> {
         let interface = &host.route(self.client.0)?.interface;
         let mut firewall = Firewall::new(ruleset.clone(), host.clone());
         let fate = firewall.packet(&self.next_packet(interface));
         match (fate.verdict, fate.decision) {
             (Verdict::Pass, _) => None,
-            (Verdict::Drop, Decision::Rule(number)) => Some(Some(number)),
+            (Verdict::Drop, Decision::Rule(id)) => Some(Some(id)),
             (Verdict::Drop, _) => Some(None),
         }
     }
@@ -88,7 +88,7 @@ pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<Str
     let Some(rule) = session.blocked_by(ruleset, host) else {
         return Ok(None);
     };
-    let rule = rule.and_then(|number| ruleset.rules.get(number as usize));
+    let rule = rule.and_then(|id| ruleset.rule(&id));
     let place = rule.map_or(String::new(), |rule| format!(" by the rule in line {}", rule.line));
     let (client, server) = (session.client, session.server);
     Ok(Some(format!(
@@ -102,7 +102,7 @@ pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<Str
 mod tests {
     use super::*;
 
-    fn blocked(rules: &str) -> Option<Option<u32>> {
+    fn blocked(rules: &str) -> Option<Option<RuleId>> {
         let host = skipstep_scenario::host::standard();
         let context = skipstep_pfconf::Context::new(&host);
         let ruleset = skipstep_pfconf::load(rules, &context).unwrap().ruleset;
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_rule_for_new_connections_does_not_pass_an_old_one() {
-        assert_eq!(blocked("block\npass in proto tcp to port 22"), Some(Some(0)));
+        assert_eq!(blocked("block\npass in proto tcp to port 22"), Some(Some(0.into())));
     }
 
     #[test]

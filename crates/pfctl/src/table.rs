@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use skipstep_kernel::table::TableInfo;
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Names};
-use skipstep_ruleset::TableEntry;
+use skipstep_ruleset::{TableEntry, TableName};
 
 use crate::args::Args;
 use crate::load::{Source, report};
@@ -113,6 +113,7 @@ fn plan_text(plan: &Plan, verbose: u8) -> String {
 /// Does a table command.
 pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
     let Some(name) = &args.table else { bail!("-T needs -t") };
+    let name = &TableName::from(name.as_str());
     let takes_addresses = !matches!(command, TableCommand::Show | TableCommand::Flush);
     if !takes_addresses && (args.file.is_some() || !args.operands.is_empty()) {
         bail!("-T show and -T flush take no addresses");
@@ -194,8 +195,8 @@ struct Table {
 }
 
 impl Table {
-    fn find(instance: &Instance, name: &str) -> Result<Option<Table>> {
-        let found = instance.table_list()?.into_iter().find(|table| table.name == name);
+    fn find(instance: &Instance, name: &TableName) -> Result<Option<Table>> {
+        let found = instance.table_list()?.into_iter().find(|table| table.name == *name);
         let Some(info) = found.filter(|table| table.active) else {
             return Ok(None);
         };
@@ -207,7 +208,7 @@ impl Table {
 /// A command at work: without an instance it only says what it would do.
 struct Work<'a> {
     args: &'a Args,
-    name: &'a str,
+    name: &'a TableName,
     instance: Option<&'a Instance>,
     created: bool,
 }

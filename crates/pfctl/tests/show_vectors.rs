@@ -83,7 +83,7 @@ impl Machine {
             forwarded = Some((interface, fate.carried));
         }
         let rules = 0..ruleset.rules.len() as u32;
-        let counters = rules.map(|number| model.rule_counters(Some(number))).collect();
+        let counters = rules.map(|number| model.rule_counters(Some(&number.into()))).collect();
         let states = model.states().into_iter().map(recorded_id).collect();
         let status = model.status();
         Machine { host, ruleset, firewall, counters, states, now, status }
@@ -156,7 +156,7 @@ impl Machine {
     fn tables(&self) -> Vec<TableView> {
         let references = views::table_references(&self.ruleset.rules);
         let view = |table: &skipstep_ruleset::Table| {
-            let counters = self.firewall.table_counters(&table.name);
+            let counters = self.firewall.table_counters(&table.name.as_str().into());
             let rules = references.get(&table.name).copied().unwrap_or(0);
             TableView {
                 name: table.name.clone(),
@@ -178,7 +178,7 @@ impl Machine {
 
     /// A table's contents with the counters of those that were hit.
     fn addresses(&self, name: &str) -> Option<Vec<AddressView>> {
-        let counters = self.firewall.table_counters(name);
+        let counters = self.firewall.table_counters(&name.into());
         let mut addresses = views::addresses(&self.ruleset.table(name)?.entries, START);
         for address in &mut addresses {
             let counted = counters.entries.get(&address.entry.net);

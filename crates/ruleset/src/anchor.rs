@@ -1,5 +1,8 @@
 //! Anchors: rule sets with a path of their own, called by rules of others (pf-features section 11).
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{OldRule, Rule, Table};
@@ -31,4 +34,52 @@ pub struct AnchorCall {
     pub name: String,
     /// The rules stand in braces behind it.
     pub braces: bool,
+}
+
+/// Which rule: each rule set counts its own from 0. Written `relayd/2`, and `2` in the main rule set.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RuleId {
+    /// Path of the anchor it is in; empty in the main rule set.
+    pub anchor: String,
+    /// Its number there.
+    pub number: u32,
+}
+
+/// A rule of the main rule set.
+impl From<u32> for RuleId {
+    fn from(number: u32) -> Self {
+        RuleId { anchor: String::new(), number }
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.anchor.as_str() {
+            "" => write!(f, "{}", self.number),
+            anchor => write!(f, "{anchor}/{}", self.number),
+        }
+    }
+}
+
+impl FromStr for RuleId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (anchor, number) = text.rsplit_once('/').unwrap_or(("", text));
+        Ok(RuleId { anchor: anchor.to_owned(), number: number.parse()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_named_by_path_and_number() {
+        for text in ["0", "relayd/2", "a/_1/13"] {
+            assert_eq!(text.parse::<RuleId>().unwrap().to_string(), text);
+        }
+        assert_eq!("7".parse::<RuleId>().unwrap(), RuleId::from(7));
+        assert!("relayd".parse::<RuleId>().is_err());
+    }
 }

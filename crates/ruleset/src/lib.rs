@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
-pub use anchor::{Anchor, AnchorCall};
+pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
 pub use options::{
     BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
@@ -33,7 +33,7 @@ pub use rule::{
     Action, BlockReturn, Direction, IcmpMatch, InterfaceMatch, InterfaceName, KeepKind, Log, Not,
     Overload, Owner, Rule, Scrub, SourceTrack, StateOptions, TcpFlags,
 };
-pub use table::{Table, TableEntry};
+pub use table::{Table, TableEntry, TableName};
 pub use translation::{
     AfTo, Divert, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind,
 };
@@ -62,6 +62,47 @@ impl Ruleset {
     /// The table called `name` of the main rule set, if it is defined or mentioned there.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
+    }
+
+    /// The rules of the anchor with this path, those of the main rule set if it is empty.
+    pub fn rules_of(&self, path: &str) -> &[Rule] {
+        match path {
+            "" => &self.rules,
+            _ => self.anchors.get(path).map_or(&[], |anchor| &anchor.rules),
+        }
+    }
+
+    /// The tables of the anchor with this path, those of the main rule set if it is empty.
+    pub fn tables_of(&self, path: &str) -> &[Table] {
+        match path {
+            "" => &self.tables,
+            _ => self.anchors.get(path).map_or(&[], |anchor| &anchor.tables),
+        }
+    }
+
+    /// A rule, if there is such a one.
+    pub fn rule(&self, id: &RuleId) -> Option<&Rule> {
+        self.rules_of(&id.anchor).get(id.number as usize)
+    }
+
+    /// The table that the rules of an anchor mean by `name`: the anchor's if it defines one, else
+    /// that of the main rule set.
+    pub fn table_seen_from(&self, path: &str, name: &str) -> Option<(TableName, &Table)> {
+        let find = |path: &str| self.tables_of(path).iter().find(|table| table.name == name);
+        match find(path).filter(|own| own.defined) {
+            Some(own) => Some((TableName::new(path, name), own)),
+            None => Some((name.into(), find("")?)),
+        }
+    }
+
+    /// All tables, those of the main rule set first, each with the path of its anchor.
+    pub fn all_tables(&self) -> impl Iterator<Item = (&str, &Table)> {
+        let main = self.tables.iter().map(|table| ("", table));
+        let anchors = self
+            .anchors
+            .iter()
+            .flat_map(|(path, anchor)| anchor.tables.iter().map(move |t| (path.as_str(), t)));
+        main.chain(anchors)
     }
 
     /// The rules of the main rule set (path empty) and then of every anchor, each with its path.

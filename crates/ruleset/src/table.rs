@@ -1,6 +1,7 @@
 //! Tables of addresses (pf-features section 11, pf-semantics section 17).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -33,4 +34,63 @@ pub struct TableEntry {
     pub negated: bool,
     /// Host bits are zero.
     pub net: IpNet,
+}
+
+/// Which table: each rule set has names of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub struct TableName {
+    /// Path of the anchor it is in; empty in the main rule set.
+    pub anchor: String,
+    /// Its name there, without the angle brackets.
+    pub name: String,
+}
+
+impl TableName {
+    /// The table called `name` in the anchor with this path.
+    pub fn new(anchor: &str, name: &str) -> Self {
+        TableName { anchor: anchor.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// A table of the main rule set.
+impl From<&str> for TableName {
+    fn from(name: &str) -> Self {
+        TableName::new("", name)
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.anchor.as_str() {
+            "" => write!(f, "{}", self.name),
+            anchor => write!(f, "{} in anchor {anchor}", self.name),
+        }
+    }
+}
+
+/// As a key of JSON: the path, a blank and the name, which has no blank itself.
+impl From<TableName> for String {
+    fn from(TableName { anchor, name }: TableName) -> Self {
+        if anchor.is_empty() { name } else { format!("{anchor} {name}") }
+    }
+}
+
+impl From<String> for TableName {
+    fn from(text: String) -> Self {
+        let (anchor, name) = text.rsplit_once(' ').unwrap_or(("", &text));
+        TableName::new(anchor, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_as_keys() {
+        for name in [TableName::from("bad"), TableName::new("a/b c", "bad")] {
+            assert_eq!(TableName::from(String::from(name.clone())), name);
+        }
+    }
 }

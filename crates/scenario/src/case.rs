@@ -1,7 +1,7 @@
 //! A scenario file as data: cases of rules and steps. docs/scenarios.md has the notation.
 
-use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, RuleId};
 
 use crate::expect::Expectation;
 use crate::packet::Packet;
@@ -99,7 +99,7 @@ pub struct Arrival {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// Of one rule; `None` is the default rule.
-    Rule(Option<u32>, RuleCheck),
+    Rule(Option<RuleId>, RuleCheck),
     /// Of the whole firewall.
     Status(StatusCheck),
 }

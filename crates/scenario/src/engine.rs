@@ -6,7 +6,7 @@ use std::net::IpAddr;
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{Carried, Packet as TestPacket, Peer as PeerView, RuleCounters, Verdict};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Family, Reason, Ruleset, Timeout};
+use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
 
 /// An evaluator under test.
 pub trait Engine {
@@ -36,8 +36,8 @@ pub trait Engine {
     /// All states in order of creation.
     fn states(&mut self) -> Vec<StateView>;
 
-    /// Counters of rule `number`, `None` for the default rule.
-    fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters;
+    /// Counters of a rule, `None` for the default rule.
+    fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters;
 
     /// Counters of the whole firewall.
     fn status(&mut self) -> Status;
@@ -50,6 +50,8 @@ pub struct Fate {
     pub verdict: Verdict,
     /// What decided.
     pub decision: Decision,
+    /// Number of the anchor rule that led to the deciding rule.
+    pub anchor_rule: Option<u32>,
     /// The reason in the log.
     pub reason: Reason,
     /// The reasons counted by this packet, ascending.
@@ -67,14 +69,14 @@ pub struct Fate {
 }
 
 /// What decided about a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// pf did not get as far: interface skipped
     None,
     /// no rule matched, or the packet was dropped before rules were asked
     Default,
     /// a rule, or the state that it made
-    Rule(u32),
+    Rule(RuleId),
     /// a state whose rule is gone since a reload
     OrphanState,
 }
@@ -82,8 +84,13 @@ pub enum Decision {
 /// A log record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogView {
-    /// Rule in the record, `None` for the default rule.
+    /// Number of the rule in the record, `None` for the default rule.
     pub rule: Option<u32>,
+    /// Number of the anchor rule in the record.
+    pub anchor_rule: Option<u32>,
+    /// Path of the anchor in the record; empty for the main rule set, and for packets that a state
+    /// passed, whichever rule made it.
+    pub anchor: String,
     /// Reason in the record.
     pub reason: Reason,
     /// Whether it says pass or block; `None` is match.
@@ -106,7 +113,9 @@ pub struct StateView {
     /// Interface it is bound to; `None` for all.
     pub interface: Option<String>,
     /// Rule that made it; `None` is the default rule or one that is gone.
-    pub rule: Option<u32>,
+    pub rule: Option<RuleId>,
+    /// Number of the anchor rule that led to that rule; `None` also if it is gone.
+    pub anchor_rule: Option<u32>,
     /// Key on the network's side: address and port, index 0 the source of inbound packets.
     pub wire: [(IpAddr, u16); 2],
     /// Key on the host's side.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Direction, Reason, Timeout};
+use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
 
 use crate::engine::{Decision, Fate, LogView, PeerView, StateView, Verdict};
 use crate::look;
@@ -16,6 +16,8 @@ pub struct Expectation {
     pub verdict: Option<Verdict>,
     /// `rule n`, `default`, `skipped`
     pub decision: Option<Decision>,
+    /// `anchor-rule n`: that led to the deciding rule
+    pub anchor_rule: Option<Option<u32>>,
     /// `reason`: the one in the log
     pub reason: Option<Reason>,
     /// `counted`: all reasons counted
@@ -61,7 +63,8 @@ pub struct StateWords {
     pub direction: Option<Direction>,
     /// `on all` is `Some(None)`
     pub interface: Option<Option<String>>,
-    pub rule: Option<Option<u32>>,
+    pub rule: Option<Option<RuleId>>,
+    pub anchor_rule: Option<Option<u32>>,
     pub wire: Option<[(IpAddr, u16); 2]>,
     pub stack: Option<[(IpAddr, u16); 2]>,
     pub src: Option<PeerWords>,
@@ -121,12 +124,15 @@ pub enum Reply {
 }
 
 /// What is said of a log record.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct LogWords {
     pub action: Option<LogAction>,
     /// `default` is `Some(None)`
     pub rule: Option<Option<u32>>,
+    pub anchor_rule: Option<Option<u32>>,
+    /// `main` is empty
+    pub anchor: Option<String>,
     pub reason: Option<Reason>,
     /// n of pflogN
     pub to: Option<u8>,
@@ -191,7 +197,8 @@ impl Expectation {
         };
         Expectation {
             verdict: Some(fate.verdict),
-            decision: Some(fate.decision),
+            decision: Some(fate.decision.clone()),
+            anchor_rule: Some(fate.anchor_rule),
             reason: Some(fate.reason),
             counted: Some(fate.counted.clone()),
             state: Some(state),
@@ -222,7 +229,8 @@ impl Expectation {
         let fate = &observation.fate;
         differences.compare("expired", &self.expired, observation.expired.clone());
         differences.compare("verdict", &self.verdict, fate.verdict);
-        differences.compare("decided by", &self.decision, fate.decision);
+        differences.compare("decided by", &self.decision, fate.decision.clone());
+        differences.compare("anchor rule", &self.anchor_rule, fate.anchor_rule);
         differences.compare("reason", &self.reason, fate.reason);
         differences.compare("counted", &self.counted, fate.counted.clone());
         self.compare_state(observation, &mut differences);
@@ -378,6 +386,8 @@ impl LogWords {
         LogWords {
             action: Some(LogAction::of(record.pass)),
             rule: Some(record.rule),
+            anchor_rule: Some(record.anchor_rule),
+            anchor: Some(record.anchor.clone()),
             reason: Some(record.reason),
             to: Some(record.to),
         }
@@ -386,6 +396,8 @@ impl LogWords {
     fn hold(&self, record: &LogView) -> bool {
         self.action.is_none_or(|action| action == LogAction::of(record.pass))
             && self.rule.is_none_or(|rule| rule == record.rule)
+            && self.anchor_rule.is_none_or(|number| number == record.anchor_rule)
+            && self.anchor.as_ref().is_none_or(|anchor| *anchor == record.anchor)
             && self.reason.is_none_or(|reason| reason == record.reason)
             && self.to.is_none_or(|to| to == record.to)
     }
@@ -400,7 +412,8 @@ impl StateWords {
             protocol: Some(state.protocol),
             direction: Some(state.direction),
             interface: Some(state.interface.clone()),
-            rule: Some(state.rule),
+            rule: Some(state.rule.clone()),
+            anchor_rule: Some(state.anchor_rule),
             wire: Some(state.wire),
             stack: Some(state.stack),
             src: Some(PeerWords::Full(state.src)),
@@ -427,7 +440,8 @@ impl StateWords {
         own.compare("protocol", &self.protocol, found.protocol);
         own.compare("direction", &self.direction, found.direction);
         own.compare("interface", &self.interface, found.interface.clone());
-        own.compare("rule", &self.rule, found.rule);
+        own.compare("rule", &self.rule, found.rule.clone());
+        own.compare("anchor rule", &self.anchor_rule, found.anchor_rule);
         own.compare("wire", &self.wire, found.wire);
         own.compare("stack", &self.stack, found.stack);
         compare_peer("src", self.src, found.src, &mut own);

@@ -3,7 +3,7 @@
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Action, Ruleset};
+use skipstep_ruleset::{Action, RuleId, Ruleset};
 
 use crate::engine::{Decision, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket};
 
@@ -56,8 +56,8 @@ impl Engine for Model {
         firewall.states().map(|state| state_view(firewall, state)).collect()
     }
 
-    fn rule_counters(&mut self, number: Option<u32>) -> RuleCounters {
-        self.firewall().rule_counters(number)
+    fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {
+        self.firewall().rule_counters(rule)
     }
 
     fn status(&mut self) -> Status {
@@ -78,8 +78,9 @@ fn fate(fate: model::Fate) -> Fate {
         decision: match fate.decision {
             model::Decision::None => Decision::None,
             model::Decision::Default => Decision::Default,
-            model::Decision::Rule(number) => Decision::Rule(number),
+            model::Decision::Rule(rule) => Decision::Rule(rule),
         },
+        anchor_rule: fate.anchor_rule,
         reason: fate.reason,
         counted: fate.counted,
         state: fate.state,
@@ -91,6 +92,8 @@ fn fate(fate: model::Fate) -> Fate {
             .into_iter()
             .map(|record| LogView {
                 rule: record.rule,
+                anchor_rule: record.anchor_rule,
+                anchor: record.anchor,
                 reason: record.reason,
                 pass: match record.action {
                     Action::Pass => Some(true),
@@ -114,7 +117,8 @@ fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
         family: state.key[0].family,
         direction: state.direction,
         interface: state.interface.clone(),
-        rule: Some(state.rule),
+        rule: Some(firewall.rule_of(state)),
+        anchor_rule: firewall.anchor_rule_of(state),
         wire,
         stack,
         src: state.src,

@@ -3,8 +3,8 @@
 use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 
-use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, RuleId};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
 use crate::engine::{Decision, Verdict};
@@ -263,16 +263,17 @@ impl Expectation {
         let mut items = Vec::new();
         let verdict =
             self.verdict.map(|verdict| if verdict == Verdict::Pass { "pass" } else { "block" });
-        let decision = self.decision.map(|decision| match decision {
+        let decision = self.decision.as_ref().map(|decision| match decision {
             Decision::None => "skipped".to_owned(),
             Decision::Default => "default".to_owned(),
-            Decision::Rule(number) => format!("rule {number}"),
+            Decision::Rule(rule) => format!("rule {}", quoted(&rule.to_string())),
             Decision::OrphanState => "orphan".to_owned(),
         });
         let head: Vec<String> = verdict.map(String::from).into_iter().chain(decision).collect();
         if !head.is_empty() {
             items.push(head.join(" "));
         }
+        items.extend(self.anchor_rule.map(anchor_rule));
         items.extend(self.reason.map(|reason| format!("reason {}", reason.name())));
         items.extend(self.counted.as_ref().map(|counted| {
             let names: Vec<&str> = counted.iter().map(|reason| reason.name()).collect();
@@ -321,7 +322,8 @@ impl Display for StateWords {
             "on",
             self.interface.as_ref().map(|interface| interface.as_deref().unwrap_or("all")),
         )?;
-        word(f, "from-rule", self.rule.map(rule))?;
+        word(f, "from-rule", self.rule.as_ref().map(rule))?;
+        word(f, "anchor-rule", self.anchor_rule.map(number_or_none))?;
         let pair = |pair: [u64; 2]| format!("{}:{}", pair[0], pair[1]);
         let key = |key: [(IpAddr, u16); 2]| {
             format!("{} {}", address_port(key[0].0, key[0].1), address_port(key[1].0, key[1].1))
@@ -401,7 +403,9 @@ fn log_words(words: &LogWords) -> String {
         Some(LogAction::Block) => " block",
         Some(LogAction::Match) => " match",
     };
-    push(&mut text, "by", words.rule.map(rule));
+    push(&mut text, "by", words.rule.map(number_or_default));
+    push(&mut text, "anchor-rule", words.anchor_rule.map(number_or_none));
+    push(&mut text, "in", words.anchor.as_deref().map(anchor));
     push(&mut text, "for", words.reason.map(|reason| reason.name()));
     push(&mut text, "to", words.to);
     text
@@ -415,7 +419,7 @@ impl Display for Check {
                 let RuleCheck { evaluations, packets, bytes, states, created } = check;
                 match number {
                     None => write!(f, "default")?,
-                    Some(number) => write!(f, "rule {number}")?,
+                    Some(id) => write!(f, "rule {}", quoted(&id.to_string()))?,
                 }
                 word(f, "evaluations", *evaluations)?;
                 word(f, "packets", packets.map(pair))?;
@@ -461,8 +465,24 @@ fn address_port(address: IpAddr, port: u16) -> String {
     if address.is_ipv4() { format!("{address}:{port}") } else { format!("{address}[{port}]") }
 }
 
-fn rule(rule: Option<u32>) -> String {
-    rule.map_or_else(|| "default".into(), |number| number.to_string())
+fn rule(rule: &Option<RuleId>) -> String {
+    rule.as_ref().map_or_else(|| "default".into(), |id| quoted(&id.to_string()))
+}
+
+fn number_or_default(number: Option<u32>) -> String {
+    number.map_or_else(|| "default".into(), |number| number.to_string())
+}
+
+fn anchor(path: &str) -> String {
+    if path.is_empty() { "main".into() } else { quoted(path) }
+}
+
+fn number_or_none(number: Option<u32>) -> String {
+    number.map_or_else(|| "none".into(), |number| number.to_string())
+}
+
+fn anchor_rule(number: Option<u32>) -> String {
+    format!("anchor-rule {}", number_or_none(number))
 }
 
 fn optional(number: Option<u32>) -> String {

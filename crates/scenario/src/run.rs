@@ -2,7 +2,7 @@
 
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Reason, Ruleset};
+use skipstep_ruleset::{Direction, Reason, RuleId, Ruleset};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
 use crate::engine::{Carried, Engine, RuleCounters, Status, TestPacket, Verdict};
@@ -190,8 +190,11 @@ pub fn record(
     }
     let engine = player.observer.engine();
     let mut checks = Vec::new();
-    for rule in std::iter::once(None).chain((0..ruleset.rules.len() as u32).map(Some)) {
-        let mut check = rule_check(engine.rule_counters(rule));
+    let rules = ruleset
+        .all_rules()
+        .map(|(anchor, rule)| Some(RuleId { anchor: anchor.to_owned(), number: rule.number }));
+    for rule in std::iter::once(None).chain(rules) {
+        let mut check = rule_check(engine.rule_counters(rule.as_ref()));
         check.states = check.states.filter(|_| settled);
         checks.push(Check::Rule(rule, check));
     }
@@ -325,8 +328,8 @@ fn status_check(status: Status) -> StatusCheck {
 fn compare_counters(check: &Check, engine: &mut dyn Engine, walks_as_pf: bool) -> Vec<String> {
     let mut differences = Differences::default();
     match check {
-        Check::Rule(number, expected) => {
-            let found = engine.rule_counters(*number);
+        Check::Rule(rule, expected) => {
+            let found = engine.rule_counters(rule.as_ref());
             let RuleCheck { evaluations, packets, bytes, states, created } = expected;
             if walks_as_pf {
                 differences.compare("evaluations", evaluations, found.evaluations);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
-use skipstep_ruleset::{Direction, Reason, Timeout};
+use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
 use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
 use skipstep_scenario::engine::{Decision, PeerView, Verdict};
 use skipstep_scenario::expect::{
@@ -49,7 +49,8 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
             states: None,
             created: Some(counters.states_created),
         };
-        Action::Check(Check::Rule(Some(counters.nr), check))
+        let rule = RuleId { anchor: counters.anchor.clone(), number: counters.nr };
+        Action::Check(Check::Rule(Some(rule), check))
     }));
     steps.push(Action::Check(Check::Status(status(vector)?)));
     Ok(Case {
@@ -64,6 +65,8 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
 struct States {
     /// How many there were.
     seen: u32,
+    /// Paths of the anchors with the rules that made them, in order.
+    anchors: Vec<String>,
     /// The packet before ended some that pf removes only before the next packet. When it does so
     /// nobody can see, so an evaluator may remove them at once.
     ended: bool,
@@ -99,10 +102,13 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     let mut others = Vec::new();
     for state in &result.states {
         states.seen = states.seen.max(state.id);
+        // the vector tells the anchor of a state's rule only when the rule makes the state
+        states.anchors.resize(states.seen as usize, result.anchor.clone());
+        let words = state_words(state, &states.anchors[state.id as usize - 1])?;
         if result.state == Some(state.id) {
-            used = state_words(state)?;
+            used = words;
         } else if !has_ended(state) {
-            others.push((state.id, state_words(state)?));
+            others.push((state.id, words));
         }
     }
     // what a system drops itself may be compared without bytes: it has no right answer
@@ -111,8 +117,9 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         verdict: Some(if passed { Verdict::Pass } else { Verdict::Drop }),
         decision: Some(match result.rule {
             None => Decision::None,
-            Some(number) => rule(number).map_or(Decision::Default, Decision::Rule),
+            Some(number) => rule(&result.anchor, number).map_or(Decision::Default, Decision::Rule),
         }),
+        anchor_rule: Some(result.anchor_rule.and_then(number)),
         reason: result.reason.as_deref().map(reason).transpose()?,
         counted: Some(counted(&result.counted)?),
         state: Some(match result.state {
@@ -172,20 +179,23 @@ fn log_words(record: &vector::LogRecord) -> anyhow::Result<LogWords> {
             "match" => LogAction::Match,
             other => bail!("log action {other}"),
         }),
-        rule: Some(rule(record.rule)),
+        rule: Some(number(record.rule)),
+        anchor_rule: Some(number(record.anchor_rule)),
+        anchor: None,
         reason: Some(reason(&record.reason)?),
         to: None,
     })
 }
 
-fn state_words(state: &vector::State) -> anyhow::Result<StateWords> {
+fn state_words(state: &vector::State, anchor: &str) -> anyhow::Result<StateWords> {
     let pair =
         |key: &(std::net::IpAddr, u16, std::net::IpAddr, u16)| [(key.0, key.1), (key.2, key.3)];
     Ok(StateWords {
         protocol: Some(state.proto),
         direction: Some(direction(&state.dir)?),
         interface: Some((state.interface != "all").then(|| state.interface.clone())),
-        rule: Some(rule(state.rule)),
+        rule: Some(rule(anchor, state.rule)),
+        anchor_rule: Some(number(state.anchor_rule)),
         wire: Some(pair(&state.wire)),
         stack: Some(pair(&state.stack)),
         src: Some(peer(&state.src)),
@@ -236,7 +246,13 @@ fn status(vector: &vector::Vector) -> anyhow::Result<StatusCheck> {
     })
 }
 
-fn rule(number: i64) -> Option<u32> {
+fn rule(anchor: &str, number: i64) -> Option<RuleId> {
+    let number = u32::try_from(number).ok()?;
+    Some(RuleId { anchor: anchor.to_owned(), number })
+}
+
+/// A rule's number, of which -1 is none.
+fn number(number: i64) -> Option<u32> {
     u32::try_from(number).ok()
 }
 

@@ -39,6 +39,10 @@ pub struct Packet {
 pub struct Outcome {
     pub verdict: String,
     pub rule: Option<i64>,
+    /// Path of the anchor that the rule is in, if it is in one.
+    #[serde(default)]
+    pub anchor: String,
+    pub anchor_rule: Option<i64>,
     pub reason: Option<String>,
     #[serde(default)]
     pub counted: BTreeMap<String, usize>,
@@ -67,6 +71,7 @@ pub struct Emitted {
 #[derive(Debug, Deserialize)]
 pub struct LogRecord {
     pub rule: i64,
+    pub anchor_rule: i64,
     pub reason: String,
     pub action: String,
 }
@@ -79,6 +84,7 @@ pub struct State {
     #[serde(rename = "if")]
     pub interface: String,
     pub rule: i64,
+    pub anchor_rule: i64,
     pub wire: (std::net::IpAddr, u16, std::net::IpAddr, u16),
     pub stack: (std::net::IpAddr, u16, std::net::IpAddr, u16),
     pub src: Peer,
@@ -108,6 +114,9 @@ pub struct Peer {
 
 #[derive(Debug, Deserialize)]
 pub struct RuleCounters {
+    /// Path of the anchor that the rule is in, if it is in one.
+    #[serde(default)]
+    pub anchor: String,
     pub nr: u32,
     pub evaluations: u64,
     pub packets: [u64; 2],

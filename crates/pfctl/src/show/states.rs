@@ -159,10 +159,12 @@ fn window(peer: &PeerView, scaled: bool) -> String {
 }
 
 fn history(state: &StateView, now: u32) -> String {
-    let rule = state.rule.map(|number| format!(", rule {number}")).unwrap_or_default();
+    let anchor = state.anchor_rule.map(|number| format!(", anchor {number}")).unwrap_or_default();
+    let rule = state.rule.as_ref().map(|rule| format!(", rule {}", rule.number));
+    let rule = rule.unwrap_or_default();
     let sloppy = if state.flags & SLOPPY != 0 { ", sloppy" } else { "" };
     format!(
-        "   age {}, expires in {}, {}:{} pkts, {}:{} bytes{rule}{sloppy}\n",
+        "   age {}, expires in {}, {}:{} pkts, {}:{} bytes{anchor}{rule}{sloppy}\n",
         clock(now.saturating_sub(state.created_at)),
         clock(state.expires_at.saturating_sub(now)),
         state.packets[0],

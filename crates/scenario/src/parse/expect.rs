@@ -1,6 +1,6 @@
 //! What stands behind `=>`.
 
-use skipstep_ruleset::{Direction, Reason, Timeout};
+use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
 
 use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
@@ -20,9 +20,10 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
         let stated_before = match word.text.as_str() {
             "pass" => expectation.verdict.replace(Verdict::Pass).is_some(),
             "block" => expectation.verdict.replace(Verdict::Drop).is_some(),
-            "rule" => expectation
-                .decision
-                .replace(Decision::Rule(line.number("a rule number")?))
+            "rule" => expectation.decision.replace(Decision::Rule(rule_id(line)?)).is_some(),
+            "anchor-rule" => expectation
+                .anchor_rule
+                .replace(line.value("a rule number or `none`", number_or_none)?)
                 .is_some(),
             "default" => expectation.decision.replace(Decision::Default).is_some(),
             "skipped" => expectation.decision.replace(Decision::None).is_some(),
@@ -131,7 +132,11 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
                     Some((text != "all").then(|| text.into()))
                 })?)
             }
-            "from-rule" => words.rule = Some(following(line, "a rule number or `default`", rule)?),
+            "from-rule" => words.rule = Some(following(line, "a rule or `default`", rule)?),
+            "anchor-rule" => {
+                words.anchor_rule =
+                    Some(following(line, "a rule number or `none`", number_or_none)?)
+            }
             "wire" => words.wire = Some(key(line)?),
             "stack" => words.stack = Some(key(line)?),
             "src" => words.src = Some(following(line, "a peer", peer)?),
@@ -160,8 +165,25 @@ fn following<T>(line: &mut Line, what: &str, read: impl FnOnce(&str) -> Option<T
     line.value(what, read)
 }
 
-fn rule(text: &str) -> Option<Option<u32>> {
+/// `2`, `relayd/2`
+pub(crate) fn rule_id(line: &mut Line) -> Parsed<RuleId> {
+    line.value("a rule, as 2 or relayd/2", |text| text.parse().ok())
+}
+
+fn rule(text: &str) -> Option<Option<RuleId>> {
+    if text == "default" { Some(None) } else { Some(Some(text.parse().ok()?)) }
+}
+
+fn number_or_default(text: &str) -> Option<Option<u32>> {
     if text == "default" { Some(None) } else { Some(Some(number(text)?)) }
+}
+
+fn anchor(text: &str) -> Option<String> {
+    Some(if text == "main" { String::new() } else { text.to_owned() })
+}
+
+fn number_or_none(text: &str) -> Option<Option<u32>> {
+    if text == "none" { Some(None) } else { Some(Some(number(text)?)) }
 }
 
 fn key(line: &mut Line) -> Parsed<[(std::net::IpAddr, u16); 2]> {
@@ -265,7 +287,14 @@ fn log_words(line: &mut Line) -> Parsed<LogWords> {
                     _ => LogAction::Match,
                 });
             }
-            Some("by") => words.rule = Some(following(line, "a rule number or `default`", rule)?),
+            Some("by") => {
+                words.rule = Some(following(line, "a rule number or `default`", number_or_default)?)
+            }
+            Some("in") => words.anchor = Some(following(line, "an anchor or `main`", anchor)?),
+            Some("anchor-rule") => {
+                words.anchor_rule =
+                    Some(following(line, "a rule number or `none`", number_or_none)?)
+            }
             Some("for") => words.reason = Some(following(line, "a reason", Reason::by_name)?),
             Some("to") => words.to = Some(following(line, "n of pflogN", number)?),
             _ => return Ok(words),

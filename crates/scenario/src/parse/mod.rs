@@ -14,7 +14,7 @@ use skipstep_ruleset::interface::{Host, Interface, Route};
 use skipstep_ruleset::{Direction, Reason};
 
 use self::block::Piece;
-use self::expect::{list, pair};
+use self::expect::{list, pair, rule_id};
 use self::line::{Fault, Line, Parsed, Word, number, words};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
 use crate::expect::Expectation;
@@ -214,8 +214,8 @@ fn check(line: &mut Line) -> Parsed<Check> {
     let what = line.word("rule, default or status")?;
     match what.text.as_str() {
         "rule" => {
-            let number = line.number("a rule number")?;
-            Ok(Check::Rule(Some(number), rule_check(line)?))
+            let rule = rule_id(line)?;
+            Ok(Check::Rule(Some(rule), rule_check(line)?))
         }
         "default" => Ok(Check::Rule(None, rule_check(line)?)),
         "status" => Ok(Check::Status(status_check(line)?)),

@@ -1,0 +1,107 @@
+//! The rule set that a change leads to: all of it, and which parts of it are new.
+
+use std::collections::BTreeSet;
+
+use skipstep_ruleset::{Anchor, Ruleset};
+
+/// What is to be in force.
+pub(crate) struct Next {
+    /// The main rule set and all anchors.
+    pub ruleset: Ruleset,
+    /// Paths of the anchors whose rules and tables are replaced, or go; empty for the main rule set.
+    /// All others stay as they are, with their counters and states.
+    pub replaced: BTreeSet<String>,
+}
+
+impl Next {
+    /// `pfctl -f`: the main rule set and the anchors that come with it are replaced; those that were
+    /// loaded by themselves stay.
+    pub fn main(old: &Ruleset, new: &Ruleset) -> Self {
+        let mut ruleset = new.clone();
+        for (path, anchor) in old.anchors.iter().filter(|(path, _)| !is_unnamed(path)) {
+            ruleset.anchors.entry(path.clone()).or_insert_with(|| anchor.clone());
+        }
+        let mut replaced: BTreeSet<String> = new.anchors.keys().cloned().collect();
+        replaced.extend(old.anchors.keys().filter(|path| is_unnamed(path)).cloned());
+        replaced.insert(String::new());
+        Next { ruleset, replaced }
+    }
+
+    /// `pfctl -a path -f`: the anchor and those that come with it are replaced.
+    pub fn anchor(old: &Ruleset, path: &str, new: &Ruleset) -> Self {
+        let mut next = Self::without(old, path);
+        let Ruleset { rules, old_rules, tables, anchors, .. } = new.clone();
+        next.replaced.extend(anchors.keys().cloned());
+        next.ruleset.anchors.extend(anchors);
+        let anchor = Anchor { rules, old_rules, tables };
+        if anchor != Anchor::default() {
+            next.ruleset.anchors.insert(path.to_owned(), anchor);
+        }
+        next
+    }
+
+    /// `pfctl -a path -F rules`: the anchor goes, and with it what it had in braces without a name,
+    /// which nobody else can call. Anchors below it that have names stay.
+    pub fn without(old: &Ruleset, path: &str) -> Self {
+        let below = |other: &str| {
+            other.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')).is_some_and(is_unnamed)
+        };
+        let goes = |other: &String| other == path || below(other);
+        let mut ruleset = old.clone();
+        ruleset.anchors.retain(|other, _| !goes(other));
+        let mut replaced: BTreeSet<String> =
+            old.anchors.keys().filter(|other| goes(other)).cloned().collect();
+        replaced.insert(path.to_owned());
+        Next { ruleset, replaced }
+    }
+
+    /// The same once more.
+    pub fn same(old: &Ruleset) -> Self {
+        Next { ruleset: old.clone(), replaced: BTreeSet::new() }
+    }
+
+    /// Whether the rules and tables of an anchor are replaced.
+    pub fn replaces(&self, path: &str) -> bool {
+        self.replaced.contains(path)
+    }
+}
+
+/// Whether a path leads through an anchor that has no name: the language gives it one that begins
+/// with `_`.
+fn is_unnamed(path: &str) -> bool {
+    path.split('/').any(|name| name.starts_with('_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_ruleset::Rule;
+
+    fn ruleset(paths: &[&str]) -> Ruleset {
+        let anchor = Anchor { rules: vec![Rule::default()], ..Anchor::default() };
+        let anchors = paths.iter().map(|path| ((*path).to_owned(), anchor.clone()));
+        Ruleset { anchors: anchors.collect(), ..Ruleset::default() }
+    }
+
+    fn paths(next: &Next) -> (Vec<&str>, Vec<&str>) {
+        let anchors = next.ruleset.anchors.keys().map(String::as_str);
+        (anchors.collect(), next.replaced.iter().map(String::as_str).collect())
+    }
+
+    #[test]
+    fn a_new_main_rule_set_keeps_the_anchors_it_does_not_bring() {
+        let next = Next::main(&ruleset(&["_1", "_1/a", "a", "a/b"]), &ruleset(&["_1", "a"]));
+        assert_eq!(paths(&next), (vec!["_1", "a", "a/b"], vec!["", "_1", "_1/a", "a"]));
+    }
+
+    #[test]
+    fn an_anchor_takes_only_its_unnamed_parts_along() {
+        let old = ruleset(&["a", "a/_1", "a/b", "ab/_1"]);
+        let next = Next::without(&old, "a");
+        assert_eq!(paths(&next), (vec!["a/b", "ab/_1"], vec!["a", "a/_1"]));
+        let mut new = ruleset(&["a/c"]);
+        new.rules.push(Rule::default());
+        let next = Next::anchor(&old, "a", &new);
+        assert_eq!(paths(&next), (vec!["a", "a/b", "a/c", "ab/_1"], vec!["a", "a/_1", "a/c"]));
+    }
+}

@@ -1,0 +1,220 @@
+//! Room for tables: a slot and a version of its contents for each that a rule set looks into, and
+//! what follows the host's addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use skipstep_abi as abi;
+use skipstep_abi::limits::SELF_TABLE;
+use skipstep_classifier::TableUse;
+use skipstep_ruleset::interface::{Host, InterfaceAddress};
+use skipstep_ruleset::{TableEntry, TableName};
+
+use crate::contents;
+use crate::error::{Error, Result};
+use crate::next::Next;
+use crate::object::Maps;
+use crate::record::{Memory, Record, TableRecord, wall_clock};
+
+/// Contents of tables that are to be forgotten: version, and entries if known.
+pub(crate) type Replaced = Vec<(u32, Option<Vec<TableEntry>>)>;
+
+/// Gives every table a slot and writes its contents: the tables, the host's own addresses, and what
+/// is to be forgotten once they are in force. A table whose contents change gets a new slot, so that
+/// the old rules go on seeing the old ones until the page is turned.
+pub(crate) fn tables(
+    maps: &Maps,
+    old: &Record,
+    memory: &mut Memory,
+    next: &Next,
+    host: &Host,
+) -> Result<(BTreeMap<TableName, TableRecord>, Option<TableRecord>, Replaced)> {
+    let mut taken: BTreeSet<u32> = old.tables.values().map(|table| table.slot).collect();
+    taken.insert(SELF_TABLE);
+    let mut tables = BTreeMap::new();
+    for mut wanted in skipstep_classifier::tables(&next.ruleset, host)? {
+        let TableName { anchor, name } = &wanted.name;
+        let is_new = next.replaces(anchor);
+        if !is_new && !wanted.dynamic {
+            wanted.entries = None;
+        }
+        let before = old.tables.get(&wanted.name);
+        let mut table = match before {
+            Some(before) if keeps_contents(before, &wanted) => before.clone(),
+            _ => new_table(maps, memory, before, &wanted, &mut taken)?,
+        };
+        table.dynamic = wanted.dynamic;
+        let mut defined = next.ruleset.tables_of(anchor).iter();
+        if let Some(defined) = defined.find(|table| is_new && table.name == *name) {
+            table.persist = defined.persist;
+            table.constant = defined.constant;
+            table.counters = defined.counters;
+            table.active = table.active || defined.defined;
+        }
+        tables.insert(wanted.name, table);
+    }
+    let stays = |name: &TableName, table: &TableRecord| {
+        table.persist || table.active && !next.replaces(&name.anchor)
+    };
+    for (name, table) in old.tables.iter().filter(|(name, table)| stays(name, table)) {
+        tables.entry(name.clone()).or_insert_with(|| table.clone());
+    }
+    let own = own_addresses(maps, old, memory, host)?;
+    let kept: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
+    let replaced = old
+        .tables
+        .values()
+        .filter(|table| !kept.contains(&table.slot))
+        .map(|table| Ok((maps.tables.at(table.slot)?.version, table.contents.clone())))
+        .collect::<Result<_>>()?;
+    Ok((tables, Some(own), replaced))
+}
+
+fn keeps_contents(before: &TableRecord, wanted: &TableUse) -> bool {
+    wanted.entries.is_none() || before.contents == wanted.entries
+}
+
+fn new_table(
+    maps: &Maps,
+    memory: &mut Memory,
+    before: Option<&TableRecord>,
+    wanted: &TableUse,
+    taken: &mut BTreeSet<u32>,
+) -> Result<TableRecord> {
+    let limit = maps.tables.capacity();
+    let slot = (0..limit).find(|slot| !taken.contains(slot));
+    let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
+    taken.insert(slot);
+    let entries = wanted.entries.clone().unwrap_or_default();
+    let version = if entries.is_empty() { 0 } else { memory.table_version() };
+    contents::write(maps, version, &entries)?;
+    maps.tables.set(&slot, &abi::Table { version })?;
+    // counters belong to the name, not to the contents
+    let stats = match before {
+        Some(before) => maps.table_stats.get(&before.slot)?,
+        None => Vec::new(),
+    };
+    maps.table_stats.set_each(&slot, &stats)?;
+    Ok(TableRecord {
+        slot,
+        contents: Some(entries),
+        zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
+        ..TableRecord::default()
+    })
+}
+
+/// The host's own addresses, always in slot 0. They are the same whatever the rules say, so they
+/// change at once.
+fn own_addresses(
+    maps: &Maps,
+    old: &Record,
+    memory: &mut Memory,
+    host: &Host,
+) -> Result<TableRecord> {
+    let addresses = host.interfaces.iter().flat_map(|interface| &interface.addresses);
+    let entries: BTreeSet<TableEntry> = addresses
+        .flat_map(own)
+        .map(|(address, negated)| TableEntry { negated, net: address.into() })
+        .collect();
+    let entries: Vec<TableEntry> = entries.into_iter().collect();
+    let before = old.own_addresses.clone();
+    if let Some(before) = &before
+        && before.contents.as_ref() == Some(&entries)
+    {
+        own_interfaces(maps, memory, host)?;
+        return Ok(before.clone());
+    }
+    replace(maps, memory, SELF_TABLE, &entries, before.and_then(|before| before.contents))?;
+    own_interfaces(maps, memory, host)?;
+    Ok(TableRecord {
+        slot: SELF_TABLE,
+        dynamic: true,
+        contents: Some(entries),
+        ..TableRecord::default()
+    })
+}
+
+/// What the host is reached by because of an address: the address itself; the broadcast address, or
+/// that of all routers (RFC 4291 2.6.1), which are ours too but not to answer from: negated.
+fn own(address: &InterfaceAddress) -> Vec<(IpAddr, bool)> {
+    let routers = match address.net {
+        IpNet::V6(net) if net.prefix_len() < 127 => Some(IpAddr::V6(net.network())),
+        _ => None,
+    };
+    let others = [address.broadcast, routers].into_iter().flatten();
+    let mut own = vec![(address.net.addr(), false)];
+    own.extend(others.map(|other| (other, true)));
+    own
+}
+
+/// Says of each of the host's own addresses which interface has it, for `urpf-failed`.
+fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
+    let version = maps.tables.at(SELF_TABLE)?.version;
+    for interface in &host.interfaces {
+        let id = memory.names.interfaces.number(&interface.name)?;
+        for address in &interface.addresses {
+            for (own, negated) in own(address) {
+                let entry = abi::TableEntry { negated: u32::from(negated), interface: id };
+                let key = contents::key(version, &own.into());
+                maps.table_entries.set(&key, &entry)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Brings dynamic addresses and the host's own up to date while rules stay.
+pub(crate) fn follow_addresses(
+    maps: &Maps,
+    memory: &mut Memory,
+    record: &mut Record,
+    host: &Host,
+) -> Result<()> {
+    for wanted in skipstep_classifier::tables(&record.ruleset, host)? {
+        let Some(table) = record.tables.get_mut(&wanted.name).filter(|table| table.dynamic) else {
+            continue;
+        };
+        if let Some(entries) = wanted.entries
+            && table.contents.as_ref() != Some(&entries)
+        {
+            replace(maps, memory, table.slot, &entries, table.contents.take())?;
+            table.contents = Some(entries);
+        }
+    }
+    let own = own_addresses(maps, record, memory, host)?;
+    record.own_addresses = Some(own);
+    Ok(())
+}
+
+/// Replaces the contents of one table in one piece; `known` are its contents so far if they are.
+pub(crate) fn replace(
+    maps: &Maps,
+    memory: &mut Memory,
+    slot: u32,
+    entries: &[TableEntry],
+    known: Option<Vec<TableEntry>>,
+) -> Result<()> {
+    let before = maps.tables.at(slot)?.version;
+    let version = if entries.is_empty() { 0 } else { memory.table_version() };
+    contents::write(maps, version, entries)?;
+    maps.tables.set(&slot, &abi::Table { version })?;
+    if before == 0 {
+        return Ok(());
+    }
+    match known {
+        Some(known) => contents::remove(maps, before, &known),
+        None => contents::remove(maps, before, &contents::read(maps, before)?),
+    }
+}
+
+/// Forgets contents that nobody sees any more.
+pub(crate) fn release(maps: &Maps, replaced: &Replaced) -> Result<()> {
+    for (version, entries) in replaced.iter().filter(|(version, _)| *version != 0) {
+        match entries {
+            Some(entries) => contents::remove(maps, *version, entries)?,
+            None => contents::remove(maps, *version, &contents::read(maps, *version)?)?,
+        }
+    }
+    Ok(())
+}
