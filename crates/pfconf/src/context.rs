@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{AutomaticTables, Optimization};
+use skipstep_ruleset::{AutomaticTables, Counted, Optimization};
 
 use crate::names::Names;
 
@@ -31,6 +31,8 @@ pub struct Context<'a> {
     pub random: &'a dyn Fn() -> u32,
     /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
     pub optimization: Option<Optimization>,
+    /// For `-o profile`: the rules in force of the rule set with a path.
+    pub profile: &'a dyn Fn(&str) -> Vec<Counted>,
     /// Names for the tables of pools and of the optimizer.
     pub automatic_tables: AutomaticTables,
 }
@@ -49,6 +51,7 @@ impl<'a> Context<'a> {
             resolve: &resolve_localhost,
             random: &random,
             optimization: Some(Optimization::None),
+            profile: &|_| Vec::new(),
             automatic_tables: AutomaticTables::for_looking(),
         }
     }

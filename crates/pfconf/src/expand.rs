@@ -15,7 +15,7 @@ use skipstep_ruleset::{
 
 use crate::ast::{self, AnchorStatement, Antispoof, Keep, RuleStatement, StateOption, Translation};
 use crate::context::Context;
-use crate::label::{self, Macros};
+use crate::label::Macros;
 use crate::resolve::{self, Modifiers};
 use crate::{check, settings};
 
@@ -431,7 +431,6 @@ impl Expansion<'_> {
         }
         if wrong.is_empty() && *errors == 0 {
             rule.number = self.rules.len() as u32;
-            label::number(&mut rule);
             self.rules.push(rule.clone());
         } else {
             self.error("skipping rule due to errors");

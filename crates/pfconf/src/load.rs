@@ -3,7 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use skipstep_ruleset::{
-    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Rule, Ruleset, Table, Timeout,
+    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Optimizer, Rule, Ruleset, Table,
+    TablesMade, Timeout,
 };
 
 use crate::ast::{AnchorStatement, OldScrub, Setting, StateOption, Statement, StatementKind};
@@ -14,7 +15,7 @@ use crate::macros::Macros;
 use crate::missing::Missing;
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
-use crate::{Loaded, Rejected, anchor, settings, table};
+use crate::{Loaded, Rejected, anchor, label, settings, table};
 
 /// Most bytes of a pf.conf. The largest rule set that the data plane holds is far smaller.
 const MOST_TEXT: usize = 1 << 25;
@@ -130,7 +131,9 @@ impl Builder<'_> {
             return None;
         }
         mention_tables(&contents.rules, &mut contents.tables);
-        self.echo_rules(&contents.rules, 0);
+        let made = self.optimize(path, &mut contents);
+        self.number_labels(&mut contents.rules);
+        self.echo_rules(path, &contents, &made);
         Some(contents)
     }
 
@@ -157,12 +160,28 @@ impl Builder<'_> {
         }
     }
 
+    /// Optimizes a rule set and those in its braces, as far as `-o` or `set` says.
+    fn optimize(&mut self, path: &str, contents: &mut Anchor) -> TablesMade {
+        let level = self.ruleset.options.ruleset_optimization;
+        let mut optimizer = Optimizer {
+            level: self.context.optimization.unwrap_or(level),
+            names: &mut self.automatic,
+            profile: self.context.profile,
+        };
+        optimizer.rule_set(path, contents, &mut self.ruleset.anchors)
+    }
+
+    /// Replaces `$nr` now that the number of a rule is known.
+    fn number_labels(&mut self, rules: &mut [Rule]) {
+        let anchors = self.ruleset.anchors.values_mut().flat_map(|anchor| &mut anchor.rules);
+        rules.iter_mut().chain(anchors).for_each(label::number);
+    }
+
     /// The rules as `pfctl -nv` prints them, those in braces included.
-    fn echo_rules(&mut self, rules: &[Rule], depth: usize) {
+    fn echo_rules(&mut self, path: &str, contents: &Anchor, made: &TablesMade) {
         let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
-        let mut text = String::new();
-        print::nested(rules, &self.ruleset.anchors, depth, &options, &mut text);
-        self.echo += &text;
+        let nested = print::Nested { anchors: &self.ruleset.anchors, made, options: &options };
+        nested.print(path, contents, 0, &mut self.echo);
     }
 }
 

@@ -12,7 +12,7 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::rule::{InterfaceMatch, StateOptions};
 use skipstep_ruleset::{
     Action, Address, Anchor, BlockReturn, Direction, Endpoint, Family, Log, Not, PortMatch, Ports,
-    Rule, Scrub,
+    Rule, Scrub, Table, TablesMade,
 };
 
 use crate::ast;
@@ -103,29 +103,50 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text + &pool::translation(rule, options)
 }
 
-/// Rules one below the other, those in the braces of anchors indented behind their anchor.
-pub fn nested(
-    rules: &[Rule],
-    anchors: &BTreeMap<String, Anchor>,
-    depth: usize,
-    options: &PrintOptions,
-    text: &mut String,
-) {
-    let indentation = "  ".repeat(depth);
-    for one in rules {
-        *text += &indentation;
-        *text += &rule(one, options);
-        let call = one.anchor.as_ref().filter(|call| call.braces);
-        match call.and_then(|call| anchors.get(&call.path)).filter(|a| !a.rules.is_empty()) {
-            None => text.push('\n'),
-            Some(anchor) => {
-                *text += " {\n";
-                nested(&anchor.rules, anchors, depth + 1, options, text);
-                *text += &indentation;
-                *text += "}\n";
+/// Rules with those in braces.
+pub struct Nested<'a> {
+    /// The rule sets that may be in braces.
+    pub anchors: &'a BTreeMap<String, Anchor>,
+    /// Tables of rule sets that stand in no `table` statement, printed in front of the rules.
+    pub made: &'a TablesMade,
+    /// How to print each rule.
+    pub options: &'a PrintOptions<'a>,
+}
+
+impl Nested<'_> {
+    /// The rule set `path`, one line a rule, indented by twice `depth`.
+    pub fn print(&self, path: &str, contents: &Anchor, depth: usize, text: &mut String) {
+        for made in &contents.tables[self.made.get(path).cloned().unwrap_or(0..0)] {
+            *text += &statement(made);
+            text.push('\n');
+        }
+        let indentation = "  ".repeat(depth);
+        for one in &contents.rules {
+            *text += &indentation;
+            *text += &rule(one, self.options);
+            let call = one.anchor.as_ref().filter(|call| call.braces);
+            let called = call.and_then(|call| Some((&call.path, self.anchors.get(&call.path)?)));
+            match called.filter(|(_, anchor)| !anchor.rules.is_empty()) {
+                None => text.push('\n'),
+                Some((path, anchor)) => {
+                    *text += " {\n";
+                    self.print(path, anchor, depth + 1, text);
+                    *text += &indentation;
+                    *text += "}\n";
+                }
             }
         }
     }
+}
+
+/// A table that nobody wrote, as a statement.
+fn statement(table: &Table) -> String {
+    let mut text = format!("table <{}> const {{", table.name);
+    for entry in &table.entries {
+        text.push(' ');
+        text += &network(entry.net);
+    }
+    text + " }"
 }
 
 fn action(rule: &Rule) -> String {

@@ -7,6 +7,7 @@ pub mod address;
 pub mod anchor;
 pub mod automatic;
 pub mod interface;
+pub mod optimize;
 pub mod options;
 pub mod queue;
 pub mod reason;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
 pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
+pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
     BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
     Timeouts,

@@ -1,7 +1,7 @@
 //! Skip steps: for each rule and parameter, the next rule that differs in it
 //! (001_653dcac65f1d1654.txt, pf-semantics section 5).
 
-use crate::Rule;
+use crate::{InterfaceMatch, Rule};
 
 /// The parameters that have skip steps, in pf's order of testing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl Skip {
 
     fn differs(self, a: &Rule, b: &Rule) -> bool {
         match self {
-            Skip::Interface => a.interface != b.interface,
+            Skip::Interface => name(a) != name(b) || negated(a) != negated(b),
             Skip::Direction => a.direction != b.direction,
-            // no rule says `on rdomain`; pf takes the `!` of `on` for part of it, too
-            Skip::Rdomain => negated(a) != negated(b),
+            // pf takes the `!` of `on` for part of both
+            Skip::Rdomain => rdomain(a) != rdomain(b) || negated(a) != negated(b),
             Skip::Family => a.family != b.family,
             Skip::Protocol => a.protocol != b.protocol,
             Skip::SourceAddress => a.source.host != b.source.host,
@@ -57,7 +57,22 @@ impl Skip {
     }
 }
 
-fn negated(rule: &Rule) -> bool {
+/// The interface, group or `any` of a rule.
+pub(crate) fn name(rule: &Rule) -> Option<&InterfaceMatch> {
+    let value = &rule.interface.as_ref()?.value;
+    (!matches!(value, InterfaceMatch::Rdomain(_))).then_some(value)
+}
+
+/// The routing domain of a rule.
+pub(crate) fn rdomain(rule: &Rule) -> Option<u32> {
+    match rule.interface.as_ref()?.value {
+        InterfaceMatch::Rdomain(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// Whether there is a `!` behind `on`.
+pub(crate) fn negated(rule: &Rule) -> bool {
     rule.interface.as_ref().is_some_and(|interface| interface.negated)
 }
 

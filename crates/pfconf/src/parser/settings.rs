@@ -98,12 +98,13 @@ impl Parser<'_> {
         }
     }
 
-    /// The optimizer changes no packet's fate; none is built, so all three mean `none`.
     fn ruleset_optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
         let name = self.strings()?;
         match name.as_str() {
-            "none" | "basic" | "profile" => Ok(Setting::RulesetOptimization(Optimization::None)),
+            "none" => Ok(Setting::RulesetOptimization(Optimization::None)),
+            "basic" => Ok(Setting::RulesetOptimization(Optimization::Basic)),
+            "profile" => Ok(Setting::RulesetOptimization(Optimization::Profile)),
             _ => self.error_at(format!("unknown ruleset-optimization {name}"), place),
         }
     }

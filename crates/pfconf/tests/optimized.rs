@@ -1,0 +1,140 @@
+//! OpenBSD's own cases of rule sets in the kernel, as loaded and as optimized (pf-regress.md): rules
+//! and skip steps must be the same.
+
+use std::io;
+use std::path::Path;
+
+use skipstep_pfconf::{Context, PrintOptions, load, print};
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::skip::{Skip, skip_steps};
+use skipstep_ruleset::{Optimization, Rule, Ruleset, Table};
+
+#[test]
+fn rules_and_skip_steps_are_as_in_openbsds_kernel() {
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pf-regress/openbsd");
+    if !directory.is_dir() {
+        println!("skipped: no OpenBSD regression cases beside the project");
+        return;
+    }
+    let (mut equal, mut differences, mut not_built) = (0, Vec::new(), Vec::new());
+    for entry in directory.read_dir().unwrap() {
+        let file = entry.unwrap().path();
+        let level = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("loaded") => Optimization::None,
+            Some("optimized") => Optimization::Basic,
+            _ => continue,
+        };
+        let input = std::fs::read_to_string(file.with_extension("in")).unwrap();
+        let expected = shown(&std::fs::read_to_string(&file).unwrap());
+        let name = file.file_name().unwrap().to_string_lossy().to_string();
+        let Ok(got) = rules(&input, level) else {
+            not_built.push(name);
+            continue;
+        };
+        if got == expected {
+            equal += 1;
+        } else {
+            differences
+                .push(format!("--- {name}\n{input}\n--- expected\n{expected}\n--- got\n{got}"));
+        }
+    }
+    println!("{equal} equal, {} different, not built: {}", differences.len(), not_built.join(" "));
+    for difference in &differences {
+        println!("{difference}");
+    }
+    assert!(differences.is_empty(), "{} cases differ", differences.len());
+}
+
+/// The rules and skip steps of a listing, without the numbers of addresses of interfaces.
+fn shown(listing: &str) -> String {
+    let lines = listing.lines().map(|line| line.trim_end_matches(" {"));
+    let kept = lines.filter(|line| line.starts_with('@') || line.starts_with("  [ Skip"));
+    kept.map(|line| without_dynamic_sizes(line) + "\n").collect()
+}
+
+/// `(lo0:2)` and `(lo0:*)` become `(lo0)`.
+fn without_dynamic_sizes(line: &str) -> String {
+    let is_size = |text: &str| text == "*" || text.parse::<u32>().is_ok();
+    let mut parts: Vec<&str> = line.split(')').collect();
+    if let Some((_, in_parentheses)) = parts.split_last_mut() {
+        for part in in_parentheses {
+            *part = part
+                .rsplit_once(':')
+                .filter(|(_, size)| is_size(size))
+                .map_or(*part, |(name, _)| name);
+        }
+    }
+    parts.join(")")
+}
+
+/// The rule set as it would be loaded; `Err` is a feature that is not built.
+fn rules(input: &str, level: Optimization) -> Result<String, &'static str> {
+    let host = regression_host();
+    let read_file = |name: &str| {
+        if name == "/dev/null" { Ok(String::new()) } else { Err(io::ErrorKind::NotFound.into()) }
+    };
+    let context =
+        Context { optimization: Some(level), read_file: &read_file, ..Context::new(&host) };
+    let ruleset = match load(input, &context) {
+        Ok(loaded) => loaded.ruleset,
+        Err(rejected) => match rejected.diagnostics.iter().find_map(|d| d.not_built()) {
+            Some(feature) => return Err(feature),
+            None => panic!("{input}\n{}", rejected.diagnostics[0]),
+        },
+    };
+    let mut text = String::new();
+    let named = level == Optimization::None;
+    list(&ruleset.rules, &ruleset.tables, &ruleset, named, &mut text);
+    Ok(text)
+}
+
+/// As `pfctl -gvvsr`. Anchors without a name are listed with their rules, all with `-a '*'`.
+fn list(rules: &[Rule], tables: &[Table], ruleset: &Ruleset, named: bool, text: &mut String) {
+    let size = |name: &str| {
+        let table = tables.iter().find(|table| table.name == name && table.defined);
+        table.map(|table| table.entries.len())
+    };
+    let options =
+        PrintOptions { numbers: true, table_sizes: Some(&size), ..PrintOptions::default() };
+    for (rule, steps) in rules.iter().zip(skip_steps(rules)) {
+        *text += &print::rule(rule, &options);
+        *text += "\n  [ Skip steps:";
+        for (skip, step) in Skip::ALL.iter().zip(steps) {
+            if step as usize == rules.len() {
+                *text += &format!(" {}=end", skip.name());
+            } else if step != rule.number + 1 {
+                *text += &format!(" {}={step}", skip.name());
+            }
+        }
+        *text += " ]\n";
+        let shown =
+            rule.anchor.as_ref().filter(|call| call.braces && (named || call.name.is_empty()));
+        if let Some(anchor) = shown.and_then(|call| ruleset.anchors.get(&call.path)) {
+            list(&anchor.rules, &anchor.tables, ruleset, named, text);
+        }
+    }
+}
+
+/// The interfaces that the cases are made for (as in regress.rs).
+fn regression_host() -> Host {
+    let names = ["lo0", "lo1000000", "tun1000000", "tun1000001"];
+    let interfaces = names.iter().zip(1..).map(|(name, index)| Interface {
+        name: name.to_string(),
+        index,
+        loopback: name.starts_with("lo"),
+        groups: vec![
+            "all".to_string(),
+            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
+        ],
+        addresses: if *name == "lo0" { loopback() } else { Vec::new() },
+        ..Interface::default()
+    });
+    Host { interfaces: interfaces.collect(), routes: Vec::new() }
+}
+
+fn loopback() -> Vec<InterfaceAddress> {
+    ["::1/128", "fe80::1/64", "127.0.0.1/8"]
+        .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
+        .to_vec()
+}

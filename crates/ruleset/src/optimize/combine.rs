@@ -1,0 +1,161 @@
+//! Second step: six or more rules that differ in one address become one, and a table.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::mem;
+
+use super::fields::{self, Role};
+use super::retain;
+use crate::{Address, AutomaticTables, Endpoint, Rule, Table, TableEntry};
+
+/// So many rules are slower than a table.
+const WORTH_A_TABLE: usize = 6;
+
+/// `rules` with tables in place of some; the tables join `tables`.
+pub fn into_tables(
+    mut rules: Vec<Rule>,
+    names: &mut AutomaticTables,
+    tables: &mut Vec<Table>,
+) -> Vec<Rule> {
+    let mut keep = vec![true; rules.len()];
+    for Group { side, members } in groups(&rules) {
+        if members.len() < WORTH_A_TABLE {
+            names.skip();
+            continue;
+        }
+        let nets = members.iter().filter_map(|&index| net(side.of(&rules[index])));
+        let table = Table {
+            name: names.next_name(),
+            constant: true,
+            defined: true,
+            initialized: true,
+            entries: nets.map(|net| TableEntry { negated: false, net }).collect(),
+            ..Table::default()
+        };
+        side.of_mut(&mut rules[members[0]]).host.address = Address::Table(table.name.clone());
+        for &index in &members[1..] {
+            keep[index] = false;
+        }
+        tables.push(table);
+    }
+    retain(rules, &keep)
+}
+
+/// Rules that are alike but for one address; each rule is in one group at most.
+struct Group {
+    side: Side,
+    members: Vec<usize>,
+}
+
+/// In order of rules, each one not taken yet takes all later ones that are like it but for the
+/// address on one side: on the side on which the nearest of them differs.
+fn groups(rules: &[Rule]) -> Vec<Group> {
+    let mut alike: HashMap<Alike, Vec<usize>> = HashMap::new();
+    for (index, rule) in rules.iter().enumerate() {
+        for side in [Side::Source, Side::Destination] {
+            if net(side.of(rule)).is_some() {
+                alike.entry(Alike { rule, side }).or_default().push(index);
+            }
+        }
+    }
+    for bucket in alike.values_mut() {
+        bucket.reverse();
+    }
+    let mut taken = vec![false; rules.len()];
+    let mut groups = Vec::new();
+    for (index, rule) in rules.iter().enumerate() {
+        if taken[index] {
+            continue;
+        }
+        let mut nearest: Option<(usize, Side)> = None;
+        for side in [Side::Source, Side::Destination] {
+            let Some(bucket) = alike.get_mut(&Alike { rule, side }) else { continue };
+            while bucket.pop_if(|&mut other| other <= index || taken[other]).is_some() {}
+            if let Some(&other) = bucket.last()
+                && net(side.of(rule)).is_some()
+                && nearest.is_none_or(|(known, _)| other < known)
+            {
+                nearest = Some((other, side));
+            }
+        }
+        let Some((_, side)) = nearest else { continue };
+        let bucket = alike.get_mut(&Alike { rule, side }).map(mem::take).unwrap_or_default();
+        let mut members = vec![index];
+        members.extend(bucket.into_iter().rev().filter(|&other| !taken[other]));
+        for &member in &members {
+            taken[member] = true;
+        }
+        groups.push(Group { side, members });
+    }
+    groups
+}
+
+/// An end of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Source,
+    Destination,
+}
+
+impl Side {
+    fn of(self, rule: &Rule) -> &Endpoint {
+        match self {
+            Side::Source => &rule.source,
+            Side::Destination => &rule.destination,
+        }
+    }
+
+    fn of_mut(self, rule: &mut Rule) -> &mut Endpoint {
+        match self {
+            Side::Source => &mut rule.source,
+            Side::Destination => &mut rule.destination,
+        }
+    }
+
+    fn other(self) -> Side {
+        match self {
+            Side::Source => Side::Destination,
+            Side::Destination => Side::Source,
+        }
+    }
+}
+
+/// The network at that end, if it can go into a table. pfctl puts negated ones there too: of
+/// `! a` and `! b` one matches everybody, of `! <t>` with both not.
+fn net(end: &Endpoint) -> Option<ipnet::IpNet> {
+    match end.host.address {
+        Address::Net(net) if !end.host.negated => Some(net),
+        _ => None,
+    }
+}
+
+/// A rule but for the address on one side.
+#[derive(Clone, Copy)]
+struct Alike<'a> {
+    rule: &'a Rule,
+    side: Side,
+}
+
+impl Alike<'_> {
+    /// What else the ends must have in common; `0/0` is everyone, however it is written.
+    fn ends(&self) -> impl Eq + Hash + '_ {
+        let (same, varies) = (self.side.other().of(self.rule), self.side.of(self.rule));
+        let address = (!fields::is_everyone(&same.host.address)).then_some(&same.host.address);
+        (self.side, same.host.negated, address, &same.ports, varies.host.negated, &varies.ports)
+    }
+}
+
+impl Hash for Alike<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        fields::hash(self.rule, Role::NoMerge, state);
+        self.ends().hash(state);
+    }
+}
+
+impl PartialEq for Alike<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.ends() == other.ends() && fields::agree(self.rule, other.rule, Role::NoMerge)
+    }
+}
+
+impl Eq for Alike<'_> {}

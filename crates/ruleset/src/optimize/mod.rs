@@ -1,0 +1,171 @@
+//! pfctl's rule set optimizer: fewer rules, in an order in which skip steps lead further, and every
+//! packet fares as before.
+//!
+//! A rule set is cut into superblocks (`superblock`), neighbours that do the same to a packet, among
+//! which it does not matter which one matches. In each, rules that another covers go (`duplicates`),
+//! six or more that differ in one address become one rule and a table (`combine`), and the rest is
+//! ordered by what most rules have in common (`reorder`) or by how many packets they decided so far
+//! (`profile`). What a field of a rule means to all this is in `fields`.
+//!
+//! Where pfctl's own steps would change what happens to a packet, these do not follow them; `fields`
+//! and the steps say so at the place.
+
+mod combine;
+mod duplicates;
+mod fields;
+mod manner;
+mod profile;
+mod reorder;
+mod superblock;
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::ops::Range;
+
+use self::fields::Role;
+use crate::{Anchor, AutomaticTables, Optimization, Rule, Table};
+
+/// A rule in force, and how much it had to do.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// The rule.
+    pub rule: Rule,
+    /// Packets it decided, in both directions.
+    pub packets: u64,
+}
+
+/// How rules are optimized.
+pub struct Optimizer<'a> {
+    /// How far to go.
+    pub level: Optimization,
+    /// Names for the tables it makes.
+    pub names: &'a mut AutomaticTables,
+    /// The rules in force of the rule set with a path, in order; asked for by `profile` only.
+    pub profile: &'a dyn Fn(&str) -> Vec<Counted>,
+}
+
+/// Which tables of each rule set, by its path, the optimizer has made.
+pub type TablesMade = BTreeMap<String, Range<usize>>;
+
+impl Optimizer<'_> {
+    /// Optimizes the rule set called `path` and those in braces within it, in the order in which pfctl
+    /// loads them: each when the first rule calls it. Rules are numbered anew.
+    pub fn rule_set(
+        &mut self,
+        path: &str,
+        contents: &mut Anchor,
+        anchors: &mut BTreeMap<String, Anchor>,
+    ) -> TablesMade {
+        let mut made = TablesMade::new();
+        if self.level != Optimization::None {
+            self.nested(path, contents, anchors, &mut made);
+        }
+        made
+    }
+
+    fn nested(
+        &mut self,
+        path: &str,
+        contents: &mut Anchor,
+        anchors: &mut BTreeMap<String, Anchor>,
+        made: &mut TablesMade,
+    ) {
+        let before = contents.tables.len();
+        contents.rules = self.rules(path, mem::take(&mut contents.rules), &mut contents.tables);
+        made.insert(path.to_string(), before..contents.tables.len());
+        let calls = contents.rules.iter().filter_map(|rule| rule.anchor.as_ref());
+        for call in calls.filter(|call| call.braces) {
+            if let Some(mut called) = anchors.remove(&call.path) {
+                self.nested(&call.path, &mut called, anchors, made);
+                anchors.insert(call.path.clone(), called);
+            }
+        }
+    }
+
+    /// Optimizes the rules of one rule set; the tables made join `tables`.
+    pub fn rules(&mut self, path: &str, rules: Vec<Rule>, tables: &mut Vec<Table>) -> Vec<Rule> {
+        let blocks = superblock::split(rules);
+        let profiles = match self.level {
+            Optimization::Profile => profile::line_up(&blocks, (self.profile)(path)),
+            _ => Vec::new(),
+        };
+        let mut profiles = profiles.into_iter();
+        let mut optimized = Vec::new();
+        for block in blocks {
+            let profile = profiles.next();
+            optimized.extend(self.superblock(block, profile, tables));
+        }
+        for (rule, number) in optimized.iter_mut().zip(0..) {
+            rule.number = number;
+        }
+        optimized
+    }
+
+    /// Rules that do the same in different manners change places in pfctl, and then another of them
+    /// decides. Here they do only if one of them decides in any order.
+    fn superblock(
+        &mut self,
+        rules: Vec<Rule>,
+        profile: Option<Vec<Counted>>,
+        tables: &mut Vec<Table>,
+    ) -> Vec<Rule> {
+        if manner::is_one(&rules) {
+            return self.steps(rules, profile, tables);
+        }
+        if let Some(done) = self.steps_if_one_decides(&rules, profile.clone(), tables) {
+            return done;
+        }
+        let parts = manner::split(rules);
+        parts.into_iter().flat_map(|part| self.steps(part, profile.clone(), tables)).collect()
+    }
+
+    /// `None` if not always the same rule decides, or if the steps put it elsewhere.
+    fn steps_if_one_decides(
+        &mut self,
+        rules: &[Rule],
+        profile: Option<Vec<Counted>>,
+        tables: &mut Vec<Table>,
+    ) -> Option<Vec<Rule>> {
+        let deciding = if rules[0].quick { 0 } else { rules.len() - 1 };
+        if !duplicates::covers_all(rules, deciding) {
+            return None;
+        }
+        let (names_before, tables_before) = (self.names.clone(), tables.len());
+        let done = self.steps(rules.to_vec(), profile, tables);
+        let place = if rules[0].quick { done.first() } else { done.last() };
+        if !place.is_some_and(|rule| fields::agree(rule, &rules[deciding], Role::Combined)) {
+            *self.names = names_before;
+            tables.truncate(tables_before);
+            return None;
+        }
+        Some(done)
+    }
+
+    fn steps(
+        &mut self,
+        rules: Vec<Rule>,
+        profile: Option<Vec<Counted>>,
+        tables: &mut Vec<Table>,
+    ) -> Vec<Rule> {
+        if rules.len() < 2 {
+            return rules;
+        }
+        let rules = duplicates::remove(rules);
+        let rules = combine::into_tables(rules, self.names, tables);
+        match profile {
+            Some(profile) if rules[0].quick => profile::order(rules, &profile),
+            _ => reorder::for_skip_steps(rules),
+        }
+    }
+}
+
+/// `rules` without those that are not kept.
+fn retain(rules: Vec<Rule>, keep: &[bool]) -> Vec<Rule> {
+    rules.into_iter().zip(keep).filter(|(_, keep)| **keep).map(|(rule, _)| rule).collect()
+}
+
+/// `rules` in another order: first the one at `order[0]`.
+fn arrange(rules: Vec<Rule>, order: &[u32]) -> Vec<Rule> {
+    let mut rules: Vec<Option<Rule>> = rules.into_iter().map(Some).collect();
+    order.iter().filter_map(|&index| rules[index as usize].take()).collect()
+}

@@ -1,0 +1,66 @@
+//! Instead of the third step, for `quick` rules under `profile`: those that decided most packets so
+//! far come first.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+
+use super::fields::{self, Role};
+use super::{Counted, arrange, superblock};
+use crate::Rule;
+
+/// Finds for each superblock the one in force in its place: for as many from the first on as begin
+/// with a rule of the same barriers.
+pub fn line_up(blocks: &[Vec<Rule>], in_force: Vec<Counted>) -> Vec<Vec<Counted>> {
+    let mut packets = VecDeque::new();
+    let mut rules = Vec::new();
+    for counted in in_force {
+        packets.push_back(counted.packets);
+        rules.push(counted.rule);
+    }
+    let mut lined_up = Vec::new();
+    for (old, new) in superblock::split(rules).into_iter().zip(blocks) {
+        if !fields::agree(&old[0], &new[0], Role::Barrier) {
+            break;
+        }
+        let of_old = packets.drain(..old.len()).collect::<Vec<_>>();
+        let counted = old.into_iter().zip(of_old);
+        lined_up.push(counted.map(|(rule, packets)| Counted { rule, packets }).collect());
+    }
+    lined_up
+}
+
+/// `rules` by the packets of the same rules in force, most first; otherwise in their order.
+pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
+    let mut places: HashMap<Same, VecDeque<usize>> = HashMap::new();
+    for (index, rule) in rules.iter().enumerate() {
+        places.entry(Same(rule)).or_default().push_back(index);
+    }
+    let mut packets = vec![0; rules.len()];
+    for counted in in_force.iter().filter(|counted| counted.packets > 0) {
+        if let Some(index) = places.get_mut(&Same(&counted.rule)).and_then(VecDeque::pop_front) {
+            packets[index] = counted.packets;
+        }
+    }
+    let mut order: Vec<u32> = (0..rules.len() as u32).collect();
+    order.sort_by_key(|&index| Reverse(packets[index as usize]));
+    arrange(rules, &order)
+}
+
+/// A rule, wherever it stands.
+struct Same<'a>(&'a Rule);
+
+impl Hash for Same<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        fields::hash(self.0, Role::NoMerge, state);
+        fields::hash(self.0, Role::Combined, state);
+    }
+}
+
+impl PartialEq for Same<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        fields::agree(self.0, other.0, Role::Combined)
+    }
+}
+
+impl Eq for Same<'_> {}

@@ -1,0 +1,176 @@
+//! Third step: rules that have a parameter in common stand together, so that skip steps lead far.
+//!
+//! For each parameter, the rules fall into lists with one value. The longest list of all is set apart
+//! and ordered in the same way; then the longest list of what is left, and so on. Pairs and what has
+//! nothing in common come last.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use super::{arrange, fields};
+use crate::address::DynamicAddress;
+use crate::skip::{self, Skip};
+use crate::{Address, Endpoint, InterfaceMatch, Rule};
+
+/// `rules` in the order that is best for skip steps.
+pub fn for_skip_steps(rules: Vec<Rule>) -> Vec<Rule> {
+    let values = values(&rules);
+    let mut order = Vec::with_capacity(rules.len());
+    reorder((0..rules.len() as u32).collect(), &values, &mut order);
+    arrange(rules, &order)
+}
+
+/// For each parameter a number for the rule's value; 0 if it has none to share.
+type Values = [u32; Skip::COUNT];
+
+/// Appends `block` to `order`, in a better order.
+fn reorder(block: Vec<u32>, values: &[Values], order: &mut Vec<u32>) {
+    let mut lists =
+        Skip::ALL.map(|skip| Lists::new(&block, |rule| values[rule as usize][skip as usize]));
+    if lists.iter().all(|lists| lists.longest() == 0) {
+        order.extend(block);
+        return;
+    }
+    let mut rest = Vec::new();
+    let mut is_left: HashMap<u32, bool> = block.iter().map(|&rule| (rule, true)).collect();
+    loop {
+        let longest = lists.iter().map(Lists::longest).max().unwrap_or(0);
+        if longest <= 1 {
+            break;
+        }
+        let Some(chosen) = lists.iter_mut().find(|lists| lists.longest() == longest) else { break };
+        let mut common = chosen.take_longest();
+        common.retain(|rule| is_left[rule]);
+        for &rule in &common {
+            is_left.insert(rule, false);
+            for (skip, lists) in Skip::ALL.iter().zip(&mut lists) {
+                lists.remove(values[rule as usize][*skip as usize]);
+            }
+        }
+        if common.len() > 2 {
+            reorder(common, values, order);
+        } else {
+            rest.extend(common);
+        }
+    }
+    order.extend(rest);
+    order.extend(block.into_iter().filter(|rule| is_left[rule]));
+}
+
+/// The lists of rules that have one value each of a parameter, longest first.
+struct Lists {
+    lists: HashMap<u32, List>,
+    /// Length, turn and value. Among lists of one length, a list that grew to it stands behind the
+    /// others, one that shrank to it before them.
+    ranking: BTreeSet<(Reverse<usize>, i64, u32)>,
+    first_turn: i64,
+}
+
+struct List {
+    rules: Vec<u32>,
+    length: usize,
+    turn: i64,
+}
+
+impl Lists {
+    /// No lists at all if the rules have all the same value, or all different ones: no order of them
+    /// is any better then.
+    fn new(block: &[u32], value_of: impl Fn(u32) -> u32) -> Self {
+        let mut lists: HashMap<u32, List> = HashMap::new();
+        for (&rule, turn) in block.iter().zip(1..) {
+            let value = value_of(rule);
+            if value != 0 {
+                let list =
+                    lists.entry(value).or_insert(List { rules: Vec::new(), length: 0, turn });
+                list.rules.push(rule);
+                list.length += 1;
+                list.turn = turn;
+            }
+        }
+        let longest = lists.values().map(|list| list.length).max().unwrap_or(0);
+        if longest <= 1 || longest == block.len() {
+            lists.clear();
+        }
+        let rank = |(&value, list): (&u32, &List)| (Reverse(list.length), list.turn, value);
+        let ranking = lists.iter().map(rank).collect();
+        Lists { lists, ranking, first_turn: 0 }
+    }
+
+    /// Length of the longest list.
+    fn longest(&self) -> usize {
+        self.ranking.first().map_or(0, |(Reverse(length), ..)| *length)
+    }
+
+    /// Takes the longest list away; its rules, those included that were removed from it.
+    fn take_longest(&mut self) -> Vec<u32> {
+        let longest = self.ranking.pop_first();
+        let list = longest.and_then(|(_, _, value)| self.lists.remove(&value));
+        list.map(|list| list.rules).unwrap_or_default()
+    }
+
+    /// One rule less has that value.
+    fn remove(&mut self, value: u32) {
+        let Some(list) = self.lists.get_mut(&value) else { return };
+        self.ranking.remove(&(Reverse(list.length), list.turn, value));
+        self.first_turn -= 1;
+        list.length -= 1;
+        list.turn = self.first_turn;
+        self.ranking.insert((Reverse(list.length), list.turn, value));
+    }
+}
+
+/// What rules must have in common for skip steps: all of it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Value<'a> {
+    Interface(bool, &'a InterfaceMatch),
+    Number(u32, bool),
+    Host(bool, &'a Address),
+    Dynamic(bool, &'a DynamicAddress),
+    Ports(crate::Ports),
+}
+
+fn values(rules: &[Rule]) -> Vec<Values> {
+    let mut numbers: [HashMap<Value, u32>; Skip::COUNT] = Default::default();
+    rules
+        .iter()
+        .map(|rule| {
+            Skip::ALL.map(|skip| {
+                let numbers = &mut numbers[skip as usize];
+                let next = numbers.len() as u32 + 1;
+                value(rule, skip).map_or(0, |value| *numbers.entry(value).or_insert(next))
+            })
+        })
+        .collect()
+}
+
+/// The value of a parameter; `None` if the rule does not look at it. pfctl thinks that rules which do
+/// not look have nothing in common.
+fn value(rule: &Rule, skip: Skip) -> Option<Value<'_>> {
+    let negated = skip::negated(rule);
+    match skip {
+        Skip::Interface => skip::name(rule).map(|name| Value::Interface(negated, name)),
+        Skip::Direction => rule.direction.map(|direction| Value::Number(direction as u32, false)),
+        Skip::Rdomain => skip::rdomain(rule).map(|number| Value::Number(number, negated)),
+        Skip::Family => rule.family.map(|family| Value::Number(family as u32, false)),
+        Skip::Protocol => rule
+            .protocol
+            .filter(|protocol| *protocol != 0)
+            .map(|protocol| Value::Number(protocol.into(), false)),
+        Skip::SourceAddress => host(&rule.source),
+        Skip::DestinationAddress => host(&rule.destination),
+        Skip::SourcePort => rule.source.ports.map(Value::Ports),
+        Skip::DestinationPort => rule.destination.ports.map(Value::Ports),
+    }
+}
+
+fn host(end: &Endpoint) -> Option<Value<'_>> {
+    let host = &end.host;
+    match &host.address {
+        address if fields::is_everyone(address) => None,
+        Address::Net(net) if net.network().is_unspecified() => None,
+        Address::Masked(address, _) if address.is_unspecified() => None,
+        Address::Range(..) | Address::RouteLabel(_) => None,
+        Address::Dynamic(interface) => Some(Value::Dynamic(host.negated, interface)),
+        address => Some(Value::Host(host.negated, address)),
+    }
+}
