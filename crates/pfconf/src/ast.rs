@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use skipstep_ruleset::options::Optimization;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
 use skipstep_ruleset::{
-    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, Log, Not, Ports, Scrub,
-    StatePolicy, Timeout,
+    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, KeepKind, Limiter, LimiterUse,
+    Log, Not, Overload, Owner, Ports, Queue, Scrub, SourceTrack, StatePolicy, Syncookies, Timeout,
 };
 
 pub use translation::{Divert, Pool, PoolPorts, Translation};
@@ -64,6 +64,10 @@ pub enum StatementKind {
         /// The file.
         file: String,
     },
+    /// `queue`, one for each interface
+    Queues(Vec<Queue>),
+    /// `state limiter`, `source limiter`
+    Limiter(Limiter),
     /// `scrub in on em0 all` of old times, when fragments were reassembled by rules.
     OldScrub(OldScrub),
     /// Something that is not built; the parser has said so.
@@ -73,12 +77,16 @@ pub enum StatementKind {
 /// One setting of a `set` statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// `timeout`
-    Timeout(Timeout, u32),
-    /// `limit`: name in pf.conf and value.
-    Limit(Limit, u32),
-    /// `optimization`, by name
-    Optimization(&'static str),
+    /// `timeout`, with its name as written
+    Timeout(Timeout, u32, String),
+    /// `limit`, with its name as written
+    Limit(Limit, u32, String),
+    /// `optimization`, by name, and as written
+    Optimization(&'static str, String),
+    /// `fingerprints`: a file
+    Fingerprints(String),
+    /// `syncookies`, and whether percentages were given
+    Syncookies(Syncookies, bool),
     /// `ruleset-optimization`
     RulesetOptimization(Optimization),
     /// `block-policy`
@@ -168,6 +176,8 @@ pub struct RuleStatement {
     pub source: Peer,
     /// `to`
     pub destination: Peer,
+    /// `os`, one of them; empty for all
+    pub systems: Vec<String>,
     /// What follows, in any order.
     pub options: FilterOptions,
 }
@@ -228,6 +238,8 @@ pub enum Address {
     NoRoute,
     /// `urpf-failed`
     UrpfFailed,
+    /// `route "label"`
+    RouteLabel(String),
 }
 
 impl Host {
@@ -248,6 +260,10 @@ impl Host {
 /// The options of a rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FilterOptions {
+    /// `user`, one of them; empty for all
+    pub users: Vec<Owner>,
+    /// `group`, one of them; empty for all
+    pub groups: Vec<Owner>,
     /// `flags`; the inner `None` is `any`
     pub flags: Option<Option<TcpFlags>>,
     /// `icmp-type`, `icmp6-type`; one of these, with the protocol each belongs to
@@ -278,6 +294,20 @@ pub struct FilterOptions {
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`
     pub set_tos: Option<u8>,
+    /// `set queue`
+    pub set_queue: Option<(String, Option<String>)>,
+    /// `set delay`
+    pub set_delay: Option<u16>,
+    /// `max-pkt-rate packets/seconds`
+    pub max_pkt_rate: Option<(u32, u32)>,
+    /// `state limiter`
+    pub state_limiter: Option<LimiterUse>,
+    /// `source limiter`
+    pub source_limiter: Option<LimiterUse>,
+    /// `once`
+    pub once: bool,
+    /// `rtable`
+    pub rtable: Option<u32>,
     /// `nat-to`, `route-to`, `divert-to` and their like
     pub translation: Translation,
 }
@@ -287,17 +317,31 @@ pub struct FilterOptions {
 pub enum Keep {
     /// `no state`
     No,
-    /// `keep state`
-    State(Vec<StateOption>),
+    /// `keep state`, `modulate state`, `synproxy state`
+    State(KeepKind, Vec<StateOption>),
 }
 
 /// An option of `keep state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateOption {
     /// `max`
     Max(u32),
     /// `no-sync`
     NoSync,
+    /// `source-track`; without `rule` and `global` it is what other options make it
+    SourceTrack(Option<SourceTrack>),
+    /// `max-src-states`
+    MaxSrcStates(u32),
+    /// `max-src-conn`
+    MaxSrcConn(u32),
+    /// `max-src-conn-rate`
+    MaxSrcConnRate(u32, u32),
+    /// `max-src-nodes`
+    MaxSrcNodes(u32),
+    /// `overload`
+    Overload(Overload),
+    /// `pflow`
+    Pflow,
     /// `if-bound`, `floating`
     Binding(StatePolicy),
     /// `sloppy`
@@ -319,6 +363,8 @@ pub struct Antispoof {
     pub family: Option<Family>,
     /// `label`
     pub label: Option<String>,
+    /// `rtable`
+    pub rtable: Option<u32>,
 }
 
 /// `scrub` as a rule of its own.

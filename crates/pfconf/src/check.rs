@@ -1,12 +1,19 @@
 //! What makes a rule wrong although its syntax is right, in OpenBSD's words.
 
-use skipstep_ruleset::{Action, BlockReturn, Family, Rule};
+use skipstep_ruleset::{Action, BlockReturn, Direction, Family, KeepKind, Rule};
 
 use crate::ast::Translation;
 use crate::packet_names::{ICMP, ICMP6};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+
+/// What is odd about an expanded rule, but does no harm.
+pub fn warning(rule: &Rule) -> Option<&'static str> {
+    let synproxy = rule.state.as_ref().is_some_and(|state| state.kind == KeepKind::Synproxy);
+    (synproxy && rule.direction != Some(Direction::In))
+        .then_some("warning: synproxy used for inbound rules only, ignored for outbound")
+}
 
 /// What is wrong with an expanded rule; empty if nothing is.
 pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
@@ -18,10 +25,22 @@ pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
     };
     let is = |protocol| rule.protocol == Some(protocol);
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
+    check(rule.os.is_some() && !is(TCP), "os only applies to tcp");
     check(ports && !is(TCP) && !is(UDP), "port only applies to tcp/udp");
+    check(rule.user.is_some() && !is(TCP) && !is(UDP), "user only applies to tcp/udp");
+    check(rule.group.is_some() && !is(TCP) && !is(UDP), "group only applies to tcp/udp");
     let icmp = rule.icmp.is_some();
     check(icmp && !is(ICMP) && !is(ICMP6), "icmp-type/code only applies to icmp");
     check(icmp && rule.family.is_none(), "must indicate address family with icmp-type/code");
+    let state = rule.state.as_ref();
+    check(
+        state.is_some_and(|state| {
+            state.overload.is_some()
+                && state.max_src_conn.is_none()
+                && state.max_src_conn_rate.is_none()
+        }),
+        "'overload' requires 'max-src-conn' or 'max-src-conn-rate'",
+    );
     check(
         translation.af_to.is_some() && translation.af_to == rule.family,
         "must indicate different address family with af-to",
@@ -55,6 +74,10 @@ pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
         "nat-to and rdr-to require keep state",
     );
     check(translates && rule.direction.is_none(), "nat-to and rdr-to require a direction");
+    check(
+        state.is_some_and(|state| state.sloppy && state.kind != KeepKind::Keep),
+        "sloppy state matching cannot be used with synproxy state or modulate state",
+    );
     check(
         rule.family == Some(Family::Inet6) && (rule.scrub.no_df || rule.scrub.random_id),
         "address family inet6 does not support scrub options no-df, random-id",

@@ -9,15 +9,15 @@ mod translation;
 use skipstep_ruleset::AutomaticTables;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
-    Action, Address, AnchorCall, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host, Not,
-    Options, Ports, Rule, StatePolicy, Table, Timeout,
+    Action, Address, AnchorCall, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host,
+    KeepKind, Not, Options, Owner, Ports, Rule, Table,
 };
 
 use crate::ast::{self, AnchorStatement, Antispoof, Keep, RuleStatement, StateOption, Translation};
 use crate::context::Context;
 use crate::label::Macros;
 use crate::resolve::{self, Modifiers};
-use crate::{check, settings};
+use crate::{check, keep};
 
 const TCP: u8 = 6;
 
@@ -47,8 +47,18 @@ pub struct Expansion<'a> {
     pub automatic: &'a mut AutomaticTables,
     /// Those tables, each with its echo.
     pub tables: Vec<(String, Table)>,
-    /// Messages; those that OpenBSD prints without a place have `true`.
-    pub messages: Vec<(String, bool)>,
+    /// Messages in the order in which OpenBSD gives them.
+    pub messages: Vec<Message>,
+}
+
+/// A message about a statement.
+pub enum Message {
+    /// It is wrong.
+    Error(String),
+    /// It is wrong, and OpenBSD prints that without the place.
+    Bare(String),
+    /// It is odd.
+    Warning(String),
 }
 
 /// The statement is wrong as a whole; the message is among the messages.
@@ -64,6 +74,9 @@ struct Combination<'a> {
     destination: Option<&'a ast::Host>,
     source_ports: Option<Ports>,
     destination_ports: Option<Ports>,
+    system: Option<&'a String>,
+    user: Option<Owner>,
+    group: Option<Owner>,
 }
 
 /// The lists of a statement; an empty one stands for everything.
@@ -77,6 +90,9 @@ struct Lists<'a> {
     destination_ports: &'a [Ports],
     /// No list, but it holds pools that make each combination another rule.
     translation: &'a Translation,
+    systems: &'a [String],
+    users: &'a [Owner],
+    groups: &'a [Owner],
 }
 
 impl<'a> Lists<'a> {
@@ -90,6 +106,9 @@ impl<'a> Lists<'a> {
             source_ports: &statement.source.ports,
             destination_ports: &statement.destination.ports,
             translation: &statement.options.translation,
+            systems: &statement.systems,
+            users: &statement.options.users,
+            groups: &statement.options.groups,
         }
     }
 
@@ -104,6 +123,9 @@ impl<'a> Lists<'a> {
             destinations: &[],
             source_ports: &[],
             destination_ports: &[],
+            systems: &[],
+            users: &[],
+            groups: &[],
             translation: &NONE,
         }
     }
@@ -118,6 +140,9 @@ impl<'a> Lists<'a> {
             self.destinations.len(),
             self.source_ports.len(),
             self.destination_ports.len(),
+            self.systems.len(),
+            self.users.len(),
+            self.groups.len(),
         ];
         lengths.iter().try_fold(1, |product: usize, n| product.checked_mul(*n.max(&1)))
     }
@@ -126,6 +151,9 @@ impl<'a> Lists<'a> {
     fn combination(&self, number: usize) -> Combination<'a> {
         let mut rest = number;
         Combination {
+            group: pick(self.groups, &mut rest).copied(),
+            user: pick(self.users, &mut rest).copied(),
+            system: pick(self.systems, &mut rest),
             destination_ports: pick(self.destination_ports, &mut rest).copied(),
             source_ports: pick(self.source_ports, &mut rest).copied(),
             destination: pick(self.destinations, &mut rest),
@@ -140,6 +168,9 @@ impl<'a> Lists<'a> {
     fn rest(&self, number: usize) -> Lists<'a> {
         let mut rest = number;
         Lists {
+            groups: tail(self.groups, &mut rest),
+            users: tail(self.users, &mut rest),
+            systems: tail(self.systems, &mut rest),
             destination_ports: tail(self.destination_ports, &mut rest),
             source_ports: tail(self.source_ports, &mut rest),
             destinations: tail(self.destinations, &mut rest),
@@ -172,8 +203,8 @@ fn pick<'a, T>(list: &'a [T], rest: &mut usize) -> Option<&'a T> {
 impl Expansion<'_> {
     /// Expands `pass`, `block` or `match`.
     pub fn rule(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
-        let mut template = self.template(statement)?;
-        self.check_tcp(statement)?;
+        let mut template = self.template(statement, false)?;
+        self.check_tcp(statement, "OS fingerprinting only apply to tcp")?;
         template.state = self.state(statement)?;
         if statement.options.flags.is_none()
             && statement.action == Action::Pass
@@ -189,9 +220,9 @@ impl Expansion<'_> {
 
     /// Expands `anchor`, which calls `call`.
     pub fn anchor(&mut self, statement: &AnchorStatement, call: AnchorCall) -> Result<(), Refused> {
-        self.check_tcp(&statement.rule)?;
-        let mut template = self.template(&statement.rule)?;
-        if matches!(statement.rule.options.keep, Some(Keep::State(_))) {
+        self.check_tcp(&statement.rule, "OS fingerprinting only applies to tcp")?;
+        let mut template = self.template(&statement.rule, true)?;
+        if matches!(statement.rule.options.keep, Some(Keep::State(..))) {
             return self.refuse("cannot specify state handling on anchors");
         }
         self.check_anchor(&statement.rule.options.translation)?;
@@ -201,8 +232,11 @@ impl Expansion<'_> {
     }
 
     /// A rule with everything of the statement that is no list, and without its state.
-    fn template(&mut self, statement: &RuleStatement) -> Result<Rule, Refused> {
+    fn template(&mut self, statement: &RuleStatement, anchor: bool) -> Result<Rule, Refused> {
         let options = &statement.options;
+        if options.once && (anchor || statement.action == Action::Match) {
+            return self.refuse("'once' only applies to pass/block rules");
+        }
         for (text, what) in [
             (options.tag.as_ref(), "tag too long, max 63 chars"),
             (options.tagged.as_ref().map(|tagged| &tagged.value), "tag too long, max 63 chars"),
@@ -232,8 +266,15 @@ impl Expansion<'_> {
             // 0 is what packets have that nobody asked about, so pf does not look for it.
             tos: options.tos.filter(|tos| *tos != 0),
             prio: options.prio,
+            max_pkt_rate: options.max_pkt_rate.filter(|(packets, _)| *packets > 0),
+            state_limiter: options.state_limiter,
+            source_limiter: options.source_limiter,
             set_prio: options.set_prio,
             set_tos: options.set_tos,
+            set_queue: options.set_queue.clone(),
+            set_delay: options.set_delay,
+            once: options.once,
+            rtable: options.rtable,
             probability: options.probability,
             fragment: options.fragment,
             scrub: options.scrub,
@@ -246,13 +287,19 @@ impl Expansion<'_> {
     }
 
     /// Whether one of the protocols is TCP, if the rule looks at what only TCP has.
-    fn check_tcp(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
+    fn check_tcp(&mut self, statement: &RuleStatement, os_message: &str) -> Result<(), Refused> {
         let flags = statement.options.flags.flatten().is_some();
+        let systems = !statement.systems.is_empty();
         let protocols = &statement.protocols;
-        if flags && !protocols.is_empty() && !protocols.contains(&TCP) {
-            return self.refuse("flags only apply to tcp");
+        if !flags && !systems || protocols.is_empty() || protocols.contains(&TCP) {
+            return Ok(());
         }
-        Ok(())
+        for (used, message) in [(flags, "flags only apply to tcp"), (systems, os_message)] {
+            if used {
+                self.error(message);
+            }
+        }
+        Err(Refused)
     }
 
     /// Expands `antispoof`: packets that claim to come from a network of the interface but arrive
@@ -268,6 +315,7 @@ impl Expansion<'_> {
             quick: statement.quick,
             family: statement.family,
             label: statement.label.clone(),
+            rtable: statement.rtable,
             ..self.blank()
         };
         for (name, dynamic) in &statement.interfaces {
@@ -297,7 +345,7 @@ impl Expansion<'_> {
     }
 
     fn refuse<T>(&mut self, text: impl Into<String>) -> Result<T, Refused> {
-        self.messages.push((text.into(), false));
+        self.messages.push(Message::Error(text.into()));
         Err(Refused)
     }
 
@@ -317,64 +365,16 @@ impl Expansion<'_> {
     /// What the rule says of state: what is written, or else `keep state` for `pass` rules with the
     /// options of `set state-defaults`.
     fn state(&mut self, statement: &RuleStatement) -> Result<Option<StateOptions>, Refused> {
-        let options = match &statement.options.keep {
+        let (kind, written) = match &statement.options.keep {
             Some(Keep::No) => return Ok(None),
-            Some(Keep::State(options)) => options.clone(),
-            None if statement.action == Action::Pass => self.state_defaults.to_vec(),
+            Some(Keep::State(kind, written)) => (*kind, written.as_slice()),
+            None if statement.action == Action::Pass => (KeepKind::Keep, self.state_defaults),
             None => return Ok(None),
         };
-        let mut state = StateOptions::default();
-        let mut values = [0; Timeout::COUNT];
-        let mut adaptive = false;
-        let mut binding_written = false;
-        for option in options {
-            match option {
-                StateOption::Max(max) => {
-                    if state.max.is_some() {
-                        return self.refuse("state option 'max' multiple definitions");
-                    }
-                    state.max = Some(max).filter(|max| *max > 0);
-                }
-                StateOption::NoSync => {
-                    if std::mem::replace(&mut state.no_sync, true) {
-                        return self.refuse("state option 'sync' multiple definitions");
-                    }
-                }
-                StateOption::Sloppy => {
-                    if std::mem::replace(&mut state.sloppy, true) {
-                        return self.refuse("state sloppy option: multiple definitions");
-                    }
-                }
-                StateOption::Binding(policy) => {
-                    if std::mem::replace(&mut binding_written, true) {
-                        return self.refuse("state locking option: multiple definitions");
-                    }
-                    state.if_bound = policy == StatePolicy::IfBound;
-                }
-                StateOption::Timeout(timeout, value) => {
-                    adaptive |= matches!(timeout, Timeout::AdaptiveStart | Timeout::AdaptiveEnd);
-                    let known = &mut values[timeout as usize];
-                    if *known != 0 {
-                        return self.refuse(format!(
-                            "state timeout {} multiple definitions",
-                            timeout.name()
-                        ));
-                    }
-                    *known = value;
-                }
-            }
+        match keep::options(kind, written, self.options) {
+            Ok(state) => Ok(Some(state)),
+            Err(message) => self.refuse(message),
         }
-        if let Some(max) = state.max.filter(|_| !adaptive) {
-            for (timeout, value) in settings::adaptive(max) {
-                values[timeout as usize] = value;
-            }
-        }
-        if !binding_written {
-            state.if_bound = self.options.state_policy == StatePolicy::IfBound;
-        }
-        let written = Timeout::ALL.into_iter().zip(values).filter(|(_, value)| *value != 0);
-        state.timeouts = written.collect();
-        Ok(Some(state))
     }
 
     fn combinations(&mut self, template: &Rule, lists: &Lists) {
@@ -413,8 +413,13 @@ impl Expansion<'_> {
         rule.destination =
             self.endpoint(parts.destination, parts.destination_ports, family, errors);
         rule.icmp = parts.icmp.map(|(_, icmp)| icmp);
+        (rule.user, rule.group) = (parts.user, parts.group);
+        rule.os = parts.system.cloned();
         if rule.protocol.is_some_and(|protocol| protocol != TCP) {
             rule.tcp_flags = None;
+            if let Some(state) = &mut rule.state {
+                state.kind = KeepKind::Keep;
+            }
         }
         if parts.icmp.is_some_and(|(protocol, _)| rule.protocol != Some(protocol)) {
             self.error("icmp-type mismatch");
@@ -425,6 +430,8 @@ impl Expansion<'_> {
             rule.direction = Some(Direction::Out);
         }
         self.apply_pools(translation, &pools, parts.destination_ports, &mut rule, errors);
+        let warning = check::warning(&rule).map(|text| Message::Warning(text.to_string()));
+        self.messages.extend(warning);
         let wrong = check::rule(&rule, translation);
         for text in &wrong {
             self.error(text);
@@ -475,8 +482,8 @@ impl Expansion<'_> {
             ast::Address::Net(address, length) => match resolve::net(*address, *length) {
                 Some(net) => Address::Net(net),
                 None => {
-                    self.messages
-                        .push((format!("netmask {length} invalid for IPv4 address"), true));
+                    let text = format!("netmask {length} invalid for IPv4 address");
+                    self.messages.push(Message::Bare(text));
                     *errors += 1;
                     Address::Any
                 }
@@ -494,6 +501,7 @@ impl Expansion<'_> {
             ast::Address::Any => Address::Any,
             ast::Address::NoRoute => Address::NoRoute,
             ast::Address::UrpfFailed => Address::UrpfFailed,
+            ast::Address::RouteLabel(label) => Address::RouteLabel(label.clone()),
         };
         Endpoint { host: Host { negated: host.negated, address }, ports }
     }
@@ -513,14 +521,13 @@ impl Expansion<'_> {
         for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged].into_iter().flatten() {
             *text = macros.expand(text);
             if text.len() > LONGEST_LABEL {
-                self.messages
-                    .push(("label too long after its macros are replaced".to_string(), false));
+                self.error("label too long after its macros are replaced");
             }
         }
     }
 
     fn error(&mut self, text: &str) {
-        self.messages.push((text.to_string(), false));
+        self.messages.push(Message::Error(text.to_string()));
     }
 }
 

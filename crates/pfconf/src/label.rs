@@ -48,7 +48,7 @@ impl Macros<'_> {
             Address::NoRoute => "no-route".to_string(),
             Address::UrpfFailed => "urpf-failed".to_string(),
             Address::Any => "any".to_string(),
-            Address::Range(..) => "?".to_string(),
+            Address::RouteLabel(_) | Address::Range(..) => "?".to_string(),
         };
         if host.negated { format!("! {text}") } else { text }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
     Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Optimizer, Rule, Ruleset, Table,
     TablesMade, Timeout,
@@ -10,12 +11,12 @@ use skipstep_ruleset::{
 use crate::ast::{AnchorStatement, OldScrub, Setting, StateOption, Statement, StatementKind};
 use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Kind};
-use crate::expand::{Expansion, MOST_RULES, Refused};
+use crate::expand::{Expansion, MOST_RULES, Message, Refused};
 use crate::macros::Macros;
 use crate::missing::Missing;
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
-use crate::{Loaded, Rejected, anchor, label, settings, table};
+use crate::{Loaded, Rejected, anchor, label, queues, settings, table};
 
 /// Most bytes of a pf.conf. The largest rule set that the data plane holds is far smaller.
 const MOST_TEXT: usize = 1 << 25;
@@ -42,6 +43,8 @@ struct Builder<'a> {
     missing: Missing,
     /// Names of tables that the text has no name for.
     automatic: AutomaticTables,
+    /// What OpenBSD does not say, and nobody needs to know about a text that is refused.
+    hints: Vec<Diagnostic>,
 }
 
 /// A rule set that rules are being added to.
@@ -72,6 +75,7 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         adaptive_set: false,
         missing: Missing::default(),
         automatic: context.automatic_tables.clone(),
+        hints: Vec::new(),
     };
     let macros = Macros::given(context.macros);
     let mut diagnostics = Vec::new();
@@ -83,12 +87,12 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         builder.follow_adaptive_timeouts();
         builder.load_anchors(&mut diagnostics);
     }
-    let (warnings, errors): (Vec<_>, Vec<_>) =
-        diagnostics.into_iter().partition(|diagnostic| diagnostic.kind.is_harmless());
-    if !errors.is_empty() {
-        return Err(Rejected { diagnostics: errors, echo: builder.echo });
+    if diagnostics.iter().any(|diagnostic| !diagnostic.kind.is_harmless()) {
+        diagnostics.retain(|diagnostic| diagnostic.kind != Kind::Note);
+        return Err(Rejected { diagnostics, echo: builder.echo });
     }
-    Ok(Loaded { ruleset: builder.ruleset, warnings, echo: builder.echo })
+    diagnostics.append(&mut builder.hints);
+    Ok(Loaded { ruleset: builder.ruleset, warnings: diagnostics, echo: builder.echo })
 }
 
 /// The texts of a rule set.
@@ -128,6 +132,9 @@ impl Builder<'_> {
         diagnostics.append(&mut parser.diagnostics);
         let mut contents = self.open.pop()?.contents;
         if !accepted {
+            return None;
+        }
+        if path.is_empty() && !self.check_queues(name, diagnostics) {
             return None;
         }
         mention_tables(&contents.rules, &mut contents.tables);
@@ -183,6 +190,25 @@ impl Builder<'_> {
         let nested = print::Nested { anchors: &self.ruleset.anchors, made, options: &options };
         nested.print(path, contents, 0, &mut self.echo);
     }
+
+    /// Looks at the tree of queues and echoes it; false if something is wrong with it.
+    fn check_queues(&mut self, name: &str, diagnostics: &mut Vec<Diagnostic>) -> bool {
+        match queues::echo(&self.ruleset.queues) {
+            Ok(lines) => {
+                lines.iter().for_each(|line| self.line(line));
+                true
+            }
+            Err(message) => {
+                diagnostics.push(Diagnostic {
+                    file: name.to_string(),
+                    message: format!("pfctl: {message}"),
+                    bare: true,
+                    ..Diagnostic::default()
+                });
+                false
+            }
+        }
+    }
 }
 
 /// Statements.
@@ -222,6 +248,13 @@ impl Builder<'_> {
                 let unreadable = parser.diagnostic(Kind::Error, "", statement.place, None);
                 self.to_load.push_back(LoadAnchor { path, file: file.clone(), unreadable });
             }
+            StatementKind::Queues(queues) => {
+                self.ruleset.queues.extend(queues.iter().cloned());
+            }
+            StatementKind::Limiter(limiter) => {
+                self.line(&queues::limiter(limiter));
+                self.ruleset.limiters.push(limiter.clone());
+            }
             StatementKind::OldScrub(scrub) => self.old_scrub(scrub),
             StatementKind::Include | StatementKind::NotBuilt => {}
         }
@@ -243,8 +276,20 @@ impl Builder<'_> {
                 parser.report_statement(Kind::Error, "skip on ! <interface> is not supported");
                 return refuse(parser, "error setting skip interface(s)");
             }
-            Setting::Limit(crate::ast::Limit::States, _) => self.states_limited = true,
-            Setting::Timeout(Timeout::AdaptiveStart | Timeout::AdaptiveEnd, _) => {
+            Setting::Skip(interfaces)
+                if interfaces.iter().any(|on| matches!(on.value, InterfaceMatch::Rdomain(_))) =>
+            {
+                parser.report_statement(Kind::Error, "skip on rdomain <num> is not supported");
+                return refuse(parser, "error setting skip interface(s)");
+            }
+            Setting::Fingerprints(file) if self.context.anchor.is_empty() => {
+                if (self.context.read_file)(file).is_err() {
+                    self.line(&format!("set fingerprints \"{file}\""));
+                    return refuse(parser, &format!("error loading fingerprints {file}"));
+                }
+            }
+            Setting::Limit(crate::ast::Limit::States, ..) => self.states_limited = true,
+            Setting::Timeout(Timeout::AdaptiveStart | Timeout::AdaptiveEnd, ..) => {
                 self.adaptive_set = true
             }
             _ => {}
@@ -252,7 +297,8 @@ impl Builder<'_> {
         if let Setting::Skip(interfaces) = setting
             && !settings::skips_nothing(setting)
         {
-            warn_of_missing(&self.missing.in_list(interfaces, self.context), parser);
+            let missing = self.missing.in_list(interfaces, self.context);
+            self.warn_of_missing(&missing, parser);
         }
         settings::apply(setting, &mut self.ruleset.options);
         if let Some(text) = settings::echo(setting) {
@@ -332,18 +378,25 @@ impl Builder<'_> {
             self.line(&echo);
             self.define(table);
         }
-        for (message, bare) in messages {
-            if bare {
-                parser.report_bare(Kind::Error, &message, statement.place);
-            } else {
-                parser.report_statement(Kind::Error, &message);
+        for message in messages {
+            match message {
+                Message::Bare(text) => parser.report_bare(Kind::Error, &text, statement.place),
+                Message::Error(text) => parser.report_statement(Kind::Error, &text),
+                Message::Warning(text) => parser.report_statement(Kind::Warning, &text),
             }
         }
         self.rules += rules.len() - before;
         let missing = self.missing.in_rules(&rules[before..], self.context);
-        warn_of_missing(&missing, parser);
+        self.warn_of_missing(&missing, parser);
         self.current().contents.rules = rules;
         result
+    }
+
+    fn warn_of_missing(&mut self, names: &[String], parser: &Parser) {
+        for name in names {
+            let text = format!("warning: there is no interface or group {name} (yet)");
+            self.hints.push(parser.statement_diagnostic(Kind::Warning, &text));
+        }
     }
 
     /// Reassembly is on for all packets as soon as one old `scrub` rule asks for it.
@@ -393,11 +446,4 @@ fn mention_tables(rules: &[Rule], tables: &mut Vec<Table>) {
 fn refuse<T>(parser: &mut Parser, message: &str) -> Result<T, Refused> {
     parser.report_statement(Kind::Error, message);
     Err(Refused)
-}
-
-fn warn_of_missing(names: &[String], parser: &mut Parser) {
-    for name in names {
-        let text = format!("warning: there is no interface or group {name} (yet)");
-        parser.report_statement(Kind::Warning, &text);
-    }
 }

@@ -1,12 +1,15 @@
-//! Names of services and protocols, as `/etc/services` and `/etc/protocols` give them.
+//! Names of services, protocols, users and groups, as files in `/etc` give them.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Names of services and protocols.
+/// Names of services, protocols, users and groups.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     services: Vec<Service>,
     protocols: Vec<Protocol>,
+    users: HashMap<String, u32>,
+    groups: HashMap<String, u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -36,6 +39,34 @@ impl Names {
     /// `/etc/protocols`: a pf.conf means the same on every system as far as it can.
     pub fn parse(services: &str, protocols: &str) -> Names {
         Names::builtin().clone().with(services, protocols)
+    }
+
+    /// These names and those of the texts of `/etc/passwd` and `/etc/group`. There are no built-in ones:
+    /// who a number belongs to is the system's affair.
+    pub fn with_owners(mut self, passwd: &str, group: &str) -> Names {
+        self.users = owners(passwd);
+        self.groups = owners(group);
+        self
+    }
+
+    /// The number of a user.
+    pub fn user(&self, name: &str) -> Option<u32> {
+        self.users.get(name).copied()
+    }
+
+    /// The number of a group.
+    pub fn group(&self, name: &str) -> Option<u32> {
+        self.groups.get(name).copied()
+    }
+
+    /// All names of users, for suggestions.
+    pub fn user_names(&self) -> impl Iterator<Item = &str> {
+        self.users.keys().map(String::as_str)
+    }
+
+    /// All names of groups, for suggestions.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str)
     }
 
     fn with(mut self, services: &str, protocols: &str) -> Names {
@@ -117,6 +148,22 @@ fn lines(text: &str) -> impl Iterator<Item = Vec<String>> {
                 .collect()
         })
         .filter(|words: &Vec<String>| words.len() >= 2)
+}
+
+/// Names and numbers of a text like `/etc/passwd` or `/etc/group`; the first of two with one name
+/// counts.
+fn owners(text: &str) -> HashMap<String, u32> {
+    let mut owners = HashMap::new();
+    for line in text.lines() {
+        let mut fields = line.split(':');
+        let (Some(name), Some(number)) = (fields.next(), fields.nth(1)) else {
+            continue;
+        };
+        if let Ok(number) = number.parse() {
+            owners.entry(name.to_string()).or_insert(number);
+        }
+    }
+    owners
 }
 
 /// In the format of `/etc/protocols`.
@@ -356,5 +403,17 @@ mod tests {
         assert_eq!(names.protocol("ODD"), Some(253));
         assert_eq!(names.protocol_name(58), Some("ipv6-icmp"));
         assert_eq!(names.service_name(53, "udp"), Some("domain"));
+    }
+
+    #[test]
+    fn owners_are_those_of_the_system() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nftp:*:21:22::/:\n#ftp:*:1:1::/:\nbroken\nftp::7:7\n";
+        let names = Names::default().with_owners(passwd, "wheel:*:10:root\n");
+        assert_eq!(
+            (names.user("root"), names.user("ftp"), names.user("bin")),
+            (Some(0), Some(21), None)
+        );
+        assert_eq!((names.group("wheel"), names.group("root")), (Some(10), None));
     }
 }

@@ -7,16 +7,21 @@
 mod address;
 mod anchor;
 mod include;
+mod limiter;
 mod options;
+mod owner;
 mod pool;
+mod queue;
 mod rule;
 mod settings;
 mod state;
 mod table;
 mod translation;
 
+use std::collections::HashSet;
+
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{Family, Not};
+use skipstep_ruleset::{Family, Limiter, Not};
 
 use crate::ast::{AnchorStatement, Setting, Statement, StatementKind};
 use crate::context::Context;
@@ -32,6 +37,9 @@ pub struct Reported;
 
 /// What a production gives.
 type Parse<T> = Result<T, Reported>;
+
+/// Highest number of a routing table or domain.
+const HIGHEST_RTABLE: u32 = 255;
 
 /// Longest name of an interface, in bytes.
 const LONGEST_INTERFACE: usize = 15;
@@ -51,6 +59,10 @@ pub struct Parser<'a> {
     included: usize,
     /// How many features were refused so far.
     not_built: u32,
+    /// Names of the queues that rules can assign to: those that have a parent.
+    queues: HashSet<String>,
+    /// Limiters so far.
+    limiters: Vec<Limiter>,
     /// Settings of the statement being read: they hold even if the rest of the line is wrong.
     settings: Vec<Setting>,
     /// Whether any token was accepted.
@@ -71,6 +83,8 @@ impl<'a> Parser<'a> {
             anchors: Vec::new(),
             included: 0,
             not_built: 0,
+            queues: HashSet::new(),
+            limiters: Vec::new(),
             settings: Vec::new(),
             started: false,
             diagnostics: Vec::new(),
@@ -150,7 +164,7 @@ impl<'a> Parser<'a> {
             Kind::Keyword("scrub") => self.old_scrub(),
             Kind::Keyword("load") => self.load_anchor(),
             Kind::Keyword("state") => self.state_limiter(),
-            Kind::Keyword("queue") => Ok(self.not_built("queue")),
+            Kind::Keyword("queue") => self.queue(),
             Kind::Keyword("no") => self.old_exception(),
             Kind::String(word) => self.macro_or_name(&word),
             _ => self.syntax_error(),
@@ -161,6 +175,9 @@ impl<'a> Parser<'a> {
     fn macro_or_name(&mut self, word: &str) -> Parse<StatementKind> {
         let place = self.place();
         self.skip();
+        if word == "source" && self.at_word("limiter") {
+            return self.source_limiter();
+        }
         if !self.accept_sign('=') {
             return match features::of_statement(word) {
                 Some(feature) => Ok(self.not_built_at(feature, place)),
@@ -211,18 +228,6 @@ impl<'a> Parser<'a> {
                 Some(feature) => Ok(self.not_built_at(feature, place)),
                 None => self.syntax_error(),
             },
-            _ => self.syntax_error(),
-        }
-    }
-
-    /// `state limiter "name" ...`, of later releases
-    fn state_limiter(&mut self) -> Parse<StatementKind> {
-        let place = self.place();
-        self.skip();
-        match &self.peek().kind {
-            Kind::String(word) if word == "limiter" => {
-                Ok(self.not_built_at("state limiter", place))
-            }
             _ => self.syntax_error(),
         }
     }
@@ -283,6 +288,19 @@ impl Parser<'_> {
 
     fn at_keyword(&mut self, word: &str) -> bool {
         matches!(self.peek().kind, Kind::Keyword(here) if here == word)
+    }
+
+    /// Whether the next token is `word`, which is not reserved.
+    fn at_word(&mut self, word: &str) -> bool {
+        matches!(&self.peek().kind, Kind::String(here) if here == word)
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parse<()> {
+        if !self.at_word(word) {
+            return self.syntax_error();
+        }
+        self.skip();
+        Ok(())
     }
 
     fn accept(&mut self, word: &str) -> bool {
@@ -442,13 +460,27 @@ impl Parser<'_> {
             return Ok(InterfaceMatch::Any);
         }
         let place = self.place();
-        if self.at_keyword("rdomain") {
-            self.note_not_built("rdomain", place);
-            self.skip();
-            self.number()?;
-            return Ok(InterfaceMatch::Any);
+        if self.accept("rdomain") {
+            let number = self.number()?;
+            return match u32::try_from(number) {
+                Ok(number) if number <= HIGHEST_RTABLE => Ok(InterfaceMatch::Rdomain(number)),
+                _ => self.error_at(format!("rdomain {number} outside range"), place),
+            };
         }
         self.interface_name().map(InterfaceMatch::Named)
+    }
+
+    /// `rtable`, if that is the next word. Every routing table exists on Linux, if only empty.
+    fn rtable(&mut self) -> Parse<Option<u32>> {
+        if !self.accept("rtable") {
+            return Ok(None);
+        }
+        let place = self.place();
+        let number = self.number()?;
+        match u32::try_from(number) {
+            Ok(number) if number <= HIGHEST_RTABLE => Ok(Some(number)),
+            _ => self.error_at("invalid rtable id", place),
+        }
     }
 
     fn interface_name(&mut self) -> Parse<String> {
@@ -526,19 +558,9 @@ impl Parser<'_> {
                 Kind::NewLine if depth == 0 => return,
                 Kind::Sign('{') => depth += 1,
                 Kind::Sign('}') => depth -= i32::from(depth > 0),
-                Kind::Keyword(word) => {
-                    let place = self.place();
-                    self.note_keyword(word, place);
-                }
                 _ => {}
             }
             self.skip();
-        }
-    }
-
-    fn note_keyword(&mut self, word: &str, place: Place) {
-        if let Some(feature) = features::of_keyword(word) {
-            self.note_not_built(feature, place);
         }
     }
 
@@ -586,10 +608,16 @@ impl Parser<'_> {
 
     /// Adds a message about the statement that has just been read: on its last line.
     pub fn report_statement(&mut self, kind: Severity, text: &str) {
+        let diagnostic = self.statement_diagnostic(kind, text);
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// A message about the statement that has just been read.
+    pub fn statement_diagnostic(&self, kind: Severity, text: &str) -> Diagnostic {
         let line = self.lexer.token_line();
         // Behind another error on the line this one explains itself.
         let first = self.diagnostics.last().is_none_or(|last| last.line != line);
-        self.diagnostics.push(Diagnostic {
+        Diagnostic {
             kind,
             file: self.lexer.name().to_string(),
             line,
@@ -597,7 +625,7 @@ impl Parser<'_> {
             source: self.lexer.numbered_line(line),
             help: crate::diagnostics::help(text).filter(|_| first),
             ..Diagnostic::default()
-        });
+        }
     }
 
     /// Adds a message that is about no line.

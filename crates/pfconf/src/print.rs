@@ -11,8 +11,8 @@ use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::rule::{InterfaceMatch, StateOptions};
 use skipstep_ruleset::{
-    Action, Address, Anchor, BlockReturn, Direction, Endpoint, Family, Log, Not, PortMatch, Ports,
-    Rule, Scrub, Table, TablesMade,
+    Action, Address, Anchor, BlockReturn, Direction, Endpoint, Family, KeepKind, LimiterUse, Log,
+    Not, Owner, PortMatch, Ports, Rule, Scrub, SourceTrack, Table, TablesMade,
 };
 
 use crate::ast;
@@ -86,20 +86,29 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     if let Some(Not { negated, value }) = &rule.received_on {
         text += &format!(" {}received-on {}", if *negated { "!" } else { "" }, interface(value));
     }
+    text += &rule.user.map(|user| owner("user", user)).unwrap_or_default();
+    text += &rule.group.map(|group| owner("group", group)).unwrap_or_default();
     text += &flags(rule);
     text += &icmp(rule);
     text += &rule.tos.map(|tos| format!(" tos 0x{tos:02x}")).unwrap_or_default();
     text += &rule.prio.map(|prio| format!(" prio {prio}")).unwrap_or_default();
+    if let Some((packets, seconds)) = rule.max_pkt_rate {
+        text += &format!(" max-pkt-rate {packets}/{seconds}");
+    }
     text += &set(rule);
     text += &state(rule);
+    text += &rule.state_limiter.map(|used| limiter("state", used)).unwrap_or_default();
+    text += &rule.source_limiter.map(|used| limiter("source", used)).unwrap_or_default();
     text += if rule.fragment { " fragment" } else { "" };
     text += &scrub(&rule.scrub);
     text += if rule.allow_opts { " allow-opts" } else { "" };
     text += &rule.label.as_ref().map(|label| format!(" label \"{label}\"")).unwrap_or_default();
+    text += if rule.once { " once" } else { "" };
     text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
     if let Some(Not { negated, value }) = &rule.tagged {
         text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
     }
+    text += &rule.rtable.map(|number| format!(" rtable {number}")).unwrap_or_default();
     text + &pool::translation(rule, options)
 }
 
@@ -196,7 +205,7 @@ pub fn interface(interface: &InterfaceMatch) -> Cow<'_, str> {
 }
 
 fn from_to(rule: &Rule, options: &PrintOptions) -> String {
-    if anyone(&rule.source) && anyone(&rule.destination) {
+    if anyone(&rule.source) && anyone(&rule.destination) && rule.os.is_none() {
         return " all".to_string();
     }
     let protocol = if rule.protocol == Some(TCP) { "tcp" } else { "udp" };
@@ -207,7 +216,8 @@ fn from_to(rule: &Rule, options: &PrintOptions) -> String {
             &end.ports.as_ref().map(|range| ports(range, protocol, options)).unwrap_or_default();
         text
     };
-    format!(" from {} to {}", end(&rule.source), end(&rule.destination))
+    let os = rule.os.as_ref().map(|os| format!(" os \"{os}\"")).unwrap_or_default();
+    format!(" from {}{os} to {}", end(&rule.source), end(&rule.destination))
 }
 
 /// Whether an end is not looked at, be it that it was written as `0/0`.
@@ -325,6 +335,27 @@ fn ports(ports: &Ports, protocol: &str, options: &PrintOptions) -> String {
     }
 }
 
+/// `user`, `group`
+fn owner(word: &str, owner: Owner) -> String {
+    let number = |number: Option<u32>| number.map_or("unknown".to_string(), |n| n.to_string());
+    let (low, high) = (number(owner.low), number(owner.high));
+    match owner.op {
+        PortMatch::Equal => format!(" {word} = {low}"),
+        PortMatch::NotEqual => format!(" {word} != {low}"),
+        PortMatch::Less => format!(" {word} < {low}"),
+        PortMatch::LessEqual => format!(" {word} <= {low}"),
+        PortMatch::Greater => format!(" {word} > {low}"),
+        PortMatch::GreaterEqual => format!(" {word} >= {low}"),
+        PortMatch::Range => format!(" {word} {low}:{high}"),
+        PortMatch::Inside => format!(" {word} {low} >< {high}"),
+        PortMatch::Outside => format!(" {word} {low} <> {high}"),
+    }
+}
+
+fn limiter(kind: &str, used: LimiterUse) -> String {
+    format!(" {kind} limiter id {}{}", used.id, if used.no_match { " (no-match)" } else { "" })
+}
+
 fn flags(rule: &Rule) -> String {
     match rule.tcp_flags {
         Some(flags) => {
@@ -366,7 +397,12 @@ fn set(rule: &Rule) -> String {
     options.extend(rule.set_prio.map(|(first, second)| {
         if first == second { format!("prio {first}") } else { format!("prio({first}, {second})") }
     }));
+    options.extend(rule.set_queue.as_ref().map(|queues| match queues {
+        (first, None) => format!("queue {first}"),
+        (first, Some(second)) => format!("queue({first}, {second})"),
+    }));
     options.extend(rule.set_tos.map(|tos| format!("tos 0x{tos:02x}")));
+    options.extend(rule.set_delay.map(|delay| format!("delay {delay}")));
     if options.is_empty() { String::new() } else { format!(" set ({})", options.join(", ")) }
 }
 
@@ -376,9 +412,13 @@ fn state(rule: &Rule) -> String {
     let mut text = String::new();
     if rule.state.is_none() && rule.action == Action::Pass && rule.anchor.is_none() {
         text += " no state";
-    } else if !options.is_empty() {
-        text += " keep state";
     }
+    text += match rule.state.as_ref().map(|state| state.kind) {
+        Some(KeepKind::Modulate) => " modulate state",
+        Some(KeepKind::Synproxy) => " synproxy state",
+        Some(KeepKind::Keep) if !options.is_empty() => " keep state",
+        _ => "",
+    };
     if let Some(probability) = rule.probability {
         text += &format!(" probability {}%", percent(probability));
     }
@@ -393,8 +433,29 @@ fn state_options(state: &StateOptions) -> Vec<String> {
     let mut options = Vec::new();
     options.extend(state.max.map(|max| format!("max {max}")));
     options.extend(state.no_sync.then(|| "no-sync".to_string()));
+    options.extend(state.source_track.map(|track| match track {
+        SourceTrack::Rule => "source-track rule".to_string(),
+        SourceTrack::Global => "source-track global".to_string(),
+    }));
+    options.extend(state.max_src_states.map(|max| format!("max-src-states {max}")));
+    options.extend(state.max_src_conn.map(|max| format!("max-src-conn {max}")));
+    options.extend(
+        state
+            .max_src_conn_rate
+            .map(|(connections, seconds)| format!("max-src-conn-rate {connections}/{seconds}")),
+    );
+    options.extend(state.max_src_nodes.map(|max| format!("max-src-nodes {max}")));
+    options.extend(state.overload.as_ref().map(|overload| {
+        let flush = match overload.flush {
+            None => "",
+            Some(SourceTrack::Rule) => " flush",
+            Some(SourceTrack::Global) => " flush global",
+        };
+        format!("overload <{}>{flush}", overload.table)
+    }));
     options.extend(state.if_bound.then(|| "if-bound".to_string()));
     options.extend(state.sloppy.then(|| "sloppy".to_string()));
+    options.extend(state.pflow.then(|| "pflow".to_string()));
     options.extend(
         state.timeouts.iter().map(|(timeout, value)| format!("{} {value}", timeout.name())),
     );
@@ -411,6 +472,7 @@ fn scrub(scrub: &Scrub) -> String {
     options.extend(scrub.no_df.then(|| "no-df".to_string()));
     options.extend(scrub.random_id.then(|| "random-id".to_string()));
     options.extend(scrub.min_ttl.map(|ttl| format!("min-ttl {ttl}")));
+    options.extend(scrub.reassemble_tcp.then(|| "reassemble tcp".to_string()));
     options.extend(scrub.max_mss.map(|mss| format!("max-mss {mss}")));
     if options.is_empty() { String::new() } else { format!(" scrub ({})", options.join(" ")) }
 }

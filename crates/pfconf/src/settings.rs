@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{BlockPolicy, Evaluator, Limits, Options, StatePolicy, Timeout};
+use skipstep_ruleset::{BlockPolicy, Evaluator, Limits, Options, StatePolicy, Syncookies, Timeout};
 
 use crate::ast::{Limit, Setting};
 use crate::print;
@@ -50,13 +50,13 @@ pub const DEBUG_LEVELS: [&str; 8] =
 
 /// The limit called `name`.
 pub fn limit_by_name(name: &str) -> Option<Limit> {
-    LIMITS.iter().find(|(known, _)| *known == name).map(|(_, limit)| *limit)
+    LIMITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, limit)| *limit)
 }
 
 /// The profile called `name`.
 pub fn profile(name: &str) -> Option<&'static Profile> {
     static TABLE: [Profile; 6] = PROFILES;
-    TABLE.iter().find(|(known, _)| *known == name)
+    TABLE.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
 }
 
 /// The debug level called `name`, in capitals or not, or given as a number.
@@ -88,9 +88,11 @@ fn limit_value(limits: &mut Limits, limit: Limit) -> &mut u32 {
 /// Does what `setting` says. `state-defaults` concern rules, not options, and are left alone.
 pub fn apply(setting: &Setting, options: &mut Options) {
     match setting {
-        Setting::Timeout(timeout, value) => options.timeouts.set(*timeout, *value),
-        Setting::Limit(limit, value) => *limit_value(&mut options.limits, *limit) = *value,
-        Setting::Optimization(name) => {
+        Setting::Timeout(timeout, value, _) => options.timeouts.set(*timeout, *value),
+        Setting::Limit(limit, value, _) => *limit_value(&mut options.limits, *limit) = *value,
+        Setting::Fingerprints(file) => options.fingerprints = Some(file.clone()),
+        Setting::Syncookies(syncookies, _) => options.syncookies = *syncookies,
+        Setting::Optimization(name, _) => {
             for (timeout, value) in profile(name).iter().flat_map(|(_, values)| values) {
                 options.timeouts.set(*timeout, *value);
             }
@@ -125,12 +127,19 @@ pub fn adaptive(states: u32) -> [(Timeout, u32); 2] {
 /// As `pfctl -nv` echoes the line: nothing for what only the parser needs to know.
 pub fn echo(setting: &Setting) -> Option<String> {
     let text = match setting {
-        Setting::Timeout(timeout, value) => format!("timeout {} {value}", timeout.name()),
-        Setting::Limit(limit, value) => {
-            let name = LIMITS.iter().find(|(_, known)| known == limit).map_or("", |(name, _)| name);
-            format!("limit {name} {value}")
+        // As in pfctl, which takes them for signed numbers.
+        Setting::Timeout(_, value, written) => format!("timeout {written} {}", *value as i32),
+        Setting::Limit(_, value, written) => format!("limit {written} {}", *value as i32),
+        Setting::Optimization(_, written) => format!("optimization {written}"),
+        Setting::Fingerprints(file) => format!("fingerprints \"{file}\""),
+        Setting::Syncookies(Syncookies::Never, _) => "syncookies never".to_string(),
+        Setting::Syncookies(Syncookies::Always, _) => "syncookies always".to_string(),
+        Setting::Syncookies(Syncookies::Adaptive { start, end }, true) => {
+            format!("syncookies adaptive (start {start}%, end {end}%)")
         }
-        Setting::Optimization(name) => format!("optimization {name}"),
+        Setting::Syncookies(Syncookies::Adaptive { .. }, false) => {
+            "syncookies adaptive".to_string()
+        }
         Setting::RulesetOptimization(_) | Setting::StateDefaults(_) => return None,
         Setting::BlockPolicy(BlockPolicy::Drop) => "block-policy drop".to_string(),
         Setting::BlockPolicy(BlockPolicy::Return) => "block-policy return".to_string(),

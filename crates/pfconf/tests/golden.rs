@@ -36,8 +36,13 @@ fn golden_texts() {
 /// What pfctl -nv prints, and whether the text is accepted.
 fn run(text: &str) -> (String, bool) {
     let host = common::host();
-    let context =
-        Context { read_file: &common::read_file, resolve: &common::resolve, ..Context::new(&host) };
+    let names = common::names();
+    let context = Context {
+        read_file: &common::read_file,
+        resolve: &common::resolve,
+        names: &names,
+        ..Context::new(&host)
+    };
     match load(text, &context) {
         Ok(Loaded { echo, .. }) => (echo, true),
         Err(Rejected { diagnostics, echo }) => {

@@ -166,16 +166,6 @@ fn missing_interfaces_are_a_warning() {
 }
 
 #[test]
-fn every_unbuilt_feature_is_named() {
-    let host = host();
-    let text = "pass in once\nanchor \"a\" {\n pass user root\n}\naltq on em0 cbq";
-    let refused = load(text, &Context::new(&host)).unwrap_err();
-    let features: Vec<_> = refused.diagnostics.iter().filter_map(|d| d.not_built()).collect();
-    assert_eq!(features, ["once", "user", "altq"]);
-    assert_eq!(refused.diagnostics[1].to_string(), "stdin:3: user is not built yet");
-}
-
-#[test]
 fn dynamic_addresses_stay_dynamic() {
     let rules = rules("pass inet from (em0:network:0)/24\npass inet6 to (self)/128");
     let Address::Dynamic(address) = &rules[0].source.host.address else { panic!("{:?}", rules[0]) };

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use skipstep_pfconf::{Context, PrintOptions, load, print};
+use skipstep_pfconf::{Context, Names, PrintOptions, load, print};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 use skipstep_ruleset::skip::{Skip, skip_steps};
 use skipstep_ruleset::{Optimization, Rule, Ruleset, Table};
@@ -74,8 +74,15 @@ fn rules(input: &str, level: Optimization) -> Result<String, &'static str> {
     let read_file = |name: &str| {
         if name == "/dev/null" { Ok(String::new()) } else { Err(io::ErrorKind::NotFound.into()) }
     };
-    let context =
-        Context { optimization: Some(level), read_file: &read_file, ..Context::new(&host) };
+    let names = Names::builtin()
+        .clone()
+        .with_owners("root::0:\nbin::3:\n", "wheel::0:\nbin::7:\nsshd::27:\n");
+    let context = Context {
+        optimization: Some(level),
+        read_file: &read_file,
+        names: &names,
+        ..Context::new(&host)
+    };
     let ruleset = match load(input, &context) {
         Ok(loaded) => loaded.ruleset,
         Err(rejected) => match rejected.diagnostics.iter().find_map(|d| d.not_built()) {

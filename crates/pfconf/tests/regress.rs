@@ -6,8 +6,15 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use skipstep_pfconf::{Context, Loaded, Rejected, load};
+use skipstep_pfconf::{Context, Loaded, Names, Rejected, load};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+
+/// Users and groups that the cases speak of, with their numbers on OpenBSD.
+const PASSWD: &str = "root::0:\nbin::3:\n";
+const GROUP: &str = "wheel::0:\nbin::7:\nsshd::27:\nnobody::32767:\n";
+
+/// And users that published rule sets speak of.
+const OTHERS: &str = "_pbuild::55:\nproxy::71:\nunbound::53:\n_dnscrypt-proxy::688:\n";
 
 #[test]
 fn regression_cases() {
@@ -65,7 +72,15 @@ fn published_rule_sets() {
         // Names of hosts and interfaces of other people's networks are whatever we say.
         let resolve = |_: &str| vec![IpAddr::from([192, 0, 2, 1])];
         let read_file = |_: &str| Ok(String::new());
-        let context = Context { read_file: &read_file, resolve: &resolve, ..Context::new(&host) };
+        let names = Names::builtin().clone().with_owners(&format!("{PASSWD}{OTHERS}"), OTHERS);
+        let mut host = host.clone();
+        add_interfaces(&mut host, &input);
+        let context = Context {
+            read_file: &read_file,
+            resolve: &resolve,
+            names: &names,
+            ..Context::new(&host)
+        };
         match load(&input, &context) {
             Ok(Loaded { echo, .. }) => {
                 loaded += 1;
@@ -97,9 +112,14 @@ fn published_rule_sets() {
 /// What pfctl -nv prints: messages, then (stdout being a pipe) the rest. Or a feature not built.
 fn run(text: &str, host: &Host) -> Result<String, &'static str> {
     let read_file = |name: &str| {
-        if name == "/dev/null" { Ok(String::new()) } else { Err(io::ErrorKind::NotFound.into()) }
+        if ["/dev/null", "/etc/pf.os"].contains(&name) {
+            Ok(String::new())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     };
-    let context = Context { read_file: &read_file, ..Context::new(host) };
+    let names = Names::builtin().clone().with_owners(PASSWD, GROUP);
+    let context = Context { read_file: &read_file, names: &names, ..Context::new(host) };
     match load(text, &context) {
         Ok(Loaded { echo, .. }) => Ok(echo),
         Err(Rejected { diagnostics, echo }) => match diagnostics.iter().find_map(|d| d.not_built())
@@ -144,6 +164,21 @@ fn regression_host() -> Host {
         ..Interface::default()
     });
     Host { interfaces: interfaces.collect(), routes: Vec::new() }
+}
+
+/// Adds an interface for each word of a text that looks like the name of one.
+fn add_interfaces(host: &mut Host, text: &str) {
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+        let kind = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let is_name = kind.len() < word.len()
+            && !kind.is_empty()
+            && kind.chars().all(|c| c.is_ascii_lowercase());
+        if is_name && host.interface(word).is_none() {
+            let index = host.interfaces.len() as u32 + 1;
+            let name = word.to_string();
+            host.interfaces.push(Interface { name, index, ..Interface::default() });
+        }
+    }
 }
 
 fn loopback() -> Vec<InterfaceAddress> {

@@ -6,13 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use skipstep_pfconf::{Context, Loaded, Rejected, load};
+use skipstep_pfconf::{Context, Kind, Loaded, Names, Rejected, load};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 use skipstep_ruleset::{AutomaticTables, Optimization};
 
 /// `pass from fe80::1%em0`: the recorder knew no interface em0 when it read the zone. OpenBSD's own
 /// case 14 shows what a real system prints: `on em0`.
 const KNOWN_DIFFERENCES: [&str; 1] = ["parse-02373"];
+
+/// Users and groups of the recorder.
+const PASSWD: &str =
+    "root::0:\ndaemon::1:\noperator::2:\nbin::3:\nsshd::27:\nproxy::71:\nnobody::32767:\n";
+const GROUP: &str =
+    "wheel::0:\ndaemon::1:\noperator::5:\nbin::7:\nsshd::27:\nproxy::71:\nnobody::32767:\n";
 
 /// What a vector says of its rule set; its packets are none of this test's business.
 #[derive(Deserialize)]
@@ -90,14 +96,21 @@ fn compare(vector: &Vector, host: &Host) -> Outcome {
 fn compare_printed(vector: &Vector, host: &Host, level: Optimization) -> Outcome {
     // The recorder chose the level by default, not with -o, and had a fixed number for random ones.
     let chosen = vector.rules.contains("set ruleset-optimization");
+    let names = Names::builtin().clone().with_owners(PASSWD, GROUP);
     let context = Context {
         optimization: (!chosen).then_some(level),
         automatic_tables: AutomaticTables::for_loading(0x5eed),
         random: &|| 0x5eed,
+        names: &names,
         ..Context::new(host)
     };
     let (printed, messages) = match load(&vector.rules, &context) {
-        Ok(Loaded { echo, .. }) => (echo, String::new()),
+        Ok(Loaded { echo, warnings, .. }) => {
+            // That an interface is not there, OpenBSD does not say.
+            let said = warnings.iter().filter(|w| !w.message.contains("there is no interface"));
+            let said = said.filter(|warning| warning.kind == Kind::Warning);
+            (echo, said.map(|warning| format!("{warning}\n")).collect())
+        }
         Err(Rejected { diagnostics, echo }) => {
             if let Some(feature) = diagnostics.iter().find_map(|diagnostic| diagnostic.not_built())
             {

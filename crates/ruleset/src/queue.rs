@@ -64,10 +64,10 @@ pub struct Limiter {
 }
 
 /// `state limiter "name" (block)` of a rule
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LimiterUse {
-    /// Name of the limiter.
-    pub name: String,
+    /// Number of the limiter.
+    pub id: u32,
     /// `(no-match)`: beyond the limit the rule does not match; otherwise the packet is dropped.
     pub no_match: bool,
 }

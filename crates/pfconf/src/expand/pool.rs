@@ -7,7 +7,7 @@ use skipstep_ruleset::{
     AfTo, Family, Pool, PoolAddress, PoolKind, PoolPorts, PortMatch, Ports, Route, Rule,
 };
 
-use super::Expansion;
+use super::{Expansion, Message};
 use crate::ast::{self, Address, Host, TableContents, TableDefinition, Translation};
 use crate::{resolve, table};
 
@@ -122,7 +122,7 @@ impl Expansion<'_> {
                 Some(net) => PoolAddress::Net(net),
                 None => {
                     let text = format!("netmask {length} invalid for IPv4 address");
-                    self.messages.push((text, true));
+                    self.messages.push(Message::Bare(text));
                     return Err(Wrong);
                 }
             },
@@ -153,8 +153,8 @@ impl Expansion<'_> {
                 Ok(PoolAddress::Table(definition.name))
             }
             Err(_) => {
-                self.messages
-                    .push(("pfctl: failed to add host: Invalid argument".to_string(), true));
+                let text = "pfctl: failed to add host: Invalid argument".to_string();
+                self.messages.push(Message::Bare(text));
                 Err(Wrong)
             }
         }

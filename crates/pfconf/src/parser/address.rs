@@ -23,6 +23,9 @@ const AFTER_HOST: [&str; 49] = [
     "synproxy", "tag", "tagged", "to", "tos", "urpf-failed", "user", "weight",
 ];
 
+/// Longest label of a route, in bytes.
+const LONGEST_ROUTE_LABEL: usize = 31;
+
 /// Hosts of a specification; `None` is `any`.
 type Hosts = Option<Vec<Host>>;
 
@@ -34,20 +37,15 @@ enum PortRange {
 }
 
 impl Parser<'_> {
-    /// `all`, or `from ... to ...` with either half left out.
-    pub(super) fn ends(&mut self) -> Parse<(Peer, Peer)> {
+    /// `all`, or `from ... os ... to ...` with any part left out.
+    pub(super) fn ends(&mut self) -> Parse<(Peer, Vec<String>, Peer)> {
         if self.accept("all") {
-            return Ok((Peer::default(), Peer::default()));
+            return Ok((Peer::default(), Vec::new(), Peer::default()));
         }
         let source = if self.accept("from") { self.peer()? } else { Peer::default() };
-        if self.at_keyword("os") {
-            let place = self.place();
-            self.note_not_built("os", place);
-            self.skip();
-            self.list(Self::string)?;
-        }
+        let systems = if self.accept("os") { self.list(Self::string)? } else { Vec::new() };
         if !self.accept("to") {
-            return Ok((source, Peer::default()));
+            return Ok((source, systems, Peer::default()));
         }
         let place = self.place();
         let destination = self.peer()?;
@@ -55,7 +53,7 @@ impl Parser<'_> {
             return self
                 .error_at("\"urpf-failed\" is not permitted in a destination address", place);
         }
-        Ok((source, destination))
+        Ok((source, systems, destination))
     }
 
     fn peer(&mut self) -> Parse<Peer> {
@@ -116,10 +114,13 @@ impl Parser<'_> {
                 single(Address::UrpfFailed)
             }
             Kind::Keyword("route") => {
-                self.note_not_built("route label", place);
                 self.skip();
-                self.string()?;
-                single(Address::NoRoute)
+                let label = self.string()?;
+                if label.len() > LONGEST_ROUTE_LABEL {
+                    let text = format!("route label too long, max {LONGEST_ROUTE_LABEL} chars");
+                    return self.error_at(text, place);
+                }
+                single(Address::RouteLabel(label))
             }
             Kind::Sign('<') => single(Address::Table(self.table_name()?)),
             Kind::Sign('(') => single(self.dynamic()?),
@@ -274,7 +275,7 @@ impl Parser<'_> {
         Ok(ports)
     }
 
-    fn unary_operator(&mut self) -> Option<PortMatch> {
+    pub(super) fn unary_operator(&mut self) -> Option<PortMatch> {
         let op = match self.peek().kind {
             Kind::Sign('=') => PortMatch::Equal,
             Kind::NotEqual => PortMatch::NotEqual,

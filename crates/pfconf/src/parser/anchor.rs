@@ -104,7 +104,7 @@ impl Parser<'_> {
         let interfaces = self.interfaces()?;
         let family = self.family();
         let protocols = self.protocols()?;
-        let (source, destination) = self.ends()?;
+        let (source, systems, destination) = self.ends()?;
         let options = self.filter_options()?;
         Ok(RuleStatement {
             action: Action::Pass,
@@ -117,6 +117,7 @@ impl Parser<'_> {
             protocols,
             source,
             destination,
+            systems,
             options,
         })
     }

@@ -1,6 +1,6 @@
 //! What follows the hosts of a rule, in any order (pf-features sections 5, 6 and 10).
 
-use skipstep_ruleset::rule::{IcmpMatch, TcpFlags};
+use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
 use skipstep_ruleset::{Family, Not};
 
 use super::address::unsigned_number;
@@ -8,7 +8,7 @@ use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::ast::FilterOptions;
 use crate::packet_names as names;
-use crate::token::Kind;
+use crate::token::{Kind, Place};
 
 /// Highest priority of a packet.
 const HIGHEST_PRIO: i64 = 7;
@@ -26,6 +26,14 @@ impl Parser<'_> {
                 Kind::Sign('!') => {
                     self.skip();
                     self.negatable_option(true, &mut options)?;
+                }
+                Kind::String(ref word) if word == "source" => {
+                    let place = self.place();
+                    self.skip();
+                    let limiter = self.limiter_use(true)?;
+                    if options.source_limiter.replace(limiter).is_some() {
+                        return self.error_at("source limiter already specified", place);
+                    }
                 }
                 _ => return Ok(options),
             }
@@ -67,7 +75,16 @@ impl Parser<'_> {
                     return self.error_at("tos cannot be redefined", place);
                 }
             }
-            "keep" | "no" => {
+            "user" => {
+                // Those of a later `user` come first.
+                let users = self.users()?;
+                options.users.splice(0..0, users);
+            }
+            "group" => {
+                let groups = self.groups()?;
+                options.groups.splice(0..0, groups);
+            }
+            "keep" | "modulate" | "synproxy" | "no" => {
                 let keep = self.keep()?;
                 if options.keep.replace(keep).is_some() {
                     return self.error_at("modulate or keep cannot be redefined", place);
@@ -97,6 +114,30 @@ impl Parser<'_> {
                 self.skip();
                 options.probability = Some(self.probability()?);
             }
+            "max-pkt-rate" => {
+                self.skip();
+                let rate = self.rate()?;
+                if options.max_pkt_rate.is_some_and(|(packets, _)| packets > 0) {
+                    return self.error_at("cannot respecify max-pkt-rate", place);
+                }
+                options.max_pkt_rate = Some(rate);
+            }
+            "once" => {
+                self.skip();
+                options.once = true;
+            }
+            "rtable" => options.rtable = self.rtable()?,
+            "queue" => {
+                self.skip();
+                self.set_queue(options, place)?;
+            }
+            "state" => {
+                self.skip();
+                let limiter = self.limiter_use(false)?;
+                if options.state_limiter.replace(limiter).is_some() {
+                    return self.error_at("state limiter already specified", place);
+                }
+            }
             "scrub" => {
                 self.skip();
                 self.expect_sign('(')?;
@@ -106,13 +147,7 @@ impl Parser<'_> {
                 self.skip();
                 self.set_options(options)?;
             }
-            _ if self.translation_option(word, &mut options.translation)? => {}
-            _ => match crate::features::of_keyword(word) {
-                Some(feature) if word != "reassemble" => {
-                    self.not_built(feature);
-                }
-                _ => return Ok(false),
-            },
+            _ => return self.translation_option(word, &mut options.translation),
         }
         Ok(true)
     }
@@ -125,6 +160,9 @@ impl Parser<'_> {
         let place = self.place();
         self.expect("received-on")?;
         let value = self.interface()?;
+        if let InterfaceMatch::Rdomain(_) = value {
+            return self.error_at("received-on rdomain is not supported", place);
+        }
         if options.received_on.replace(Not { negated, value }).is_some() {
             return self.error_at("cannot respecify received-on", place);
         }
@@ -292,7 +330,9 @@ impl Parser<'_> {
                     let text = format!("scrub reassemble supports only tcp, not '{word}'");
                     return parser.error_at(text, place);
                 }
-                parser.note_not_built("reassemble tcp", place);
+                if std::mem::replace(&mut scrub.reassemble_tcp, true) {
+                    return parser.error_at("reassemble tcp cannot be respecified", place);
+                }
             }
             Ok(())
         })?;
@@ -324,16 +364,28 @@ impl Parser<'_> {
                 return self.error_at("tos cannot be respecified", place);
             }
         } else if self.accept("delay") {
-            self.note_not_built("set delay", place);
-            self.number()?;
+            let number = self.number()?;
+            if options.set_delay.is_some_and(|delay| delay > 0) {
+                return self.error_at("delay cannot be respecified", place);
+            }
+            match u16::try_from(number) {
+                Ok(delay) => options.set_delay = Some(delay),
+                Err(_) => {
+                    let text = format!("illegal delay value {number} (0-{})", u16::MAX);
+                    return self.error_at(text, place);
+                }
+            }
         } else {
             self.expect("queue")?;
-            self.note_not_built("queue", place);
-            if self.accept_sign('(') {
-                self.until_parenthesis(Self::string)?;
-            } else {
-                self.string()?;
-            }
+            self.set_queue(options, place)?;
+        }
+        Ok(())
+    }
+
+    fn set_queue(&mut self, options: &mut FilterOptions, place: Place) -> Parse<()> {
+        let names = self.queue_names()?;
+        if options.set_queue.replace(names).is_some() {
+            return self.error_at("queue cannot be redefined", place);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ impl Parser<'_> {
         let interfaces = self.interfaces()?;
         let family = self.family();
         let protocols = self.protocols()?;
-        let (source, destination) = self.ends()?;
+        let (source, systems, destination) = self.ends()?;
         let options = self.filter_options()?;
         Ok(StatementKind::Rule(Box::new(RuleStatement {
             action,
@@ -35,6 +35,7 @@ impl Parser<'_> {
             protocols,
             source,
             destination,
+            systems,
             options,
         })))
     }
@@ -163,13 +164,12 @@ impl Parser<'_> {
     }
 
     fn log_option(&mut self, log: &mut Log) -> Parse<()> {
-        let place = self.place();
         if self.accept("all") {
             log.all = true;
         } else if self.accept("matches") {
             log.matches = true;
         } else if self.accept("user") {
-            self.note_not_built("log (user)", place);
+            log.user = true;
         } else {
             self.expect("to")?;
             let place = self.place();
@@ -232,7 +232,7 @@ impl Parser<'_> {
         self.expect("for")?;
         let interfaces = self.list(Self::antispoof_interface)?;
         let family = self.family();
-        let mut label = None;
+        let (mut label, mut rtable) = (None, None);
         loop {
             let place = self.place();
             if self.accept("label") {
@@ -240,13 +240,13 @@ impl Parser<'_> {
                 if label.replace(text).is_some() {
                     return self.error_at("label cannot be redefined", place);
                 }
-            } else if self.at_keyword("rtable") {
-                return Ok(self.not_built("rtable"));
+            } else if let Some(number) = self.rtable()? {
+                rtable = Some(number);
             } else {
                 break;
             }
         }
-        Ok(StatementKind::Antispoof(Antispoof { log, quick, interfaces, family, label }))
+        Ok(StatementKind::Antispoof(Antispoof { log, quick, interfaces, family, label, rtable }))
     }
 
     fn antispoof_interface(&mut self) -> Parse<(String, bool)> {
@@ -266,7 +266,7 @@ impl Parser<'_> {
         let interfaces = self.interfaces()?;
         let family = self.family();
         if !self.accept("all") {
-            let (source, destination) = self.ends()?;
+            let (source, _, destination) = self.ends()?;
             if source != Default::default() || destination != Default::default() {
                 return Ok(self.not_built("old scrub with options"));
             }

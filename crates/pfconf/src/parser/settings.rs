@@ -1,14 +1,19 @@
 //! `set` (pf-features section 2).
 
 use skipstep_ruleset::options::{Evaluator, Optimization};
-use skipstep_ruleset::{BlockPolicy, Timeout};
+use skipstep_ruleset::{BlockPolicy, Syncookies, Timeout};
 
 use super::address::unsigned_number;
 use super::rule::did_you_mean;
-use super::{Parse, Parser};
+use super::{Parse, Parser, Reported};
 use crate::ast::{Setting, StatementKind};
+use crate::diagnostics::Kind as Severity;
 use crate::settings;
 use crate::token::Kind;
+
+/// Where adaptive syncookies begin if nothing is said, in percent of the state limit; they end at half
+/// of it.
+const SYNCOOKIES_START: u8 = 25;
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
@@ -18,14 +23,6 @@ impl Parser<'_> {
             Kind::String(word) if word == "evaluator" => word,
             _ => return self.syntax_error(),
         };
-        let unbuilt = match word.as_str() {
-            "fingerprints" => Some("fingerprints"),
-            "syncookies" => Some("syncookies"),
-            _ => None,
-        };
-        if let Some(feature) = unbuilt {
-            return Ok(self.not_built(feature));
-        }
         let setting: fn(&mut Self) -> Parse<Setting> = match word.as_str() {
             "timeout" => return self.settings_list(Self::timeout),
             "limit" => return self.settings_list(Self::limit),
@@ -40,6 +37,8 @@ impl Parser<'_> {
             "evaluator" => Self::evaluator,
             "hostid" => Self::hostid,
             "debug" => Self::debug,
+            "fingerprints" => |parser| parser.string().map(Setting::Fingerprints),
+            "syncookies" => Self::syncookies,
             _ => return self.syntax_error(),
         };
         self.skip();
@@ -64,9 +63,11 @@ impl Parser<'_> {
         let place = self.place();
         let name = self.string()?;
         let value = self.unsigned()?;
-        match Timeout::by_name(&name) {
-            Some(timeout) => Ok(Setting::Timeout(timeout, value)),
+        let known = Timeout::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(&name));
+        match known {
+            Some(timeout) => Ok(Setting::Timeout(timeout, value, name)),
             None => {
+                self.report_text(Severity::Error, "pfctl: Bad timeout name.");
                 let help = did_you_mean(&name, Timeout::ALL.map(Timeout::name));
                 self.error_with_help(format!("unknown timeout {name}"), place, help)
             }
@@ -78,8 +79,9 @@ impl Parser<'_> {
         let name = self.string()?;
         let value = self.unsigned()?;
         match settings::limit_by_name(&name) {
-            Some(limit) => Ok(Setting::Limit(limit, value)),
+            Some(limit) => Ok(Setting::Limit(limit, value, name)),
             None => {
+                self.report_text(Severity::Error, "pfctl: Bad pool name.");
                 let help = did_you_mean(&name, settings::LIMITS.map(|(name, _)| name));
                 self.error_with_help(format!("unable to set limit {name} {value}"), place, help)
             }
@@ -88,16 +90,70 @@ impl Parser<'_> {
 
     fn optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
-        let name = self.string()?;
-        match settings::profile(&name) {
-            Some((name, _)) => Ok(Setting::Optimization(name)),
+        let written = self.string()?;
+        match settings::profile(&written) {
+            Some((name, _)) => Ok(Setting::Optimization(name, written)),
             None => {
-                let help = did_you_mean(&name, settings::PROFILES.iter().map(|(name, _)| *name));
-                self.error_with_help(format!("unknown optimization {name}"), place, help)
+                let text = "pfctl: invalid state timeouts optimization";
+                self.report_text(Severity::Error, text);
+                let help = did_you_mean(&written, settings::PROFILES.iter().map(|(name, _)| *name));
+                self.error_with_help(format!("unknown optimization {written}"), place, help)
             }
         }
     }
 
+    /// `never`, `always`, `adaptive [(start n%, end n%)]`
+    fn syncookies(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        let mode = self.string()?;
+        if !["never", "always", "adaptive"].contains(&mode.as_str()) {
+            let help = did_you_mean(&mode, ["never", "always", "adaptive"]);
+            return self.error_with_help("illegal value for syncookies", place, help);
+        }
+        let (mut start, mut end) = (0, 0);
+        let given = self.accept_sign('(');
+        if given {
+            self.until_parenthesis(|parser| parser.watermark(&mut start, &mut end))?;
+        }
+        let refused = match (mode.as_str(), given) {
+            ("never", false) => return Ok(Setting::Syncookies(Syncookies::Never, false)),
+            ("always", false) => return Ok(Setting::Syncookies(Syncookies::Always, false)),
+            ("adaptive", _) => {
+                let start = if start > 0 { start } else { SYNCOOKIES_START };
+                let end = if end > 0 { end } else { start / 2 };
+                if end < start {
+                    let adaptive = Syncookies::Adaptive { start, end };
+                    return Ok(Setting::Syncookies(adaptive, given));
+                }
+                "pfctl: start must be higher than end"
+            }
+            _ => "pfctl: syncookies start/end only apply to adaptive",
+        };
+        self.report_text(Severity::Error, refused);
+        self.error_at("error setting syncookies", place)
+    }
+
+    /// `start 25%`, `end 12%`: pf keeps whole percents.
+    fn watermark(&mut self, start: &mut u8, end: &mut u8) -> Parse<()> {
+        let place = self.place();
+        let name = self.string()?;
+        let text = self.string()?;
+        let Some(percent) = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok())
+        else {
+            return Err(Reported);
+        };
+        if !(percent > 0.0 && percent <= 100.0) {
+            return self.error_at("illegal percentage value", place);
+        }
+        match name.as_str() {
+            "start" => *start = percent as u8,
+            "end" => *end = percent as u8,
+            _ => return self.error_at("illegal syncookie option", place),
+        }
+        Ok(())
+    }
+
+    /// The optimizer changes no packet's fate; none is built, so all three mean `none`.
     fn ruleset_optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
         let name = self.strings()?;
@@ -144,8 +200,8 @@ impl Parser<'_> {
             "linear" => Ok(Setting::Evaluator(Evaluator::Linear)),
             "skip-steps" => Ok(Setting::Evaluator(Evaluator::SkipSteps)),
             "compiled" => {
-                self.note_not_built("evaluator compiled", place);
-                Ok(Setting::Evaluator(Evaluator::SkipSteps))
+                let help = "write `skip-steps`: the answer is the same".to_string();
+                self.error_with_help("evaluator compiled is not built yet", place, Some(help))
             }
             word => {
                 let help = did_you_mean(word, ["linear", "skip-steps"]);

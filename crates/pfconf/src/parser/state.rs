@@ -1,59 +1,106 @@
 //! `keep state` and its options (pf-features section 7).
 
-use skipstep_ruleset::{StatePolicy, Timeout};
+use skipstep_ruleset::{KeepKind, Overload, SourceTrack, StatePolicy, Timeout};
 
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::ast::{Keep, StateOption};
-use crate::features;
 use crate::token::Kind;
 
 impl Parser<'_> {
-    /// `keep state [(...)]`, `no state`
+    /// `keep state [(...)]`, `modulate state`, `synproxy state`, `no state`
     pub(super) fn keep(&mut self) -> Parse<Keep> {
-        if self.accept("no") {
-            self.expect("state")?;
-            return Ok(Keep::No);
-        }
-        self.expect("keep")?;
+        let kind = if self.accept("no") {
+            None
+        } else if self.accept("modulate") {
+            Some(KeepKind::Modulate)
+        } else if self.accept("synproxy") {
+            Some(KeepKind::Synproxy)
+        } else {
+            self.expect("keep")?;
+            Some(KeepKind::Keep)
+        };
         self.expect("state")?;
+        let Some(kind) = kind else {
+            return Ok(Keep::No);
+        };
         let mut options = Vec::new();
         if self.accept_sign('(') {
-            options = self.until_parenthesis(Self::state_option)?.into_iter().flatten().collect();
+            options = self.until_parenthesis(Self::state_option)?;
         }
-        Ok(Keep::State(options))
+        Ok(Keep::State(kind, options))
     }
 
     /// The options of `set state-defaults`, which have no parentheses.
     pub(super) fn state_options(&mut self) -> Parse<Vec<StateOption>> {
         let mut options = Vec::new();
         loop {
-            options.extend(self.state_option()?);
+            options.push(self.state_option()?);
             if !self.accept_sign(',') && matches!(self.peek().kind, Kind::NewLine | Kind::End) {
                 return Ok(options);
             }
         }
     }
 
-    /// One option, `None` if it is one that is not built.
-    fn state_option(&mut self) -> Parse<Option<StateOption>> {
-        if self.accept("max") {
-            return self.unsigned().map(|max| Some(StateOption::Max(max)));
+    fn state_option(&mut self) -> Parse<StateOption> {
+        let Kind::Keyword(word) = self.peek().kind else {
+            return self.state_timeout();
+        };
+        if let "if-bound" | "floating" = word {
+            return self.state_policy().map(StateOption::Binding);
         }
-        if self.accept("no-sync") {
-            return Ok(Some(StateOption::NoSync));
+        let option: fn(&mut Self) -> Parse<StateOption> = match word {
+            "max" => |parser| parser.unsigned().map(StateOption::Max),
+            "no-sync" => |_| Ok(StateOption::NoSync),
+            "sloppy" => |_| Ok(StateOption::Sloppy),
+            "pflow" => |_| Ok(StateOption::Pflow),
+            "source-track" => Self::source_track,
+            "max-src-states" => |parser| parser.unsigned().map(StateOption::MaxSrcStates),
+            "max-src-nodes" => |parser| parser.unsigned().map(StateOption::MaxSrcNodes),
+            "max-src-conn" => |parser| parser.unsigned().map(StateOption::MaxSrcConn),
+            "max-src-conn-rate" => |parser| {
+                let (connections, seconds) = parser.rate()?;
+                Ok(StateOption::MaxSrcConnRate(connections, seconds))
+            },
+            "overload" => Self::overload,
+            _ => return self.syntax_error(),
+        };
+        self.skip();
+        option(self)
+    }
+
+    /// `number/seconds`
+    pub(super) fn rate(&mut self) -> Parse<(u32, u32)> {
+        let place = self.place();
+        let number = self.number()?;
+        self.expect_sign('/')?;
+        let seconds = self.number()?;
+        match (u32::try_from(number), u32::try_from(seconds)) {
+            (Ok(number), Ok(seconds)) => Ok((number, seconds)),
+            _ => self.error_at("only positive values permitted", place),
         }
-        if self.accept("sloppy") {
-            return Ok(Some(StateOption::Sloppy));
-        }
-        if matches!(self.peek().kind, Kind::Keyword("if-bound" | "floating")) {
-            return self.state_policy().map(|policy| Some(StateOption::Binding(policy)));
-        }
-        if let Kind::Keyword(word) = self.peek().kind {
-            self.unbuilt_state_option(word)?;
-            return Ok(None);
-        }
-        self.state_timeout().map(Some)
+    }
+
+    fn source_track(&mut self) -> Parse<StateOption> {
+        let track = if self.accept("global") {
+            Some(SourceTrack::Global)
+        } else if self.accept("rule") {
+            Some(SourceTrack::Rule)
+        } else {
+            None
+        };
+        Ok(StateOption::SourceTrack(track))
+    }
+
+    /// `<table> [flush [global]]`
+    fn overload(&mut self) -> Parse<StateOption> {
+        let table = self.table_name()?;
+        let flush = match self.accept("flush") {
+            true if self.accept("global") => Some(SourceTrack::Global),
+            true => Some(SourceTrack::Rule),
+            false => None,
+        };
+        Ok(StateOption::Overload(Overload { table, flush }))
     }
 
     pub(super) fn state_policy(&mut self) -> Parse<StatePolicy> {
@@ -76,44 +123,5 @@ impl Parser<'_> {
                 self.error_with_help(format!("illegal timeout name {name}"), place, help)
             }
         }
-    }
-
-    fn unbuilt_state_option(&mut self, word: &'static str) -> Parse<()> {
-        let place = self.place();
-        match (word, features::of_keyword(word)) {
-            ("source-track", Some(feature)) => {
-                self.note_not_built(feature, place);
-                self.skip();
-                if !self.accept("global") {
-                    self.accept("rule");
-                }
-            }
-            ("max-src-states" | "max-src-nodes" | "max-src-conn", Some(feature)) => {
-                self.note_not_built(feature, place);
-                self.skip();
-                self.unsigned()?;
-            }
-            ("max-src-conn-rate", Some(feature)) => {
-                self.note_not_built(feature, place);
-                self.skip();
-                self.unsigned()?;
-                self.expect_sign('/')?;
-                self.unsigned()?;
-            }
-            ("overload", Some(feature)) => {
-                self.note_not_built(feature, place);
-                self.skip();
-                self.table_name()?;
-                if self.accept("flush") {
-                    self.accept("global");
-                }
-            }
-            ("pflow", Some(feature)) => {
-                self.note_not_built(feature, place);
-                self.skip();
-            }
-            _ => return self.syntax_error(),
-        }
-        Ok(())
     }
 }

@@ -90,6 +90,7 @@ impl Parser<'_> {
                 Address::Table(_) => "tables cannot contain tables",
                 Address::NoRoute => "\"no-route\" is not permitted inside tables",
                 Address::UrpfFailed => "\"urpf-failed\" is not permitted inside tables",
+                Address::RouteLabel(_) => "unknown address type 5",
             };
             return self.error_at(text, place);
         }

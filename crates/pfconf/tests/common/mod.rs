@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use skipstep_pfconf::Names;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
@@ -51,6 +52,12 @@ pub fn texts() -> Vec<(String, String)> {
         }
     }
     texts
+}
+
+/// The built-in names, and some users and groups.
+pub fn names() -> Names {
+    let passwd = "root:x:0:\nbin:x:2:\nnobody:x:65534:\n";
+    Names::builtin().clone().with_owners(passwd, "wheel:x:10:\nnobody:x:65533:\n")
 }
 
 /// Forgets on which lines rules stood.

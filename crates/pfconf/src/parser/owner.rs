@@ -1,0 +1,90 @@
+//! `user` and `group` (pf-features section 5).
+
+use skipstep_ruleset::{Owner, PortMatch};
+
+use super::rule::did_you_mean;
+use super::{Parse, Parser};
+use crate::token::Kind;
+
+/// The number that stands for `unknown`.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Users or groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    User,
+    Group,
+}
+
+impl Parser<'_> {
+    /// `user`, one or a list of them.
+    pub(super) fn users(&mut self) -> Parse<Vec<Owner>> {
+        self.expect("user")?;
+        self.list(|parser| parser.owner(Sort::User))
+    }
+
+    /// `group`, one or a list of them.
+    pub(super) fn groups(&mut self) -> Parse<Vec<Owner>> {
+        self.expect("group")?;
+        self.list(|parser| parser.owner(Sort::Group))
+    }
+
+    /// `root`, `!= unknown`, `1000 >< 2000`
+    fn owner(&mut self, sort: Sort) -> Parse<Owner> {
+        let place = self.place();
+        if let Some(op) = self.unary_operator() {
+            let low = self.owner_number(sort)?;
+            if low.is_none() && !matches!(op, PortMatch::Equal | PortMatch::NotEqual) {
+                return self.error_at(unknown_needs_equality(sort), place);
+            }
+            return Ok(Owner { op, low, high: low });
+        }
+        let low = self.owner_number(sort)?;
+        let op = match self.peek().kind {
+            Kind::Inside => PortMatch::Inside,
+            Kind::Outside => PortMatch::Outside,
+            _ => return Ok(Owner { op: PortMatch::Equal, low, high: low }),
+        };
+        self.skip();
+        let high = self.owner_number(sort)?;
+        if low.is_none() || high.is_none() {
+            return self.error_at(unknown_needs_equality(sort), place);
+        }
+        Ok(Owner { op, low, high })
+    }
+
+    /// A number or a name; `None` is `unknown`.
+    fn owner_number(&mut self, sort: Sort) -> Parse<Option<u32>> {
+        let place = self.place();
+        if let Kind::Number(number) = self.peek().kind {
+            self.skip();
+            let kind = if sort == Sort::User { "uid" } else { "gid" };
+            return match u32::try_from(number) {
+                Ok(number) if number != UNKNOWN => Ok(Some(number)),
+                _ => self.error_at(format!("illegal {kind} value {number}"), place),
+            };
+        }
+        let name = self.string()?;
+        if name == "unknown" {
+            return Ok(None);
+        }
+        let names = self.context.names;
+        let (number, kind) = match sort {
+            Sort::User => (names.user(&name), "user"),
+            Sort::Group => (names.group(&name), "group"),
+        };
+        if number.is_some() {
+            return Ok(number);
+        }
+        let help = match sort {
+            Sort::User => did_you_mean(&name, names.user_names()),
+            Sort::Group => did_you_mean(&name, names.group_names()),
+        };
+        self.error_with_help(format!("unknown {kind} {name}"), place, help)
+    }
+}
+
+fn unknown_needs_equality(sort: Sort) -> String {
+    let kind = if sort == Sort::User { "user" } else { "group" };
+    format!("{kind} unknown requires operator = or !=")
+}
