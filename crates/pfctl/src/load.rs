@@ -42,7 +42,8 @@ pub fn parse(
 ) -> Result<Loaded, Rejected> {
     let read = |path: &str| std::fs::read_to_string(path);
     let system = |path: &str| read(path).unwrap_or_default();
-    let names = Names::parse(&system("/etc/services"), &system("/etc/protocols"));
+    let names = Names::parse(&system("/etc/services"), &system("/etc/protocols"))
+        .with_owners(&system("/etc/passwd"), &system("/etc/group"));
     let context = Context {
         file_name: &source.name,
         macros,
