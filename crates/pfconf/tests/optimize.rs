@@ -46,6 +46,7 @@ fn what_another_rule_covers_goes() {
 #[test]
 fn of_negated_networks_the_narrower_matches_more() {
     stays(&["block from ! 10.0.0.0/8", "block from ! 10.1.0.0/16"]);
+    stays(&["block from ! 10.0.0.0/8", "block from ! 0.0.0.0/0"]);
 }
 
 #[test]
@@ -60,6 +61,7 @@ fn superblocks_end_where_packets_fare_differently() {
     stays(&["pass in label \"x\"", "pass in label \"x\""]);
     stays(&["pass in keep state (max 5)", "pass in keep state (max 5)"]);
     stays(&["pass on egress", "pass on lan"]);
+    stays(&["pass quick tagged A", "pass quick"]);
 }
 
 #[test]

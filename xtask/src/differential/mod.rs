@@ -5,6 +5,7 @@
 //! rules that still show it and written as a scenario file.
 
 mod coverage;
+mod optimizer;
 mod packets;
 mod pool;
 mod rules;
@@ -43,6 +44,9 @@ pub struct Arguments {
     /// Compare the model with this evaluator
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
+    /// Compare the model before and after the rule set optimizer instead
+    #[arg(long, conflicts_with_all = ["engine", "jobs"])]
+    optimizer: bool,
     /// Threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -69,6 +73,9 @@ struct Disagreement {
 }
 
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.optimizer {
+        return optimizer::run(&arguments);
+    }
     let choices = arguments.engine.available()?;
     let jobs = arguments
         .jobs
@@ -87,7 +94,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                         .collect::<Result<Vec<_>, _>>()?;
                     while covered.lock().expect(UNPOISONED).packets < arguments.packets {
                         let number = cases.fetch_add(1, Ordering::Relaxed);
-                        let (case, coverage) = generate(arguments.seed, number, &host)?;
+                        let (case, coverage) =
+                            generate(arguments.seed, number, &host, rules::text)?;
                         covered.lock().expect(UNPOISONED).add(&coverage);
                         let disagreement = compare(number, &case, &host, &mut engines)?;
                         let mut found = found.lock().expect(UNPOISONED);
@@ -121,11 +129,16 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Case `number` of a seed, without expectations, and what its packets met.
-fn generate(seed: u64, number: u64, host: &Host) -> anyhow::Result<(Case, Coverage)> {
+fn generate(
+    seed: u64,
+    number: u64,
+    host: &Host,
+    text: fn(&mut Rng, &mut Pool) -> String,
+) -> anyhow::Result<(Case, Coverage)> {
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
     let (rules, ruleset, pool) = loop {
         let mut pool = Pool::new();
-        let text = rules::text(&mut rng, &mut pool);
+        let text = text(&mut rng, &mut pool);
         if let Ok(ruleset) = load(&text, host) {
             break (text, ruleset, pool);
         }

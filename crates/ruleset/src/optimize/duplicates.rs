@@ -227,7 +227,7 @@ impl<T: Eq + Hash> Numbers<T> {
 /// Of a negated prefix the wider is the one that matches less; pfctl takes it for the one that covers.
 fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow {
     match &end.host.address {
-        address if fields::is_everyone(address) => HostRow::Everyone,
+        address if fields::is_everyone(address) && !end.host.negated => HostRow::Everyone,
         Address::Net(net) if !end.host.negated => {
             let bits = match net.network() {
                 IpAddr::V4(address) => u128::from(address.to_bits()) << 96,

@@ -19,13 +19,16 @@ pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
     blocks
 }
 
-/// Whether `rule` belongs to the superblock that begins with `first`.
+/// Whether `rule` belongs to the superblock that begins with `first`. Rules that ask for a tag leave
+/// it to the state, even if another one makes it, so that of `quick` ones the same must be asked first;
+/// pfctl moves those, too.
 fn belongs(first: &Rule, rule: &Rule) -> bool {
     let (group, first_group) = (group(rule), group(first));
     !fields::is_barrier(rule)
         && (group.is_none() && first_group.is_none() || group == first_group)
         && fields::agree(first, rule, Role::Break)
         && fields::kind(first) == fields::kind(rule)
+        && (!rule.quick || first.tagged == rule.tagged)
 }
 
 /// `min-ttl` and `max-mss` of a superblock. They add up over `match` rules, so that some rules may do

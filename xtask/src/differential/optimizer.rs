@@ -1,0 +1,189 @@
+//! `xtask differential --optimizer`: the model with a rule set as written and with what the optimizer
+//! makes of it, on the same packets. They must fare the same.
+//!
+//! What may differ is what names rules: the number that decided, and of `match log` rules one record
+//! for each that matched. `log (matches)`, which makes all of that visible, is left out.
+
+mod alike;
+
+use std::process::ExitCode;
+
+use fastrand::Rng;
+use skipstep_pfconf::Context;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Counted, Optimization, Reason, Rule, Ruleset};
+use skipstep_scenario::case::Case;
+use skipstep_scenario::engine::{Carried, Decision, StateView, Verdict};
+use skipstep_scenario::observe::Observation;
+use skipstep_scenario::run::{Event, Player};
+use skipstep_scenario::{Model, host};
+
+use super::coverage::Coverage;
+use super::{Arguments, Disagreement, generate, report, shrink};
+use crate::catch::catching;
+
+/// Plays cases until there were packets enough.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let host = host::standard();
+    let mut covered = Coverage::default();
+    let mut effect = Effect::default();
+    let (mut number, mut found) = (0, 0);
+    while covered.packets < arguments.packets && found < arguments.failures {
+        let (case, coverage) = generate(arguments.seed, number, &host, alike::text)?;
+        covered.add(&coverage);
+        for level in [Optimization::Basic, Optimization::Profile] {
+            if let Some(before) = load(&case, Optimization::None, &host)
+                && let Some(after) = load(&case, level, &host)
+            {
+                effect.count(&before, &after);
+            }
+            if difference(&case, level, &host).is_none() {
+                continue;
+            }
+            let shows = |case: &Case| difference(case, level, &host).is_some();
+            let mut case = shrink::smallest(&case, shows);
+            let Some((step, text)) = difference(&case, level, &host) else { continue };
+            case.steps.truncate(step + 1);
+            let engine = format!("optimizer-{level:?}").to_lowercase();
+            report(&Disagreement { number, engine, case, differences: vec![text] }, arguments)?;
+            found += 1;
+        }
+        number += 1;
+    }
+    println!("differential: {covered}");
+    println!(
+        "differential: seed {}, {number} rule sets, {} packets, before and after the optimizer \
+         ({effect}): {found} disagreements",
+        arguments.seed, covered.packets
+    );
+    Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the optimizer did, so that an idle one shows.
+#[derive(Default)]
+struct Effect {
+    rules_before: usize,
+    rules_after: usize,
+    tables_made: usize,
+    moved: usize,
+}
+
+impl Effect {
+    fn count(&mut self, before: &Ruleset, after: &Ruleset) {
+        self.rules_before += before.rules.len();
+        self.rules_after += after.rules.len();
+        self.tables_made += after.tables.len() - before.tables.len();
+        let lines: Vec<u32> = after.rules.iter().map(|rule| rule.line).collect();
+        self.moved += usize::from(!lines.is_sorted());
+    }
+}
+
+impl std::fmt::Display for Effect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Effect { rules_before, rules_after, tables_made, moved } = self;
+        write!(
+            f,
+            "{rules_before} rules became {rules_after}, {tables_made} tables, {moved} times in \
+             another order"
+        )
+    }
+}
+
+/// The rule set of a case; `None` if it is refused.
+fn load(case: &Case, level: Optimization, host: &Host) -> Option<Ruleset> {
+    let text = &case.rules.text;
+    let written = skipstep_pfconf::load(text, &Context::new(host)).ok()?.ruleset.rules;
+    let profile = |_: &str| counters(text, &written);
+    let context = Context { optimization: Some(level), profile: &profile, ..Context::new(host) };
+    Some(skipstep_pfconf::load(text, &context).ok()?.ruleset)
+}
+
+/// Packets that the rules may have decided so far, the same ones for the same text.
+fn counters(text: &str, rules: &[Rule]) -> Vec<Counted> {
+    let mut rng = Rng::with_seed(text.len() as u64);
+    let counted = |rule: &Rule| Counted { rule: rule.clone(), packets: rng.u64(..5) };
+    rules.iter().map(counted).collect()
+}
+
+/// The first step after which something is not as it is without the optimizer, and what.
+fn difference(case: &Case, level: Optimization, host: &Host) -> Option<(usize, String)> {
+    let before = load(case, Optimization::None, host)?;
+    let after = load(case, level, host)?;
+    let played = catching(|| play(case, &before, &after, host));
+    played.unwrap_or_else(|panic| Some((case.steps.len().saturating_sub(1), panic)))
+}
+
+fn play(case: &Case, before: &Ruleset, after: &Ruleset, host: &Host) -> Option<(usize, String)> {
+    let (mut first, mut second) = (Model::new(), Model::new());
+    let mut plain = Player::load(&mut first, before, host).ok()?;
+    let mut optimized = match Player::load(&mut second, after, host) {
+        Ok(player) => player,
+        Err(error) => return Some((0, format!("optimized rules are refused: {error}"))),
+    };
+    for (index, step) in case.steps.iter().enumerate() {
+        let (plain, optimized) = (plain.act(&step.action), optimized.act(&step.action));
+        let (plain, optimized) = (plain.map(outcome), optimized.map(outcome));
+        if plain != optimized {
+            return Some((index, format!("before: {plain:?}\n  after:  {optimized:?}")));
+        }
+    }
+    None
+}
+
+/// What a step did, without what names rules.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Nothing,
+    Ended(Vec<u32>),
+    Packet(Box<Effects>),
+}
+
+/// Everything that a packet did.
+#[derive(Debug, PartialEq)]
+struct Effects {
+    verdict: Verdict,
+    default: bool,
+    reason: Reason,
+    counted: Vec<Reason>,
+    out: Option<Vec<u8>>,
+    replies: Vec<Vec<u8>>,
+    carried: Carried,
+    /// pass, block or match, and where to
+    log: Vec<(Option<bool>, u8)>,
+    expired: Vec<u32>,
+    created: Vec<u32>,
+    removed: Vec<u32>,
+    states: Vec<(u32, StateView)>,
+}
+
+fn outcome(event: Event) -> Outcome {
+    match event {
+        Event::Packet(observation) => Outcome::Packet(Box::new(effects(*observation))),
+        Event::Time(ended) => Outcome::Ended(ended),
+        _ => Outcome::Nothing,
+    }
+}
+
+fn effects(observation: Observation) -> Effects {
+    let Observation { fate, expired, created, removed, mut states, .. } = observation;
+    for (_, state) in &mut states {
+        (state.rule, state.anchor_rule) = (None, None);
+    }
+    let mut log: Vec<_> = fate.log.iter().map(|record| (record.pass, record.to)).collect();
+    log.sort_unstable();
+    log.dedup();
+    Effects {
+        verdict: fate.verdict,
+        default: matches!(fate.decision, Decision::None | Decision::Default),
+        reason: fate.reason,
+        counted: fate.counted,
+        out: fate.out,
+        replies: fate.replies,
+        carried: fate.carried,
+        log,
+        expired,
+        created,
+        removed,
+        states,
+    }
+}

@@ -1,0 +1,128 @@
+//! Rule sets in which there is something to optimize: among random rules, groups of rules that
+//! differ in little and rules that are there again.
+
+use fastrand::Rng;
+
+use super::super::pool::{Pool, TAGS, one_in, pick};
+use super::super::rules;
+
+/// A pf.conf.
+pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
+    let others = rules::text(rng, pool).replace(", matches", "").replace("log (matches)", "log");
+    let (mut lines, rules): (Vec<String>, Vec<String>) = others
+        .lines()
+        .map(String::from)
+        .partition(|line| line.starts_with("set ") || line.starts_with("table "));
+    for rule in rules {
+        if one_in(rng, 3) {
+            lines.extend(group(rng, pool));
+        }
+        if one_in(rng, 6) {
+            lines.push(rule.clone());
+        }
+        lines.push(rule);
+    }
+    lines.extend(group(rng, pool));
+    lines.join("\n") + "\n"
+}
+
+/// What most of the rules of a group have in common.
+#[derive(Clone)]
+struct Common {
+    action: &'static str,
+    log_quick: &'static str,
+    direction: &'static str,
+    interface: &'static str,
+    protocol: &'static str,
+    family: &'static str,
+    options: &'static str,
+}
+
+/// Up to fourteen neighbours that do the same, or nearly so.
+fn group(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
+    let common = common(rng);
+    // few hosts: rules are often the same but for something else
+    let hosts: Vec<String> = (0..rng.usize(1..12)).map(|_| host(rng, pool)).collect();
+    let ends = rng.u8(..4);
+    let differ = rng.u32(1..6);
+    let size = rng.usize(2..15);
+    let rule_of_group = |_| {
+        let mut common = common.clone();
+        if one_in(rng, differ) {
+            vary(rng, &mut common);
+        }
+        rule(rng, &hosts, ends, &common)
+    };
+    (0..size).map(rule_of_group).collect()
+}
+
+fn common(rng: &mut Rng) -> Common {
+    let actions = ["pass", "pass", "block", "block return", "block return-icmp", "match"];
+    let action = pick(rng, &actions);
+    let log_quick: &[&str] = if action == "match" {
+        &["", "", " log"]
+    } else {
+        &["", "", " log", " quick", " log quick"]
+    };
+    Common {
+        action,
+        log_quick: pick(rng, log_quick),
+        direction: pick(rng, DIRECTIONS),
+        interface: pick(rng, INTERFACES),
+        protocol: pick(rng, PROTOCOLS),
+        family: "",
+        options: pick(rng, options(action)),
+    }
+}
+
+const DIRECTIONS: &[&str] = &["", "", "", " in", " out"];
+const INTERFACES: &[&str] = &["", "", "", " on em0", " on ! em0", " on em1", " on egress"];
+const PROTOCOLS: &[&str] = &["", "", "", " proto tcp", " proto udp"];
+
+fn options(action: &str) -> &'static [&'static str] {
+    match action {
+        "pass" => {
+            &["", "", " no state", " keep state (udp.first 5)", " keep state (max 3)", " tag A"]
+        }
+        "match" => &["", " scrub (min-ttl 70)", " set prio 6", " tag B", " scrub (max-mss 700)"],
+        _ => &["", "", " tag T", " probability 50%"],
+    }
+}
+
+fn vary(rng: &mut Rng, common: &mut Common) {
+    match rng.u8(..7) {
+        0 | 1 => common.direction = pick(rng, DIRECTIONS),
+        2 => common.interface = pick(rng, INTERFACES),
+        3 => common.protocol = pick(rng, PROTOCOLS),
+        4 => common.family = pick(rng, &[" inet", " inet6"]),
+        5 if common.action == "block return-icmp" => common.action = "block return-icmp(1, 1)",
+        _ => common.options = pick(rng, options(common.action)),
+    }
+}
+
+/// A rule; of its ends the first (1), the second (2), both (3) or none are hosts.
+fn rule(rng: &mut Rng, hosts: &[String], ends: u8, common: &Common) -> String {
+    let Common { action, log_quick, direction, interface, protocol, family, options } = common;
+    let port = if protocol.is_empty() || !one_in(rng, 4) { "" } else { " port 22:80" };
+    let mut end = |bit: u8| if ends & bit != 0 { pick(rng, hosts) } else { "any".to_string() };
+    let (from, to) = (end(1), end(2));
+    let tagged =
+        if one_in(rng, 20) { format!(" tagged {}", pick(rng, TAGS)) } else { String::new() };
+    format!(
+        "{action}{direction}{log_quick}{interface}{family}{protocol} from {from} to \
+         {to}{port}{options}{tagged}"
+    )
+}
+
+fn host(rng: &mut Rng, pool: &mut Pool) -> String {
+    let ipv6 = one_in(rng, 5);
+    match rng.u8(..12) {
+        0 => format!("! {}", pool.network(rng, ipv6)),
+        1 => "no-route".to_string(),
+        2 if !pool.tables.is_empty() => format!("<{}>", pick(rng, &pool.tables)),
+        3 => "(em0)".to_string(),
+        4..8 => pool.network(rng, ipv6),
+        _ if ipv6 => pick(rng, &pool.ipv6).to_string(),
+        _ => pick(rng, &pool.ipv4).to_string(),
+    }
+}
