@@ -350,6 +350,7 @@ struct pf_table_key {
 struct pf_table_entry {
 	__u32 negated;			/* the longest match says: not in the table */
 	__u32 interface;		/* in PF_SELF_TABLE: id of the interface that has the address */
+	__u32 cleared;			/* wall-clock second when it was written, or its counters cleared */
 };
 
 /* indexed by slot. Contents are replaced by writing a new version beside the old one */

@@ -3,6 +3,7 @@
  * The programs of the tc hooks, one for each direction, and those that pfctl calls.
  */
 #include "filter.h"
+#include "restore.h"
 #include "sweep.h"
 
 SEC("tcx/ingress")

@@ -2,20 +2,26 @@
 _pfctl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
     case $before in
+        -a|-[!-]*a) return ;;
         -D|-[!-]*D) return ;;
-        -F|-[!-]*F) COMPREPLY=($(compgen -W "rules states info Tables all" -- "$word")); return ;;
+        -F|-[!-]*F) COMPREPLY=($(compgen -W "rules Sources states info Tables osfp Reset all" -- "$word")); return ;;
         -f|-[!-]*f) COMPREPLY=($(compgen -f -- "$word")); return ;;
         -i|-[!-]*i) COMPREPLY=($(compgen -W "$(ls /sys/class/net)" -- "$word")); return ;;
+        -K|-[!-]*K) return ;;
         -k|-[!-]*k) return ;;
-        -o|-[!-]*o) COMPREPLY=($(compgen -W "none" -- "$word")); return ;;
+        -L|-[!-]*L) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        -o|-[!-]*o) COMPREPLY=($(compgen -W "none basic profile" -- "$word")); return ;;
         -p|-[!-]*p) return ;;
-        -s|-[!-]*s) COMPREPLY=($(compgen -W "rules states info Interfaces labels timeouts memory Tables all" -- "$word")); return ;;
-        -T|-[!-]*T) COMPREPLY=($(compgen -W "flush add delete replace show test zero" -- "$word")); return ;;
+        -R|-[!-]*R) return ;;
+        -S|-[!-]*S) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        -s|-[!-]*s) COMPREPLY=($(compgen -W "queue rules Anchors Sources states info Interfaces labels timeouts memory Tables osfp all" -- "$word")); return ;;
+        -T|-[!-]*T) COMPREPLY=($(compgen -W "kill flush add delete load replace show test zero expire" -- "$word")); return ;;
         -t|-[!-]*t) return ;;
+        -V|-[!-]*V) return ;;
         -x|-[!-]*x) COMPREPLY=($(compgen -W "debug info notice warning error crit alert emerg" -- "$word")); return ;;
         --junit) COMPREPLY=($(compgen -f -- "$word")); return ;;
         test|import) COMPREPLY=($(compgen -f -- "$word")); return ;;
     esac
-    COMPREPLY=($(compgen -W "-D -d -e -F -f -g -h -i -k -N -n -o -p -q -s -T -t -v -x -z --json --junit --remove explain test import" -- "$word"))
+    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --junit --remove explain test import" -- "$word"))
 }
 complete -F _pfctl pfctl

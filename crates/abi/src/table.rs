@@ -31,6 +31,8 @@ pub struct TableEntry {
     pub negated: u32,
     /// In the table of the host's own addresses: id of the interface that has it.
     pub interface: u32,
+    /// Second since 1970 when it was written, or its counters were cleared.
+    pub cleared: u32,
 }
 
 /// `struct pf_table`: indexed by slot.

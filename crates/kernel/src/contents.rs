@@ -11,17 +11,19 @@ use skipstep_ruleset::TableEntry;
 
 use crate::error::Result;
 use crate::object::Maps;
+use crate::record::wall_clock;
 
 /// Entries that one system call writes.
 const BATCH: usize = 4096;
 
 /// Writes `entries` under `version`.
 pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
+    let cleared = wall_clock() as u32;
     for chunk in entries.chunks(BATCH) {
         let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
         let values: Vec<_> = chunk
             .iter()
-            .map(|e| abi::TableEntry { negated: u32::from(e.negated), interface: 0 })
+            .map(|e| abi::TableEntry { negated: u32::from(e.negated), interface: 0, cleared })
             .collect();
         maps.table_entries.set_many(&keys, &values)?;
     }
@@ -36,8 +38,14 @@ pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Resul
     Ok(())
 }
 
-/// The entries of `version`, found by walking the whole trie.
+/// The entries of `version`.
 pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
+    Ok(read_dated(maps, version)?.into_iter().map(|(entry, _)| entry).collect())
+}
+
+/// The entries of `version`, each with the second when it was written or cleared; found by walking
+/// the whole trie.
+pub(crate) fn read_dated(maps: &Maps, version: u32) -> Result<Vec<(TableEntry, u32)>> {
     let mut entries = Vec::new();
     if version == 0 {
         return Ok(entries);
@@ -45,10 +53,10 @@ pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
     for key in maps.table_entries.keys().filter(|key| key.version == version) {
         let value = maps.table_entries.get(&key)?;
         if let (Some(net), Some(value)) = (net(&key), value) {
-            entries.push(TableEntry { negated: value.negated != 0, net });
+            entries.push((TableEntry { negated: value.negated != 0, net }, value.cleared));
         }
     }
-    entries.sort_by_key(|entry| entry.net);
+    entries.sort_by_key(|(entry, _)| entry.net);
     Ok(entries)
 }
 

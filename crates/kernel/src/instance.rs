@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
-use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Options, Ruleset};
 use skipstep_scenario::engine::StateView;
 
 use crate::change::Change;
@@ -31,7 +31,7 @@ pub struct Instance {
     pub(crate) directory: PathBuf,
     pub(crate) run: RunDir,
     pub(crate) maps: Maps,
-    programs: Programs,
+    pub(crate) programs: Programs,
 }
 
 /// The rule set in force.
@@ -320,6 +320,15 @@ impl Instance {
         let empty = Ruleset { options, ..Ruleset::default() };
         let next = Next::main(&change.record.ruleset, &empty);
         self.commit(change, &next, &host::read()?)
+    }
+
+    /// `pfctl -F Reset`: all options become what they are by default; rules and tables stay.
+    pub fn reset_options(&mut self) -> Result<()> {
+        let change = self.begin()?;
+        let mut next = Next::same(&change.record.ruleset);
+        next.ruleset.options = Options::default();
+        self.put_in_force(change, &next, &host::read()?)?;
+        self.set_debug(Options::default().debug)
     }
 
     /// `pfctl -x`

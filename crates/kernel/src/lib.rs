@@ -27,6 +27,7 @@ pub mod program;
 pub mod record;
 pub mod report;
 pub mod rundir;
+pub mod saved;
 pub mod shared;
 mod state;
 pub mod table;

@@ -199,6 +199,8 @@ pub struct Programs {
     pub start: Program,
     /// Removes one state.
     pub kill: Program,
+    /// Puts one state in place that was kept.
+    pub restore: Program,
 }
 
 impl Programs {
@@ -209,6 +211,7 @@ impl Programs {
             sweep: program("pf_sweep")?,
             start: program("pf_start")?,
             kill: program("pf_kill")?,
+            restore: program("pf_restore")?,
         })
     }
 
@@ -219,7 +222,8 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        for program in [&self.ingress, &self.egress, &self.sweep, &self.start, &self.kill] {
+        let Programs { ingress, egress, sweep, start, kill, restore } = self;
+        for program in [ingress, egress, sweep, start, kill, restore] {
             program.pin(directory)?;
         }
         Ok(())

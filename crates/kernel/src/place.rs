@@ -155,7 +155,8 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
         let id = memory.names.interfaces.number(&interface.name)?;
         for address in &interface.addresses {
             for (own, negated) in own(address) {
-                let entry = abi::TableEntry { negated: u32::from(negated), interface: id };
+                let entry =
+                    abi::TableEntry { negated: u32::from(negated), interface: id, cleared: 0 };
                 let key = contents::key(version, &own.into());
                 maps.table_entries.set(&key, &entry)?;
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use skipstep_classifier::Names;
-use skipstep_ruleset::{Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
 use crate::netns::Netns;
 
@@ -76,6 +76,19 @@ impl Record {
     /// Slots of all rules in force.
     pub fn slots(&self) -> impl Iterator<Item = u32> {
         self.rule_sets.values().flat_map(|set| set.slots.iter().copied())
+    }
+
+    /// The slot of a rule, if there is such a one.
+    pub fn slot_of(&self, rule: &RuleId) -> Option<u32> {
+        self.rule_sets.get(&rule.anchor)?.slots.get(rule.number as usize).copied()
+    }
+
+    /// The rule in a slot, if one is.
+    pub fn rule_in(&self, slot: u32) -> Option<RuleId> {
+        self.rule_sets.iter().find_map(|(anchor, set)| {
+            let number = set.slots.iter().position(|other| *other == slot)?;
+            Some(RuleId { anchor: anchor.clone(), number: number as u32 })
+        })
     }
 
     /// Everything in the kernel that has contents as a table has.

@@ -87,6 +87,27 @@ impl Instance {
         Ok(entries)
     }
 
+    /// The contents of a table, ascending, each with the second since 1970 when it was added or its
+    /// counters were cleared.
+    pub fn table_dated_entries(&self, name: &TableName) -> Result<Vec<(TableEntry, u32)>> {
+        let record = self.record()?;
+        let version = self.maps.tables.at(find(&record, name)?.slot)?.version;
+        contents::read_dated(&self.maps, version)
+    }
+
+    /// Clears the counters of entries; how many of them there are.
+    pub fn table_zero_entries(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
+        self.change(name, false, |before| {
+            let known: BTreeSet<&TableEntry> = before.iter().collect();
+            let mut there: Vec<TableEntry> = entries.to_vec();
+            there.retain(|entry| known.contains(entry));
+            there.sort_by_key(|entry| entry.net);
+            there.dedup_by_key(|entry| entry.net);
+            let count = there.len() as u32;
+            (Step::Date(there), count)
+        })
+    }
+
     /// Adds entries; how many were new. A table that does not exist is made, to persist.
     pub fn table_add(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, true, |before| {
@@ -244,6 +265,8 @@ impl Instance {
 /// What to do with the contents of a table.
 enum Step {
     Add(Vec<TableEntry>),
+    /// Write entries again that are there, with the time that it is now.
+    Date(Vec<TableEntry>),
     Delete(Vec<TableEntry>),
     Replace(Vec<TableEntry>),
 }
@@ -252,6 +275,7 @@ impl Step {
     fn size_after(&self, before: usize) -> usize {
         match self {
             Step::Add(entries) => before + entries.len(),
+            Step::Date(_) => before,
             Step::Delete(entries) => before - entries.len(),
             Step::Replace(entries) => entries.len(),
         }
@@ -264,7 +288,7 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Add(entries) if version == 0 => {
             place::replace(maps, memory, table.slot, &entries, None)?
         }
-        Step::Add(entries) => contents::write(maps, version, &entries)?,
+        Step::Add(entries) | Step::Date(entries) => contents::write(maps, version, &entries)?,
         Step::Delete(entries) => contents::remove(maps, version, &entries)?,
         Step::Replace(entries) => {
             place::replace(maps, memory, table.slot, &entries, table.contents.take())?;

@@ -1,14 +1,21 @@
 //! The command line, read as OpenBSD's getopt(3) reads it: flags in clusters, a value in the rest
 //! of its word or in the next one, and nothing behind the first operand is a flag.
 
-use crate::flags::{FLAGS, Flag, NOT_BUILT, Name};
+use skipstep_ruleset::Optimization;
+
+use crate::flags::{FLAGS, Flag, Name};
 use crate::words::{Flush, Show, TableCommand};
+
+/// Longest path of an anchor, in bytes.
+const LONGEST_PATH: usize = 1023;
 
 /// What was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Args {
     /// A verb instead of flags alone.
     pub verb: Option<Verb>,
+    /// `-a`
+    pub anchor: Option<Anchor>,
     /// `-D`: macros, name and value.
     pub macros: Vec<(String, String)>,
     /// `-d`
@@ -25,20 +32,38 @@ pub struct Args {
     pub help: bool,
     /// `-i`
     pub interface: Option<String>,
+    /// `-K`, one or two
+    pub kill_sources: Vec<String>,
     /// `-k`, one or two
     pub kill: Vec<String>,
+    /// `-L`
+    pub load_states: Option<String>,
+    /// `-N`
+    pub no_dns: bool,
     /// `-n`
     pub no_action: bool,
+    /// `-o`
+    pub optimization: Option<Optimization>,
+    /// `-P`
+    pub port_names: bool,
     /// `-p`
     pub instance: Option<String>,
     /// `-q`
     pub quiet: bool,
+    /// `-R`
+    pub rule: Option<u32>,
+    /// `-r`
+    pub host_names: bool,
+    /// `-S`
+    pub store_states: Option<String>,
     /// `-s`
     pub show: Option<Show>,
     /// `-T`
     pub command: Option<TableCommand>,
     /// `-t`
     pub table: Option<String>,
+    /// `-V`
+    pub rdomain: Option<u32>,
     /// how many `-v`
     pub verbose: u8,
     /// `-x`, as syslog counts
@@ -53,6 +78,38 @@ pub struct Args {
     pub remove: bool,
     /// Addresses of `-T`, the packet of `explain`, the files of `test`, language and file of `import`.
     pub operands: Vec<String>,
+}
+
+/// What `-a` names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// Path from the main rule set, which is the empty one.
+    pub path: String,
+    /// `/*`: those below it, too.
+    pub recursive: bool,
+}
+
+impl Anchor {
+    /// Reads `spam`, `spam/*`, `*`.
+    pub fn parse(text: &str) -> Result<Anchor, Refusal> {
+        if text.is_empty() {
+            return Err(Refusal::Failure("anchor name must not be empty".into()));
+        }
+        let (path, recursive) = match text.strip_suffix("/*") {
+            Some(path) => (path, true),
+            None if text == "*" => ("", true),
+            None => (text, false),
+        };
+        if path.len() > LONGEST_PATH {
+            return Err(Refusal::Failure(format!("anchor name '{text}' too long")));
+        }
+        Ok(Anchor { path: path.trim_matches('/').to_owned(), recursive })
+    }
+
+    /// Names that begin with `_` are the filter's own.
+    fn is_reserved(&self) -> bool {
+        self.path.split('/').any(|name| name.starts_with('_'))
+    }
 }
 
 /// What pfctl does besides flags.
@@ -91,9 +148,7 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
     if args.help {
         return Ok(args);
     }
-    if args.command.is_some() != args.table.is_some() {
-        return Err(Refusal::Usage(String::new()));
-    }
+    check_together(&args)?;
     if args.command.is_none()
         && let Some((first, rest)) = operands.split_first()
     {
@@ -113,6 +168,31 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
     }
     args.operands = operands.to_vec();
     Ok(args)
+}
+
+/// Refuses flags that do not go together.
+fn check_together(args: &Args) -> Result<(), Refusal> {
+    if args.no_dns && args.host_names {
+        return Err(Refusal::Failure("-N and -r are mutually exclusive".into()));
+    }
+    let without_table = args.command == Some(TableCommand::Load);
+    if args.command.is_some() != args.table.is_some() && !without_table {
+        return Err(Refusal::Usage(String::new()));
+    }
+    if args.flush == Some(Flush::All) && args.interface.is_some() {
+        return Err(Refusal::Usage("don't specify an interface with -Fall".into()));
+    }
+    let Some(anchor) = &args.anchor else { return Ok(()) };
+    let changes = args.file.is_some() || args.flush.is_some() || args.zero;
+    if !changes && args.show.is_none() && args.command.is_none() {
+        let message = "anchors apply to -f, -F, -s, and -T only";
+        return Err(Refusal::Usage(message.into()));
+    }
+    if changes && args.command.is_none() && anchor.is_reserved() {
+        let message = "anchor names beginning with '_' cannot be modified from the command line";
+        return Err(Refusal::Failure(message.into()));
+    }
+    Ok(())
 }
 
 /// Takes flags off the front of `words`; what is left are operands.
@@ -166,9 +246,6 @@ fn parse_cluster<'a>(
     args: &mut Args,
 ) -> Result<&'a [String], Refusal> {
     for (at, letter) in cluster.char_indices() {
-        if let Some((_, feature)) = NOT_BUILT.iter().find(|(name, _)| *name == letter) {
-            return Err(Refusal::Failure(format!("-{letter}: {feature} not built yet")));
-        }
         let Some(flag) = find(|flag| flag.name == Name::Letter(letter)) else {
             return Err(Refusal::Usage(format!("unknown option -- {letter}")));
         };
@@ -246,11 +323,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_said() {
-        assert_eq!(
-            args("-a spam -sr"),
-            Err(Refusal::Failure("-a: anchors are not built yet".into()))
-        );
+    fn flags_that_do_not_go_together_are_refused() {
+        for (line, refusal) in [
+            ("-N -r -sr", Refusal::Failure("-N and -r are mutually exclusive".into())),
+            ("-Fa -i em0", Refusal::Usage("don't specify an interface with -Fall".into())),
+            ("-a spam -e", Refusal::Usage("anchors apply to -f, -F, -s, and -T only".into())),
+            (
+                "-a spam/_1 -Fr",
+                Refusal::Failure(
+                    "anchor names beginning with '_' cannot be modified from the command line"
+                        .into(),
+                ),
+            ),
+        ] {
+            assert_eq!(args(line), Err(refusal), "{line}");
+        }
+        assert!(args("-a spam/_1 -sr").is_ok());
+        assert!(args("-Tload -f pf.conf").is_ok());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (file, ruleset) = match &args.file {
         Some(file) => {
             let source = Source::read(file)?;
-            match load::parse(&source, &args.macros, &host) {
+            match load::parse(&source, args, &host) {
                 Ok(loaded) => (source.name, loaded.ruleset),
                 Err(rejected) => {
                     report(&rejected.diagnostics);

@@ -1,37 +1,73 @@
-//! `-F`: removing rules, states, counters and tables.
+//! `-F`: removing rules, states, counters, tables and what options changed.
 
 use anyhow::{Result, bail};
 use skipstep_kernel::Instance;
 
+use crate::anchors;
+use crate::args::{Anchor, Args};
 use crate::words::Flush;
 
-/// Flushes `what`, on `interface` only if one is given, and says so. Where there is no instance
-/// there is nothing to flush, which is said in the same words.
+/// Flushes `what` and says so. Where there is no instance there is nothing to flush, which is said
+/// in the same words.
 pub fn run(
-    instance: Option<&Instance>,
+    instance: Option<&mut Instance>,
     what: Flush,
-    interface: Option<&str>,
+    args: &Args,
     say: &dyn Fn(&str),
 ) -> Result<()> {
+    let anchor = args.anchor.clone().unwrap_or_default();
+    let interface = args.interface.as_deref();
     match what {
-        Flush::Rules => rules(instance, say),
-        Flush::States => states(instance, interface, say),
-        Flush::Info => info(instance, interface, say),
-        Flush::Tables => tables(instance, say),
-        Flush::All => {
-            tables(instance, say)?;
-            rules(instance, say)?;
-            states(instance, None, say)?;
-            info(instance, None, say)
-        }
+        Flush::Rules => rules(instance, &anchor, say),
+        Flush::Sources => sources(say),
+        Flush::States => states(instance.as_deref(), interface, say),
+        Flush::Info => info(instance.as_deref(), interface, say),
+        Flush::Tables => tables(instance.as_deref(), &anchor, say),
+        Flush::Fingerprints => fingerprints(say),
+        Flush::Reset => reset(instance, say),
+        Flush::All => all(instance, &anchor, say),
     }
 }
 
-fn rules(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
+/// What belongs to an anchor, or if there is none everything.
+fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
+    rules(instance.as_deref_mut(), anchor, say)?;
+    tables(instance.as_deref(), anchor, say)?;
+    if !anchor.path.is_empty() {
+        return Ok(());
+    }
+    states(instance.as_deref(), None, say)?;
+    sources(say)?;
+    info(instance.as_deref(), None, say)?;
+    fingerprints(say)
+}
+
+/// The anchors to flush. One that is not there has nothing in it, which is no error.
+fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
+    match anchor.recursive {
+        true => anchors::meant(instance, anchor),
+        false => Ok(vec![anchor.path.clone()]),
+    }
+}
+
+fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
+    let paths = meant(instance.as_deref(), anchor)?;
     if let Some(instance) = instance {
-        instance.flush_rules()?;
+        // the deepest first: what goes is never called
+        for path in paths.iter().rev() {
+            match path.as_str() {
+                "" => instance.flush_rules()?,
+                path => instance.clear_anchor(path)?,
+            }
+        }
     }
     say("rules cleared");
+    Ok(())
+}
+
+/// No rule that makes source nodes can be loaded: there are none.
+fn sources(say: &dyn Fn(&str)) -> Result<()> {
+    say("source tracking entries cleared");
     Ok(())
 }
 
@@ -62,11 +98,26 @@ fn info(instance: Option<&Instance>, interface: Option<&str>, say: &dyn Fn(&str)
     Ok(())
 }
 
-fn tables(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
-    let deleted = match instance {
-        Some(instance) => instance.flush_tables("")?,
-        None => 0,
-    };
+fn tables(instance: Option<&Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
+    let mut deleted = 0;
+    for path in meant(instance, anchor)? {
+        deleted += instance.map_or(Ok(0), |instance| instance.flush_tables(&path))?;
+    }
     say(&format!("{deleted} tables deleted."));
+    Ok(())
+}
+
+/// The data plane holds none: no rule that asks for an operating system can be loaded.
+fn fingerprints(say: &dyn Fn(&str)) -> Result<()> {
+    say("pf.os fingerprints cleared");
+    Ok(())
+}
+
+/// Options as they are by default; rules and tables stay.
+fn reset(instance: Option<&mut Instance>, say: &dyn Fn(&str)) -> Result<()> {
+    if let Some(instance) = instance {
+        instance.reset_options()?;
+    }
+    say("pf: options reset");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `-k`: removing states by host, label, id or key.
+//! `-k`: removing states by host, label, id or key; `-K`: source tracking entries by host.
 
 use std::net::IpAddr;
 
@@ -8,6 +8,9 @@ use skipstep_kernel::Instance;
 use skipstep_pfconf::Names;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::StateView;
+
+use crate::args::Args;
+use crate::load::addresses_of;
 
 /// Which states to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,15 +43,18 @@ pub fn parse(keys: &[String]) -> Result<Target> {
     }
 }
 
-/// An address or a network; host bits do not count.
+/// An address or a network, whose host bits do not count, or the first address of a host name.
 fn network(text: &str) -> Result<IpNet> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.into());
     }
-    let Ok(net) = text.parse::<IpNet>() else {
-        bail!("{text} is neither an address nor a network (host names are not looked up)");
-    };
-    Ok(net.trunc())
+    if let Ok(net) = text.parse::<IpNet>() {
+        return Ok(net.trunc());
+    }
+    match addresses_of(text).first() {
+        Some(address) => Ok((*address).into()),
+        None => bail!("{text} is neither an address nor a network nor a host's name"),
+    }
 }
 
 /// `id` or `id/creatorid`, in hexadecimal.
@@ -136,22 +142,32 @@ impl Target {
 }
 
 /// Removes states and returns what to say about it.
-pub fn run(
-    instance: Option<&Instance>,
-    keys: &[String],
-    interface: Option<&str>,
-) -> Result<String> {
-    let target = parse(keys)?;
-    let Some(instance) = instance else {
+pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
+    let target = parse(&args.kill)?;
+    // every state is in the routing domain 0: rules for others cannot be loaded
+    let elsewhere = args.rdomain.is_some_and(|rdomain| rdomain != 0);
+    let Some(instance) = instance.filter(|_| !elsewhere) else {
         return Ok(target.message(0));
     };
     let rules = instance.loaded()?.ruleset;
     let hostid = instance.status()?.hostid;
+    let interface = args.interface.as_deref();
     let killed = instance.kill_states(|state| {
         interface.is_none_or(|name| state.interface.as_deref() == Some(name))
             && target.matches(state, &rules, hostid)
     })?;
     Ok(target.message(killed))
+}
+
+/// `-K`: what to say about source tracking entries, of which there are none as long as no rule that
+/// makes them can be loaded.
+pub fn sources(keys: &[String]) -> Result<String> {
+    let nets = keys.iter().map(|key| network(key)).collect::<Result<Vec<_>>>()?;
+    let destinations = match nets[..] {
+        [from, to] => u32::from(from.addr().is_ipv4() == to.addr().is_ipv4()),
+        _ => 0,
+    };
+    Ok(format!("killed 0 src nodes from 1 sources and {destinations} destinations"))
 }
 
 #[cfg(test)]
@@ -244,5 +260,16 @@ mod tests {
             "killed 2 states from 1 sources and 1 destinations"
         );
         assert_eq!(message(&["label", "x"]), "killed 2 states");
+    }
+
+    #[test]
+    fn source_nodes_are_counted_as_openbsd_does() {
+        let message = |line: &[&str]| sources(&keys(line)).unwrap();
+        assert_eq!(message(&["10.0.0.1"]), "killed 0 src nodes from 1 sources and 0 destinations");
+        assert_eq!(
+            message(&["10.0.0.0/8", "10.1.0.1"]),
+            "killed 0 src nodes from 1 sources and 1 destinations"
+        );
+        assert!(sources(&keys(&["10.0.0.1/99"])).is_err());
     }
 }

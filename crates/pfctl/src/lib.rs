@@ -4,9 +4,11 @@
 //! for. [`show`] turns views of the firewall into text and knows no kernel; [`live`] reads the
 //! views from it.
 
+pub mod anchors;
 pub mod args;
 pub mod doc;
 pub mod explain;
+pub mod fingerprints;
 pub mod flags;
 pub mod flush;
 pub mod import;
@@ -17,6 +19,7 @@ pub mod run;
 pub mod scenarios;
 pub mod session;
 pub mod show;
+pub mod state_file;
 pub mod table;
 pub mod views;
 pub mod words;

@@ -1,150 +1,209 @@
 //! `-s` on the filter in the kernel: reads what a modifier shows and has it printed.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::InterfaceView as KernelInterface;
-use skipstep_kernel::table::TableInfo;
 use skipstep_kernel::{Instance, InterfaceCounters, host};
-use skipstep_ruleset::Ruleset;
+use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Rule, Ruleset, TableName};
 use skipstep_scenario::engine::{RuleCounters, StateView, Status};
 
-use crate::args::Args;
+use crate::args::{Anchor, Args};
+use crate::fingerprints::{self, Fingerprints};
 use crate::show::all::Section;
 use crate::show::info::{InfoView, InterfaceTraffic};
 use crate::show::interfaces::InterfaceView;
-use crate::show::rules::{Inserted, RulesView};
+use crate::show::rules::{Inserted, RuleSet, RulesView};
 use crate::show::states::StatesView;
 use crate::show::tables::TableView;
-use crate::show::{Detail, all, info, interfaces, labels, memory, rules, states, tables, timeouts};
+use crate::show::{
+    Detail, all, anchors, info, interfaces, labels, memory, osfp, rules, states, tables, timeouts,
+};
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
 
+/// Title of the rules in `-s all`.
+const RULES_TITLE: &str = "FILTER RULES:";
+
 /// What `show` prints. Without an instance nothing was ever loaded: there are the defaults.
 pub fn show(instance: Option<&Instance>, show: Show, args: &Args) -> Result<String> {
-    let live = Live::new(instance)?;
-    let detail = Detail { verbose: args.verbose, debug: args.debug };
-    let interface = args.interface.as_deref();
+    let live = Live::new(instance, args)?;
     if args.json {
-        return Ok(format!("{:#}\n", live.json(show, interface, detail)?));
+        return Ok(format!("{:#}\n", live.json(show)?));
     }
-    if show == Show::All {
-        return live.all(interface, detail);
-    }
-    live.text(show, interface, detail)
+    live.text(show)
 }
 
 /// The filter with the rules that are loaded now.
 struct Live<'a> {
     instance: Option<&'a Instance>,
+    args: &'a Args,
+    anchor: Anchor,
+    /// The anchor that is shown and, if wanted, those below it.
+    paths: Vec<String>,
+    loaded: Option<Loaded>,
     ruleset: Ruleset,
-    inserted: Inserted,
-    loaded_at: i64,
+    detail: Detail,
 }
 
 impl<'a> Live<'a> {
-    fn new(instance: Option<&'a Instance>) -> Result<Self> {
-        let Some(running) = instance else {
-            let (ruleset, inserted) = (Ruleset::default(), Inserted::default());
-            return Ok(Live { instance, ruleset, inserted, loaded_at: 0 });
-        };
-        let Loaded { ruleset, uid, pid, loaded_at, .. } = running.loaded()?;
-        let inserted = Inserted { uid, pid };
-        Ok(Live { instance, ruleset, inserted, loaded_at: seconds(loaded_at) })
+    fn new(instance: Option<&'a Instance>, args: &'a Args) -> Result<Self> {
+        let anchor = args.anchor.clone().unwrap_or_default();
+        let paths = crate::anchors::meant(instance, &anchor)?;
+        let loaded = instance.map(Instance::loaded).transpose()?;
+        let ruleset = loaded.as_ref().map(|loaded| loaded.ruleset.clone()).unwrap_or_default();
+        let detail = Detail { verbose: args.verbose, debug: args.debug };
+        Ok(Live { instance, args, anchor, paths, loaded, ruleset, detail })
     }
 
-    fn text(&self, show: Show, interface: Option<&str>, detail: Detail) -> Result<String> {
-        let options = &self.ruleset.options;
+    fn text(&self, show: Show) -> Result<String> {
+        let (options, detail) = (&self.ruleset.options, self.detail);
+        let interface = self.args.interface.as_deref();
         Ok(match show {
-            Show::Rules => self.with_rules(detail, |view| rules::text(view, detail))?,
+            // rule sets with queues, and rules that track sources, cannot be loaded
+            Show::Queues | Show::Sources => String::new(),
+            Show::Rules => self.with_rules(|view| rules::text(view, detail, None))?,
+            Show::Anchors => {
+                self.with_anchors(|paths| anchors::text(paths, &self.anchor.path, detail))?
+            }
             Show::States => self.with_states(|view| states::text(view, interface, detail))?,
             Show::Info => info::text(&self.info()?, detail),
             Show::Interfaces => interfaces::text(&self.interfaces()?, interface, detail),
-            Show::Labels => labels::text(&self.ruleset.rules, &self.rule_counters()?),
+            Show::Labels => self.with_labels(labels::text)?,
             Show::Timeouts => timeouts::text(&options.timeouts),
             Show::Memory => memory::text(&options.limits),
             Show::Tables => tables::text(&self.tables()?, detail),
-            Show::All => self.all(interface, detail)?,
+            Show::Fingerprints => osfp::text(&self.fingerprints()?),
+            Show::All => self.all()?,
         })
     }
 
-    fn all(&self, interface: Option<&str>, detail: Detail) -> Result<String> {
+    fn all(&self) -> Result<String> {
+        let section = |title, text, always| Section { title, text, always };
+        let tables = self.tables()?;
+        let rules = self.with_rules(|view| rules::text(view, self.detail, Some(RULES_TITLE)))?;
         let sections = [
-            ("FILTER RULES:", Show::Rules, true),
-            ("STATES:", Show::States, false),
-            ("INFO:", Show::Info, true),
-            ("LABEL COUNTERS:", Show::Labels, false),
-            ("TIMEOUTS:", Show::Timeouts, true),
-            ("LIMITS:", Show::Memory, true),
-            ("TABLES:", Show::Tables, false),
+            section("", rules, true),
+            section("STATES:", self.text(Show::States)?, false),
+            section("INFO:", self.text(Show::Info)?, true),
+            section("LABEL COUNTERS:", self.text(Show::Labels)?, false),
+            section("TIMEOUTS:", self.text(Show::Timeouts)?, true),
+            section("LIMITS:", self.text(Show::Memory)?, true),
+            section("TABLES:", tables::text(&tables, self.detail), !tables.is_empty()),
+            section("OS FINGERPRINTS:", osfp::count(&self.fingerprints()?), false),
         ];
-        let any_table = !self.tables()?.is_empty();
-        let section = |(title, show, always)| -> Result<Section> {
-            let always = always || show == Show::Tables && any_table;
-            Ok(Section { title, text: self.text(show, interface, detail)?, always })
-        };
-        let sections: Vec<Section> = sections.into_iter().map(section).collect::<Result<_>>()?;
         Ok(all::text(&sections))
     }
 
-    fn json(&self, show: Show, interface: Option<&str>, detail: Detail) -> Result<Value> {
+    fn json(&self, show: Show) -> Result<Value> {
         let options = &self.ruleset.options;
-        let part = |show| self.json(show, interface, detail);
+        let interface = self.args.interface.as_deref();
         Ok(match show {
-            Show::Rules => self.with_rules(detail, rules::json)?,
+            Show::Queues | Show::Sources => json!([]),
+            Show::Rules => self.with_rules(rules::json)?,
+            Show::Anchors => self.with_anchors(|paths| anchors::json(paths, &self.anchor.path))?,
             Show::States => self.with_states(|view| states::json(view, interface))?,
             Show::Info => info::json(&self.info()?),
             Show::Interfaces => interfaces::json(&self.interfaces()?, interface),
-            Show::Labels => labels::json(&self.ruleset.rules, &self.rule_counters()?),
+            Show::Labels => self.with_labels(labels::json)?,
             Show::Timeouts => timeouts::json(&options.timeouts),
             Show::Memory => memory::json(&options.limits),
-            Show::Tables => tables::json(&self.tables()?, detail),
+            Show::Tables => tables::json(&self.tables()?, self.detail),
+            Show::Fingerprints => osfp::json(&self.fingerprints()?),
             Show::All => json!({
-                "rules": part(Show::Rules)?,
-                "states": part(Show::States)?,
-                "info": part(Show::Info)?,
-                "timeouts": part(Show::Timeouts)?,
-                "memory": part(Show::Memory)?,
-                "tables": part(Show::Tables)?,
+                "rules": self.json(Show::Rules)?,
+                "states": self.json(Show::States)?,
+                "sources": self.json(Show::Sources)?,
+                "info": self.json(Show::Info)?,
+                "timeouts": self.json(Show::Timeouts)?,
+                "memory": self.json(Show::Memory)?,
+                "tables": self.json(Show::Tables)?,
             }),
         })
     }
 
-    fn rule_counters(&self) -> Result<Vec<RuleCounters>> {
+    fn rule_counters(&self, path: &str) -> Result<Vec<RuleCounters>> {
         Ok(match self.instance {
-            Some(instance) => instance.rule_counters("")?,
+            Some(instance) => instance.rule_counters(path)?,
             None => Vec::new(),
         })
     }
 
-    fn with_rules<T>(&self, detail: Detail, show: impl FnOnce(&RulesView) -> T) -> Result<T> {
-        let counters = self.rule_counters()?;
+    fn with_rules<T>(&self, show: impl FnOnce(&RulesView) -> T) -> Result<T> {
+        let mut sets = BTreeMap::new();
+        let anchors = self.ruleset.anchors.keys().map(String::as_str);
+        for path in anchors.chain([""]) {
+            let set = RuleSet {
+                rules: self.ruleset.rules_of(path),
+                counters: self.rule_counters(path)?,
+                inserted: self.inserted(path),
+            };
+            sets.insert(path, set);
+        }
         // reading them takes a while, and only -vv and -g print them
-        let (sizes, host) = match detail.very_verbose() || detail.debug {
+        let (sizes, host) = match self.detail.very_verbose() || self.detail.debug {
             true => (self.table_sizes()?, host::read()?),
             false => (BTreeMap::new(), Host::default()),
         };
-        let table_sizes = |name: &str| sizes.get(name).copied();
+        let table_sizes = |path: &str, name: &str| {
+            let own = sizes.get(&TableName::new(path, name));
+            own.or_else(|| sizes.get(&TableName::from(name))).copied()
+        };
         let dynamic_sizes =
             |address: &DynamicAddress, family| views::dynamic_size(&host, address, family);
+        let names = names();
         let view = RulesView {
-            rules: &self.ruleset.rules,
-            counters: &counters,
-            inserted: self.inserted,
+            sets,
+            path: &self.anchor.path,
+            recursive: self.anchor.recursive,
+            only: self.args.rule,
+            port_names: self.args.port_names.then_some(&names),
             table_sizes: &table_sizes,
             dynamic_sizes: &dynamic_sizes,
         };
         Ok(show(&view))
     }
 
+    /// Who loaded the rules of an anchor.
+    fn inserted(&self, path: &str) -> Inserted {
+        let Some(loaded) = &self.loaded else { return Inserted::default() };
+        match loaded.anchors.get(path) {
+            Some(load) => Inserted { uid: load.uid, pid: load.pid },
+            None => Inserted { uid: loaded.uid, pid: loaded.pid },
+        }
+    }
+
     /// Number of addresses in each table that exists.
-    fn table_sizes(&self) -> Result<BTreeMap<String, usize>> {
-        let tables = self.tables()?.into_iter().filter(|table| table.active);
-        Ok(tables.map(|table| (table.name, table.addresses)).collect())
+    fn table_sizes(&self) -> Result<BTreeMap<TableName, usize>> {
+        let Some(instance) = self.instance else { return Ok(BTreeMap::new()) };
+        let tables = instance.table_list()?.into_iter().filter(|table| table.active);
+        Ok(tables.map(|table| (table.name, table.entries as usize)).collect())
+    }
+
+    /// All anchors but those that are the filter's own.
+    fn with_anchors<T>(&self, show: impl FnOnce(&[&str]) -> T) -> Result<T> {
+        let paths = self.instance.map(crate::anchors::paths).transpose()?.unwrap_or_default();
+        Ok(show(&paths.iter().map(String::as_str).collect::<Vec<_>>()))
+    }
+
+    /// The labelled rules of the anchor, without those below it.
+    fn with_labels<T>(&self, show: impl FnOnce(&[Rule], &[RuleCounters]) -> T) -> Result<T> {
+        let (mut rules, mut counters) = (
+            self.ruleset.rules_of(&self.anchor.path).to_vec(),
+            self.rule_counters(&self.anchor.path)?,
+        );
+        if let Some(only) = self.args.rule {
+            let wanted = rules.iter().position(|rule| rule.number == only);
+            rules = wanted.map(|at| vec![rules[at].clone()]).unwrap_or_default();
+            counters = wanted.and_then(|at| counters.get(at).cloned()).into_iter().collect();
+        }
+        Ok(show(&rules, &counters))
     }
 
     fn states(&self) -> Result<Vec<StateView>> {
@@ -155,12 +214,29 @@ impl<'a> Live<'a> {
     }
 
     fn with_states<T>(&self, show: impl FnOnce(&StatesView) -> T) -> Result<T> {
-        let states = self.states()?;
+        let mut states = self.states()?;
+        if let Some(only) = self.args.rule {
+            states.retain(|state| state.rule.as_ref().is_some_and(|rule| rule.number == only));
+        }
         let (now, hostid) = match self.instance {
             Some(instance) => (instance.uptime()?, instance.status()?.hostid),
             None => (0, 0),
         };
-        Ok(show(&StatesView { states: &states, now, hostid }))
+        let host: &dyn Fn(IpAddr) -> String =
+            if self.args.host_names { &host_name } else { &|address| address.to_string() };
+        Ok(show(&StatesView { states: &states, now, hostid, host }))
+    }
+
+    /// Those that the rules in force name, or else those of the machine, if it has any.
+    fn fingerprints(&self) -> Result<Fingerprints> {
+        let file = self.ruleset.options.fingerprints.as_deref().unwrap_or(fingerprints::FILE);
+        let text = match std::fs::read_to_string(file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Fingerprints::default());
+            }
+            text => text.with_context(|| file.to_owned())?,
+        };
+        Fingerprints::parse(&text).map_err(|message| anyhow!("{file}:{message}"))
     }
 
     fn info(&self) -> Result<InfoView> {
@@ -207,16 +283,17 @@ impl<'a> Live<'a> {
         };
         let counters = known.into_iter().map(counted).collect();
         let (host, states) = (host::read()?, self.states()?);
-        Ok(views::interfaces(&host, &self.ruleset, &states, &counters, self.loaded_at))
+        let loaded_at = self.loaded.as_ref().map_or(0, |loaded| seconds(loaded.loaded_at));
+        Ok(views::interfaces(&host, &self.ruleset, &states, &counters, loaded_at))
     }
 
+    /// The tables of the anchor and of those below it, if wanted, by name.
     fn tables(&self) -> Result<Vec<TableView>> {
         let Some(instance) = self.instance else {
             return Ok(Vec::new());
         };
         let mut tables = Vec::new();
-        let main = |table: &TableInfo| table.name.anchor.is_empty();
-        for table in instance.table_list()?.into_iter().filter(main) {
+        for table in instance.table_list()? {
             tables.push(TableView {
                 constant: table.constant,
                 persist: table.persist,
@@ -230,10 +307,24 @@ impl<'a> Live<'a> {
                 matches: table.stats.r#match,
                 traffic: views::table_traffic(table.stats.packets, table.stats.bytes),
                 name: table.name.name,
+                anchor: table.name.anchor,
             });
         }
-        Ok(views::tables(tables, &self.ruleset.rules))
+        let mut tables = views::tables(tables, &self.ruleset.rules);
+        tables.retain(|table| self.paths.contains(&table.anchor));
+        Ok(tables)
     }
+}
+
+/// `-r`: what the name service says, and `?` where it says nothing.
+pub fn host_name(address: IpAddr) -> String {
+    dns_lookup::lookup_addr(&address).unwrap_or_else(|_| "?".to_owned())
+}
+
+/// Names of ports on this machine.
+fn names() -> Names {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    Names::parse(&read("/etc/services"), &read("/etc/protocols"))
 }
 
 fn traffic(counters: &InterfaceCounters) -> [[[crate::show::Traffic; 2]; 2]; 2] {

@@ -1,17 +1,22 @@
 //! `-f`: from a file to rules in force.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Read};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::optimize::Counted;
+use skipstep_ruleset::support::{Refusal, refusals};
 
 use crate::args::Args;
-use crate::run::{complain, instance_name, print};
-use crate::session;
+use crate::run::{UsageError, complain, create, instance_name, print};
+use crate::{run, session};
 
 /// A text and what it is called in messages.
 pub struct Source {
@@ -34,24 +39,53 @@ impl Source {
     }
 }
 
-/// Parses a rule set on this machine: with its interfaces, its services and its table files.
-pub fn parse(
-    source: &Source,
-    macros: &[(String, String)],
-    host: &Host,
-) -> Result<Loaded, Rejected> {
+/// Parses a rule set on this machine: with its interfaces, its names and its files.
+pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Rejected> {
     let read = |path: &str| std::fs::read_to_string(path);
     let system = |path: &str| read(path).unwrap_or_default();
     let names = Names::parse(&system("/etc/services"), &system("/etc/protocols"))
         .with_owners(&system("/etc/passwd"), &system("/etc/group"));
     let context = Context {
         file_name: &source.name,
-        macros,
+        anchor: args.anchor.as_ref().map_or("", |anchor| &anchor.path),
+        macros: &args.macros,
         read_file: &read,
+        resolve: resolver(args),
         names: &names,
+        optimization: args.optimization,
+        profile: &|path| profile(args, path),
+        automatic_tables: match args.no_action {
+            true => AutomaticTables::for_looking(),
+            false => AutomaticTables::for_loading(fastrand::u32(..)),
+        },
         ..Context::new(host)
     };
     skipstep_pfconf::load(&source.text, &context)
+}
+
+/// `-o profile`: the rules in force with what they matched; none if they cannot be asked for.
+fn profile(args: &Args, path: &str) -> Vec<Counted> {
+    let Ok(Some(instance)) = run::open(args) else { return Vec::new() };
+    let (Ok(loaded), Ok(counters)) = (instance.loaded(), instance.rule_counters(path)) else {
+        return Vec::new();
+    };
+    let rules = loaded.ruleset.rules_of(path).iter().cloned();
+    let packets = counters.iter().map(|counters| counters.packets.iter().sum());
+    rules.zip(packets).map(|(rule, packets)| Counted { rule, packets }).collect()
+}
+
+/// How host names get addresses: with `-N` not at all.
+pub fn resolver(args: &Args) -> &'static dyn Fn(&str) -> Vec<IpAddr> {
+    if args.no_dns { &|_| Vec::new() } else { &addresses_of }
+}
+
+/// What the system's name service says, IPv4 first.
+pub fn addresses_of(name: &str) -> Vec<IpAddr> {
+    let Ok(found) = (name, 0).to_socket_addrs() else { return Vec::new() };
+    let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    addresses.dedup();
+    addresses
 }
 
 /// Prints messages: OpenBSD's lines, with the source below on a terminal.
@@ -67,15 +101,8 @@ pub fn report(diagnostics: &[Diagnostic]) {
 }
 
 /// Parses and prints, by `-v`, what was read. `None` if it cannot be loaded.
-fn read_rules(args: &Args, file: &str, host: &Host) -> Result<Option<Loaded>> {
-    let source = match Source::read(file) {
-        Ok(source) => source,
-        Err(error) => {
-            complain(&error.context("cannot open the main config file!"));
-            return Ok(None);
-        }
-    };
-    match parse(&source, &args.macros, host) {
+fn read_rules(args: &Args, source: &Source, host: &Host) -> Result<Option<Loaded>> {
+    match parse(source, args, host) {
         Ok(loaded) => {
             // OpenBSD only tells of unused macros when asked twice
             let mut warnings = loaded.warnings.clone();
@@ -96,35 +123,154 @@ fn read_rules(args: &Args, file: &str, host: &Host) -> Result<Option<Loaded>> {
     }
 }
 
-/// `-nf`: only parses.
-pub fn check(args: &Args, file: &str) -> Result<ExitCode> {
-    Ok(match read_rules(args, file, &host::read()?)? {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::FAILURE,
-    })
+/// The text of `-f`; `None`, and a message, if it cannot be read.
+fn open(file: &str) -> Option<Source> {
+    match Source::read(file) {
+        Ok(source) => Some(source),
+        Err(error) => {
+            complain(&error.context("cannot open the main config file!"));
+            None
+        }
+    }
 }
 
-/// `-f`: replaces the rules in force. If anything is wrong they stay as they are.
+/// `-nf`: only parses. Who looks at it is told what could not be loaded.
+pub fn check(args: &Args, file: &str) -> Result<ExitCode> {
+    let Some(source) = open(file) else { return Ok(ExitCode::FAILURE) };
+    let Some(loaded) = read_rules(args, &source, &host::read()?)? else {
+        return Ok(ExitCode::FAILURE);
+    };
+    if std::io::stderr().is_terminal() {
+        report(&refused(&loaded.ruleset, &source));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `-f`: replaces the rules in force, with `-a` those of an anchor. If anything is wrong they stay
+/// as they are.
 pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
     let host = host::read()?;
-    let Some(loaded) = read_rules(args, file, &host)? else {
+    let source = open(file);
+    let loaded = source.as_ref().map(|source| read_rules(args, source, &host)).transpose()?;
+    let (Some(source), Some(loaded)) = (source, loaded.flatten()) else {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    let refusals = refusals(&loaded.ruleset);
-    if !refusals.is_empty() {
-        for refusal in &refusals {
-            let file = refusal.file.as_deref().unwrap_or(file);
-            eprintln!("{file}:{}: {refusal}", refusal.line);
-        }
+    let refused = refused(&loaded.ruleset, &source);
+    if !refused.is_empty() {
+        report(&refused);
         eprintln!("pfctl: the rule set uses what is not built yet: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     }
-    let states = loaded.ruleset.options.limits.states;
-    if let Some(warning) = session::warning(args, &loaded.ruleset, &host)? {
+    put_in_force(args, &loaded.ruleset, &host)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `-T load`: the tables of a rule set come into force, its rules do not.
+pub fn load_tables(args: &Args) -> Result<ExitCode> {
+    let Some(file) = &args.file else { return Err(UsageError.into()) };
+    let host = host::read()?;
+    let source = open(file);
+    let loaded = source.as_ref().map(|source| read_rules(args, source, &host)).transpose()?;
+    let Some(loaded) = loaded.flatten() else {
+        eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
+        return Ok(ExitCode::FAILURE);
+    };
+    if args.no_action {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
+    let mut instance = create(args)?;
+    let mut ruleset = instance.loaded()?.ruleset;
+    let rules = ruleset.rules_of(path).to_vec();
+    let new = loaded.ruleset.tables;
+    let defined: HashSet<&str> = new.iter().map(|table| table.name.as_str()).collect();
+    let mut tables = ruleset.tables_of(path).to_vec();
+    tables.retain(|table| !defined.contains(table.name.as_str()));
+    // those that stay keep what is in them now
+    tables.iter_mut().for_each(|table| table.initialized = false);
+    tables.extend(new.iter().filter(|table| table.defined).cloned());
+    if path.is_empty() {
+        ruleset.tables = tables;
+        instance.load(&ruleset, &host)?;
+    } else {
+        let anchor = Ruleset { rules, tables, ..Ruleset::default() };
+        instance.load_anchor(path, &anchor, &host)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn put_in_force(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<()> {
+    let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
+    if !path.is_empty() {
+        return Ok(create(args)?.load_anchor(path, ruleset, host)?);
+    }
+    if let Some(warning) = session::warning(args, ruleset, host)? {
         eprintln!("pfctl: warning: {warning}");
     }
-    let mut instance = Instance::open_or_create(&instance_name(args), states)?;
-    instance.load(&loaded.ruleset, &host)?;
-    Ok(ExitCode::SUCCESS)
+    let states = ruleset.options.limits.states;
+    Ok(Instance::open_or_create(&instance_name(args), states)?.load(ruleset, host)?)
+}
+
+/// What of `ruleset` cannot be loaded yet, as messages about the lines that say it.
+fn refused(ruleset: &Ruleset, source: &Source) -> Vec<Diagnostic> {
+    refusals(ruleset).iter().map(|refusal| explained(refusal, source)).collect()
+}
+
+fn explained(refusal: &Refusal, source: &Source) -> Diagnostic {
+    let text = match &refusal.file {
+        Some(file) if *file != source.name => std::fs::read_to_string(file).unwrap_or_default(),
+        _ => source.text.clone(),
+    };
+    let at = (refusal.line as usize).checked_sub(1);
+    let line = at.and_then(|at| text.lines().nth(at)).unwrap_or_default();
+    // the feature's name is its word, or begins with it
+    let word = refusal.feature.split(' ').next().unwrap_or_default();
+    let column = line.find(word).map_or(0, |at| line[..at].chars().count() as u32 + 1);
+    Diagnostic {
+        kind: Kind::Error,
+        file: refusal.file.clone().unwrap_or_else(|| source.name.clone()),
+        line: refusal.line,
+        column,
+        width: word.chars().count() as u32,
+        message: refusal.to_string(),
+        source: line.to_owned(),
+        help: Some("leave it out to load the rest; pfctl -n checks and prints all of it".into()),
+        ..Diagnostic::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_points_at_its_word() {
+        let text = "block\npass out route-to 10.0.0.1\n";
+        let source = Source { name: "pf.conf".into(), text: text.into() };
+        let refusal = Refusal { file: None, line: 2, feature: "route-to" };
+        assert_eq!(
+            explained(&refusal, &source).explain(),
+            "pf.conf:2: route-to is not built yet\n    pass out route-to 10.0.0.1\n    \
+             \u{20}        ^^^^^^^^\n    help: leave it out to load the rest; pfctl -n checks and \
+             prints all of it"
+        );
+    }
+
+    #[test]
+    fn a_refusal_of_an_included_line_names_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "block\npass once\n").unwrap();
+        let name = file.path().display().to_string();
+        let source = Source { name: "pf.conf".into(), text: format!("include \"{name}\"\n") };
+        let refusal = Refusal { file: Some(name.clone()), line: 2, feature: "once" };
+        let message = explained(&refusal, &source).explain();
+        assert!(message.starts_with(&format!("{name}:2: once")), "{message}");
+        assert!(message.contains("pass once\n") && message.contains("^^^^"), "{message}");
+    }
+
+    #[test]
+    fn localhost_has_addresses_of_both_families() {
+        assert_eq!(addresses_of("localhost").first(), Some(&"127.0.0.1".parse().unwrap()));
+    }
 }

@@ -1,6 +1,7 @@
 //! Does what the command line asks for, in OpenBSD's order: disable, show, flush, kill, tables,
-//! load, enable, debug level.
+//! load, enable, debug level, store and load states.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -11,8 +12,8 @@ use skipstep_ruleset::Limits;
 
 use crate::args::{self, Args, Refusal, Verb};
 use crate::doc::help;
-use crate::words::{Flush, debug_level_name};
-use crate::{explain, flush, import, kill, live, load, scenarios, table};
+use crate::words::debug_level_name;
+use crate::{anchors, explain, flush, import, kill, live, load, scenarios, state_file, table};
 
 /// The program: reads the command line, does it, and says what went wrong.
 pub fn main() -> ExitCode {
@@ -32,12 +33,28 @@ pub fn main() -> ExitCode {
     match run(&args) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<UsageError>() => {
+            eprint!("{}", help::usage());
+            ExitCode::FAILURE
+        }
         Err(error) => {
             complain(&error);
             ExitCode::FAILURE
         }
     }
 }
+
+/// The command line is wrong in a way that needs no words but the usage.
+#[derive(Debug)]
+pub struct UsageError;
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("usage")
+    }
+}
+
+impl std::error::Error for UsageError {}
 
 fn fail(message: &str) -> ExitCode {
     eprintln!("pfctl: {message}");
@@ -104,22 +121,15 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         Instance::remove_named(&instance_name(args))?;
         say("pf removed");
     }
-    if let Some(show) = args.show {
-        print(&live::show(open(args)?.as_ref(), show, args)?)?;
-    }
-    if args.zero
-        && let Some(instance) = open(args)?
-    {
-        instance.zero_rule_counters("")?;
-    }
+    show_and_zero(args)?;
     if let Some(what) = args.flush {
-        if what == Flush::All && args.interface.is_some() {
-            bail!("don't specify an interface with -Fall");
-        }
-        flush::run(open(args)?.as_ref(), what, args.interface.as_deref(), &say)?;
+        flush::run(open(args)?.as_mut(), what, args, &say)?;
     }
     if !args.kill.is_empty() {
-        say(&kill::run(open(args)?.as_ref(), &args.kill, args.interface.as_deref())?);
+        say(&kill::run(open(args)?.as_ref(), args)?);
+    }
+    if !args.kill_sources.is_empty() {
+        say(&kill::sources(&args.kill_sources)?);
     }
     if let Some(command) = args.command {
         // the file holds addresses, not rules
@@ -141,7 +151,31 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         create(args)?.set_debug(level)?;
         say(&format!("debug level set to '{}'", debug_level_name(level)));
     }
+    if let Some(file) = &args.store_states {
+        state_file::store(open(args)?.as_ref(), file)?;
+    }
+    if let Some(file) = &args.load_states {
+        state_file::load(&create(args)?, file)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `-s` and `-z`: what is shown are the counters before they are cleared.
+fn show_and_zero(args: &Args) -> Result<()> {
+    if args.show.is_none() && !args.zero {
+        return Ok(());
+    }
+    let instance = open(args)?;
+    if let Some(show) = args.show {
+        print(&live::show(instance.as_ref(), show, args)?)?;
+    }
+    if let (true, Some(instance)) = (args.zero, &instance) {
+        let anchor = args.anchor.clone().unwrap_or_default();
+        for path in anchors::meant(Some(instance), &anchor)? {
+            instance.zero_rule_counters(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Name of the instance the command line means.

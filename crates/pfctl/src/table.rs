@@ -2,7 +2,9 @@
 //! says the same without doing it.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use ipnet::IpNet;
@@ -13,11 +15,11 @@ use skipstep_ruleset::{TableEntry, TableName};
 
 use crate::args::Args;
 use crate::load::{Source, report};
-use crate::run::{open, print};
+use crate::run::{UsageError, open, print};
 use crate::show::Detail;
 use crate::show::tables::{Lookup, contents, contents_json, entry_line, test};
 use crate::words::TableCommand;
-use crate::{run, views};
+use crate::{live, load, run, views};
 
 /// What OpenBSD's pfctl exits with when a table command fails.
 const TABLE_ERROR: u8 = 255;
@@ -35,6 +37,8 @@ enum Feedback {
     Deleted,
     /// its negation changes
     Changed,
+    /// its counters are cleared
+    Cleared,
     /// it was given twice
     Duplicate,
     /// it is there with the opposite negation
@@ -49,6 +53,7 @@ impl Feedback {
             Feedback::Added => 'A',
             Feedback::Deleted => 'D',
             Feedback::Changed => 'C',
+            Feedback::Cleared => 'Z',
             Feedback::Duplicate => 'X',
             Feedback::Conflict => 'Y',
         }
@@ -98,6 +103,17 @@ fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
     plan
 }
 
+fn plan_zero(current: &[TableEntry], given: &[TableEntry]) -> Plan {
+    let mut seen = HashSet::new();
+    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+        None => Feedback::None,
+        Some(negated) if negated != entry.negated => Feedback::Conflict,
+        Some(_) if !seen.insert(entry.net) => Feedback::Duplicate,
+        Some(_) => Feedback::Cleared,
+    };
+    given.iter().copied().zip(given.iter().map(feedback)).collect()
+}
+
 fn with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
     plan.iter().filter(|(_, feedback)| *feedback == wanted).map(|(entry, _)| *entry).collect()
 }
@@ -112,13 +128,24 @@ fn plan_text(plan: &Plan, verbose: u8) -> String {
 
 /// Does a table command.
 pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
-    let Some(name) = &args.table else { bail!("-T needs -t") };
-    let name = &TableName::from(name.as_str());
-    let takes_addresses = !matches!(command, TableCommand::Show | TableCommand::Flush);
-    if !takes_addresses && (args.file.is_some() || !args.operands.is_empty()) {
-        bail!("-T show and -T flush take no addresses");
+    let Some(name) = &args.table else { return load::load_tables(args) };
+    let name = &TableName::new(args.anchor.as_ref().map_or("", |anchor| &anchor.path), name);
+    let seconds = match command {
+        TableCommand::Expire => Some(expiry(&args.operands)?),
+        _ => None,
+    };
+    let takes_addresses = !matches!(
+        command,
+        TableCommand::Show | TableCommand::Flush | TableCommand::Kill | TableCommand::Expire
+    );
+    if !takes_addresses && (args.file.is_some() || !args.operands.is_empty() && seconds.is_none()) {
+        return Err(UsageError.into());
     }
-    let Some(given) = addresses(args, command == TableCommand::Test)? else {
+    let Some(given) = (if takes_addresses {
+        addresses(args, command == TableCommand::Test)?
+    } else {
+        Some(Vec::new())
+    }) else {
         return Ok(ExitCode::from(TABLE_ERROR));
     };
     let instance = open(args)?;
@@ -126,7 +153,7 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
         Some(instance) => Table::find(instance, name)?,
         None => None,
     };
-    let creates = matches!(command, TableCommand::Add | TableCommand::Replace);
+    let creates = matches!(command, TableCommand::Add | TableCommand::Replace | TableCommand::Kill);
     if table.is_none() && !creates {
         eprintln!("pfctl: Table does not exist.");
         return Ok(ExitCode::from(TABLE_ERROR));
@@ -141,17 +168,34 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
         None => Some(run::create(args)?),
         some => some,
     };
-    let work = Work { args, name, instance: instance.as_ref(), created: table.is_none() };
-    let cleared = table.as_ref().map_or(0, |table| views::seconds(table.info.zeroed));
-    let entries = table.map(|table| table.entries).unwrap_or_default();
+    let created = table.is_none();
+    let dated = table.map(|table| table.entries).unwrap_or_default();
+    let entries: Vec<TableEntry> = dated.iter().map(|(entry, _)| *entry).collect();
+    let work = Work { args, name, instance: instance.as_ref(), created };
     match command {
         TableCommand::Add => work.add(&entries, &given),
         TableCommand::Delete => work.delete(&entries, &given),
         TableCommand::Replace => work.replace(&entries, &given),
         TableCommand::Flush => work.flush(&entries),
-        TableCommand::Zero => work.zero(&given),
-        TableCommand::Show => show(args, &entries, cleared),
-        TableCommand::Test => Ok(look_up(args, &entries, &given)?),
+        TableCommand::Kill => work.kill(),
+        TableCommand::Zero => work.zero(&entries, &given),
+        TableCommand::Expire => work.expire(&dated, seconds.unwrap_or(0)),
+        TableCommand::Show => show(args, &dated),
+        TableCommand::Test => look_up(args, &entries, &given),
+        TableCommand::Load => bail!("-T load takes no table"),
+    }
+}
+
+/// The operand of `-T expire`, as strtonum(3) reads it.
+fn expiry(operands: &[String]) -> Result<u32> {
+    let [seconds] = operands else { return Err(UsageError.into()) };
+    match seconds.parse::<i128>() {
+        Ok(seconds) => match u32::try_from(seconds) {
+            Ok(seconds) => Ok(seconds),
+            Err(_) if seconds < 0 => bail!("expiry time: too small"),
+            Err(_) => bail!("expiry time: too large"),
+        },
+        Err(_) => bail!("expiry time: invalid"),
     }
 }
 
@@ -167,8 +211,12 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     let host = host::read()?;
     let mut entries = Vec::new();
     for source in &sources {
-        let context =
-            Context { file_name: &source.name, names: Names::builtin(), ..Context::new(&host) };
+        let context = Context {
+            file_name: &source.name,
+            names: Names::builtin(),
+            resolve: load::resolver(args),
+            ..Context::new(&host)
+        };
         match skipstep_pfconf::table_file(&source.text, &context) {
             Ok(read) => entries.extend(read),
             Err(mut diagnostic) => {
@@ -179,8 +227,7 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
             }
         }
     }
-    let is_host =
-        |entry: &TableEntry| !entry.negated && entry.net.prefix_len() == entry.net.max_prefix_len();
+    let is_host = |entry: &TableEntry| entry.net.prefix_len() == entry.net.max_prefix_len();
     if hosts_only && let Some(entry) = entries.iter().find(|entry| !is_host(entry)) {
         eprintln!("pfctl: cannot decode {}: only single addresses can be tested", entry.net);
         return Ok(None);
@@ -191,7 +238,8 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
 /// A table that exists.
 struct Table {
     info: TableInfo,
-    entries: Vec<TableEntry>,
+    /// With the second since which nothing was cleared.
+    entries: Vec<(TableEntry, u32)>,
 }
 
 impl Table {
@@ -200,7 +248,7 @@ impl Table {
         let Some(info) = found.filter(|table| table.active) else {
             return Ok(None);
         };
-        let entries = instance.table_entries(name)?;
+        let entries = instance.table_dated_entries(name)?;
         Ok(Some(Table { info, entries }))
     }
 }
@@ -271,15 +319,40 @@ impl Work<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn zero(&self, given: &[TableEntry]) -> Result<ExitCode> {
-        if !given.is_empty() {
-            bail!("-T zero of single addresses is not built yet");
+    fn kill(&self) -> Result<ExitCode> {
+        if let (Some(instance), false) = (self.instance, self.created) {
+            instance.table_kill(self.name)?;
         }
-        if let Some(instance) = self.instance {
-            instance.table_zero(self.name)?;
-        }
-        self.say("1 table/stats cleared");
+        self.say(&format!("{} table deleted", u32::from(!self.created)));
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn zero(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
+        if given.is_empty() && self.args.file.is_none() {
+            if let Some(instance) = self.instance {
+                instance.table_zero(self.name)?;
+            }
+            self.say("1 table/stats cleared");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let plan = plan_zero(current, given);
+        let cleared = with(&plan, Feedback::Cleared);
+        if let Some(instance) = self.instance {
+            instance.table_zero_entries(self.name, &cleared)?;
+        }
+        self.say(&format!("{}/{} addresses cleared", cleared.len(), given.len()));
+        self.finish(&plan)
+    }
+
+    fn expire(&self, current: &[(TableEntry, u32)], seconds: u32) -> Result<ExitCode> {
+        let now = views::seconds(SystemTime::now());
+        let old = current.iter().filter(|(_, cleared)| now - i64::from(*cleared) >= seconds.into());
+        let plan: Plan = old.map(|(entry, _)| (*entry, Feedback::Deleted)).collect();
+        if let Some(instance) = self.instance {
+            instance.table_delete(self.name, &with(&plan, Feedback::Deleted))?;
+        }
+        self.say(&format!("{}/{} addresses expired", plan.len(), plan.len()));
+        self.finish(&plan)
     }
 
     fn say_created(&self) {
@@ -294,12 +367,14 @@ impl Work<'_> {
     }
 }
 
-fn show(args: &Args, entries: &[TableEntry], cleared: i64) -> Result<ExitCode> {
-    let addresses = views::addresses(entries, cleared);
+fn show(args: &Args, entries: &[(TableEntry, u32)]) -> Result<ExitCode> {
+    let addresses = views::addresses(entries);
     let detail = Detail { verbose: args.verbose, debug: args.debug };
+    let host_name: Option<&dyn Fn(IpAddr) -> String> =
+        if args.host_names { Some(&live::host_name) } else { None };
     print(&match args.json {
         true => format!("{:#}\n", contents_json(&addresses)),
-        false => contents(&addresses, detail),
+        false => contents(&addresses, detail, host_name),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -355,6 +430,21 @@ mod tests {
         let given = entries("10.0.0.1 10.1.1.1 10.2.0.0/16");
         let plan = plan_replace(&entries(CURRENT), &given);
         assert_eq!(lines(plan), "   10.0.0.1;C  10.1.1.1;A  10.2.0.0/16;D  10.1.0.0/16;");
+    }
+
+    #[test]
+    fn clearing_takes_the_exact_address() {
+        let plan = plan_zero(&entries(CURRENT), &entries("10.0.0.1 10.1.0.1 !10.1.1.1"));
+        assert_eq!(lines(plan), "Z  10.0.0.1;   10.1.0.1;Z !10.1.1.1;");
+    }
+
+    #[test]
+    fn expiry_is_a_number_of_seconds() {
+        let read = |text: &str| expiry(&[text.to_owned()]).map_err(|error| error.to_string());
+        assert_eq!(read("3600"), Ok(3600));
+        assert_eq!(read("-1"), Err("expiry time: too small".into()));
+        assert_eq!(read("1h"), Err("expiry time: invalid".into()));
+        assert!(expiry(&[]).is_err());
     }
 
     #[test]

@@ -107,17 +107,17 @@ pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family
 /// for each interface in parentheses, whose addresses pf keeps in a table of a hidden anchor.
 pub fn tables(tables: Vec<TableView>, rules: &[Rule]) -> Vec<TableView> {
     let mut tables = tables;
-    tables.retain(|table| table.persist || table.rules > 0);
+    tables.retain(|table| table.persist || table.rules > 0 || table.anchors > 0);
     for endpoint in rules.iter().flat_map(|rule| [&rule.source, &rule.destination]) {
         if let Address::Dynamic(address) = &endpoint.host.address {
             let name = dynamic_name(address);
-            match tables.iter_mut().find(|table| table.name == name) {
+            match tables.iter_mut().find(|table| table.anchor.is_empty() && table.name == name) {
                 Some(table) => table.anchors = 1,
                 None => tables.push(TableView { name, anchors: 1, ..TableView::default() }),
             }
         }
     }
-    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    tables.sort_by(|a, b| (&a.name, &a.anchor).cmp(&(&b.name, &b.anchor)));
     tables
 }
 
@@ -151,9 +151,14 @@ pub fn table_traffic(packets: [[u64; 4]; 2], bytes: [[u64; 4]; 2]) -> [[Traffic;
     [0, 1].map(|way| [0, 1, 2, 3].map(|what| cell(way, what)))
 }
 
-/// A table's contents in the order of pf. Addresses have no counters of their own.
-pub fn addresses(entries: &[TableEntry], cleared: i64) -> Vec<AddressView> {
-    let view = |&entry| AddressView { entry, cleared, traffic: None };
+/// A table's contents in the order of pf, each with the second since which it counts. Addresses have
+/// no counters of their own.
+pub fn addresses(entries: &[(TableEntry, u32)]) -> Vec<AddressView> {
+    let view = |&(entry, cleared): &(TableEntry, u32)| AddressView {
+        entry,
+        cleared: cleared.into(),
+        traffic: None,
+    };
     let mut addresses: Vec<AddressView> = entries.iter().map(view).collect();
     sort(&mut addresses);
     addresses

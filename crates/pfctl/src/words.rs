@@ -1,16 +1,24 @@
 //! The words that `-F`, `-s`, `-T`, `-o` and `-x` take, which may be cut short as long as they
-//! stay unambiguous, and which of them are built.
+//! stay unambiguous.
+
+use skipstep_ruleset::Optimization;
 
 use crate::args::Refusal;
 
-/// A word of a list with its meaning; `None` is OpenBSD's, and not built yet.
-pub type Word<T> = (&'static str, Option<T>);
+/// A word of a list with its meaning.
+pub type Word<T> = (&'static str, T);
 
 /// What `-s` shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
+    /// queues
+    Queues,
     /// rules
     Rules,
+    /// anchors
+    Anchors,
+    /// source tracking entries
+    Sources,
     /// states
     States,
     /// status and counters
@@ -25,6 +33,8 @@ pub enum Show {
     Memory,
     /// tables
     Tables,
+    /// fingerprints of operating systems
+    Fingerprints,
     /// everything but interfaces
     All,
 }
@@ -34,19 +44,27 @@ pub enum Show {
 pub enum Flush {
     /// rules
     Rules,
+    /// source tracking entries
+    Sources,
     /// states
     States,
     /// counters
     Info,
     /// tables
     Tables,
-    /// all of them
+    /// fingerprints of operating systems
+    Fingerprints,
+    /// options, which become what they are by default
+    Reset,
+    /// all but options
     All,
 }
 
 /// What `-T` does with a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableCommand {
+    /// delete the table
+    Kill,
     /// remove all addresses
     Flush,
     /// add addresses
@@ -61,63 +79,72 @@ pub enum TableCommand {
     Test,
     /// clear the counters
     Zero,
+    /// remove addresses that nothing was counted for since some time
+    Expire,
+    /// load the tables of a rule set
+    Load,
 }
 
 /// Words of `-s`, in OpenBSD's order.
 pub const SHOW: &[Word<Show>] = &[
-    ("queue", None),
-    ("rules", Some(Show::Rules)),
-    ("Anchors", None),
-    ("Sources", None),
-    ("states", Some(Show::States)),
-    ("info", Some(Show::Info)),
-    ("Interfaces", Some(Show::Interfaces)),
-    ("labels", Some(Show::Labels)),
-    ("timeouts", Some(Show::Timeouts)),
-    ("memory", Some(Show::Memory)),
-    ("Tables", Some(Show::Tables)),
-    ("osfp", None),
-    ("all", Some(Show::All)),
+    ("queue", Show::Queues),
+    ("rules", Show::Rules),
+    ("Anchors", Show::Anchors),
+    ("Sources", Show::Sources),
+    ("states", Show::States),
+    ("info", Show::Info),
+    ("Interfaces", Show::Interfaces),
+    ("labels", Show::Labels),
+    ("timeouts", Show::Timeouts),
+    ("memory", Show::Memory),
+    ("Tables", Show::Tables),
+    ("osfp", Show::Fingerprints),
+    ("all", Show::All),
 ];
 
 /// Words of `-F`.
 pub const FLUSH: &[Word<Flush>] = &[
-    ("rules", Some(Flush::Rules)),
-    ("Sources", None),
-    ("states", Some(Flush::States)),
-    ("info", Some(Flush::Info)),
-    ("Tables", Some(Flush::Tables)),
-    ("osfp", None),
-    ("Reset", None),
-    ("all", Some(Flush::All)),
+    ("rules", Flush::Rules),
+    ("Sources", Flush::Sources),
+    ("states", Flush::States),
+    ("info", Flush::Info),
+    ("Tables", Flush::Tables),
+    ("osfp", Flush::Fingerprints),
+    ("Reset", Flush::Reset),
+    ("all", Flush::All),
 ];
 
 /// Words of `-T`.
 pub const TABLE_COMMAND: &[Word<TableCommand>] = &[
-    ("kill", None),
-    ("flush", Some(TableCommand::Flush)),
-    ("add", Some(TableCommand::Add)),
-    ("delete", Some(TableCommand::Delete)),
-    ("replace", Some(TableCommand::Replace)),
-    ("show", Some(TableCommand::Show)),
-    ("test", Some(TableCommand::Test)),
-    ("zero", Some(TableCommand::Zero)),
-    ("expire", None),
+    ("kill", TableCommand::Kill),
+    ("flush", TableCommand::Flush),
+    ("add", TableCommand::Add),
+    ("delete", TableCommand::Delete),
+    ("load", TableCommand::Load),
+    ("replace", TableCommand::Replace),
+    ("show", TableCommand::Show),
+    ("test", TableCommand::Test),
+    ("zero", TableCommand::Zero),
+    ("expire", TableCommand::Expire),
 ];
 
 /// Words of `-o`.
-pub const OPTIMIZE: &[Word<()>] = &[("none", Some(())), ("basic", None), ("profile", None)];
+pub const OPTIMIZE: &[Word<Optimization>] = &[
+    ("none", Optimization::None),
+    ("basic", Optimization::Basic),
+    ("profile", Optimization::Profile),
+];
 
 /// Words of `-x` with syslog's numbers.
 pub const DEBUG_LEVEL: &[Word<u8>] = &[
-    ("debug", Some(7)),
-    ("info", Some(6)),
-    ("notice", Some(5)),
-    ("warning", Some(4)),
-    ("error", Some(3)),
-    ("crit", Some(2)),
-    ("alert", Some(1)),
-    ("emerg", Some(0)),
+    ("debug", 7),
+    ("info", 6),
+    ("notice", 5),
+    ("warning", 4),
+    ("error", 3),
+    ("crit", 2),
+    ("alert", 1),
+    ("emerg", 0),
 ];
 
 /// How `-si` and `-x` name a debug level.
@@ -128,16 +155,16 @@ pub fn debug_level_name(level: u8) -> &'static str {
 }
 
 /// The meaning of `word`, which may be the beginning of one word of `list`; `what` names the list
-/// in messages, `flag` the flag.
-pub fn lookup<T: Copy>(list: &[Word<T>], word: &str, flag: char, what: &str) -> Result<T, Refusal> {
+/// in messages.
+pub fn lookup<T: Copy>(list: &[Word<T>], word: &str, what: &str) -> Result<T, Refusal> {
     let mut found = list.iter().filter(|(name, _)| !word.is_empty() && name.starts_with(word));
-    let Some((name, meaning)) = found.next() else {
+    let Some((_, meaning)) = found.next() else {
         return Err(Refusal::Usage(format!("Unknown {what} '{word}'")));
     };
     if found.next().is_some() {
         return Err(Refusal::Failure(format!("{word} is ambiguous")));
     }
-    meaning.ok_or_else(|| Refusal::Failure(format!("-{flag} {name} is not built yet")))
+    Ok(*meaning)
 }
 
 #[cfg(test)]
@@ -146,16 +173,16 @@ mod tests {
 
     #[test]
     fn words_may_be_cut_short() {
-        assert_eq!(lookup(SHOW, "s", 's', "show modifier"), Ok(Show::States));
-        assert_eq!(lookup(SHOW, "I", 's', "show modifier"), Ok(Show::Interfaces));
-        assert_eq!(lookup(FLUSH, "rul", 'F', "flush modifier"), Ok(Flush::Rules));
+        assert_eq!(lookup(SHOW, "s", "show modifier"), Ok(Show::States));
+        assert_eq!(lookup(SHOW, "I", "show modifier"), Ok(Show::Interfaces));
+        assert_eq!(lookup(FLUSH, "rul", "flush modifier"), Ok(Flush::Rules));
     }
 
     #[test]
     fn a_word_that_begins_nothing_is_unknown() {
         for word in ["x", "", "stats", "rulesx"] {
             assert_eq!(
-                lookup(SHOW, word, 's', "show modifier"),
+                lookup(SHOW, word, "show modifier"),
                 Err(Refusal::Usage(format!("Unknown show modifier '{word}'")))
             );
         }
@@ -164,16 +191,8 @@ mod tests {
     #[test]
     fn a_beginning_of_two_words_is_ambiguous() {
         assert_eq!(
-            lookup(&[("to", Some(1)), ("two", Some(2))], "t", 'n', "number"),
+            lookup(&[("to", 1), ("two", 2)], "t", "number"),
             Err(Refusal::Failure("t is ambiguous".into()))
-        );
-    }
-
-    #[test]
-    fn words_that_are_not_built_are_known() {
-        assert_eq!(
-            lookup(SHOW, "q", 's', "show modifier"),
-            Err(Refusal::Failure("-s queue is not built yet".into()))
         );
     }
 }

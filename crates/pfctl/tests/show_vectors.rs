@@ -9,18 +9,24 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use pfctl::anchors;
+use pfctl::args::Anchor;
 use pfctl::show::all::Section;
 use pfctl::show::info::{InfoView, InterfaceTraffic};
-use pfctl::show::rules::{Inserted, RulesView};
+use pfctl::show::rules::{Inserted, RuleSet, RulesView};
 use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, Lookup, TableView};
-use pfctl::show::{Detail, all, info, interfaces, labels, memory, rules, states, tables, timeouts};
+use pfctl::show::{
+    Detail, all, anchors as show_anchors, info, interfaces, labels, memory, rules, states, tables,
+    timeouts,
+};
 use pfctl::views::{self, Counted};
 use serde_json::Value;
 use skipstep_model::Firewall;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::{Direction, RuleId, Ruleset, TableEntry, TableName};
 use skipstep_scenario::engine::{Carried, Engine, RuleCounters, StateView, TestPacket};
 use skipstep_scenario::{Model, host, look};
 
@@ -44,7 +50,7 @@ struct Machine {
     host: Host,
     ruleset: Ruleset,
     firewall: Firewall,
-    counters: Vec<RuleCounters>,
+    counters: BTreeMap<String, Vec<RuleCounters>>,
     states: Vec<StateView>,
     now: u32,
     status: skipstep_scenario::engine::Status,
@@ -82,8 +88,11 @@ impl Machine {
             firewall.packet(&packet);
             forwarded = Some((interface, fate.carried));
         }
-        let rules = 0..ruleset.rules.len() as u32;
-        let counters = rules.map(|number| model.rule_counters(Some(&number.into()))).collect();
+        let mut counters: BTreeMap<String, Vec<RuleCounters>> = BTreeMap::new();
+        for (path, rule) in ruleset.all_rules() {
+            let id = RuleId { anchor: path.to_owned(), number: rule.number };
+            counters.entry(path.to_owned()).or_default().push(model.rule_counters(Some(&id)));
+        }
         let states = model.states().into_iter().map(recorded_id).collect();
         let status = model.status();
         Machine { host, ruleset, firewall, counters, states, now, status }
@@ -93,22 +102,40 @@ impl Machine {
         self.ruleset.options.hostid.unwrap_or(HOSTID)
     }
 
-    fn rules(&self, detail: Detail) -> String {
+    fn rules(&self, anchor: &Anchor, detail: Detail, title: Option<&str>) -> String {
+        let paths = self.ruleset.anchors.keys().map(String::as_str).chain([""]);
+        let set = |path| {
+            let rules = self.ruleset.rules_of(path);
+            let counters = self.counters.get(path).cloned().unwrap_or_default();
+            (path, RuleSet { rules, counters, inserted: Inserted::default() })
+        };
         let view = RulesView {
-            rules: &self.ruleset.rules,
-            counters: &self.counters,
-            inserted: Inserted::default(),
-            table_sizes: &|name| {
-                let table = self.ruleset.table(name).filter(|table| table.defined)?;
-                Some(table.entries.len())
+            sets: paths.map(set).collect(),
+            path: &anchor.path,
+            recursive: anchor.recursive,
+            only: None,
+            port_names: None,
+            table_sizes: &|path, name| {
+                let (_, table) = self.ruleset.table_seen_from(path, name)?;
+                table.defined.then_some(table.entries.len())
             },
             dynamic_sizes: &|address, family| views::dynamic_size(&self.host, address, family),
         };
-        rules::text(&view, detail)
+        rules::text(&view, detail, title)
+    }
+
+    fn labels(&self, path: &str) -> String {
+        let counters = self.counters.get(path).cloned().unwrap_or_default();
+        labels::text(self.ruleset.rules_of(path), &counters)
     }
 
     fn states(&self, detail: Detail) -> String {
-        let view = StatesView { states: &self.states, now: self.now, hostid: self.hostid() };
+        let view = StatesView {
+            states: &self.states,
+            now: self.now,
+            hostid: self.hostid(),
+            host: &|address| address.to_string(),
+        };
         states::text(&view, None, detail)
     }
 
@@ -153,18 +180,19 @@ impl Machine {
         interfaces::text(&views, None, detail)
     }
 
-    fn tables(&self) -> Vec<TableView> {
-        let references = views::table_references(&self.ruleset.rules);
-        let view = |table: &skipstep_ruleset::Table| {
-            let counters = self.firewall.table_counters(&table.name.as_str().into());
-            let rules = references.get(&table.name).copied().unwrap_or(0);
+    /// All tables, and for each of an anchor that of the main rule set that stands in for it.
+    fn all_tables(&self) -> Vec<TableView> {
+        let view = |(path, table): (&str, &skipstep_ruleset::Table)| {
+            let counters = self.firewall.table_counters(&TableName::new(path, &table.name));
+            let references = views::table_references(self.ruleset.rules_of(path));
             TableView {
                 name: table.name.clone(),
+                anchor: path.to_owned(),
                 constant: table.constant,
                 persist: table.persist,
                 counters: table.counters,
                 active: table.defined,
-                rules,
+                rules: references.get(&table.name).copied().unwrap_or(0),
                 anchors: 0,
                 cleared: START,
                 addresses: table.entries.len(),
@@ -173,13 +201,37 @@ impl Machine {
                 traffic: views::table_traffic(counters.traffic.packets, counters.traffic.bytes),
             }
         };
-        views::tables(self.ruleset.tables.iter().map(view).collect(), &self.ruleset.rules)
+        let mut tables: Vec<TableView> = self.ruleset.all_tables().map(view).collect();
+        let of_anchors = tables.iter().filter(|table| !table.anchor.is_empty());
+        for name in of_anchors.map(|table| table.name.clone()).collect::<Vec<_>>() {
+            let main = |table: &&mut TableView| table.anchor.is_empty() && table.name == name;
+            match tables.iter_mut().find(main) {
+                Some(table) => table.anchors += 1,
+                None => tables.push(TableView { name, anchors: 1, ..TableView::default() }),
+            }
+        }
+        views::tables(tables, &self.ruleset.rules)
+    }
+
+    fn tables(&self, anchor: &Anchor) -> Vec<TableView> {
+        let mut tables = self.all_tables();
+        tables.retain(|table| {
+            let path = &table.anchor;
+            *path == anchor.path || anchor.recursive && anchors::is_below(path, &anchor.path)
+        });
+        tables
+    }
+
+    fn entries(&self, path: &str, name: &str) -> Option<&[TableEntry]> {
+        let table = self.ruleset.tables_of(path).iter().find(|table| table.name == name)?;
+        Some(&table.entries)
     }
 
     /// A table's contents with the counters of those that were hit.
-    fn addresses(&self, name: &str) -> Option<Vec<AddressView>> {
-        let counters = self.firewall.table_counters(&name.into());
-        let mut addresses = views::addresses(&self.ruleset.table(name)?.entries, START);
+    fn addresses(&self, path: &str, name: &str) -> Option<Vec<AddressView>> {
+        let counters = self.firewall.table_counters(&TableName::new(path, name));
+        let dated = self.entries(path, name)?.iter().map(|entry| (*entry, START as u32));
+        let mut addresses = views::addresses(&dated.collect::<Vec<_>>());
         for address in &mut addresses {
             let counted = counters.entries.get(&address.entry.net);
             address.traffic = counted.map(|counted| {
@@ -190,16 +242,17 @@ impl Machine {
         Some(addresses)
     }
 
-    fn all(&self, detail: Detail) -> String {
+    fn all(&self, anchor: &Anchor, detail: Detail) -> String {
         let section = |title, text, always| Section { title, text, always };
+        let tables = self.tables(anchor);
         all::text(&[
-            section("FILTER RULES:", self.rules(detail), true),
+            section("", self.rules(anchor, detail, Some("FILTER RULES:")), true),
             section("STATES:", self.states(detail), false),
             section("INFO:", self.info(detail), true),
-            section("LABEL COUNTERS:", labels::text(&self.ruleset.rules, &self.counters), false),
+            section("LABEL COUNTERS:", self.labels(&anchor.path), false),
             section("TIMEOUTS:", timeouts::text(&self.ruleset.options.timeouts), true),
             section("LIMITS:", memory::text(&self.ruleset.options.limits), true),
-            section("TABLES:", tables::text(&self.tables(), detail), !self.tables().is_empty()),
+            section("TABLES:", tables::text(&tables, detail), !tables.is_empty()),
         ])
     }
 
@@ -214,19 +267,33 @@ impl Machine {
             },
             debug: words.contains(&"-g"),
         };
-        Some(match &words[..] {
-            ["-sr", ..] => self.rules(detail),
+        let (anchor, words) = match &words[..] {
+            ["-a", anchor, rest @ ..] => (Anchor::parse(anchor).ok()?, rest),
+            words => (Anchor::default(), words),
+        };
+        Some(match words {
+            ["-sr", ..] => self.rules(&anchor, detail, None),
             ["-ss", ..] => self.states(detail),
             ["-si", ..] => self.info(detail),
+            ["-sA", ..] => {
+                let tables = self.all_tables().into_iter().map(|table| table.anchor);
+                let paths = anchors::paths_of(&self.ruleset, tables);
+                let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+                show_anchors::text(&paths, &anchor.path, detail)
+            }
+            // no rule that tracks sources gets this far
+            ["-sS", ..] => String::new(),
             ["-st"] => timeouts::text(&self.ruleset.options.timeouts),
             ["-sm"] => memory::text(&self.ruleset.options.limits),
-            ["-sl"] => labels::text(&self.ruleset.rules, &self.counters),
-            ["-sT", ..] => tables::text(&self.tables(), detail),
+            ["-sl"] => self.labels(&anchor.path),
+            ["-sT", ..] => tables::text(&self.tables(&anchor), detail),
             ["-s", "Interfaces", ..] => self.interfaces(detail),
-            ["-s", "all", ..] => self.all(detail),
-            ["-t", name, "-T", "show", ..] => tables::contents(&self.addresses(name)?, detail),
+            ["-s", "all", ..] => self.all(&anchor, detail),
+            ["-t", name, "-T", "show", ..] => {
+                tables::contents(&self.addresses(&anchor.path, name)?, detail, None)
+            }
             ["-t", name, "-T", "test", rest @ ..] => {
-                let entries = &self.ruleset.table(name)?.entries;
+                let entries = self.entries(&anchor.path, name)?;
                 let addresses = rest.iter().filter_map(|word| word.parse().ok());
                 let lookup = |address| Lookup::new(address, entries.iter().copied());
                 tables::test(&addresses.map(lookup).collect::<Vec<_>>(), detail)
@@ -330,6 +397,10 @@ fn show_prints_what_openbsd_prints() {
                 continue;
             }
         };
+        if let Some(refusal) = refusals(&ruleset).first() {
+            *skipped.entry(refusal.feature).or_default() += 1;
+            continue;
+        }
         let packets = entry["packets"].as_array().unwrap();
         if ruleset.options.reassemble && packets.iter().any(is_fragment) {
             *skipped.entry("reassembly").or_default() += 1;
@@ -372,6 +443,8 @@ fn kind(arguments: &str) -> String {
     let words = arguments.split(' ').filter(|word| word.parse::<std::net::IpAddr>().is_err());
     match words.collect::<Vec<_>>()[..] {
         ["-t", _, ref rest @ ..] => rest.join(" "),
+        ["-a", _, "-t", _, ref rest @ ..] => rest.join(" "),
+        ["-a", ref name, ref rest @ ..] if *name != "*" => format!("-a ANCHOR {}", rest.join(" ")),
         ref words => words.join(" "),
     }
 }

@@ -224,8 +224,9 @@ impl Outcome {
     }
 }
 
+/// The first line that is no mere warning.
 fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or("")
+    text.lines().find(|line| !line.contains(": warning: ")).unwrap_or("")
 }
 
 /// The first lines that differ; past its end a text has empty ones.

@@ -105,7 +105,7 @@ mod tests {
                 let name = if shell == "fish" { fish_name(flag) } else { written(flag) };
                 assert!(text.contains(&name), "{shell}: {name}");
             }
-            assert!(text.contains("rules states info Tables all"), "{shell}");
+            assert!(text.contains("rules Sources states info Tables osfp Reset all"), "{shell}");
             assert!(text.contains("explain test"), "{shell}");
         }
     }

@@ -1,7 +1,7 @@
 //! The manual page pfctl(8), in mdoc(7).
 
 use super::{letter, plain_letters};
-use crate::flags::{FLAGS, Flag, NOT_BUILT, Name};
+use crate::flags::{FLAGS, Flag, Name};
 
 const HEAD: &str = "\
 .\\\" Made from crates/pfctl/src/flags.rs by `cargo run -p xtask -- man`.
@@ -34,7 +34,8 @@ Flags may stand together in one word; the value of a flag is the rest of its wor
 Nothing behind the first operand is a flag.
 The order of flags does not matter:
 .Nm
-disables, shows, flushes, kills states, works on a table, loads and enables, in this order.
+disables, shows, flushes, kills states and source tracking entries, works on a table, loads, enables,
+sets the debug level, and stores and loads states, in this order.
 .Pp
 The flags are as follows:
 .Bl -tag -width Ds
@@ -83,6 +84,10 @@ const TAIL: &str = "\
 .Bl -tag -width \"/etc/protocols\" -compact
 .It Pa /etc/pf.conf
 Rule set loaded by the system at boot.
+.It Pa /etc/pf.os
+Fingerprints of operating systems, unless
+.Cm set fingerprints
+names another file.
 .It Pa /etc/services
 Names of ports, beside the built-in ones.
 .It Pa /etc/protocols
@@ -92,7 +97,7 @@ Names of protocols, beside the built-in ones.
 .Nm
 exits 0 on success, and 1 if an error occurs.
 .Fl T Cm test
-exits 2 if not all addresses match.
+exits 2 if not all addresses match, and other commands on tables exit 255 if they fail.
 .Pp
 If a rule set has an error, the rules in force stay as they are.
 .Sh EXAMPLES
@@ -115,7 +120,10 @@ Ask what would happen to a packet before loading the rules:
 .Xr skipstepd 8 ,
 .Xr tcpdump 8
 .Sh CAVEATS
-Refused because they are not built yet:
+A rule set may say what the data plane does not do yet.
+It is refused, with the line of each such rule, when it is to be loaded;
+.Fl n
+only tells so.
 ";
 
 /// The page.
@@ -125,8 +133,7 @@ pub fn page() -> String {
         text += &item(flag);
     }
     text += VERBS;
-    text += TAIL;
-    text + &caveats()
+    text + TAIL
 }
 
 fn synopsis() -> String {
@@ -154,15 +161,6 @@ fn item(flag: &Flag) -> String {
     format!(".It {name}{value}\n{}\n", flag.text)
 }
 
-fn caveats() -> String {
-    let mut text = ".Bl -tag -width Ds -compact\n".to_string();
-    for (letter, feature) in NOT_BUILT {
-        let feature = feature.trim_end_matches(" is").trim_end_matches(" are");
-        text += &format!(".It Fl {letter}\n{feature}\n");
-    }
-    text + ".El\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +181,8 @@ mod tests {
                 assert!(!line.starts_with('\'') && !line.is_empty(), "{line}");
                 let macro_name = line.strip_prefix('.').map(|rest| &rest[..2]);
                 assert!(
-                    macro_name.is_none_or(|name| ["Ar", "Fl", "Cm", "Sq", "Dq"].contains(&name)),
+                    macro_name
+                        .is_none_or(|name| ["Ar", "Fl", "Cm", "Sq", "Dq", "Xr"].contains(&name)),
                     "{line}"
                 );
             }

@@ -2,7 +2,7 @@
 
 /// Sections with their titles; `None` for a section that is only shown if there is something.
 pub struct Section {
-    /// Title, as `STATES:`.
+    /// Title, as `STATES:`; empty if the text has its own.
     pub title: &'static str,
     /// Text below it.
     pub text: String,
@@ -15,7 +15,10 @@ pub fn text(sections: &[Section]) -> String {
     let shown: Vec<String> = sections
         .iter()
         .filter(|section| section.always || !section.text.is_empty())
-        .map(|section| format!("{}\n{}", section.title, section.text))
+        .map(|section| match section.title {
+            "" => section.text.clone(),
+            title => format!("{title}\n{}", section.text),
+        })
         .collect();
     shown.join("\n")
 }

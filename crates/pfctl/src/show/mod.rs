@@ -2,10 +2,12 @@
 //! to OpenBSD's text, with another to JSON beside it.
 
 pub mod all;
+pub mod anchors;
 pub mod info;
 pub mod interfaces;
 pub mod labels;
 pub mod memory;
+pub mod osfp;
 pub mod rules;
 pub mod states;
 pub mod tables;

@@ -1,26 +1,42 @@
-//! `-s rules`
+//! `-s rules`: the rules of a rule set, with those of the anchors that they call.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use skipstep_pfconf::PrintOptions;
 use skipstep_pfconf::print::{self, DynamicSizes, TableSizes};
-use skipstep_ruleset::Rule;
+use skipstep_pfconf::{Names, PrintOptions};
 use skipstep_ruleset::skip::{Skip, skip_steps};
+use skipstep_ruleset::{AnchorCall, Rule};
 use skipstep_scenario::engine::RuleCounters;
 
 use super::Detail;
 
 /// What there is to know about rules.
 pub struct RulesView<'a> {
-    /// The rules in force.
-    pub rules: &'a [Rule],
-    /// Their counters, in the same order.
-    pub counters: &'a [RuleCounters],
-    /// User and process that loaded them.
-    pub inserted: Inserted,
-    /// Number of addresses in a table (`None`: not defined), for `-vv`.
-    pub table_sizes: TableSizes<'a>,
+    /// The main rule set, under the empty path, and those of all anchors.
+    pub sets: BTreeMap<&'a str, RuleSet<'a>>,
+    /// Path of the one to show.
+    pub path: &'a str,
+    /// Show those of anchors with names, too (`-a '*'`).
+    pub recursive: bool,
+    /// Only the rule with this number (`-R`).
+    pub only: Option<u32>,
+    /// Print ports by these names (`-P`).
+    pub port_names: Option<&'a Names>,
+    /// Number of addresses in a table that rules of an anchor name (`None`: not defined), for `-vv`.
+    pub table_sizes: &'a dyn Fn(&str, &str) -> Option<usize>,
     /// Number of addresses of an interface in parentheses, for `-vv`.
     pub dynamic_sizes: DynamicSizes<'a>,
+}
+
+/// The rules of one anchor, or the main ones.
+pub struct RuleSet<'a> {
+    /// In order.
+    pub rules: &'a [Rule],
+    /// Their counters, in the same order.
+    pub counters: Vec<RuleCounters>,
+    /// User and process that loaded them.
+    pub inserted: Inserted,
 }
 
 /// Who loaded a rule set.
@@ -32,33 +48,101 @@ pub struct Inserted {
     pub pid: u32,
 }
 
-/// The rules, each with the lines of figures that `detail` asks for.
-pub fn text(view: &RulesView, detail: Detail) -> String {
-    let all = detail.very_verbose() || detail.debug;
-    let options = PrintOptions {
-        numbers: all,
-        table_sizes: all.then_some(view.table_sizes),
-        dynamic_sizes: all.then_some(view.dynamic_sizes),
-        ..PrintOptions::default()
-    };
-    let steps = if detail.debug { skip_steps(view.rules) } else { Vec::new() };
-    let mut text = String::new();
-    for (i, (rule, counters)) in view.rules.iter().zip(view.counters).enumerate() {
-        text += &print::rule(rule, &options);
-        text.push('\n');
-        if detail.debug {
-            text += &skip_line(i, &steps[i], view.rules.len());
-            // no rule assigns queues, which are not built
-            text += "  [ queue: qname= qid=0 pqname= pqid=0 ]\n";
+/// The rules, each with the lines of figures that `detail` asks for. A `title` stands above every
+/// rule set, those in braces too, as OpenBSD has it in `-s all`.
+pub fn text(view: &RulesView, detail: Detail, title: Option<&str>) -> String {
+    let mut printer = Printer { view, detail, title, text: String::new() };
+    printer.set(view.path, 0, view.only);
+    printer.text
+}
+
+struct Printer<'a> {
+    view: &'a RulesView<'a>,
+    detail: Detail,
+    title: Option<&'a str>,
+    text: String,
+}
+
+impl Printer<'_> {
+    /// Figures stand at the margin, and so does what they belong to.
+    fn indentation(&self, depth: usize) -> String {
+        if self.detail.verbose() { String::new() } else { "  ".repeat(depth) }
+    }
+
+    fn set(&mut self, path: &str, depth: usize, only: Option<u32>) {
+        let view = self.view;
+        if let Some(title) = self.title {
+            let before = if depth > 0 { "\n" } else { "" };
+            self.text += &format!("{before}{title}\n");
         }
-        if detail.verbose() {
-            text += &counters_line(counters);
-            if !detail.debug {
-                text += &inserted_line(view.inserted, counters);
+        let Some(set) = view.sets.get(path) else { return };
+        let all = self.detail.very_verbose() || self.detail.debug;
+        let table_sizes = |name: &str| (view.table_sizes)(path, name);
+        let options = PrintOptions {
+            numbers: all,
+            port_names: view.port_names.is_some(),
+            names: view.port_names.unwrap_or(Names::builtin()),
+            table_sizes: all.then_some(&table_sizes as TableSizes),
+            dynamic_sizes: all.then_some(view.dynamic_sizes),
+            ..PrintOptions::default()
+        };
+        let steps = if self.detail.debug { skip_steps(set.rules) } else { Vec::new() };
+        for (i, (rule, counters)) in set.rules.iter().zip(&set.counters).enumerate() {
+            if only.is_some_and(|only| only != rule.number) {
+                continue;
+            }
+            self.text += &self.indentation(depth);
+            self.text += &print::rule(rule, &options);
+            let inner = rule.anchor.as_ref().filter(|call| view.recursive || is_unnamed(call));
+            self.text += if inner.is_some() { " {\n" } else { "\n" };
+            if self.detail.debug {
+                self.text += &skip_line(i, &steps[i], set.rules.len());
+                // no rule assigns queues, which are not built
+                self.text += "  [ queue: qname= qid=0 pqname= pqid=0 ]\n";
+            }
+            if self.detail.verbose() {
+                self.text += &counters_line(counters);
+                if !self.detail.debug {
+                    self.text += &inserted_line(set.inserted, counters);
+                }
+            }
+            if let Some(call) = inner {
+                self.called(call, depth + 1);
+                self.text += &self.indentation(depth);
+                self.text += "}\n";
             }
         }
     }
-    text
+
+    /// What a call leads to: the anchor's rules, or if it is a wildcard and there are none, each of
+    /// the anchors directly below.
+    fn called(&mut self, call: &AnchorCall, depth: usize) {
+        let own = self.view.sets.get(call.path.as_str());
+        if !call.wildcard || own.is_some_and(|set| !set.rules.is_empty()) {
+            return self.set(&call.path, depth, None);
+        }
+        for child in self.view.children(&call.path) {
+            let name = child.rsplit('/').next().unwrap_or(child);
+            self.text += &format!("{}anchor \"{name}\" all {{\n", self.indentation(depth));
+            self.set(child, depth + 1, None);
+            self.text += &format!("{}}}\n", self.indentation(depth));
+        }
+    }
+}
+
+impl RulesView<'_> {
+    /// Paths of the anchors directly below one.
+    fn children<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        self.sets.keys().copied().filter(move |child| {
+            let name = child.strip_prefix(path).and_then(|rest| rest.strip_prefix('/'));
+            name.is_some_and(|name| !name.contains('/'))
+        })
+    }
+}
+
+/// An anchor in braces that has no name of its own.
+fn is_unnamed(call: &AnchorCall) -> bool {
+    call.path.rsplit('/').next().is_some_and(|name| name.starts_with('_'))
 }
 
 /// Where the evaluation goes on if a parameter does not match; steps to the very next rule are
@@ -93,17 +177,30 @@ fn inserted_line(inserted: Inserted, counters: &RuleCounters) -> String {
     )
 }
 
-/// A list with an object for each rule.
+/// A list with an object for each rule of the rule set, and if it is recursive of those below it.
 pub fn json(view: &RulesView) -> Value {
-    let options = PrintOptions::default();
-    view.rules
-        .iter()
-        .zip(view.counters)
-        .map(|(rule, counters)| {
+    let options = PrintOptions {
+        port_names: view.port_names.is_some(),
+        names: view.port_names.unwrap_or(Names::builtin()),
+        ..PrintOptions::default()
+    };
+    let below = |path: &str| path.strip_prefix(view.path).is_some_and(|rest| rest.starts_with('/'));
+    let wanted =
+        |path: &str| path == view.path || view.recursive && (view.path.is_empty() || below(path));
+    let sets = view.sets.iter().filter(|(path, _)| wanted(path));
+    let rules = sets.flat_map(|(path, set)| {
+        set.rules.iter().zip(&set.counters).map(move |both| (path, set, both))
+    });
+    rules
+        .filter(|(.., (rule, _))| view.only.is_none_or(|only| only == rule.number))
+        .map(|(path, set, (rule, counters))| {
             json!({
+                "anchor": path,
                 "number": rule.number,
+                "file": rule.file,
                 "line": rule.line,
                 "rule": print::rule(rule, &options),
+                "calls": rule.anchor.as_ref().map(|call| &call.path),
                 "label": rule.label,
                 "evaluations": counters.evaluations,
                 "packets_in": counters.packets[0],
@@ -112,8 +209,90 @@ pub fn json(view: &RulesView) -> Value {
                 "bytes_out": counters.bytes[1],
                 "states": counters.states,
                 "states_created": counters.states_created,
-                "inserted": { "uid": view.inserted.uid, "pid": view.inserted.pid },
+                "inserted": { "uid": set.inserted.uid, "pid": set.inserted.pid },
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use skipstep_ruleset::{Anchor, Ruleset};
+
+    use super::*;
+
+    const RULES: &str = "block
+        anchor \"a\" {
+            pass in proto tcp
+            anchor {
+                block quick
+            }
+        }
+        anchor \"b/*\"";
+
+    fn load(text: &str) -> Ruleset {
+        let host = skipstep_scenario::host::standard();
+        skipstep_pfconf::load(text, &skipstep_pfconf::Context::new(&host)).unwrap().ruleset
+    }
+
+    /// What `-sr` prints of [`RULES`], in which nothing was counted; `pass out` is loaded as `b/c`.
+    fn shown(path: &str, recursive: bool, detail: Detail) -> String {
+        let mut ruleset = load(RULES);
+        let anchor = Anchor { rules: load("pass out").rules, ..Anchor::default() };
+        ruleset.anchors.insert("b/c".to_owned(), anchor);
+        let paths = ruleset.anchors.keys().map(String::as_str).chain([""]);
+        let set = |path| {
+            let rules = ruleset.rules_of(path);
+            let counters = vec![RuleCounters::default(); rules.len()];
+            (path, RuleSet { rules, counters, inserted: Inserted::default() })
+        };
+        let view = RulesView {
+            sets: paths.map(set).collect(),
+            path,
+            recursive,
+            only: None,
+            port_names: None,
+            table_sizes: &|_, _| None,
+            dynamic_sizes: &|_, _| 0,
+        };
+        text(&view, detail, None)
+    }
+
+    #[test]
+    fn anchors_without_a_name_are_always_shown() {
+        assert_eq!(
+            shown("", false, Detail::default()),
+            "block drop all\nanchor \"a\" all\nanchor \"b/*\" all\n"
+        );
+        assert_eq!(
+            shown("a", false, Detail::default()),
+            "pass in proto tcp all flags S/SA\nanchor all {\n  block drop quick all\n}\n"
+        );
+    }
+
+    #[test]
+    fn the_others_are_shown_by_recursion_only() {
+        let expected = "block drop all
+anchor \"a\" all {
+  pass in proto tcp all flags S/SA
+  anchor all {
+    block drop quick all
+  }
+}
+anchor \"b/*\" all {
+  anchor \"c\" all {
+    pass out all flags S/SA
+  }
+}
+";
+        assert_eq!(shown("", true, Detail::default()), expected);
+    }
+
+    #[test]
+    fn figures_stand_at_the_margin() {
+        let detail = Detail { verbose: 1, debug: false };
+        let text = shown("a", false, detail);
+        assert!(text.lines().any(|line| line == "block drop quick all"), "{text}");
+        assert_eq!(text.matches("[ Evaluations:").count(), 3);
+    }
 }

@@ -40,6 +40,8 @@ pub struct StatesView<'a> {
     pub now: u32,
     /// `set hostid`, or what was drawn for it.
     pub hostid: u32,
+    /// What is printed for an address: itself, or the name of the host (`-r`).
+    pub host: &'a dyn Fn(IpAddr) -> String,
 }
 
 impl StatesView<'_> {
@@ -53,7 +55,7 @@ impl StatesView<'_> {
 pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> String {
     let mut text = String::new();
     for state in view.on(interface) {
-        text += &summary(state);
+        text += &summary(state, view.host);
         if detail.verbose() {
             text += &windows(state);
             text += &history(state, view.now);
@@ -70,7 +72,7 @@ fn name_of(state: &StateView) -> &str {
 }
 
 /// `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`
-fn summary(state: &StateView) -> String {
+fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     let (outer, mut inner, arrow) = match state.direction {
         Direction::Out => (state.wire, state.stack, "->"),
         Direction::In => (state.stack, state.wire, "<-"),
@@ -85,8 +87,8 @@ fn summary(state: &StateView) -> String {
         "{} {} {} {arrow} {}       {}:{}\n",
         name_of(state),
         protocol_name(state.protocol),
-        endpoint(outer[1], inner[1], state.family),
-        endpoint(outer[0], inner[0], state.family),
+        endpoint(outer[1], inner[1], state.family, host),
+        endpoint(outer[0], inner[0], state.family, host),
         peer_state(state.protocol, left.state, right.state),
         peer_state(state.protocol, right.state, left.state),
     )
@@ -108,19 +110,21 @@ fn protocol_name(protocol: u8) -> String {
 }
 
 /// An end of the connection, with what it is translated from in parentheses.
-fn endpoint(outer: (IpAddr, u16), inner: (IpAddr, u16), family: Family) -> String {
-    if outer == inner {
-        host(outer, family)
-    } else {
-        format!("{} ({})", host(outer, family), host(inner, family))
-    }
+fn endpoint(
+    outer: (IpAddr, u16),
+    inner: (IpAddr, u16),
+    family: Family,
+    host: &dyn Fn(IpAddr) -> String,
+) -> String {
+    let side = |(address, port)| with_port(&host(address), port, family);
+    if outer == inner { side(outer) } else { format!("{} ({})", side(outer), side(inner)) }
 }
 
-fn host((address, port): (IpAddr, u16), family: Family) -> String {
+fn with_port(host: &str, port: u16, family: Family) -> String {
     match (port, family) {
-        (0, _) => address.to_string(),
-        (port, Family::Inet) => format!("{address}:{port}"),
-        (port, Family::Inet6) => format!("{address}[{port}]"),
+        (0, _) => host.to_owned(),
+        (port, Family::Inet) => format!("{host}:{port}"),
+        (port, Family::Inet6) => format!("{host}[{port}]"),
     }
 }
 
@@ -238,8 +242,19 @@ mod tests {
 
     #[test]
     fn ports_of_ipv6_stand_in_brackets() {
-        assert_eq!(host(("::1".parse().unwrap(), 22), Family::Inet6), "::1[22]");
-        assert_eq!(host(("10.0.0.1".parse().unwrap(), 22), Family::Inet), "10.0.0.1:22");
-        assert_eq!(host(("10.0.0.1".parse().unwrap(), 0), Family::Inet), "10.0.0.1");
+        assert_eq!(with_port("::1", 22, Family::Inet6), "::1[22]");
+        assert_eq!(with_port("10.0.0.1", 22, Family::Inet), "10.0.0.1:22");
+        assert_eq!(with_port("10.0.0.1", 0, Family::Inet), "10.0.0.1");
+    }
+
+    #[test]
+    fn hosts_may_have_names() {
+        let side = ("10.0.0.1".parse().unwrap(), 22);
+        let other = ("10.0.0.2".parse().unwrap(), 22);
+        let name = |address: IpAddr| format!("host-{address}");
+        assert_eq!(
+            endpoint(side, other, Family::Inet, &name),
+            "host-10.0.0.1:22 (host-10.0.0.2:22)"
+        );
     }
 }

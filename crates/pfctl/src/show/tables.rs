@@ -16,6 +16,8 @@ const OPERATIONS: [&str; 4] = ["Block", "Match", "Pass", "XPass"];
 pub struct TableView {
     /// Name.
     pub name: String,
+    /// Path of the anchor it is in; empty in the main rule set.
+    pub anchor: String,
     /// `const`
     pub constant: bool,
     /// `persist`
@@ -75,7 +77,11 @@ fn block(table: &TableView, detail: Detail) -> String {
         text.extend(flags.map(|(set, letter)| if set { letter } else { '-' }));
         text.push('\t');
     }
-    text += &format!("{}\n", table.name);
+    text += &table.name;
+    if !table.anchor.is_empty() {
+        text += &format!("@{}", table.anchor);
+    }
+    text.push('\n');
     if !detail.very_verbose() {
         return text;
     }
@@ -109,11 +115,20 @@ pub fn sort(addresses: &mut [AddressView]) {
     });
 }
 
-/// What `-T show` prints, one line for each address and with `-v` its counters.
-pub fn contents(addresses: &[AddressView], detail: Detail) -> String {
+/// What `-T show` prints, one line for each address, with the name of the host if that is asked for
+/// (`-r`), and with `-v` its counters.
+pub fn contents(
+    addresses: &[AddressView],
+    detail: Detail,
+    host_name: Option<&dyn Fn(IpAddr) -> String>,
+) -> String {
     let mut text = String::new();
     for address in addresses {
         text += &entry_line(' ', address.entry);
+        let net = address.entry.net;
+        if let Some(name) = host_name.filter(|_| net.prefix_len() == net.max_prefix_len()) {
+            text += &format!("\t({})", name(net.addr()));
+        }
         text.push('\n');
         if detail.verbose() {
             text += &cleared_line(address.cleared);
@@ -194,6 +209,7 @@ pub fn json(tables: &[TableView], detail: Detail) -> Value {
         .map(|table| {
             json!({
                 "name": table.name,
+                "anchor": table.anchor,
                 "const": table.constant,
                 "persist": table.persist,
                 "counters": table.counters,

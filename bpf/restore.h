@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * States that come back: pfctl -L puts those in place that pfctl -S has kept.
+ */
+#ifndef PF_RESTORE_H
+#define PF_RESTORE_H
+
+#include "config.h"
+#include "kern.h"
+#include "state.h"
+
+/* Brings a state to life as it is given, with its id and counters. Returns 1, or 0 if there is no
+ * room or its key is taken. */
+SEC("syscall")
+int pf_restore(struct pf_state *given)
+{
+	const __u32 kept = __builtin_offsetof(struct pf_state, id);
+	struct pf_status *status = pf_status();
+	struct pf_rule_states *rule;
+	struct pf_state_key key;
+	struct pf_config *config;
+	struct pf_state_ref ref;
+	struct pf_state *state;
+	__u32 slot;
+
+	if (!status)
+		return 0;
+	config = pf_config(status->generation);
+	if (!config)
+		return 0;
+	if (__sync_fetch_and_add(&status->states, 1) >= config->limit_states ||
+	    take_place(status, &ref.index)) {
+		__sync_fetch_and_sub(&status->states, 1);
+		return 0;
+	}
+	state = bpf_map_lookup_elem(&states, &ref.index);
+	if (!state)
+		return 0;
+	__builtin_memcpy((char *)state + kept, (char *)given + kept, sizeof(*state) - kept);
+	/* the match rules that it counted for are not known by their slots any more */
+	state->match_count = 0;
+	slot = state->rule_slot;
+	rule = bpf_map_lookup_elem(&rule_states, &slot);
+	if (rule)
+		__sync_fetch_and_add(&rule->current, 1);
+	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && !established(&state->src))
+		__sync_fetch_and_add(&status->half_open, 1);
+	count_state(PF_COUNT_INSERTS);
+
+	bpf_spin_lock(&state->lock);
+	state->serial++;
+	ref.serial = state->serial;
+	bpf_spin_unlock(&state->lock);
+
+	key = state->key[PF_WIRE];
+	if (!bpf_map_update_elem(&state_keys, &key, &ref, BPF_NOEXIST))
+		return 1;
+	remove_state(ref.index, ref.serial);
+	return 0;
+}
+
+#endif /* PF_RESTORE_H */

@@ -1,0 +1,272 @@
+//! States that outlive the filter: what `pfctl -S` keeps of one, and how `-L` gives it back. Names
+//! stand for the numbers that only this instance knows, and ages for seconds of a clock that starts
+//! anew with the machine.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use skipstep_abi as abi;
+use skipstep_abi::state::{STACK, WIRE, timeout};
+use skipstep_abi::{address_bytes, limits};
+use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
+
+use crate::error::Result;
+use crate::instance::{Instance, uptime};
+use crate::record::{Memory, Record};
+
+/// A state in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedState {
+    /// Its id, which it keeps.
+    pub id: u64,
+    /// `inet` or `inet6`
+    pub family: Family,
+    /// IP protocol.
+    pub protocol: u8,
+    /// Direction of the packet that made it.
+    pub direction: Direction,
+    /// Interface it is bound to; none if it floats.
+    pub interface: Option<String>,
+    /// Rule that made it.
+    pub rule: Option<RuleId>,
+    /// Key on the network's side: address and port.
+    pub wire: [(IpAddr, u16); 2],
+    /// Key on the host's side.
+    pub stack: [(IpAddr, u16); 2],
+    /// The side that made it.
+    pub source: SavedPeer,
+    /// The other side.
+    pub destination: SavedPeer,
+    /// Class of timeout, by the name it has in pf.conf.
+    pub timeout: String,
+    /// Seconds since it was made.
+    pub age: u32,
+    /// Seconds since its last packet.
+    pub idle: u32,
+    /// Packets with its direction and against it.
+    pub packets: [u64; 2],
+    /// Bytes with its direction and against it.
+    pub bytes: [u64; 2],
+    /// `PFSTATE_*`
+    pub flags: u32,
+    /// Log every packet, to this pflog interface.
+    pub log_all: Option<u8>,
+    /// `set prio`
+    pub set_prio: [u8; 2],
+    /// `set tos`
+    pub set_tos: u8,
+    /// `min-ttl`
+    pub min_ttl: u8,
+    /// `max-mss`
+    pub max_mss: u16,
+    /// Tag of its packets.
+    pub tag: Option<String>,
+}
+
+/// One side of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedPeer {
+    /// State of its machine.
+    pub state: u8,
+    /// Highest sequence number seen.
+    pub seqlo: u32,
+    /// Highest that the other side allows.
+    pub seqhi: u32,
+    /// Added to its sequence numbers.
+    pub seqdiff: u32,
+    /// Largest window, unscaled.
+    pub window: u16,
+    /// Shift of its window, with a bit that says that it offered one.
+    pub wscale: u8,
+}
+
+impl Instance {
+    /// All states as they can be kept, in order of creation.
+    pub fn save_states(&self) -> Result<Vec<SavedState>> {
+        let (memory, record, now) = (self.run.memory()?, self.record()?, uptime()?);
+        let used = self.maps.status.at(0)?.states_used;
+        let states = self.maps.states.first(used)?;
+        let alive = states.iter().filter(|s| s.in_use() && s.timeout < timeout::PURGE);
+        let mut saved: Vec<_> = alive.map(|state| save(state, &memory, &record, now)).collect();
+        saved.sort_by_key(|state| state.id);
+        Ok(saved)
+    }
+
+    /// Puts a state in place; false if its key is taken, there is no room, or the interface it is
+    /// bound to is not known. With `same_rules` it belongs to its rule again, else to none.
+    pub fn restore_state(&self, saved: &SavedState, same_rules: bool) -> Result<bool> {
+        let (memory, record) = (self.run.memory()?, self.record()?);
+        let Some(state) = restored(saved, &memory, &record, same_rules, uptime()?) else {
+            return Ok(false);
+        };
+        Ok(self.programs.restore.call(&state)? == 1)
+    }
+}
+
+fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> SavedState {
+    let key = &state.key[WIRE];
+    let sides = |key: &abi::StateKey| {
+        [0, 1].map(|side| {
+            (abi::address_from(key.family, key.address[side]), u16::from_be_bytes(key.port[side]))
+        })
+    };
+    SavedState {
+        id: state.id,
+        family: if key.family == abi::INET { Family::Inet } else { Family::Inet6 },
+        protocol: key.protocol,
+        direction: match state.direction {
+            abi::verdict::direction::IN => Direction::In,
+            _ => Direction::Out,
+        },
+        interface: memory.names.interfaces.name(key.interface).map(str::to_owned),
+        rule: record.rule_in(state.rule_slot),
+        wire: sides(&state.key[WIRE]),
+        stack: sides(&state.key[STACK]),
+        source: save_peer(&state.src),
+        destination: save_peer(&state.dst),
+        timeout: Timeout::ALL
+            .get(usize::from(state.timeout))
+            .map_or_else(String::new, |timeout| timeout.name().to_owned()),
+        age: now.saturating_sub(state.creation),
+        idle: now.saturating_sub(state.expire),
+        packets: state.packets,
+        bytes: state.bytes,
+        flags: state.flags,
+        log_all: (state.log_all != 0).then_some(state.log_to),
+        set_prio: state.set_prio,
+        set_tos: state.set_tos,
+        min_ttl: state.min_ttl,
+        max_mss: state.max_mss,
+        tag: memory.names.tags.name(u32::from(state.tag)).map(str::to_owned),
+    }
+}
+
+fn save_peer(peer: &abi::Peer) -> SavedPeer {
+    SavedPeer {
+        state: peer.state,
+        seqlo: peer.seqlo,
+        seqhi: peer.seqhi,
+        seqdiff: peer.seqdiff,
+        window: peer.max_win,
+        wscale: peer.wscale,
+    }
+}
+
+fn restored(
+    saved: &SavedState,
+    memory: &Memory,
+    record: &Record,
+    same_rules: bool,
+    now: u32,
+) -> Option<abi::State> {
+    let interface = match &saved.interface {
+        Some(name) => memory.names.interfaces.get(name)?,
+        None => 0,
+    };
+    let timeout = Timeout::ALL.iter().position(|timeout| timeout.name() == saved.timeout)?;
+    let key = |sides: &[(IpAddr, u16); 2]| abi::StateKey {
+        address: sides.map(|(address, _)| address_bytes(address)),
+        port: sides.map(|(_, port)| port.to_be_bytes()),
+        interface,
+        rdomain: 0,
+        family: if saved.family == Family::Inet { abi::INET } else { abi::INET6 },
+        protocol: saved.protocol,
+    };
+    let slot = saved.rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
+    Some(abi::State {
+        id: saved.id,
+        key: [key(&saved.wire), key(&saved.stack)],
+        src: restored_peer(&saved.source),
+        dst: restored_peer(&saved.destination),
+        packets: saved.packets,
+        bytes: saved.bytes,
+        creation: now.saturating_sub(saved.age),
+        expire: now.saturating_sub(saved.idle),
+        rule_slot: slot.unwrap_or(limits::IDLE_SLOT),
+        flags: saved.flags,
+        timeout: timeout as u8,
+        direction: match saved.direction {
+            Direction::In => abi::verdict::direction::IN,
+            Direction::Out => abi::verdict::direction::OUT,
+        },
+        log_all: u8::from(saved.log_all.is_some()),
+        log_to: saved.log_all.unwrap_or(0),
+        set_prio: saved.set_prio,
+        set_tos: saved.set_tos,
+        min_ttl: saved.min_ttl,
+        max_mss: saved.max_mss,
+        tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
+        ..abi::State::default()
+    })
+}
+
+fn restored_peer(peer: &SavedPeer) -> abi::Peer {
+    abi::Peer {
+        seqlo: peer.seqlo,
+        seqhi: peer.seqhi,
+        seqdiff: peer.seqdiff,
+        max_win: peer.window,
+        state: peer.state,
+        wscale: peer.wscale,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state that was made 100 seconds ago, in rule 1, and heard of 5 seconds ago.
+    fn state(record: &Record, memory: &mut Memory) -> abi::State {
+        let address = |text: &str| address_bytes(text.parse().unwrap());
+        let key = abi::StateKey {
+            address: [address("10.0.0.1"), address("192.0.2.1")],
+            port: [1025u16.to_be_bytes(), 443u16.to_be_bytes()],
+            interface: memory.names.interfaces.number("em0").unwrap(),
+            rdomain: 0,
+            family: abi::INET,
+            protocol: 6,
+        };
+        abi::State {
+            id: 0x6555_77a0_0000_0001,
+            key: [key, key],
+            src: abi::Peer { seqlo: 7, seqhi: 9, wscale: 0x87, state: 4, ..abi::Peer::default() },
+            packets: [3, 2],
+            bytes: [300, 200],
+            creation: 900,
+            expire: 995,
+            rule_slot: record.slot_of(&RuleId::from(1)).unwrap(),
+            flags: abi::state::state_flags::SLOPPY,
+            timeout: timeout::TCP_ESTABLISHED as u8,
+            direction: abi::verdict::direction::IN,
+            tag: memory.names.tags.number("web").unwrap() as u16,
+            max_mss: 1400,
+            ..abi::State::default()
+        }
+    }
+
+    fn record(slots: &[u32]) -> Record {
+        let set = crate::record::RuleSetRecord { slots: slots.to_vec(), ..Default::default() };
+        Record { rule_sets: [(String::new(), set)].into(), ..Record::default() }
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let (record, mut memory) = (record(&[4, 5]), Memory::default());
+        let state = state(&record, &mut memory);
+        let saved = save(&state, &memory, &record, 1000);
+        assert_eq!((saved.age, saved.idle, saved.timeout.as_str()), (100, 5, "tcp.established"));
+        assert_eq!(restored(&saved, &memory, &record, true, 1000), Some(state));
+    }
+
+    #[test]
+    fn another_machine_has_another_clock_and_other_rules() {
+        let (record_before, mut memory) = (record(&[4, 5]), Memory::default());
+        let state = state(&record_before, &mut memory);
+        let saved = save(&state, &memory, &record_before, 1000);
+        let later = restored(&saved, &memory, &record(&[7, 8]), true, 50).unwrap();
+        assert_eq!((later.creation, later.expire, later.rule_slot), (0, 45, 8));
+        let other = restored(&saved, &memory, &record(&[7, 8]), false, 50).unwrap();
+        assert_eq!(other.rule_slot, limits::IDLE_SLOT);
+        assert_eq!(restored(&saved, &Memory::default(), &record(&[]), true, 50), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Which anchors there are, and which of them `-a` means.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use skipstep_kernel::Instance;
+use skipstep_ruleset::Ruleset;
+
+use crate::args::Anchor;
+
+/// The anchors that are there: those with rules or tables, those that rules call, and those above
+/// them. Each stands before those below it.
+pub fn paths(instance: &Instance) -> Result<Vec<String>> {
+    let tables = instance.table_list()?.into_iter().map(|table| table.name.anchor);
+    Ok(paths_of(&instance.loaded()?.ruleset, tables))
+}
+
+/// The same of a rule set, and of the anchors that tables are in.
+pub fn paths_of(ruleset: &Ruleset, tables: impl Iterator<Item = String>) -> Vec<String> {
+    let calls = ruleset.all_rules().filter_map(|(_, rule)| rule.anchor.as_ref());
+    let calls = calls.map(|call| call.path.clone());
+    let mut paths: BTreeSet<Vec<String>> = BTreeSet::new();
+    for path in ruleset.anchors.keys().cloned().chain(calls).chain(tables) {
+        let names: Vec<String> = path.split('/').map(str::to_owned).collect();
+        paths.extend((1..=names.len()).map(|length| names[..length].to_vec()));
+    }
+    paths.into_iter().map(|names| names.join("/")).filter(|path| !path.is_empty()).collect()
+}
+
+/// The anchor and, if it is recursive, those below it. An anchor that is not there is an error in
+/// OpenBSD's words; the main rule set always is.
+pub fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
+    let known = instance.map(paths).transpose()?.unwrap_or_default();
+    if !anchor.path.is_empty() && !known.contains(&anchor.path) {
+        bail!("Anchor does not exist.");
+    }
+    let below = known.into_iter().filter(|path| anchor.recursive && is_below(path, &anchor.path));
+    Ok([anchor.path.clone()].into_iter().chain(below).collect())
+}
+
+/// Whether an anchor is below another one, perhaps not directly.
+pub fn is_below(path: &str, above: &str) -> bool {
+    match above {
+        "" => !path.is_empty(),
+        above => path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anchors_that_are_only_called_are_there_too() {
+        let host = skipstep_scenario::host::standard();
+        let text = "anchor \"a-b\"\nanchor \"a/b/*\"\nanchor \"c\" {\n block\n}\n";
+        let loaded = skipstep_pfconf::load(text, &skipstep_pfconf::Context::new(&host)).unwrap();
+        assert_eq!(
+            paths_of(&loaded.ruleset, ["d".to_owned(), String::new()].into_iter()),
+            ["a", "a/b", "a-b", "c", "d"]
+        );
+    }
+
+    #[test]
+    fn below_is_not_beside() {
+        assert!(is_below("a/b/c", "a") && is_below("a", ""));
+        assert!(!is_below("ab", "a") && !is_below("a", "a") && !is_below("", ""));
+    }
+}
