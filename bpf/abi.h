@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		5
+#define PF_ABI_VERSION		6
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -23,6 +23,8 @@
 #define PF_TABLE_SLOTS		4096	/* tables, and dynamic interface addresses, in use */
 #define PF_MAX_INTERFACES	4096
 #define PF_MATCH_RULES		16	/* match rules remembered by one state */
+#define PF_MAX_DEPTH		64	/* anchors inside each other */
+#define PF_MAX_STEPS		1048576	/* rules looked at for one packet, each as often as it is called */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
 #define PF_IDLE_SLOT		0	/* statistics slot of the implicit default rule */
 #define PF_SELF_TABLE		0	/* table slot with the host's own addresses; broadcast ones negated */
@@ -267,6 +269,7 @@ enum pf_rule_flags {
 	PF_RULE_TAGGED_NOT = 1 << 23,
 	PF_RULE_LOG_USER = 1 << 24,
 	PF_RULE_RANDOM_ID = 1 << 25,
+	PF_RULE_ANCHOR = 1 << 26,	/* calls other rules; quick ends the walk if they decided */
 };
 
 struct pf_rule {
@@ -308,7 +311,10 @@ struct pf_rule {
 	__u8 log_to;			/* n of pflogN */
 	__u16 max_mss;
 	__u32 slot;			/* in rule_stats and rule_states */
-	__u32 number;
+	__u32 number;			/* in its rule set */
+	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
+	__u32 call_first;		/* PF_RULE_ANCHOR: index of the first rule it calls … */
+	__u32 call_end;			/* … and one more than that of the last */
 };
 
 /* per CPU, indexed by slot */
@@ -334,7 +340,7 @@ struct pf_rule_states {
 	__s32 number;			/* of the rule; -1 once its rule set was replaced */
 	__u32 timeouts[PF_TIMEOUT_MAX];	/* 0: the global one */
 	struct pf_rule_table tables[2];	/* source, destination */
-	__u32 pad;
+	__u32 anchor;			/* id of the anchor it is in */
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -382,7 +388,8 @@ enum pf_reassemble {			/* none of them: fragments are matched one by one */
 };
 
 struct pf_config {
-	__u32 rules;			/* how many */
+	__u32 rules;			/* how many there are in the main rule set, with which a walk begins */
+	__u32 steps;			/* most rules to look at for one packet */
 	__u32 evaluator;		/* pf_evaluator */
 	__u32 limit_states;
 	__u32 reassemble;		/* pf_reassemble */
@@ -390,7 +397,6 @@ struct pf_config {
 	__u32 hostid;
 	__u32 if_bound_states;		/* some rule makes them: look for one before a floating state */
 	__u32 timeouts[PF_TIMEOUT_MAX];
-	__u32 pad;
 };
 
 /* ---- states -------------------------------------------------------------------------------- */
@@ -468,6 +474,7 @@ struct pf_state {
 	__u32 creation;
 	__u32 expire;			/* time of the last accepted packet, from which the timeout runs */
 	__u32 rule_slot;
+	__u32 anchor_slot;		/* of the anchor rule that led to the rule; PF_IDLE_SLOT for none */
 	__u32 flags;			/* pf_state_flags */
 	__u8 timeout;			/* pf_timeout */
 	__u8 direction;
@@ -480,6 +487,7 @@ struct pf_state {
 	__u16 tag;
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
+	__u32 pad;
 };
 
 /* ---- status -------------------------------------------------------------------------------- */
@@ -526,6 +534,8 @@ enum pf_decision {
 struct pf_outcome {
 	__u64 state_id;			/* state used or made, ~0 for none */
 	__s32 rule;			/* number of the deciding rule, -1 for the default rule */
+	__s32 anchor_rule;		/* number of the anchor rule that led to it, -1 for none */
+	__u32 anchor;			/* id of the anchor that the deciding rule is in */
 	__u8 verdict;			/* pf_verdict */
 	__u8 reason;			/* pf_reason: the one in the log */
 	__u8 decision;			/* pf_decision */
@@ -550,7 +560,9 @@ struct pf_log_record {
 	__u8 destination[16];
 	__be16 source_port;
 	__be16 destination_port;
-	__s32 rule;
+	__s32 rule;			/* number of the rule, -1 for the default rule */
+	__s32 anchor_rule;		/* number of the anchor rule that led to it, -1 for none */
+	__u32 anchor;			/* id of the anchor that was walked, 0 for none */
 	__u8 family;
 	__u8 action;			/* pf_action */
 	__u8 reason;

@@ -23,6 +23,22 @@ __inline __s32 rule_number(__u32 slot)
 	return rule ? rule->number : -1;
 }
 
+/* Names the rules that made the packet's state, as far as they are still there. */
+__inline void recall_rule(struct pf_scratch *s)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &s->rule.slot);
+
+	if (rule) {
+		s->rule.number = rule->number;
+		s->rule.anchor = rule->anchor;
+	}
+	if (s->rule.anchor_slot != PF_IDLE_SLOT)
+		s->rule.anchor_number = rule_number(s->rule.anchor_slot);
+	s->outcome.decision = s->rule.number < 0 ? PF_DECISION_ORPHAN : PF_DECISION_RULE;
+	/* the records name no rule set: OpenBSD does not remember it with the state */
+	log_place(s, s->rule.anchor_number, 0);
+}
+
 /* The match rule that matched last is logged first, as in OpenBSD. */
 static int log_all_match_rule(__u32 i, void *arg)
 {
@@ -78,16 +94,25 @@ __inline void count_table(struct pf_scratch *s, const struct pf_rule_table *tabl
 	stats->bytes[out & 1][op] += s->bytes;
 }
 
-/* Counts the packet for a rule, in the first of its two counters or in the second. */
-__global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
+/* Counts the packet in the first of the two counters in a slot, or in the second. */
+__inline void count_slot(struct pf_scratch *s, __u32 slot, __u32 second)
 {
 	struct pf_rule_stats *stats = bpf_map_lookup_elem(&rule_stats, &slot);
-	struct pf_rule_states *states = bpf_map_lookup_elem(&rule_states, &slot);
 
-	if (!s || !stats || !states)
-		return 0;
+	if (!stats)
+		return;
 	stats->packets[second & 1] += s->segments;
 	stats->bytes[second & 1] += s->bytes;
+}
+
+/* Counts the packet for a rule and its tables. */
+__global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
+{
+	struct pf_rule_states *states = bpf_map_lookup_elem(&rule_states, &slot);
+
+	if (!s || !states)
+		return 0;
+	count_slot(s, slot, second);
 	/* a rule means the addresses of the packet that made the state */
 	count_table(s, &states->tables[0], s->against_state ? &s->pd.destination : &s->pd.source, op);
 	count_table(s, &states->tables[1], s->against_state ? &s->pd.source : &s->pd.destination, op);
@@ -114,6 +139,8 @@ __inline void count_packet(struct pf_scratch *s, bool pass)
 		return;
 	count_rule(s, s->rule.slot, s->pd.direction == PF_OUT,
 		   s->rule.action == PF_ACTION_BLOCK ? PF_TABLE_BLOCK : PF_TABLE_PASS);
+	if (s->rule.anchor_slot != PF_IDLE_SLOT)
+		count_slot(s, s->rule.anchor_slot, s->pd.direction == PF_OUT);
 	if (s->has_state && s->match_count)
 		bpf_loop(PF_MATCH_RULES, count_match_rule, &loop, 0);
 }
@@ -136,11 +163,11 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 /* Returns what the program returns. */
 __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 {
-	if (s->state_hit) {
-		s->rule.number = rule_number(s->rule.slot);
-		s->outcome.decision = s->rule.number < 0 ? PF_DECISION_ORPHAN : PF_DECISION_RULE;
-	}
+	if (s->state_hit)
+		recall_rule(s);
 	s->outcome.rule = s->rule.number;
+	s->outcome.anchor_rule = s->rule.anchor_number;
+	s->outcome.anchor = s->rule.anchor;
 	log_packet(skb, s);
 	count_packet(s, pass);
 	if (pass) {

@@ -38,6 +38,7 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 		state->flags |= PF_STATE_NO_SYNC;
 	state->direction = s->pd.direction;
 	state->rule_slot = rule->slot;
+	state->anchor_slot = s->test.decided_by.slot;
 	state->log_all = !!(rule->flags & PF_RULE_LOG_ALL);
 	state->log_to = rule->log_to;
 	state->tag = act->tag;
@@ -202,6 +203,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 
 	index = s->test.decided;
 	reason_count(s, PF_REASON_MATCH);
+	log_place(s, s->test.decided_by.number, 0);
 	if (index == NO_RULE) {
 		s->act.tag = s->test.act.tag;
 		if (s->test.log & PF_RULE_LOG_MATCHES)
@@ -219,11 +221,15 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	s->rule.slot = rule->slot;
 	s->rule.number = rule->number;
+	s->rule.anchor = rule->anchor;
+	s->rule.anchor_slot = s->test.decided_by.slot;
+	s->rule.anchor_number = s->test.decided_by.number;
 	s->rule.action = rule->action;
 	s->rule.log_all = !!(rule->flags & PF_RULE_LOG_ALL);
 	s->rule.log_to = rule->log_to;
 	s->outcome.decision = PF_DECISION_RULE;
 	merge_actions(&s->test, rule);
+	log_place(s, s->rule.anchor_number, s->rule.anchor);
 	if (rule->flags & LOGS)
 		pf_log(skb, s, rule->number, rule->action, rule->log_to);
 	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES))

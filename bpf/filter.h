@@ -23,16 +23,18 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 {
 	__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
 	s->outcome.state_id = ~0ull;
-	s->outcome.rule = -1;
+	s->outcome.rule = s->outcome.anchor_rule = -1;
 	__builtin_memset(&s->test, 0, offsetof(struct pf_test_ctx, match));
 	__builtin_memset(&s->act, 0, sizeof(s->act));
 	__builtin_memset(&s->rule, 0, sizeof(s->rule));
-	s->rule.number = -1;
-	s->rule.slot = PF_IDLE_SLOT;
+	s->rule.number = s->rule.anchor_number = -1;
+	s->rule.slot = s->rule.anchor_slot = PF_IDLE_SLOT;
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
 	s->match_count = 0;
 	s->generation = generation;
 	s->log_force = s->log_reason = 0;
+	s->log_anchor_rule = -1;
+	s->log_anchor = 0;
 	s->has_state = s->state_hit = s->raced = s->against_state = 0;
 	s->empty_ack = 0;
 }

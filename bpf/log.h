@@ -15,7 +15,14 @@ struct {
 	__uint(max_entries, 1 << 20);
 } log_ring SEC(".maps");
 
-/* Writes a record to pflog<log_to>: rule number and action as given, reason from s->log_reason. */
+/* Which rule set the records written from now on name, and the anchor rule that led there. */
+__inline void log_place(struct pf_scratch *s, __s32 anchor_rule, __u32 anchor)
+{
+	s->log_anchor_rule = anchor_rule;
+	s->log_anchor = anchor;
+}
+
+/* Writes a record to pflog<log_to>: rule number and action as given, the rest from s->log_*. */
 __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
 		    __u32 log_to)
 {
@@ -38,6 +45,8 @@ __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u
 	record->source_port = s->pd.source_port;
 	record->destination_port = s->pd.destination_port;
 	record->rule = rule;
+	record->anchor_rule = s->log_anchor_rule;
+	record->anchor = s->log_anchor;
 	record->family = s->pd.family;
 	record->action = action;
 	record->reason = s->log_reason;

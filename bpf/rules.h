@@ -5,6 +5,10 @@
  *
  * A rule's tests are made in pf's order, cheapest first. With skip steps a mismatch jumps to the
  * next rule that differs in the parameter that failed; the linear evaluator goes to the next rule.
+ *
+ * All rules stand in one array, the main rule set first. An anchor rule that matches calls others: it
+ * leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The rule
+ * sets that a wildcard means stand one behind the other, so they are one stretch too.
  */
 #ifndef PF_RULES_H
 #define PF_RULES_H
@@ -260,6 +264,7 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	merge_actions(&s->test, rule);
 	if (rule->flags & LOGS) {
 		reason_count(s, PF_REASON_MATCH);
+		log_place(s, s->test.caller.number, rule->anchor);
 		pf_log(skb, s, rule->number, PF_ACTION_MATCH, rule->log_to);
 	}
 	return true;
@@ -273,6 +278,49 @@ __inline void count_evaluation(__u32 slot)
 		stats->evaluations++;
 }
 
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+/* An anchor rule matched: its rules are next. False if that leads too deep. */
+__inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule, __u32 index)
+{
+	__u32 depth = test->depth;
+	struct pf_frame *frame;
+
+	if (depth >= PF_MAX_DEPTH)
+		return false;
+	frame = &test->frames[depth];
+	frame->caller = test->caller;
+	frame->end = test->end;
+	test->depth = depth + 1;
+	test->caller.index = index;
+	test->caller.slot = rule->slot;
+	test->caller.number = rule->number;
+	test->caller.quick = rule->flags & PF_RULE_QUICK;
+	test->next = rule->call_first;
+	test->end = rule->call_end;
+	return true;
+}
+
+/* A rule set is through: goes on behind the anchor rule that called it. False if it was the main rule
+ * set, or that rule is quick and one of the rules it called itself has decided. */
+__inline bool leave_anchor(struct pf_test_ctx *test)
+{
+	__u32 depth = test->depth - 1;
+	struct pf_frame *frame;
+
+	if (depth >= PF_MAX_DEPTH ||
+	    (test->caller.quick && test->decided_by.index == test->caller.index)) {
+		test->over = 1;
+		return false;
+	}
+	frame = &test->frames[depth];
+	test->depth = depth;
+	test->next = test->caller.index + 1;
+	test->end = frame->end;
+	test->caller = frame->caller;
+	return true;
+}
+
 /* One step of the walk: looks at the rule s->test.next. */
 static int visit_rule(__unused __u32 i, void *arg)
 {
@@ -283,7 +331,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 	int result;
 
 	if (index >= s->test.end)
-		return 1;
+		return leave_anchor(&s->test) ? 0 : 1;
 	rule = bpf_map_lookup_elem(loop->map, &index);
 	if (!rule) {
 		s->test.failed = 1;
@@ -303,6 +351,12 @@ static int visit_rule(__unused __u32 i, void *arg)
 	s->test.next = index + 1;
 	if (rule->tag)
 		s->test.act.tag = rule->tag;
+	if (rule->flags & PF_RULE_ANCHOR) {
+		if (call_anchor(&s->test, rule, index))
+			return 0;
+		s->test.failed = 1;
+		return 1;
+	}
 	if (rule->action == PF_ACTION_MATCH) {
 		if (!apply_match_rule(loop->skb, s, rule)) {
 			s->test.failed = 1;
@@ -310,12 +364,15 @@ static int visit_rule(__unused __u32 i, void *arg)
 		}
 	} else {
 		s->test.decided = index;
+		s->test.decided_by = s->test.caller;
 	}
 	/* the rule that asked for this has been logged already */
-	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES))
+	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES)) {
+		log_place(s, s->test.caller.number, rule->anchor);
 		pf_log_matches(loop->skb, s, rule->number, rule->action);
+	}
 	if (rule->flags & PF_RULE_QUICK) {
-		s->test.end = 0;
+		s->test.over = 1;
 		return 1;
 	}
 	return 0;
@@ -327,16 +384,22 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 			 struct pf_config *config)
 {
 	struct pf_loop loop = { .skb = skb, .s = s, .map = rules };
+	struct pf_test_ctx *test = &s->test;
 
-	s->test.next = 0;
-	s->test.end = config->rules;
-	s->test.evaluator = config->evaluator;
-	s->test.decided = NO_RULE;
-	s->test.failed = 0;
-	bpf_loop(config->rules, visit_rule, &loop, 0);
+	test->next = 0;
+	test->end = config->rules;
+	test->depth = 0;
+	test->caller.index = test->decided_by.index = NO_RULE;
+	test->caller.slot = test->decided_by.slot = PF_IDLE_SLOT;
+	test->caller.number = test->decided_by.number = -1;
+	test->caller.quick = 0;
+	test->evaluator = config->evaluator;
+	test->decided = NO_RULE;
+	test->over = test->failed = 0;
+	bpf_loop(config->steps, visit_rule, &loop, 0);
 	/* a walk that was cut short must not pass what the rest would have blocked */
-	if (!s->test.failed && s->test.next < s->test.end)
-		s->test.failed = 1;
+	if (!test->over && (test->depth || test->next < test->end))
+		test->failed = 1;
 }
 
 #endif /* PF_RULES_H */

@@ -69,23 +69,42 @@ struct pf_rule_actions {
 	__u8 set_prio[2];
 };
 
+/* The anchor rule that called the rules in hand */
+struct pf_caller {
+	__u32 index;			/* ~0 for none: the main rule set */
+	__u32 slot;
+	__s32 number;
+	__u32 quick;
+};
+
+/* What a walk comes back to behind an anchor rule */
+struct pf_frame {
+	struct pf_caller caller;
+	__u32 end;
+};
+
 /* The walk over the rules */
 struct pf_test_ctx {
 	__u32 next;			/* rule to look at */
-	__u32 end;			/* how many there are */
+	__u32 end;			/* one more than the last of its rule set */
+	__u32 depth;			/* anchors it is inside of */
 	__u32 decided;			/* index of the last rule that matched, ~0 for the default rule */
+	struct pf_caller caller;
+	struct pf_caller decided_by;	/* who called the rule that matched last */
 	__u32 evaluator;
 	__u32 log;			/* PF_RULE_LOG*: what rules asked for so far */
 	struct pf_rule_actions act;	/* tag: 0 also if no rule has asked for the packet's yet */
+	__u8 over;			/* nothing is left to look at */
 	__u8 failed;			/* the walk was given up */
 	__u8 icmp_type;
 	__u8 icmp_code;
 	__u8 icmp_reply;		/* answers a query, so it makes no state */
 	__u8 icmp_error;		/* makes no state either */
-	__u8 pad[3];
+	__u8 pad[2];
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u8 match_log_matches[PF_MATCH_RULES];
+	struct pf_frame frames[PF_MAX_DEPTH];
 };
 
 enum pf_reply_kind {
@@ -110,6 +129,9 @@ struct pf_reply {
 struct pf_deciding_rule {
 	__u32 slot;
 	__s32 number;
+	__u32 anchor;			/* id of the anchor it is in */
+	__u32 anchor_slot;		/* of the anchor rule that led to it, PF_IDLE_SLOT for none */
+	__s32 anchor_number;
 	__u8 action;
 	__u8 log_all;
 	__u8 log_to;
@@ -138,7 +160,9 @@ struct pf_scratch {
 	__u16 tag;			/* carried by the packet */
 	__u8 prio;
 	__u8 log_force;			/* a packet dropped for itself is always logged */
-	__u8 log_reason;		/* of the records written now */
+	__u8 log_reason;		/* of the records written now, as the next two */
+	__s32 log_anchor_rule;
+	__u32 log_anchor;
 	__u8 has_state;
 	__u8 state_hit;			/* the state was there before the packet */
 	__u8 raced;			/* another CPU made the same state first */

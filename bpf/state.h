@@ -73,18 +73,22 @@ __inline void set_key(struct pf_state_key *key, const struct pf_pdesc *pd, __u8 
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
+/* A state of the rule is gone. */
+__inline void release_rule(__u32 slot)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
+
+	if (rule)
+		__sync_fetch_and_sub(&rule->current, 1);
+}
+
 static int release_match_rule(__u32 i, void *arg)
 {
 	struct pf_state *state = *(struct pf_state **)arg;
-	struct pf_rule_states *rule;
-	__u32 slot;
 
 	if (i >= PF_MATCH_RULES || i >= state->match_count)
 		return 1;
-	slot = state->match[i].slot;
-	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule)
-		__sync_fetch_and_sub(&rule->current, 1);
+	release_rule(state->match[i].slot);
 	return 0;
 }
 
@@ -93,10 +97,8 @@ __global int remove_state(__u32 index, __u32 serial)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_status *status = pf_status();
-	struct pf_rule_states *rule;
 	struct pf_state_ref *ref;
 	struct pf_state_key key;
-	__u32 slot;
 	bool mine, half_open;
 
 	if (!state || !status)
@@ -115,10 +117,9 @@ __global int remove_state(__u32 index, __u32 serial)
 	if (ref && ref->index == index && ref->serial == serial)
 		bpf_map_delete_elem(&state_keys, &key);
 
-	slot = state->rule_slot;
-	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule)
-		__sync_fetch_and_sub(&rule->current, 1);
+	release_rule(state->rule_slot);
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		release_rule(state->anchor_slot);
 	if (state->match_count)
 		bpf_loop(PF_MATCH_RULES, release_match_rule, &state, 0);
 	if (half_open)
@@ -237,6 +238,17 @@ static int hold_match_rule(__u32 i, void *arg)
 	return 0;
 }
 
+/* A state was made by the rule. */
+__inline void hold_rule(__u32 slot)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
+
+	if (rule) {
+		__sync_fetch_and_add(&rule->current, 1);
+		__sync_fetch_and_add(&rule->total, 1);
+	}
+}
+
 /* Whether the key belongs to a connection that is over, so that the next one may have it. The old
  * state counts until it is swept, and can be seen if it was made in the other direction. */
 __inline bool detach_purged(struct pf_state_key *key, __u8 direction)
@@ -265,9 +277,7 @@ __inline bool detach_purged(struct pf_state_key *key, __u8 direction)
 __global int insert_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
-	struct pf_rule_states *rule;
 	struct pf_state *state;
-	__u32 slot;
 
 	if (!s || !status)
 		return PF_REASON_MEMORY;
@@ -276,12 +286,9 @@ __global int insert_state(struct pf_scratch *s)
 		return PF_REASON_MEMORY;
 	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
 	s->outcome.state_id = state->id;
-	slot = state->rule_slot;
-	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule) {
-		__sync_fetch_and_add(&rule->current, 1);
-		__sync_fetch_and_add(&rule->total, 1);
-	}
+	hold_rule(state->rule_slot);
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		hold_rule(state->anchor_slot);
 	if (state->match_count)
 		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP)

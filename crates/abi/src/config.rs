@@ -18,8 +18,10 @@ pub mod reassemble {
 )]
 #[repr(C)]
 pub struct Config {
-    /// How many rules there are.
+    /// How many rules there are in the main rule set.
     pub rules: u32,
+    /// Most rules to look at for one packet.
+    pub steps: u32,
     /// [`crate::verdict::evaluator`]
     pub evaluator: u32,
     /// `set limit states`
@@ -34,6 +36,4 @@ pub struct Config {
     pub if_bound_states: u32,
     /// Seconds; the adaptive ones count states.
     pub timeouts: [u32; timeout::MAX],
-    /// Zero.
-    pub pad: u32,
 }

@@ -12,6 +12,10 @@ pub const TABLE_SLOTS: u32 = 4096;
 pub const MAX_INTERFACES: u32 = 4096;
 /// Match rules remembered by one state (`PF_MATCH_RULES`).
 pub const MATCH_RULES: usize = 16;
+/// Anchors inside each other (`PF_MAX_DEPTH`).
+pub const MAX_DEPTH: usize = 64;
+/// Rules looked at for one packet, each as often as it is called (`PF_MAX_STEPS`).
+pub const MAX_STEPS: u32 = 1_048_576;
 /// Bytes of a packet kept by the log (`PF_SNAPLEN`).
 pub const SNAPLEN: usize = 160;
 /// Statistics slot of the implicit default rule (`PF_IDLE_SLOT`).

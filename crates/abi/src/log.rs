@@ -22,6 +22,10 @@ pub struct LogRecord {
     pub destination_port: [u8; 2],
     /// Rule number, -1 for the default rule.
     pub rule: i32,
+    /// Number of the anchor rule that led to it, -1 for none.
+    pub anchor_rule: i32,
+    /// Id of the anchor that was walked, 0 for none.
+    pub anchor: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// [`crate::verdict::action`]

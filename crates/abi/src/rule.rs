@@ -78,6 +78,7 @@ pub mod rule_flags {
     pub const TAGGED_NOT: u32 = 1 << 23;
     pub const LOG_USER: u32 = 1 << 24;
     pub const RANDOM_ID: u32 = 1 << 25;
+    pub const ANCHOR: u32 = 1 << 26;
 }
 
 /// `struct pf_address`: an address criterion.
@@ -192,6 +193,12 @@ pub struct Rule {
     pub slot: u32,
     /// Position in its rule set, from 0.
     pub number: u32,
+    /// Id of the anchor it is in, 0 for the main rule set.
+    pub anchor: u32,
+    /// With [`rule_flags::ANCHOR`]: index of the first rule it calls.
+    pub call_first: u32,
+    /// And one more than that of the last.
+    pub call_end: u32,
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.
@@ -226,8 +233,8 @@ pub struct RuleStates {
     pub timeouts: [u32; timeout::MAX],
     /// Tables that the rule compares source and destination with.
     pub tables: [RuleTable; 2],
-    /// Zero.
-    pub pad: u32,
+    /// Id of the anchor it is in.
+    pub anchor: u32,
 }
 
 /// `struct pf_rule_table`: a table whose counters rise with the rule's.

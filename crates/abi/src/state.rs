@@ -192,6 +192,8 @@ pub struct State {
     pub expire: u32,
     /// Slot of the rule that made it.
     pub rule_slot: u32,
+    /// Slot of the anchor rule that led to that rule; the default rule's for none.
+    pub anchor_slot: u32,
     /// [`state_flags`]
     pub flags: u32,
     /// [`timeout`]
@@ -216,6 +218,8 @@ pub struct State {
     pub match_count: u32,
     /// Match rules whose counters rise with the state's.
     pub r#match: [MatchRule; MATCH_RULES],
+    /// Zero.
+    pub pad: u32,
 }
 
 impl State {

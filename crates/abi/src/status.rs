@@ -101,6 +101,10 @@ pub struct Outcome {
     pub state_id: u64,
     /// Number of the deciding rule, -1 for the default rule.
     pub rule: i32,
+    /// Number of the anchor rule that led to it, -1 for none.
+    pub anchor_rule: i32,
+    /// Id of the anchor that the deciding rule is in.
+    pub anchor: u32,
     /// [`crate::verdict::verdict`]
     pub verdict: u8,
     /// The reason in the log.

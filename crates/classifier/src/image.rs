@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::config::reassemble;
-use skipstep_abi::limits::MAX_RULES;
+use skipstep_abi::limits::{MAX_RULES, MAX_STEPS};
+use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Evaluator, Options, Ruleset, TableName};
+use skipstep_ruleset::{AnchorCall, Evaluator, Options, Ruleset, TableName};
 
 use crate::rule::Compiler;
 use crate::{Error, Names};
@@ -77,9 +78,10 @@ pub fn compile(
     check_rules(ruleset)?;
     let is_group =
         |name: &str| host.interface(name).is_none() && host.interfaces.iter().any(|i| i.is(name));
-    let mut compiler = Compiler { slots, names, is_group: &is_group };
     let (mut rules, mut states) = (Vec::new(), Vec::new());
     let rule_sets = layout(ruleset);
+    let called = |call: &AnchorCall| called(call, &rule_sets);
+    let mut compiler = Compiler { slots, names, is_group: &is_group, called: &called };
     for (path, place) in &rule_sets {
         let set = ruleset.rules_of(path);
         let steps = skip_steps(set);
@@ -92,7 +94,9 @@ pub fn compile(
             rules.push(compiled);
         }
     }
-    Ok(Image { config: config(&ruleset.options, &rules, host, names)?, states, rules, rule_sets })
+    let main = rule_sets[0].1.len();
+    let config = config(&ruleset.options, &rules, main, host, names)?;
+    Ok(Image { config, states, rules, rule_sets })
 }
 
 /// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one
@@ -109,6 +113,18 @@ fn layout(ruleset: &Ruleset) -> Vec<(String, Range<usize>)> {
     sets.collect()
 }
 
+/// The stretch of rules that a call means.
+fn called(call: &AnchorCall, rule_sets: &[(String, Range<usize>)]) -> Range<usize> {
+    let means = |path: &str| match call.wildcard {
+        false => path == call.path,
+        true => !path.is_empty() && path.rsplit_once('/').unwrap_or(("", path)).0 == call.path,
+    };
+    let mut meant = rule_sets.iter().filter(|(path, _)| means(path)).map(|(_, place)| place);
+    let first = meant.next().cloned().unwrap_or(0..0);
+    let end = meant.next_back().map_or(first.end, |last| last.end);
+    first.start..end
+}
+
 fn reassemble(options: &Options) -> u32 {
     match (options.reassemble, options.reassemble_no_df) {
         (false, _) => 0,
@@ -120,6 +136,7 @@ fn reassemble(options: &Options) -> u32 {
 fn config(
     options: &Options,
     rules: &[abi::Rule],
+    main: usize,
     host: &Host,
     names: &mut Names,
 ) -> Result<abi::Config, Error> {
@@ -128,9 +145,11 @@ fn config(
         Some(name) if host.interface(name).is_some() => names.interfaces.number(name)?,
         _ => 0,
     };
-    let if_bound = rules.iter().any(|rule| rule.flags & abi::rule::rule_flags::IF_BOUND != 0);
+    let any = |flag| rules.iter().any(|rule| rule.flags & flag != 0);
+    let calls = any(rule_flags::ANCHOR);
     Ok(abi::Config {
-        rules: rules.len() as u32,
+        rules: main as u32,
+        steps: if calls { MAX_STEPS } else { main as u32 },
         evaluator: match options.evaluator {
             Evaluator::Linear => evaluator::LINEAR,
             Evaluator::SkipSteps => evaluator::SKIP_STEPS,
@@ -139,8 +158,7 @@ fn config(
         reassemble: reassemble(options),
         loginterface,
         hostid: options.hostid.unwrap_or(0),
-        if_bound_states: u32::from(if_bound),
+        if_bound_states: u32::from(any(rule_flags::IF_BOUND)),
         timeouts: options.timeouts.0,
-        pad: 0,
     })
 }

@@ -9,6 +9,9 @@ use skipstep_abi::mark::MAX_TAG;
 
 use crate::Error;
 
+/// Anchors that have a number, those that states were made in and that are gone included.
+const MAX_ANCHORS: u32 = 1 << 16;
+
 /// Everything that has a number: what an instance keeps from one rule set to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
@@ -18,6 +21,8 @@ pub struct Names {
     pub groups: Registry,
     /// Tags, from 1.
     pub tags: Registry,
+    /// Paths of anchors, from 1; 0 is the main rule set.
+    pub anchors: Registry,
 }
 
 impl Default for Names {
@@ -26,6 +31,7 @@ impl Default for Names {
             interfaces: Registry::new("interface", 1, MAX_INTERFACES),
             groups: Registry::new("group", 0, MAX_GROUPS),
             tags: Registry::new("tag", 1, u32::from(MAX_TAG) + 1),
+            anchors: Registry::new("anchor", 1, MAX_ANCHORS),
         }
     }
 }
@@ -55,6 +61,7 @@ impl Registry {
             let what = match self.what.as_str() {
                 "interface" => "interface",
                 "group" => "interface group",
+                "anchor" => "anchor",
                 _ => "tag",
             };
             let limit = self.end - self.first;

@@ -1,11 +1,14 @@
 //! One rule in the kernel's form.
 
+use std::ops::Range;
+
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::rule_flags as flags;
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::{
-    Action, Address, BlockReturn, Direction, Family, InterfaceMatch, Not, Rule, StateOptions,
+    Action, Address, AnchorCall, BlockReturn, Direction, Family, InterfaceMatch, Not, Rule,
+    StateOptions,
 };
 
 use crate::address::{address, family, port};
@@ -27,6 +30,8 @@ pub struct Compiler<'a> {
     pub names: &'a mut Names,
     /// Whether a name that rules use is a group of this host.
     pub is_group: &'a dyn Fn(&str) -> bool,
+    /// Where the rules are that an anchor rule calls.
+    pub called: &'a dyn Fn(&AnchorCall) -> Range<usize>,
 }
 
 impl Compiler<'_> {
@@ -51,6 +56,7 @@ impl Compiler<'_> {
         let tcp_flags = rule.tcp_flags.map_or((0, 0), |flags| (flags.set, flags.mask));
         let (ordinary, lowdelay) = rule.set_prio.unwrap_or_default();
         let answer = Answer::of(rule.block_return);
+        let called = rule.anchor.as_ref().map_or(0..0, self.called);
         Ok(abi::Rule {
             skip,
             flags: flags_of(rule) | answer.flag,
@@ -87,6 +93,9 @@ impl Compiler<'_> {
             max_mss: rule.scrub.max_mss.unwrap_or(0),
             slot,
             number: rule.number,
+            anchor: self.anchor(anchor)?,
+            call_first: called.start as u32,
+            call_end: called.end as u32,
         })
     }
 
@@ -111,6 +120,10 @@ impl Compiler<'_> {
         STANDING_GROUPS.contains(&name) || (self.is_group)(name)
     }
 
+    fn anchor(&mut self, path: &str) -> Result<u32, Error> {
+        if path.is_empty() { Ok(0) } else { self.names.anchors.number(path) }
+    }
+
     fn tag(&mut self, tag: Option<&str>) -> Result<u16, Error> {
         match tag {
             None => Ok(0),
@@ -130,6 +143,7 @@ pub fn states(rule: &Rule, compiled: &abi::Rule) -> abi::RuleStates {
     };
     let mut states = abi::RuleStates {
         number: rule.number as i32,
+        anchor: compiled.anchor,
         tables: [
             table(&rule.source.host.address, &compiled.source),
             table(&rule.destination.host.address, &compiled.destination),
@@ -173,8 +187,11 @@ fn flags_of(rule: &Rule) -> u32 {
     let negated =
         |interface: &Option<Not<InterfaceMatch>>| interface.as_ref().is_some_and(|not| not.negated);
     let log = rule.log.unwrap_or_default();
+    // pf does not heed quick where an anchor rule calls many
+    let many = rule.anchor.as_ref().is_some_and(|call| call.wildcard);
     [
-        (rule.quick, flags::QUICK),
+        (rule.quick && !many, flags::QUICK),
+        (rule.anchor.is_some(), flags::ANCHOR),
         (rule.log.is_some(), flags::LOG),
         (log.all, flags::LOG_ALL),
         (log.matches, flags::LOG_MATCHES),

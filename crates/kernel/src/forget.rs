@@ -1,4 +1,4 @@
-//! Names of interfaces, groups and tags that nobody uses any more make room for new ones, when room
+//! Names of interfaces, groups, tags and anchors that nobody uses any more make room for new ones, when room
 //! is short: a host of containers sees thousands of interface names in its life.
 
 use std::collections::BTreeSet;
@@ -19,8 +19,9 @@ pub(crate) fn make_room(
     host: &Host,
     rulesets: &[&Ruleset],
 ) -> Result<()> {
-    let full = [&names.interfaces, &names.groups, &names.tags].map(|names| names.is_nearly_full());
-    if full == [false; 3] {
+    let registries = [&names.interfaces, &names.groups, &names.tags, &names.anchors];
+    let full = registries.map(|names| names.is_nearly_full());
+    if full == [false; 4] {
         return Ok(());
     }
     let (interfaces, tags) = in_states(maps)?;
@@ -41,6 +42,12 @@ pub(crate) fn make_room(
     }
     if full[2] {
         names.tags.retain(|name, tag| tagged.contains(name) || tags.contains(&tag));
+    }
+    if full[3] {
+        // that of a state whose rule is gone means nothing any more
+        names
+            .anchors
+            .retain(|path, _| rulesets.iter().any(|rules| rules.anchors.contains_key(path)));
     }
     Ok(())
 }

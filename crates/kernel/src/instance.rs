@@ -267,6 +267,17 @@ impl Instance {
         })
     }
 
+    /// The rule sets in force by the numbers that log records name them by: path, empty for the main
+    /// one, and who loaded it.
+    pub fn origins(&self) -> Result<BTreeMap<u32, (String, Load)>> {
+        let names = self.run.memory()?.names.anchors;
+        let origins = self.record()?.rule_sets.into_iter().filter_map(|(path, set)| {
+            let number = if path.is_empty() { 0 } else { names.get(&path)? };
+            Some((number, (path, set.load)))
+        });
+        Ok(origins.collect())
+    }
+
     /// The rules that packets walk at this moment, as the kernel has them.
     pub fn rules_in_force(&self) -> Result<Vec<abi::Rule>> {
         let side = self.generation() & 1;

@@ -86,7 +86,6 @@ impl Clock {
 
 fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateView {
     let rule = maps.rule_states.at(state.rule_slot).unwrap_or_default();
-    let number = maps.shared_rule_states.load(state.rule_slot, offset_of!(abi::RuleStates, number));
     let key = &state.key[WIRE];
     StateView {
         id: state.id,
@@ -97,8 +96,14 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
             _ => Direction::Out,
         },
         interface: names.interfaces.name(key.interface).map(str::to_owned),
-        rule: u32::try_from(number as i32).ok().map(RuleId::from),
-        anchor_rule: None,
+        rule: rule_number(maps, state.rule_slot).map(|number| RuleId {
+            anchor: names.anchors.name(rule.anchor).unwrap_or_default().to_owned(),
+            number,
+        }),
+        anchor_rule: match state.anchor_slot {
+            abi::limits::IDLE_SLOT => None,
+            slot => rule_number(maps, slot),
+        },
         wire: sides(&state.key[WIRE]),
         stack: sides(&state.key[STACK]),
         src: peer(&state.src),
@@ -113,6 +118,12 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
     }
+}
+
+/// Number of the rule in a slot, unless it is gone.
+fn rule_number(maps: &Maps, slot: u32) -> Option<u32> {
+    let number = maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, number));
+    u32::try_from(number as i32).ok()
 }
 
 fn sides(key: &abi::StateKey) -> [(std::net::IpAddr, u16); 2] {

@@ -6,6 +6,7 @@ use nix::unistd::Pid;
 use skipstep_abi as abi;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
+use skipstep_classifier::Names;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
@@ -225,8 +226,8 @@ impl TestEngine {
         let passed = outcome.verdict == verdict::PASS;
         Ok(Fate {
             verdict: if passed { Verdict::Pass } else { Verdict::Drop },
-            decision: decided(&outcome),
-            anchor_rule: None,
+            decision: self.decided(&outcome),
+            anchor_rule: u32::try_from(outcome.anchor_rule).ok(),
             reason: Reason::from_code(outcome.reason).unwrap_or(Reason::Match),
             counted: counted(&outcome),
             state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
@@ -294,9 +295,24 @@ impl TestEngine {
     fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogView>> {
         let mut views = Vec::new();
         if outcome.logged != 0 {
-            self.log.drain(|record| views.push(log_view(record)))?;
+            let names = &self.memory.names;
+            self.log.drain(|record| views.push(log_view(record, names)))?;
         }
         Ok(views)
+    }
+
+    fn decided(&self, outcome: &abi::Outcome) -> Decision {
+        let rule = |number| RuleId {
+            anchor: self.memory.names.anchors.name(outcome.anchor).unwrap_or_default().to_owned(),
+            number,
+        };
+        match outcome.decision {
+            decision::NONE => Decision::None,
+            decision::RULE => u32::try_from(outcome.rule)
+                .map_or(Decision::Default, |number| Decision::Rule(rule(number))),
+            decision::ORPHAN => Decision::OrphanState,
+            _ => Decision::Default,
+        }
     }
 
     fn slot(&self, rule: Option<&RuleId>) -> u32 {
@@ -370,27 +386,17 @@ fn frame(packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn decided(outcome: &abi::Outcome) -> Decision {
-    match outcome.decision {
-        decision::NONE => Decision::None,
-        decision::RULE => u32::try_from(outcome.rule)
-            .map_or(Decision::Default, |number| Decision::Rule(number.into())),
-        decision::ORPHAN => Decision::OrphanState,
-        _ => Decision::Default,
-    }
-}
-
 /// Each reason as often as it was counted, ascending.
 fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
     let times = Reason::ALL.iter().zip(outcome.counted);
     times.flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times))).collect()
 }
 
-fn log_view(record: &abi::LogRecord) -> LogView {
+fn log_view(record: &abi::LogRecord, names: &Names) -> LogView {
     LogView {
         rule: u32::try_from(record.rule).ok(),
-        anchor_rule: None,
-        anchor: String::new(),
+        anchor_rule: u32::try_from(record.anchor_rule).ok(),
+        anchor: names.anchors.name(record.anchor).unwrap_or_default().to_owned(),
         reason: Reason::from_code(record.reason).unwrap_or(Reason::Match),
         pass: match record.action {
             abi::verdict::action::PASS => Some(true),

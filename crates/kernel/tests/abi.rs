@@ -47,27 +47,29 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             family, protocol, tcp_flags, tcp_mask, icmp_type, icmp_code, tos, prio, action, tag,
             tagged, probability, source, destination, source_port, destination_port, return_ttl,
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
-            set_prio, min_ttl, log_to, max_mss, slot, number,
+            set_prio, min_ttl, log_to, max_mss, slot, number, anchor,
+            call_first, call_end,
         }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
-        pf_rule_states => abi::RuleStates { total, current, max, number, timeouts, tables, pad }
+        pf_rule_states => abi::RuleStates { total, current, max, number, timeouts, tables, anchor }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared }
         pf_table => abi::Table { version }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
-            rules, evaluator, limit_states, reassemble, loginterface, hostid, if_bound_states,
-            timeouts, pad,
+            rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
+            if_bound_states, timeouts,
         }
         pf_state_key => abi::StateKey { address, port, interface, rdomain, family, protocol }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
         pf_match_rule => abi::MatchRule { slot, log_all, log_to, pad }
         pf_state => abi::State {
-            lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot, flags,
+            lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
+            anchor_slot, flags,
             timeout, direction, log_all, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
-            match_count, r#match,
+            match_count, r#match, pad,
         }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
@@ -76,11 +78,11 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_counters => abi::Counters { reason, state, limit, log_lost }
         pf_test => abi::Test { enabled, now, random, pad }
         pf_outcome => abi::Outcome {
-            state_id, rule, verdict, reason, decision, logged, counted, pad,
+            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_log_record => abi::LogRecord {
-            time, ifname, source, destination, source_port, destination_port, rule, family,
+            time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, family,
             action, reason, direction, log_to, pad, caplen, wirelen, data, tail_pad,
         }
     }
@@ -187,7 +189,8 @@ macro_rules! numbers {
 fn rust_numbers() -> BTreeMap<String, i64> {
     let mut numbers = numbers! {
         "" abi::limits {
-            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, SNAPLEN,
+            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, MAX_DEPTH,
+            MAX_STEPS, SNAPLEN,
             IDLE_SLOT, SELF_TABLE,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY }
@@ -220,7 +223,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             QUICK, LOG, LOG_ALL, LOG_MATCHES, FRAGMENT, ALLOW_OPTS, KEEP_STATE, IF_BOUND, SLOPPY,
             NO_SYNC, RETURN, RETURN_RST, RETURN_ICMP, NO_DF, SET_TOS, SET_PRIO, MATCH_TOS,
             MATCH_PRIO, MATCH_ICMP_TYPE, MATCH_ICMP_CODE, PROBABILITY, INTERFACE_NOT,
-            RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID,
+            RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR,
         }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }

@@ -77,6 +77,9 @@ impl TagSeen {
     }
 }
 
+/// Match rules that may match one packet: a state cannot count for more. PF knows no limit.
+const MATCH_RULES: usize = 16;
+
 /// How the walk over a rule set ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -84,7 +87,7 @@ enum End {
     Through,
     /// With `quick`: no more rules are asked.
     Quick,
-    /// It went too deep: nobody knows what the rules would have said.
+    /// It was given up: nobody knows what the rules would have said.
     Failed,
 }
 
@@ -146,6 +149,10 @@ impl<'r> Walk<'_, 'r, '_> {
     fn matched(&mut self, rule: &'r Entry) -> End {
         let Walk { answer, journal, .. } = self;
         if rule.action == Action::Match {
+            if answer.match_rules.len() == MATCH_RULES {
+                journal.tracer.tell(|| Stage::TooManyMatches);
+                return End::Failed;
+            }
             answer.match_rules.insert(0, rule);
             answer.actions.merge(rule);
             if rule.log.is_some() {

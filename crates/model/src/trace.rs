@@ -55,6 +55,8 @@ pub enum Stage {
     },
     /// An anchor rule would have led deeper than PF goes.
     TooDeep,
+    /// More match rules match the packet than a state can count for.
+    TooManyMatches,
     /// No rule was left to look at.
     Decided {
         /// The last rule that matched or the first with `quick`; `None` is the default rule.
@@ -176,6 +178,7 @@ impl fmt::Display for Stage {
                     None => write!(f, "match"),
                 }
             }
+            Stage::TooManyMatches => write!(f, "rules: too many match rules"),
             Stage::TooDeep => write!(f, "rules: anchors too deep inside each other"),
             Stage::Decided { rule: Some(rule), action } => {
                 write!(f, "rules: {} by rule {rule}", action_name(*action))

@@ -59,7 +59,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     let rdomain = |value: &InterfaceMatch| matches!(value, InterfaceMatch::Rdomain(_));
     let label = |address: &Address| matches!(address, Address::RouteLabel(_));
     let table = [
-        (rule.anchor.is_some(), "anchor"),
         (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
         (rule.os.is_some(), "os"),

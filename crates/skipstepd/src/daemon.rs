@@ -1,6 +1,7 @@
 //! The daemon at work: one thread follows interfaces, one writes the log.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,12 +12,13 @@ use nix::unistd::geteuid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
+use skipstep_kernel::record::Load;
 use skipstep_kernel::{Error, Instance, LogReader};
 
 use crate::log::Logs;
 use crate::notify;
 use crate::options::Options;
-use crate::pflog::Loader;
+use crate::pflog::Origin;
 
 /// How soon a signal is heeded, and an instance noticed that appears or is made anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -174,10 +176,10 @@ fn drain(
         }
         let stopping = signals.stop();
         let timeout = if stopping { Duration::ZERO } else { TICK };
-        let loaded = OnceCell::new();
+        let origins = OnceCell::new();
         let records = reader.poll(timeout, |record| {
-            let loader = loaded.get_or_init(|| loader(instance));
-            if let Some(message) = logs.write(record, *loader) {
+            let origins = origins.get_or_init(|| instance.origins().unwrap_or_default());
+            if let Some(message) = logs.write(record, &origin(origins, record.anchor)) {
                 say(&message);
             }
         })?;
@@ -190,9 +192,8 @@ fn drain(
     }
 }
 
-/// Who loaded the rules that are in force.
-fn loader(instance: &Instance) -> Loader {
-    instance
-        .loaded()
-        .map_or(Loader::default(), |loaded| Loader { uid: loaded.uid, pid: loaded.pid })
+/// What there is to say of the rule set that a record names.
+fn origin(origins: &BTreeMap<u32, (String, Load)>, anchor: u32) -> Origin {
+    let (anchor, load) = origins.get(&anchor).cloned().unwrap_or_default();
+    Origin { anchor, uid: load.uid, pid: load.pid }
 }

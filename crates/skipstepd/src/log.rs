@@ -9,7 +9,7 @@ use skipstep_abi::LogRecord;
 
 use crate::clock::wall_time;
 use crate::file::LogFile;
-use crate::pflog::{self, Loader};
+use crate::pflog::{self, Origin};
 
 /// All log files.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ impl Logs {
 
     /// Writes a record. Returns what there is to tell about: that records begin to be lost, or
     /// that they no longer are.
-    pub fn write(&mut self, record: &LogRecord, loader: Loader) -> Option<String> {
+    pub fn write(&mut self, record: &LogRecord, origin: &Origin) -> Option<String> {
         let path = path(&self.prefix, record.log_to);
         let state = self.files.entry(record.log_to).or_default();
-        match state.write(&path, self.snaplen, record, loader) {
+        match state.write(&path, self.snaplen, record, origin) {
             Ok(()) if state.lost == 0 => None,
             Ok(()) => {
                 let lost = std::mem::take(&mut state.lost);
@@ -74,7 +74,7 @@ impl State {
         path: &Path,
         snaplen: usize,
         record: &LogRecord,
-        loader: Loader,
+        origin: &Origin,
     ) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -83,7 +83,7 @@ impl State {
         let packet = pflog::packet(record, file.snaplen());
         let written = file.append(
             wall_time(record.time),
-            &pflog::header(record, loader),
+            &pflog::header(record, origin),
             packet,
             record.wirelen,
         );
@@ -120,7 +120,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = Logs::new(&dir.path().join("pflog"), 160);
         for n in [0, 3, 0] {
-            assert_eq!(logs.write(&record(n), Loader::default()), None);
+            assert_eq!(logs.write(&record(n), &Origin::default()), None);
         }
         let length = |name| std::fs::metadata(dir.path().join(name)).unwrap().len();
         assert_eq!((length("pflog0"), length("pflog3")), (24 + 2 * 136, 24 + 136));
@@ -130,15 +130,15 @@ mod tests {
     fn losses_are_told_once_and_counted() {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = Logs::new(&dir.path().join("not/there/pflog"), 160);
-        let first = logs.write(&record(0), Loader::default()).unwrap();
+        let first = logs.write(&record(0), &Origin::default()).unwrap();
         assert!(
             first.ends_with("No such file or directory (os error 2); records are lost"),
             "{first}"
         );
-        assert_eq!(logs.write(&record(0), Loader::default()), None);
+        assert_eq!(logs.write(&record(0), &Origin::default()), None);
         assert_eq!(logs.lost(), 2);
         std::fs::create_dir_all(dir.path().join("not/there")).unwrap();
-        let again = logs.write(&record(0), Loader::default()).unwrap();
+        let again = logs.write(&record(0), &Origin::default()).unwrap();
         assert!(again.ends_with("written again, 2 records were lost"), "{again}");
         assert_eq!(logs.lost(), 0);
     }
@@ -147,10 +147,10 @@ mod tests {
     fn renamed_files_are_made_anew() {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = Logs::new(&dir.path().join("pflog"), 160);
-        logs.write(&record(0), Loader::default());
+        logs.write(&record(0), &Origin::default());
         std::fs::rename(dir.path().join("pflog0"), dir.path().join("pflog0.old")).unwrap();
         logs.reopen();
-        logs.write(&record(0), Loader::default());
+        logs.write(&record(0), &Origin::default());
         assert!(dir.path().join("pflog0").exists());
     }
 }

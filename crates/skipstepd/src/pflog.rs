@@ -17,30 +17,54 @@ pub const MAX_SNAPLEN: usize = SNAPLEN;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 24;
 const PF_MATCH: u8 = 12;
+/// Bytes for the name of an anchor.
+const RULESET_NAME: usize = 16;
+/// Number of a rule that there is not.
+const NO_RULE: i32 = -1;
 /// The owner of the socket is only looked up by `log (user)`, which is not built.
 const NO_UID: u32 = u32::MAX;
 const NO_PID: u32 = 0;
 
-/// Who loaded the rules: part of every record.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Loader {
-    /// user id
+/// The rule set that a record names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Path of the anchor; empty for the main rule set.
+    pub anchor: String,
+    /// User who loaded it.
     pub uid: u32,
-    /// process id
+    /// Process that loaded it.
     pub pid: u32,
 }
 
+impl Origin {
+    /// The anchor's own name, cut off where the header has no room for it.
+    fn name(&self) -> [u8; RULESET_NAME] {
+        let own = self.anchor.rsplit('/').next().unwrap_or_default();
+        let mut name = [0; RULESET_NAME];
+        // the last byte stays zero
+        for (to, from) in name[..RULESET_NAME - 1].iter_mut().zip(own.bytes()) {
+            *to = from;
+        }
+        name
+    }
+}
+
 /// The header of `record`.
-pub fn header(record: &LogRecord, loader: Loader) -> [u8; HEADER] {
+pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     let family = if record.family == skipstep_abi::INET6 { AF_INET6 } else { AF_INET };
     let action = if record.action == action::MATCH { PF_MATCH } else { record.action };
     let mut header = Vec::with_capacity(HEADER);
     header.extend([HEADER as u8, family, action, record.reason]);
     header.extend(record.ifname);
-    header.extend([0; 16]); // name of an anchor
-    header.extend(record.rule.to_be_bytes());
-    header.extend((-1i32).to_be_bytes()); // number of a rule in an anchor
-    for number in [NO_UID, NO_PID, loader.uid, loader.pid] {
+    header.extend(origin.name());
+    // a rule in an anchor stands behind the anchor rule that led to it
+    let (number, sub_number) = match record.anchor_rule {
+        ..0 => (record.rule, NO_RULE),
+        anchor_rule => (anchor_rule, record.rule),
+    };
+    header.extend(number.to_be_bytes());
+    header.extend(sub_number.to_be_bytes());
+    for number in [NO_UID, NO_PID, origin.uid, origin.pid] {
         header.extend(number.to_le_bytes());
     }
     let (rewritten, pad) = (0, 0);

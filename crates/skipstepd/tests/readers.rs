@@ -6,7 +6,7 @@ use std::process::Command;
 use skipstep_abi::verdict::{action, direction};
 use skipstep_abi::{INET, INET6, LogRecord, address_bytes};
 use skipstepd::log::Logs;
-use skipstepd::pflog::Loader;
+use skipstepd::pflog::Origin;
 use zerocopy::FromZeros;
 
 fn record(packet: &[u8], addresses: [&str; 2], ports: [u16; 2]) -> LogRecord {
@@ -20,6 +20,7 @@ fn record(packet: &[u8], addresses: [&str; 2], ports: [u16; 2]) -> LogRecord {
         family: if source.is_ipv4() { INET } else { INET6 },
         action: action::BLOCK,
         direction: direction::IN,
+        anchor_rule: -1,
         caplen: packet.len() as u16,
         wirelen: packet.len() as u32,
         ..LogRecord::new_zeroed()
@@ -29,7 +30,7 @@ fn record(packet: &[u8], addresses: [&str; 2], ports: [u16; 2]) -> LogRecord {
     record
 }
 
-/// Three records: a blocked SYN over IPv4, one over IPv6 let through by the default rule, and a
+/// Three records of the main rule set: a blocked SYN over IPv4, one over IPv6 let through by the default rule, and a
 /// match on the way out.
 fn records() -> [LogRecord; 3] {
     let tcp4 = [
@@ -68,9 +69,14 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 fn log_file() -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let mut logs = Logs::new(&dir.path().join("pflog"), 160);
+    let main = Origin { anchor: String::new(), uid: 0, pid: 77 };
     for record in records() {
-        assert_eq!(logs.write(&record, Loader { uid: 0, pid: 77 }), None);
+        assert_eq!(logs.write(&record, &main), None);
     }
+    let [block, ..] = records();
+    let inside = LogRecord { anchor_rule: 9, anchor: 1, ..block };
+    let anchor = Origin { anchor: "proxies/ftp".into(), ..main };
+    assert_eq!(logs.write(&inside, &anchor), None);
     let path = dir.path().join("pflog0").to_str().unwrap().to_string();
     (dir, path)
 }
@@ -82,7 +88,7 @@ fn tcpdump_reads_the_file() {
         return;
     };
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!(lines.len(), 4, "{text}");
     assert!(
         lines[0].contains("rule 4/0(match): block in on em0: 10.0.1.5.4000 > 192.0.2.7.22"),
         "{text}"
@@ -90,6 +96,8 @@ fn tcpdump_reads_the_file() {
     assert!(lines[1].contains("pass in on em0: 2001:db8:1::5.53 > 2001:db8:2::7.4000"), "{text}");
     // tcpdump has no name for OpenBSD's number of `match`
     assert!(lines[2].contains("rule 7/0(match): unkn(12) out on em0"), "{text}");
+    // a rule in an anchor: number of the anchor rule, name of the anchor, number in it
+    assert!(lines[3].contains("rule 9.ftp.4/0(match): block in on em0"), "{text}");
 }
 
 #[test]
@@ -113,14 +121,20 @@ fn tshark_reads_the_file() {
         "-e",
         "ipv6.src",
         "-e",
+        "pflog.ruleset",
+        "-e",
+        "pflog.subrulenr",
+        "-e",
         "_ws.malformed",
     ];
     let Some(text) = run("tshark", &fields) else {
         return;
     };
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
-    assert_eq!(rows.len(), 3, "{text}");
+    assert_eq!(rows.len(), 4, "{text}");
     assert_eq!(rows[0][..5], ["em0", "4", "1", "1", "10.0.1.5"], "{text}");
     assert_eq!(rows[1][5], "2001:db8:1::5", "{text}");
-    assert!(rows.iter().all(|row| row[6].is_empty()), "{text}");
+    assert_eq!(rows[3][6..8], ["ftp", "4"], "{text}");
+    assert_eq!((rows[3][1], rows[0][6], rows[0][7]), ("9", "", "-1"), "{text}");
+    assert!(rows.iter().all(|row| row[8].is_empty()), "{text}");
 }

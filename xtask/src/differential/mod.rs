@@ -4,6 +4,7 @@
 //! rule, reasons, states, bytes, log, counters. A disagreement is shrunk to the fewest steps and
 //! rules that still show it and written as a scenario file.
 
+mod anchors;
 mod coverage;
 mod optimizer;
 mod packets;
@@ -240,7 +241,7 @@ fn is_special(host: &Host, address: IpAddr) -> bool {
 /// The tags that rules set or look for.
 fn tags(ruleset: &Ruleset) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
-    for rule in &ruleset.rules {
+    for (_, rule) in ruleset.all_rules() {
         tags.extend(rule.tag.clone());
         tags.extend(rule.tagged.as_ref().map(|tagged| tagged.value.clone()));
     }

@@ -3,6 +3,7 @@
 use fastrand::Rng;
 use skipstep_ruleset::Timeout;
 
+use super::anchors::Anchors;
 use super::pool::{Pool, TAGS, one_in, pick};
 
 /// A pf.conf. It may be refused (contradictory families and the like); then another is made.
@@ -15,7 +16,14 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
         lines.push(if rng.bool() { "block".into() } else { "block return".into() });
     }
     let rules = if one_in(rng, 12) { rng.usize(30..120) } else { rng.usize(1..14) };
-    lines.extend((0..rules).map(|_| rule(rng, pool)));
+    let mut anchors = Anchors::default();
+    for _ in 0..rules {
+        if one_in(rng, 8) {
+            lines.extend(anchors.lines(rng, pool));
+        } else {
+            lines.push(rule(rng, pool));
+        }
+    }
     if !one_in(rng, 3) {
         lines.push(
             pick(
@@ -79,8 +87,14 @@ fn settings(rng: &mut Rng) -> Vec<String> {
     lines
 }
 
-fn table(rng: &mut Rng, pool: &mut Pool) -> String {
+pub(super) fn table(rng: &mut Rng, pool: &mut Pool) -> String {
     let name = format!("t{}", pool.tables.len());
+    pool.tables.push(name.clone());
+    table_called(rng, pool, &name)
+}
+
+/// The statement that defines a table.
+pub(super) fn table_called(rng: &mut Rng, pool: &mut Pool, name: &str) -> String {
     let entries: Vec<String> = (0..rng.usize(..6))
         .map(|_| {
             let ipv6 = one_in(rng, 3);
@@ -88,16 +102,15 @@ fn table(rng: &mut Rng, pool: &mut Pool) -> String {
             format!("{not}{}", if one_in(rng, 8) { "self".into() } else { pool.network(rng, ipv6) })
         })
         .collect();
-    pool.tables.push(name.clone());
     let options = pick(rng, &["", "persist ", "const ", "counters "]);
     format!("table <{name}> {options}{{ {} }}", entries.join(", "))
 }
 
 /// What the parts of a rule must agree on.
-struct Head {
-    action: &'static str,
-    family: Option<bool>,
-    protocol: Option<&'static str>,
+pub(super) struct Head {
+    pub action: &'static str,
+    pub family: Option<bool>,
+    pub protocol: Option<&'static str>,
 }
 
 fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
@@ -112,6 +125,11 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
         )
         .into();
     }
+    filter_rule(rng, pool)
+}
+
+/// A rule as it may stand in an anchor.
+pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let action = pick(rng, &["pass", "pass", "pass", "pass", "block", "block", "match"]);
     let family = match rng.u8(..6) {
         0 | 1 => Some(false),
@@ -167,7 +185,7 @@ fn block_return(rng: &mut Rng, head: &Head) -> Option<String> {
     one_in(rng, 2).then(|| pick(rng, &kinds).into())
 }
 
-fn interface(rng: &mut Rng, word: &str) -> Option<String> {
+pub(super) fn interface(rng: &mut Rng, word: &str) -> Option<String> {
     let odds = if word == "on" { 2 } else { 12 };
     let names = ["em0", "em1", "! em0", "any", "egress", "! egress", "lo", "em9", "{ em0, em1 }"];
     // a list of `received-on` is no list in pf's grammar
@@ -179,7 +197,7 @@ fn interface(rng: &mut Rng, word: &str) -> Option<String> {
     })
 }
 
-fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<String> {
+pub(super) fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<String> {
     if one_in(rng, 4) {
         return one_in(rng, 2).then(|| "all".into());
     }
