@@ -1,9 +1,7 @@
 //! What a pf.conf says, statement by statement, with names already turned into numbers and host
 //! specifications into addresses, but lists not yet expanded.
-//!
-//! A later feature adds a variant to [`StatementKind`] or a field to [`FilterOptions`] or
-//! [`StateOption`]; until then the parser refuses it by the name it has in `features`.
 
+mod old;
 mod translation;
 
 use std::net::IpAddr;
@@ -15,7 +13,8 @@ use skipstep_ruleset::{
     Log, Not, Overload, Owner, Ports, Queue, Scrub, SourceTrack, StatePolicy, Syncookies, Timeout,
 };
 
-pub use translation::{Divert, Pool, PoolPorts, Translation};
+pub use old::OldStatement;
+pub use translation::{Divert, Hop, Pool, PoolPorts, Translation};
 
 use crate::token::Place;
 
@@ -68,10 +67,8 @@ pub enum StatementKind {
     Queues(Vec<Queue>),
     /// `state limiter`, `source limiter`
     Limiter(Limiter),
-    /// `scrub in on em0 all` of old times, when fragments were reassembled by rules.
-    OldScrub(OldScrub),
-    /// Something that is not built; the parser has said so.
-    NotBuilt,
+    /// `nat`, `scrub` and their like of old times.
+    Old(Box<OldStatement>),
 }
 
 /// One setting of a `set` statement.
@@ -112,6 +109,12 @@ pub enum Setting {
     Hostid(u32),
     /// `debug`, as syslog counts
     Debug(u8),
+    /// `fail-policy` of FreeBSD
+    FailPolicy(BlockPolicy),
+    /// `keepcounters` of FreeBSD
+    KeepCounters,
+    /// `require-order` of FreeBSD
+    RequireOrder(bool),
 }
 
 /// What `set limit` can limit.
@@ -308,6 +311,10 @@ pub struct FilterOptions {
     pub once: bool,
     /// `rtable`
     pub rtable: Option<u32>,
+    /// `max-pkt-size` of FreeBSD
+    pub max_pkt_size: Option<u16>,
+    /// `ridentifier` of FreeBSD
+    pub ridentifier: Option<u32>,
     /// `nat-to`, `route-to`, `divert-to` and their like
     pub translation: Translation,
 }
@@ -365,15 +372,4 @@ pub struct Antispoof {
     pub label: Option<String>,
     /// `rtable`
     pub rtable: Option<u32>,
-}
-
-/// `scrub` as a rule of its own.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OldScrub {
-    /// `in`, `out`
-    pub direction: Option<Direction>,
-    /// `on`
-    pub interfaces: Vec<Not<InterfaceMatch>>,
-    /// `inet`, `inet6`
-    pub family: Option<Family>,
 }

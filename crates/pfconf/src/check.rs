@@ -67,7 +67,12 @@ pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
         "keep state is great, but only for pass rules",
     );
     let routes = translation.route.is_some();
-    check(routes && rule.state.is_none(), "route-to, reply-to and dup-to require keep state");
+    let routes_of_today =
+        translation.route.as_ref().is_some_and(|(_, pool)| pool.through.is_empty());
+    check(
+        routes_of_today && rule.state.is_none(),
+        "route-to, reply-to and dup-to require keep state",
+    );
     let translates = translation.nat.is_some() || translation.rdr.is_some();
     check(
         translates && rule.action != Action::Match && rule.state.is_none(),

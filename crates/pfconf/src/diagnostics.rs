@@ -35,8 +35,6 @@ pub enum Kind {
     Warning,
     /// It can, and nothing is wrong; `pfctl -vv` tells of it.
     Note,
-    /// The rule set is right, but uses the named feature, which skipstep does not have yet.
-    NotBuilt(&'static str),
 }
 
 impl Kind {
@@ -47,14 +45,6 @@ impl Kind {
 }
 
 impl Diagnostic {
-    /// Name of the feature that is missing, if that is what the message says.
-    pub fn not_built(&self) -> Option<&'static str> {
-        match self.kind {
-            Kind::NotBuilt(feature) => Some(feature),
-            _ => None,
-        }
-    }
-
     /// The message with its source line, a caret below the word at fault and the help, for a
     /// terminal.
     pub fn explain(&self) -> String {

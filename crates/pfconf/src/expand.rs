@@ -3,6 +3,7 @@
 //! destination ports).
 
 mod binat;
+mod old;
 mod pool;
 mod translation;
 
@@ -275,6 +276,8 @@ impl Expansion<'_> {
             set_delay: options.set_delay,
             once: options.once,
             rtable: options.rtable,
+            max_pkt_size: options.max_pkt_size,
+            ridentifier: options.ridentifier,
             probability: options.probability,
             fragment: options.fragment,
             scrub: options.scrub,

@@ -258,6 +258,9 @@ impl Lexer {
                 next => break next,
             }
         };
+        if digits == b"-" && next == Some(b'>') {
+            return Kind::Arrow;
+        }
         self.unread(next);
         let ends =
             next.is_none_or(|c| c.is_ascii_whitespace() || c == b'\x0b' || b"),/}=".contains(&c));
@@ -420,6 +423,7 @@ mod tests {
         let signs = [Sign('<'), Sign('>'), Sign('!'), Kind::NewLine];
         assert_eq!(kinds[..5], [Outside, Inside, LessEqual, GreaterEqual, NotEqual]);
         assert_eq!(kinds[5..], signs);
+        assert_eq!(tokens("-> -")[..2], [Kind::Arrow, Sign('-')]);
     }
 
     #[test]

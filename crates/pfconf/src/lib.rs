@@ -6,7 +6,7 @@
 //! `lexer` makes tokens of the text, replacing macros; `parser` makes statements (`ast`) of them, looking
 //! up names, ports and addresses as it goes; `load` takes statement after statement, because macros,
 //! `set block-policy` and `set state-defaults` hold from their line on, and has `expand` make rules of
-//! them, which `check` looks at; `print` writes rules as pfctl does. What is not built is in `features`.
+//! them, which `check` looks at; `print` writes rules as pfctl does.
 
 pub mod context;
 pub mod diagnostics;
@@ -19,7 +19,6 @@ mod anchor;
 mod ast;
 mod check;
 mod expand;
-mod features;
 mod keep;
 mod label;
 mod lexer;

@@ -4,11 +4,11 @@ use std::collections::{HashSet, VecDeque};
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
-    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Optimizer, Rule, Ruleset, Table,
-    TablesMade, Timeout,
+    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, OldKind, OldRule, Optimizer, Rule,
+    Ruleset, Table, TablesMade, Timeout,
 };
 
-use crate::ast::{AnchorStatement, OldScrub, Setting, StateOption, Statement, StatementKind};
+use crate::ast::{AnchorStatement, OldStatement, Setting, StateOption, Statement, StatementKind};
 use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Kind};
 use crate::expand::{Expansion, MOST_RULES, Message, Refused};
@@ -137,9 +137,11 @@ impl Builder<'_> {
         if path.is_empty() && !self.check_queues(name, diagnostics) {
             return None;
         }
-        mention_tables(&contents.rules, &mut contents.tables);
+        let rules = contents.rules.iter().chain(contents.old_rules.iter().map(|old| &old.rule));
+        mention_tables(rules, &mut contents.tables);
         let made = self.optimize(path, &mut contents);
         self.number_labels(&mut contents.rules);
+        self.echo_old_rules(&contents.old_rules);
         self.echo_rules(path, &contents, &made);
         Some(contents)
     }
@@ -182,6 +184,16 @@ impl Builder<'_> {
     fn number_labels(&mut self, rules: &mut [Rule]) {
         let anchors = self.ruleset.anchors.values_mut().flat_map(|anchor| &mut anchor.rules);
         rules.iter_mut().chain(anchors).for_each(label::number);
+    }
+
+    /// The rules of old times, list by list.
+    fn echo_old_rules(&mut self, rules: &[OldRule]) {
+        let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
+        for kind in OldKind::ALL {
+            for rule in rules.iter().filter(|rule| rule.kind == kind) {
+                self.line(&print::old::rule(rule, &options));
+            }
+        }
     }
 
     /// The rules as `pfctl -nv` prints them, those in braces included.
@@ -255,8 +267,8 @@ impl Builder<'_> {
                 self.line(&queues::limiter(limiter));
                 self.ruleset.limiters.push(limiter.clone());
             }
-            StatementKind::OldScrub(scrub) => self.old_scrub(scrub),
-            StatementKind::Include | StatementKind::NotBuilt => {}
+            StatementKind::Old(old) => return self.old(old, statement, parser),
+            StatementKind::Include => {}
         }
         Ok(())
     }
@@ -339,7 +351,7 @@ impl Builder<'_> {
             if known.is_some_and(|known| !known.rules.is_empty()) {
                 return refuse(parser, &format!("inline anchor '{name}' already exists"));
             }
-            mention_tables(&contents.rules, &mut contents.tables);
+            mention_tables(contents.rules.iter(), &mut contents.tables);
             self.ruleset.anchors.insert(path.clone(), contents);
             AnchorCall { path, wildcard: false, name, braces: true }
         } else {
@@ -399,10 +411,30 @@ impl Builder<'_> {
         }
     }
 
-    /// Reassembly is on for all packets as soon as one old `scrub` rule asks for it.
-    fn old_scrub(&mut self, scrub: &OldScrub) {
-        self.ruleset.options.reassemble = true;
-        self.line(&print::old_scrub(scrub));
+    /// A rule of old times. Reassembly is on for all packets as soon as one `scrub` asks for it.
+    fn old(
+        &mut self,
+        old: &OldStatement,
+        statement: &Statement,
+        parser: &mut Parser,
+    ) -> Result<(), Refused> {
+        let parent = self.current().path.clone();
+        let call = match old.anchor.as_deref().map(|name| (name, anchor::call(name, &parent))) {
+            Some((name, None)) => {
+                return refuse(parser, &format!("no anchor above '{parent}': {name}"));
+            }
+            Some((_, call)) => call,
+            None => None,
+        };
+        self.ruleset.options.reassemble |=
+            old.kind == OldKind::Scrub && !old.no && !old.leave_fragments;
+        let mut rules = std::mem::take(&mut self.current().contents.old_rules);
+        let before = rules.len();
+        let result =
+            self.rules(statement, parser, |expansion| expansion.old(old, call, &mut rules));
+        self.rules += rules.len() - before;
+        self.current().contents.old_rules = rules;
+        result
     }
 
     /// A later definition of a table replaces an earlier one.
@@ -425,7 +457,7 @@ impl Builder<'_> {
 }
 
 /// Tables that only rules mention exist too, empty.
-fn mention_tables(rules: &[Rule], tables: &mut Vec<Table>) {
+fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Table>) {
     let mut known: HashSet<String> = tables.iter().map(|table| table.name.clone()).collect();
     for rule in rules {
         let compared = [&rule.source, &rule.destination].into_iter().filter_map(|end| {

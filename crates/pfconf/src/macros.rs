@@ -53,6 +53,11 @@ impl Macros {
         Some(&known.value)
     }
 
+    /// The value of a macro, for messages.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.list.iter().find(|known| known.name == name).map(|known| known.value.as_str())
+    }
+
     /// Names of all macros.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|known| known.name.as_str())

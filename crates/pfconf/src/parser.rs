@@ -6,13 +6,17 @@
 
 mod address;
 mod anchor;
+mod freebsd;
 mod include;
 mod limiter;
+mod old;
 mod options;
+mod order;
 mod owner;
 mod pool;
 mod queue;
 mod rule;
+mod scrub;
 mod settings;
 mod state;
 mod table;
@@ -28,8 +32,8 @@ use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Kind as Severity};
 use crate::lexer::Lexer;
 use crate::macros::Macros;
+use crate::suggest;
 use crate::token::{Kind, Place, Token};
-use crate::{features, suggest};
 
 /// An error that has been reported already.
 #[derive(Debug)]
@@ -57,12 +61,15 @@ pub struct Parser<'a> {
     anchors: Vec<(Place, AnchorStatement)>,
     /// Size of all included texts, in bytes.
     included: usize,
-    /// How many features were refused so far.
-    not_built: u32,
     /// Names of the queues that rules can assign to: those that have a parent.
     queues: HashSet<String>,
     /// Limiters so far.
     limiters: Vec<Limiter>,
+    /// Something was read that only old texts and FreeBSD's have. From there on other things count that
+    /// mean something else, or nothing, in OpenBSD's language of today.
+    old: bool,
+    /// The order that statements have to stand in, if one is required.
+    order: Option<order::Stage>,
     /// Settings of the statement being read: they hold even if the rest of the line is wrong.
     settings: Vec<Setting>,
     /// Whether any token was accepted.
@@ -82,9 +89,10 @@ impl<'a> Parser<'a> {
             depth: 0,
             anchors: Vec::new(),
             included: 0,
-            not_built: 0,
             queues: HashSet::new(),
             limiters: Vec::new(),
+            old: false,
+            order: None,
             settings: Vec::new(),
             started: false,
             diagnostics: Vec::new(),
@@ -105,15 +113,14 @@ impl<'a> Parser<'a> {
                 }
                 Kind::NewLine => self.skip(),
                 _ => {
-                    let missing = self.not_built;
                     let head = self.anchors.last().map(|(head, _)| *head);
                     if let Some(head) = head.filter(|_| self.at_sign('}')) {
                         place = head;
                     }
                     let result = self.statement_kind().and_then(|kind| self.end_of_line(kind));
+                    let result = result.and_then(|kind| self.in_order(&kind, place).map(|()| kind));
                     let settings = std::mem::take(&mut self.settings);
                     let kind = match result {
-                        Ok(_) if self.not_built > missing => StatementKind::NotBuilt,
                         Ok(kind) => kind,
                         Err(Reported) => {
                             self.recover();
@@ -161,7 +168,7 @@ impl<'a> Parser<'a> {
             _ if inside => self.syntax_error(),
             Kind::Keyword("set") => self.set(),
             Kind::Keyword("antispoof") => self.antispoof(),
-            Kind::Keyword("scrub") => self.old_scrub(),
+            Kind::Keyword("scrub") => self.old_scrub(false),
             Kind::Keyword("load") => self.load_anchor(),
             Kind::Keyword("state") => self.state_limiter(),
             Kind::Keyword("queue") => self.queue(),
@@ -179,10 +186,7 @@ impl<'a> Parser<'a> {
             return self.source_limiter();
         }
         if !self.accept_sign('=') {
-            return match features::of_statement(word) {
-                Some(feature) => Ok(self.not_built_at(feature, place)),
-                None => self.unknown_statement(word, place),
-            };
+            return self.old_statement(word, place);
         }
         let mut words = vec![self.word_or_number()?];
         while matches!(self.peek().kind, Kind::String(_) | Kind::Number(_)) {
@@ -216,20 +220,6 @@ impl<'a> Parser<'a> {
             ];
             suggest::nearest(word, starters).map(|near| format!("did you mean `{near}`?"))
         })
-    }
-
-    /// `no nat`, `no rdr`, `no binat`, `no scrub`
-    fn old_exception(&mut self) -> Parse<StatementKind> {
-        let place = self.place();
-        self.skip();
-        match self.peek().kind.clone() {
-            Kind::Keyword("scrub") => Ok(self.not_built_at("old scrub with options", place)),
-            Kind::String(word) => match features::of_statement(&word) {
-                Some(feature) => Ok(self.not_built_at(feature, place)),
-                None => self.syntax_error(),
-            },
-            _ => self.syntax_error(),
-        }
     }
 
     fn end_of_line(&mut self, kind: StatementKind) -> Parse<StatementKind> {
@@ -513,16 +503,29 @@ impl Parser<'_> {
     /// Reports that the next token is not what was expected.
     fn syntax_error<T>(&mut self) -> Parse<T> {
         let place = self.place();
-        self.syntax_error_at(place, |parser| match &parser.peek().kind {
-            Kind::String(word) => suggest::nearest(word, crate::token::KEYWORDS)
+        self.syntax_error_at(place, |parser| match parser.peek().kind.clone() {
+            Kind::String(word) => suggest::nearest(&word, crate::token::KEYWORDS)
                 .map(|near| format!("did you mean `{near}`?")),
             Kind::NewLine => Some("the line ends too early".to_string()),
+            Kind::Keyword(word) => parser
+                .help_for_value(place)
+                .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
+            Kind::Sign('<') => Some("a table stands behind `from` or `to`".to_string()),
             Kind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
             Kind::Sign(sign) if !sign.is_ascii() => {
                 Some(format!("`{sign}` can stand in quotes only"))
             }
-            _ => None,
+            _ => parser.help_for_value(place),
         })
+    }
+
+    /// What a macro's value is whose text cannot stand here.
+    fn help_for_value(&self, place: Place) -> Option<String> {
+        let (line, column, width) = self.lexer.source_line(place);
+        let used: String = line.chars().skip(column.checked_sub(1)?).take(width).collect();
+        let name = used.strip_prefix('$')?;
+        let value = self.lexer.macros.value(name)?;
+        Some(format!("`${name}` is `{value}`"))
     }
 
     fn syntax_error_at<T>(
@@ -535,39 +538,6 @@ impl Parser<'_> {
             self.report(Severity::Error, "syntax error", place, help);
         }
         Err(Reported)
-    }
-
-    /// Refuses a feature, and what else in the rest of the statement is not built.
-    fn not_built(&mut self, feature: &'static str) -> StatementKind {
-        let place = self.place();
-        self.not_built_at(feature, place)
-    }
-
-    fn not_built_at(&mut self, feature: &'static str, place: Place) -> StatementKind {
-        self.note_not_built(feature, place);
-        self.skip_statement();
-        StatementKind::NotBuilt
-    }
-
-    fn skip_statement(&mut self) {
-        let mut depth = 0;
-        self.skip();
-        loop {
-            match self.peek().kind {
-                Kind::End => return,
-                Kind::NewLine if depth == 0 => return,
-                Kind::Sign('{') => depth += 1,
-                Kind::Sign('}') => depth -= i32::from(depth > 0),
-                _ => {}
-            }
-            self.skip();
-        }
-    }
-
-    fn note_not_built(&mut self, feature: &'static str, place: Place) {
-        self.not_built += 1;
-        let text = format!("{feature} is not built yet");
-        self.report(Severity::NotBuilt(feature), &text, place, features::instead(feature));
     }
 
     /// Adds a message at `place`.

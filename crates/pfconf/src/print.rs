@@ -1,5 +1,6 @@
 //! Rules as `pfctl -sr` prints them (pf-features section 14).
 
+pub mod old;
 mod pool;
 
 use std::borrow::Cow;
@@ -61,28 +62,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
         text += &format!("@{} ", rule.number);
     }
     text += &action(rule);
-    text += match rule.direction {
-        Some(Direction::In) => " in",
-        Some(Direction::Out) => " out",
-        None => "",
-    };
-    text += &rule.log.map(log).unwrap_or_default();
-    text += if rule.quick { " quick" } else { "" };
-    if let Some(Not { negated, value }) = &rule.interface {
-        text += &format!(" on {}{}", if *negated { "! " } else { "" }, interface(value));
-    }
-    text += match rule.family {
-        Some(Family::Inet) => " inet",
-        Some(Family::Inet6) => " inet6",
-        None => "",
-    };
-    if let Some(number) = rule.protocol {
-        text += &match options.names.protocol_name(number) {
-            Some(name) => format!(" proto {name}"),
-            None => format!(" proto {number}"),
-        };
-    }
-    text += &from_to(rule, options);
+    text += &head(rule, options);
     if let Some(Not { negated, value }) = &rule.received_on {
         text += &format!(" {}received-on {}", if *negated { "!" } else { "" }, interface(value));
     }
@@ -95,6 +75,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     if let Some((packets, seconds)) = rule.max_pkt_rate {
         text += &format!(" max-pkt-rate {packets}/{seconds}");
     }
+    text += &rule.max_pkt_size.map(|size| format!(" max-pkt-size {size}")).unwrap_or_default();
     text += &set(rule);
     text += &state(rule);
     text += &rule.state_limiter.map(|used| limiter("state", used)).unwrap_or_default();
@@ -103,6 +84,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text += &scrub(&rule.scrub);
     text += if rule.allow_opts { " allow-opts" } else { "" };
     text += &rule.label.as_ref().map(|label| format!(" label \"{label}\"")).unwrap_or_default();
+    text += &rule.ridentifier.map(|number| format!(" ridentifier {number}")).unwrap_or_default();
     text += if rule.once { " once" } else { "" };
     text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
     if let Some(Not { negated, value }) = &rule.tagged {
@@ -110,6 +92,34 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     }
     text += &rule.rtable.map(|number| format!(" rtable {number}")).unwrap_or_default();
     text + &pool::translation(rule, options)
+}
+
+/// Which packets a rule is about, up to its hosts.
+fn head(rule: &Rule, options: &PrintOptions) -> String {
+    let mut text = String::new();
+    text += match rule.direction {
+        Some(Direction::In) => " in",
+        Some(Direction::Out) => " out",
+        None => "",
+    };
+    text += &rule.log.map(log).unwrap_or_default();
+    text += if rule.quick { " quick" } else { "" };
+    if let Some(Not { negated, value }) = &rule.interface {
+        text += &format!(" on {}{}", if *negated { "! " } else { "" }, interface(value));
+    }
+    text += &pool::early_route(rule, options);
+    text += match rule.family {
+        Some(Family::Inet) => " inet",
+        Some(Family::Inet6) => " inet6",
+        None => "",
+    };
+    if let Some(number) = rule.protocol {
+        text += &match options.names.protocol_name(number) {
+            Some(name) => format!(" proto {name}"),
+            None => format!(" proto {number}"),
+        };
+    }
+    text + &from_to(rule, options)
 }
 
 /// Rules with those in braces.
@@ -475,31 +485,4 @@ fn scrub(scrub: &Scrub) -> String {
     options.extend(scrub.reassemble_tcp.then(|| "reassemble tcp".to_string()));
     options.extend(scrub.max_mss.map(|mss| format!("max-mss {mss}")));
     if options.is_empty() { String::new() } else { format!(" scrub ({})", options.join(" ")) }
-}
-
-/// The old `scrub` statement.
-pub(crate) fn old_scrub(scrub: &ast::OldScrub) -> String {
-    let mut text = "scrub".to_string();
-    text += match scrub.direction {
-        Some(Direction::In) => " in",
-        Some(Direction::Out) => " out",
-        None => "",
-    };
-    let name = |Not { negated, value }: &Not<InterfaceMatch>| {
-        format!("{}{}", if *negated { "! " } else { "" }, interface(value))
-    };
-    match scrub.interfaces.as_slice() {
-        [] => {}
-        [only] => text += &format!(" on {}", name(only)),
-        several => {
-            let names: Vec<_> = several.iter().map(name).collect();
-            text += &format!(" on {{ {} }}", names.join(", "));
-        }
-    }
-    text += match scrub.family {
-        Some(Family::Inet) => " inet",
-        Some(Family::Inet6) => " inet6",
-        None => "",
-    };
-    text + " all"
 }

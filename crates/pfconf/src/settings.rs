@@ -61,7 +61,16 @@ pub fn profile(name: &str) -> Option<&'static Profile> {
 
 /// The debug level called `name`, in capitals or not, or given as a number.
 pub fn debug_level(name: &str) -> Option<u8> {
-    let other = [("error", 3), ("panic", 0), ("warn", 4)];
+    let other = [
+        ("error", 3),
+        ("panic", 0),
+        ("warn", 4),
+        // FreeBSD's, and OpenBSD's before 4.8.
+        ("none", 2),
+        ("urgent", 3),
+        ("misc", 5),
+        ("loud", 7),
+    ];
     let other =
         other.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, level)| *level);
     let by_name = || {
@@ -113,6 +122,9 @@ pub fn apply(setting: &Setting, options: &mut Options) {
         Setting::Evaluator(evaluator) => options.evaluator = *evaluator,
         Setting::Hostid(hostid) => options.hostid = Some(*hostid),
         Setting::Debug(level) => options.debug = *level,
+        Setting::FailPolicy(policy) => options.fail_policy = *policy,
+        Setting::KeepCounters => options.keep_counters = true,
+        Setting::RequireOrder(_) => {}
     }
 }
 
@@ -167,6 +179,12 @@ pub fn echo(setting: &Setting) -> Option<String> {
         Setting::Evaluator(Evaluator::SkipSteps) => "evaluator skip-steps".to_string(),
         Setting::Hostid(hostid) => format!("hostid 0x{hostid:08x}"),
         Setting::Debug(level) => format!("debug {}", DEBUG_LEVELS[usize::from(*level)]),
+        Setting::FailPolicy(BlockPolicy::Drop) => "fail-policy drop".to_string(),
+        Setting::FailPolicy(BlockPolicy::Return) => "fail-policy return".to_string(),
+        Setting::KeepCounters => "keepcounters".to_string(),
+        Setting::RequireOrder(required) => {
+            format!("require-order {}", if *required { "yes" } else { "no" })
+        }
     };
     Some(format!("set {text}"))
 }

@@ -64,12 +64,12 @@ pub fn define(
     })
 }
 
-/// The entries in the text of a table file; `Err` has the line and what is wrong with it.
+/// The entries in the text of a table file, where `#` and FreeBSD's `;` begin comments; `Err` has the line and what is wrong with it.
 pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, String)> {
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |message| (index as u32 + 1, message);
-        for word in line.split('#').next().unwrap_or_default().split_whitespace() {
+        for word in line.split(['#', ';']).next().unwrap_or_default().split_whitespace() {
             let name = word.trim_start_matches('!');
             let negated = (word.len() - name.len()) % 2 == 1;
             for host in resolve::host(name, context).map_err(wrong)? {

@@ -31,6 +31,8 @@ pub enum Kind {
     String(String),
     /// A decimal number.
     Number(i64),
+    /// `->`
+    Arrow,
     /// A sign of one character.
     Sign(char),
     /// `!=`

@@ -240,7 +240,7 @@ fn the_rule_set_of_the_article_loads() {
     let loaded = load(&lines[first..=last].join("\n"), &Context::new(&host)).unwrap();
     assert_eq!(loaded.ruleset.rules.len(), 24);
     assert_eq!(loaded.ruleset.table("me").unwrap().entries.len(), 3);
-    assert!(loaded.echo.contains("scrub in on xl0 all\n"));
+    assert!(loaded.echo.contains("scrub in on xl0 all fragment reassemble\n"));
 }
 
 fn rules(text: &str) -> Vec<Rule> {

@@ -11,6 +11,10 @@ pub struct Options {
     pub limits: Limits,
     /// `set block-policy`
     pub block_policy: BlockPolicy,
+    /// `set fail-policy` of FreeBSD: what a pass rule does that cannot make its state.
+    pub fail_policy: BlockPolicy,
+    /// `set keepcounters` of FreeBSD: rules that stay the same keep their counters over a load.
+    pub keep_counters: bool,
     /// `set state-policy`
     pub state_policy: StatePolicy,
     /// `set skip on`: interface and group names.
@@ -42,6 +46,8 @@ impl Default for Options {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             block_policy: BlockPolicy::Drop,
+            fail_policy: BlockPolicy::Drop,
+            keep_counters: false,
             state_policy: StatePolicy::Floating,
             skip: Vec::new(),
             loginterface: None,

@@ -58,6 +58,8 @@ pub struct Rule {
     pub prio: Option<u8>,
     /// `max-pkt-rate packets/seconds`
     pub max_pkt_rate: Option<(u32, u32)>,
+    /// `max-pkt-size` of FreeBSD: longest packet that matches
+    pub max_pkt_size: Option<u16>,
     /// `state limiter`
     pub state_limiter: Option<LimiterUse>,
     /// `source limiter`
@@ -82,6 +84,8 @@ pub struct Rule {
     pub allow_opts: bool,
     /// `label`, macros already replaced
     pub label: Option<String>,
+    /// `ridentifier` of FreeBSD: a number that tools know the rule by
+    pub ridentifier: Option<u32>,
     /// `once`
     pub once: bool,
     /// `tag`

@@ -4,7 +4,9 @@
 use std::fmt;
 
 use crate::rule::InterfaceMatch;
-use crate::{Address, Divert, KeepKind, OldKind, RouteKind, Rule, Ruleset, Syncookies};
+use crate::{
+    Address, BlockPolicy, Divert, KeepKind, OldKind, RouteKind, Rule, Ruleset, Syncookies,
+};
 
 /// Something in a rule set that cannot be done yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,12 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     if ruleset.options.fingerprints.is_some() {
         refuse(&None, 0, "fingerprints");
     }
+    if ruleset.options.fail_policy != BlockPolicy::Drop {
+        refuse(&None, 0, "fail-policy return");
+    }
+    if ruleset.options.keep_counters {
+        refuse(&None, 0, "keepcounters");
+    }
     for queue in &ruleset.queues {
         refuse(&None, queue.line, "queue");
     }
@@ -42,7 +50,8 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
         refuse(&None, limiter.line, limiter_name(limiter.source));
     }
     let old_rules = ruleset.anchors.values().flat_map(|anchor| &anchor.old_rules);
-    for old in ruleset.old_rules.iter().chain(old_rules) {
+    let old_rules = ruleset.old_rules.iter().chain(old_rules);
+    for old in old_rules.filter(|old| !old.only_reassembles()) {
         refuse(&old.rule.file, old.rule.line, old_name(old.kind));
     }
     for (_, rule) in ruleset.all_rules() {
@@ -65,6 +74,7 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.user.is_some(), "user"),
         (rule.group.is_some(), "group"),
         (rule.max_pkt_rate.is_some(), "max-pkt-rate"),
+        (rule.max_pkt_size.is_some(), "max-pkt-size"),
         (rule.state_limiter.is_some(), limiter_name(false)),
         (rule.source_limiter.is_some(), limiter_name(true)),
         (rule.set_queue.is_some(), "queue"),

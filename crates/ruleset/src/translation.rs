@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{DynamicAddress, Family};
+use crate::rule::{InterfaceName, Scrub};
 
 /// A pool that replacement addresses or next hops come from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct Pool {
     pub sticky: bool,
     /// What becomes of the port.
     pub ports: PoolPorts,
+    /// `endpoint-independent`: an address and port of ours keep their translation whoever they talk
+    /// to; FreeBSD's.
+    pub endpoint_independent: bool,
 }
 
 impl crate::Rule {
@@ -37,6 +41,7 @@ impl PoolAddress {
         match self {
             PoolAddress::Table(name) => vec![name],
             PoolAddress::List(list) => list.iter().flat_map(PoolAddress::tables).collect(),
+            PoolAddress::Through(_, Some(hop)) => hop.tables(),
             _ => Vec::new(),
         }
     }
@@ -46,6 +51,7 @@ impl PoolAddress {
         match self {
             PoolAddress::Dynamic(address) => vec![address],
             PoolAddress::List(list) => list.iter().flat_map(PoolAddress::interfaces).collect(),
+            PoolAddress::Through(_, Some(hop)) => hop.interfaces(),
             _ => Vec::new(),
         }
     }
@@ -66,6 +72,9 @@ pub enum PoolAddress {
     Dynamic(DynamicAddress),
     /// `{ ... }` of an old rule, where tables and interfaces can stand among addresses.
     List(Vec<PoolAddress>),
+    /// `(em0 10.0.0.1)` of an old rule, a next hop by way of an interface; `em0` alone leaves the next
+    /// hop to the packet.
+    Through(InterfaceName, Option<Box<PoolAddress>>),
 }
 
 /// How a pool chooses.
@@ -97,6 +106,16 @@ pub enum PoolPorts {
     /// `port low:high`; equal for a single one. `rdr-to` keeps the packet's distance from the rule's
     /// lowest port: `port 8000:*` behind `to port 80:90` is `8000:8010`.
     Range(u16, u16),
+    /// `map-e-portset offset/length/id`: those whose bits behind the first `offset` are the id (RFC
+    /// 7597); FreeBSD's
+    MapE {
+        /// Bits in front of the id.
+        offset: u8,
+        /// Bits of the id.
+        length: u8,
+        /// The id.
+        id: u16,
+    },
 }
 
 /// `af-to family from pool [to pool]`
@@ -159,8 +178,30 @@ pub struct OldRule {
     pub no: bool,
     /// `nat pass`: no filter rule is asked.
     pub pass: bool,
-    /// Criteria, pool and options; its action is `match`.
+    /// `fragment no reassemble`, of scrub
+    pub leave_fragments: bool,
+    /// Criteria and options, and for translation the pool: `rdr` that of `rdr`, `nat` that of `nat` and
+    /// `binat`. Its action is `match`.
     pub rule: crate::Rule,
+}
+
+impl OldRule {
+    /// Whether the rule wants fragments reassembled and nothing else, as `set reassemble yes` does.
+    pub fn only_reassembles(&self) -> bool {
+        let rule = &self.rule;
+        let looks_at_all = rule.protocol.is_none()
+            && rule.source == Default::default()
+            && rule.destination == Default::default()
+            && rule.tagged.is_none();
+        let changes_nothing =
+            rule.scrub == Scrub::default() && rule.set_tos.is_none() && rule.rtable.is_none();
+        self.kind == OldKind::Scrub
+            && !self.no
+            && !self.leave_fragments
+            && rule.log.is_none()
+            && looks_at_all
+            && changes_nothing
+    }
 }
 
 /// The lists of old rules.
@@ -171,4 +212,9 @@ pub enum OldKind {
     Nat,
     Binat,
     Rdr,
+}
+
+impl OldKind {
+    /// In the order in which FreeBSD lists them.
+    pub const ALL: [OldKind; 4] = [OldKind::Scrub, OldKind::Nat, OldKind::Rdr, OldKind::Binat];
 }

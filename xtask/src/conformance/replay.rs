@@ -103,14 +103,10 @@ fn load(rules: &str, host: &Host) -> Result<Ruleset, Refusal> {
             Some(refusal) => Err(Refusal::NotBuilt(refusal.feature.into())),
             None => Ok(loaded.ruleset),
         },
-        Err(rejected) => match rejected.diagnostics.iter().find_map(Diagnostic::not_built) {
-            Some(feature) => Err(Refusal::NotBuilt(feature.into())),
-            None => {
-                let lines: Vec<String> =
-                    rejected.diagnostics.iter().map(Diagnostic::explain).collect();
-                Err(Refusal::Error(format!("rules refused\n{}", lines.join("\n"))))
-            }
-        },
+        Err(rejected) => {
+            let lines: Vec<String> = rejected.diagnostics.iter().map(Diagnostic::explain).collect();
+            Err(Refusal::Error(format!("rules refused\n{}", lines.join("\n"))))
+        }
     }
 }
 

@@ -20,6 +20,21 @@ pub struct Pool {
     pub sticky: bool,
     /// `static-port`
     pub static_port: bool,
+    /// Next hops by way of an interface, of old times; then there are no hosts.
+    pub through: Vec<Hop>,
+    /// `map-e-portset offset/length/id` of FreeBSD
+    pub map_e: Option<(u8, u8, u16)>,
+    /// `endpoint-independent` of FreeBSD
+    pub endpoint_independent: bool,
+}
+
+/// `(em0 10.0.0.1)`, or `em0` alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hop {
+    /// The interface.
+    pub interface: String,
+    /// The next hop; none if the packet itself says where it goes.
+    pub hosts: Vec<Host>,
 }
 
 /// `port` of a pool.

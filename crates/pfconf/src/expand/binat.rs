@@ -104,7 +104,7 @@ fn has_no_mask(address: Option<&PoolAddress>) -> bool {
         Some(PoolAddress::Net(net)) => net.prefix_len() == 0,
         Some(PoolAddress::Dynamic(interface)) => interface.prefix == Some(0),
         Some(PoolAddress::Table(name)) => name.len() <= NAME_BEFORE_MASK,
-        Some(PoolAddress::Range(..) | PoolAddress::List(_)) => false,
+        Some(PoolAddress::Range(..) | PoolAddress::List(_) | PoolAddress::Through(..)) => false,
     }
 }
 
@@ -118,7 +118,7 @@ fn host(address: &PoolAddress) -> Host {
             prefix: interface.prefix.unwrap_or(128),
             interface: interface.clone(),
         },
-        PoolAddress::Any | PoolAddress::List(_) => Address::Any,
+        PoolAddress::Any | PoolAddress::List(_) | PoolAddress::Through(..) => Address::Any,
     };
     Host::new(address)
 }

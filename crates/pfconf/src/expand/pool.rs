@@ -35,14 +35,23 @@ impl Expansion<'_> {
         errors: &mut u32,
     ) -> Addresses {
         let target = translation.af_to;
-        let mut address = |pool: Option<&ast::Pool>, what, target| {
-            let address = self.pool_address(pool?, family, target, what);
+        let mut address = |pool: Option<&ast::Pool>, what, target: Option<Family>| {
+            let pool = pool?;
+            let address = match target {
+                // Behind `af-to` packets are of the other family.
+                Some(target) if !pool.through.is_empty() => {
+                    self.through(&pool.through, &mut Some(target))
+                }
+                None if !pool.through.is_empty() => self.through(&pool.through, family),
+                _ => self.pool_address(pool, family, target, what),
+            };
             address.inspect_err(|Wrong| *errors += 1).ok()
         };
+        let route = translation.route.as_ref().map(|(_, pool)| pool);
         Addresses {
             rdr: address(translation.rdr.as_ref(), "translation", target),
             nat: address(translation.nat.as_ref(), "translation", target),
-            route: address(translation.route.as_ref().map(|(_, pool)| pool), "routing", None),
+            route: address(route, "routing", target),
         }
     }
 
@@ -99,6 +108,32 @@ impl Expansion<'_> {
         }
     }
 
+    /// Next hops by way of interfaces, those of the rule's family.
+    fn through(
+        &mut self,
+        hops: &[ast::Hop],
+        family: &mut Option<Family>,
+    ) -> Result<PoolAddress, Wrong> {
+        let mut list = Vec::new();
+        for hop in hops {
+            if hop.hosts.is_empty() {
+                list.push(PoolAddress::Through(hop.interface.clone(), None));
+            }
+            for host in &hop.hosts {
+                *family = family.or(host.family());
+                if host.family().is_none_or(|own| *family == Some(own)) {
+                    let address = self.single_address(host)?;
+                    list.push(PoolAddress::Through(hop.interface.clone(), Some(Box::new(address))));
+                }
+            }
+        }
+        match list.len() {
+            0 => self.wrong("no routing address with matching address family found."),
+            1 => Ok(list.remove(0)),
+            _ => Ok(PoolAddress::List(list)),
+        }
+    }
+
     fn check_list(&mut self, pool: &ast::Pool, hosts: &[&Host]) -> Result<(), Wrong> {
         if pool.kind.as_ref().is_some_and(|kind| !chooses(kind)) {
             return self
@@ -116,7 +151,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn single_address(&mut self, host: &Host) -> Result<PoolAddress, Wrong> {
+    pub(super) fn single_address(&mut self, host: &Host) -> Result<PoolAddress, Wrong> {
         Ok(match &host.address {
             Address::Net(address, length) => match resolve::net(*address, *length) {
                 Some(net) => PoolAddress::Net(net),
@@ -196,10 +231,7 @@ impl Expansion<'_> {
         ports: Result<PoolPorts, Wrong>,
         errors: &mut u32,
     ) -> Option<Pool> {
-        let several = address.is_some_and(|address| match address {
-            PoolAddress::Dynamic(interface) => self.has_several(interface),
-            address => matches!(address, PoolAddress::Table(_)),
-        });
+        let several = address.is_some_and(|address| self.is_several(address));
         let kind = match &pool.kind {
             None if several => PoolKind::RoundRobin,
             None => PoolKind::None,
@@ -208,12 +240,24 @@ impl Expansion<'_> {
         let checked = if chooses(&kind) { Ok(()) } else { self.check_single(pool) };
         match (ports, checked) {
             (Ok(ports), Ok(())) => {
-                Some(Pool { address: address?.clone(), kind, sticky: pool.sticky, ports })
+                let endpoint_independent = pool.endpoint_independent;
+                let address = address?.clone();
+                Some(Pool { address, kind, sticky: pool.sticky, ports, endpoint_independent })
             }
             _ => {
                 *errors += 1;
                 None
             }
+        }
+    }
+
+    /// Whether a pool of this address has to choose.
+    pub(super) fn is_several(&self, address: &PoolAddress) -> bool {
+        match address {
+            PoolAddress::Dynamic(interface) => self.has_several(interface),
+            PoolAddress::Through(_, Some(hop)) => self.is_several(hop),
+            PoolAddress::Table(_) | PoolAddress::List(_) => true,
+            _ => false,
         }
     }
 
@@ -233,7 +277,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn nat_ports(&mut self, pool: &ast::Pool) -> Result<PoolPorts, Wrong> {
+    pub(super) fn nat_ports(&mut self, pool: &ast::Pool) -> Result<PoolPorts, Wrong> {
         let (low, high) = match pool.ports {
             None | Some(ast::PoolPorts::Range(0, 0) | ast::PoolPorts::From(0)) => NAT_PORTS,
             Some(ast::PoolPorts::Range(low, high)) => (low, high),
@@ -250,7 +294,11 @@ impl Expansion<'_> {
     }
 
     /// `ports` are those that the rule looks for.
-    fn rdr_ports(&mut self, pool: &ast::Pool, ports: Option<Ports>) -> Result<PoolPorts, Wrong> {
+    pub(super) fn rdr_ports(
+        &mut self,
+        pool: &ast::Pool,
+        ports: Option<Ports>,
+    ) -> Result<PoolPorts, Wrong> {
         let (low, high) = match pool.ports {
             None => (0, 0),
             Some(ast::PoolPorts::Range(low, high)) if low > high => {

@@ -132,20 +132,26 @@ impl Parser<'_> {
             }
             _ => {
                 let text = self.string()?;
-                if !self.may_follow_host() {
-                    return self.syntax_error();
-                }
-                if self.accept_sign('/') {
-                    let prefix = self.number()?;
-                    self.resolve(&format!("{text}/{prefix}"), place)
-                } else if self.accept_sign('-') {
-                    let end_place = self.place();
-                    let end = self.string()?;
-                    self.range((&text, place), (&end, end_place)).and_then(single)
-                } else {
-                    self.resolve(&text, place)
-                }
+                self.named_host(&text, place)
             }
+        }
+    }
+
+    /// The host that begins with a word, which has been taken.
+    pub(super) fn named_host(&mut self, text: &str, place: Place) -> Parse<Vec<Host>> {
+        if !self.may_follow_host() {
+            return self.syntax_error();
+        }
+        if self.accept_sign('/') {
+            let prefix = self.number()?;
+            self.resolve(&format!("{text}/{prefix}"), place)
+        } else if self.accept_sign('-') {
+            let end_place = self.place();
+            let end = self.string()?;
+            let range = self.range((text, place), (&end, end_place))?;
+            Ok(vec![Host::new(range)])
+        } else {
+            self.resolve(text, place)
         }
     }
 
@@ -154,13 +160,14 @@ impl Parser<'_> {
     fn may_follow_host(&mut self) -> bool {
         match self.peek().kind {
             Kind::Keyword(word) => AFTER_HOST.contains(&word),
-            Kind::Sign(sign) => "-/,}{!<(".contains(sign),
+            Kind::Sign(sign) => "-/,}{!<()".contains(sign),
             Kind::String(_) | Kind::Number(_) | Kind::NewLine => true,
+            Kind::Arrow => self.old,
             _ => false,
         }
     }
 
-    fn resolve(&mut self, text: &str, place: Place) -> Parse<Vec<Host>> {
+    pub(super) fn resolve(&mut self, text: &str, place: Place) -> Parse<Vec<Host>> {
         match resolve::host(text, self.context) {
             Ok(hosts) => Ok(hosts),
             Err(message) => {
@@ -199,11 +206,21 @@ impl Parser<'_> {
         self.expect_sign('(')?;
         let place = self.place();
         let text = self.string()?;
-        self.expect_sign(')')?;
+        self.dynamic_address(&text, place)
+    }
+
+    /// The rest of `(em0:network)/24`, of which the name has been taken.
+    pub(super) fn dynamic_address(&mut self, text: &str, place: Place) -> Parse<Address> {
+        if !self.accept_sign(')') {
+            let place = self.place();
+            let help = "in parentheses stands an interface; a next hop stands alone, behind the \
+                        hosts: `route-to 10.0.0.1`";
+            return self.syntax_error_at(place, |_| Some(help.to_string()));
+        }
         if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
             return self.error_at(format!("invalid interface name '{text}'"), place);
         }
-        let (name, modifiers) = match Modifiers::split(&text) {
+        let (name, modifiers) = match Modifiers::split(text) {
             Ok(split) => split,
             Err(rest) => {
                 let text = format!("interface {rest} has bad modifier");

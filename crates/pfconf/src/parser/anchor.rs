@@ -4,7 +4,7 @@ use skipstep_ruleset::Action;
 use skipstep_ruleset::anchor::DEEPEST;
 
 use super::{Parse, Parser};
-use crate::ast::{AnchorStatement, RuleStatement, StatementKind};
+use crate::ast::{AnchorStatement, RuleStatement, StatementKind, Translation};
 use crate::token::Kind;
 
 /// Longest path of an anchor, in bytes.
@@ -105,7 +105,7 @@ impl Parser<'_> {
         let family = self.family();
         let protocols = self.protocols()?;
         let (source, systems, destination) = self.ends()?;
-        let options = self.filter_options()?;
+        let options = self.filter_options(Translation::NONE)?;
         Ok(RuleStatement {
             action: Action::Pass,
             block_return: None,

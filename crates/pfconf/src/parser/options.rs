@@ -6,7 +6,7 @@ use skipstep_ruleset::{Family, Not};
 use super::address::unsigned_number;
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
-use crate::ast::FilterOptions;
+use crate::ast::{FilterOptions, Translation};
 use crate::packet_names as names;
 use crate::token::{Kind, Place};
 
@@ -14,8 +14,9 @@ use crate::token::{Kind, Place};
 const HIGHEST_PRIO: i64 = 7;
 
 impl Parser<'_> {
-    pub(super) fn filter_options(&mut self) -> Parse<FilterOptions> {
-        let mut options = FilterOptions::default();
+    /// The options of a rule whose head has perhaps said where packets are routed.
+    pub(super) fn filter_options(&mut self, translation: Translation) -> Parse<FilterOptions> {
+        let mut options = FilterOptions { translation, ..FilterOptions::default() };
         loop {
             match self.peek().kind {
                 Kind::Keyword(word) => {
@@ -35,13 +36,23 @@ impl Parser<'_> {
                         return self.error_at("source limiter already specified", place);
                     }
                 }
+                Kind::String(ref word) => {
+                    let word = word.clone();
+                    if !self.option_of_freebsd(&word, &mut options)? {
+                        return Ok(options);
+                    }
+                }
                 _ => return Ok(options),
             }
         }
     }
 
     /// One option; `false` if `word` begins none.
-    fn filter_option(&mut self, word: &'static str, options: &mut FilterOptions) -> Parse<bool> {
+    pub(super) fn filter_option(
+        &mut self,
+        word: &'static str,
+        options: &mut FilterOptions,
+    ) -> Parse<bool> {
         let place = self.place();
         match word {
             "flags" => {
@@ -152,7 +163,11 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn negatable_option(&mut self, negated: bool, options: &mut FilterOptions) -> Parse<()> {
+    pub(super) fn negatable_option(
+        &mut self,
+        negated: bool,
+        options: &mut FilterOptions,
+    ) -> Parse<()> {
         if self.accept("tagged") {
             options.tagged = Some(Not { negated, value: self.strings()? });
             return Ok(());
@@ -253,7 +268,7 @@ impl Parser<'_> {
         Ok(number as u8)
     }
 
-    fn tos(&mut self) -> Parse<u8> {
+    pub(super) fn tos(&mut self) -> Parse<u8> {
         let place = self.place();
         let text = self.word_or_number()?;
         let tos = match text.parse::<i64>() {
@@ -283,64 +298,6 @@ impl Parser<'_> {
             return self.error_at(format!("invalid probability: {percent}%"), place);
         }
         Ok((stored as u32).max(1))
-    }
-
-    /// What stands between the parentheses of `scrub (...)`.
-    fn scrub(&mut self, options: &mut FilterOptions) -> Parse<()> {
-        let mut scrub = skipstep_ruleset::Scrub::default();
-        let (mut min_ttl, mut max_mss) = (None, None);
-        self.until_parenthesis(|parser| {
-            let place = parser.place();
-            if parser.accept("no-df") {
-                if std::mem::replace(&mut scrub.no_df, true) {
-                    return parser.error_at("no-df cannot be respecified", place);
-                }
-            } else if parser.accept("random-id") {
-                if std::mem::replace(&mut scrub.random_id, true) {
-                    return parser.error_at("random-id cannot be respecified", place);
-                }
-            } else if parser.accept("min-ttl") {
-                let place = parser.place();
-                let number = parser.number()?;
-                if min_ttl.is_some() {
-                    return parser.error_at("min-ttl cannot be respecified", place);
-                }
-                match u8::try_from(number) {
-                    Ok(ttl) => min_ttl = Some(ttl),
-                    Err(_) => {
-                        return parser.error_at(format!("illegal min-ttl value {number}"), place);
-                    }
-                }
-            } else if parser.accept("max-mss") {
-                let place = parser.place();
-                let number = parser.number()?;
-                if max_mss.is_some() {
-                    return parser.error_at("max-mss cannot be respecified", place);
-                }
-                match u16::try_from(number) {
-                    Ok(mss) => max_mss = Some(mss),
-                    Err(_) => {
-                        return parser.error_at(format!("illegal max-mss value {number}"), place);
-                    }
-                }
-            } else {
-                parser.expect("reassemble")?;
-                let word = parser.string()?;
-                if !word.eq_ignore_ascii_case("tcp") {
-                    let text = format!("scrub reassemble supports only tcp, not '{word}'");
-                    return parser.error_at(text, place);
-                }
-                if std::mem::replace(&mut scrub.reassemble_tcp, true) {
-                    return parser.error_at("reassemble tcp cannot be respecified", place);
-                }
-            }
-            Ok(())
-        })?;
-        // 0 is as good as nothing.
-        scrub.min_ttl = min_ttl.filter(|ttl| *ttl > 0);
-        scrub.max_mss = max_mss.filter(|mss| *mss > 0);
-        options.scrub = scrub;
-        Ok(())
     }
 
     /// `set prio 3`, `set (prio (3, 5), tos 0x10)`

@@ -4,6 +4,7 @@
 use md5::{Digest, Md5};
 use skipstep_ruleset::PoolKind;
 
+use super::address::unsigned_number;
 use super::{Parse, Parser};
 use crate::ast::{Address, Host, Pool, PoolPorts};
 use crate::token::{Kind, Place};
@@ -29,7 +30,7 @@ impl Parser<'_> {
         Ok(pool)
     }
 
-    /// A host, or a list that begins with an address.
+    /// A host, or a list that begins with an address; in old times any host could begin it.
     fn pool_hosts(&mut self) -> Parse<Vec<Host>> {
         if !self.at_sign('{') {
             return self.weighted_host();
@@ -39,7 +40,7 @@ impl Parser<'_> {
             let place = parser.place();
             let hosts = parser.weighted_host()?;
             let plain = hosts.iter().all(|host| matches!(host.address, Address::Net(..)));
-            if std::mem::take(&mut first) && !plain {
+            if std::mem::take(&mut first) && !plain && !parser.old {
                 let text = "only addresses can be listed for redirection pools ";
                 return parser.error_at(text, place);
             }
@@ -49,7 +50,7 @@ impl Parser<'_> {
     }
 
     /// A host, but none that only a comparison can use, and its weight.
-    fn weighted_host(&mut self) -> Parse<Vec<Host>> {
+    pub(super) fn weighted_host(&mut self) -> Parse<Vec<Host>> {
         if matches!(self.peek().kind, Kind::Keyword("no-route" | "urpf-failed" | "route")) {
             return self.syntax_error();
         }
@@ -91,9 +92,24 @@ impl Parser<'_> {
         }
     }
 
-    fn pool_options(&mut self, pool: &mut Pool) -> Parse<()> {
+    pub(super) fn pool_options(&mut self, pool: &mut Pool) -> Parse<()> {
         loop {
             let place = self.place();
+            if self.accept_word("endpoint-independent") {
+                pool.endpoint_independent = true;
+                continue;
+            }
+            if self.accept_word("map-e-portset") {
+                let ports = self.map_e()?;
+                if pool.map_e.replace(ports).is_some() {
+                    return self.error_at("map-e-portset cannot be redefined", place);
+                }
+                if pool.kind.is_some() {
+                    let text = "map-e-portset cannot be used with address pools";
+                    return self.error_at(text, place);
+                }
+                continue;
+            }
             let Kind::Keyword(word) = self.peek().kind else {
                 return Ok(());
             };
@@ -126,6 +142,33 @@ impl Parser<'_> {
             };
             self.skip();
             self.set_pool_kind(pool, kind, place)?;
+        }
+    }
+
+    /// `offset/length/id` of FreeBSD's `map-e-portset`.
+    fn map_e(&mut self) -> Parse<(u8, u8, u16)> {
+        let place = self.place();
+        let offset = self.map_e_number()?;
+        self.expect_sign('/')?;
+        let length = self.map_e_number()?;
+        self.expect_sign('/')?;
+        let id = self.map_e_number()?;
+        let text = match (offset, length, u16::try_from(id)) {
+            (0 | 16.., ..) => "MAP-E PSID offset must be 1-15",
+            (_, 0, _) => "PSID Length = 0: this means you do not need MAP-E",
+            _ if length > 15 || offset + length > 16 => "Invalid MAP-E PSID length",
+            (.., Err(_)) => "Invalid MAP-E PSID",
+            (.., Ok(id)) => return Ok((offset as u8, length as u8, id)),
+        };
+        self.error_at(text, place)
+    }
+
+    fn map_e_number(&mut self) -> Parse<u64> {
+        let place = self.place();
+        let text = self.word_or_number()?;
+        match unsigned_number(&text) {
+            Some(number) => Ok(number.min(u64::from(u32::MAX))),
+            None => self.error_at(format!("{text} is not a number"), place),
         }
     }
 

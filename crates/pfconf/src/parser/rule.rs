@@ -1,10 +1,10 @@
-//! `pass`, `block`, `match`, `antispoof` and the old `scrub`.
+//! `pass`, `block`, `match` and `antispoof`.
 
 use skipstep_ruleset::rule::Log;
 use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
 
 use super::{Parse, Parser};
-use crate::ast::{Antispoof, OldScrub, RuleStatement, StatementKind};
+use crate::ast::{Antispoof, RuleStatement, StatementKind, Translation};
 use crate::packet_names as names;
 use crate::token::Kind;
 
@@ -20,10 +20,12 @@ impl Parser<'_> {
         let direction = self.direction();
         let (log, quick) = self.log_quick()?;
         let interfaces = self.interfaces()?;
+        let mut translation = Translation::NONE;
+        self.early_route(&mut translation)?;
         let family = self.family();
         let protocols = self.protocols()?;
         let (source, systems, destination) = self.ends()?;
-        let options = self.filter_options()?;
+        let options = self.filter_options(translation)?;
         Ok(StatementKind::Rule(Box::new(RuleStatement {
             action,
             block_return,
@@ -143,7 +145,7 @@ impl Parser<'_> {
     }
 
     /// `log` and `quick` in either order.
-    fn log_quick(&mut self) -> Parse<(Option<Log>, bool)> {
+    pub(super) fn log_quick(&mut self) -> Parse<(Option<Log>, bool)> {
         let mut log = self.log()?;
         let quick = self.accept("quick");
         if quick && log.is_none() {
@@ -152,7 +154,7 @@ impl Parser<'_> {
         Ok((log, quick))
     }
 
-    fn log(&mut self) -> Parse<Option<Log>> {
+    pub(super) fn log(&mut self) -> Parse<Option<Log>> {
         if !self.accept("log") {
             return Ok(None);
         }
@@ -256,30 +258,6 @@ impl Parser<'_> {
             self.expect_sign(')')?;
         }
         Ok((name, dynamic))
-    }
-
-    /// `scrub [in|out] [on ...] [af] all [fragment reassemble]`: fragments are reassembled. In old
-    /// times rules could do it for some packets only, and could do more; that is refused.
-    pub(super) fn old_scrub(&mut self) -> Parse<StatementKind> {
-        self.expect("scrub")?;
-        let direction = self.direction();
-        let interfaces = self.interfaces()?;
-        let family = self.family();
-        if !self.accept("all") {
-            let (source, _, destination) = self.ends()?;
-            if source != Default::default() || destination != Default::default() {
-                return Ok(self.not_built("old scrub with options"));
-            }
-        }
-        if self.accept("fragment") {
-            self.expect("reassemble")?;
-        }
-        match self.peek().kind {
-            Kind::NewLine | Kind::End => {
-                Ok(StatementKind::OldScrub(OldScrub { direction, interfaces, family }))
-            }
-            _ => Ok(self.not_built("old scrub with options")),
-        }
     }
 }
 

@@ -14,13 +14,15 @@ use crate::token::Kind;
 /// Where adaptive syncookies begin if nothing is said, in percent of the state limit; they end at half
 /// of it.
 const SYNCOOKIES_START: u8 = 25;
+/// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
+const NOT_RESERVED: [&str; 4] = ["evaluator", "fail-policy", "keepcounters", "require-order"];
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
         self.expect("set")?;
         let word = match self.peek().kind.clone() {
             Kind::Keyword(word) => word.to_string(),
-            Kind::String(word) if word == "evaluator" => word,
+            Kind::String(word) if NOT_RESERVED.contains(&word.as_str()) => word,
             _ => return self.syntax_error(),
         };
         let setting: fn(&mut Self) -> Parse<Setting> = match word.as_str() {
@@ -35,6 +37,9 @@ impl Parser<'_> {
             "skip" => |parser| parser.interfaces().map(Setting::Skip),
             "reassemble" => Self::reassemble,
             "evaluator" => Self::evaluator,
+            "require-order" => Self::require_order,
+            "fail-policy" => |parser| Ok(Setting::FailPolicy(parser.policy()?)),
+            "keepcounters" => |_| Ok(Setting::KeepCounters),
             "hostid" => Self::hostid,
             "debug" => Self::debug,
             "fingerprints" => |parser| parser.string().map(Setting::Fingerprints),
@@ -166,11 +171,15 @@ impl Parser<'_> {
     }
 
     fn block_policy(&mut self) -> Parse<Setting> {
+        self.policy().map(Setting::BlockPolicy)
+    }
+
+    fn policy(&mut self) -> Parse<BlockPolicy> {
         if self.accept("drop") {
-            return Ok(Setting::BlockPolicy(BlockPolicy::Drop));
+            return Ok(BlockPolicy::Drop);
         }
         self.expect("return")?;
-        Ok(Setting::BlockPolicy(BlockPolicy::Return))
+        Ok(BlockPolicy::Return)
     }
 
     fn loginterface(&mut self) -> Parse<Setting> {
@@ -179,19 +188,19 @@ impl Parser<'_> {
     }
 
     fn reassemble(&mut self) -> Parse<Setting> {
-        let place = self.place();
-        let on = if self.accept("no") {
-            false
-        } else {
-            match self.string()?.as_str() {
-                "yes" => true,
-                word => {
-                    let text = format!("invalid value '{word}', expected 'yes' or 'no'");
-                    return self.error_at(text, place);
-                }
-            }
-        };
+        let on = self.yes_or_no()?;
         Ok(Setting::Reassemble { on, no_df: self.accept("no-df") })
+    }
+
+    pub(super) fn yes_or_no(&mut self) -> Parse<bool> {
+        let place = self.place();
+        if self.accept("no") {
+            return Ok(false);
+        }
+        match self.string()?.as_str() {
+            "yes" => Ok(true),
+            word => self.error_at(format!("invalid value '{word}', expected 'yes' or 'no'"), place),
+        }
     }
 
     fn evaluator(&mut self) -> Parse<Setting> {

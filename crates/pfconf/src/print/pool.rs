@@ -1,6 +1,8 @@
 //! Pools and what uses them, at the end of a rule.
 
-use skipstep_ruleset::{Divert, Family, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule};
+use skipstep_ruleset::{
+    Divert, Family, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind, Rule,
+};
 
 use super::{PrintOptions, dynamic, network, single, table};
 
@@ -27,16 +29,32 @@ pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
     } else if let Some(rdr) = &rule.rdr {
         text += &format!(" rdr-to {}", pool(rdr, rule.family, Use::Destination, options));
     }
-    if let Some(route) = &rule.route {
-        let keyword = match route.kind {
-            RouteKind::RouteTo => "route-to",
-            RouteKind::ReplyTo => "reply-to",
-            RouteKind::DupTo => "dup-to",
-        };
-        let hops = pool(&route.pool, rule.family, Use::NextHop, options);
-        text += &format!(" {keyword} {hops}");
+    if let Some(route) = rule.route.as_ref().filter(|route| !is_early(route)) {
+        text += &self::route(route, rule.family, options);
     }
     text
+}
+
+/// `route-to (em0 10.0.0.1)` and its like, which stand in front of the family.
+pub(super) fn early_route(rule: &Rule, options: &PrintOptions) -> String {
+    let early = rule.route.as_ref().filter(|route| is_early(route));
+    early.map(|early| route(early, rule.family, options)).unwrap_or_default()
+}
+
+fn is_early(route: &Route) -> bool {
+    match &route.pool.address {
+        PoolAddress::List(list) => list.iter().any(|hop| matches!(hop, PoolAddress::Through(..))),
+        address => matches!(address, PoolAddress::Through(..)),
+    }
+}
+
+fn route(route: &Route, family: Option<Family>, options: &PrintOptions) -> String {
+    let keyword = match route.kind {
+        RouteKind::RouteTo => "route-to",
+        RouteKind::ReplyTo => "reply-to",
+        RouteKind::DupTo => "dup-to",
+    };
+    format!(" {keyword} {}", pool(&route.pool, family, Use::NextHop, options))
 }
 
 fn divert(divert: Divert) -> String {
@@ -60,7 +78,7 @@ pub(super) fn pool(
         // pf shows no port of rdr-to if the lowest is 0.
         PoolPorts::Range(0, _) if purpose == Use::Destination => {}
         PoolPorts::Range(low, high) => text += &format!(" port {low}:{high}"),
-        PoolPorts::Unsaid | PoolPorts::Static => {}
+        PoolPorts::Unsaid | PoolPorts::Static | PoolPorts::MapE { .. } => {}
     }
     text += &match pool.kind {
         PoolKind::None => String::new(),
@@ -72,6 +90,10 @@ pub(super) fn pool(
     };
     text += if pool.sticky { " sticky-address" } else { "" };
     text += if pool.ports == PoolPorts::Static { " static-port" } else { "" };
+    if let PoolPorts::MapE { offset, length, id } = pool.ports {
+        text += &format!(" map-e-portset {offset}/{length}/{id}");
+    }
+    text += if pool.endpoint_independent { " endpoint-independent" } else { "" };
     text
 }
 
@@ -82,6 +104,10 @@ fn address(address: &PoolAddress, family: Option<Family>, options: &PrintOptions
         PoolAddress::Range(low, high) => format!("{} - {}", single(*low), single(*high)),
         PoolAddress::Table(name) => table(name, options),
         PoolAddress::Dynamic(interface) => dynamic(interface, family, options),
+        PoolAddress::Through(interface, None) => interface.clone(),
+        PoolAddress::Through(interface, Some(hop)) => {
+            format!("({interface} {})", self::address(hop, family, options))
+        }
         PoolAddress::List(list) => {
             let items: Vec<_> =
                 list.iter().map(|item| self::address(item, family, options)).collect();

@@ -1,0 +1,202 @@
+//! Rules of old times: expanded as others are, with one pool for all of a statement
+//! (pf-features section 12).
+
+use skipstep_ruleset::{
+    Action, AnchorCall, Family, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Rule,
+};
+
+use super::pool::Wrong;
+use super::{Expansion, LONGEST_LABEL, Lists, Refused};
+use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
+
+impl Expansion<'_> {
+    /// Adds the rules of a statement to `old_rules`. A `nat-anchor` or its like calls `anchor`.
+    pub fn old(
+        &mut self,
+        statement: &OldStatement,
+        anchor: Option<AnchorCall>,
+        old_rules: &mut Vec<OldRule>,
+    ) -> Result<(), Refused> {
+        let mut template = self.old_template(&statement.rule, anchor)?;
+        if statement.kind == OldKind::Binat {
+            self.check_old_binat(statement)?;
+        }
+        let pool = match &statement.pool {
+            None => None,
+            Some(pool) => {
+                let first = |hosts: &[Host]| hosts.first().and_then(Host::family);
+                template.family = template.family.or_else(|| first(&pool.hosts));
+                Some(self.old_pool(statement, pool, template.family)?)
+            }
+        };
+        let before = self.rules.len();
+        self.combinations(&template, &Lists::of(&statement.rule));
+        for mut rule in self.rules.split_off(before) {
+            let place = if statement.kind == OldKind::Rdr { &mut rule.rdr } else { &mut rule.nat };
+            place.clone_from(&pool);
+            rule.number = old_rules.iter().filter(|old| old.kind == statement.kind).count() as u32;
+            old_rules.push(OldRule {
+                kind: statement.kind,
+                no: statement.no,
+                pass: statement.pass,
+                leave_fragments: statement.leave_fragments,
+                rule,
+            });
+        }
+        Ok(())
+    }
+
+    fn old_template(
+        &mut self,
+        statement: &RuleStatement,
+        anchor: Option<AnchorCall>,
+    ) -> Result<Rule, Refused> {
+        let options = &statement.options;
+        let tagged = options.tagged.as_ref().map(|tagged| &tagged.value);
+        if [options.tag.as_ref(), tagged].iter().flatten().any(|tag| tag.len() > LONGEST_LABEL) {
+            return self.refuse("tag too long, max 63 chars");
+        }
+        let first = |hosts: &[Host]| hosts.iter().find(|host| host.scope == 0)?.family();
+        Ok(Rule {
+            anchor,
+            action: Action::Match,
+            direction: statement.direction,
+            log: statement.log,
+            family: statement
+                .family
+                .or_else(|| first(&statement.source.hosts))
+                .or_else(|| first(&statement.destination.hosts)),
+            scrub: options.scrub,
+            set_tos: options.set_tos,
+            tag: options.tag.clone(),
+            tagged: options.tagged.clone(),
+            ..self.blank()
+        })
+    }
+
+    /// The pool behind `->`. Several addresses stay a list.
+    fn old_pool(
+        &mut self,
+        statement: &OldStatement,
+        pool: &ast::Pool,
+        family: Option<Family>,
+    ) -> Result<Pool, Refused> {
+        let fits = |host: &&Host| {
+            host.family().is_none_or(|own| family.is_none_or(|family| family == own))
+        };
+        let hosts: Vec<&Host> = pool.hosts.iter().filter(fits).collect();
+        let address = match hosts.as_slice() {
+            [] => {
+                return self.refuse("no translation address with matching address family found.");
+            }
+            [host] => self.single_address(host),
+            several => several
+                .iter()
+                .map(|host| self.single_address(host))
+                .collect::<Result<_, _>>()
+                .map(PoolAddress::List),
+        };
+        let address = address.map_err(|Wrong| Refused)?;
+        let kind = self.old_kind(pool, &address)?;
+        let ports = match statement.kind {
+            OldKind::Rdr => self.old_rdr_ports(statement, pool),
+            OldKind::Binat => Ok(PoolPorts::Unsaid),
+            _ => self.nat_ports(pool),
+        };
+        let mut ports = ports.map_err(|Wrong| Refused)?;
+        if let Some((offset, length, id)) = pool.map_e {
+            if statement.kind != OldKind::Nat {
+                return self.refuse("the 'map-e-portset' option is only valid with nat rules");
+            }
+            ports = match ports {
+                PoolPorts::Unsaid => PoolPorts::MapE { offset, length, id },
+                PoolPorts::Static => {
+                    return self.refuse("the 'map-e-portset' option can't be used 'static-port'");
+                }
+                _ => {
+                    return self.refuse(
+                        "the 'map-e-portset' option can't be used when specifying a port range",
+                    );
+                }
+            };
+        }
+        let endpoint_independent = pool.endpoint_independent;
+        Ok(Pool { address, kind, sticky: pool.sticky, ports, endpoint_independent })
+    }
+
+    /// How an address is chosen: FreeBSD takes one of several in turn, and lets nothing else be said.
+    fn old_kind(&mut self, pool: &ast::Pool, address: &PoolAddress) -> Result<PoolKind, Refused> {
+        let several = self.is_several(address);
+        match &pool.kind {
+            None if several => Ok(PoolKind::RoundRobin),
+            None => Ok(PoolKind::None),
+            Some(PoolKind::RoundRobin) => Ok(PoolKind::RoundRobin),
+            Some(_) if !address.tables().is_empty() => {
+                self.refuse("tables are only supported in round-robin redirection pools")
+            }
+            Some(_) if matches!(address, PoolAddress::List(_)) => {
+                self.refuse("only round-robin valid for multiple redirection addresses")
+            }
+            Some(_) if several => {
+                let name = address.interfaces()[0].interface.clone();
+                self.refuse(format!(
+                    "interface ({name}) is only supported in round-robin redirection pools"
+                ))
+            }
+            Some(kind) => Ok(kind.clone()),
+        }
+    }
+
+    /// `port low:*` counts from the first port that the statement looks for.
+    fn old_rdr_ports(
+        &mut self,
+        statement: &OldStatement,
+        pool: &ast::Pool,
+    ) -> Result<PoolPorts, Wrong> {
+        self.rdr_ports(pool, statement.rule.destination.ports.first().copied())
+    }
+
+    /// `binat` knows one address on each side.
+    fn check_old_binat(&mut self, statement: &OldStatement) -> Result<(), Refused> {
+        let pool = statement.pool.as_ref().map(|pool| pool.hosts.as_slice()).unwrap_or_default();
+        let (source, destination) = (&statement.rule.source, &statement.rule.destination);
+        if !source.ports.is_empty() || !destination.ports.is_empty() {
+            return self.refuse("binat rules look at no ports");
+        }
+        for (hosts, place) in [(source.hosts.as_slice(), "source"), (pool, "redirect")] {
+            for host in hosts {
+                match &host.address {
+                    Address::Table(name) => {
+                        return self.refuse(format!(
+                            "invalid use of table <{name}> as the {place} address of a binat rule"
+                        ));
+                    }
+                    Address::Dynamic { interface, .. } if self.has_several(interface) => {
+                        return self.refuse(format!(
+                            "invalid use of interface ({}) as the {place} address of a binat rule",
+                            interface.interface
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if source.hosts.len() > 1 || destination.hosts.len() > 1 {
+            return self.refuse("multiple binat ip addresses");
+        }
+        let length = |host: &Host| match host.address {
+            Address::Net(_, length) => Some(length),
+            _ => None,
+        };
+        match (source.hosts.as_slice(), pool) {
+            (_, [_, _, ..]) => self.refuse("binat rule must redirect to a single address"),
+            ([one], [other]) if one.family() != other.family() && one.family().is_some() => {
+                self.refuse("binat ip versions must match")
+            }
+            ([one], [other]) if length(one) != length(other) => {
+                self.refuse("'binat' source mask and redirect mask must be the same")
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Translation as FreeBSD writes it, and OpenBSD did before 4.7: rules of their own
+//! (pf-features section 12).
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Action, OldKind, RouteKind};
+
+use super::{Parse, Parser, Reported};
+use crate::ast::{
+    FilterOptions, Hop, Host, OldStatement, Pool, RuleStatement, StatementKind, Translation,
+};
+use crate::token::{Kind, Place};
+
+impl Parser<'_> {
+    /// The statement of old times that begins with `word`, which has been taken.
+    pub(super) fn old_statement(&mut self, word: &str, place: Place) -> Parse<StatementKind> {
+        match word {
+            "nat" => self.old_translation(OldKind::Nat, false),
+            "rdr" => self.old_translation(OldKind::Rdr, false),
+            "binat" => self.old_translation(OldKind::Binat, false),
+            "nat-anchor" => self.translation_anchor(OldKind::Nat),
+            "rdr-anchor" => self.translation_anchor(OldKind::Rdr),
+            "binat-anchor" => self.translation_anchor(OldKind::Binat),
+            _ if self.is_elsewhere(word, place) => Err(Reported),
+            _ => self.unknown_statement(word, place),
+        }
+    }
+
+    /// `no nat`, `no rdr`, `no binat`, `no scrub`
+    pub(super) fn old_exception(&mut self) -> Parse<StatementKind> {
+        self.skip();
+        if self.at_keyword("scrub") {
+            return self.old_scrub(true);
+        }
+        let kinds = [("nat", OldKind::Nat), ("rdr", OldKind::Rdr), ("binat", OldKind::Binat)];
+        match kinds.into_iter().find(|(word, _)| self.accept_word(word)) {
+            Some((_, kind)) => self.old_translation(kind, true),
+            None => self.syntax_error(),
+        }
+    }
+
+    /// `[pass] [log] [on ...] [af] [proto ...] [hosts] [tag ...] [-> pool]`
+    fn old_translation(&mut self, kind: OldKind, no: bool) -> Parse<StatementKind> {
+        self.old = true;
+        let place = self.place();
+        let pass = self.accept("pass");
+        let log = self.log()?;
+        if no && pass {
+            return self.error_at("\"pass\" not valid with \"no\"", place);
+        }
+        let rule = RuleStatement { log, ..self.old_head()? };
+        let place = self.place();
+        let pool = if self.accept_arrow() { Some(self.pool()?) } else { None };
+        let wrong = match (kind, no, pool.is_some()) {
+            (OldKind::Binat, true, true) => Some("'no binat' rule does not need '->'"),
+            (OldKind::Binat, false, false) => Some("'binat' rule requires '-> address'"),
+            (_, true, true) => Some("translation rule with 'no' does not need '->'"),
+            (_, false, false) => Some("translation rule requires '-> address'"),
+            _ => None,
+        };
+        if let Some(text) = wrong {
+            return self.error_at(text, place);
+        }
+        let statement = OldStatement { kind, no, pass, pool, ..OldStatement::new(rule) };
+        Ok(StatementKind::Old(Box::new(statement)))
+    }
+
+    /// `nat-anchor "name" [on ...] [af] [proto ...] [hosts]`
+    fn translation_anchor(&mut self, kind: OldKind) -> Parse<StatementKind> {
+        self.old = true;
+        let anchor = Some(self.strings()?);
+        let rule = self.old_head()?;
+        let statement = OldStatement { kind, anchor, ..OldStatement::new(rule) };
+        Ok(StatementKind::Old(Box::new(statement)))
+    }
+
+    /// Which packets an old rule is about.
+    fn old_head(&mut self) -> Parse<RuleStatement> {
+        let interfaces = self.interfaces()?;
+        let family = self.family();
+        let protocols = self.protocols()?;
+        let (source, systems, destination) = self.ends()?;
+        let mut options = FilterOptions::default();
+        while self.old_option(&mut options)? {}
+        Ok(RuleStatement {
+            action: Action::Match,
+            block_return: None,
+            direction: None,
+            log: None,
+            quick: false,
+            interfaces,
+            family,
+            protocols,
+            source,
+            systems,
+            destination,
+            options,
+        })
+    }
+
+    /// `tag`, `tagged` or `rtable`; `false` if there is none.
+    pub(super) fn old_option(&mut self, options: &mut FilterOptions) -> Parse<bool> {
+        match self.peek().kind {
+            Kind::Keyword(word @ ("tag" | "tagged" | "rtable")) => {
+                self.filter_option(word, options)
+            }
+            Kind::Sign('!') => {
+                self.skip();
+                self.negatable_option(true, options)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn accept_arrow(&mut self) -> bool {
+        let found = self.peek().kind == Kind::Arrow;
+        if found {
+            self.skip();
+        }
+        found
+    }
+
+    /// `route-to (em0 10.0.0.1)` and its like, which stood in front of the family. A next hop without
+    /// its interface is an option of today, behind which nothing of the rule's head can stand.
+    pub(super) fn early_route(&mut self, translation: &mut Translation) -> Parse<()> {
+        let kind = match self.peek().kind {
+            Kind::Keyword("route-to") => RouteKind::RouteTo,
+            Kind::Keyword("reply-to") => RouteKind::ReplyTo,
+            Kind::Keyword("dup-to") => RouteKind::DupTo,
+            _ => return Ok(()),
+        };
+        let place = self.place();
+        self.skip();
+        let hops_place = self.place();
+        let hops = self.list(Self::early_hop)?;
+        let mut pool = Pool::default();
+        self.pool_options(&mut pool)?;
+        let through = hops.iter().any(|hop| matches!(hop, EarlyHop::Through(_)));
+        let old = match self.peek().kind {
+            Kind::Keyword("inet" | "inet6" | "proto" | "from" | "to" | "all") => {
+                hops.iter().all(EarlyHop::is_old)
+            }
+            _ => through && self.old,
+        };
+        if through && !old {
+            let help = "the next hop stands alone, behind the hosts: `route-to 10.0.0.1`";
+            return self.syntax_error_at(hops_place, |_| Some(help.to_string()));
+        }
+        self.old |= old;
+        for hop in hops {
+            match hop {
+                EarlyHop::Through(hop) => pool.through.push(hop),
+                EarlyHop::Name(interface, ..) if old => {
+                    pool.through.push(Hop { interface, hosts: Vec::new() });
+                }
+                EarlyHop::Name(name, place, weight) => {
+                    let hosts = self.resolve(&name, place)?;
+                    pool.hosts.extend(hosts.into_iter().map(|host| Host { weight, ..host }));
+                }
+                EarlyHop::Hosts(hosts) => pool.hosts.extend(hosts),
+            }
+        }
+        self.set_route(kind, pool, place, translation)
+    }
+
+    /// `(em0 10.0.0.1)`, `em0`, or a host as in other pools.
+    fn early_hop(&mut self) -> Parse<EarlyHop> {
+        let place = self.place();
+        match self.peek().kind.clone() {
+            Kind::Sign('(') => {
+                self.skip();
+                let place = self.place();
+                let text = self.string()?;
+                if self.at_sign(')') {
+                    let host = Host::new(self.dynamic_address(&text, place)?);
+                    let weight = self.weight()?;
+                    return Ok(EarlyHop::Hosts(vec![Host { weight, ..host }]));
+                }
+                let hop = Hop { interface: text, hosts: self.host()? };
+                self.expect_sign(')')?;
+                Ok(EarlyHop::Through(hop))
+            }
+            Kind::String(name) => {
+                self.skip();
+                if self.at_sign('/') || self.at_sign('-') {
+                    return self.named_host(&name, place).map(EarlyHop::Hosts);
+                }
+                Ok(EarlyHop::Name(name, place, self.weight()?))
+            }
+            _ => self.weighted_host().map(EarlyHop::Hosts),
+        }
+    }
+}
+
+/// A next hop in front of the family, which may turn out to be one of today.
+enum EarlyHop {
+    Through(Hop),
+    /// Name, place and weight.
+    Name(String, Place, u16),
+    Hosts(Vec<Host>),
+}
+
+impl EarlyHop {
+    /// Whether it can be read as FreeBSD does: a word is an interface.
+    fn is_old(&self) -> bool {
+        match self {
+            EarlyHop::Through(_) => true,
+            EarlyHop::Name(name, ..) => name.parse::<IpAddr>().is_err(),
+            EarlyHop::Hosts(_) => false,
+        }
+    }
+}

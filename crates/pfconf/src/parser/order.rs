@@ -1,0 +1,55 @@
+//! The order of statements that FreeBSD's `set require-order yes` asks for (pf-features section 12).
+
+use skipstep_ruleset::OldKind;
+
+use super::{Parse, Parser};
+use crate::ast::{Setting, StatementKind};
+use crate::token::Place;
+
+/// Sorts of statements in the order required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Options,
+    Normalization,
+    Translation,
+    Filtering,
+}
+
+impl Stage {
+    /// The stage a statement belongs to; macros, tables and files can stand anywhere.
+    fn of(kind: &StatementKind) -> Option<Stage> {
+        match kind {
+            StatementKind::Set(_) => Some(Stage::Options),
+            StatementKind::Old(old) if old.kind == OldKind::Scrub => Some(Stage::Normalization),
+            StatementKind::Old(_) => Some(Stage::Translation),
+            StatementKind::Rule(_) | StatementKind::Antispoof(_) | StatementKind::Anchor(_) => {
+                Some(Stage::Filtering)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// `set require-order yes`: from here on statements stand in the order of [`Stage`].
+    pub(super) fn require_order(&mut self) -> Parse<Setting> {
+        let required = self.yes_or_no()?;
+        self.order = required.then_some(Stage::Options);
+        Ok(Setting::RequireOrder(required))
+    }
+
+    /// Checks the order of a statement, if one is required.
+    pub(super) fn in_order(&mut self, kind: &StatementKind, place: Place) -> Parse<()> {
+        let (Some(order), Some(stage)) = (self.order, Stage::of(kind)) else {
+            return Ok(());
+        };
+        if stage < order {
+            let text = "Rules must be in order: options, normalization, queueing, translation, \
+                        filtering";
+            let help = Some("or leave out `set require-order yes`".to_string());
+            return self.error_with_help(text, place, help);
+        }
+        self.order = Some(stage);
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Normalisation: the `scrub` option of a rule, and the rules of their own that it was in old times
+//! (pf-features sections 10 and 12).
+
+use skipstep_ruleset::{Action, OldKind, Scrub};
+
+use super::{Parse, Parser};
+use crate::ast::{FilterOptions, OldStatement, RuleStatement, StatementKind};
+use crate::token::{Kind, Place};
+
+/// What is written of scrub options, 0 where it is 0.
+#[derive(Default)]
+struct Written {
+    scrub: Scrub,
+    min_ttl: Option<u8>,
+    max_mss: Option<u16>,
+}
+
+impl Written {
+    /// 0 is as good as nothing.
+    fn meaning(self) -> Scrub {
+        Scrub {
+            min_ttl: self.min_ttl.filter(|ttl| *ttl > 0),
+            max_mss: self.max_mss.filter(|mss| *mss > 0),
+            ..self.scrub
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// What stands between the parentheses of `scrub (...)`.
+    pub(super) fn scrub(&mut self, options: &mut FilterOptions) -> Parse<()> {
+        let mut written = Written::default();
+        self.until_parenthesis(|parser| match parser.scrub_option(&mut written)? {
+            true => Ok(()),
+            false => parser.syntax_error(),
+        })?;
+        options.scrub = written.meaning();
+        Ok(())
+    }
+
+    /// One option; `false` if there is none.
+    fn scrub_option(&mut self, written: &mut Written) -> Parse<bool> {
+        let place = self.place();
+        if self.accept("no-df") {
+            self.set_once(&mut written.scrub.no_df, "no-df", place)?;
+        } else if self.accept("random-id") {
+            self.set_once(&mut written.scrub.random_id, "random-id", place)?;
+        } else if self.accept("min-ttl") {
+            let place = self.place();
+            let number = self.number()?;
+            if written.min_ttl.is_some() {
+                return self.error_at("min-ttl cannot be respecified", place);
+            }
+            match u8::try_from(number) {
+                Ok(ttl) => written.min_ttl = Some(ttl),
+                Err(_) => return self.error_at(format!("illegal min-ttl value {number}"), place),
+            }
+        } else if self.accept("max-mss") {
+            let place = self.place();
+            let number = self.number()?;
+            if written.max_mss.is_some() {
+                return self.error_at("max-mss cannot be respecified", place);
+            }
+            match u16::try_from(number) {
+                Ok(mss) => written.max_mss = Some(mss),
+                Err(_) => return self.error_at(format!("illegal max-mss value {number}"), place),
+            }
+        } else if self.accept("reassemble") {
+            let word = self.string()?;
+            if !word.eq_ignore_ascii_case("tcp") {
+                let text = format!("scrub reassemble supports only tcp, not '{word}'");
+                return self.error_at(text, place);
+            }
+            self.set_once(&mut written.scrub.reassemble_tcp, "reassemble tcp", place)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn set_once(&mut self, option: &mut bool, name: &str, place: Place) -> Parse<()> {
+        if std::mem::replace(option, true) {
+            return self.error_at(format!("{name} cannot be respecified"), place);
+        }
+        Ok(())
+    }
+
+    /// `[no] scrub [in|out] [log] [on ...] [af] [proto ...] [hosts] [options]`
+    pub(super) fn old_scrub(&mut self, no: bool) -> Parse<StatementKind> {
+        self.expect("scrub")?;
+        let direction = self.direction();
+        let place = self.place();
+        let (log, quick) = self.log_quick()?;
+        if quick {
+            return self.error_at("scrub rules do not support 'quick'", place);
+        }
+        let interfaces = self.interfaces()?;
+        let family = self.family();
+        let protocols = self.protocols()?;
+        let (source, systems, destination) = self.ends()?;
+        let mut options = FilterOptions::default();
+        let leave_fragments = self.old_scrub_options(&mut options)?;
+        self.old = true;
+        if options.scrub.reassemble_tcp && direction.is_some() {
+            return self.error_at("reassemble tcp rules can not specify direction", place);
+        }
+        let rule = RuleStatement {
+            action: Action::Match,
+            block_return: None,
+            direction,
+            log,
+            quick,
+            interfaces,
+            family,
+            protocols,
+            source,
+            systems,
+            destination,
+            options,
+        };
+        Ok(StatementKind::Old(Box::new(OldStatement {
+            kind: OldKind::Scrub,
+            no,
+            leave_fragments,
+            ..OldStatement::new(rule)
+        })))
+    }
+
+    /// Options with or without commas between them; whether fragments are left alone.
+    fn old_scrub_options(&mut self, options: &mut FilterOptions) -> Parse<bool> {
+        let mut written = Written::default();
+        let mut fragments = None;
+        loop {
+            let place = self.place();
+            if self.accept("fragment") {
+                let leave = self.accept("no");
+                self.expect("reassemble")?;
+                if fragments.replace(leave).is_some() {
+                    return self.error_at("fragcache cannot be respecified", place);
+                }
+            } else if self.accept_word("set-tos") {
+                let tos = self.tos()?;
+                if options.set_tos.replace(tos).is_some() {
+                    return self.error_at("set-tos cannot be respecified", place);
+                }
+            } else if !self.scrub_option(&mut written)? && !self.old_option(options)? {
+                options.scrub = written.meaning();
+                return Ok(fragments.unwrap_or(false));
+            }
+            self.accept_sign(',');
+        }
+    }
+
+    /// Takes a word that is not reserved.
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
+        let found = matches!(&self.peek().kind, Kind::String(here) if here == word);
+        if found {
+            self.skip();
+        }
+        found
+    }
+}
