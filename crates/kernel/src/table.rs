@@ -98,11 +98,9 @@ impl Instance {
     /// Clears the counters of entries; how many of them there are.
     pub fn table_zero_entries(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, false, |before| {
-            let known: BTreeSet<&TableEntry> = before.iter().collect();
-            let mut there: Vec<TableEntry> = entries.to_vec();
-            there.retain(|entry| known.contains(entry));
-            there.sort_by_key(|entry| entry.net);
-            there.dedup_by_key(|entry| entry.net);
+            let wanted: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
+            let mut there = before.to_vec();
+            there.retain(|entry| wanted.contains(&entry.net));
             let count = there.len() as u32;
             (Step::Date(there), count)
         })

@@ -79,7 +79,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, Str
             }
         }
     }
-    Ok(without_duplicates(entries))
+    Ok(entries)
 }
 
 fn entry(host: &Host, negated: bool) -> Option<TableEntry> {

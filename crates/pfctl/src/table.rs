@@ -70,7 +70,7 @@ fn negation(entries: &[TableEntry], net: IpNet) -> Option<bool> {
 fn plan_add(current: &[TableEntry], given: &[TableEntry]) -> Plan {
     let mut seen = HashSet::new();
     let feedback = |entry: &TableEntry| match negation(current, entry.net) {
-        _ if !seen.insert(entry.net) => Feedback::Duplicate,
+        None if !seen.insert(entry.net) => Feedback::Duplicate,
         None => Feedback::Added,
         Some(negated) if negated != entry.negated => Feedback::Conflict,
         Some(_) => Feedback::None,
@@ -104,14 +104,17 @@ fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
 }
 
 fn plan_zero(current: &[TableEntry], given: &[TableEntry]) -> Plan {
-    let mut seen = HashSet::new();
     let feedback = |entry: &TableEntry| match negation(current, entry.net) {
         None => Feedback::None,
-        Some(negated) if negated != entry.negated => Feedback::Conflict,
-        Some(_) if !seen.insert(entry.net) => Feedback::Duplicate,
         Some(_) => Feedback::Cleared,
     };
     given.iter().copied().zip(given.iter().map(feedback)).collect()
+}
+
+/// Without those that were given before.
+fn first_of_each(given: &[TableEntry]) -> Vec<TableEntry> {
+    let mut seen = HashSet::new();
+    given.iter().copied().filter(|entry| seen.insert(entry.net)).collect()
 }
 
 fn with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
@@ -293,7 +296,7 @@ impl Work<'_> {
     fn replace(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
         let plan = plan_replace(current, given);
         if let Some(instance) = self.instance {
-            instance.table_replace(self.name, given)?;
+            instance.table_replace(self.name, &first_of_each(given))?;
         }
         self.say_created();
         let counts = [
@@ -413,9 +416,10 @@ mod tests {
 
     #[test]
     fn adding_leaves_what_is_there() {
-        let given = entries("10.0.0.1 10.0.0.2 10.0.0.2 10.1.1.1");
+        let given = entries("10.0.0.1 10.0.0.1 10.0.0.2 10.0.0.2 10.1.1.1");
         let plan = plan_add(&entries(CURRENT), &given);
-        assert_eq!(lines(plan), "   10.0.0.1;A  10.0.0.2;X  10.0.0.2;Y  10.1.1.1;");
+        let expected = "   10.0.0.1;   10.0.0.1;A  10.0.0.2;X  10.0.0.2;Y  10.1.1.1;";
+        assert_eq!(lines(plan), expected);
     }
 
     #[test]

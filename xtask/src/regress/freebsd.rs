@@ -30,7 +30,7 @@ pub fn accepted(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
 }
 
 /// The message tells what is not done here.
-fn is_refused_kindly(stderr: &str) -> bool {
+pub fn is_refused_kindly(stderr: &str) -> bool {
     ["altq", "dummynet", "ether"].iter().any(|feature| stderr.contains(feature))
 }
 

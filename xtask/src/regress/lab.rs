@@ -12,13 +12,25 @@ use super::pfctl::Pfctl;
 /// Interfaces that OpenBSD's Makefile makes. A bridge is one that every kernel can make.
 const INTERFACES: [&str; 3] = ["lo1000000", "tun1000000", "tun1000001"];
 
-/// Names that BSD has and this machine may not, by file.
-const NAMES: [(&str, &str); 5] = [
-    ("/etc/group", "wheel:x:90000:\nbin:x:90001:\nnobody:x:90002:\nsshd:x:90003:\n"),
-    ("/etc/passwd", "bin:x:90001:90001::/:/bin/false\nproxy:x:90004:90004::/:/bin/false\n"),
+const LOCALHOST: &str = "127.0.0.1 localhost\n::1 localhost\n";
+
+/// Names with the numbers that they have on OpenBSD, by file.
+const NAMES: [(&str, &str); 6] = [
+    (
+        "/etc/group",
+        "wheel:*:0:\nbin:*:7:\nsshd:*:27:\nnobody:*:32767:\n_ntp:*:83:\n_ftp_proxy:*:71:\n",
+    ),
+    (
+        "/etc/passwd",
+        "bin:*:3:7::/:/sbin/nologin\nproxy:*:71:71::/:/sbin/nologin\n_ntp:*:83:83::/:\n\
+         _nsd:*:97:97::/:\n_pbuild:*:55:55::/:\n_smtpd:*:95:95::/:\n_tor:*:554:554::/:\n\
+         _unbound:*:53:53::/:\n_iperfd:*:631:631::/:\n",
+    ),
     ("/etc/services", "auth 113/tcp\nbgp 179/tcp\nmicrosoft-ds 445/tcp\n"),
     ("/etc/protocols", "carp 112\n"),
-    ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+    ("/etc/hosts", LOCALHOST),
+    // nobody is asked for names but the file above
+    ("/etc/nsswitch.conf", "hosts: files\n"),
 ];
 
 /// Runs this program again with the same arguments, in namespaces of its own.
@@ -71,13 +83,24 @@ impl Lab {
         Pfctl::beside(&self.scratch)
     }
 
-    /// Puts in the place of `file` one that has besides what it holds those of `names` it lacks.
+    /// Puts in the place of `file` one that has `names`, and what it held of others.
     fn add_names(&self, file: &str, names: &str) -> anyhow::Result<()> {
         let old = std::fs::read_to_string(file).unwrap_or_default();
-        let missing: Vec<&str> = names.lines().filter(|line| !defines(&old, line)).collect();
-        let text = format!("{old}\n{}\n", missing.join("\n"));
+        let others = old.lines().filter(|line| !defines(names, line));
+        let text: String = names.lines().chain(others).map(|line| format!("{line}\n")).collect();
         let new = self.write(&format!("names{}", file.replace('/', "-")), text.as_bytes())?;
         run("mount", &["--bind", &new.display().to_string(), file])
+    }
+
+    /// Gives addresses to host names, beside those that have one.
+    pub fn add_hosts(&self, names: &[&str]) -> anyhow::Result<()> {
+        let mut hosts = LOCALHOST.to_owned();
+        for (at, name) in names.iter().enumerate() {
+            hosts += &format!("192.0.2.{} {name}\n", at + 1);
+        }
+        // the file that is mounted there is ours
+        self.write("names-etc-hosts", hosts.as_bytes())?;
+        Ok(())
     }
 
     /// Writes a file of this run.
