@@ -7,83 +7,14 @@
 
 mod common;
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::time::Duration;
 
-use common::{host, is_root, ruleset};
+use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
+use common::{host, ruleset};
 use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
-use skipstep_ruleset::interface::Host;
-use skipstep_scenario::engine::StateView;
-
-/// An instance in a network namespace of its own, removed however the test ends.
-struct Fixture {
-    instance: Option<Instance>,
-    host: Host,
-}
-
-impl Fixture {
-    fn new(name: &str) -> Self {
-        TestNetwork::enter(&host()).unwrap();
-        let name = format!("test-{}-{name}", std::process::id());
-        let instance = Instance::open_or_create(&name, 100).unwrap();
-        Fixture { instance: Some(instance), host: skipstep_kernel::host::read().unwrap() }
-    }
-
-    fn instance(&mut self) -> &mut Instance {
-        self.instance.as_mut().unwrap()
-    }
-
-    fn load(&mut self, text: &str) {
-        let host = self.host.clone();
-        self.instance().load(&ruleset(text, &host), &host).unwrap();
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        if let Some(instance) = self.instance.take() {
-            let removed = instance.remove();
-            // a second panic would hide what the first one says
-            if !std::thread::panicking() {
-                removed.unwrap();
-            }
-        }
-    }
-}
-
-/// Runs in a thread of its own, since entering a network namespace cannot be undone.
-fn isolated(test: impl FnOnce() + Send + 'static) {
-    if is_root() {
-        std::thread::spawn(test).join().unwrap();
-    }
-}
-
-fn receiver() -> (UdpSocket, SocketAddr) {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let address = socket.local_addr().unwrap();
-    (socket, address)
-}
-
-fn arrives(from: &UdpSocket, (receiver, address): &(UdpSocket, SocketAddr)) -> bool {
-    // a local sender is told that its packet was dropped on the way out
-    let _ = from.send_to(b"hello", address);
-    match receiver.recv(&mut [0; 16]) {
-        Ok(_) => true,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// The states of our own packets: the kernel's neighbour discovery makes some too.
-fn udp_states(instance: &Instance) -> Vec<StateView> {
-    let mut states = instance.states().unwrap();
-    states.retain(|state| state.protocol == 17);
-    states
-}
 
 #[test]
 fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {

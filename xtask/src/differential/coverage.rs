@@ -15,6 +15,7 @@ pub struct Coverage {
     answered: u64,
     changed: u64,
     logged: u64,
+    in_anchor: u64,
     reasons: u32,
 }
 
@@ -29,6 +30,7 @@ impl Coverage {
         self.answered += u64::from(!fate.replies.is_empty());
         self.changed += u64::from(fate.out.is_some());
         self.logged += u64::from(!fate.log.is_empty());
+        self.in_anchor += u64::from(fate.anchor_rule.is_some());
         self.reasons |= fate.counted.iter().fold(0, |bits, reason| bits | 1 << *reason as u32);
     }
 
@@ -41,6 +43,7 @@ impl Coverage {
         self.answered += other.answered;
         self.changed += other.changed;
         self.logged += other.logged;
+        self.in_anchor += other.in_anchor;
         self.reasons |= other.reasons;
     }
 }
@@ -50,13 +53,14 @@ impl fmt::Display for Coverage {
         let percent = |count: u64| count * 100 / self.packets.max(1);
         write!(
             f,
-            "{}% passed, {}% made a state, {}% used one, {}% changed, {}% answered, {}% logged, {} reasons counted",
+            "{}% passed, {}% made a state, {}% used one, {}% changed, {}% answered, {}% logged, {}% decided in an anchor, {} reasons counted",
             percent(self.passed),
             percent(self.made_state),
             percent(self.by_state),
             percent(self.changed),
             percent(self.answered),
             percent(self.logged),
+            percent(self.in_anchor),
             self.reasons.count_ones()
         )
     }

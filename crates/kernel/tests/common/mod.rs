@@ -1,6 +1,8 @@
 //! What tests of the kernel crate share: a made-up host, rule sets from text, packets.
 #![allow(dead_code, missing_docs)]
 
+pub mod fixture;
+
 use etherparse::PacketBuilder;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};

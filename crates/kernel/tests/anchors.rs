@@ -1,0 +1,121 @@
+//! Anchors loaded by themselves into a firewall that filters real packets: what changes with them,
+//! and what stays.
+
+mod common;
+
+use std::net::UdpSocket;
+
+use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
+use common::ruleset;
+use skipstep_pfconf::Context;
+use skipstep_ruleset::{RuleId, TableEntry, TableName};
+
+/// `pfctl -a path -f`
+fn load_anchor(fixture: &mut Fixture, path: &str, text: &str) {
+    let host = fixture.host.clone();
+    let context = Context { anchor: path, ..Context::new(&host) };
+    let ruleset = skipstep_pfconf::load(text, &context).unwrap().ruleset;
+    fixture.instance().load_anchor(path, &ruleset, &host).unwrap();
+}
+
+fn sender() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").unwrap()
+}
+
+fn entry(net: &str) -> TableEntry {
+    TableEntry { negated: false, net: net.parse().unwrap() }
+}
+
+#[test]
+fn an_anchor_is_replaced_alone() {
+    isolated(|| {
+        let mut fixture = Fixture::new("anchor");
+        let (to, from) = (receiver(), sender());
+        let port = to.1.port();
+        let main = format!("block in proto udp to port {port}\nanchor \"gate\" in\n");
+        fixture.load(&main);
+        fixture.instance().enable().unwrap();
+        assert!(!arrives(&from, &to), "nothing is in the anchor yet");
+
+        load_anchor(&mut fixture, "gate", &format!("pass in proto udp to port {port}\n"));
+        assert!(arrives(&from, &to));
+        let instance = fixture.instance();
+        let state = udp_states(instance).remove(0);
+        assert_eq!(state.rule, Some(RuleId { anchor: "gate".into(), number: 0 }));
+        assert_eq!(state.anchor_rule, Some(1));
+        let counters = instance.rule_counters("").unwrap();
+        assert_eq!(counters[0].packets, [1, 0], "the main rule set goes on counting");
+        assert_eq!((counters[1].packets, counters[1].states), ([1, 0], 1));
+        assert_eq!(instance.rule_counters("gate").unwrap()[0].packets, [1, 0]);
+
+        // as above, one anchor further inside
+        let inner = format!("anchor \"inner\" {{\npass in proto udp to port {port}\n}}\n");
+        load_anchor(&mut fixture, "gate", &inner);
+        let state = udp_states(fixture.instance()).remove(0);
+        assert_eq!((state.rule, state.anchor_rule), (None, Some(1)), "its rule is gone");
+        assert!(arrives(&from, &to), "its state is not");
+        assert!(arrives(&sender(), &to));
+        let states = udp_states(fixture.instance());
+        assert_eq!(states[1].rule, Some(RuleId { anchor: "gate/inner".into(), number: 0 }));
+
+        fixture.load(&main);
+        let anchors = fixture.instance().loaded().unwrap().ruleset.anchors;
+        assert_eq!(anchors.keys().collect::<Vec<_>>(), ["gate", "gate/inner"]);
+        assert!(arrives(&sender(), &to), "a new main rule set keeps the anchors of others");
+        let before = fixture.instance().rule_counters("gate/inner").unwrap();
+        assert_eq!(before[0].states_created, 2, "and their counters");
+
+        fixture.instance().clear_anchor("gate").unwrap();
+        assert!(!arrives(&sender(), &to));
+        let anchors = fixture.instance().loaded().unwrap().ruleset.anchors;
+        assert_eq!(anchors.keys().collect::<Vec<_>>(), ["gate/inner"], "what is below it stays");
+    });
+}
+
+#[test]
+fn an_anchor_looks_into_the_main_table_until_it_has_its_own() {
+    isolated(|| {
+        let mut fixture = Fixture::new("anchor-table");
+        let to = receiver();
+        let port = to.1.port();
+        fixture.load(&format!(
+            "table <ok> persist\nblock in proto udp to port {port}\nanchor \"gate\"\n"
+        ));
+        load_anchor(&mut fixture, "gate", &format!("pass in proto udp from <ok> to port {port}\n"));
+        fixture.instance().enable().unwrap();
+        let (main, own) = (TableName::from("ok"), TableName::new("gate", "ok"));
+        assert!(!arrives(&sender(), &to), "both tables are empty");
+
+        let instance = fixture.instance();
+        instance.table_add(&main, &[entry("127.0.0.1/32")]).unwrap();
+        assert!(arrives(&sender(), &to));
+        let info = &instance.table_list().unwrap()[0];
+        assert_eq!((&info.name, info.rules, info.anchors), (&main, 0, 1));
+        assert!(info.stats.r#match >= 1, "the table that was looked into counts");
+
+        instance.table_add(&own, &[entry("192.0.2.1/32")]).unwrap();
+        assert!(!arrives(&sender(), &to), "the anchor's own table does not hold it");
+        assert_eq!(instance.table_entries(&own).unwrap(), [entry("192.0.2.1/32")]);
+        assert_eq!(instance.table_entries(&main).unwrap(), [entry("127.0.0.1/32")]);
+
+        instance.table_kill(&own).unwrap();
+        assert!(arrives(&sender(), &to), "the main rule set's table stands in again");
+    });
+}
+
+#[test]
+fn more_anchors_than_the_limit_are_refused() {
+    isolated(|| {
+        let mut fixture = Fixture::new("anchor-limit");
+        fixture.load("set limit anchors 2\nanchor \"a\"\n");
+        load_anchor(&mut fixture, "a", "pass\n");
+        let host = fixture.host.clone();
+        let refused = fixture.instance().load_anchor("b/c", &ruleset("pass\n", &host), &host);
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "3 anchors exceed the limit of 2: write `set limit anchors 3`"
+        );
+        let loaded = fixture.instance().loaded().unwrap();
+        assert_eq!(loaded.ruleset.anchors.keys().collect::<Vec<_>>(), ["a"], "all is as it was");
+    });
+}
