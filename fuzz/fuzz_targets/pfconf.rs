@@ -1,4 +1,5 @@
-//! Any text is loaded or refused with a reason. tests/conf is a good corpus to begin with:
+//! Any text is loaded or refused with a reason, and what is printed of a loaded one loads again and
+//! prints the same. tests/conf is a good corpus to begin with:
 //! `cargo run --release --bin pfconf -- corpus/pfconf ../tests/conf`.
 #![no_main]
 
@@ -9,10 +10,17 @@ use skipstep_scenario::host;
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     let host = host::standard();
-    if let Err(refused) = load(&text, &Context::new(&host)) {
-        assert!(!refused.diagnostics.is_empty());
-        for diagnostic in refused.diagnostics {
-            diagnostic.explain();
+    let context = Context { random: &|| 7, ..Context::new(&host) };
+    match load(&text, &context) {
+        Err(refused) => {
+            assert!(!refused.diagnostics.is_empty());
+            for diagnostic in refused.diagnostics {
+                diagnostic.explain();
+            }
         }
+        Ok(loaded) => match load(&loaded.echo, &context) {
+            Ok(again) => assert_eq!(again.echo, loaded.echo),
+            Err(refused) => panic!("{}\nrefused: {:?}", loaded.echo, refused.diagnostics),
+        },
     }
 });

@@ -1,8 +1,8 @@
-# bash completion for pfctl, made from crates/pfctl/src/flags.rs
+# bash completion for pfctl, made from crates/pfctl/src/flags.rs and verbs.rs
 _pfctl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
     case $before in
-        -a|-[!-]*a) return ;;
+        -a|-[!-]*a) COMPREPLY=($(compgen -W "$(pfctl -q -s Anchors 2>/dev/null)" -- "$word")); return ;;
         -D|-[!-]*D) return ;;
         -F|-[!-]*F) COMPREPLY=($(compgen -W "rules Sources states info Tables osfp Reset all" -- "$word")); return ;;
         -f|-[!-]*f) COMPREPLY=($(compgen -f -- "$word")); return ;;
@@ -16,12 +16,15 @@ _pfctl() {
         -S|-[!-]*S) COMPREPLY=($(compgen -f -- "$word")); return ;;
         -s|-[!-]*s) COMPREPLY=($(compgen -W "queue rules Anchors Sources states info Interfaces labels timeouts memory Tables osfp all" -- "$word")); return ;;
         -T|-[!-]*T) COMPREPLY=($(compgen -W "kill flush add delete load replace show test zero expire" -- "$word")); return ;;
-        -t|-[!-]*t) return ;;
+        -t|-[!-]*t) COMPREPLY=($(compgen -W "$(pfctl -q -s Tables 2>/dev/null)" -- "$word")); return ;;
         -V|-[!-]*V) return ;;
         -x|-[!-]*x) COMPREPLY=($(compgen -W "debug info notice warning error crit alert emerg" -- "$word")); return ;;
         --junit) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        test|import) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --examples) return ;;
     esac
-    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --junit --remove explain test import" -- "$word"))
+    case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
+        *" test "*|*" diff "*|*" fmt "*|*" import "*) [[ $word == -* ]] || { COMPREPLY=($(compgen -f -- "$word")); return; } ;;
+    esac
+    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --junit --check --write --examples --remove explain test diff fmt import" -- "$word"))
 }
 complete -F _pfctl pfctl

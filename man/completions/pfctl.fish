@@ -1,6 +1,6 @@
-# made from crates/pfctl/src/flags.rs
+# made from crates/pfctl/src/flags.rs and verbs.rs
 complete -c pfctl -f
-complete -c pfctl -s a -x -d 'work on this anchor (-f, -F, -s, -T, -z); anchor/* and * go into those below'
+complete -c pfctl -s a -x -a '(pfctl -q -s Anchors 2>/dev/null)' -d 'work on this anchor (-f, -F, -s, -T, -z); anchor/* and * go into those below'
 complete -c pfctl -s D -x -d 'define a macro, overriding the file\'s own definition'
 complete -c pfctl -s d -d 'disable the packet filter'
 complete -c pfctl -s e -d 'enable the packet filter'
@@ -23,13 +23,20 @@ complete -c pfctl -s r -d 'show host names instead of addresses'
 complete -c pfctl -s S -r -F -d 'store all states in a file, for -L'
 complete -c pfctl -s s -x -a 'queue rules Anchors Sources states info Interfaces labels timeouts memory Tables osfp all' -d 'show queue, rules, Anchors, Sources, states, info, Interfaces, labels, timeouts, memory, Tables, osfp or all'
 complete -c pfctl -s T -x -a 'kill flush add delete load replace show test zero expire' -d 'with -t: add, delete, expire, flush, kill, replace, show, test or zero; or load'
-complete -c pfctl -s t -x -d 'the table that -T is about'
+complete -c pfctl -s t -x -a '(pfctl -q -s Tables 2>/dev/null)' -d 'the table that -T is about'
 complete -c pfctl -s V -x -d 'with -k: only states of this routing domain'
 complete -c pfctl -s v -d 'more output; twice: still more'
 complete -c pfctl -s x -x -a 'debug info notice warning error crit alert emerg' -d 'set the debug level'
 complete -c pfctl -s z -d 'clear the counters of rules'
 complete -c pfctl -l json -d 'with -s and -T show: print JSON'
 complete -c pfctl -l junit -r -F -d 'with test: write a JUnit report'
+complete -c pfctl -l check -d 'with fmt: only name the files that it would change'
+complete -c pfctl -l write -d 'with fmt: write the files instead of printing them'
+complete -c pfctl -l examples -x -d 'with diff: print at most so many packets (20)'
 complete -c pfctl -l remove -d 'disable the filter and remove all of it from the kernel'
-complete -c pfctl -n __fish_use_subcommand -a 'explain test import'
-complete -c pfctl -n '__fish_seen_subcommand_from test import' -F
+complete -c pfctl -n __fish_use_subcommand -a explain -d 'what happens to a packet and why'
+complete -c pfctl -n __fish_use_subcommand -a test -d 'run scenario files on the model of the filter, without root'
+complete -c pfctl -n __fish_use_subcommand -a diff -d 'what changes from one rule set to another, for rules and for packets'
+complete -c pfctl -n __fish_use_subcommand -a fmt -d 'print rule sets, or standard input, in canonical spacing'
+complete -c pfctl -n __fish_use_subcommand -a import -d 'convert rules in another language (pcf) to pf.conf'
+complete -c pfctl -n '__fish_seen_subcommand_from test diff fmt import' -F

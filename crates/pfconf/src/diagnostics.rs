@@ -45,6 +45,15 @@ impl Kind {
 }
 
 impl Diagnostic {
+    /// Whether it says that the text is no pf.conf at all, whatever names mean.
+    pub fn is_syntax_error(&self) -> bool {
+        let lexical =
+            ["syntax error", "string too long", "reached end of file while parsing quoted string"];
+        let undefined =
+            self.message.starts_with("macro '") && self.message.ends_with("not defined");
+        self.kind == Kind::Error && (undefined || lexical.contains(&self.message.as_str()))
+    }
+
     /// The message with its source line, a caret below the word at fault and the help, for a
     /// terminal.
     pub fn explain(&self) -> String {

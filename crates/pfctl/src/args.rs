@@ -4,6 +4,7 @@
 use skipstep_ruleset::Optimization;
 
 use crate::flags::{FLAGS, Flag, Name};
+use crate::verbs::{self, Verb};
 use crate::words::{Flush, Show, TableCommand};
 
 /// Longest path of an anchor, in bytes.
@@ -76,7 +77,13 @@ pub struct Args {
     pub junit: Option<String>,
     /// `--remove`
     pub remove: bool,
-    /// Addresses of `-T`, the packet of `explain`, the files of `test`, language and file of `import`.
+    /// `--check`
+    pub check: bool,
+    /// `--write`
+    pub write: bool,
+    /// `--examples`
+    pub examples: Option<usize>,
+    /// Addresses of `-T`, the packet of `explain`, the files of the other verbs.
     pub operands: Vec<String>,
 }
 
@@ -112,23 +119,6 @@ impl Anchor {
     }
 }
 
-/// What pfctl does besides flags.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// what happens to a packet, and why
-    Explain,
-    /// run scenario files
-    Test,
-    /// convert another firewall's rules
-    Import,
-}
-
-impl Verb {
-    /// All of them with their names.
-    pub const ALL: [(&'static str, Verb); 3] =
-        [("explain", Verb::Explain), ("test", Verb::Test), ("import", Verb::Import)];
-}
-
 /// Why a command line is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
@@ -152,18 +142,13 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
     if args.command.is_none()
         && let Some((first, rest)) = operands.split_first()
     {
-        let Some((_, verb)) = Verb::ALL.into_iter().find(|(name, _)| name == first) else {
+        let Some(row) = verbs::find(first) else {
             return Err(Refusal::Usage(format!("unknown command line argument: {first} ...")));
         };
-        args.verb = Some(verb);
+        args.verb = Some(row.verb);
         operands = parse_flags(rest, &mut args)?;
-        if operands.is_empty() && !args.help {
-            let what = match verb {
-                Verb::Explain => "packet",
-                Verb::Test => "scenario file",
-                Verb::Import => "language and file",
-            };
-            return Err(Refusal::Usage(format!("{first}: no {what} given")));
+        if let Some(what) = (row.lacks)(operands.len()).filter(|_| !args.help) {
+            return Err(Refusal::Usage(format!("{first}: {what}")));
         }
     }
     args.operands = operands.to_vec();
@@ -317,6 +302,7 @@ mod tests {
             ("--json=1", "--json takes no argument"),
             ("--junit", "option requires an argument --junit"),
             ("test", "test: no scenario file given"),
+            ("diff old.conf", "diff: two files are compared"),
         ] {
             assert_eq!(args(line), Err(Refusal::Usage(message.into())), "{line}");
         }

@@ -77,7 +77,7 @@ fn read_packet(text: &str) -> Result<Arrival> {
 }
 
 /// A packet may be explained for an interface that is not there (yet).
-fn add_interface(host: &mut Host, name: &str) {
+pub fn add_interface(host: &mut Host, name: &str) {
     if host.interface(name).is_none() {
         let index = host.interfaces.iter().map(|interface| interface.index).max().unwrap_or(0) + 1;
         let groups = vec!["all".to_string()];

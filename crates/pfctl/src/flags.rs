@@ -45,6 +45,10 @@ pub enum Completion {
     File,
     /// names of network interfaces
     Interface,
+    /// names of tables
+    Table,
+    /// paths of anchors
+    Anchor,
     /// words of a list
     Words(fn() -> Vec<&'static str>),
 }
@@ -81,6 +85,9 @@ pub const FLAGS: &[&Flag] = &[
     &ZERO,
     &JSON,
     &JUNIT,
+    &CHECK,
+    &WRITE,
+    &EXAMPLES,
     &REMOVE,
 ];
 
@@ -91,7 +98,7 @@ fn names<T>(list: &[words::Word<T>]) -> Vec<&'static str> {
 
 const ANCHOR: Flag = Flag {
     name: Name::Letter('a'),
-    value: Some(Value { name: "anchor", kind: Completion::None }),
+    value: Some(Value { name: "anchor", kind: Completion::Anchor }),
     brief: "work on this anchor (-f, -F, -s, -T, -z); anchor/* and * go into those below",
     text: "Apply\n.Fl f , F , s , T\nand\n.Fl z\nto the rule set and the tables of the\n.Ar anchor ,\n\
            a path such as\n.Dq spam/white .\nIf it ends in\n.Sq /* ,\nor is\n.Sq * ,\n.Fl F\nand\n\
@@ -560,7 +567,7 @@ fn command() {
 
 const TABLE: Flag = Flag {
     name: Name::Letter('t'),
-    value: Some(Value { name: "table", kind: Completion::None }),
+    value: Some(Value { name: "table", kind: Completion::Table }),
     brief: "the table that -T is about",
     text: "The table that\n.Fl T\nis about.",
     set: |args, value| {
@@ -694,6 +701,59 @@ const JUNIT: Flag = Flag {
 fn junit() {
     let args = tests::args(&["test", "--junit=out.xml", "a.scenario"]);
     assert_eq!(args.junit.as_deref(), Some("out.xml"));
+}
+
+const CHECK: Flag = Flag {
+    name: Name::Long("check"),
+    value: None,
+    brief: "with fmt: only name the files that it would change",
+    text: "With\n.Cm fmt :\nchange nothing, but print the names of the files that are not in canonical \
+           form. The exit status is 1 if there are any.",
+    set: |args, _| {
+        args.check = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn check() {
+    assert!(tests::args(&["fmt", "--check", "pf.conf"]).check);
+}
+
+const WRITE: Flag = Flag {
+    name: Name::Long("write"),
+    value: None,
+    brief: "with fmt: write the files instead of printing them",
+    text: "With\n.Cm fmt :\nwrite each file back in canonical form instead of printing it.",
+    set: |args, _| {
+        args.write = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn write() {
+    assert!(tests::args(&["fmt", "--write", "pf.conf"]).write);
+}
+
+const EXAMPLES: Flag = Flag {
+    name: Name::Long("examples"),
+    value: Some(Value { name: "number", kind: Completion::None }),
+    brief: "with diff: print at most so many packets (20)",
+    text: "With\n.Cm diff :\nprint at most\n.Ar number\npackets that fare differently, instead of 20.",
+    set: |args, value| {
+        let Ok(number) = value.parse() else {
+            return Err(Refusal::Usage(format!("--examples: '{value}' is not a number")));
+        };
+        args.examples = Some(number);
+        Ok(())
+    },
+};
+
+#[test]
+fn examples() {
+    assert_eq!(tests::args(&["diff", "--examples=3", "a", "b"]).examples, Some(3));
+    assert!(matches!(tests::refusal(&["diff", "--examples", "x", "a", "b"]), Refusal::Usage(_)));
 }
 
 const REMOVE: Flag = Flag {

@@ -6,11 +6,13 @@
 
 pub mod anchors;
 pub mod args;
+pub mod diff;
 pub mod doc;
 pub mod explain;
 pub mod fingerprints;
 pub mod flags;
 pub mod flush;
+pub mod fmt;
 pub mod import;
 pub mod kill;
 pub mod live;
@@ -21,5 +23,6 @@ pub mod session;
 pub mod show;
 pub mod state_file;
 pub mod table;
+pub mod verbs;
 pub mod views;
 pub mod words;

@@ -10,10 +10,13 @@ use nix::unistd::geteuid;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::Limits;
 
-use crate::args::{self, Args, Refusal, Verb};
+use crate::args::{self, Args, Refusal};
 use crate::doc::help;
+use crate::verbs::Verb;
 use crate::words::debug_level_name;
-use crate::{anchors, explain, flush, import, kill, live, load, scenarios, state_file, table};
+use crate::{
+    anchors, diff, explain, flush, import, kill, live, load, scenarios, state_file, table,
+};
 
 /// The program: reads the command line, does it, and says what went wrong.
 pub fn main() -> ExitCode {
@@ -88,6 +91,8 @@ fn run(args: &Args) -> Result<ExitCode> {
         Some(Verb::Explain) => explain::run(args),
         Some(Verb::Test) => scenarios::run(args),
         Some(Verb::Import) => import::run(args),
+        Some(Verb::Fmt) => crate::fmt::run(args),
+        Some(Verb::Diff) => diff::run(args),
         None if args.no_action => run_dry(args),
         None => run_flags(args),
     }

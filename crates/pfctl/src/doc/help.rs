@@ -2,6 +2,7 @@
 
 use super::{letter, plain_letters, written};
 use crate::flags::{FLAGS, Flag, Value};
+use crate::verbs::VERBS;
 
 const WIDTH: usize = 78;
 
@@ -13,12 +14,9 @@ pub fn usage() -> String {
         values.filter_map(|flag| Some(format!("[{} {}]", written(flag), flag.value?.name))),
     );
     parts.push("[-t table -T command [address ...]]".into());
-    let verbs = [
-        "       pfctl explain [--json] [-D macro=value] [-f file] [-p instance] packet\n",
-        "       pfctl test [--junit file] file ...\n",
-        "       pfctl import language file\n",
-    ];
-    wrap("usage: pfctl", &parts) + &verbs.concat()
+    let verbs: String =
+        VERBS.iter().map(|row| format!("       pfctl {} {}\n", row.name, row.usage)).collect();
+    wrap("usage: pfctl", &parts) + &verbs
 }
 
 /// `-t` and `-T` stand together at the end.
@@ -52,11 +50,10 @@ pub fn help() -> String {
         text += &format!("  {:<15} {}\n", written(flag) + &value, flag.brief);
     }
     text += "\nVerbs:\n";
-    text += "  explain PACKET  what happens to a packet and why, as in\n";
-    text += "                  pfctl explain 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'\n";
-    text += "  test FILE ...   run scenario files on the model of the filter, without root\n";
-    text += "  import LANGUAGE FILE\n";
-    text += "                  convert rules in another language (pcf) to pf.conf\n";
+    for row in VERBS {
+        text += &format!("  {:<15} {}\n", row.name, row.brief);
+    }
+    text += "\nFor instance: pfctl explain 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'\n";
     text + "\nThe manual pages are pfctl(8) and pf.conf(5).\n"
 }
 
@@ -77,10 +74,13 @@ mod tests {
     }
 
     #[test]
-    fn the_help_has_a_line_for_each_flag() {
+    fn the_help_has_a_line_for_each_flag_and_verb() {
         let help = help();
         for flag in FLAGS {
             assert!(help.contains(flag.brief), "{}", written(flag));
+        }
+        for row in VERBS {
+            assert!(help.contains(row.brief), "{}", row.name);
         }
     }
 }

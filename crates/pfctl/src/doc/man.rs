@@ -2,6 +2,7 @@
 
 use super::{letter, plain_letters};
 use crate::flags::{FLAGS, Flag, Name};
+use crate::verbs::{Row, VERBS};
 
 const HEAD: &str = "\
 .\\\" Made from crates/pfctl/src/flags.rs by `cargo run -p xtask -- man`.
@@ -41,42 +42,11 @@ The flags are as follows:
 .Bl -tag -width Ds
 ";
 
-const VERBS: &str = "\
+const VERBS_HEAD: &str = "\
 .El
 .Pp
 The verbs are as follows:
 .Bl -tag -width Ds
-.It Cm explain Ar packet
-Say what would happen to a packet, and why: what each stage did, the verdict, the deciding rule and
-the line it was written on.
-The packet is written as in scenario files, for instance
-.Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S
-The rules are those of the
-.Ar file
-given with
-.Fl f ,
-or else those in force.
-States do not take part; nothing is changed.
-.It Cm test Ar
-Run scenario files: rules, packets and what is expected of them.
-They run on a model of the filter, without privileges.
-The exit status is 1 if an expectation is not met.
-.It Cm import Ar language file
-Print a pf.conf that means the same as
-.Ar file
-.Po or, if it is
-.Sq - ,
-standard input
-.Pc ,
-which is in another language:
-.Bl -tag -width iptables
-.It Cm pcf
-the filter language of an old packet filtering bridge
-.El
-.Pp
-A comment says for each rule from which line it came.
-What has no equivalent in pf is an error with its line, and nothing is printed then.
-.El
 ";
 
 const TAIL: &str = "\
@@ -132,7 +102,11 @@ pub fn page() -> String {
     for flag in FLAGS {
         text += &item(flag);
     }
-    text += VERBS;
+    text += VERBS_HEAD;
+    for row in VERBS {
+        text += &format!(".It Cm {} Ar {}\n{}\n", row.name, operands(row), row.text);
+    }
+    text += ".El\n";
     text + TAIL
 }
 
@@ -146,10 +120,36 @@ fn synopsis() -> String {
         }
     }
     text += ".Oo\n.Fl t Ar table\n.Fl T Ar command\n.Op Ar address ...\n.Oc\n";
-    text += ".Nm pfctl Cm explain\n.Op Fl Fl json\n.Op Fl D Ar macro=value\n.Op Fl f Ar file\n";
-    text += ".Op Fl p Ar instance\n.Ar packet\n";
-    text += ".Nm pfctl Cm test\n.Op Fl Fl junit Ar file\n.Ar\n";
-    text + ".Nm pfctl Cm import\n.Ar language file\n"
+    for row in VERBS {
+        text += &format!(".Nm pfctl Cm {}\n{}", row.name, verb_synopsis(row));
+    }
+    text
+}
+
+/// A verb's usage in mdoc: `[-f file]` becomes `.Op Fl f Ar file`.
+fn verb_synopsis(row: &Row) -> String {
+    let mut text = String::new();
+    let mut rest = row.usage;
+    while let Some((option, behind)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+    {
+        let words: Vec<String> = option.split(' ').map(mdoc_word).collect();
+        text += &format!(".Op {}\n", words.join(" "));
+        rest = behind.trim_start();
+    }
+    if rest.is_empty() { text } else { text + &format!(".Ar {rest}\n") }
+}
+
+fn mdoc_word(word: &str) -> String {
+    match word.strip_prefix('-') {
+        Some(flag) => format!("Fl {}", flag.replace('-', "Fl ")),
+        None => format!("Ar {word}"),
+    }
+}
+
+/// A verb's operands without its flags.
+fn operands(row: &Row) -> &str {
+    let end = row.usage.rsplit_once("] ").map_or(row.usage, |(_, operands)| operands);
+    end.trim_matches(['[', ']'])
 }
 
 fn item(flag: &Flag) -> String {
@@ -170,6 +170,17 @@ mod tests {
         let page = page();
         for flag in FLAGS {
             assert!(page.contains(&item(flag)), "{:?}", flag.name);
+        }
+    }
+
+    #[test]
+    fn every_verb_has_a_synopsis_and_an_item() {
+        let page = page();
+        assert!(page.contains(".Nm pfctl Cm diff\n.Op Fl Fl json\n.Op Fl Fl examples Ar number\n"));
+        assert!(page.contains(".Op Fl D Ar macro=value\n.Ar old new\n"));
+        assert!(page.contains(".It Cm fmt Ar file ...\n"));
+        for row in VERBS {
+            assert!(page.contains(row.text), "{}", row.name);
         }
     }
 

@@ -1,0 +1,163 @@
+//! Packets that fare differently under two rule sets, one for each pair of deciding rules.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+
+use serde_json::json;
+use skipstep_model::Firewall;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::{Address, InterfaceMatch, Rule};
+use skipstep_scenario::case::Arrival;
+
+use super::Side;
+use super::classes::classes;
+use super::outcome::Outcome;
+use super::packet::Rank;
+use super::rules::Change;
+use crate::explain::add_interface;
+
+/// Rules that may be asked in all, for both rule sets together: a bound on the time.
+const EFFORT: usize = 20_000_000;
+/// Packets that are tried, at most and at least.
+const PACKETS: (usize, usize) = (60_000, 500);
+
+/// A packet with both its fates.
+#[derive(Debug, Clone)]
+pub struct Example {
+    arrival: Arrival,
+    draw: u32,
+    old: Outcome,
+    new: Outcome,
+}
+
+/// At most `limit` examples of what `changes` mean for packets; or why there can be none.
+///
+/// Only packets that meet a changed rule, in either rule set, can fare differently; so those are
+/// tried, with all combinations of values that any rule tells apart if there are not too many, and
+/// else with combinations spread evenly over all.
+pub fn find(
+    old: &Side,
+    new: &Side,
+    changes: &[Change],
+    host: &Host,
+    limit: usize,
+) -> Result<Vec<Example>, String> {
+    for side in [old, new] {
+        if let Some(refusal) = refusals(&side.ruleset).first() {
+            let file = refusal.file.as_deref().unwrap_or(&side.file);
+            return Err(format!("{file}:{}: {refusal}", refusal.line));
+        }
+    }
+    let host = with_named_interfaces(host, [old, new]);
+    let changed = changed_rules(old, new, changes);
+    let all = classes(old, new, &changed, &host);
+    let firewalls = [old, new].map(|side| Firewall::new(side.ruleset.clone(), host.clone()));
+    let rules = old.ruleset.rules.len() + new.ruleset.rules.len() + 1;
+    let packets = (EFFORT / rules).clamp(PACKETS.1, PACKETS.0);
+    let share = packets.div_ceil(changed.len().max(1));
+
+    let mut tried = HashSet::new();
+    let mut found: BTreeMap<(String, String), (Rank, Example)> = BTreeMap::new();
+    for rule in &changed {
+        let classes = all.within(rule, [old, new], &host);
+        for index in spread(classes.size(), share) {
+            let Some(point) = classes.point(index) else { continue };
+            if tried.len() >= packets || !tried.insert(point.clone()) {
+                continue;
+            }
+            let arrival = point.arrival();
+            let [before, after] =
+                [0, 1].map(|side| Outcome::of(&firewalls[side], &arrival, point.draw));
+            if !before.differs(&after) {
+                continue;
+            }
+            let pair = (before.decision(), after.decision());
+            let rank = point.rank(&host);
+            if found.get(&pair).is_none_or(|(best, _)| rank < *best) {
+                let example = Example { arrival, draw: point.draw, old: before, new: after };
+                found.insert(pair, (rank, example));
+            }
+        }
+    }
+    Ok(found.into_values().map(|(_, example)| example).take(limit).collect())
+}
+
+/// At most `count` of the numbers below `size`, evenly spread.
+fn spread(size: u128, count: usize) -> impl Iterator<Item = u128> {
+    // the golden section: no two steps come near each other soon
+    let step = if size <= count as u128 { 1 } else { (size / 1000 * 618).max(1) | 1 };
+    let count = size.min(count as u128);
+    (0..count).map(move |number| number.wrapping_mul(step) % size)
+}
+
+/// The rules that changed, those whose tables changed among them. If a setting changed, any packet
+/// may be concerned.
+fn changed_rules<'a>(old: &'a Side, new: &'a Side, changes: &[Change]) -> Vec<&'a Rule> {
+    static ANY: std::sync::LazyLock<Rule> = std::sync::LazyLock::new(Rule::default);
+    let mut rules: Vec<&Rule> = Vec::new();
+    for change in changes {
+        for (side, statement) in [old, new].into_iter().zip(change.statements()) {
+            let Some(statement) = statement else { continue };
+            match (&statement.table, statement.rule(&side.ruleset)) {
+                (_, Some(rule)) => rules.push(rule),
+                (Some(table), None) => rules.extend(
+                    side.ruleset.all_rules().map(|(_, rule)| rule).filter(|rule| uses(rule, table)),
+                ),
+                (None, None) => rules.push(&ANY),
+            }
+        }
+    }
+    let mut seen = HashSet::new();
+    rules.retain(|rule| seen.insert(std::ptr::from_ref(*rule)));
+    rules
+}
+
+fn uses(rule: &Rule, table: &str) -> bool {
+    [&rule.source, &rule.destination]
+        .iter()
+        .any(|end| matches!(&end.host.address, Address::Table(name) if name == table))
+}
+
+/// The host with every interface that rules name and that is not there yet.
+fn with_named_interfaces(host: &Host, sides: [&Side; 2]) -> Host {
+    let mut host = host.clone();
+    for side in sides {
+        for (_, rule) in side.ruleset.all_rules() {
+            for on in rule.interface.iter().chain(&rule.received_on) {
+                if let InterfaceMatch::Named(name) = &on.value
+                    && host.members(name).next().is_none()
+                {
+                    add_interface(&mut host, name);
+                }
+            }
+        }
+    }
+    host
+}
+
+impl Example {
+    /// Lines of a scenario file, with both fates behind the packet.
+    pub fn text(&self, old: &Side, new: &Side) -> String {
+        let draw = match self.draw {
+            0 => String::new(),
+            draw => format!("random {draw}\n"),
+        };
+        format!(
+            "{draw}{}   {}  →  {}\n",
+            self.arrival,
+            self.old.text(old, &self.new),
+            self.new.text(new, &self.old)
+        )
+    }
+
+    /// The same as an object.
+    pub fn json(&self, old: &Side, new: &Side) -> serde_json::Value {
+        json!({
+            "packet": self.arrival.to_string(),
+            "random": self.draw,
+            "old": self.old.json(old),
+            "new": self.new.json(new),
+        })
+    }
+}

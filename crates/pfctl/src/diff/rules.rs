@@ -1,0 +1,238 @@
+//! The statements of two rule sets, compared by their meaning.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::json;
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+use skipstep_ruleset::anchor::RuleId;
+use skipstep_ruleset::{Limiter, OldRule, Queue, Rule, Ruleset, Table};
+
+use super::{Side, printed, settings};
+
+/// A statement that is not the same in both rule sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Only in the old one.
+    Removed(Statement),
+    /// Only in the new one.
+    Added(Statement),
+    /// In both, but in another place among the others: where it was, where it is.
+    Moved(Statement, Statement),
+}
+
+/// A statement as pf prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// In pf's words.
+    pub text: String,
+    /// What it means, whatever its place.
+    meaning: String,
+    /// `file:line`, empty if nobody wrote it.
+    place: String,
+    /// Path of the anchor it stands in.
+    anchor: String,
+    /// Which rule of the anchor it is, if it is a filter rule.
+    rule: Option<usize>,
+    /// The table it defines.
+    pub table: Option<String>,
+}
+
+/// What changes from `old` to `new`, in the order of pf.conf: settings, tables, queues, rules.
+pub fn changes(old: &Side, new: &Side) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut compare =
+        |old: Vec<Statement>, new: Vec<Statement>| changes.extend(moved(differences(old, new)));
+    let settings =
+        |side: &Side| settings::lines(&side.ruleset.options).into_iter().map(placeless).collect();
+    compare(settings(old), settings(new));
+    compare(others(&old.ruleset), others(&new.ruleset));
+    compare(tables("", &old.ruleset.tables), tables("", &new.ruleset.tables));
+    compare(old_rules(old, "", &old.ruleset.old_rules), old_rules(new, "", &new.ruleset.old_rules));
+    compare(rules(old, "", &old.ruleset.rules), rules(new, "", &new.ruleset.rules));
+    let mut paths: Vec<_> = old.ruleset.anchors.keys().chain(new.ruleset.anchors.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    for path in paths {
+        let [before, after] =
+            [old, new].map(|side| side.ruleset.anchors.get(path).cloned().unwrap_or_default());
+        compare(tables(path, &before.tables), tables(path, &after.tables));
+        compare(old_rules(old, path, &before.old_rules), old_rules(new, path, &after.old_rules));
+        compare(rules(old, path, &before.rules), rules(new, path, &after.rules));
+    }
+    changes
+}
+
+fn differences(old: Vec<Statement>, new: Vec<Statement>) -> Vec<Change> {
+    let meanings = |list: &[Statement]| -> Vec<String> {
+        list.iter().map(|statement| statement.meaning.clone()).collect()
+    };
+    let operations = capture_diff_slices(Algorithm::Myers, &meanings(&old), &meanings(&new));
+    let mut changes = Vec::new();
+    for operation in operations.iter().filter(|operation| operation.tag() != DiffTag::Equal) {
+        changes.extend(old[operation.old_range()].iter().cloned().map(Change::Removed));
+        changes.extend(new[operation.new_range()].iter().cloned().map(Change::Added));
+    }
+    changes
+}
+
+/// What is removed in one place and added in another is moved.
+fn moved(changes: Vec<Change>) -> Vec<Change> {
+    let mut removed: HashMap<String, Vec<Statement>> = HashMap::new();
+    for change in &changes {
+        if let Change::Removed(statement) = change {
+            removed.entry(statement.meaning.clone()).or_default().insert(0, statement.clone());
+        }
+    }
+    let mut gone = Vec::new();
+    let mut result = Vec::new();
+    for change in changes {
+        result.push(match change {
+            Change::Added(new) => match removed.get_mut(&new.meaning).and_then(Vec::pop) {
+                Some(old) => {
+                    gone.push(old.clone());
+                    Change::Moved(old, new)
+                }
+                None => Change::Added(new),
+            },
+            other => other,
+        });
+    }
+    result.retain(|change| !matches!(change, Change::Removed(old) if gone.contains(old)));
+    result
+}
+
+fn rules(side: &Side, anchor: &str, rules: &[Rule]) -> Vec<Statement> {
+    let statement = |(number, rule): (usize, &Rule)| Statement {
+        text: printed(rule),
+        meaning: meaning(rule),
+        place: side.place(rule),
+        anchor: anchor.to_string(),
+        rule: Some(number),
+        table: None,
+    };
+    rules.iter().enumerate().map(statement).collect()
+}
+
+fn old_rules(side: &Side, anchor: &str, rules: &[OldRule]) -> Vec<Statement> {
+    let statement = |old: &OldRule| Statement {
+        text: format!("{:?}: {}", old.kind, printed(&old.rule)).to_lowercase(),
+        meaning: format!("{:?} {} {} {}", old.kind, old.no, old.pass, meaning(&old.rule)),
+        place: side.place(&old.rule),
+        anchor: anchor.to_string(),
+        rule: None,
+        table: None,
+    };
+    rules.iter().map(statement).collect()
+}
+
+/// Everything about a rule but its place.
+fn meaning(rule: &Rule) -> String {
+    let anywhere = Rule { number: 0, line: 0, file: None, ..rule.clone() };
+    format!("{anywhere:?}")
+}
+
+/// A statement that belongs to no line.
+fn placeless(text: String) -> Statement {
+    Statement {
+        meaning: text.clone(),
+        text,
+        place: String::new(),
+        anchor: String::new(),
+        rule: None,
+        table: None,
+    }
+}
+
+/// One statement for each table and one for each of its addresses.
+fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    let mut sorted: Vec<&Table> = tables.iter().collect();
+    sorted.sort_by_key(|table| &table.name);
+    for table in sorted {
+        let flags = [
+            (table.persist, " persist"),
+            (table.constant, " const"),
+            (table.counters, " counters"),
+        ];
+        let flags: String =
+            flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag).collect();
+        let head = format!("table <{}>{flags}", table.name);
+        let mut entries = table.entries.clone();
+        entries.sort();
+        let lines = entries.iter().map(|entry| {
+            let sign = if entry.negated { "!" } else { "" };
+            format!("table <{}> {{ {sign}{} }}", table.name, entry.net)
+        });
+        statements.extend(std::iter::once(head).chain(lines).map(|text| Statement {
+            anchor: anchor.to_string(),
+            table: Some(table.name.clone()),
+            ..placeless(text)
+        }));
+    }
+    statements
+}
+
+/// Queues and limiters.
+fn others(ruleset: &Ruleset) -> Vec<Statement> {
+    let queues = ruleset.queues.iter().map(|queue| {
+        let anywhere = Queue { line: 0, ..queue.clone() };
+        format!("queue {} {anywhere:?}", queue.name)
+    });
+    let limiters = ruleset.limiters.iter().map(|limiter| {
+        let anywhere = Limiter { line: 0, ..limiter.clone() };
+        format!("limiter {} {anywhere:?}", limiter.name)
+    });
+    queues.chain(limiters).map(placeless).collect()
+}
+
+impl Statement {
+    /// The rule it is, if it is a filter rule of `ruleset`.
+    pub fn rule<'a>(&self, ruleset: &'a Ruleset) -> Option<&'a Rule> {
+        let number = self.rule? as u32;
+        ruleset.rule(&RuleId { anchor: self.anchor.clone(), number })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({ "text": self.text, "place": self.place, "anchor": self.anchor })
+    }
+
+    /// The path of the anchor, if it stands in one, in front of the text.
+    fn path(&self) -> String {
+        if self.anchor.is_empty() { String::new() } else { format!("{}: ", self.anchor) }
+    }
+}
+
+impl Change {
+    /// The statement in the old rule set and in the new one.
+    pub fn statements(&self) -> [Option<&Statement>; 2] {
+        match self {
+            Change::Removed(old) => [Some(old), None],
+            Change::Added(new) => [None, Some(new)],
+            Change::Moved(old, new) => [Some(old), Some(new)],
+        }
+    }
+
+    /// As an object.
+    pub fn json(&self) -> serde_json::Value {
+        let [old, new] = self.statements().map(|side| side.map(Statement::json));
+        let change = match self {
+            Change::Removed(_) => "removed",
+            Change::Added(_) => "added",
+            Change::Moved(..) => "moved",
+        };
+        json!({ "change": change, "old": old, "new": new })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, statement, place) = match self {
+            Change::Removed(old) => ('-', old, old.place.clone()),
+            Change::Added(new) => ('+', new, new.place.clone()),
+            Change::Moved(old, new) => ('>', new, format!("from {} to {}", old.place, new.place)),
+        };
+        write!(f, "{sign} {}{}", statement.path(), statement.text)?;
+        if place.is_empty() { Ok(()) } else { write!(f, "  # {place}") }
+    }
+}

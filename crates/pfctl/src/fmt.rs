@@ -1,0 +1,53 @@
+//! `pfctl fmt`: pf.confs in canonical spacing.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use skipstep_pfconf::format::format;
+use skipstep_ruleset::interface::Host;
+
+use crate::args::Args;
+use crate::load::{self, Source, report};
+use crate::run::print;
+
+/// Formats the files of the operands, or standard input: to standard output, back into the files
+/// (`--write`), or only says which would change (`--check`).
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let standard_input = ["-".to_string()];
+    let files = if args.operands.is_empty() { &standard_input[..] } else { &args.operands };
+    let mut status = ExitCode::SUCCESS;
+    for file in files {
+        let source = Source::read(file)?;
+        if has_syntax_error(&source, args) {
+            status = ExitCode::FAILURE;
+            continue;
+        }
+        let formatted = format(&source.text);
+        let changes = formatted != source.text;
+        if args.check {
+            if changes {
+                print(&format!("{}\n", source.name))?;
+                status = ExitCode::FAILURE;
+            }
+        } else if args.write && file != "-" {
+            if changes {
+                std::fs::write(file, formatted).with_context(|| file.clone())?;
+            }
+        } else {
+            print(&formatted)?;
+        }
+    }
+    Ok(status)
+}
+
+/// Whether the text is no pf.conf; then the messages have been printed. Names that nobody knows on
+/// this machine do not matter.
+fn has_syntax_error(source: &Source, args: &Args) -> bool {
+    let Err(rejected) = load::parse(source, args, &Host::default()) else {
+        return false;
+    };
+    let mut errors = rejected.diagnostics;
+    errors.retain(|diagnostic| diagnostic.is_syntax_error());
+    report(&errors);
+    !errors.is_empty()
+}

@@ -1,0 +1,133 @@
+//! The one table of verbs, as [`crate::flags`] is that of flags: the command line is read by it, and
+//! `-h`, the manual page and the shell completions are made of it.
+
+use crate::flags::Completion;
+
+/// What pfctl does besides flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// what happens to a packet, and why
+    Explain,
+    /// run scenario files
+    Test,
+    /// compare two pf.confs
+    Diff,
+    /// format pf.confs
+    Fmt,
+    /// convert another firewall's rules
+    Import,
+}
+
+/// A verb: one row of the table.
+pub struct Row {
+    /// Which it is.
+    pub verb: Verb,
+    /// How it is written.
+    pub name: &'static str,
+    /// Its flags and operands in the usage: brackets around what may be left out.
+    pub usage: &'static str,
+    /// What completes its operands.
+    pub operands: Completion,
+    /// One line, for `-h` and completions.
+    pub brief: &'static str,
+    /// The paragraphs of the manual page, in mdoc(7).
+    pub text: &'static str,
+    /// What is missing of so many operands, if anything is.
+    pub lacks: fn(usize) -> Option<&'static str>,
+}
+
+/// All verbs, in the order of the manual page.
+pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT];
+
+const EXPLAIN: Row = Row {
+    verb: Verb::Explain,
+    name: "explain",
+    usage: "[--json] [-D macro=value] [-f file] [-p instance] packet",
+    operands: Completion::None,
+    brief: "what happens to a packet and why",
+    text: "Say what would happen to a packet, and why: what each stage did, the verdict, the deciding \
+           rule and\nthe line it was written on.\n\
+           The packet is written as in scenario files, for instance\n\
+           .Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S\n\
+           The rules are those of the\n.Ar file\ngiven with\n.Fl f ,\nor else those in force.\n\
+           States do not take part; nothing is changed.",
+    lacks: |operands| (operands == 0).then_some("no packet given"),
+};
+
+const TEST: Row = Row {
+    verb: Verb::Test,
+    name: "test",
+    usage: "[--junit file] file ...",
+    operands: Completion::File,
+    brief: "run scenario files on the model of the filter, without root",
+    text: "Run scenario files: rules, packets and what is expected of them.\n\
+           They run on a model of the filter, without privileges.\n\
+           The exit status is 1 if an expectation is not met.",
+    lacks: |operands| (operands == 0).then_some("no scenario file given"),
+};
+
+const DIFF: Row = Row {
+    verb: Verb::Diff,
+    name: "diff",
+    usage: "[--json] [--examples number] [-D macro=value] old new",
+    operands: Completion::File,
+    brief: "what changes from one rule set to another, for rules and for packets",
+    text: "Compare two rule sets by what they mean.\n\
+           Each rule, setting and table address that was removed\n.Pq \\- ,\nadded\n.Pq +\nor moved\n\
+           .Pq >\nis printed with its line; then packets that would fare differently, as scenario files \
+           write\nthem, each with both fates and the rules that decide.\n\
+           The packets are looked for at the edges of what the rules ask for, on a model of the filter\n\
+           without states, one for each pair of deciding rules.\n\
+           The exit status is 0 if the rule sets mean the same, 1 if not, 2 if they cannot be compared.",
+    lacks: |operands| (operands != 2).then_some("two files are compared"),
+};
+
+const FMT: Row = Row {
+    verb: Verb::Fmt,
+    name: "fmt",
+    usage: "[--check] [--write] [file ...]",
+    operands: Completion::File,
+    brief: "print rule sets, or standard input, in canonical spacing",
+    text: "Print rule sets, or standard input, in canonical spacing: one blank between words, lists and \
+           the\nrules of anchors indented, lines broken behind column 100, comments aligned.\n\
+           Only what stands between words changes.\n\
+           A file with a syntax error is left alone.",
+    lacks: |_| None,
+};
+
+const IMPORT: Row = Row {
+    verb: Verb::Import,
+    name: "import",
+    usage: "language file",
+    operands: Completion::File,
+    brief: "convert rules in another language (pcf) to pf.conf",
+    text: "Print a pf.conf that means the same as\n.Ar file\n.Po or, if it is\n.Sq - ,\nstandard input\n\
+           .Pc ,\nwhich is in another language:\n.Bl -tag -width iptables\n.It Cm pcf\n\
+           the filter language of an old packet filtering bridge\n.El\n.Pp\n\
+           A comment says for each rule from which line it came.\n\
+           What has no equivalent in pf is an error with its line, and nothing is printed then.",
+    lacks: |operands| (operands == 0).then_some("no language and file given"),
+};
+
+/// The verb that is written `name`.
+pub fn find(name: &str) -> Option<&'static Row> {
+    VERBS.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verb_is_found_by_its_name() {
+        assert_eq!(find("fmt").map(|row| row.verb), Some(Verb::Fmt));
+        assert!(find("format").is_none());
+    }
+
+    #[test]
+    fn operands_are_counted() {
+        assert_eq!((DIFF.lacks)(1), Some("two files are compared"));
+        assert_eq!((DIFF.lacks)(2), None);
+        assert_eq!((FMT.lacks)(0), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! `pfctl diff`: the texts it prints, and that it finds what changes for packets.
+
+use pfctl::diff::{Difference, Side};
+use proptest::prelude::*;
+use skipstep_model::{Carried, Firewall, Packet, Verdict};
+use skipstep_pfconf::Context;
+use skipstep_ruleset::Direction;
+use skipstep_scenario::host;
+use skipstep_wire::build;
+
+fn side(file: &str, rules: &str) -> Side {
+    let host = host::standard();
+    let loaded = skipstep_pfconf::load(rules, &Context::new(&host));
+    let ruleset = loaded.unwrap_or_else(|refused| panic!("{:?}", refused.diagnostics)).ruleset;
+    Side { file: file.to_string(), ruleset }
+}
+
+fn diff(old: &str, new: &str) -> String {
+    let (old, new) = (side("old.conf", old), side("new.conf", new));
+    Difference::between(&old, &new, &host::standard(), 20).text()
+}
+
+#[test]
+fn rule_sets_that_mean_the_same_do_not_differ() {
+    assert_eq!(diff("pass in on em0\nblock", "if = em0\n\npass   in on $if # that one\nblock"), "");
+}
+
+#[test]
+fn an_added_rule_is_shown_with_a_packet() {
+    assert_eq!(
+        diff("block", "block\npass in on em0 proto tcp to port 22"),
+        "--- old.conf\n\
+         +++ new.conf\n\
+         + pass in on em0 proto tcp from any to any port = 22 flags S/SA  # new.conf:2\n\
+         # packets that fare differently\n\
+         in em0 tcp 192.0.2.1:4000 > 198.51.100.2:22 S   \
+         block by old.conf:1  →  pass by new.conf:2\n"
+    );
+}
+
+#[test]
+fn a_moved_rule_is_said_to_be_moved() {
+    assert_eq!(
+        diff(
+            "pass in proto tcp to port 22\nblock in\npass out",
+            "block in\npass out\npass in proto tcp to port 22"
+        ),
+        "--- old.conf\n\
+         +++ new.conf\n\
+         > pass in proto tcp from any to any port = 22 flags S/SA  # from old.conf:1 to new.conf:3\n\
+         # packets that fare differently\n\
+         in em0 tcp 192.0.2.1:4000 > 198.51.100.2:22 S   \
+         block by old.conf:2  →  pass by new.conf:3\n"
+    );
+}
+
+#[test]
+fn a_table_is_compared_address_by_address() {
+    assert_eq!(
+        diff(
+            "table <bad> { 10.9.0.0/16 }\nblock in quick from <bad>\npass flags any",
+            "table <bad> { 10.9.0.0/16 !10.9.1.0/24 }\nblock in quick from <bad>\npass flags any"
+        ),
+        "--- old.conf\n\
+         +++ new.conf\n\
+         + table <bad> { !10.9.1.0/24 }\n\
+         # packets that fare differently\n\
+         in em0 tcp 10.9.1.0:4000 > 198.51.100.2:80 S   \
+         block by old.conf:2  →  pass by new.conf:3\n"
+    );
+}
+
+#[test]
+fn what_no_packet_notices_is_no_example() {
+    assert_eq!(
+        diff(
+            "block in proto tcp to port 22\npass in quick flags any",
+            "block in proto tcp to port 23\npass in quick flags any"
+        ),
+        "--- old.conf\n\
+         +++ new.conf\n\
+         - block drop in proto tcp from any to any port = 22  # old.conf:1\n\
+         + block drop in proto tcp from any to any port = 23  # new.conf:1\n\
+         # no packet was found that fares differently\n"
+    );
+}
+
+#[test]
+fn answers_and_states_count_as_well_as_verdicts() {
+    let text = diff(
+        "block\npass in proto udp",
+        "block return\npass in proto udp keep state (udp.first 7)",
+    );
+    assert!(text.contains("block by old.conf:1  →  block, reply rst by new.conf:1\n"), "{text}");
+    assert!(
+        text.contains("state expires 60 by old.conf:2  →  pass, state expires 7 by new.conf:2\n"),
+        "{text}"
+    );
+    let text = diff("pass in", "pass in tag T no state\nset skip on em1");
+    assert!(text.contains("+ set skip on em1\n"), "{text}");
+    assert!(
+        text.contains("pass by old.conf:1  →  pass, no state, tag T by new.conf:1\n"),
+        "{text}"
+    );
+    assert!(text.contains("in em1 tcp"), "{text}");
+    assert!(text.contains("→  pass, no state unfiltered\n"), "{text}");
+}
+
+#[test]
+fn the_draw_that_makes_the_difference_is_given() {
+    let text = diff("block\npass in probability 50%", "block\npass in probability 60%");
+    assert!(text.contains("\nrandom 2147483647\nin em0 tcp"), "{text}");
+}
+
+#[test]
+fn what_no_evaluator_does_is_said_instead_of_packets() {
+    let text = diff("pass", "pass\npass in inet rdr-to 10.0.0.1");
+    assert!(
+        text.ends_with("# packets are not compared: new.conf:2: rdr-to is not built yet\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n+ pass in inet all"), "{text}");
+}
+
+#[test]
+fn the_object_has_the_same() {
+    let (old, new) = (side("old.conf", "block"), side("new.conf", "block\npass in"));
+    let json = Difference::between(&old, &new, &host::standard(), 20).json();
+    assert_eq!(json["rules"][0]["change"], "added");
+    assert_eq!(json["rules"][0]["new"]["place"], "new.conf:2");
+    assert_eq!(json["packets"][0]["new"]["rule"]["text"], "pass in all flags S/SA");
+    assert_eq!(json["packets"][0]["old"]["fate"][0], "block");
+    assert!(json["packets_not_compared"].is_null());
+}
+
+const HEADS: &[&str] =
+    &["pass in", "block in", "pass", "block in quick", "pass in quick", "match in"];
+const INTERFACES: &[&str] = &["", "on em0", "on ! em0", "on egress"];
+const SOURCES: &[&str] =
+    &["any", "10.0.1.0/24", "! 10.0.1.7", "10.0.1.7 - 10.0.1.9", "<t>", "(em0)"];
+const PORTS: &[&str] = &["", "port 22", "port > 22", "port 20:25", "port != 80"];
+
+fn rule() -> impl Strategy<Value = String> {
+    let pick = |list: &'static [&'static str]| prop::sample::select(list);
+    (pick(HEADS), pick(INTERFACES), pick(SOURCES), pick(PORTS)).prop_map(
+        |(head, interface, source, port)| {
+            format!("{head} {interface} inet proto tcp from {source} to any {port}")
+        },
+    )
+}
+
+/// Connections that begin, between addresses and ports in and around those of the rules.
+fn packets() -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for interface in ["em0", "em1"] {
+        for last in
+            ["10.0.1.0", "10.0.1.1", "10.0.1.6", "10.0.1.8", "10.0.1.7", "10.0.1.9", "192.0.2.9"]
+        {
+            for port in [19, 20, 22, 23, 25, 26, 80] {
+                packets.push(Packet {
+                    direction: Direction::In,
+                    interface: interface.to_string(),
+                    bytes: build::ip(last.parse().unwrap(), "198.51.100.1".parse().unwrap())
+                        .tcp(&build::Tcp::new(1234, port).flags("S")),
+                    received_on: None,
+                    carried: Carried::default(),
+                });
+            }
+        }
+    }
+    packets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever a packet of this test notices, an example shows.
+    #[test]
+    fn a_change_that_a_packet_notices_is_found(
+        rules in prop::collection::vec(rule(), 1..5), other in rule(), at in any::<prop::sample::Index>()
+    ) {
+        let text = |rules: &[String]| format!("table <t> {{ 10.0.1.0/24 !10.0.1.8 }}\n{}\n", rules.join("\n"));
+        let mut changed = rules.clone();
+        let at = at.index(rules.len());
+        changed[at] = other;
+        let (old, new) = (side("old", &text(&rules)), side("new", &text(&changed)));
+        let host = host::standard();
+        let difference = Difference::between(&old, &new, &host, 100);
+        let verdict = |side: &Side, packet: &Packet| -> Verdict {
+            Firewall::new(side.ruleset.clone(), host.clone()).packet(packet).verdict
+        };
+        let noticed = packets().iter().any(|packet| verdict(&old, packet) != verdict(&new, packet));
+        let examples = difference.json()["packets"].as_array().unwrap().len();
+        prop_assert!(!noticed || examples > 0, "{}", difference.text());
+        prop_assert_eq!(difference.is_empty(), rules[at] == changed[at] || difference.text().is_empty());
+        prop_assert!(Difference::between(&old, &old, &host, 100).is_empty());
+    }
+}
