@@ -13,6 +13,9 @@ use crate::token::{Kind, Place, Token, keyword};
 /// Longest word, in bytes.
 const LONGEST_WORD: usize = 8095;
 
+/// Most bytes that all uses of macros can become together.
+const MOST_EXPANDED: usize = 1 << 24;
+
 /// Longest line that is shown with a message, in bytes.
 const LONGEST_SHOWN: usize = 4096;
 
@@ -26,6 +29,8 @@ pub struct Lexer {
     token_line: u32,
     /// Where the macro is used whose value is being read, and how long its name is.
     expansion: Option<(usize, usize)>,
+    /// How many bytes the uses of macros became so far.
+    expanded: usize,
     /// Macros defined so far.
     pub macros: Macros,
     /// What was wrong with the text since somebody looked.
@@ -40,6 +45,7 @@ impl Lexer {
             open: vec![0],
             token_line: 1,
             expansion: None,
+            expanded: 0,
             macros,
             complaints: Vec::new(),
         }
@@ -186,6 +192,13 @@ impl Lexer {
         match self.macros.expand(&name) {
             Some(value) => {
                 let source = self.open[self.open.len() - 1];
+                self.expanded += value.len();
+                if self.expanded > MOST_EXPANDED {
+                    let text = format!("macros expand to more than {MOST_EXPANDED} bytes");
+                    self.complain(text, offset, name.len() + 1);
+                    self.stop();
+                    return false;
+                }
                 self.sources[source].expand(value);
                 self.expansion = Some((offset, name.len() + 1));
                 true

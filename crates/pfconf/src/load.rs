@@ -1,6 +1,6 @@
 //! Puts a rule set together, statement by statement, and then the files that `load anchor` names.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
@@ -35,6 +35,8 @@ struct Builder<'a> {
     /// How many rules there are in all rule sets.
     rules: usize,
     state_defaults: Option<Vec<StateOption>>,
+    /// `set ruleset-optimization` was there: the first one counts.
+    optimization_chosen: bool,
     /// `set limit states` was there.
     states_limited: bool,
     /// `set timeout adaptive.start` or `adaptive.end` was there.
@@ -48,9 +50,12 @@ struct Builder<'a> {
 }
 
 /// A rule set that rules are being added to.
+#[derive(Default)]
 struct OpenRuleset {
     path: String,
     contents: Anchor,
+    /// Where among the tables of the contents each is, by name.
+    tables: HashMap<String, usize>,
 }
 
 /// `load anchor`, with the path of the anchor and what to say if the file cannot be read.
@@ -71,6 +76,7 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         to_load: VecDeque::new(),
         rules: 0,
         state_defaults: None,
+        optimization_chosen: false,
         states_limited: false,
         adaptive_set: false,
         missing: Missing::default(),
@@ -117,7 +123,7 @@ impl Builder<'_> {
             });
             return None;
         }
-        self.open = vec![OpenRuleset { path: path.to_string(), contents: Anchor::default() }];
+        self.open = vec![OpenRuleset { path: path.to_string(), ..OpenRuleset::default() }];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
         while let Some(statement) = parser.statement() {
@@ -253,7 +259,11 @@ impl Builder<'_> {
             StatementKind::Antispoof(antispoof) => {
                 return self.rules(statement, parser, |expansion| expansion.antispoof(antispoof));
             }
-            StatementKind::BeginAnchor { name } => self.begin_anchor(name.as_deref()),
+            StatementKind::BeginAnchor { name } => {
+                // An error leaves anchors that nothing closes.
+                self.open.truncate(parser.open_anchors());
+                self.begin_anchor(name.as_deref());
+            }
             StatementKind::Anchor(anchor) => return self.anchor(anchor, statement, parser),
             StatementKind::LoadAnchor { name, file } => {
                 let path = anchor::join(&self.current().path, name.trim_start_matches('/'));
@@ -294,6 +304,8 @@ impl Builder<'_> {
                 parser.report_statement(Kind::Error, "skip on rdomain <num> is not supported");
                 return refuse(parser, "error setting skip interface(s)");
             }
+            Setting::RulesetOptimization(_) if self.optimization_chosen => return Ok(()),
+            Setting::RulesetOptimization(_) => self.optimization_chosen = true,
             Setting::Fingerprints(file) if self.context.anchor.is_empty() => {
                 if (self.context.read_file)(file).is_err() {
                     self.line(&format!("set fingerprints \"{file}\""));
@@ -322,7 +334,7 @@ impl Builder<'_> {
     /// The rule set that statements belong to now.
     fn current(&mut self) -> &mut OpenRuleset {
         if self.open.is_empty() {
-            self.open.push(OpenRuleset { path: String::new(), contents: Anchor::default() });
+            self.open.push(OpenRuleset::default());
         }
         let last = self.open.len() - 1;
         &mut self.open[last]
@@ -332,7 +344,7 @@ impl Builder<'_> {
         self.braces += 1;
         let own = format!("_{}", self.braces);
         let path = anchor::join(&self.current().path, name.unwrap_or(&own));
-        self.open.push(OpenRuleset { path, contents: Anchor::default() });
+        self.open.push(OpenRuleset { path, ..OpenRuleset::default() });
     }
 
     /// The rule that calls an anchor, and if that was in braces its contents.
@@ -344,7 +356,7 @@ impl Builder<'_> {
     ) -> Result<(), Refused> {
         let name = anchor.name.clone().unwrap_or_default();
         let call = if anchor.braces {
-            let Some(OpenRuleset { path, mut contents }) = self.open.pop() else {
+            let Some(OpenRuleset { path, mut contents, .. }) = self.open.pop() else {
                 return Err(Refused);
             };
             let known = self.ruleset.anchors.get(&path);
@@ -439,10 +451,13 @@ impl Builder<'_> {
 
     /// A later definition of a table replaces an earlier one.
     fn define(&mut self, table: Table) {
-        let tables = &mut self.current().contents.tables;
-        match tables.iter_mut().find(|known| known.name == table.name) {
-            Some(known) => *known = table,
-            None => tables.push(table),
+        let OpenRuleset { contents, tables, .. } = self.current();
+        match tables.get(&table.name) {
+            Some(place) => contents.tables[*place] = table,
+            None => {
+                tables.insert(table.name.clone(), contents.tables.len());
+                contents.tables.push(table);
+            }
         }
     }
 

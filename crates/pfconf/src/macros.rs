@@ -1,9 +1,13 @@
 //! Macros: `name = value`, used as `$name`.
 
+use std::collections::HashMap;
+
 /// The macros known so far.
 #[derive(Debug, Default)]
 pub struct Macros {
     list: Vec<Macro>,
+    /// Where in the list each is.
+    places: HashMap<String, usize>,
 }
 
 #[derive(Debug)]
@@ -21,12 +25,7 @@ impl Macros {
         let mut known = Macros::default();
         for (name, value) in macros {
             if known.find(name).is_none() {
-                known.list.push(Macro {
-                    name: name.clone(),
-                    value: value.clone(),
-                    used: false,
-                    given: true,
-                });
+                known.add(name, value, true);
             }
         }
         known
@@ -37,12 +36,7 @@ impl Macros {
         match self.find(name) {
             Some(known) if known.given => {}
             Some(known) => (known.value, known.used) = (value.to_string(), false),
-            None => self.list.push(Macro {
-                name: name.to_string(),
-                value: value.to_string(),
-                used: false,
-                given: false,
-            }),
+            None => self.add(name, value, false),
         }
     }
 
@@ -68,7 +62,13 @@ impl Macros {
         self.list.iter().filter(|known| !known.used).map(|known| known.name.as_str())
     }
 
+    fn add(&mut self, name: &str, value: &str, given: bool) {
+        self.places.insert(name.to_string(), self.list.len());
+        let (name, value) = (name.to_string(), value.to_string());
+        self.list.push(Macro { name, value, used: false, given });
+    }
+
     fn find(&mut self, name: &str) -> Option<&mut Macro> {
-        self.list.iter_mut().find(|known| known.name == name)
+        self.list.get_mut(*self.places.get(name)?)
     }
 }

@@ -42,6 +42,18 @@ pub struct Reported;
 /// What a production gives.
 type Parse<T> = Result<T, Reported>;
 
+/// Most items that the lists of a text can have together.
+const MOST_ITEMS: usize = 1 << 21;
+
+/// Most items in a list that is none of a table: more rules than that there cannot be.
+const LONGEST_LIST: usize = crate::expand::MOST_RULES;
+
+/// Most messages about a text; behind that nothing is read.
+const MOST_MESSAGES: usize = 10_000;
+
+/// Most messages that come with a near name.
+const MOST_SUGGESTIONS: usize = 20;
+
 /// Highest number of a routing table or domain.
 const HIGHEST_RTABLE: u32 = 255;
 
@@ -57,6 +69,8 @@ pub struct Parser<'a> {
     silence: u8,
     /// Lists within lists that are open.
     depth: u32,
+    /// Items of lists so far.
+    items: usize,
     /// Anchors whose braces are open, with their places.
     anchors: Vec<(Place, AnchorStatement)>,
     /// Size of all included texts, in bytes.
@@ -87,6 +101,7 @@ impl<'a> Parser<'a> {
             lookahead: None,
             silence: 0,
             depth: 0,
+            items: 0,
             anchors: Vec::new(),
             included: 0,
             queues: HashSet::new(),
@@ -254,6 +269,9 @@ impl Parser<'_> {
 
     fn help_for_macro(&self, text: &str) -> Option<String> {
         let name = text.strip_prefix("macro '")?.strip_suffix("' not defined")?;
+        if self.diagnostics.len() > MOST_SUGGESTIONS {
+            return None;
+        }
         suggest::nearest(name, self.lexer.macros.names())
             .map(|near| format!("did you mean `${near}`?"))
     }
@@ -390,12 +408,37 @@ impl Parser<'_> {
         let mut items = Vec::new();
         loop {
             items.push(item(self)?);
+            self.count_item()?;
+            if items.len() > LONGEST_LIST {
+                let place = self.place();
+                return self.error_at(format!("list of more than {LONGEST_LIST} items"), place);
+            }
             self.new_lines();
             if self.accept_sign('}') {
                 return Ok(items);
             }
             self.list_comma()?;
         }
+    }
+
+    /// Counts an item of a list, so that no text can exhaust the memory.
+    fn count_item(&mut self) -> Parse<()> {
+        self.items += 1;
+        if self.items <= MOST_ITEMS {
+            return Ok(());
+        }
+        let place = self.place();
+        let help = Some("long lists of addresses belong in table files".to_string());
+        let result =
+            self.error_with_help(format!("more than {MOST_ITEMS} items in lists"), place, help);
+        self.stop();
+        result
+    }
+
+    /// Leaves out the rest of the text.
+    fn stop(&mut self) {
+        self.lexer.stop();
+        self.lookahead = None;
     }
 
     /// A comma between the items of a list, which may be left out, but not end a line.
@@ -543,7 +586,7 @@ impl Parser<'_> {
     /// Adds a message at `place`.
     pub fn report(&mut self, kind: Severity, text: &str, place: Place, help: Option<String>) {
         let diagnostic = self.diagnostic(kind, text, place, help);
-        self.diagnostics.push(diagnostic);
+        self.add(diagnostic);
     }
 
     /// A message at `place`.
@@ -579,7 +622,22 @@ impl Parser<'_> {
     /// Adds a message about the statement that has just been read: on its last line.
     pub fn report_statement(&mut self, kind: Severity, text: &str) {
         let diagnostic = self.statement_diagnostic(kind, text);
-        self.diagnostics.push(diagnostic);
+        self.add(diagnostic);
+    }
+
+    fn add(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < MOST_MESSAGES {
+            self.diagnostics.push(diagnostic);
+        } else if self.diagnostics.len() == MOST_MESSAGES {
+            let message = "too many errors: the rest is not read".to_string();
+            self.diagnostics.push(Diagnostic { message, kind: Severity::Error, ..diagnostic });
+            self.stop();
+        }
+    }
+
+    /// Anchors whose braces are open.
+    pub fn open_anchors(&self) -> usize {
+        self.anchors.len()
     }
 
     /// A message about the statement that has just been read.

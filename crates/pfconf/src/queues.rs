@@ -2,12 +2,17 @@
 
 use skipstep_ruleset::{Limiter, Queue, ServiceCurve};
 
+/// Most queues of a rule set.
+const MOST_QUEUES: usize = 4096;
 /// Deepest nesting of queues.
 const DEEPEST: usize = 64;
 
 /// The lines `pfctl -nv` prints of the queues: each root, then those below it. `Err` has OpenBSD's
 /// message.
 pub fn echo(queues: &[Queue]) -> Result<Vec<String>, String> {
+    if queues.len() > MOST_QUEUES {
+        return Err(format!("more than {MOST_QUEUES} queues"));
+    }
     let (roots, children): (Vec<&Queue>, Vec<&Queue>) =
         queues.iter().partition(|queue| queue.parent.is_none());
     let mut tree = Tree { used: vec![false; children.len()], children, lines: Vec::new() };

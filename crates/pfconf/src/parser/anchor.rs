@@ -25,7 +25,9 @@ impl Parser<'_> {
         if braces {
             self.skip();
             if self.anchors.len() + 1 >= DEEPEST {
-                return self.error_at("pfa_anchor: anchors too deep", place);
+                let result = self.error_at("pfa_anchor: anchors too deep", place);
+                self.stop();
+                return result;
             }
             if self.peek().kind != Kind::NewLine {
                 return self.syntax_error();

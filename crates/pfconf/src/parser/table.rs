@@ -57,6 +57,7 @@ impl Parser<'_> {
         let mut hosts = Vec::new();
         loop {
             hosts.extend(self.table_item()?);
+            self.count_item()?;
             self.new_lines();
             if self.accept_sign('}') {
                 return Ok(hosts);
