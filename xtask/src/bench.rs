@@ -5,6 +5,8 @@
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
+mod rule_sets;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -37,6 +39,12 @@ pub struct Arguments {
     /// Rounds; the median of them is printed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Only how long large rule sets take to be read; needs no root
+    #[arg(long)]
+    rule_sets: bool,
+    /// Measure one of them in this process
+    #[arg(long, hide = true)]
+    rule_set: Option<usize>,
 }
 
 /// What is measured under a rule set.
@@ -54,6 +62,14 @@ enum Load {
 type Case = (&'static str, usize, Load);
 
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(index) = arguments.rule_set {
+        rule_sets::measure(index)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.rule_sets {
+        rule_sets::run()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     println!("{}\n", machine()?);
     let mut figures: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
     let mut empty = Vec::new();
@@ -79,7 +95,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         eprint!("\r{:24}\r", "");
     }
     print!("{}", table(&figures, &mut empty, arguments.rounds));
-    println!("\nLoading rules with pfctl -f, the whole process: {}", loading()?);
+    println!("\nLoading rules with pfctl -f, the whole process: {}\n", loading()?);
+    rule_sets::run()?;
     Ok(ExitCode::SUCCESS)
 }
 

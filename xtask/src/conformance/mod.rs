@@ -1,6 +1,7 @@
 //! `xtask conformance`: replays what OpenBSD's pf did, packet by packet, on the evaluators.
 
 mod convert;
+mod printed;
 mod replay;
 mod vector;
 
@@ -15,6 +16,7 @@ use crate::engines::Choice;
 
 /// The files whose vectors use what is built.
 const FILES: &[&str] = &[
+    printed::FILE,
     "basic",
     "rules",
     "tcp",
@@ -80,6 +82,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     for name in files {
         let lines =
             select(vector::lines(&arguments.vectors.join(format!("{name}.jsonl.gz")))?, &arguments);
+        if *name == printed::FILE {
+            let tally = printed::compare(&lines)?;
+            show_printed(&tally, arguments.show);
+            passed += tally.equal;
+            failed += tally.differences.len();
+            skipped += tally.other_host;
+            continue;
+        }
         let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
         let mut missing: BTreeMap<String, usize> = BTreeMap::new();
         for verdict in replay::all(&lines, &choices, jobs)? {
@@ -109,6 +119,16 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     println!("conformance: {passed} passed, {failed} failed, {skipped} vectors skipped");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The line of the file without packets, and its first differences.
+fn show_printed(tally: &printed::Tally, most: usize) {
+    let printed::Tally { equal, other_host, differences } = tally;
+    let skipped = if *other_host == 0 { "" } else { " skipped 1, which is of another host" };
+    println!("{:<20} pfctl {equal}/{} {skipped}", printed::FILE, equal + differences.len());
+    for difference in differences.iter().take(most) {
+        println!("  {}", difference.trim_end().replace('\n', "\n      "));
+    }
 }
 
 /// The vectors that the arguments ask for.

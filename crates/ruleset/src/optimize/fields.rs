@@ -43,12 +43,12 @@ macro_rules! roles {
     };
 }
 
-// pfctl also merges and reorders rules with `once`, `max-pkt-rate` or different `set tos`, which then
-// do more or less than before.
+// pfctl also removes and moves rules with a different `set tos`, which is part of what they do.
 roles! {
-    Barrier: anchor label probability max_pkt_rate once ridentifier;
-    Break: action log quick received_on prio state_limiter source_limiter set_prio set_tos set_queue
-        set_delay max_pkt_size fragment allow_opts tag rtable divert af_to nat rdr route;
+    Barrier: anchor label probability ridentifier;
+    Break: action log quick received_on prio max_pkt_rate max_pkt_size state_limiter source_limiter
+        set_prio set_tos set_queue set_delay fragment allow_opts once tag rtable divert af_to nat rdr
+        route;
     NoMerge: direction interface family protocol os user group tcp_flags icmp tos tagged
         block_return state scrub;
     Combined: source destination;

@@ -150,8 +150,11 @@ impl Optimizer<'_> {
         if rules.len() < 2 {
             return rules;
         }
-        let rules = duplicates::remove(rules);
-        let rules = combine::into_tables(rules, self.names, tables);
+        let mut rules = duplicates::remove(rules);
+        // pfctl combines rules that count for themselves, too: then one counts for all
+        if !rules[0].once && rules[0].max_pkt_rate.is_none() {
+            rules = combine::into_tables(rules, self.names, tables);
+        }
         match profile {
             Some(profile) if rules[0].quick => profile::order(rules, &profile),
             _ => reorder::for_skip_steps(rules),

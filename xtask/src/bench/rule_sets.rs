@@ -1,0 +1,152 @@
+//! How long large rule sets take to be parsed, checked and optimized, and what memory that needs.
+//!
+//! Each is measured in a process of its own, whose peak of memory is then its own, too.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+use skipstep_pfconf::Context;
+use skipstep_ruleset::Optimization;
+use skipstep_ruleset::interface::{Host, Interface};
+
+/// How large they are.
+const RULES: u32 = 100_000;
+const ENTRIES: u32 = 1_000_000;
+
+/// A large rule set.
+struct Shape {
+    name: &'static str,
+    text: fn() -> String,
+}
+
+const SHAPES: [Shape; 6] = [
+    Shape { name: "rules, all different", text: different },
+    Shape { name: "rules, alike but for an address", text: alike },
+    Shape { name: "rules, one list", text: one_list },
+    Shape { name: "rules, 1,000 tables", text: tables },
+    Shape { name: "rules, written with macros", text: macros },
+    Shape { name: "table entries from a file", text: table_file },
+];
+
+/// Measures every shape.
+pub fn run() -> anyhow::Result<()> {
+    println!("Rule sets of {RULES} rules, a table of {ENTRIES} entries; parse, check, optimize\n");
+    println!("{:<34}{:>9}{:>10}{:>12}", "", "seconds", "peak MB", "rules after");
+    for (index, Shape { name, .. }) in SHAPES.iter().enumerate() {
+        let output = Command::new(std::env::current_exe()?)
+            .args(["bench", "--rule-set", &index.to_string()])
+            .output()?;
+        ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        println!("{name:<34}{}", String::from_utf8_lossy(&output.stdout).trim_end());
+    }
+    Ok(())
+}
+
+/// Measures one shape in this process.
+pub fn measure(index: usize) -> anyhow::Result<()> {
+    let text = (SHAPES.get(index).context("no such rule set")?.text)();
+    let host = host();
+    let read_file = |_: &str| Ok(entries());
+    let context = Context {
+        optimization: Some(Optimization::Basic),
+        read_file: &read_file,
+        ..Context::new(&host)
+    };
+    let start = Instant::now();
+    let ruleset = match skipstep_pfconf::load(&text, &context) {
+        Ok(loaded) => loaded.ruleset,
+        Err(rejected) => bail!("{}", rejected.diagnostics[0]),
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{seconds:>9.2}{:>10}{:>12}", peak()? / 1000, ruleset.rules.len());
+    Ok(())
+}
+
+/// The most memory this process ever had, kB.
+fn peak() -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+fn host() -> Host {
+    let interface = |index: u32| Interface {
+        name: format!("em{index}"),
+        index: index + 1,
+        ..Interface::default()
+    };
+    Host { interfaces: (0..16).map(interface).collect(), routes: Vec::new() }
+}
+
+/// The n-th of some addresses that are spread over the whole of 10.0.0.0/8.
+fn address(n: u32) -> String {
+    let bits = n.wrapping_mul(0x9e_3779) & 0xff_ffff;
+    format!("10.{}.{}.{}", bits >> 16, bits >> 8 & 255, bits & 255)
+}
+
+fn different() -> String {
+    let mut text = String::new();
+    for n in 0..RULES {
+        let action =
+            ["pass in", "block in log", "pass out quick", "block return out"][n as usize / 7 % 4];
+        let protocol = ["tcp", "udp"][n as usize % 2];
+        let (from, to, port) = (address(n), address(n + RULES), n % 60_000 + 1);
+        let _ = writeln!(
+            text,
+            "{action} on em{} proto {protocol} from {from} to {to} port {port}",
+            n % 16
+        );
+    }
+    text
+}
+
+fn alike() -> String {
+    let mut text = String::new();
+    for n in 0..RULES {
+        let _ = writeln!(text, "block in from {}", address(n));
+    }
+    text
+}
+
+fn one_list() -> String {
+    let addresses: Vec<String> = (0..RULES).map(address).collect();
+    format!("pass in proto tcp from {{ {} }} to any port 80\n", addresses.join(", "))
+}
+
+fn tables() -> String {
+    let mut text = String::new();
+    for n in 0..1000 {
+        let _ = writeln!(text, "table <t{n}> {{ {}, {} }}", address(n), address(n + 1000));
+    }
+    for n in 0..RULES {
+        let _ =
+            writeln!(text, "pass in proto tcp from <t{}> to any port {}", n % 1000, n / 1000 + 1);
+    }
+    text
+}
+
+fn macros() -> String {
+    let mut text = String::new();
+    for n in 0..1000 {
+        let _ = writeln!(text, "net{n} = \"{}\"", address(n));
+    }
+    for n in 0..RULES {
+        let _ =
+            writeln!(text, "pass in proto tcp from $net{} to any port {}", n % 1000, n / 1000 + 1);
+    }
+    text
+}
+
+fn table_file() -> String {
+    "table <large> persist file \"entries\"\nblock in from <large>\n".to_string()
+}
+
+fn entries() -> String {
+    let mut text = String::new();
+    for n in 0..ENTRIES {
+        let _ = writeln!(text, "{}", address(n));
+    }
+    text
+}

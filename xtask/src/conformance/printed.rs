@@ -1,0 +1,104 @@
+//! What pfctl prints of rule sets, plain and optimized, or why it refuses them (`parse.jsonl.gz`).
+//! There are no packets, so no evaluator takes part.
+
+use serde::Deserialize;
+use skipstep_pfconf::{Context, Kind, Loaded, Names, Rejected};
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{AutomaticTables, Optimization};
+use skipstep_scenario::host;
+
+/// The name of the file.
+pub const FILE: &str = "parse";
+
+/// The only one that prints something else here, `pass from fe80::1%em0`: the recorder knew no
+/// interface em0 when it read the zone. OpenBSD's own case 14 shows what a system prints: `on em0`.
+const OTHER_HOST: &str = "parse-02373";
+
+/// Users and groups of the recorder.
+const PASSWD: &str = "root:*:0:0::/:/\ndaemon:*:1:1::/:/\noperator:*:2:5::/:/\nbin:*:3:7::/:/\n\
+    sshd:*:27:27::/:/\nproxy:*:71:71::/:/\nnobody:*:32767:32767::/:/\n";
+const GROUP: &str = "wheel:*:0:\ndaemon:*:1:\noperator:*:5:\nbin:*:7:\nsshd:*:27:\nproxy:*:71:\n\
+    nobody:*:32767:\n";
+
+/// A rule set and what pfctl said.
+#[derive(Deserialize)]
+struct Vector {
+    id: String,
+    rules: String,
+    #[serde(default)]
+    printed: String,
+    #[serde(default)]
+    printed_optimized: String,
+    #[serde(default)]
+    messages: String,
+    #[serde(default)]
+    error: bool,
+    #[serde(default)]
+    printed_before_error: String,
+}
+
+/// How many vectors are equal, and the others.
+#[derive(Default)]
+pub struct Tally {
+    pub equal: usize,
+    pub other_host: usize,
+    pub differences: Vec<String>,
+}
+
+/// Compares every vector, first as written, then optimized.
+pub fn compare(lines: &[String]) -> anyhow::Result<Tally> {
+    let host = host::standard();
+    let mut tally = Tally::default();
+    for line in lines {
+        let vector: Vector = serde_json::from_str(line)?;
+        let levels = [Optimization::None, Optimization::Basic];
+        match levels.iter().find_map(|level| difference(&vector, *level, &host)) {
+            None => tally.equal += 1,
+            Some(_) if vector.id == OTHER_HOST => tally.other_host += 1,
+            Some(difference) => tally.differences.push(difference),
+        }
+    }
+    Ok(tally)
+}
+
+fn difference(vector: &Vector, level: Optimization, host: &Host) -> Option<String> {
+    // the recorder chose the level by default, not with -o, and had one number for all random ones
+    let chosen = vector.rules.contains("set ruleset-optimization");
+    let names = Names::builtin().clone().with_owners(PASSWD, GROUP);
+    let context = Context {
+        optimization: (!chosen).then_some(level),
+        automatic_tables: AutomaticTables::for_loading(0x5eed),
+        random: &|| 0x5eed,
+        names: &names,
+        ..Context::new(host)
+    };
+    let found = said(&vector.rules, &context);
+    let printed = match level {
+        _ if vector.error => &vector.printed_before_error,
+        Optimization::None => &vector.printed,
+        _ => &vector.printed_optimized,
+    };
+    let expected = format!("{}{printed}", vector.messages);
+    (found != expected).then(|| {
+        let Vector { id, rules, .. } = vector;
+        format!("{id}, optimized {level:?}\n{rules}expected\n{expected}found\n{found}")
+    })
+}
+
+/// Messages, then what is printed.
+fn said(rules: &str, context: &Context) -> String {
+    let (messages, printed) = match skipstep_pfconf::load(rules, context) {
+        Ok(Loaded { echo, warnings, .. }) => {
+            // that an interface is not there, OpenBSD does not say
+            let told = warnings.into_iter().filter(|warning| {
+                warning.kind == Kind::Warning && !warning.message.contains("there is no interface")
+            });
+            (told.map(|warning| format!("{warning}\n")).collect::<String>(), echo)
+        }
+        Err(Rejected { diagnostics, echo }) => {
+            let told: String = diagnostics.iter().map(|told| format!("{told}\n")).collect();
+            (told + "pfctl: Syntax error in config file: pf rules not loaded\n", echo)
+        }
+    };
+    messages + &printed.replace("__automatic_5eed_", "__automatic_")
+}
