@@ -40,10 +40,13 @@ fn parse(text: &str) -> Ruleset {
 fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
     let (ruleset, host) = (parse(text), host());
     let named = tables(&ruleset, &host)?.into_iter().map(|table| table.name);
-    let slots = Slots {
-        rules: BTreeMap::from([(String::new(), (1..=ruleset.rules.len() as u32).collect())]),
-        tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
-    };
+    let mut slots = 1..;
+    let paths = ruleset.anchors.keys().map(String::as_str);
+    let rules = std::iter::once("")
+        .chain(paths)
+        .map(|path| (path.to_owned(), slots.by_ref().take(ruleset.rules_of(path).len()).collect()));
+    let slots =
+        Slots { rules: rules.collect(), tables: named.zip(1..).collect::<BTreeMap<_, _>>() };
     compile(&ruleset, &host, &slots, names)
 }
 
@@ -172,4 +175,43 @@ fn too_many_rules_are_refused_with_the_number() {
     ruleset.rules = vec![ruleset.rules[0].clone(); 131_073];
     let refused = skipstep_classifier::image::check_rules(&ruleset);
     assert_eq!(refused.unwrap_err().to_string(), "131073 rules: a rule set holds at most 131072");
+}
+
+/// What each rule calls, by the path of its anchor and its number.
+fn calls(image: &Image) -> BTreeMap<(&str, u32), (u32, u32)> {
+    let sets = image.rule_sets.iter().flat_map(|(path, place)| {
+        image.rules[place.clone()].iter().map(move |rule| (path.as_str(), rule))
+    });
+    let calls = sets.filter(|(_, rule)| rule.flags & rule_flags::ANCHOR != 0);
+    calls.map(|(path, rule)| ((path, rule.number), (rule.call_first, rule.call_end))).collect()
+}
+
+#[test]
+fn anchors_stand_behind_the_main_rule_set_and_siblings_together() {
+    let image = image(
+        "anchor \"a\" quick {\nanchor \"y\" {\nanchor \"deep\" {\npass\n}\npass\n}\n\
+         anchor \"x\" {\nblock\nblock\n}\n}\nanchor \"a/*\" quick\nanchor \"nobody\"\n",
+    );
+    let paths: Vec<&str> = image.rule_sets.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths, ["", "a", "a/x", "a/y", "a/y/deep"]);
+    let expected = [
+        (("", 0), (3, 5)),
+        (("", 1), (5, 9)), // x and y, and nothing else
+        (("", 2), (0, 0)),
+        (("a", 0), (7, 9)),
+        (("a", 1), (5, 7)),
+        (("a/y", 0), (9, 10)),
+    ];
+    assert_eq!(calls(&image), BTreeMap::from(expected));
+    let quick: Vec<u32> = image.rules.iter().map(|rule| rule.flags & rule_flags::QUICK).collect();
+    assert_eq!(quick[..2], [rule_flags::QUICK, 0], "a wildcard is never quick");
+    assert_eq!((image.rules[5].anchor, image.rules[7].anchor), (2, 3), "numbers of paths");
+    assert_eq!(image.rules[5].skip[0], 7, "skip steps end with the rule set");
+    assert_eq!((image.config.rules, image.config.steps), (3, abi::limits::MAX_STEPS));
+}
+
+#[test]
+fn without_anchors_no_more_steps_are_made_than_there_are_rules() {
+    let image = image("pass\nblock\n");
+    assert_eq!((image.config.rules, image.config.steps), (2, 2));
 }

@@ -172,6 +172,7 @@ impl Instance {
         let table = find_mut(&mut change.record, name)?;
         let was_active = std::mem::replace(&mut table.active, false);
         table.persist = false;
+        set_defined(&mut change.record.ruleset, name, false);
         let looked_into = references(&change.record.ruleset, name) != 0;
         if !looked_into && anchors(&change.record, name) == 0 {
             change.record.tables.remove(name);
@@ -249,6 +250,7 @@ impl Instance {
         let begins = !table.active;
         if begins {
             (table.active, table.persist) = (true, true);
+            set_defined(&mut record.ruleset, name, true);
         }
         Ok(begins)
     }
@@ -323,6 +325,16 @@ fn find<'a>(record: &'a Record, name: &TableName) -> Result<&'a TableRecord> {
 fn find_mut<'a>(record: &'a mut Record, name: &TableName) -> Result<&'a mut TableRecord> {
     let table = record.tables.get_mut(name).filter(|table| !table.dynamic);
     table.ok_or_else(|| Error::NoTable { name: name.clone() })
+}
+
+/// Makes the rule set say of an anchor's table whether it exists, as far as it mentions it: whoever
+/// evaluates the rules must look into the same tables as the kernel.
+fn set_defined(ruleset: &mut Ruleset, name: &TableName, defined: bool) {
+    let anchor = ruleset.anchors.get_mut(&name.anchor);
+    let mut tables = anchor.into_iter().flat_map(|anchor| &mut anchor.tables);
+    if let Some(table) = tables.find(|table| table.name == name.name) {
+        table.defined = defined;
+    }
 }
 
 /// How many rules of its anchor name a table.

@@ -7,6 +7,7 @@ use std::net::UdpSocket;
 
 use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
 use common::ruleset;
+use skipstep_kernel::Instance;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::{RuleId, TableEntry, TableName};
 
@@ -97,9 +98,15 @@ fn an_anchor_looks_into_the_main_table_until_it_has_its_own() {
         assert!(!arrives(&sender(), &to), "the anchor's own table does not hold it");
         assert_eq!(instance.table_entries(&own).unwrap(), [entry("192.0.2.1/32")]);
         assert_eq!(instance.table_entries(&main).unwrap(), [entry("127.0.0.1/32")]);
+        let seen = |instance: &Instance| {
+            let ruleset = instance.loaded().unwrap().ruleset;
+            ruleset.table_seen_from("gate", "ok").map(|(name, _)| name)
+        };
+        assert_eq!(seen(instance), Some(own.clone()), "and the rule set says so");
 
         instance.table_kill(&own).unwrap();
         assert!(arrives(&sender(), &to), "the main rule set's table stands in again");
+        assert_eq!(seen(instance), Some(main));
     });
 }
 

@@ -185,6 +185,15 @@ mod tests {
     }
 
     #[test]
+    fn rules_in_anchors_are_named_with_their_path() {
+        let rules = "block\nanchor \"ssh\" in {\npass proto tcp to port 22\n}\n";
+        let text = explained(rules, "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S");
+        assert!(text.contains("rule 1 (line 2, anchor): match\n"), "{text}");
+        assert!(text.contains("rule ssh/0 (line 3, pass): match\n"), "{text}");
+        assert!(text.contains("pass by rule ssh/0, pf.conf:3\n  pass proto tcp"), "{text}");
+    }
+
+    #[test]
     fn an_answer_is_shown() {
         let text = explained("block return", "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S");
         assert!(text.contains("  reply: "), "{text}");
