@@ -82,6 +82,8 @@ pub struct Parser<'a> {
     /// Something was read that only old texts and FreeBSD's have. From there on other things count that
     /// mean something else, or nothing, in OpenBSD's language of today.
     old: bool,
+    /// `altq` was there: queues are its.
+    altq: bool,
     /// The order that statements have to stand in, if one is required.
     order: Option<order::Stage>,
     /// Settings of the statement being read: they hold even if the rest of the line is wrong.
@@ -107,6 +109,7 @@ impl<'a> Parser<'a> {
             queues: HashSet::new(),
             limiters: Vec::new(),
             old: false,
+            altq: false,
             order: None,
             settings: Vec::new(),
             started: false,
@@ -186,6 +189,7 @@ impl<'a> Parser<'a> {
             Kind::Keyword("scrub") => self.old_scrub(false),
             Kind::Keyword("load") => self.load_anchor(),
             Kind::Keyword("state") => self.state_limiter(),
+            Kind::Keyword("queue") if self.altq => self.queue_of_altq(),
             Kind::Keyword("queue") => self.queue(),
             Kind::Keyword("no") => self.old_exception(),
             Kind::String(word) => self.macro_or_name(&word),
@@ -202,6 +206,11 @@ impl<'a> Parser<'a> {
         }
         if !self.accept_sign('=') {
             return self.old_statement(word, place);
+        }
+        if self.at_sign('{') {
+            let here = self.place();
+            let help = format!("a list as a value stands in quotes: `{word} = \"{{ a, b }}\"`");
+            return self.syntax_error_at(here, |_| Some(help));
         }
         let mut words = vec![self.word_or_number()?];
         while matches!(self.peek().kind, Kind::String(_) | Kind::Number(_)) {
@@ -553,7 +562,9 @@ impl Parser<'_> {
             Kind::Keyword(word) => parser
                 .help_for_value(place)
                 .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
-            Kind::Sign('<') => Some("a table stands behind `from` or `to`".to_string()),
+            Kind::Sign('<') => parser
+                .help_for_value(place)
+                .or_else(|| Some("a table stands behind `from` or `to`".to_string())),
             Kind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
             Kind::Sign(sign) if !sign.is_ascii() => {
                 Some(format!("`{sign}` can stand in quotes only"))

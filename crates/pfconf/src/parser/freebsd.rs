@@ -1,16 +1,17 @@
 //! Words of FreeBSD and macOS that are neither OpenBSD's nor of old times (pf-features, rows F-only).
 
 use super::{Parse, Parser, Reported};
-use crate::ast::FilterOptions;
+use crate::ast::{FilterOptions, StatementKind};
 use crate::diagnostics::Kind as Severity;
 use crate::token::Place;
 
 /// What other systems have, and what to use instead.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     (
         "altq",
         "queues are `queue main on em0 bandwidth 10M`, and rules choose one by `set queue main`",
     ),
+    ("queue of altq", "`queue web parent main bandwidth 1M` is a queue below another"),
     ("dnpipe", "limit bandwidth by a queue: `queue slow on em0 bandwidth 1M`, `set queue slow`"),
     ("dnqueue", "share bandwidth by queues: `queue a parent main bandwidth 1M`, `set queue a`"),
     ("ether", "pf filters IP packets; for frames use the bridge family of nftables"),
@@ -25,9 +26,18 @@ impl Parser<'_> {
         let found = ELSEWHERE.iter().find(|(known, _)| *known == word);
         if let Some((word, help)) = found {
             let text = format!("{word} is not supported");
+            self.altq |= *word == "altq";
             self.report(Severity::Error, &text, place, Some(help.to_string()));
         }
         found.is_some()
+    }
+
+    /// `queue` behind an `altq`, to which it belongs.
+    pub(super) fn queue_of_altq(&mut self) -> Parse<StatementKind> {
+        let place = self.place();
+        self.skip();
+        self.is_elsewhere("queue of altq", place);
+        Err(Reported)
     }
 
     /// An option of a rule; `false` if `word` begins none.

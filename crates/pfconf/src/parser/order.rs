@@ -11,6 +11,7 @@ use crate::token::Place;
 pub(super) enum Stage {
     Options,
     Normalization,
+    Queueing,
     Translation,
     Filtering,
 }
@@ -21,6 +22,7 @@ impl Stage {
         match kind {
             StatementKind::Set(_) => Some(Stage::Options),
             StatementKind::Old(old) if old.kind == OldKind::Scrub => Some(Stage::Normalization),
+            StatementKind::Queues(_) => Some(Stage::Queueing),
             StatementKind::Old(_) => Some(Stage::Translation),
             StatementKind::Rule(_) | StatementKind::Antispoof(_) | StatementKind::Anchor(_) => {
                 Some(Stage::Filtering)
