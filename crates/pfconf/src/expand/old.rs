@@ -5,7 +5,7 @@ use skipstep_ruleset::{
     Action, AnchorCall, Family, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Rule,
 };
 
-use super::pool::Wrong;
+use super::pool::{Wrong, chooses};
 use super::{Expansion, LONGEST_LABEL, Lists, Refused};
 use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
 
@@ -124,27 +124,19 @@ impl Expansion<'_> {
         Ok(Pool { address, kind, sticky: pool.sticky, ports, endpoint_independent })
     }
 
-    /// How an address is chosen: FreeBSD takes one of several in turn, and lets nothing else be said.
+    /// How an address is chosen: of a list each in turn, which is also what happens if nothing is said.
     fn old_kind(&mut self, pool: &ast::Pool, address: &PoolAddress) -> Result<PoolKind, Refused> {
-        let several = self.is_several(address);
-        match &pool.kind {
-            None if several => Ok(PoolKind::RoundRobin),
-            None => Ok(PoolKind::None),
-            Some(PoolKind::RoundRobin) => Ok(PoolKind::RoundRobin),
-            Some(_) if !address.tables().is_empty() => {
-                self.refuse("tables are only supported in round-robin redirection pools")
-            }
-            Some(_) if matches!(address, PoolAddress::List(_)) => {
-                self.refuse("only round-robin valid for multiple redirection addresses")
-            }
-            Some(_) if several => {
-                let name = address.interfaces()[0].interface.clone();
-                self.refuse(format!(
-                    "interface ({name}) is only supported in round-robin redirection pools"
-                ))
-            }
-            Some(kind) => Ok(kind.clone()),
+        let Some(kind) = &pool.kind else {
+            let several = self.is_several(address);
+            return Ok(if several { PoolKind::RoundRobin } else { PoolKind::None });
+        };
+        if matches!(address, PoolAddress::List(_)) && *kind != PoolKind::RoundRobin {
+            return self.refuse("only round-robin valid for multiple redirection addresses");
         }
+        if !chooses(kind) {
+            self.check_single(pool).map_err(|Wrong| Refused)?;
+        }
+        Ok(kind.clone())
     }
 
     /// `port low:*` counts from the first port that the statement looks for.

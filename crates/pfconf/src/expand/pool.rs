@@ -262,7 +262,7 @@ impl Expansion<'_> {
     }
 
     /// What a kind of pool cannot use that always gives the same address.
-    fn check_single(&mut self, pool: &ast::Pool) -> Result<(), Wrong> {
+    pub(super) fn check_single(&mut self, pool: &ast::Pool) -> Result<(), Wrong> {
         for host in &pool.hosts {
             match &host.address {
                 Address::Table(_) => return self.wrong("tables are not supported by pool type"),
@@ -338,7 +338,7 @@ fn is_next_hop(host: &Host) -> bool {
 }
 
 /// Whether the kind of pool chooses among addresses that change.
-fn chooses(kind: &PoolKind) -> bool {
+pub(super) fn chooses(kind: &PoolKind) -> bool {
     !matches!(kind, PoolKind::None | PoolKind::Bitmask)
 }
 
