@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
-use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::optimize::Counted;
 use skipstep_ruleset::support::{Refusal, refusals};
+use skipstep_ruleset::{Anchor, Ruleset};
 
 use crate::args::Args;
 use crate::run::{UsageError, complain, create, instance_name, print};
@@ -162,7 +162,7 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    let refused = refused(&loaded.ruleset, &source);
+    let refused = refused(&in_place(args, &loaded.ruleset)?, &source);
     if !refused.is_empty() {
         report(&refused);
         eprintln!("pfctl: the rule set uses what is not built yet: pf rules not loaded");
@@ -216,6 +216,23 @@ fn put_in_force(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<()> {
     }
     let states = ruleset.options.limits.states;
     Ok(Instance::open_or_create(&instance_name(args), states)?.load(ruleset, host)?)
+}
+
+/// `ruleset` where it goes, with `-a` among the rules in force: only rules that somebody calls are
+/// refused.
+fn in_place(args: &Args, ruleset: &Ruleset) -> Result<Ruleset> {
+    let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
+    if path.is_empty() {
+        return Ok(ruleset.clone());
+    }
+    let mut whole = match run::open(args)? {
+        Some(instance) => instance.loaded()?.ruleset,
+        None => Ruleset::default(),
+    };
+    let Ruleset { rules, old_rules, tables, anchors, .. } = ruleset.clone();
+    whole.anchors.extend(anchors);
+    whole.anchors.insert(path.to_owned(), Anchor { rules, old_rules, tables });
+    Ok(whole)
 }
 
 /// What of `ruleset` cannot be loaded yet, as messages about the lines that say it.

@@ -17,7 +17,7 @@ pub mod support;
 pub mod table;
 pub mod translation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,27 @@ impl Ruleset {
             "" => &self.rules,
             _ => self.anchors.get(path).map_or(&[], |anchor| &anchor.rules),
         }
+    }
+
+    /// Paths of the anchors with contents that the main rule set calls, itself or by others.
+    pub fn called_anchors(&self) -> BTreeSet<&str> {
+        let mut called = BTreeSet::new();
+        let mut to_look_at = vec![""];
+        while let Some(path) = to_look_at.pop() {
+            for call in self.rules_of(path).iter().filter_map(|rule| rule.anchor.as_ref()) {
+                let meant = |other: &&str| {
+                    *other == call.path
+                        || call.wildcard
+                            && other.rsplit_once('/').is_some_and(|(above, _)| above == call.path)
+                };
+                for anchor in self.anchors.keys().map(String::as_str).filter(meant) {
+                    if called.insert(anchor) {
+                        to_look_at.push(anchor);
+                    }
+                }
+            }
+        }
+        called
     }
 
     /// The tables of the anchor with this path, those of the main rule set if it is empty.

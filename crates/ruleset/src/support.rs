@@ -25,7 +25,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Everything in `ruleset` that no evaluator does yet, in the order of its rules.
+/// Everything in `ruleset` that no evaluator does yet, in the order of its rules. Anchors that nobody
+/// calls may hold anything: no packet sees them, and who loads the rule that calls them is refused.
 pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let mut refuse = |file: &Option<String>, line, feature| {
@@ -49,12 +50,15 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     for limiter in &ruleset.limiters {
         refuse(&None, limiter.line, limiter_name(limiter.source));
     }
-    let old_rules = ruleset.anchors.values().flat_map(|anchor| &anchor.old_rules);
+    let called = ruleset.called_anchors();
+    let anchors = ruleset.anchors.iter().filter(|(path, _)| called.contains(path.as_str()));
+    let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
     let old_rules = ruleset.old_rules.iter().chain(old_rules);
     for old in old_rules.filter(|old| !old.only_reassembles()) {
         refuse(&old.rule.file, old.rule.line, old_name(old.kind));
     }
-    for (_, rule) in ruleset.all_rules() {
+    let seen = |path: &str| path.is_empty() || called.contains(path);
+    for (_, rule) in ruleset.all_rules().filter(|(path, _)| seen(path)) {
         for feature in features(rule) {
             refuse(&rule.file, rule.line, feature);
         }
@@ -115,5 +119,44 @@ fn old_name(kind: OldKind) -> &'static str {
         OldKind::Nat => "old nat",
         OldKind::Binat => "old binat",
         OldKind::Rdr => "old rdr",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Anchor, AnchorCall};
+
+    fn with_once_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
+        let rule = Rule { once: true, ..Rule::default() };
+        let anchor = Anchor { rules: vec![rule], ..Anchor::default() };
+        let call = call.map(|(path, wildcard)| Rule {
+            anchor: Some(AnchorCall {
+                path: path.to_owned(),
+                wildcard,
+                name: path.to_owned(),
+                braces: false,
+            }),
+            ..Rule::default()
+        });
+        Ruleset {
+            rules: call.into_iter().collect(),
+            anchors: [(path.to_owned(), anchor)].into(),
+            ..Ruleset::default()
+        }
+    }
+
+    #[test]
+    fn only_anchors_that_are_called_are_refused() {
+        for (path, call, refused) in [
+            ("a", None, 0),
+            ("a", Some(("b", false)), 0),
+            ("a", Some(("a", false)), 1),
+            ("a/b", Some(("a", false)), 0),
+            ("a/b", Some(("a", true)), 1),
+            ("a/b/c", Some(("a", true)), 0),
+        ] {
+            assert_eq!(refusals(&with_once_in(path, call)).len(), refused, "{path} {call:?}");
+        }
     }
 }
