@@ -2,7 +2,7 @@
 
 # What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
-PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox iperf3 tcpdump netcat-openbsd python3-minimal
+PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox iperf3 tcpdump netcat-openbsd python3-minimal iptables
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
 

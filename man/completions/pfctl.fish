@@ -38,5 +38,5 @@ complete -c pfctl -n __fish_use_subcommand -a explain -d 'what happens to a pack
 complete -c pfctl -n __fish_use_subcommand -a test -d 'run scenario files on the model of the filter, without root'
 complete -c pfctl -n __fish_use_subcommand -a diff -d 'what changes from one rule set to another, for rules and for packets'
 complete -c pfctl -n __fish_use_subcommand -a fmt -d 'print rule sets, or standard input, in canonical spacing'
-complete -c pfctl -n __fish_use_subcommand -a import -d 'convert rules in another language (pcf) to pf.conf'
+complete -c pfctl -n __fish_use_subcommand -a import -d 'convert rules in another language (iptables, pcf) to pf.conf'
 complete -c pfctl -n '__fish_seen_subcommand_from test diff fmt import' -F

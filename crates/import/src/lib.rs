@@ -5,6 +5,7 @@
 //! and nothing is written then. [`ranges`] and [`words`] are what the languages share: sets of
 //! addresses and ports, and how pf.conf writes them.
 
+pub mod iptables;
 pub mod pcf;
 
 mod messages;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use skipstep_import::{Imported, Refused, pcf};
+use skipstep_import::{Imported, Refused, iptables, pcf};
 
 use crate::args::Args;
 use crate::load::{Source, report};
@@ -13,7 +13,7 @@ use crate::run::print;
 type Importer = fn(&str, &str) -> Result<Imported, Refused>;
 
 /// What can be read, by name.
-const LANGUAGES: [(&str, Importer); 1] = [("pcf", pcf::import)];
+const LANGUAGES: [(&str, Importer); 2] = [("iptables", iptables::import), ("pcf", pcf::import)];
 
 /// Prints what the file in the given language becomes.
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -100,9 +100,10 @@ const IMPORT: Row = Row {
     name: "import",
     usage: "language file",
     operands: Completion::File,
-    brief: "convert rules in another language (pcf) to pf.conf",
+    brief: "convert rules in another language (iptables, pcf) to pf.conf",
     text: "Print a pf.conf that means the same as\n.Ar file\n.Po or, if it is\n.Sq - ,\nstandard input\n\
-           .Pc ,\nwhich is in another language:\n.Bl -tag -width iptables\n.It Cm pcf\n\
+           .Pc ,\nwhich is in another language:\n.Bl -tag -width iptables\n.It Cm iptables\n\
+           what iptables-save prints: the tables filter and nat\n.It Cm pcf\n\
            the filter language of an old packet filtering bridge\n.El\n.Pp\n\
            A comment says for each rule from which line it came.\n\
            What has no equivalent in pf is an error with its line, and nothing is printed then.",

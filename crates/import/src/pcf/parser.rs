@@ -23,7 +23,7 @@ struct Wrong;
 type Parse<T> = Result<T, Wrong>;
 
 /// Reads a program; what is wrong with it goes to `messages`.
-pub fn parse<'a>(text: &'a str, messages: &mut Messages) -> Program {
+pub fn parse(text: &str, messages: &mut Messages) -> Program {
     let mut lexer = Lexer::new(text);
     let token = lexer.token();
     let mut parser = Parser { lexer, token, previous_end: 0, messages };
@@ -247,13 +247,13 @@ impl<'a> Parser<'a, '_, '_> {
     }
 
     fn addresses(&mut self) -> Parse<Ranges> {
-        self.set(|parser| match parser.network()?.pieces() {
-            &[(low, high)] if low == high && parser.token.kind == Kind::To => {
+        self.set(|parser| match *parser.network()?.pieces() {
+            [(low, high)] if low == high && parser.token.kind == Kind::To => {
                 let place = parser.next().place;
                 let last = u32::from(parser.address()?);
                 parser.ascending(low, last, place)
             }
-            &[piece] => Ok(piece),
+            [piece] => Ok(piece),
             _ => unreachable!("a network is one range"),
         })
     }

@@ -1,0 +1,95 @@
+//! Looks for rules that would judge packets of connections. pf passes these by their states and asks
+//! no rule, so such a rule is worth a warning.
+
+use super::dump::{Chain, Dump, Policy, Table};
+use super::rule::Rule;
+use super::target::Target;
+use crate::messages::{Messages, Place};
+
+/// Chains in chains that are looked at; deeper ones are refused elsewhere.
+const DEEPEST: usize = 64;
+
+/// Warns of the first such rule of INPUT and of OUTPUT, if connections play a part there.
+pub fn check(dump: &Dump, messages: &mut Messages) {
+    let chains: Vec<&Chain> =
+        ["INPUT", "OUTPUT"].iter().filter_map(|name| dump.filter.get(*name)).collect();
+    let mut budget = 100_000;
+    if !chains.iter().any(|chain| asks_for_connections(chain, &dump.filter, 0, &mut budget)) {
+        return;
+    }
+    for chain in chains {
+        let mut budget = 100_000;
+        let found = match judge(&chain.rules, &dump.filter, 0, &mut budget) {
+            Judge::Drops(place) => Some(place),
+            Judge::NobodyDoes if chain.policy == Some(Policy::Drop) => Some(chain.place),
+            _ => None,
+        };
+        if let Some(place) = found {
+            let message = "pf passes packets of a connection without asking this";
+            let help = "pf keeps a state for each connection that a rule accepts, and both ways of \
+                        it pass from then on";
+            messages.warning(place, message, Some(help));
+        }
+    }
+}
+
+/// Whether rules of `table` that `chain` leads to ask for states of connections.
+pub fn asks_for_connections(
+    chain: &Chain,
+    table: &Table,
+    depth: usize,
+    budget: &mut usize,
+) -> bool {
+    chain.rules.iter().any(|rule| {
+        *budget = budget.saturating_sub(1);
+        if *budget == 0 || depth == DEEPEST {
+            return false;
+        }
+        rule.criteria.connection.is_some()
+            || called(rule, table)
+                .is_some_and(|called| asks_for_connections(called, table, depth + 1, budget))
+    })
+}
+
+fn called<'t>(rule: &Rule, table: &'t Table) -> Option<&'t Chain> {
+    match &rule.target {
+        Target::Jump(_, name) | Target::Goto(_, name) => table.get(name),
+        _ => None,
+    }
+}
+
+/// What happens to a packet of a connection.
+enum Judge {
+    /// A rule accepts it, whatever it is.
+    Accepts,
+    /// A rule may drop it.
+    Drops(Place),
+    NobodyDoes,
+}
+
+fn judge(rules: &[Rule], table: &Table, depth: usize, budget: &mut usize) -> Judge {
+    for rule in rules {
+        *budget = budget.saturating_sub(1);
+        if *budget == 0 || depth == DEEPEST {
+            return Judge::Accepts;
+        }
+        if rule.criteria.connection.is_some_and(|connection| !connection.established) {
+            continue;
+        }
+        match &rule.target {
+            Target::Accept if rule.criteria.is_only_about_connections() => return Judge::Accepts,
+            Target::Drop | Target::Unreachable(_) | Target::Reset => {
+                return Judge::Drops(rule.place);
+            }
+            _ => {}
+        }
+        match called(rule, table).map(|chain| judge(&chain.rules, table, depth + 1, budget)) {
+            Some(Judge::Accepts) if rule.criteria.is_only_about_connections() => {
+                return Judge::Accepts;
+            }
+            Some(Judge::Drops(place)) => return Judge::Drops(place),
+            _ => {}
+        }
+    }
+    Judge::NobodyDoes
+}

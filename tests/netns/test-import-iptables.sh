@@ -1,0 +1,35 @@
+# What `pfctl import iptables` makes of random rule sets does with random packets what real iptables
+# does with them: import_iptables.py has the rules, the packets and the comparison.
+#
+#   world                gateway
+#   lan1 ------------------ lan0 10.0.1.1
+#   wan1 ------------------ wan0 10.0.2.1
+. "$(dirname "$0")/lab.sh"
+RESTORE=$(command -v iptables-legacy-restore) || unable "there is no iptables-legacy-restore here"
+SEED=${SEED:-1}
+lab_begin
+host world
+router gateway
+wire world lan1 gateway lan0
+wire world wan1 gateway wan0
+address gateway lan0 10.0.1.1/24
+address gateway wan0 10.0.2.1/24
+on world ip link set lan1 up
+on world ip link set wan1 up
+for host in 5 6 7; do
+	on gateway ip neighbor replace 10.0.1.$host lladdr 02:00:00:00:00:01 dev lan0 nud permanent
+	on gateway ip neighbor replace 10.0.2.$host lladdr 02:00:00:00:00:02 dev wan0 nud permanent
+done
+on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/icmp_ratelimit
+	for file in /proc/sys/net/ipv4/conf/*/rp_filter /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >$file; done'
+# A connection begins with its SYN, as in pf.
+on gateway sh -c 'modprobe nf_conntrack; echo 0 >/proc/sys/net/netfilter/nf_conntrack_tcp_loose' 2>/dev/null
+echo '*filter
+COMMIT' | on gateway "$RESTORE" || unable "iptables does not work here"
+
+compare() {
+	on world python3 "$HERE/import_iptables.py" "/run/netns/$LAB-gateway" "$BIN/pfctl" "$@"
+}
+holds "packets without connections, seeds $SEED to $((SEED + 9))" compare "$SEED" 10 400
+holds "forwarded connections, seeds $SEED to $((SEED + 9))" compare "$SEED" 10 400 --states
+verdict
