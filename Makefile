@@ -19,6 +19,7 @@ MAN         := $(DESTDIR)$(PREFIX)/share/man
 DATA        := $(DESTDIR)$(PREFIX)/share/skipstep
 EXAMPLES    := $(DESTDIR)$(PREFIX)/share/doc/skipstep/examples
 COMPLETIONS := $(DESTDIR)$(PREFIX)/share
+VIM         := $(DESTDIR)$(PREFIX)/share/vim/vimfiles
 UNITS       := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,/etc/systemd/system)
 
 CARGO  := cargo
@@ -78,7 +79,7 @@ regress: kernel build ## run the cases of OpenBSD's and FreeBSD's own pfctl test
 fuzz: kernel build ## random rules and packets, PACKETS of them, must fare the same everywhere
 	@$(XTASK) differential --packets $(PACKETS) --seed $(SEED)
 
-install: build ## install programs, man pages, completions, systemd units and examples under PREFIX
+install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
 	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
 	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(SBIN)
 	install -m 644 man/*.5 $(MAN)/man5
@@ -86,6 +87,9 @@ install: build ## install programs, man pages, completions, systemd units and ex
 	install -D -m 644 man/completions/pfctl.bash $(COMPLETIONS)/bash-completion/completions/pfctl
 	install -D -m 644 man/completions/_pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl
 	install -D -m 644 man/completions/pfctl.fish $(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
+	for folder in syntax ftdetect indent; do \
+		install -d $(VIM)/$$folder && install -m 644 editors/vim/$$folder/*.vim $(VIM)/$$folder || exit 1; \
+	done
 	install -m 644 packaging/boot.conf $(DATA)
 	install -m 644 examples/*.conf $(EXAMPLES)
 	for unit in $(notdir $(wildcard packaging/*.service)); do \
@@ -102,6 +106,7 @@ endif
 	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
 	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \
 		$(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
+	rm -f $(VIM)/*/skipstep.vim $(VIM)/*/skipstep-*.vim
 	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep
 
 clean: ## remove what was built

@@ -88,4 +88,20 @@ mod tests {
         assert_eq!(keyword("pass"), Some("pass"));
         assert_eq!(keyword("passed"), None);
     }
+
+    #[test]
+    fn editors_colour_every_keyword() {
+        let editors = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../editors");
+        for (file, separators) in [
+            ("vim/syntax/skipstep-pf.vim", [' ', '\n']),
+            ("textmate/skipstep-pf.tmLanguage.json", ['|', '(']),
+        ] {
+            let text = std::fs::read_to_string(editors.join(file)).unwrap();
+            let words: Vec<&str> =
+                text.split(|c| separators.contains(&c) || matches!(c, ':' | ')')).collect();
+            for keyword in KEYWORDS {
+                assert!(words.contains(&keyword), "{file} does not know `{keyword}`");
+            }
+        }
+    }
 }
