@@ -1,4 +1,4 @@
-//! The project's own texts in tests/conf, by section: `NAME.in` must print as `NAME.ok`, and that as itself;
+//! The project's own texts in tests/conf: `NAME.in` must print as `NAME.ok`, and that as itself;
 //! `fail-NAME.in` must be refused with the messages in `fail-NAME.ok`.
 //!
 //! `UPDATE=1 cargo test -p skipstep-pfconf --test golden` writes the `.ok` files anew; look at the
@@ -31,6 +31,25 @@ fn golden_texts() {
         }
     }
     assert!(differences.is_empty(), "\n{differences}");
+}
+
+/// tests/conf/ROWS names a text for everything the language has, and words of it.
+#[test]
+fn everything_the_language_has_is_in_a_text() {
+    let folder = common::root().join("tests/conf");
+    let mut sections = std::collections::BTreeMap::<u32, u32>::new();
+    for row in std::fs::read_to_string(folder.join("ROWS")).unwrap().lines() {
+        if row.starts_with('#') {
+            continue;
+        }
+        let [section, what, file, words] = *row.splitn(4, " | ").collect::<Vec<_>>() else {
+            panic!("not a row: {row}");
+        };
+        *sections.entry(section.parse().unwrap()).or_default() += 1;
+        let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+        assert!(text.contains(words), "section {section}, {what}: no `{words}` in {file}");
+    }
+    assert!(sections.keys().copied().eq(1..=12), "{sections:?}");
 }
 
 /// What pfctl -nv prints, and whether the text is accepted.
