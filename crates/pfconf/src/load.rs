@@ -306,11 +306,11 @@ impl Builder<'_> {
             }
             Setting::RulesetOptimization(_) if self.optimization_chosen => return Ok(()),
             Setting::RulesetOptimization(_) => self.optimization_chosen = true,
-            Setting::Fingerprints(file) if self.context.anchor.is_empty() => {
-                if (self.context.read_file)(file).is_err() {
-                    self.line(&format!("set fingerprints \"{file}\""));
-                    return refuse(parser, &format!("error loading fingerprints {file}"));
-                }
+            Setting::Fingerprints(file)
+                if self.context.anchor.is_empty() && (self.context.read_file)(file).is_err() =>
+            {
+                self.line(&format!("set fingerprints \"{file}\""));
+                return refuse(parser, &format!("error loading fingerprints {file}"));
             }
             Setting::Limit(crate::ast::Limit::States, ..) => self.states_limited = true,
             Setting::Timeout(Timeout::AdaptiveStart | Timeout::AdaptiveEnd, ..) => {
