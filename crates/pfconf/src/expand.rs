@@ -25,6 +25,9 @@ const TCP: u8 = 6;
 /// More rules than this the data plane cannot hold (`PF_MAX_RULES` of bpf/abi.h).
 pub const MOST_RULES: usize = 131_072;
 
+/// The addresses of a list are counted for each rule that translates to it; more than this is a mistake.
+pub const MOST_POOLED: usize = 1 << 18;
+
 /// Longest label or tag, in bytes.
 const LONGEST_LABEL: usize = 63;
 
@@ -44,6 +47,8 @@ pub struct Expansion<'a> {
     pub rules: &'a mut Vec<Rule>,
     /// How many more rules there can be.
     pub room: usize,
+    /// How many more addresses there can be in those tables.
+    pub pooled: &'a mut usize,
     /// Names for the tables that lists of addresses in pools become.
     pub automatic: &'a mut AutomaticTables,
     /// Those tables, each with its echo.
@@ -389,6 +394,9 @@ impl Expansion<'_> {
         let mut errors = 0;
         for index in 0..count {
             self.combination(template, lists, index, &mut errors);
+            if *self.pooled == 0 {
+                return self.error(&format!("pools expand to more than {MOST_POOLED} addresses"));
+            }
         }
         if self.rules.len() == before {
             self.error("rule expands to no valid combination");

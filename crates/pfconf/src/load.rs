@@ -11,7 +11,7 @@ use skipstep_ruleset::{
 use crate::ast::{AnchorStatement, OldStatement, Setting, StateOption, Statement, StatementKind};
 use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Kind};
-use crate::expand::{Expansion, MOST_RULES, Message, Refused};
+use crate::expand::{Expansion, MOST_POOLED, MOST_RULES, Message, Refused};
 use crate::macros::Macros;
 use crate::missing::Missing;
 use crate::parser::Parser;
@@ -43,6 +43,8 @@ struct Builder<'a> {
     adaptive_set: bool,
     /// Interfaces that the host does not have.
     missing: Missing,
+    /// How many more addresses there can be in tables of pools.
+    pooled: usize,
     /// Names of tables that the text has no name for.
     automatic: AutomaticTables,
     /// What OpenBSD does not say, and nobody needs to know about a text that is refused.
@@ -80,6 +82,7 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         states_limited: false,
         adaptive_set: false,
         missing: Missing::default(),
+        pooled: MOST_POOLED,
         automatic: context.automatic_tables.clone(),
         hints: Vec::new(),
     };
@@ -392,6 +395,7 @@ impl Builder<'_> {
             file: statement.file.as_deref(),
             rules: &mut rules,
             room: MOST_RULES.saturating_sub(self.rules),
+            pooled: &mut self.pooled,
             automatic: &mut self.automatic,
             tables: Vec::new(),
             messages: Vec::new(),

@@ -175,6 +175,10 @@ impl Expansion<'_> {
 
     /// The addresses of a list as a table that has no name in the text.
     fn automatic_table(&mut self, hosts: &[&Host]) -> Result<PoolAddress, Wrong> {
+        *self.pooled = self.pooled.saturating_sub(hosts.len());
+        if *self.pooled == 0 {
+            return Err(Wrong);
+        }
         let definition = TableDefinition {
             name: self.automatic.next_name(),
             constant: true,
