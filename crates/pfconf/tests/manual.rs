@@ -23,9 +23,17 @@ fn shown(section: &str) -> Vec<String> {
 
 #[test]
 fn what_it_shows_can_be_loaded() {
-    let host = Host::default();
+    let em0 = Interface { name: "em0".to_string(), index: 1, ..Interface::default() };
+    let host = Host { interfaces: vec![em0], routes: Vec::new() };
     let context = Context::new(&host);
-    for (name, count) in [("LEXICAL MATTERS", 1), ("ANTISPOOF", 1), ("EXAMPLES", 3)] {
+    for (name, count) in [
+        ("LEXICAL MATTERS", 1),
+        ("ANTISPOOF", 1),
+        ("ANCHORS", 1),
+        ("QUEUES", 1),
+        ("LIMITERS", 1),
+        ("EXAMPLES", 3),
+    ] {
         let texts = shown(section(name));
         assert_eq!(texts.len(), count, "{name}");
         for text in texts {
@@ -88,9 +96,13 @@ fn what_it_calls_not_built_is_refused_as_such() {
         ("max-pkt-rate", "pass max-pkt-rate 1/1"),
         ("os", "pass proto tcp from any os Linux"),
         ("fingerprints", "set fingerprints \"f\""),
+        ("log (user)", "pass log (user)"),
+        ("max-pkt-size", "pass max-pkt-size 100"),
         ("reassemble tcp", "match scrub (reassemble tcp)"),
     ] {
-        assert!(page.contains(feature), "{feature}");
+        // `log Pq Cm user` is how the page writes `log (user)`.
+        let written = feature.replace("log (user)", "log Pq Cm user");
+        assert!(page.contains(&written), "{feature}");
         let loaded = load(&format!("pass\n{text}\n"), &context).expect(text);
         let features: Vec<_> =
             refusals(&loaded.ruleset).into_iter().map(|refusal| refusal.feature).collect();

@@ -74,6 +74,7 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     let table = [
         (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
+        (rule.log.is_some_and(|log| log.user), "log (user)"),
         (rule.os.is_some(), "os"),
         (rule.user.is_some(), "user"),
         (rule.group.is_some(), "group"),
