@@ -7,8 +7,10 @@
 mod address;
 mod anchor;
 mod freebsd;
+mod icmp;
 mod include;
 mod limiter;
+mod messages;
 mod old;
 mod options;
 mod order;
@@ -20,6 +22,7 @@ mod scrub;
 mod settings;
 mod state;
 mod table;
+mod tokens;
 mod translation;
 
 use std::collections::HashSet;
@@ -29,7 +32,7 @@ use skipstep_ruleset::{Family, Limiter, Not};
 
 use crate::ast::{AnchorStatement, Setting, Statement, StatementKind};
 use crate::context::Context;
-use crate::diagnostics::{Diagnostic, Kind as Severity};
+use crate::diagnostics::Diagnostic;
 use crate::lexer::Lexer;
 use crate::macros::Macros;
 use crate::suggest;
@@ -169,6 +172,11 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Anchors whose braces are open.
+    pub fn open_anchors(&self) -> usize {
+        self.anchors.len()
+    }
+
     /// Names of the macros nothing has used.
     pub fn unused_macros(&self) -> Vec<String> {
         self.lexer.macros.unused().map(str::to_string).collect()
@@ -257,223 +265,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Tokens.
-impl Parser<'_> {
-    fn peek(&mut self) -> &Token {
-        let token = match self.lookahead.take() {
-            Some(token) => token,
-            None => self.read(),
-        };
-        self.lookahead.insert(token)
-    }
-
-    fn read(&mut self) -> Token {
-        let token = self.lexer.token();
-        for (text, place) in std::mem::take(&mut self.lexer.complaints) {
-            let help = self.help_for_macro(&text);
-            self.report(Severity::Error, &text, place, help);
-        }
-        token
-    }
-
-    fn help_for_macro(&self, text: &str) -> Option<String> {
-        let name = text.strip_prefix("macro '")?.strip_suffix("' not defined")?;
-        if self.diagnostics.len() > MOST_SUGGESTIONS {
-            return None;
-        }
-        suggest::nearest(name, self.lexer.macros.names())
-            .map(|near| format!("did you mean `${near}`?"))
-    }
-
-    fn place(&mut self) -> Place {
-        self.peek().place
-    }
-
-    /// Takes the next token.
-    fn advance(&mut self) -> Token {
-        self.silence = self.silence.saturating_sub(1);
-        self.started = true;
-        match self.lookahead.take() {
-            Some(token) => token,
-            None => self.read(),
-        }
-    }
-
-    fn skip(&mut self) {
-        self.advance();
-    }
-
-    fn at_keyword(&mut self, word: &str) -> bool {
-        matches!(self.peek().kind, Kind::Keyword(here) if here == word)
-    }
-
-    /// Whether the next token is `word`, which is not reserved.
-    fn at_word(&mut self, word: &str) -> bool {
-        matches!(&self.peek().kind, Kind::String(here) if here == word)
-    }
-
-    fn expect_word(&mut self, word: &str) -> Parse<()> {
-        if !self.at_word(word) {
-            return self.syntax_error();
-        }
-        self.skip();
-        Ok(())
-    }
-
-    fn accept(&mut self, word: &str) -> bool {
-        let found = self.at_keyword(word);
-        if found {
-            self.skip();
-        }
-        found
-    }
-
-    fn expect(&mut self, word: &str) -> Parse<()> {
-        if self.accept(word) { Ok(()) } else { self.syntax_error() }
-    }
-
-    fn at_sign(&mut self, sign: char) -> bool {
-        self.peek().kind == Kind::Sign(sign)
-    }
-
-    fn accept_sign(&mut self, sign: char) -> bool {
-        let found = self.at_sign(sign);
-        if found {
-            self.skip();
-        }
-        found
-    }
-
-    fn expect_sign(&mut self, sign: char) -> Parse<()> {
-        if self.accept_sign(sign) { Ok(()) } else { self.syntax_error() }
-    }
-
-    fn string(&mut self) -> Parse<String> {
-        match self.peek().kind.clone() {
-            Kind::String(word) => {
-                self.skip();
-                Ok(word)
-            }
-            Kind::Keyword(word) => {
-                let place = self.place();
-                let help = format!("`{word}` is a reserved word: as a name it needs quotes");
-                self.syntax_error_at(place, |_| Some(help))
-            }
-            _ => self.syntax_error(),
-        }
-    }
-
-    /// Several words are one, with spaces between them.
-    fn strings(&mut self) -> Parse<String> {
-        let mut words = vec![self.string()?];
-        while matches!(self.peek().kind, Kind::String(_)) {
-            words.push(self.string()?);
-        }
-        Ok(words.join(" "))
-    }
-
-    fn number(&mut self) -> Parse<i64> {
-        match self.peek().kind {
-            Kind::Number(number) => {
-                self.skip();
-                Ok(number)
-            }
-            _ => self.syntax_error(),
-        }
-    }
-
-    fn unsigned(&mut self) -> Parse<u32> {
-        let place = self.place();
-        let number = self.number()?;
-        match u32::try_from(number) {
-            Ok(number) => Ok(number),
-            Err(_) => self.error_at("only positive values permitted", place),
-        }
-    }
-
-    fn word_or_number(&mut self) -> Parse<String> {
-        match self.peek().kind.clone() {
-            Kind::Number(number) => {
-                self.skip();
-                Ok(number.to_string())
-            }
-            _ => self.string(),
-        }
-    }
-
-    fn new_lines(&mut self) {
-        while self.peek().kind == Kind::NewLine {
-            self.skip();
-        }
-    }
-
-    /// One item, or several in braces with or without commas between them. `item` is told whether it
-    /// stands in a list.
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
-        if !self.accept_sign('{') {
-            return Ok(vec![item(self)?]);
-        }
-        self.new_lines();
-        let mut items = Vec::new();
-        loop {
-            items.push(item(self)?);
-            self.count_item()?;
-            if items.len() > LONGEST_LIST {
-                let place = self.place();
-                return self.error_at(format!("list of more than {LONGEST_LIST} items"), place);
-            }
-            self.new_lines();
-            if self.accept_sign('}') {
-                return Ok(items);
-            }
-            self.list_comma()?;
-        }
-    }
-
-    /// Counts an item of a list, so that no text can exhaust the memory.
-    fn count_item(&mut self) -> Parse<()> {
-        self.items += 1;
-        if self.items <= MOST_ITEMS {
-            return Ok(());
-        }
-        let place = self.place();
-        let help = Some("long lists of addresses belong in table files".to_string());
-        let result =
-            self.error_with_help(format!("more than {MOST_ITEMS} items in lists"), place, help);
-        self.stop();
-        result
-    }
-
-    /// Leaves out the rest of the text.
-    fn stop(&mut self) {
-        self.lexer.stop();
-        self.lookahead = None;
-    }
-
-    /// A comma between the items of a list, which may be left out, but not end a line.
-    fn list_comma(&mut self) -> Parse<()> {
-        if self.accept_sign(',') && self.peek().kind == Kind::NewLine {
-            let place = self.place();
-            let help = "leave out the comma, or join the lines with a backslash";
-            return self.syntax_error_at(place, |_| Some(help.to_string()));
-        }
-        Ok(())
-    }
-
-    /// Items in parentheses, which are open already, with or without commas between them.
-    fn until_parenthesis<T>(
-        &mut self,
-        mut item: impl FnMut(&mut Self) -> Parse<T>,
-    ) -> Parse<Vec<T>> {
-        let mut items = vec![item(self)?];
-        while !self.accept_sign(')') {
-            self.accept_sign(',');
-            items.push(item(self)?);
-        }
-        Ok(items)
-    }
-}
-
 /// Productions used everywhere.
 impl Parser<'_> {
     fn family(&mut self) -> Option<Family> {
@@ -532,149 +323,5 @@ impl Parser<'_> {
             return self.error_at("interface name too long", place);
         }
         Ok(name)
-    }
-}
-
-/// Messages.
-impl Parser<'_> {
-    /// Reports an error whose place is `place`.
-    fn error_at<T>(&mut self, text: impl AsRef<str>, place: Place) -> Parse<T> {
-        self.error_with_help(text, place, None)
-    }
-
-    fn error_with_help<T>(
-        &mut self,
-        text: impl AsRef<str>,
-        place: Place,
-        help: Option<String>,
-    ) -> Parse<T> {
-        self.report(Severity::Error, text.as_ref(), place, help);
-        Err(Reported)
-    }
-
-    /// Reports that the next token is not what was expected.
-    fn syntax_error<T>(&mut self) -> Parse<T> {
-        let place = self.place();
-        self.syntax_error_at(place, |parser| match parser.peek().kind.clone() {
-            Kind::String(word) => suggest::nearest(&word, crate::token::KEYWORDS)
-                .map(|near| format!("did you mean `{near}`?")),
-            Kind::NewLine => Some("the line ends too early".to_string()),
-            Kind::Keyword(word) => parser
-                .help_for_value(place)
-                .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
-            Kind::Sign('<') => parser
-                .help_for_value(place)
-                .or_else(|| Some("a table stands behind `from` or `to`".to_string())),
-            Kind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
-            Kind::Sign(sign) if !sign.is_ascii() => {
-                Some(format!("`{sign}` can stand in quotes only"))
-            }
-            _ => parser.help_for_value(place),
-        })
-    }
-
-    /// What a macro's value is whose text cannot stand here.
-    fn help_for_value(&self, place: Place) -> Option<String> {
-        let (line, column, width) = self.lexer.source_line(place);
-        let used: String = line.chars().skip(column.checked_sub(1)?).take(width).collect();
-        let name = used.strip_prefix('$')?;
-        let value = self.lexer.macros.value(name)?;
-        Some(format!("`${name}` is `{value}`"))
-    }
-
-    fn syntax_error_at<T>(
-        &mut self,
-        place: Place,
-        help: impl FnOnce(&mut Self) -> Option<String>,
-    ) -> Parse<T> {
-        if self.silence == 0 {
-            let help = help(self);
-            self.report(Severity::Error, "syntax error", place, help);
-        }
-        Err(Reported)
-    }
-
-    /// Adds a message at `place`.
-    pub fn report(&mut self, kind: Severity, text: &str, place: Place, help: Option<String>) {
-        let diagnostic = self.diagnostic(kind, text, place, help);
-        self.add(diagnostic);
-    }
-
-    /// A message at `place`.
-    pub fn diagnostic(
-        &self,
-        kind: Severity,
-        text: &str,
-        place: Place,
-        help: Option<String>,
-    ) -> Diagnostic {
-        let (source, column, width) = self.lexer.source_line(place);
-        Diagnostic {
-            kind,
-            file: self.lexer.name().to_string(),
-            line: self.lexer.token_line(),
-            column: column as u32,
-            width: width as u32,
-            message: text.to_string(),
-            bare: false,
-            source,
-            help,
-        }
-    }
-
-    /// Adds a message that OpenBSD prints without its place.
-    pub fn report_bare(&mut self, kind: Severity, text: &str, place: Place) {
-        self.report(kind, text, place, None);
-        if let Some(last) = self.diagnostics.last_mut() {
-            last.bare = true;
-        }
-    }
-
-    /// Adds a message about the statement that has just been read: on its last line.
-    pub fn report_statement(&mut self, kind: Severity, text: &str) {
-        let diagnostic = self.statement_diagnostic(kind, text);
-        self.add(diagnostic);
-    }
-
-    fn add(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < MOST_MESSAGES {
-            self.diagnostics.push(diagnostic);
-        } else if self.diagnostics.len() == MOST_MESSAGES {
-            let message = "too many errors: the rest is not read".to_string();
-            self.diagnostics.push(Diagnostic { message, kind: Severity::Error, ..diagnostic });
-            self.stop();
-        }
-    }
-
-    /// Anchors whose braces are open.
-    pub fn open_anchors(&self) -> usize {
-        self.anchors.len()
-    }
-
-    /// A message about the statement that has just been read.
-    pub fn statement_diagnostic(&self, kind: Severity, text: &str) -> Diagnostic {
-        let line = self.lexer.token_line();
-        // Behind another error on the line this one explains itself.
-        let first = self.diagnostics.last().is_none_or(|last| last.line != line);
-        Diagnostic {
-            kind,
-            file: self.lexer.name().to_string(),
-            line,
-            message: text.to_string(),
-            source: self.lexer.numbered_line(line),
-            help: crate::diagnostics::help(text).filter(|_| first),
-            ..Diagnostic::default()
-        }
-    }
-
-    /// Adds a message that is about no line.
-    pub fn report_text(&mut self, kind: Severity, text: &str) {
-        self.diagnostics.push(Diagnostic {
-            kind,
-            file: self.context.file_name.to_string(),
-            message: text.to_string(),
-            bare: true,
-            ..Diagnostic::default()
-        });
     }
 }

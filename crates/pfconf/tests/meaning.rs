@@ -266,3 +266,13 @@ fn host() -> Host {
     };
     Host { interfaces: vec![em0], routes: Vec::new() }
 }
+
+#[test]
+fn the_first_interface_of_a_queue_must_be_there() {
+    let queues = ruleset("queue q on { em0 later0 } bandwidth 1M default").queues;
+    let interfaces: Vec<_> = queues.iter().map(|queue| queue.interface.as_deref()).collect();
+    assert_eq!(interfaces, [Some("em0"), Some("later0")]);
+    let host = host();
+    let refused = load("queue q on { later0 em0 } flows 9", &Context::new(&host)).unwrap_err();
+    assert_eq!(refused.diagnostics[0].to_string(), "stdin:1: not an interface");
+}

@@ -1,10 +1,9 @@
 //! What follows the hosts of a rule, in any order (pf-features sections 5, 6 and 10).
 
-use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
+use skipstep_ruleset::rule::{InterfaceMatch, TcpFlags};
 use skipstep_ruleset::{Family, Not};
 
 use super::address::unsigned_number;
-use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::ast::{FilterOptions, Translation};
 use crate::packet_names as names;
@@ -205,60 +204,6 @@ impl Parser<'_> {
                 self.error_with_help(format!("bad flags {letters}"), place, help)
             }
         }
-    }
-
-    /// `type [code code]` with the protocol that goes with it.
-    fn icmp(&mut self, family: Family) -> Parse<(u8, IcmpMatch)> {
-        let (protocol, keyword) =
-            if family == Family::Inet { (names::ICMP, "icmp") } else { (names::ICMP6, "icmp6") };
-        let place = self.place();
-        let kind = match self.peek().kind {
-            Kind::Number(number) => {
-                self.skip();
-                u8::try_from(number)
-                    .or_else(|_| self.error_at(format!("illegal icmp-type {number}"), place))?
-            }
-            _ => {
-                let name = self.string()?;
-                match names::type_by_name(&name, family) {
-                    Some(kind) => kind,
-                    None => {
-                        let help = did_you_mean(&name, names::type_names(family));
-                        return self.error_with_help(
-                            format!("unknown {keyword}-type {name}"),
-                            place,
-                            help,
-                        );
-                    }
-                }
-            }
-        };
-        if !self.accept("code") {
-            return Ok((protocol, IcmpMatch { kind, code: None }));
-        }
-        let place = self.place();
-        let code = match self.peek().kind {
-            Kind::Number(number) => {
-                self.skip();
-                u8::try_from(number)
-                    .or_else(|_| self.error_at(format!("illegal icmp-code {number}"), place))?
-            }
-            _ => {
-                let name = self.string()?;
-                match names::code_by_name(&name, kind, family) {
-                    Some(code) => code,
-                    None => {
-                        let help = did_you_mean(&name, names::code_names(kind, family));
-                        return self.error_with_help(
-                            format!("unknown {keyword}-code {name}"),
-                            place,
-                            help,
-                        );
-                    }
-                }
-            }
-        };
-        Ok((protocol, IcmpMatch { kind, code: Some(code) }))
     }
 
     fn priority(&mut self, number: i64, place: crate::token::Place) -> Parse<u8> {

@@ -40,7 +40,10 @@ impl Parser<'_> {
         let mut on = Vec::new();
         for interface in interfaces {
             match interface.value {
-                InterfaceMatch::Named(name) if self.context.host.interface(&name).is_some() => {
+                // Whether the first of a list is there is asked here, the rest when it is loaded.
+                InterfaceMatch::Named(name)
+                    if !on.is_empty() || self.context.host.interface(&name).is_some() =>
+                {
                     on.push(Some(name))
                 }
                 _ => return self.error_at("not an interface", place),

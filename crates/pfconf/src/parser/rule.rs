@@ -5,7 +5,6 @@ use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
 
 use super::{Parse, Parser};
 use crate::ast::{Antispoof, RuleStatement, StatementKind, Translation};
-use crate::packet_names as names;
 use crate::token::Kind;
 
 /// Type and code of the ICMP error that says that a port is unreachable.
@@ -104,34 +103,6 @@ impl Parser<'_> {
         let place = self.place();
         let ttl = self.number()?;
         u8::try_from(ttl).or_else(|_| self.error_at(format!("illegal ttl value {ttl}"), place))
-    }
-
-    /// A code of the ICMP error `unreachable`, by number or name; type and code.
-    fn return_code(&mut self, family: Family) -> Parse<(u8, u8)> {
-        let (kind, _) = match family {
-            Family::Inet => PORT_UNREACHABLE,
-            Family::Inet6 => PORT_UNREACHABLE6,
-        };
-        let place = self.place();
-        let code = match self.peek().kind {
-            Kind::Number(code) => {
-                self.skip();
-                u8::try_from(code)
-                    .or_else(|_| self.error_at(format!("invalid icmp code {code}"), place))?
-            }
-            _ => {
-                let name = self.string()?;
-                match names::code_by_name(&name, kind, family) {
-                    Some(code) => code,
-                    None => {
-                        let help = did_you_mean(&name, names::code_names(kind, family));
-                        let text = format!("unknown icmp code {name}");
-                        return self.error_with_help(text, place, help);
-                    }
-                }
-            }
-        };
-        Ok((kind, code))
     }
 
     pub(super) fn direction(&mut self) -> Option<Direction> {

@@ -1,0 +1,153 @@
+//! Messages: where they point to, and what helps.
+
+use super::{MOST_MESSAGES, MOST_SUGGESTIONS, Parse, Parser, Reported};
+use crate::diagnostics::{Diagnostic, Kind as Severity};
+use crate::suggest;
+use crate::token::{Kind, Place};
+
+impl Parser<'_> {
+    pub(super) fn help_for_macro(&self, text: &str) -> Option<String> {
+        let name = text.strip_prefix("macro '")?.strip_suffix("' not defined")?;
+        if self.diagnostics.len() > MOST_SUGGESTIONS {
+            return None;
+        }
+        suggest::nearest(name, self.lexer.macros.names())
+            .map(|near| format!("did you mean `${near}`?"))
+    }
+
+    /// Reports an error whose place is `place`.
+    pub(super) fn error_at<T>(&mut self, text: impl AsRef<str>, place: Place) -> Parse<T> {
+        self.error_with_help(text, place, None)
+    }
+
+    pub(super) fn error_with_help<T>(
+        &mut self,
+        text: impl AsRef<str>,
+        place: Place,
+        help: Option<String>,
+    ) -> Parse<T> {
+        self.report(Severity::Error, text.as_ref(), place, help);
+        Err(Reported)
+    }
+
+    /// Reports that the next token is not what was expected.
+    pub(super) fn syntax_error<T>(&mut self) -> Parse<T> {
+        let place = self.place();
+        self.syntax_error_at(place, |parser| match parser.peek().kind.clone() {
+            Kind::String(word) => suggest::nearest(&word, crate::token::KEYWORDS)
+                .map(|near| format!("did you mean `{near}`?")),
+            Kind::NewLine => Some("the line ends too early".to_string()),
+            Kind::Keyword(word) => parser
+                .help_for_value(place)
+                .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
+            Kind::Sign('<') => parser
+                .help_for_value(place)
+                .or_else(|| Some("a table stands behind `from` or `to`".to_string())),
+            Kind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
+            Kind::Sign(sign) if !sign.is_ascii() => {
+                Some(format!("`{sign}` can stand in quotes only"))
+            }
+            _ => parser.help_for_value(place),
+        })
+    }
+
+    /// What a macro's value is whose text cannot stand here.
+    fn help_for_value(&self, place: Place) -> Option<String> {
+        let (line, column, width) = self.lexer.source_line(place);
+        let used: String = line.chars().skip(column.checked_sub(1)?).take(width).collect();
+        let name = used.strip_prefix('$')?;
+        let value = self.lexer.macros.value(name)?;
+        Some(format!("`${name}` is `{value}`"))
+    }
+
+    pub(super) fn syntax_error_at<T>(
+        &mut self,
+        place: Place,
+        help: impl FnOnce(&mut Self) -> Option<String>,
+    ) -> Parse<T> {
+        if self.silence == 0 {
+            let help = help(self);
+            self.report(Severity::Error, "syntax error", place, help);
+        }
+        Err(Reported)
+    }
+
+    /// Adds a message at `place`.
+    pub fn report(&mut self, kind: Severity, text: &str, place: Place, help: Option<String>) {
+        let diagnostic = self.diagnostic(kind, text, place, help);
+        self.add(diagnostic);
+    }
+
+    /// A message at `place`.
+    pub fn diagnostic(
+        &self,
+        kind: Severity,
+        text: &str,
+        place: Place,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let (source, column, width) = self.lexer.source_line(place);
+        Diagnostic {
+            kind,
+            file: self.lexer.name().to_string(),
+            line: self.lexer.token_line(),
+            column: column as u32,
+            width: width as u32,
+            message: text.to_string(),
+            bare: false,
+            source,
+            help,
+        }
+    }
+
+    /// Adds a message that OpenBSD prints without its place.
+    pub fn report_bare(&mut self, kind: Severity, text: &str, place: Place) {
+        self.report(kind, text, place, None);
+        if let Some(last) = self.diagnostics.last_mut() {
+            last.bare = true;
+        }
+    }
+
+    /// Adds a message about the statement that has just been read: on its last line.
+    pub fn report_statement(&mut self, kind: Severity, text: &str) {
+        let diagnostic = self.statement_diagnostic(kind, text);
+        self.add(diagnostic);
+    }
+
+    fn add(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < MOST_MESSAGES {
+            self.diagnostics.push(diagnostic);
+        } else if self.diagnostics.len() == MOST_MESSAGES {
+            let message = "too many errors: the rest is not read".to_string();
+            self.diagnostics.push(Diagnostic { message, kind: Severity::Error, ..diagnostic });
+            self.stop();
+        }
+    }
+
+    /// A message about the statement that has just been read.
+    pub fn statement_diagnostic(&self, kind: Severity, text: &str) -> Diagnostic {
+        let line = self.lexer.token_line();
+        // Behind another error on the line this one explains itself.
+        let first = self.diagnostics.last().is_none_or(|last| last.line != line);
+        Diagnostic {
+            kind,
+            file: self.lexer.name().to_string(),
+            line,
+            message: text.to_string(),
+            source: self.lexer.numbered_line(line),
+            help: crate::diagnostics::help(text).filter(|_| first),
+            ..Diagnostic::default()
+        }
+    }
+
+    /// Adds a message that is about no line.
+    pub fn report_text(&mut self, kind: Severity, text: &str) {
+        self.diagnostics.push(Diagnostic {
+            kind,
+            file: self.context.file_name.to_string(),
+            message: text.to_string(),
+            bare: true,
+            ..Diagnostic::default()
+        });
+    }
+}

@@ -1,0 +1,212 @@
+//! Tokens, and lists of whatever they make.
+
+use super::{LONGEST_LIST, MOST_ITEMS, Parse, Parser};
+use crate::diagnostics::Kind as Severity;
+use crate::token::{Kind, Place, Token};
+
+impl Parser<'_> {
+    pub(super) fn peek(&mut self) -> &Token {
+        let token = match self.lookahead.take() {
+            Some(token) => token,
+            None => self.read(),
+        };
+        self.lookahead.insert(token)
+    }
+
+    fn read(&mut self) -> Token {
+        let token = self.lexer.token();
+        for (text, place) in std::mem::take(&mut self.lexer.complaints) {
+            let help = self.help_for_macro(&text);
+            self.report(Severity::Error, &text, place, help);
+        }
+        token
+    }
+
+    pub(super) fn place(&mut self) -> Place {
+        self.peek().place
+    }
+
+    /// Takes the next token.
+    pub(super) fn advance(&mut self) -> Token {
+        self.silence = self.silence.saturating_sub(1);
+        self.started = true;
+        match self.lookahead.take() {
+            Some(token) => token,
+            None => self.read(),
+        }
+    }
+
+    pub(super) fn skip(&mut self) {
+        self.advance();
+    }
+
+    pub(super) fn at_keyword(&mut self, word: &str) -> bool {
+        matches!(self.peek().kind, Kind::Keyword(here) if here == word)
+    }
+
+    /// Whether the next token is `word`, which is not reserved.
+    pub(super) fn at_word(&mut self, word: &str) -> bool {
+        matches!(&self.peek().kind, Kind::String(here) if here == word)
+    }
+
+    pub(super) fn expect_word(&mut self, word: &str) -> Parse<()> {
+        if !self.at_word(word) {
+            return self.syntax_error();
+        }
+        self.skip();
+        Ok(())
+    }
+
+    pub(super) fn accept(&mut self, word: &str) -> bool {
+        let found = self.at_keyword(word);
+        if found {
+            self.skip();
+        }
+        found
+    }
+
+    pub(super) fn expect(&mut self, word: &str) -> Parse<()> {
+        if self.accept(word) { Ok(()) } else { self.syntax_error() }
+    }
+
+    pub(super) fn at_sign(&mut self, sign: char) -> bool {
+        self.peek().kind == Kind::Sign(sign)
+    }
+
+    pub(super) fn accept_sign(&mut self, sign: char) -> bool {
+        let found = self.at_sign(sign);
+        if found {
+            self.skip();
+        }
+        found
+    }
+
+    pub(super) fn expect_sign(&mut self, sign: char) -> Parse<()> {
+        if self.accept_sign(sign) { Ok(()) } else { self.syntax_error() }
+    }
+
+    pub(super) fn string(&mut self) -> Parse<String> {
+        match self.peek().kind.clone() {
+            Kind::String(word) => {
+                self.skip();
+                Ok(word)
+            }
+            Kind::Keyword(word) => {
+                let place = self.place();
+                let help = format!("`{word}` is a reserved word: as a name it needs quotes");
+                self.syntax_error_at(place, |_| Some(help))
+            }
+            _ => self.syntax_error(),
+        }
+    }
+
+    /// Several words are one, with spaces between them.
+    pub(super) fn strings(&mut self) -> Parse<String> {
+        let mut words = vec![self.string()?];
+        while matches!(self.peek().kind, Kind::String(_)) {
+            words.push(self.string()?);
+        }
+        Ok(words.join(" "))
+    }
+
+    pub(super) fn number(&mut self) -> Parse<i64> {
+        match self.peek().kind {
+            Kind::Number(number) => {
+                self.skip();
+                Ok(number)
+            }
+            _ => self.syntax_error(),
+        }
+    }
+
+    pub(super) fn unsigned(&mut self) -> Parse<u32> {
+        let place = self.place();
+        let number = self.number()?;
+        match u32::try_from(number) {
+            Ok(number) => Ok(number),
+            Err(_) => self.error_at("only positive values permitted", place),
+        }
+    }
+
+    pub(super) fn word_or_number(&mut self) -> Parse<String> {
+        match self.peek().kind.clone() {
+            Kind::Number(number) => {
+                self.skip();
+                Ok(number.to_string())
+            }
+            _ => self.string(),
+        }
+    }
+
+    pub(super) fn new_lines(&mut self) {
+        while self.peek().kind == Kind::NewLine {
+            self.skip();
+        }
+    }
+
+    /// One item, or several in braces with or without commas between them. `item` is told whether it
+    /// stands in a list.
+    pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        if !self.accept_sign('{') {
+            return Ok(vec![item(self)?]);
+        }
+        self.new_lines();
+        let mut items = Vec::new();
+        loop {
+            items.push(item(self)?);
+            self.count_item()?;
+            if items.len() > LONGEST_LIST {
+                let place = self.place();
+                return self.error_at(format!("list of more than {LONGEST_LIST} items"), place);
+            }
+            self.new_lines();
+            if self.accept_sign('}') {
+                return Ok(items);
+            }
+            self.list_comma()?;
+        }
+    }
+
+    /// Counts an item of a list, so that no text can exhaust the memory.
+    pub(super) fn count_item(&mut self) -> Parse<()> {
+        self.items += 1;
+        if self.items <= MOST_ITEMS {
+            return Ok(());
+        }
+        let place = self.place();
+        let help = Some("long lists of addresses belong in table files".to_string());
+        let result =
+            self.error_with_help(format!("more than {MOST_ITEMS} items in lists"), place, help);
+        self.stop();
+        result
+    }
+
+    /// Leaves out the rest of the text.
+    pub(super) fn stop(&mut self) {
+        self.lexer.stop();
+        self.lookahead = None;
+    }
+
+    /// A comma between the items of a list, which may be left out, but not end a line.
+    pub(super) fn list_comma(&mut self) -> Parse<()> {
+        if self.accept_sign(',') && self.peek().kind == Kind::NewLine {
+            let place = self.place();
+            let help = "leave out the comma, or join the lines with a backslash";
+            return self.syntax_error_at(place, |_| Some(help.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Items in parentheses, which are open already, with or without commas between them.
+    pub(super) fn until_parenthesis<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while !self.accept_sign(')') {
+            self.accept_sign(',');
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+}
