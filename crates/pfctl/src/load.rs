@@ -120,10 +120,10 @@ fn read_rules(args: &Args, source: &Source, host: &Host) -> Result<Option<Loaded
             Ok(Some(loaded))
         }
         Err(rejected) => {
+            report(&rejected.diagnostics);
             if args.verbose > 0 {
                 print(&rejected.echo)?;
             }
-            report(&rejected.diagnostics);
             Ok(None)
         }
     }
