@@ -447,14 +447,15 @@ impl Expansion<'_> {
         for text in &wrong {
             self.error(text);
         }
+        let outbound = (translation.binat && *errors == 0).then(|| rule.clone());
         if wrong.is_empty() && *errors == 0 {
             rule.number = self.rules.len() as u32;
-            self.rules.push(rule.clone());
+            self.rules.push(rule);
         } else {
             self.error("skipping rule due to errors");
         }
-        if translation.binat && *errors == 0 {
-            self.inbound(&rule, lists, number);
+        if let Some(outbound) = outbound {
+            self.inbound(&outbound, lists, number);
         }
     }
 

@@ -70,7 +70,9 @@ pub fn host(text: &str, context: &Context) -> Result<Vec<Host>, String> {
         None => (text, None),
         Some((name, length)) => (name, Some(prefix_length(length)?)),
     };
-    let hosts = match interface(name, prefix, context)? {
+    // nearly all names in large files; they need not be looked for among the interfaces
+    let is_address = name.parse::<IpAddr>().is_ok();
+    let hosts = match if is_address { Vec::new() } else { interface(name, prefix, context)? } {
         hosts if !hosts.is_empty() => hosts,
         _ => match literal(name, prefix, context) {
             Some(host) => vec![host],

@@ -1,7 +1,7 @@
 //! Tables: the contents that statements and files give them, and how they are echoed
 //! (pf-features section 11).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use ipnet::IpNet;
 use skipstep_ruleset::{Table, TableEntry};
@@ -90,9 +90,10 @@ fn entry(host: &Host, negated: bool) -> Option<TableEntry> {
 }
 
 /// Of two entries for one network the first stays, as in pf.
-fn without_duplicates(entries: Vec<TableEntry>) -> Vec<TableEntry> {
-    let mut seen = std::collections::HashSet::<IpNet>::new();
-    entries.into_iter().filter(|entry| seen.insert(entry.net)).collect()
+fn without_duplicates(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
+    let mut seen = HashSet::<IpNet>::with_capacity(entries.len());
+    entries.retain(|entry| seen.insert(entry.net));
+    entries
 }
 
 /// An I/O error in the words of strerror(3), without Rust's error number.

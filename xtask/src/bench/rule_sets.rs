@@ -48,7 +48,8 @@ pub fn run() -> anyhow::Result<()> {
 pub fn measure(index: usize) -> anyhow::Result<()> {
     let text = (SHAPES.get(index).context("no such rule set")?.text)();
     let host = host();
-    let read_file = |_: &str| Ok(entries());
+    let entries = entries();
+    let read_file = |_: &str| Ok(entries.clone());
     let context = Context {
         optimization: Some(Optimization::Basic),
         read_file: &read_file,

@@ -1,10 +1,10 @@
 //! Second step: six or more rules that differ in one address become one, and a table.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::mem;
 
 use super::fields::{self, Role};
+use super::hashing::Map;
 use super::retain;
 use crate::{Address, AutomaticTables, Endpoint, Rule, Table, TableEntry};
 
@@ -50,7 +50,7 @@ struct Group {
 /// In order of rules, each one not taken yet takes all later ones that are like it but for the
 /// address on one side: on the side on which the nearest of them differs.
 fn groups(rules: &[Rule]) -> Vec<Group> {
-    let mut alike: HashMap<Alike, Vec<usize>> = HashMap::new();
+    let mut alike: Map<Alike, Vec<usize>> = Map::default();
     for (index, rule) in rules.iter().enumerate() {
         for side in [Side::Source, Side::Destination] {
             if net(side.of(rule)).is_some() {

@@ -4,17 +4,17 @@
 //! those that would cover it are looked up: for each *shape* that some rule has (where it looks, and
 //! how long its prefixes are) there is one row of that shape that covers it.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
+use super::hashing::{Map, Set};
 use super::{fields, retain};
 use crate::{Address, Endpoint, Rule, skip};
 
 /// `rules` without those that others cover. Of equals the first stays.
 pub fn remove(rules: Vec<Rule>) -> Vec<Rule> {
     let rows = rows(&rules);
-    let mut first = HashMap::new();
+    let mut first = Map::default();
     for (index, row) in rows.iter().enumerate() {
         first.entry(*row).or_insert(index);
     }
@@ -135,20 +135,20 @@ impl HostRow {
 /// The shapes that rows have.
 struct Shapes {
     /// What the criteria of the rows look like, by the shapes of source and destination.
-    by_hosts: HashMap<[HostShape; 2], Vec<u16>>,
+    by_hosts: Map<[HostShape; 2], Vec<u16>>,
     /// For source and destination, the shapes and the values that occur.
-    hosts: [(Vec<HostShape>, HashSet<HostRow>); 2],
+    hosts: [(Vec<HostShape>, Set<HostRow>); 2],
 }
 
 impl Shapes {
     fn of(rows: &[Row]) -> Self {
-        let mut shapes = Shapes { by_hosts: HashMap::new(), hosts: Default::default() };
-        for shape in rows.iter().map(Row::shape).collect::<HashSet<_>>() {
+        let mut shapes = Shapes { by_hosts: Map::default(), hosts: Default::default() };
+        for shape in rows.iter().map(Row::shape).collect::<Set<_>>() {
             shapes.by_hosts.entry(shape.hosts).or_default().push(shape.looks);
         }
         for (side, (kinds, values)) in shapes.hosts.iter_mut().enumerate() {
             values.extend(rows.iter().map(|row| row.hosts[side]));
-            kinds.extend(values.iter().map(|host| host.shape()).collect::<HashSet<_>>());
+            kinds.extend(values.iter().map(|host| host.shape()).collect::<Set<_>>());
         }
         shapes
     }
@@ -211,11 +211,11 @@ fn rows<'a>(rules: &'a [Rule]) -> Vec<Row> {
 }
 
 /// Gives each value a number, from 1.
-struct Numbers<T>(HashMap<T, u32>);
+struct Numbers<T>(Map<T, u32>);
 
 impl<T: Eq + Hash> Numbers<T> {
     fn new() -> Self {
-        Numbers(HashMap::new())
+        Numbers(Map::default())
     }
 
     fn of(&mut self, value: T) -> u32 {

@@ -13,6 +13,7 @@
 mod combine;
 mod duplicates;
 mod fields;
+mod hashing;
 mod manner;
 mod profile;
 mod reorder;
@@ -90,7 +91,7 @@ impl Optimizer<'_> {
             _ => Vec::new(),
         };
         let mut profiles = profiles.into_iter();
-        let mut optimized = Vec::new();
+        let mut optimized = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
         for block in blocks {
             let profile = profiles.next();
             optimized.extend(self.superblock(block, profile, tables));
@@ -163,12 +164,23 @@ impl Optimizer<'_> {
 }
 
 /// `rules` without those that are not kept.
-fn retain(rules: Vec<Rule>, keep: &[bool]) -> Vec<Rule> {
-    rules.into_iter().zip(keep).filter(|(_, keep)| **keep).map(|(rule, _)| rule).collect()
+fn retain(mut rules: Vec<Rule>, keep: &[bool]) -> Vec<Rule> {
+    let mut keep = keep.iter();
+    rules.retain(|_| keep.next().copied().unwrap_or(true));
+    rules
 }
 
 /// `rules` in another order: first the one at `order[0]`.
-fn arrange(rules: Vec<Rule>, order: &[u32]) -> Vec<Rule> {
-    let mut rules: Vec<Option<Rule>> = rules.into_iter().map(Some).collect();
-    order.iter().filter_map(|&index| rules[index as usize].take()).collect()
+fn arrange(mut rules: Vec<Rule>, mut order: Vec<u32>) -> Vec<Rule> {
+    for start in 0..order.len() {
+        // along the cycle of places that exchange their rules
+        let mut place = start;
+        while order[place] as usize != start {
+            let from = mem::replace(&mut order[place], place as u32) as usize;
+            rules.swap(place, from);
+            place = from;
+        }
+        order[place] = place as u32;
+    }
+    rules
 }

@@ -2,10 +2,11 @@
 //! far come first.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use super::fields::{self, Role};
+use super::hashing::Map;
 use super::{Counted, arrange, superblock};
 use crate::Rule;
 
@@ -32,7 +33,7 @@ pub fn line_up(blocks: &[Vec<Rule>], in_force: Vec<Counted>) -> Vec<Vec<Counted>
 
 /// `rules` by the packets of the same rules in force, most first; otherwise in their order.
 pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
-    let mut places: HashMap<Same, VecDeque<usize>> = HashMap::new();
+    let mut places: Map<Same, VecDeque<usize>> = Map::default();
     for (index, rule) in rules.iter().enumerate() {
         places.entry(Same(rule)).or_default().push_back(index);
     }
@@ -44,7 +45,7 @@ pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
     }
     let mut order: Vec<u32> = (0..rules.len() as u32).collect();
     order.sort_by_key(|&index| Reverse(packets[index as usize]));
-    arrange(rules, &order)
+    arrange(rules, order)
 }
 
 /// A rule, wherever it stands.

@@ -5,8 +5,9 @@
 //! nothing in common come last.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
+use super::hashing::Map;
 use super::{arrange, fields};
 use crate::address::DynamicAddress;
 use crate::skip::{self, Skip};
@@ -16,15 +17,16 @@ use crate::{Address, Endpoint, InterfaceMatch, Rule};
 pub fn for_skip_steps(rules: Vec<Rule>) -> Vec<Rule> {
     let values = values(&rules);
     let mut order = Vec::with_capacity(rules.len());
-    reorder((0..rules.len() as u32).collect(), &values, &mut order);
-    arrange(rules, &order)
+    let mut is_left = vec![false; rules.len()];
+    reorder((0..rules.len() as u32).collect(), &values, &mut is_left, &mut order);
+    arrange(rules, order)
 }
 
 /// For each parameter a number for the rule's value; 0 if it has none to share.
 type Values = [u32; Skip::COUNT];
 
-/// Appends `block` to `order`, in a better order.
-fn reorder(block: Vec<u32>, values: &[Values], order: &mut Vec<u32>) {
+/// Appends `block` to `order`, in a better order. `is_left` is false for its rules before and after.
+fn reorder(block: Vec<u32>, values: &[Values], is_left: &mut [bool], order: &mut Vec<u32>) {
     let mut lists =
         Skip::ALL.map(|skip| Lists::new(&block, |rule| values[rule as usize][skip as usize]));
     if lists.iter().all(|lists| lists.longest() == 0) {
@@ -32,7 +34,9 @@ fn reorder(block: Vec<u32>, values: &[Values], order: &mut Vec<u32>) {
         return;
     }
     let mut rest = Vec::new();
-    let mut is_left: HashMap<u32, bool> = block.iter().map(|&rule| (rule, true)).collect();
+    for &rule in &block {
+        is_left[rule as usize] = true;
+    }
     loop {
         let longest = lists.iter().map(Lists::longest).max().unwrap_or(0);
         if longest <= 1 {
@@ -40,26 +44,26 @@ fn reorder(block: Vec<u32>, values: &[Values], order: &mut Vec<u32>) {
         }
         let Some(chosen) = lists.iter_mut().find(|lists| lists.longest() == longest) else { break };
         let mut common = chosen.take_longest();
-        common.retain(|rule| is_left[rule]);
+        common.retain(|&rule| is_left[rule as usize]);
         for &rule in &common {
-            is_left.insert(rule, false);
+            is_left[rule as usize] = false;
             for (skip, lists) in Skip::ALL.iter().zip(&mut lists) {
                 lists.remove(values[rule as usize][*skip as usize]);
             }
         }
         if common.len() > 2 {
-            reorder(common, values, order);
+            reorder(common, values, is_left, order);
         } else {
             rest.extend(common);
         }
     }
     order.extend(rest);
-    order.extend(block.into_iter().filter(|rule| is_left[rule]));
+    order.extend(block.into_iter().filter(|&rule| std::mem::take(&mut is_left[rule as usize])));
 }
 
 /// The lists of rules that have one value each of a parameter, longest first.
 struct Lists {
-    lists: HashMap<u32, List>,
+    lists: Map<u32, List>,
     /// Length, turn and value. Among lists of one length, a list that grew to it stands behind the
     /// others, one that shrank to it before them.
     ranking: BTreeSet<(Reverse<usize>, i64, u32)>,
@@ -76,7 +80,7 @@ impl Lists {
     /// No lists at all if the rules have all the same value, or all different ones: no order of them
     /// is any better then.
     fn new(block: &[u32], value_of: impl Fn(u32) -> u32) -> Self {
-        let mut lists: HashMap<u32, List> = HashMap::new();
+        let mut lists: Map<u32, List> = Map::default();
         for (&rule, turn) in block.iter().zip(1..) {
             let value = value_of(rule);
             if value != 0 {
@@ -130,7 +134,7 @@ enum Value<'a> {
 }
 
 fn values(rules: &[Rule]) -> Vec<Values> {
-    let mut numbers: [HashMap<Value, u32>; Skip::COUNT] = Default::default();
+    let mut numbers: [Map<Value, u32>; Skip::COUNT] = Default::default();
     rules
         .iter()
         .map(|rule| {

@@ -5,18 +5,30 @@ use crate::{Action, InterfaceMatch, Rule};
 
 /// Cuts a rule set into its superblocks.
 pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
-    let mut blocks: Vec<Vec<Rule>> = Vec::new();
-    let mut limits = Limits::default();
+    let lengths = lengths(&rules);
+    if lengths.len() == 1 {
+        return vec![rules];
+    }
+    let mut rules = rules.into_iter();
+    lengths.into_iter().map(|length| rules.by_ref().take(length).collect()).collect()
+}
+
+/// How many rules each superblock has.
+fn lengths(rules: &[Rule]) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    let (mut first, mut limits) = (None, Limits::default());
     for rule in rules {
-        match blocks.last_mut() {
-            Some(block) if belongs(&block[0], &rule) && limits.admit(&rule) => block.push(rule),
+        match (first, lengths.last_mut()) {
+            (Some(first), Some(length)) if belongs(first, rule) && limits.admit(rule) => {
+                *length += 1
+            }
             _ => {
-                limits = Limits::of(&rule);
-                blocks.push(vec![rule]);
+                (first, limits) = (Some(rule), Limits::of(rule));
+                lengths.push(1);
             }
         }
     }
-    blocks
+    lengths
 }
 
 /// Whether `rule` belongs to the superblock that begins with `first`. Rules that ask for a tag leave
