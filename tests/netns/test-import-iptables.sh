@@ -22,14 +22,18 @@ for host in 5 6 7; do
 done
 on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/icmp_ratelimit
 	for file in /proc/sys/net/ipv4/conf/*/rp_filter /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >$file; done'
+modprobe nf_conntrack 2>/dev/null
+LOOSE=/proc/sys/net/netfilter/nf_conntrack_tcp_loose
 # A connection begins with its SYN, as in pf.
-on gateway sh -c 'modprobe nf_conntrack; echo 0 >/proc/sys/net/netfilter/nf_conntrack_tcp_loose' 2>/dev/null
+on gateway sh -c "echo 0 >$LOOSE" || unable "there is no connection tracking here"
 echo '*filter
 COMMIT' | on gateway "$RESTORE" || unable "iptables does not work here"
 
+# compare SETS PACKETS [--states] - as many rule sets from $SEED on, each with so many packets
 compare() {
-	on world python3 "$HERE/import_iptables.py" "/run/netns/$LAB-gateway" "$BIN/pfctl" "$@"
+	echo "seeds from $SEED: $*"
+	on world python3 "$HERE/import_iptables.py" "/run/netns/$LAB-gateway" "$BIN/pfctl" "$SEED" "$@" || FAILED=1
 }
-holds "packets without connections, seeds $SEED to $((SEED + 9))" compare "$SEED" 10 400
-holds "forwarded connections, seeds $SEED to $((SEED + 9))" compare "$SEED" 10 400 --states
+compare 5 300
+compare 5 300 --states
 verdict

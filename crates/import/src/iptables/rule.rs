@@ -265,7 +265,9 @@ fn interface(negated: bool, words: &mut Words) -> Result<Option<Interface>, Wron
             let help = Some("name the interfaces, or put them into a group (ip link set … group)");
             words.wrong(word.place, "names that begin alike have no equivalent", help)
         }
-        name if name.len() > 15 || name.contains(['"', '\\', '$', '\0']) => {
+        name if name.len() > 15
+            || name.contains(|c: char| !c.is_ascii_graphic() || "\"\\$".contains(c)) =>
+        {
             words.wrong(word.place, "this is no name of an interface", None)
         }
         name => Ok(Some(Interface { name: name.to_string(), negated })),
