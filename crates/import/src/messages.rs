@@ -49,13 +49,11 @@ impl<'a> Messages<'a> {
         if kind != Kind::Error && self.list.len() >= MOST {
             return;
         }
-        let rest = &self.text[place.line_start..];
-        let source = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
         let before = &self.text[place.line_start..place.offset];
         let word = &self.text[place.offset..place.offset + place.width];
-        let (source, column) = match source.len() {
-            0..=LONGEST_SHOWN => (source.to_string(), before.chars().count() as u32 + 1),
-            _ => (String::new(), 0),
+        let (source, column) = match self.line(place) {
+            Some(line) => (line.to_string(), before.chars().count() as u32 + 1),
+            None => (String::new(), 0),
         };
         self.list.push(Diagnostic {
             kind,
@@ -68,6 +66,17 @@ impl<'a> Messages<'a> {
             help: help.map(str::to_string),
             ..Diagnostic::default()
         });
+    }
+
+    /// The line of `place`, if it is short enough to be shown; a long one is not searched for its end.
+    fn line(&self, place: Place) -> Option<&str> {
+        let rest = &self.text[place.line_start..];
+        let length = match rest.bytes().take(LONGEST_SHOWN + 1).position(|byte| byte == b'\n') {
+            Some(length) => length,
+            None if rest.len() <= LONGEST_SHOWN => rest.len(),
+            None => return None,
+        };
+        Some(rest[..length].trim_end_matches('\r'))
     }
 
     /// Whether enough has been said to stop reading.

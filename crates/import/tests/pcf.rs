@@ -194,6 +194,9 @@ fn hostile_texts_end_quickly() {
     let long = format!("filter f {} end", "bogus ".repeat(1_000_000));
     assert!(refused(&long)[0].starts_with("test:1: test or action expected"));
     assert!(refused(&";".repeat(1_000_000)).len() <= 100);
+    // a long line is not shown below its message
+    assert_eq!(refused(&";".repeat(401))[0].lines().count(), 2);
+    assert_eq!(refused(&";".repeat(400))[0].lines().count(), 4);
     for text in [
         "",
         "filter",
