@@ -18,8 +18,15 @@ use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
 use crate::{Loaded, Rejected, anchor, label, queues, settings, table};
 
-/// Most bytes of a pf.conf. The largest rule set that the data plane holds is far smaller.
+/// Most bytes of a pf.conf and the files it loads into anchors, together. The largest rule set that the
+/// data plane holds is far smaller.
 const MOST_TEXT: usize = 1 << 25;
+
+/// Most files that `load anchor` can name, in those files too.
+const MOST_LOADS: usize = 1024;
+
+/// Longest path of an anchor, in bytes.
+const LONGEST_PATH: usize = 1023;
 
 /// What has been read so far.
 struct Builder<'a> {
@@ -32,6 +39,10 @@ struct Builder<'a> {
     braces: u32,
     /// `load anchor` statements whose file was not read yet.
     to_load: VecDeque<LoadAnchor>,
+    /// How many of them there were.
+    loads: usize,
+    /// Size of all texts, in bytes.
+    size: usize,
     /// How many rules there are in all rule sets.
     rules: usize,
     state_defaults: Option<Vec<StateOption>>,
@@ -76,6 +87,8 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         open: Vec::new(),
         braces: 0,
         to_load: VecDeque::new(),
+        loads: 0,
+        size: 0,
         rules: 0,
         state_defaults: None,
         optimization_chosen: false,
@@ -115,12 +128,13 @@ impl Builder<'_> {
         path: &str,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<Anchor> {
-        if text.len() > MOST_TEXT {
+        self.size += text.len();
+        if self.size > MOST_TEXT {
             diagnostics.push(Diagnostic {
                 file: name.to_string(),
                 line: 1,
                 column: 1,
-                message: format!("file is too large: {} bytes, at most {MOST_TEXT}", text.len()),
+                message: format!("file is too large: {} bytes, at most {MOST_TEXT}", self.size),
                 help: Some("long lists of addresses belong in table files".to_string()),
                 ..Diagnostic::default()
             });
@@ -266,10 +280,17 @@ impl Builder<'_> {
                 // An error leaves anchors that nothing closes.
                 self.open.truncate(parser.open_anchors());
                 self.begin_anchor(name.as_deref());
+                check_path(&self.current().path, parser)?;
             }
             StatementKind::Anchor(anchor) => return self.anchor(anchor, statement, parser),
             StatementKind::LoadAnchor { name, file } => {
                 let path = anchor::join(&self.current().path, name.trim_start_matches('/'));
+                self.loads += 1;
+                if self.loads > MOST_LOADS {
+                    let text = format!("more than {MOST_LOADS} files are loaded into anchors");
+                    return refuse(parser, &text);
+                }
+                check_path(&path, parser)?;
                 let unreadable = parser.diagnostic(Kind::Error, "", statement.place, None);
                 self.to_load.push_back(LoadAnchor { path, file: file.clone(), unreadable });
             }
@@ -492,6 +513,13 @@ fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Ta
             }
         }
     }
+}
+
+fn check_path(path: &str, parser: &mut Parser) -> Result<(), Refused> {
+    if path.len() > LONGEST_PATH {
+        return refuse(parser, &format!("anchor name is longer than {LONGEST_PATH}"));
+    }
+    Ok(())
 }
 
 fn refuse<T>(parser: &mut Parser, message: &str) -> Result<T, Refused> {

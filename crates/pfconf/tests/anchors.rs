@@ -179,3 +179,21 @@ fn anchors_nest_only_so_deep() {
     assert_eq!(ruleset(&deep(63)).anchors.len(), 63);
     assert_eq!(messages(&deep(64), &[])[0], "stdin:64: pfa_anchor: anchors too deep");
 }
+
+#[test]
+fn files_that_load_themselves_come_to_an_end() {
+    let again = "pass\nload anchor b from f\n";
+    let found = messages("load anchor a from f\n", &[("f", again)]);
+    assert_eq!(found, ["f:2: anchor name is longer than 1023"]);
+    let twice = "load anchor b from f\nload anchor c from f\n";
+    let found = messages(twice, &[("f", &twice.repeat(20))]);
+    assert_eq!(found[0], "f:23: more than 1024 files are loaded into anchors");
+}
+
+#[test]
+fn paths_of_anchors_are_only_so_long() {
+    let name = "n".repeat(63);
+    let text = format!("anchor {name} {{\n").repeat(17);
+    let found = messages(&text, &[]);
+    assert_eq!(found[0], "stdin:17: anchor name is longer than 1023");
+}

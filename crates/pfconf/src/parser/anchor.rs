@@ -7,8 +7,6 @@ use super::{Parse, Parser};
 use crate::ast::{AnchorStatement, RuleStatement, StatementKind, Translation};
 use crate::token::Kind;
 
-/// Longest path of an anchor, in bytes.
-const LONGEST_PATH: usize = 1023;
 /// Longest part of a path, in bytes.
 const LONGEST_NAME: usize = 63;
 
@@ -83,9 +81,6 @@ impl Parser<'_> {
         self.skip();
         if name.is_empty() {
             return self.error_at("anchor name must not be empty", place);
-        }
-        if self.context.anchor.len() + 1 + name.len() > LONGEST_PATH {
-            return self.error_at(format!("anchor name is longer than {LONGEST_PATH}"), place);
         }
         if name.starts_with('_') || name.contains("/_") {
             let text = "anchor names beginning with '_' are reserved for internal use";
