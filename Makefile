@@ -11,6 +11,8 @@ DESTDIR ?=
 VECTORS ?= ../shared/vectors
 REGRESS ?= ../shared/pf-regress
 PACKETS ?= 10000000
+# For each target of fuzz/.
+FUZZ_SECONDS ?= 60
 # Of the random sequence of `make fuzz`: a new one each time unless given.
 SEED    ?= $(shell date +%s)
 
@@ -36,7 +38,7 @@ endif
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
-	@printf '\nVariables: PREFIX=%s DESTDIR= VECTORS=%s PACKETS=%s SEED=\n' '$(PREFIX)' '$(VECTORS)' '$(PACKETS)'
+	@printf '\nVariables: PREFIX=%s DESTDIR= VECTORS=%s PACKETS=%s SEED= FUZZ_SECONDS=%s\n' '$(PREFIX)' '$(VECTORS)' '$(PACKETS)' '$(FUZZ_SECONDS)'
 
 packages: # what a build needs
 	@packaging/prepare cargo
@@ -76,8 +78,9 @@ conformance: build ## replay every vector of VECTORS on the model and, as root, 
 regress: kernel build ## run the cases of OpenBSD's and FreeBSD's own pfctl tests in REGRESS
 	@$(XTASK) regress --cases $(REGRESS)
 
-fuzz: kernel build ## random rules and packets, PACKETS of them, must fare the same everywhere
+fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each reader of bytes gets random ones for FUZZ_SECONDS
 	@$(XTASK) differential --packets $(PACKETS) --seed $(SEED)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
 	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)

@@ -225,6 +225,12 @@ mod tests {
     }
 
     #[test]
+    fn deep_nesting_is_not_indented_without_end() {
+        let deep = "anchor {\n".repeat(2000);
+        assert!(format(&deep).len() < 2000 * "\t\t\t\t\t\t\t\tanchor {\n".len());
+    }
+
+    #[test]
     fn lists_over_several_lines_are_indented() {
         becomes(
             "table <t> {\n10/8 # ten\n  ! 10.1/16\n}\n",

@@ -48,15 +48,19 @@ const LIST_OPENERS: [&str; 11] = [
     "icmp6-type",
 ];
 
+/// Deeper than this nothing is indented further.
+const DEEPEST: usize = 8;
+
 impl Indent {
     /// How many tabs a line begins with whose first piece is `first`.
     pub fn tabs(&self, first: &Piece) -> usize {
         let open = self.braces.len();
-        match self.braces.last() {
+        let tabs = match self.braces.last() {
             Some(_) if first.is("}") => open - 1,
             Some(Brace::List) => open,
             _ => open + usize::from(self.continued),
-        }
+        };
+        tabs.min(DEEPEST)
     }
 
     /// Whether the place is in a `table` statement.

@@ -1,0 +1,143 @@
+//! What `--json` prints is as docs/json.schema.json says.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use pfctl::diff::{Difference, Side};
+use pfctl::fingerprints::Fingerprints;
+use pfctl::show::info::{InfoView, InterfaceTraffic};
+use pfctl::show::interfaces::InterfaceView;
+use pfctl::show::rules::{Inserted, RuleSet, RulesView};
+use pfctl::show::states::StatesView;
+use pfctl::show::tables::{AddressView, TableView};
+use pfctl::show::{
+    Detail, anchors, info, interfaces, labels, memory, osfp, rules, states, tables, timeouts,
+};
+use serde_json::{Value, json};
+use skipstep_pfconf::Context;
+use skipstep_ruleset::{Limits, Ruleset, Timeouts};
+use skipstep_scenario::engine::{Engine, RuleCounters};
+use skipstep_scenario::{Model, host, parse, run};
+
+/// Whether `document` is what the schema calls `name`.
+#[track_caller]
+fn is(name: &str, document: &Value) {
+    let text = include_str!("../../../docs/json.schema.json");
+    let mut schema: Value = serde_json::from_str(text).unwrap();
+    schema["$ref"] = json!(format!("#/$defs/{name}"));
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<_> = validator
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+}
+
+fn ruleset(text: &str) -> Ruleset {
+    let host = host::standard();
+    skipstep_pfconf::load(text, &Context::new(&host)).unwrap().ruleset
+}
+
+const RULES: &str = "block\npass in proto tcp to port 22 label ssh tag T\nanchor a {\npass out\n}";
+const PACKET: &str = "in em0 tcp 10.0.1.5:4000 > 10.0.2.10:22 S";
+
+#[test]
+fn the_schema_tells_documents_apart() {
+    let result = std::panic::catch_unwind(|| is("anchors", &json!([1])));
+    assert!(result.is_err());
+    let result = std::panic::catch_unwind(|| is("labels", &json!([{ "label": "x" }])));
+    assert!(result.is_err());
+}
+
+#[test]
+fn rules_and_labels() {
+    let ruleset = ruleset(RULES);
+    let counters = vec![RuleCounters::default(); ruleset.rules.len()];
+    let set = |rules| RuleSet { rules, counters: counters.clone(), inserted: Inserted::default() };
+    let anchors =
+        ruleset.anchors.iter().map(|(path, anchor)| (path.as_str(), set(&anchor.rules[..])));
+    let view = RulesView {
+        sets: std::iter::once(("", set(&ruleset.rules[..])))
+            .chain(anchors)
+            .collect::<BTreeMap<_, _>>(),
+        path: "",
+        recursive: true,
+        only: None,
+        port_names: None,
+        table_sizes: &|_, _| None,
+        dynamic_sizes: &|_, _| 0,
+    };
+    let document = rules::json(&view);
+    assert_eq!(document.as_array().unwrap().len(), 4);
+    is("rules", &document);
+    is("labels", &labels::json(&ruleset.rules, &counters));
+}
+
+#[test]
+fn states_in_force() {
+    let mut model = Model::new();
+    model.load(&ruleset(RULES), &host::standard()).unwrap();
+    model.packet(&run::test_packet(&parse::arrival(PACKET).unwrap()));
+    let states = model.states();
+    let view = StatesView {
+        states: &states,
+        now: 3,
+        hostid: 1,
+        host: &|address: IpAddr| address.to_string(),
+    };
+    let document = states::json(&view, None);
+    assert_eq!(document.as_array().unwrap().len(), 1);
+    is("states", &document);
+}
+
+#[test]
+fn status_and_interfaces() {
+    let statistics = InterfaceTraffic { name: "em0".to_string(), ..InterfaceTraffic::default() };
+    let status = Model::new().status();
+    let view = InfoView {
+        enabled: true,
+        seconds: 7,
+        debug: 3,
+        hostid: 1,
+        checksum: [0; 16],
+        interface: Some(statistics.clone()),
+        status,
+        half_open: 0,
+        limits: Default::default(),
+        log_lost: 0,
+    };
+    is("info", &info::json(&view));
+    is("info", &info::json(&InfoView { interface: None, ..view }));
+    let view = InterfaceView { statistics, ..InterfaceView::default() };
+    is("interfaces", &interfaces::json(&[view], None));
+}
+
+#[test]
+fn tables_anchors_and_numbers() {
+    let table = TableView { name: "bad".to_string(), active: true, ..TableView::default() };
+    is("tables", &tables::json(&[table], Detail::default()));
+    let net = "10.0.0.0/8".parse().unwrap();
+    let entry = skipstep_ruleset::TableEntry { negated: true, net };
+    let address = AddressView { entry, cleared: 5, traffic: None };
+    is("contents", &tables::contents_json(&[address]));
+    is("anchors", &anchors::json(&["a", "b"], ""));
+    is("timeouts", &timeouts::json(&Timeouts::default()));
+    is("memory", &memory::json(&Limits::default()));
+    is("osfp", &osfp::json(&Fingerprints::default()));
+}
+
+#[test]
+fn explanations_and_differences() {
+    let rules = ruleset(RULES);
+    let arrival = parse::arrival(PACKET).unwrap();
+    for rules in [rules.clone(), Ruleset::default()] {
+        let explained = pfctl::explain::explain(&rules, &host::standard(), &arrival);
+        is("explain", &explained.json(&rules));
+    }
+    let side = |file: &str, ruleset| Side { file: file.to_string(), ruleset };
+    let (old, new) = (side("old", Ruleset::default()), side("new", rules));
+    let difference = Difference::between(&old, &new, &host::standard(), 5);
+    let document = difference.json();
+    assert!(!document["packets"].as_array().unwrap().is_empty());
+    is("diff", &document);
+}
