@@ -100,7 +100,9 @@ impl<'a> Criteria<'a> {
             self.sides
                 .map(|side| side.ruleset.options.skip.iter().any(|skip| is(self.host, name, skip)))
         };
-        let names = self.host.interfaces.iter().map(|interface| interface.name.clone());
+        let mut interfaces: Vec<_> = self.host.interfaces.iter().collect();
+        interfaces.sort_by_key(|interface| interface.loopback);
+        let names = interfaces.into_iter().map(|interface| interface.name.clone());
         distinct(names, |name| {
             let meets: Vec<bool> =
                 on.iter().map(|on| meets_interface(on, name, self.host)).collect();
