@@ -32,12 +32,16 @@ fn every_word_comes_back() {
         "in em0 hex 45 => block default, state, out ttl 1 tos 2 ipid 3 mss 4 no-df, reply rst seq 1 ack 2 ttl 3, \
          reply tcp SA, reply icmp unreach code 1, reply icmp6 4, log pass by 1 for short to 2, log, tag T, prio 7",
         "in em0 hex 45 => pass skipped, no state, unchanged, no reply, no log, no tag, expired 1 2, removed none, states 3",
+        "in em0 hex 45 => pass rule a/_1/2, anchor-rule 4, new state from-rule a/_1/2 anchor-rule 4, log pass by 2 anchor-rule 4 \
+         in a/_1, log match by default anchor-rule none in main",
+        "in em0 hex 45 => block rule \"a b/0\", anchor-rule none",
         "in em0 hex 45 => pass orphan, out hex 0102, reply hex 03",
         "forward out em1 => pass",
         "wait 7 => expired 1",
         "wait 8",
         "random 9",
         "check rule 1 evaluations 1 packets 2:3 bytes 4:5 states 6 created 7",
+        "check rule relayd/3 packets 1:0",
         "check default packets 1:0",
         "check status states 1 searches 2 inserts 3 removals 4 short 5",
     ];
