@@ -4,6 +4,9 @@ use std::net::Ipv4Addr;
 
 use crate::ranges::{ADDRESS, PORT, PROTOCOL, Ranges};
 
+/// Longest text of a comment, in characters.
+const LONGEST_COMMENT: usize = 400;
+
 /// Protocol number of TCP.
 pub const TCP: u32 = 6;
 /// Protocol number of UDP.
@@ -101,10 +104,14 @@ pub fn interface(name: &str) -> String {
     if plain { name.to_string() } else { format!("\"{name}\"") }
 }
 
-/// Text as it may stand behind `#`: no line end, and no `\` at the end, which would go on.
+/// Text as it may stand behind `#`: no line end, and no `\` at the end, which would go on. Nobody reads
+/// more than the beginning of a very long one.
 pub fn comment(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.trim_end_matches(|c: char| c == '\\' || c.is_whitespace()).to_string()
+    let mut characters = text.chars();
+    let begun = characters.by_ref().take(LONGEST_COMMENT);
+    let shown: String = begun.map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let end = if characters.next().is_some() { " ..." } else { "" };
+    shown.trim_end_matches(|c: char| c == '\\' || c.is_whitespace()).to_string() + end
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {
@@ -141,6 +148,7 @@ mod tests {
     #[test]
     fn a_comment_ends_with_its_line() {
         assert_eq!(comment("a\\\nb\\ \\"), "a\\ b");
+        assert_eq!(comment(&"x".repeat(500)), "x".repeat(400) + " ...");
         assert_eq!(interface("eth1"), "eth1");
         assert_eq!(interface("in"), "\"in\"");
     }
