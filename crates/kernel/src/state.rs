@@ -100,10 +100,7 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
             anchor: names.anchors.name(rule.anchor).unwrap_or_default().to_owned(),
             number,
         }),
-        anchor_rule: match state.anchor_slot {
-            abi::limits::IDLE_SLOT => None,
-            slot => rule_number(maps, slot),
-        },
+        anchor_rule: rule_number(maps, state.anchor_slot),
         wire: sides(&state.key[WIRE]),
         stack: sides(&state.key[STACK]),
         src: peer(&state.src),
@@ -120,8 +117,11 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
     }
 }
 
-/// Number of the rule in a slot, unless it is gone.
+/// Number of the rule in a slot, unless it is gone or the slot is that of no rule.
 fn rule_number(maps: &Maps, slot: u32) -> Option<u32> {
+    if slot == abi::limits::IDLE_SLOT {
+        return None;
+    }
     let number = maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, number));
     u32::try_from(number as i32).ok()
 }

@@ -137,7 +137,7 @@ pub struct Case {
     pub kind: Kind,
     /// What its files are called before the dot.
     pub stem: String,
-    number: u32,
+    pub number: u32,
     folder: PathBuf,
 }
 
