@@ -89,10 +89,10 @@ impl<'a> Live<'a> {
         let tables = self.tables()?;
         let rules = self.with_rules(|view| rules::text(view, self.detail, Some(RULES_TITLE)))?;
         let sections = [
-            section("", rules, true),
+            section("", rules.clone(), true),
             section("STATES:", self.text(Show::States)?, false),
             section("INFO:", self.text(Show::Info)?, true),
-            section("LABEL COUNTERS:", self.text(Show::Labels)?, false),
+            section("LABEL COUNTERS:", self.text(Show::Labels)?, all::has_label(&rules)),
             section("TIMEOUTS:", self.text(Show::Timeouts)?, true),
             section("LIMITS:", self.text(Show::Memory)?, true),
             section("TABLES:", tables::text(&tables, self.detail), !tables.is_empty()),
@@ -310,7 +310,7 @@ impl<'a> Live<'a> {
                 anchor: table.name.anchor,
             });
         }
-        let mut tables = views::tables(tables, &self.ruleset.rules);
+        let mut tables = views::tables(tables, &self.ruleset);
         tables.retain(|table| self.paths.contains(&table.anchor));
         Ok(tables)
     }

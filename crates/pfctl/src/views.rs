@@ -18,11 +18,11 @@ use crate::show::info::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
 use crate::show::tables::{AddressView, TableView, sort};
 
-/// How often rules name each interface, group or `any`.
-pub fn interface_references(rules: &[Rule]) -> BTreeMap<String, u64> {
+/// How often rules name each interface, group or `any`, those of anchors too.
+pub fn interface_references(ruleset: &Ruleset) -> BTreeMap<String, u64> {
     let mut references = BTreeMap::new();
     let mut count = |name: &str| *references.entry(name.to_string()).or_default() += 1;
-    for rule in rules {
+    for (_, rule) in ruleset.all_rules() {
         for place in [&rule.interface, &rule.received_on].into_iter().flatten() {
             match &place.value {
                 InterfaceMatch::Any => count("any"),
@@ -68,7 +68,7 @@ pub fn interfaces(
     counted: &BTreeMap<String, Counted>,
     loaded_at: i64,
 ) -> Vec<InterfaceView> {
-    let references = interface_references(&ruleset.rules);
+    let references = interface_references(ruleset);
     let on = |name: &str| {
         states.iter().filter(|state| state.interface.as_deref().unwrap_or("all") == name).count()
     };
@@ -105,10 +105,11 @@ pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family
 
 /// The tables that pf would list, sorted by name: those that are kept or that rules name, and one
 /// for each interface in parentheses, whose addresses pf keeps in a table of a hidden anchor.
-pub fn tables(tables: Vec<TableView>, rules: &[Rule]) -> Vec<TableView> {
+pub fn tables(tables: Vec<TableView>, ruleset: &Ruleset) -> Vec<TableView> {
     let mut tables = tables;
     tables.retain(|table| table.persist || table.rules > 0 || table.anchors > 0);
-    for endpoint in rules.iter().flat_map(|rule| [&rule.source, &rule.destination]) {
+    let rules = ruleset.all_rules();
+    for endpoint in rules.flat_map(|(_, rule)| [&rule.source, &rule.destination]) {
         if let Address::Dynamic(address) = &endpoint.host.address {
             let name = dynamic_name(address);
             match tables.iter_mut().find(|table| table.anchor.is_empty() && table.name == name) {

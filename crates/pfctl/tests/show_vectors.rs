@@ -210,7 +210,7 @@ impl Machine {
                 None => tables.push(TableView { name, anchors: 1, ..TableView::default() }),
             }
         }
-        views::tables(tables, &self.ruleset.rules)
+        views::tables(tables, &self.ruleset)
     }
 
     fn tables(&self, anchor: &Anchor) -> Vec<TableView> {
@@ -245,11 +245,12 @@ impl Machine {
     fn all(&self, anchor: &Anchor, detail: Detail) -> String {
         let section = |title, text, always| Section { title, text, always };
         let tables = self.tables(anchor);
+        let rules = self.rules(anchor, detail, Some("FILTER RULES:"));
         all::text(&[
-            section("", self.rules(anchor, detail, Some("FILTER RULES:")), true),
+            section("", rules.clone(), true),
             section("STATES:", self.states(detail), false),
             section("INFO:", self.info(detail), true),
-            section("LABEL COUNTERS:", self.labels(&anchor.path), false),
+            section("LABEL COUNTERS:", self.labels(&anchor.path), all::has_label(&rules)),
             section("TIMEOUTS:", timeouts::text(&self.ruleset.options.timeouts), true),
             section("LIMITS:", memory::text(&self.ruleset.options.limits), true),
             section("TABLES:", tables::text(&tables, detail), !tables.is_empty()),
@@ -334,7 +335,7 @@ fn masked(arguments: &str, text: &str) -> String {
     let text = if arguments.contains("-T test") { without_last_line(text) } else { text };
     let text = text.split("\nOS FINGERPRINTS:").next().unwrap();
     let mut masked = String::new();
-    let mut labels = arguments == "-sl";
+    let mut labels = arguments.ends_with("-sl");
     for line in text.lines() {
         if line.ends_with(':') {
             labels = line == "LABEL COUNTERS:";

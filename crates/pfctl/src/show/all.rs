@@ -10,6 +10,12 @@ pub struct Section {
     pub always: bool,
 }
 
+/// Whether one of the rules printed has a label: then the title of labels stands, even if those of
+/// this rule set have none.
+pub fn has_label(rules: &str) -> bool {
+    rules.contains(" label \"")
+}
+
 /// The sections one below the other, an empty line between two.
 pub fn text(sections: &[Section]) -> String {
     let shown: Vec<String> = sections
