@@ -42,10 +42,15 @@ struct Common {
 fn group(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     let common = common(rng);
     // few hosts: rules are often the same but for something else
-    let hosts: Vec<String> = (0..rng.usize(1..12)).map(|_| host(rng, pool)).collect();
-    let ends = rng.u8(..4);
+    let mut hosts: Vec<String> = (0..rng.usize(1..12)).map(|_| host(rng, pool)).collect();
+    let (mut ends, mut size) = (rng.u8(..4), rng.usize(2..15));
+    if one_in(rng, 3) {
+        // enough of them for a table
+        let all: Vec<String> = pool.ipv4.iter().map(ToString::to_string).collect();
+        hosts = vec![format!("{{ {} }}", all.join(", "))];
+        (ends, size) = (rng.u8(1..3), rng.usize(1..3));
+    }
     let differ = rng.u32(1..6);
-    let size = rng.usize(2..15);
     let rule_of_group = |_| {
         let mut common = common.clone();
         if one_in(rng, differ) {
