@@ -444,7 +444,7 @@ fn kind(arguments: &str) -> String {
     match words.collect::<Vec<_>>()[..] {
         ["-t", _, ref rest @ ..] => rest.join(" "),
         ["-a", _, "-t", _, ref rest @ ..] => rest.join(" "),
-        ["-a", ref name, ref rest @ ..] if *name != "*" => format!("-a ANCHOR {}", rest.join(" ")),
+        ["-a", name, ref rest @ ..] if name != "*" => format!("-a ANCHOR {}", rest.join(" ")),
         ref words => words.join(" "),
     }
 }

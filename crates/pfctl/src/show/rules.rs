@@ -84,7 +84,6 @@ impl Printer<'_> {
             names: view.port_names.unwrap_or(Names::builtin()),
             table_sizes: all.then_some(&table_sizes as TableSizes),
             dynamic_sizes: all.then_some(view.dynamic_sizes),
-            ..PrintOptions::default()
         };
         let steps = if self.detail.debug { skip_steps(set.rules) } else { Vec::new() };
         for (i, (rule, counters)) in set.rules.iter().zip(&set.counters).enumerate() {
