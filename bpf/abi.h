@@ -357,6 +357,7 @@ struct pf_table_entry {
 	__u32 negated;			/* the longest match says: not in the table */
 	__u32 interface;		/* in PF_SELF_TABLE: id of the interface that has the address */
 	__u32 cleared;			/* wall-clock second when it was written, or its counters cleared */
+	__u32 weight;			/* how often a pool takes it, compared with the others; or 0 */
 };
 
 /* indexed by slot. Contents are replaced by writing a new version beside the old one */

@@ -33,6 +33,8 @@ pub struct TableEntry {
     pub interface: u32,
     /// Second since 1970 when it was written, or its counters were cleared.
     pub cleared: u32,
+    /// How often a pool takes it, compared with the others; 0: nothing was said.
+    pub weight: u32,
 }
 
 /// `struct pf_table`: indexed by slot.

@@ -75,7 +75,7 @@ pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
 }
 
 fn plain(nets: Vec<IpNet>) -> Vec<TableEntry> {
-    nets.into_iter().map(|net| TableEntry { negated: false, net }).collect()
+    nets.into_iter().map(TableEntry::from).collect()
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn limits_name_the_line_to_write() {
         let mut ruleset = Ruleset::default();
-        let entry = TableEntry { negated: false, net: "10.0.0.0/8".parse().unwrap() };
+        let entry = TableEntry::from("10.0.0.0/8".parse::<IpNet>().unwrap());
         ruleset.tables.push(Table {
             name: "bad".into(),
             initialized: true,

@@ -23,7 +23,12 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
         let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
         let values: Vec<_> = chunk
             .iter()
-            .map(|e| abi::TableEntry { negated: u32::from(e.negated), interface: 0, cleared })
+            .map(|entry| abi::TableEntry {
+                negated: u32::from(entry.negated),
+                interface: 0,
+                cleared,
+                weight: u32::from(entry.weight),
+            })
             .collect();
         maps.table_entries.set_many(&keys, &values)?;
     }
@@ -53,7 +58,8 @@ pub(crate) fn read_dated(maps: &Maps, version: u32) -> Result<Vec<(TableEntry, u
     for key in maps.table_entries.keys().filter(|key| key.version == version) {
         let value = maps.table_entries.get(&key)?;
         if let (Some(net), Some(value)) = (net(&key), value) {
-            entries.push((TableEntry { negated: value.negated != 0, net }, value.cleared));
+            let (negated, weight) = (value.negated != 0, value.weight as u16);
+            entries.push((TableEntry { negated, net, weight }, value.cleared));
         }
     }
     entries.sort_by_key(|(entry, _)| entry.net);

@@ -115,7 +115,7 @@ fn own_addresses(
     let addresses = host.interfaces.iter().flat_map(|interface| &interface.addresses);
     let entries: BTreeSet<TableEntry> = addresses
         .flat_map(own)
-        .map(|(address, negated)| TableEntry { negated, net: address.into() })
+        .map(|(address, negated)| TableEntry { negated, net: address.into(), weight: 0 })
         .collect();
     let entries: Vec<TableEntry> = entries.into_iter().collect();
     let before = old.own_addresses.clone();
@@ -155,8 +155,12 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
         let id = memory.names.interfaces.number(&interface.name)?;
         for address in &interface.addresses {
             for (own, negated) in own(address) {
-                let entry =
-                    abi::TableEntry { negated: u32::from(negated), interface: id, cleared: 0 };
+                let entry = abi::TableEntry {
+                    negated: u32::from(negated),
+                    interface: id,
+                    cleared: 0,
+                    weight: 0,
+                };
                 let key = contents::key(version, &own.into());
                 maps.table_entries.set(&key, &entry)?;
             }

@@ -1,6 +1,6 @@
 //! Tables by name: `pfctl -T` and `-sT`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ipnet::IpNet;
@@ -131,16 +131,25 @@ impl Instance {
     }
 
     /// Replaces the contents in one piece: no packet sees part of them. A table that does not exist
-    /// is made, to persist.
+    /// is made, to persist. As in pf, an address that was there keeps its weight.
     pub fn table_replace(&self, name: &TableName, entries: &[TableEntry]) -> Result<Replaced> {
         self.change(name, true, |before| {
+            let weights: BTreeMap<IpNet, u16> =
+                before.iter().map(|entry| (entry.net, entry.weight)).collect();
+            let entries: Vec<TableEntry> = entries
+                .iter()
+                .map(|new| match weights.get(&new.net) {
+                    Some(weight) => TableEntry { weight: *weight, ..*new },
+                    None => *new,
+                })
+                .collect();
             let old: BTreeSet<&TableEntry> = before.iter().collect();
             let new: BTreeSet<&TableEntry> = entries.iter().collect();
             let replaced = Replaced {
                 added: new.difference(&old).count() as u32,
                 deleted: old.difference(&new).count() as u32,
             };
-            (Step::Replace(entries.to_vec()), replaced)
+            (Step::Replace(entries), replaced)
         })
     }
 

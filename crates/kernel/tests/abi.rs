@@ -54,7 +54,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
         pf_rule_states => abi::RuleStates { total, current, max, number, timeouts, tables, anchor }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
-        pf_table_entry => abi::TableEntry { negated, interface, cleared }
+        pf_table_entry => abi::TableEntry { negated, interface, cleared, weight }
         pf_table => abi::Table { version }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {

@@ -24,7 +24,7 @@ fn sender() -> UdpSocket {
 }
 
 fn entry(net: &str) -> TableEntry {
-    TableEntry { negated: false, net: net.parse().unwrap() }
+    TableEntry { negated: false, net: net.parse().unwrap(), weight: 0 }
 }
 
 #[test]

@@ -157,7 +157,8 @@ fn tables_change_while_rules_stay() {
         instance.enable().unwrap();
         assert!(arrives(&from, &to));
 
-        let entry = |net: &str, negated| TableEntry { negated, net: net.parse().unwrap() };
+        let entry =
+            |net: &str, negated| TableEntry { negated, net: net.parse().unwrap(), weight: 0 };
         let bad = [entry("127.0.0.0/8", false), entry("192.0.2.0/24", false)];
         assert_eq!(instance.table_add(&"bad".into(), &bad).unwrap(), 2);
         assert_eq!(instance.table_add(&"bad".into(), &bad).unwrap(), 0, "they are there already");

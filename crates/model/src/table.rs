@@ -26,6 +26,7 @@ mod tests {
         let entry = |text: &&str| TableEntry {
             negated: text.starts_with('!'),
             net: text.trim_start_matches('!').parse().unwrap(),
+            weight: 0,
         };
         Table { entries: entries.iter().map(entry).collect(), ..Table::default() }
     }

@@ -1,7 +1,7 @@
 //! Tables: the contents that statements and files give them, and how they are echoed
 //! (pf-features section 11).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use ipnet::IpNet;
 use skipstep_ruleset::{Table, TableEntry};
@@ -21,18 +21,12 @@ pub fn define(
     bare: &mut Vec<String>,
 ) -> Result<Table, String> {
     let mut entries = Vec::new();
-    let mut weights = BTreeMap::new();
     for contents in &definition.contents {
         match contents {
             TableContents::List(hosts) => {
                 for host in hosts {
                     match entry(host, false) {
-                        Some(entry) => {
-                            if host.weight > 0 {
-                                weights.entry(entry.net).or_insert(host.weight);
-                            }
-                            entries.push(entry);
-                        }
+                        Some(entry) => entries.push(entry),
                         None => {
                             return Err(
                                 "cannot create address buffer: Invalid argument".to_string()
@@ -60,7 +54,6 @@ pub fn define(
         defined: true,
         initialized: definition.initialized,
         entries: without_duplicates(entries),
-        weights,
     })
 }
 
@@ -69,11 +62,17 @@ pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, Str
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |message| (index as u32 + 1, message);
-        for word in line.split(['#', ';']).next().unwrap_or_default().split_whitespace() {
+        let mut words =
+            line.split(['#', ';']).next().unwrap_or_default().split_whitespace().peekable();
+        while let Some(word) = words.next() {
             let name = word.trim_start_matches('!');
             let negated = (word.len() - name.len()) % 2 == 1;
+            let weight = match words.next_if_eq(&"weight") {
+                None => 0,
+                Some(_) => weight(words.next()).map_err(wrong)?,
+            };
             for host in resolve::host(name, context).map_err(wrong)? {
-                let entry = entry(&host, negated);
+                let entry = entry(&Host { weight, ..host }, negated);
                 entries
                     .push(entry.ok_or_else(|| wrong(format!("prefix too long for IPv4: {name}")))?);
             }
@@ -82,11 +81,21 @@ pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, Str
     Ok(entries)
 }
 
+/// The number behind `weight`.
+fn weight(word: Option<&str>) -> Result<u16, String> {
+    let word = word.ok_or("a number must follow weight")?;
+    match word.parse() {
+        Ok(weight) if weight > 0 => Ok(weight),
+        _ => Err(format!("weight out of range: {word}")),
+    }
+}
+
 fn entry(host: &Host, negated: bool) -> Option<TableEntry> {
     let Address::Net(address, length) = host.address else {
         return None;
     };
-    Some(TableEntry { negated: host.negated ^ negated, net: resolve::net(address, length)? })
+    let net = resolve::net(address, length)?;
+    Some(TableEntry { negated: host.negated ^ negated, net, weight: host.weight })
 }
 
 /// Of two entries for one network the first stays, as in pf.

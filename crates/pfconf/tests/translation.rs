@@ -21,7 +21,8 @@ fn lists_become_tables_with_their_weights() {
     let PoolAddress::Table(name) = &nat.address else { panic!("{nat:?}") };
     let table = ruleset.table(name).unwrap();
     assert!(table.constant && table.entries.len() == 2);
-    let weights: Vec<_> = table.weights.iter().map(|(net, n)| (net.to_string(), *n)).collect();
+    let weighted = table.entries.iter().filter(|entry| entry.weight > 0);
+    let weights: Vec<_> = weighted.map(|entry| (entry.net.to_string(), entry.weight)).collect();
     assert_eq!(weights, [("10.0.0.1/32".to_string(), 3)]);
 }
 

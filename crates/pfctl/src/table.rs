@@ -206,7 +206,7 @@ fn expiry(operands: &[String]) -> Result<u32> {
 fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     let mut sources = Vec::new();
     if !args.operands.is_empty() {
-        sources.push(Source { name: "command line".into(), text: args.operands.join("\n") });
+        sources.push(Source { name: "command line".into(), text: args.operands.join(" ") });
     }
     if let Some(file) = &args.file {
         sources.push(Source::read(file)?);
@@ -403,7 +403,7 @@ mod tests {
             let net = net
                 .parse()
                 .unwrap_or_else(|_| IpNet::from(net.parse::<std::net::IpAddr>().unwrap()));
-            TableEntry { negated: word.starts_with('!'), net }
+            TableEntry { negated: word.starts_with('!'), net, weight: 0 }
         };
         text.split_whitespace().map(entry).collect()
     }

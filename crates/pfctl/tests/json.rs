@@ -117,7 +117,7 @@ fn tables_anchors_and_numbers() {
     let table = TableView { name: "bad".to_string(), active: true, ..TableView::default() };
     is("tables", &tables::json(&[table], Detail::default()));
     let net = "10.0.0.0/8".parse().unwrap();
-    let entry = skipstep_ruleset::TableEntry { negated: true, net };
+    let entry = skipstep_ruleset::TableEntry { negated: true, net, weight: 0 };
     let address = AddressView { entry, cleared: 5, traffic: None };
     is("contents", &tables::contents_json(&[address]));
     is("anchors", &anchors::json(&["a", "b"], ""));

@@ -1,6 +1,5 @@
 //! Tables of addresses (pf-features section 11, pf-semantics section 17).
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use ipnet::IpNet;
@@ -23,8 +22,6 @@ pub struct Table {
     pub initialized: bool,
     /// Addresses given in the statement and its files.
     pub entries: Vec<TableEntry>,
-    /// `weight` of the entries that have one: how often a pool takes it, compared with the others.
-    pub weights: BTreeMap<IpNet, u16>,
 }
 
 /// An address or network in a table.
@@ -34,6 +31,15 @@ pub struct TableEntry {
     pub negated: bool,
     /// Host bits are zero.
     pub net: IpNet,
+    /// `weight`: how often a pool takes it, compared with the others; 0 if nothing was said.
+    pub weight: u16,
+}
+
+/// Not negated and without weight.
+impl From<IpNet> for TableEntry {
+    fn from(net: IpNet) -> Self {
+        TableEntry { negated: false, net, weight: 0 }
+    }
 }
 
 /// Which table: each rule set has names of its own.

@@ -123,6 +123,9 @@ fn play(case: &Case, before: &Ruleset, after: &Ruleset, host: &Host) -> Option<(
     for (index, step) in case.steps.iter().enumerate() {
         let (plain, optimized) = (plain.act(&step.action), optimized.act(&step.action));
         let (plain, optimized) = (plain.map(outcome), optimized.map(outcome));
+        if too_much(&plain) {
+            return None;
+        }
         if plain != optimized {
             return Some((index, format!("before: {plain:?}\n  after:  {optimized:?}")));
         }
@@ -136,6 +139,12 @@ enum Outcome {
     Nothing,
     Ended(Vec<u32>),
     Packet(Box<Effects>),
+}
+
+/// Whether the packet met more `match` rules than an evaluator remembers: fewer rules may then do
+/// what more could not.
+fn too_much(outcome: &Result<Outcome, &str>) -> bool {
+    matches!(outcome, Ok(Outcome::Packet(effects)) if effects.reason == Reason::Memory)
 }
 
 /// Everything that a packet did.

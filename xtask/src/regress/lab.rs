@@ -24,7 +24,7 @@ const NAMES: [(&str, &str); 6] = [
         "/etc/passwd",
         "bin:*:3:7::/:/sbin/nologin\nproxy:*:71:71::/:/sbin/nologin\n_ntp:*:83:83::/:\n\
          _nsd:*:97:97::/:\n_pbuild:*:55:55::/:\n_smtpd:*:95:95::/:\n_tor:*:554:554::/:\n\
-         _unbound:*:53:53::/:\n_iperfd:*:631:631::/:\n",
+         _unbound:*:53:53::/:\n_iperfd:*:631:631::/:\ntcpcryptd:*:632:632::/:\n",
     ),
     ("/etc/services", "auth 113/tcp\nbgp 179/tcp\nmicrosoft-ds 445/tcp\n"),
     ("/etc/protocols", "carp 112\n"),

@@ -111,6 +111,8 @@ fn loaded(
     if !flush.success {
         bail!("flush: {}", flush.stderr);
     }
+    // persistent tables outlive their rules, and later cases count tables
+    pfctl.run(&["-q", "-a", ANCHOR, "-FT"], "")?;
     Ok(printed(case.read(ending)?, with_stdout(show, without_random_names)))
 }
 

@@ -130,6 +130,9 @@ pub fn contents(
             text += &format!("\t({})", name(net.addr()));
         }
         text.push('\n');
+        if address.entry.weight > 0 {
+            text += &format!("\t{:<19} {}\n", "Weight:", address.entry.weight);
+        }
         if detail.verbose() {
             text += &cleared_line(address.cleared);
             if let Some(traffic) = &address.traffic {
@@ -233,6 +236,7 @@ pub fn contents_json(addresses: &[AddressView]) -> Value {
             json!({
                 "address": entry_text(TableEntry { negated: false, ..address.entry }).trim_start(),
                 "negated": address.entry.negated,
+                "weight": address.entry.weight,
                 "cleared": address.cleared,
                 "traffic": address.traffic.as_ref().map(traffic_json),
             })
@@ -263,7 +267,7 @@ mod tests {
             None => (false, text),
         };
         let net = net.parse().unwrap_or_else(|_| net.parse::<IpAddr>().unwrap().into());
-        TableEntry { negated, net }
+        TableEntry { negated, net, weight: 0 }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn into_tables(
             constant: true,
             defined: true,
             initialized: true,
-            entries: nets.map(|net| TableEntry { negated: false, net }).collect(),
+            entries: nets.map(TableEntry::from).collect(),
             ..Table::default()
         };
         side.of_mut(&mut rules[members[0]]).host.address = Address::Table(table.name.clone());
