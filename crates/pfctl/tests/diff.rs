@@ -55,6 +55,24 @@ fn a_moved_rule_is_said_to_be_moved() {
 }
 
 #[test]
+fn queues_limiters_and_old_rules_are_shown_in_pfs_words() {
+    let text = diff(
+        "queue main on em0 bandwidth 10M default\nnat on em1 from em0:network to any -> em1:0\n",
+        "queue main on em0 bandwidth 20M default\nstate limiter web id 1 limit 100\n",
+    );
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(['+', '-'])).collect();
+    assert_eq!(
+        lines[2..],
+        [
+            "- queue main on em0 bandwidth 10M default",
+            "+ queue main on em0 bandwidth 20M default",
+            "+ state limiter web id 1 limit 100",
+            "- nat on em1 inet from 10.0.1.0/24 to any -> 10.0.2.1  # old.conf:2",
+        ]
+    );
+}
+
+#[test]
 fn a_table_is_compared_address_by_address() {
     assert_eq!(
         diff(

@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde_json::json;
 use similar::{Algorithm, DiffTag, capture_diff_slices};
+use skipstep_pfconf::{PrintOptions, print, queues};
 use skipstep_ruleset::anchor::RuleId;
-use skipstep_ruleset::{Limiter, OldRule, Queue, Rule, Ruleset, Table};
+use skipstep_ruleset::{OldRule, Rule, Ruleset, Table};
 
 use super::{Side, printed, settings};
 
@@ -116,7 +117,7 @@ fn rules(side: &Side, anchor: &str, rules: &[Rule]) -> Vec<Statement> {
 
 fn old_rules(side: &Side, anchor: &str, rules: &[OldRule]) -> Vec<Statement> {
     let statement = |old: &OldRule| Statement {
-        text: format!("{:?}: {}", old.kind, printed(&old.rule)).to_lowercase(),
+        text: print::old::rule(old, &PrintOptions::default()),
         meaning: format!("{:?} {} {} {}", old.kind, old.no, old.pass, meaning(&old.rule)),
         place: side.place(&old.rule),
         anchor: anchor.to_string(),
@@ -175,15 +176,8 @@ fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
 
 /// Queues and limiters.
 fn others(ruleset: &Ruleset) -> Vec<Statement> {
-    let queues = ruleset.queues.iter().map(|queue| {
-        let anywhere = Queue { line: 0, ..queue.clone() };
-        format!("queue {} {anywhere:?}", queue.name)
-    });
-    let limiters = ruleset.limiters.iter().map(|limiter| {
-        let anywhere = Limiter { line: 0, ..limiter.clone() };
-        format!("limiter {} {anywhere:?}", limiter.name)
-    });
-    queues.chain(limiters).map(placeless).collect()
+    let queues = ruleset.queues.iter().map(queues::line);
+    queues.chain(ruleset.limiters.iter().map(queues::limiter)).map(placeless).collect()
 }
 
 impl Statement {
