@@ -1,11 +1,13 @@
 //! OpenBSD's own cases of rule sets in the kernel, as loaded and as optimized (pf-regress.md): rules
 //! and skip steps must be the same.
 
+mod common;
+
 use std::io;
 use std::path::Path;
 
+use common::regression_host;
 use skipstep_pfconf::{Context, Names, PrintOptions, load, print};
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 use skipstep_ruleset::skip::{Skip, skip_steps};
 use skipstep_ruleset::{Optimization, Rule, Ruleset, Table};
 
@@ -115,27 +117,4 @@ fn list(rules: &[Rule], tables: &[Table], ruleset: &Ruleset, named: bool, text: 
             list(&anchor.rules, &anchor.tables, ruleset, named, text);
         }
     }
-}
-
-/// The interfaces that the cases are made for (as in regress.rs).
-fn regression_host() -> Host {
-    let names = ["lo0", "lo1000000", "tun1000000", "tun1000001"];
-    let interfaces = names.iter().zip(1..).map(|(name, index)| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name.starts_with("lo"),
-        groups: vec![
-            "all".to_string(),
-            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
-        ],
-        addresses: if *name == "lo0" { loopback() } else { Vec::new() },
-        ..Interface::default()
-    });
-    Host { interfaces: interfaces.collect(), routes: Vec::new() }
-}
-
-fn loopback() -> Vec<InterfaceAddress> {
-    ["::1/128", "fe80::1/64", "127.0.0.1/8"]
-        .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
-        .to_vec()
 }

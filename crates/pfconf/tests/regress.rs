@@ -1,11 +1,14 @@
 //! OpenBSD's own cases for its parser (pf-regress.md): `pfN.in` must print as `pfN.ok`, that must
 //! print as itself, and `pfailN.in` must be refused with the messages of `pfailN.ok`.
 
+mod common;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
+use common::regression_host;
 use skipstep_pfconf::{Context, Loaded, Names, Rejected, load};
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::Host;
 
 /// Users and groups that the cases speak of, with their numbers on OpenBSD.
 const PASSWD: &str = "root::0:\nbin::3:\n";
@@ -85,27 +88,4 @@ fn inputs(directory: &Path) -> Vec<PathBuf> {
 
 fn read(file: &Path) -> String {
     std::fs::read_to_string(file).unwrap()
-}
-
-/// The interfaces that the cases are made for.
-fn regression_host() -> Host {
-    let names = ["lo0", "lo1000000", "tun1000000", "tun1000001"];
-    let interfaces = names.iter().zip(1..).map(|(name, index)| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name.starts_with("lo"),
-        groups: vec![
-            "all".to_string(),
-            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
-        ],
-        addresses: if *name == "lo0" { loopback() } else { Vec::new() },
-        ..Interface::default()
-    });
-    Host { interfaces: interfaces.collect(), routes: Vec::new() }
-}
-
-fn loopback() -> Vec<InterfaceAddress> {
-    ["::1/128", "fe80::1/64", "127.0.0.1/8"]
-        .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
-        .to_vec()
 }

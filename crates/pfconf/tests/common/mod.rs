@@ -132,3 +132,26 @@ pub fn host() -> Host {
     host.interfaces[3].addresses[0].peer = Some(IpAddr::from([192, 0, 2, 254]));
     host
 }
+
+/// The interfaces that OpenBSD's regression cases are made for.
+pub fn regression_host() -> Host {
+    let names = ["lo0", "lo1000000", "tun1000000", "tun1000001"];
+    let interfaces = names.iter().zip(1..).map(|(name, index)| Interface {
+        name: name.to_string(),
+        index,
+        loopback: name.starts_with("lo"),
+        groups: vec![
+            "all".to_string(),
+            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
+        ],
+        addresses: if *name == "lo0" { regression_loopback() } else { Vec::new() },
+        ..Interface::default()
+    });
+    Host { interfaces: interfaces.collect(), routes: Vec::new() }
+}
+
+fn regression_loopback() -> Vec<InterfaceAddress> {
+    ["::1/128", "fe80::1/64", "127.0.0.1/8"]
+        .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
+        .to_vec()
+}
