@@ -239,6 +239,7 @@ impl TestEngine {
             carried: Carried {
                 tag: self.memory.names.tags.name(u32::from(tag)).map(str::to_owned),
                 prio,
+                rtable: 0,
             },
             log: self.log_views(&outcome)?,
         })

@@ -22,6 +22,8 @@ pub struct Actions {
     pub set_tos: Option<u8>,
     /// `set prio`: ordinary packets; TCP segments with nothing but an acknowledgment, and lowdelay
     pub set_prio: Option<(u8, u8)>,
+    /// `rtable`
+    pub rtable: Option<u32>,
 }
 
 impl Actions {
@@ -30,6 +32,11 @@ impl Actions {
         let mut actions = Actions::default();
         actions.merge(rule);
         actions
+    }
+
+    /// The routing table: that of the interface's routing domain unless a rule says another.
+    pub(crate) fn rtable(&self) -> u32 {
+        self.rtable.unwrap_or(0)
     }
 
     /// Adds those of the next rule that matched.
@@ -42,5 +49,6 @@ impl Actions {
         self.max_mss = rule.scrub.max_mss.unwrap_or(self.max_mss);
         self.set_tos = rule.set_tos.or(self.set_tos);
         self.set_prio = rule.set_prio.or(self.set_prio);
+        self.rtable = rule.rtable.or(self.rtable);
     }
 }

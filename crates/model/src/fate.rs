@@ -29,11 +29,13 @@ pub struct Carried {
     pub tag: Option<String>,
     /// Priority, 3 by default.
     pub prio: u8,
+    /// Routing table that knows its way, 0 for the main one.
+    pub rtable: u32,
 }
 
 impl Default for Carried {
     fn default() -> Self {
-        Carried { tag: None, prio: 3 }
+        Carried { tag: None, prio: 3, rtable: 0 }
     }
 }
 

@@ -47,6 +47,9 @@ struct Ruling<'a> {
     force_log: bool,
     /// Tag that the rules gave it.
     tag: TagSeen,
+    /// Routing table that the rules, match rules among them, or the state want. `None` leaves the
+    /// packet the one it has.
+    rtable: Option<u32>,
 }
 
 impl Firewall {
@@ -242,6 +245,7 @@ impl Firewall {
                     anchor_rule: state.anchor_rule.map(|place| rulebook.at(place)),
                     state: Some(id),
                     by_state: true,
+                    rtable: (state.direction == packet.direction).then(|| state.actions.rtable()),
                     ..Ruling::default()
                 }
             }
@@ -321,6 +325,7 @@ impl Firewall {
         }
         ruling.pass = true;
         ruling.tag = answer.tag;
+        ruling.rtable = Some(answer.actions.rtable());
         ruling
     }
 
@@ -355,6 +360,7 @@ impl Firewall {
         if let Some((ordinary, low_delay)) = actions.set_prio {
             carried.prio = if urgent { low_delay } else { ordinary };
         }
+        carried.rtable = ruling.rtable.unwrap_or(carried.rtable);
         carried
     }
 

@@ -94,6 +94,7 @@ mod tests {
         log_matches: false,
         max_mss: 0,
         set_prio: None,
+        rtable: None,
     };
 
     #[test]

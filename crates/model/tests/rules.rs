@@ -144,7 +144,7 @@ fn match_rules_add_up_in_the_state() {
     ));
     let changed = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).ttl(100);
     assert_eq!(fate.out, Some(changed.tcp(&Tcp::new(1, 2).flags("S").mss(1300))));
-    assert_eq!(fate.carried, Carried { tag: Some("A".into()), prio: 5 });
+    assert_eq!(fate.carried, Carried { tag: Some("A".into()), prio: 5, rtable: 0 });
     assert_eq!(
         [0, 1, 2].map(|rule| firewall.rule_counters(Some(&rule.into())).packets),
         [[1, 0]; 3]
@@ -161,6 +161,25 @@ fn without_a_state_only_the_deciding_rule_is_heeded() {
     let fate = firewall.packet(&packet(Direction::In, "em0", datagram()));
     assert_eq!((fate.out, fate.carried.prio), (None, 3), "a quirk of PF");
     assert_eq!(firewall.rule_counters(Some(&0.into())).packets, [0, 0]);
+}
+
+#[test]
+fn the_routing_table_is_for_packets_with_the_states_direction() {
+    let echo = |from, to, kind| build::ipv4(from, to).icmp(&Icmp::new(kind, 0));
+    let (client, server) = ([10, 0, 1, 5], [192, 0, 2, 1]);
+    let (query, reply) = (echo(client, server, 8), echo(server, client, 0));
+    let mut firewall = firewall("match in rtable 5\npass in\npass out");
+    let mut table = |direction, interface, bytes, rtable| {
+        let carried = Carried { rtable, ..Carried::default() };
+        let packet = Packet { carried, ..packet(direction, interface, bytes) };
+        firewall.packet(&packet).carried.rtable
+    };
+    for _ in 0..2 {
+        assert_eq!(table(Direction::In, "em0", query.clone(), 0), 5);
+    }
+    assert_eq!(table(Direction::Out, "em0", reply.clone(), 0), 0);
+    assert_eq!(table(Direction::Out, "em0", reply, 7), 7, "a reply keeps the one it has");
+    assert_eq!(table(Direction::Out, "em1", query, 7), 0, "who makes a state chooses anew");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use serde_json::Value;
 use skipstep_model::Firewall;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::support::refused_by_model;
 use skipstep_ruleset::{Direction, RuleId, Ruleset, TableEntry, TableName};
 use skipstep_scenario::engine::{Carried, Engine, RuleCounters, StateView, TestPacket};
 use skipstep_scenario::{Model, host, look};
@@ -397,7 +397,7 @@ fn show_prints_what_openbsd_prints() {
                 continue;
             }
         };
-        if let Some(refusal) = refusals(&ruleset).first() {
+        if let Some(refusal) = refused_by_model(&ruleset).first() {
             *skipped.entry(refusal.feature).or_default() += 1;
             continue;
         }

@@ -1,5 +1,5 @@
-//! What the language can say and no evaluator does yet. Such a rule set parses and prints, and is
-//! refused when it is to be loaded or evaluated: nothing of it is left out silently.
+//! What the language can say and the evaluators do not do yet. Such a rule set parses and prints, and
+//! is refused when it is to be loaded or evaluated: nothing of it is left out silently.
 
 use std::fmt;
 
@@ -25,8 +25,19 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Everything in `ruleset` that no evaluator does yet, in the order of its rules. Anchors that nobody
-/// calls may hold anything: no packet sees them, and who loads the rule that calls them is refused.
+/// What the model does and the data plane does not yet, by its name in pf.conf.
+const MODEL_ONLY: &[&str] = &["rtable"];
+
+/// What of [`refusals`] the model cannot do either.
+pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
+    let mut refusals = refusals(ruleset);
+    refusals.retain(|refusal| !MODEL_ONLY.contains(&refusal.feature));
+    refusals
+}
+
+/// Everything in `ruleset` that the data plane does not do yet, in the order of its rules. Anchors
+/// that nobody calls may hold anything: no packet sees them, and who loads the rule that calls them
+/// is refused.
 pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let mut refuse = |file: &Option<String>, line, feature| {
@@ -66,7 +77,7 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     refusals
 }
 
-/// What of `rule` no evaluator does yet.
+/// What of `rule` the data plane does not do yet.
 fn features(rule: &Rule) -> Vec<&'static str> {
     let state = rule.state.clone().unwrap_or_default();
     let rdomain = |value: &InterfaceMatch| matches!(value, InterfaceMatch::Rdomain(_));

@@ -36,6 +36,8 @@ pub struct Expectation {
     pub tag: Option<Option<String>>,
     /// `prio`: what the packet carries afterwards
     pub prio: Option<u8>,
+    /// `rtable`: the routing table that knows its way
+    pub rtable: Option<u32>,
     /// `expired`: states that ended just before, by the clock
     pub expired: Option<Vec<u32>>,
     /// `removed`: states that this packet removed
@@ -217,6 +219,7 @@ impl Expectation {
             // what a dropped packet carries nobody will ever see
             tag: passed.then(|| fate.carried.tag.clone()),
             prio: passed.then_some(fate.carried.prio),
+            rtable: passed.then_some(fate.carried.rtable),
             expired: Some(observation.expired.clone()),
             removed: settled.then(|| observation.removed.clone()),
             states: settled.then_some(observation.states.len() as u64),
@@ -237,6 +240,7 @@ impl Expectation {
         self.compare_packets(fate, &mut differences);
         differences.compare("tag", &self.tag, fate.carried.tag.clone());
         differences.compare("prio", &self.prio, fate.carried.prio);
+        differences.compare("rtable", &self.rtable, fate.carried.rtable);
         differences.compare("removed", &self.removed, observation.removed.clone());
         differences.compare("states", &self.states, observation.states.len() as u64);
         differences.0

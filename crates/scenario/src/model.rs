@@ -2,7 +2,7 @@
 
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::support::refused_by_model;
 use skipstep_ruleset::{Action, RuleId, Ruleset};
 
 use crate::engine::{Decision, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket};
@@ -32,7 +32,7 @@ impl Engine for Model {
     }
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
-        if let Some(refusal) = refusals(ruleset).first() {
+        if let Some(refusal) = refused_by_model(ruleset).first() {
             return Err(format!("line {}: {refusal}", refusal.line));
         }
         self.firewall = Some(model::Firewall::new(ruleset.clone(), host.clone()));

@@ -303,6 +303,7 @@ impl Expectation {
             Some(tag) => format!("tag {}", quoted(tag)),
         }));
         items.extend(self.prio.map(|prio| format!("prio {prio}")));
+        items.extend(self.rtable.map(|rtable| format!("rtable {rtable}")));
         items.extend(self.expired.as_ref().map(|numbers| format!("expired {}", list(numbers))));
         items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));
         items.extend(self.states.map(|states| format!("states {states}")));

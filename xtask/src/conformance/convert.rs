@@ -137,6 +137,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         log: Some(result.log.iter().map(log_words).collect::<anyhow::Result<_>>()?),
         tag: passed.then(|| result.tag.clone()),
         prio: passed.then_some(result.prio.unwrap_or(DEFAULT_PRIO)),
+        rtable: passed.then_some(result.rtable.unwrap_or(0)),
         expired: (!ended_before).then(|| sorted(&result.expired)),
         removed: (!states.ended).then(|| sorted(&result.removed)),
         states: (!states.ended).then_some(result.nstates),

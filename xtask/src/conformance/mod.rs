@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use self::replay::{Difference, Verdict};
+use self::replay::{Difference, Played, Verdict};
 use crate::engines::Choice;
 
 /// The files whose vectors use what is built.
@@ -65,6 +65,7 @@ pub struct Arguments {
 struct Tally {
     passed: usize,
     failed: Vec<Difference>,
+    not_built: usize,
 }
 
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -98,8 +99,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 Verdict::Played(results) => {
                     for (tally, result) in tallies.iter_mut().zip(results) {
                         match result {
-                            None => tally.passed += 1,
-                            Some(difference) => tally.failed.push(difference),
+                            Played::Equal => tally.passed += 1,
+                            Played::Different(difference) => tally.failed.push(difference),
+                            Played::NotBuilt => tally.not_built += 1,
                         }
                     }
                 }
@@ -108,11 +110,15 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         print!("{name:<20}");
         for (choice, tally) in choices.iter().zip(&tallies) {
             print!(" {} {}/{} ", choice.name(), tally.passed, tally.passed + tally.failed.len());
+            if tally.not_built != 0 {
+                print!("(and {} not built) ", tally.not_built);
+            }
             passed += tally.passed;
             failed += tally.failed.len();
         }
         println!("{}", skips(&missing));
-        skipped += missing.values().sum::<usize>();
+        let only_model = tallies.iter().map(|tally| tally.not_built).max().unwrap_or(0);
+        skipped += missing.values().sum::<usize>() + only_model;
         for (choice, tally) in choices.iter().zip(&tallies) {
             show(choice.name(), tally, &arguments)?;
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use skipstep_pfconf::{Context, Diagnostic};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::support::{refusals, refused_by_model};
 use skipstep_scenario::case::{Action, Case, File};
 use skipstep_scenario::run::{self, Stop};
 use skipstep_scenario::{Engine, host};
@@ -19,8 +19,18 @@ use crate::engines::Choice;
 pub enum Verdict {
     /// It needs this feature.
     NotBuilt(String),
-    /// It was played on each evaluator; `None` is no difference.
-    Played(Vec<Option<Difference>>),
+    /// It was played on each evaluator.
+    Played(Vec<Played>),
+}
+
+/// What became of a vector on one evaluator.
+pub enum Played {
+    /// It did what pf did.
+    Equal,
+    /// It did something else.
+    Different(Difference),
+    /// It needs what only the model does.
+    NotBuilt,
 }
 
 /// In what an evaluator differs from pf.
@@ -71,7 +81,7 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
         Err(Refusal::NotBuilt(feature)) => return Ok(Verdict::NotBuilt(feature)),
         Err(Refusal::Error(text)) => {
             let difference = || {
-                Some(Difference {
+                Played::Different(Difference {
                     id: vector.id.clone(),
                     text: format!("{}: {text}", vector.id),
                     scenario: None,
@@ -85,9 +95,12 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
         return Ok(Verdict::NotBuilt("fragment reassembly".into()));
     }
     let case = convert::case(&vector)?;
-    Ok(Verdict::Played(
-        engines.iter_mut().map(|engine| play(&case, &ruleset, host, engine.as_mut())).collect(),
-    ))
+    let only_model = !refusals(&ruleset).is_empty();
+    let play = |engine: &mut Box<dyn Engine>| match only_model && engine.name() != "model" {
+        true => Played::NotBuilt,
+        false => play(&case, &ruleset, host, engine.as_mut()),
+    };
+    Ok(Verdict::Played(engines.iter_mut().map(play).collect()))
 }
 
 enum Refusal {
@@ -99,7 +112,7 @@ fn load(rules: &str, host: &Host) -> Result<Ruleset, Refusal> {
     let loaded =
         catching(|| skipstep_pfconf::load(rules, &Context::new(host))).map_err(Refusal::Error)?;
     match loaded {
-        Ok(loaded) => match refusals(&loaded.ruleset).first() {
+        Ok(loaded) => match refused_by_model(&loaded.ruleset).first() {
             Some(refusal) => Err(Refusal::NotBuilt(refusal.feature.into())),
             None => Ok(loaded.ruleset),
         },
@@ -110,17 +123,13 @@ fn load(rules: &str, host: &Host) -> Result<Ruleset, Refusal> {
     }
 }
 
-fn play(
-    case: &Case,
-    ruleset: &Ruleset,
-    host: &Host,
-    engine: &mut dyn Engine,
-) -> Option<Difference> {
+fn play(case: &Case, ruleset: &Ruleset, host: &Host, engine: &mut dyn Engine) -> Played {
     let id = case.title.clone().unwrap_or_default();
     let played = catching(|| run::play(case, ruleset, host, engine, Stop::AtFirst))
         .and_then(|findings| findings);
-    match played {
-        Ok(findings) => findings.into_iter().next().map(|finding| Difference {
+    match played.map(|findings| findings.into_iter().next()) {
+        Ok(None) => Played::Equal,
+        Ok(Some(finding)) => Played::Different(Difference {
             text: format!(
                 "{id}: {}\n{}",
                 describe(case, finding.step),
@@ -129,7 +138,7 @@ fn play(
             scenario: Some(up_to(case, finding.step)),
             id,
         }),
-        Err(error) => Some(Difference {
+        Err(error) => Played::Different(Difference {
             text: format!("{id}: {error}"),
             scenario: Some(File { host: None, cases: vec![case.clone()] }.to_string()),
             id,

@@ -50,6 +50,7 @@ pub struct Outcome {
     pub out: Option<String>,
     pub tag: Option<String>,
     pub prio: Option<u8>,
+    pub rtable: Option<u32>,
     #[serde(default)]
     pub emitted: Vec<Emitted>,
     #[serde(default)]

@@ -61,6 +61,7 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             }
             "tag" => expectation.tag.replace(Some(line.word("a tag")?.text.clone())).is_some(),
             "prio" => expectation.prio.replace(line.number("a priority")?).is_some(),
+            "rtable" => expectation.rtable.replace(line.number("a routing table")?).is_some(),
             "expired" => {
                 expectation.expired.replace(list(line, "a state's number", number)?).is_some()
             }
