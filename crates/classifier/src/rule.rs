@@ -43,8 +43,8 @@ impl Compiler<'_> {
         skip: [u32; abi::rule::SKIP_MAX],
         slot: u32,
     ) -> Result<abi::Rule, Error> {
-        let (interface_match, interface) = self.interface(&rule.interface)?;
-        let (received_match, received_on) = self.interface(&rule.received_on)?;
+        let (interface_match, interface) = self.interface(rule.interface.as_ref())?;
+        let (received_match, received_on) = self.interface(rule.received_on.as_deref())?;
         let source = address(&rule.source.host, anchor, self.slots)?;
         let destination = address(&rule.destination.host, anchor, self.slots)?;
         let family = rule
@@ -56,7 +56,7 @@ impl Compiler<'_> {
         let tcp_flags = rule.tcp_flags.map_or((0, 0), |flags| (flags.set, flags.mask));
         let (ordinary, lowdelay) = rule.set_prio.unwrap_or_default();
         let answer = Answer::of(rule.block_return);
-        let called = rule.anchor.as_ref().map_or(0..0, self.called);
+        let called = rule.anchor.as_deref().map_or(0..0, self.called);
         Ok(abi::Rule {
             skip,
             flags: flags_of(rule) | answer.flag,
@@ -99,8 +99,8 @@ impl Compiler<'_> {
         })
     }
 
-    fn interface(&mut self, operand: &Option<Not<InterfaceMatch>>) -> Result<(u8, u32), Error> {
-        Ok(match operand.as_ref().map(|not| &not.value) {
+    fn interface(&mut self, operand: Option<&Not<InterfaceMatch>>) -> Result<(u8, u32), Error> {
+        Ok(match operand.map(|not| &not.value) {
             None => (interface_match::NONE, 0),
             Some(InterfaceMatch::Any) => (interface_match::ANY, 0),
             Some(InterfaceMatch::Rdomain(_)) => return Err(not_built("rdomain")),
@@ -185,7 +185,7 @@ impl Answer {
 
 fn flags_of(rule: &Rule) -> u32 {
     let negated =
-        |interface: &Option<Not<InterfaceMatch>>| interface.as_ref().is_some_and(|not| not.negated);
+        |interface: Option<&Not<InterfaceMatch>>| interface.as_ref().is_some_and(|not| not.negated);
     let log = rule.log.unwrap_or_default();
     // pf does not heed quick where an anchor rule calls many
     let many = rule.anchor.as_ref().is_some_and(|call| call.wildcard);
@@ -207,13 +207,13 @@ fn flags_of(rule: &Rule) -> u32 {
         (rule.icmp.is_some(), flags::MATCH_ICMP_TYPE),
         (rule.icmp.is_some_and(|icmp| icmp.code.is_some()), flags::MATCH_ICMP_CODE),
         (rule.probability.is_some(), flags::PROBABILITY),
-        (negated(&rule.interface), flags::INTERFACE_NOT),
-        (negated(&rule.received_on), flags::RECEIVED_NOT),
+        (negated(rule.interface.as_ref()), flags::INTERFACE_NOT),
+        (negated(rule.received_on.as_deref()), flags::RECEIVED_NOT),
         (rule.tagged.as_ref().is_some_and(|tagged| tagged.negated), flags::TAGGED_NOT),
     ]
     .into_iter()
     .filter(|(set, _)| *set)
-    .fold(rule.state.as_ref().map_or(0, state_flags), |all, (_, flag)| all | flag)
+    .fold(rule.state.as_deref().map_or(0, state_flags), |all, (_, flag)| all | flag)
 }
 
 fn state_flags(options: &StateOptions) -> u32 {

@@ -62,7 +62,9 @@ fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
 }
 
 fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
-    let rules = ruleset.all_rules().flat_map(|(_, rule)| [&rule.interface, &rule.received_on]);
+    let rules = ruleset
+        .all_rules()
+        .flat_map(|(_, rule)| [rule.interface.as_ref(), rule.received_on.as_deref()]);
     let named = rules.filter_map(|operand| match operand {
         Some(Not { value: InterfaceMatch::Named(name), .. }) => Some(name.as_str()),
         _ => None,

@@ -5,6 +5,7 @@ mod old;
 mod translation;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use skipstep_ruleset::options::Optimization;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
@@ -24,7 +25,7 @@ pub struct Statement {
     /// Where it begins.
     pub place: Place,
     /// The included file that it is in; `None` is the text itself.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// What it says.
     pub kind: StatementKind,
 }
@@ -282,23 +283,23 @@ pub struct FilterOptions {
     /// `allow-opts`
     pub allow_opts: bool,
     /// `label`
-    pub label: Option<String>,
+    pub labels: Vec<String>,
     /// `tag`
     pub tag: Option<String>,
     /// `tagged`
-    pub tagged: Option<Not<String>>,
+    pub tagged: Option<Box<Not<String>>>,
     /// `probability`, as a fraction of 2^32 - 1
     pub probability: Option<u32>,
     /// `scrub`
     pub scrub: Scrub,
     /// `received-on`
-    pub received_on: Option<Not<InterfaceMatch>>,
+    pub received_on: Option<Box<Not<InterfaceMatch>>>,
     /// `set prio`
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`
     pub set_tos: Option<u8>,
     /// `set queue`
-    pub set_queue: Option<(String, Option<String>)>,
+    pub set_queue: Option<Box<(String, Option<String>)>>,
     /// `set delay`
     pub set_delay: Option<u16>,
     /// `max-pkt-rate packets/seconds`

@@ -7,6 +7,8 @@ mod old;
 mod pool;
 mod translation;
 
+use std::sync::Arc;
+
 use skipstep_ruleset::AutomaticTables;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
@@ -16,7 +18,7 @@ use skipstep_ruleset::{
 
 use crate::ast::{self, AnchorStatement, Antispoof, Keep, RuleStatement, StateOption, Translation};
 use crate::context::Context;
-use crate::label::Macros;
+use crate::label::{self, Macros};
 use crate::resolve::{self, Modifiers};
 use crate::{check, keep};
 
@@ -42,7 +44,7 @@ pub struct Expansion<'a> {
     /// Line the statement begins on.
     pub line: u32,
     /// The included file that the line is in.
-    pub file: Option<&'a str>,
+    pub file: Option<&'a Arc<str>>,
     /// Rules of the rule set so far, those of earlier statements included.
     pub rules: &'a mut Vec<Rule>,
     /// How many more rules there can be.
@@ -211,7 +213,7 @@ impl Expansion<'_> {
     pub fn rule(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
         let mut template = self.template(statement, false)?;
         self.check_tcp(statement, "OS fingerprinting only apply to tcp")?;
-        template.state = self.state(statement)?;
+        template.state = self.state(statement)?.map(Box::new);
         if statement.options.flags.is_none()
             && statement.action == Action::Pass
             && template.state.is_some()
@@ -232,7 +234,7 @@ impl Expansion<'_> {
             return self.refuse("cannot specify state handling on anchors");
         }
         self.check_anchor(&statement.rule.options.translation)?;
-        template.anchor = Some(call);
+        template.anchor = Some(Box::new(call));
         self.combinations(&template, &Lists::of(&statement.rule));
         Ok(())
     }
@@ -243,14 +245,12 @@ impl Expansion<'_> {
         if options.once && (anchor || statement.action == Action::Match) {
             return self.refuse("'once' only applies to pass/block rules");
         }
-        for (text, what) in [
-            (options.tag.as_ref(), "tag too long, max 63 chars"),
-            (options.tagged.as_ref().map(|tagged| &tagged.value), "tag too long, max 63 chars"),
-            (options.label.as_ref(), "rule label too long (max 63 chars)"),
-        ] {
-            if text.is_some_and(|text| text.len() > LONGEST_LABEL) {
-                return self.refuse(what);
-            }
+        let tagged = options.tagged.as_ref().map(|tagged| &tagged.value);
+        if options.tag.iter().chain(tagged).any(|tag| tag.len() > LONGEST_LABEL) {
+            return self.refuse("tag too long, max 63 chars");
+        }
+        if options.labels.iter().any(|label| label.len() > LONGEST_LABEL) {
+            return self.refuse("rule label too long (max 63 chars)");
         }
         let tcp_flags = options.flags.flatten();
         if tcp_flags.is_some_and(|flags| flags.set & flags.mask != flags.set) {
@@ -287,7 +287,7 @@ impl Expansion<'_> {
             fragment: options.fragment,
             scrub: options.scrub,
             allow_opts: options.allow_opts,
-            label: options.label.clone(),
+            labels: options.labels.clone(),
             tag: options.tag.clone(),
             tagged: options.tagged.clone(),
             ..self.blank()
@@ -322,7 +322,7 @@ impl Expansion<'_> {
             log: statement.log,
             quick: statement.quick,
             family: statement.family,
-            label: statement.label.clone(),
+            labels: statement.label.iter().cloned().collect(),
             rtable: statement.rtable,
             ..self.blank()
         };
@@ -359,7 +359,7 @@ impl Expansion<'_> {
 
     /// A rule that looks at nothing.
     fn blank(&self) -> Rule {
-        Rule { line: self.line, file: self.file.map(str::to_string), ..Rule::default() }
+        Rule { line: self.line, file: self.file.cloned(), ..Rule::default() }
     }
 
     fn block_return(&self, statement: &RuleStatement) -> BlockReturn {
@@ -417,8 +417,8 @@ impl Expansion<'_> {
         };
         let mut rule = template.clone();
         rule.family = family;
+        self.expand_macros(&mut rule, interface.as_ref().map(|not| &not.value), parts);
         rule.interface = interface;
-        self.expand_macros(&mut rule, parts);
         rule.protocol = parts.protocol;
         rule.source = self.endpoint(parts.source, parts.source_ports, family, errors);
         rule.destination =
@@ -518,9 +518,14 @@ impl Expansion<'_> {
         Endpoint { host: Host { negated: host.negated, address }, ports }
     }
 
-    fn expand_macros(&mut self, rule: &mut Rule, parts: &Combination) {
+    fn expand_macros(
+        &mut self,
+        rule: &mut Rule,
+        interface: Option<&InterfaceMatch>,
+        parts: &Combination,
+    ) {
         let macros = Macros {
-            interface: rule.interface.as_ref().map(|interface| &interface.value),
+            interface,
             family: rule.family,
             source: parts.source,
             destination: parts.destination,
@@ -529,8 +534,7 @@ impl Expansion<'_> {
             protocol: parts.protocol,
             names: self.context.names,
         };
-        let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
-        for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged].into_iter().flatten() {
+        for text in label::names(rule) {
             *text = macros.expand(text);
             if text.len() > LONGEST_LABEL {
                 self.error("label too long after its macros are replaced");

@@ -74,9 +74,14 @@ fn ports(ports: Option<Ports>) -> String {
 
 /// Replaces `$nr` by the rule's number.
 pub fn number(rule: &mut Rule) {
-    let number = rule.number.to_string();
-    let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
-    for text in [rule.label.as_mut(), rule.tag.as_mut(), tagged].into_iter().flatten() {
-        *text = text.replace("$nr", &number);
+    let number = rule.number;
+    for text in names(rule) {
+        *text = text.replace("$nr", &number.to_string());
     }
+}
+
+/// The labels and tags of a rule: what can hold macros.
+pub fn names(rule: &mut Rule) -> impl Iterator<Item = &mut String> {
+    let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
+    rule.labels.iter_mut().chain(rule.tag.as_mut()).chain(tagged)
 }

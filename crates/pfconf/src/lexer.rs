@@ -4,7 +4,7 @@
 //! text that comes out of a macro is not searched for macros again. Line numbers are those OpenBSD
 //! reports: a token has the line on which it begins.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::macros::Macros;
 use crate::source::{Read, Source};
@@ -107,13 +107,13 @@ impl Lexer {
     }
 
     /// The name of the text messages speak of now.
-    pub fn name(&self) -> Rc<str> {
+    pub fn name(&self) -> Arc<str> {
         self.source().name.clone()
     }
 
     /// The name of the text that `place` is in if it is an included one.
-    pub fn included_name(&self, place: Place) -> Option<&str> {
-        self.sources.get(place.source).filter(|source| source.included).map(|source| &*source.name)
+    pub fn included_name(&self, place: Place) -> Option<&Arc<str>> {
+        self.sources.get(place.source).filter(|source| source.included).map(|source| &source.name)
     }
 
     /// The text of the line that `place` is on unless it is very long, and its column in it and its

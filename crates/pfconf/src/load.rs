@@ -413,7 +413,7 @@ impl Builder<'_> {
             options: &self.ruleset.options,
             state_defaults: self.state_defaults.as_deref().unwrap_or_default(),
             line: statement.place.line,
-            file: statement.file.as_deref(),
+            file: statement.file.as_ref(),
             rules: &mut rules,
             room: MOST_RULES.saturating_sub(self.rules),
             pooled: &mut self.pooled,

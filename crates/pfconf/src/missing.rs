@@ -18,7 +18,7 @@ impl Missing {
     /// Names in `rules` that are neither an interface nor a group of the host, each once.
     pub fn in_rules(&mut self, rules: &[Rule], context: &Context) -> Vec<String> {
         let names = rules.iter().flat_map(|rule| {
-            let matched = [rule.interface.as_ref(), rule.received_on.as_ref()];
+            let matched = [rule.interface.as_ref(), rule.received_on.as_deref()];
             let dynamic = [&rule.source, &rule.destination].into_iter().filter_map(dynamic);
             let pools = rule.pools().flat_map(|pool| pool.address.interfaces());
             let pools = pools.map(|address| address.interface.as_str());

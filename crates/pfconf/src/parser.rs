@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
                             StatementKind::Set(settings)
                         }
                     };
-                    let file = self.lexer.included_name(place).map(str::to_string);
+                    let file = self.lexer.included_name(place).cloned();
                     return Some(Statement { place, file, kind });
                 }
             }

@@ -63,7 +63,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     }
     text += &action(rule);
     text += &head(rule, options);
-    if let Some(Not { negated, value }) = &rule.received_on {
+    if let Some(Not { negated, value }) = rule.received_on.as_deref() {
         text += &format!(" {}received-on {}", if *negated { "!" } else { "" }, interface(value));
     }
     text += &rule.user.map(|user| owner("user", user)).unwrap_or_default();
@@ -83,11 +83,13 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text += if rule.fragment { " fragment" } else { "" };
     text += &scrub(&rule.scrub);
     text += if rule.allow_opts { " allow-opts" } else { "" };
-    text += &rule.label.as_ref().map(|label| format!(" label \"{label}\"")).unwrap_or_default();
+    for label in &rule.labels {
+        text += &format!(" label \"{label}\"");
+    }
     text += &rule.ridentifier.map(|number| format!(" ridentifier {number}")).unwrap_or_default();
     text += if rule.once { " once" } else { "" };
     text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
-    if let Some(Not { negated, value }) = &rule.tagged {
+    if let Some(Not { negated, value }) = rule.tagged.as_deref() {
         text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
     }
     text += &rule.rtable.map(|number| format!(" rtable {number}")).unwrap_or_default();
@@ -407,7 +409,7 @@ fn set(rule: &Rule) -> String {
     options.extend(rule.set_prio.map(|(first, second)| {
         if first == second { format!("prio {first}") } else { format!("prio({first}, {second})") }
     }));
-    options.extend(rule.set_queue.as_ref().map(|queues| match queues {
+    options.extend(rule.set_queue.as_deref().map(|queues| match queues {
         (first, None) => format!("queue {first}"),
         (first, Some(second)) => format!("queue({first}, {second})"),
     }));
@@ -418,7 +420,7 @@ fn set(rule: &Rule) -> String {
 
 /// State and probability, which pf prints between the state keyword and its options.
 fn state(rule: &Rule) -> String {
-    let options = rule.state.as_ref().map(state_options).unwrap_or_default();
+    let options = rule.state.as_deref().map(state_options).unwrap_or_default();
     let mut text = String::new();
     if rule.state.is_none() && rule.action == Action::Pass && rule.anchor.is_none() {
         text += " no state";

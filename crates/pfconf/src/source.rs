@@ -2,12 +2,12 @@
 //! being read.
 
 use std::cell::OnceCell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// One text.
 pub struct Source {
     /// Its name in messages; of an included file as `include` has it.
-    pub name: Rc<str>,
+    pub name: Arc<str>,
     /// Whether it is an included one.
     pub included: bool,
     /// Line that is being read, from 1; 0 in front of the first line of an included file.

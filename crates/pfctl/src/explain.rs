@@ -154,7 +154,7 @@ impl Explanation {
                 "number": rule.number,
                 "line": rule.line,
                 "text": print_rule(rule, &PrintOptions::default()),
-                "label": rule.label,
+                "labels": rule.labels,
             })),
             "answers": self.fate.replies.iter().map(|reply| skipstep_wire::print::line(reply)).collect::<Vec<_>>(),
         })

@@ -117,7 +117,7 @@ impl Target {
             }
             Target::Label(label) => {
                 let rule = state.rule.as_ref().and_then(|id| rules.rule(id));
-                rule.is_some_and(|rule| rule.label.as_ref() == Some(label))
+                rule.is_some_and(|rule| rule.labels.contains(label))
             }
             Target::Id(id, creator) => {
                 state.id == *id && creator.is_none_or(|creator| creator == hostid)

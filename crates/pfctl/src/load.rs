@@ -242,7 +242,9 @@ fn refused(ruleset: &Ruleset, source: &Source) -> Vec<Diagnostic> {
 
 fn explained(refusal: &Refusal, source: &Source) -> Diagnostic {
     let text = match &refusal.file {
-        Some(file) if *file != source.name => std::fs::read_to_string(file).unwrap_or_default(),
+        Some(file) if **file != *source.name => {
+            std::fs::read_to_string(&**file).unwrap_or_default()
+        }
         _ => source.text.clone(),
     };
     let at = (refusal.line as usize).checked_sub(1);
@@ -252,7 +254,7 @@ fn explained(refusal: &Refusal, source: &Source) -> Diagnostic {
     let column = line.find(word).map_or(0, |at| line[..at].chars().count() as u32 + 1);
     Diagnostic {
         kind: Kind::Error,
-        file: refusal.file.clone().unwrap_or_else(|| source.name.clone()),
+        file: refusal.file.as_deref().unwrap_or(&source.name).to_string(),
         line: refusal.line,
         column,
         width: word.chars().count() as u32,
@@ -286,7 +288,7 @@ mod tests {
         std::fs::write(file.path(), "block\npass once\n").unwrap();
         let name = file.path().display().to_string();
         let source = Source { name: "pf.conf".into(), text: format!("include \"{name}\"\n") };
-        let refusal = Refusal { file: Some(name.clone()), line: 2, feature: "once" };
+        let refusal = Refusal { file: Some(name.as_str().into()), line: 2, feature: "once" };
         let message = explained(&refusal, &source).explain();
         assert!(message.starts_with(&format!("{name}:2: once")), "{message}");
         assert!(message.contains("pass once\n") && message.contains("^^^^"), "{message}");

@@ -23,7 +23,7 @@ pub fn interface_references(ruleset: &Ruleset) -> BTreeMap<String, u64> {
     let mut references = BTreeMap::new();
     let mut count = |name: &str| *references.entry(name.to_string()).or_default() += 1;
     for (_, rule) in ruleset.all_rules() {
-        for place in [&rule.interface, &rule.received_on].into_iter().flatten() {
+        for place in [rule.interface.as_ref(), rule.received_on.as_deref()].into_iter().flatten() {
             match &place.value {
                 InterfaceMatch::Any => count("any"),
                 InterfaceMatch::Named(name) => count(name),

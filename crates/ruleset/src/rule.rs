@@ -1,5 +1,7 @@
 //! One filter rule, fully resolved (pf-features sections 3 to 7).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Endpoint, Family, PortMatch};
@@ -8,7 +10,11 @@ use crate::options::Timeout;
 use crate::queue::LimiterUse;
 use crate::translation::{AfTo, Divert, Pool, Route};
 
-/// A filter rule. Fields stand in the order in which pf tests and prints them.
+/// Most labels of a rule.
+pub const MOST_LABELS: usize = 5;
+
+/// A filter rule. Fields stand in the order in which pf tests and prints them; what is large and rare
+/// is boxed, for there may be 100,000 of them.
 /// The default is `pass`, without state, and looks at nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule {
@@ -17,9 +23,9 @@ pub struct Rule {
     /// Line of the pf.conf it was written on, from 1; 0 if it was not written by anybody.
     pub line: u32,
     /// The included file that the line is in; `None` is the pf.conf itself.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// The rule set this rule calls instead of deciding.
-    pub anchor: Option<AnchorCall>,
+    pub anchor: Option<Box<AnchorCall>>,
     /// What the rule does when it decides.
     pub action: Action,
     /// How a block rule answers.
@@ -47,7 +53,7 @@ pub struct Rule {
     /// `group`
     pub group: Option<Owner>,
     /// `received-on`
-    pub received_on: Option<Not<InterfaceMatch>>,
+    pub received_on: Option<Box<Not<InterfaceMatch>>>,
     /// `flags`; `None` does not look.
     pub tcp_flags: Option<TcpFlags>,
     /// `icmp-type`, `icmp6-type`
@@ -69,11 +75,11 @@ pub struct Rule {
     /// `set tos`
     pub set_tos: Option<u8>,
     /// `set queue (ordinary, lowdelay)`
-    pub set_queue: Option<(String, Option<String>)>,
+    pub set_queue: Option<Box<(String, Option<String>)>>,
     /// `set delay`, milliseconds
     pub set_delay: Option<u16>,
     /// State options if the rule makes state.
-    pub state: Option<StateOptions>,
+    pub state: Option<Box<StateOptions>>,
     /// `probability`, as pf stores it: a fraction of 2^32 - 1.
     pub probability: Option<u32>,
     /// `fragment`
@@ -82,8 +88,8 @@ pub struct Rule {
     pub scrub: Scrub,
     /// `allow-opts`
     pub allow_opts: bool,
-    /// `label`, macros already replaced
-    pub label: Option<String>,
+    /// `label`, macros already replaced; FreeBSD's rules can have several
+    pub labels: Vec<String>,
     /// `ridentifier` of FreeBSD: a number that tools know the rule by
     pub ridentifier: Option<u32>,
     /// `once`
@@ -91,19 +97,19 @@ pub struct Rule {
     /// `tag`
     pub tag: Option<String>,
     /// `tagged`
-    pub tagged: Option<Not<String>>,
+    pub tagged: Option<Box<Not<String>>>,
     /// `rtable`
     pub rtable: Option<u32>,
     /// `divert-to` and its like
     pub divert: Option<Divert>,
     /// `af-to`
-    pub af_to: Option<AfTo>,
+    pub af_to: Option<Box<AfTo>>,
     /// `nat-to`
-    pub nat: Option<Pool>,
+    pub nat: Option<Box<Pool>>,
     /// `rdr-to`
-    pub rdr: Option<Pool>,
+    pub rdr: Option<Box<Pool>>,
     /// `route-to` and its like
-    pub route: Option<Route>,
+    pub route: Option<Box<Route>>,
 }
 
 /// What a rule does.
@@ -299,4 +305,14 @@ pub struct Scrub {
     pub max_mss: Option<u16>,
     /// `reassemble tcp`
     pub reassemble_tcp: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_small_enough_for_100_000_of_them() {
+        assert!(size_of::<Rule>() <= 480, "{} bytes", size_of::<Rule>());
+    }
 }

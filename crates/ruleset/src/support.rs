@@ -2,6 +2,7 @@
 //! is refused when it is to be loaded or evaluated: nothing of it is left out silently.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The included file that the line is in; `None` is the pf.conf itself.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// Line it was written on; 0 if it belongs to none.
     pub line: u32,
     /// Its name in pf.conf.
@@ -40,7 +41,7 @@ pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
 /// is refused.
 pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    let mut refuse = |file: &Option<String>, line, feature| {
+    let mut refuse = |file: &Option<Arc<str>>, line, feature| {
         refusals.push(Refusal { file: file.clone(), line, feature });
     };
     if ruleset.options.syncookies != Syncookies::Never {
@@ -143,12 +144,12 @@ mod tests {
         let rule = Rule { once: true, ..Rule::default() };
         let anchor = Anchor { rules: vec![rule], ..Anchor::default() };
         let call = call.map(|(path, wildcard)| Rule {
-            anchor: Some(AnchorCall {
+            anchor: Some(Box::new(AnchorCall {
                 path: path.to_owned(),
                 wildcard,
                 name: path.to_owned(),
                 braces: false,
-            }),
+            })),
             ..Rule::default()
         });
         Ruleset {

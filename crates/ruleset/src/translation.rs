@@ -31,7 +31,7 @@ impl crate::Rule {
         let af_to =
             self.af_to.iter().flat_map(|af_to| std::iter::once(&af_to.from).chain(&af_to.to));
         let route = self.route.iter().map(|route| &route.pool);
-        self.nat.iter().chain(&self.rdr).chain(af_to).chain(route)
+        self.nat.as_deref().into_iter().chain(self.rdr.as_deref()).chain(af_to).chain(route)
     }
 }
 

@@ -17,7 +17,7 @@ impl Expansion<'_> {
         anchor: Option<AnchorCall>,
         old_rules: &mut Vec<OldRule>,
     ) -> Result<(), Refused> {
-        let mut template = self.old_template(&statement.rule, anchor)?;
+        let mut template = self.old_template(&statement.rule, anchor.map(Box::new))?;
         if statement.kind == OldKind::Binat {
             self.check_old_binat(statement)?;
         }
@@ -26,7 +26,7 @@ impl Expansion<'_> {
             Some(pool) => {
                 let first = |hosts: &[Host]| hosts.first().and_then(Host::family);
                 template.family = template.family.or_else(|| first(&pool.hosts));
-                Some(self.old_pool(statement, pool, template.family)?)
+                Some(Box::new(self.old_pool(statement, pool, template.family)?))
             }
         };
         let before = self.rules.len();
@@ -49,7 +49,7 @@ impl Expansion<'_> {
     fn old_template(
         &mut self,
         statement: &RuleStatement,
-        anchor: Option<AnchorCall>,
+        anchor: Option<Box<AnchorCall>>,
     ) -> Result<Rule, Refused> {
         let options = &statement.options;
         let tagged = options.tagged.as_ref().map(|tagged| &tagged.value);

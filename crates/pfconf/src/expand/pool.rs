@@ -219,11 +219,13 @@ impl Expansion<'_> {
         rule.route = translation.route.as_ref().and_then(|(kind, pool)| {
             let range = self.rdr_ports(pool, ports);
             let pool = self.apply(pool, addresses.route.as_ref(), range, errors)?;
-            Some(Route { kind: *kind, pool })
+            Some(Box::new(Route { kind: *kind, pool }))
         });
         match (translation.af_to, nat.flatten(), rdr.flatten()) {
-            (Some(family), Some(from), to) => rule.af_to = Some(AfTo { family, from, to }),
-            (_, nat, rdr) => (rule.nat, rule.rdr) = (nat, rdr),
+            (Some(family), Some(from), to) => {
+                rule.af_to = Some(Box::new(AfTo { family, from, to }));
+            }
+            (_, nat, rdr) => (rule.nat, rule.rdr) = (nat.map(Box::new), rdr.map(Box::new)),
         }
     }
 

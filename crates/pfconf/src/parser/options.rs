@@ -1,6 +1,6 @@
 //! What follows the hosts of a rule, in any order (pf-features sections 5, 6 and 10).
 
-use skipstep_ruleset::rule::{InterfaceMatch, TcpFlags};
+use skipstep_ruleset::rule::{InterfaceMatch, MOST_LABELS, TcpFlags};
 use skipstep_ruleset::{Family, Not};
 
 use super::address::unsigned_number;
@@ -111,9 +111,7 @@ impl Parser<'_> {
             "label" => {
                 self.skip();
                 let label = self.string()?;
-                if options.label.replace(label).is_some() {
-                    return self.error_at("label cannot be redefined", place);
-                }
+                self.add_label(label, options, place)?;
             }
             "tag" => {
                 self.skip();
@@ -168,7 +166,7 @@ impl Parser<'_> {
         options: &mut FilterOptions,
     ) -> Parse<()> {
         if self.accept("tagged") {
-            options.tagged = Some(Not { negated, value: self.strings()? });
+            options.tagged = Some(Box::new(Not { negated, value: self.strings()? }));
             return Ok(());
         }
         let place = self.place();
@@ -177,7 +175,7 @@ impl Parser<'_> {
         if let InterfaceMatch::Rdomain(_) = value {
             return self.error_at("received-on rdomain is not supported", place);
         }
-        if options.received_on.replace(Not { negated, value }).is_some() {
+        if options.received_on.replace(Box::new(Not { negated, value })).is_some() {
             return self.error_at("cannot respecify received-on", place);
         }
         Ok(())
@@ -284,9 +282,22 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// OpenBSD's rules have one label, those of FreeBSD several.
+    fn add_label(&mut self, label: String, options: &mut FilterOptions, place: Place) -> Parse<()> {
+        if !self.old && !options.labels.is_empty() {
+            return self.error_at("label cannot be redefined", place);
+        }
+        if options.labels.len() == MOST_LABELS {
+            let text = format!("label can only be used {MOST_LABELS} times");
+            return self.error_at(text, place);
+        }
+        options.labels.push(label);
+        Ok(())
+    }
+
     fn set_queue(&mut self, options: &mut FilterOptions, place: Place) -> Parse<()> {
         let names = self.queue_names()?;
-        if options.set_queue.replace(names).is_some() {
+        if options.set_queue.replace(Box::new(names)).is_some() {
             return self.error_at("queue cannot be redefined", place);
         }
         Ok(())

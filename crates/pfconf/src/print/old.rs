@@ -26,7 +26,7 @@ pub fn rule(old: &OldRule, options: &PrintOptions) -> String {
     text += &head(rule, options);
     text += &scrub(old);
     text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
-    if let Some(Not { negated, value }) = &rule.tagged {
+    if let Some(Not { negated, value }) = rule.tagged.as_deref() {
         text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
     }
     text += &rule.rtable.map(|rtable| format!(" rtable {rtable}")).unwrap_or_default();

@@ -124,7 +124,7 @@ fn with_named_interfaces(host: &Host, sides: [&Side; 2]) -> Host {
     let mut host = host.clone();
     for side in sides {
         for (_, rule) in side.ruleset.all_rules() {
-            for on in rule.interface.iter().chain(&rule.received_on) {
+            for on in rule.interface.iter().chain(rule.received_on.as_deref()) {
                 if let InterfaceMatch::Named(name) = &on.value
                     && host.members(name).next().is_none()
                 {

@@ -7,11 +7,12 @@ use skipstep_scenario::engine::RuleCounters;
 fn labelled<'a>(
     rules: &'a [Rule],
     counters: &'a [RuleCounters],
-) -> impl Iterator<Item = (&'a str, &'a RuleCounters)> {
+) -> impl Iterator<Item = (String, &'a RuleCounters)> {
     rules
         .iter()
         .zip(counters)
-        .filter_map(|(rule, counters)| Some((rule.label.as_deref()?, counters)))
+        .filter(|(rule, _)| !rule.labels.is_empty())
+        .map(|(rule, counters)| (rule.labels.join(" "), counters))
 }
 
 /// Label, evaluations, packets, bytes, then packets and bytes in and out, and states made.

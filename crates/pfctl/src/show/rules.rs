@@ -200,7 +200,7 @@ pub fn json(view: &RulesView) -> Value {
                 "line": rule.line,
                 "rule": print::rule(rule, &options),
                 "calls": rule.anchor.as_ref().map(|call| &call.path),
-                "label": rule.label,
+                "labels": rule.labels,
                 "evaluations": counters.evaluations,
                 "packets_in": counters.packets[0],
                 "bytes_in": counters.bytes[0],

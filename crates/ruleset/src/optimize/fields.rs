@@ -45,7 +45,7 @@ macro_rules! roles {
 
 // pfctl also removes and moves rules with a different `set tos`, which is part of what they do.
 roles! {
-    Barrier: anchor label probability ridentifier;
+    Barrier: anchor labels probability ridentifier;
     Break: action log quick received_on prio max_pkt_rate max_pkt_size state_limiter source_limiter
         set_prio set_tos set_queue set_delay fragment allow_opts once tag rtable divert af_to nat rdr
         route;
@@ -75,7 +75,8 @@ pub fn kind(rule: &Rule) -> impl Eq {
         BlockReturn::Icmp { .. } => BlockReturn::Icmp { inet: (0, 0), inet6: (0, 0) },
         other => other,
     };
-    let state = rule.state.clone().map(|state| StateOptions { timeouts: Vec::new(), ..state });
+    let state =
+        rule.state.as_deref().map(|state| StateOptions { timeouts: Vec::new(), ..state.clone() });
     (answer, state, Scrub { min_ttl: None, max_mss: None, ..rule.scrub })
 }
 
