@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		6
+#define PF_ABI_VERSION		7
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -242,6 +242,13 @@ struct pf_port {			/* ports in host order */
 	__u8 pad[3];
 };
 
+struct pf_owner {			/* of a socket; ids in host order, ~0 is who owns none */
+	__u32 low;
+	__u32 high;
+	__u8 op;			/* pf_port_op */
+	__u8 pad[3];
+};
+
 enum pf_rule_flags {
 	PF_RULE_QUICK = 1 << 0,
 	PF_RULE_LOG = 1 << 1,
@@ -298,6 +305,8 @@ struct pf_rule {
 	struct pf_address destination;
 	struct pf_port source_port;
 	struct pf_port destination_port;
+	struct pf_owner user;
+	struct pf_owner group;
 
 	/* actions */
 	__u8 return_ttl;		/* of the RST; 0 is the default */
@@ -446,10 +455,15 @@ enum pf_state_key_side {
 	PF_STACK = 1,
 };
 
+enum pf_log_flags {			/* what a state remembers of a rule's log options */
+	PF_LOG_ALL = 1 << 0,		/* every packet, not only the first */
+	PF_LOG_USER = 1 << 1,
+};
+
 /* a match rule whose counters rise with those of the state */
 struct pf_match_rule {
 	__u32 slot;
-	__u8 log_all;
+	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
 	__u8 pad[2];
 };
@@ -479,7 +493,7 @@ struct pf_state {
 	__u32 flags;			/* pf_state_flags */
 	__u8 timeout;			/* pf_timeout */
 	__u8 direction;
-	__u8 log_all;			/* log every packet */
+	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
 	__u8 set_prio[2];
 	__u8 set_tos;
@@ -521,6 +535,8 @@ struct pf_test {
 	__u32 enabled;
 	__u32 now;			/* seconds */
 	__u32 random;			/* what every draw returns */
+	__u32 uid;			/* who owns the packet's socket; ~0 if there is none */
+	__u32 gid;
 	__u32 pad;
 };
 
@@ -564,6 +580,7 @@ struct pf_log_record {
 	__s32 rule;			/* number of the rule, -1 for the default rule */
 	__s32 anchor_rule;		/* number of the anchor rule that led to it, -1 for none */
 	__u32 anchor;			/* id of the anchor that was walked, 0 for none */
+	__u32 uid;			/* owner of the socket if `log (user)` asks, else ~0 */
 	__u8 family;
 	__u8 action;			/* pf_action */
 	__u8 reason;
@@ -573,7 +590,6 @@ struct pf_log_record {
 	__u16 caplen;			/* bytes in data */
 	__u32 wirelen;
 	__u8 data[PF_SNAPLEN];		/* from the IP header on */
-	__u32 tail_pad;
 };
 
 /* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */

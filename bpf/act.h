@@ -48,9 +48,9 @@ static int log_all_match_rule(__u32 i, void *arg)
 
 	if (i >= s->match_count || place >= PF_MATCH_RULES)
 		return 1;
-	if (s->match[place].log_all)
+	if (s->match[place].log & PF_LOG_ALL)
 		pf_log(loop->skb, s, rule_number(s->match[place].slot), PF_ACTION_MATCH,
-		       s->match[place].log_to);
+		       log_target(s->match[place].log_to, s->match[place].log));
 	return 0;
 }
 
@@ -68,8 +68,9 @@ __inline void log_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	if (s->rule.number < 0 && s->rule.slot == PF_IDLE_SLOT &&
 	    s->outcome.reason != PF_REASON_MATCH)
 		action = PF_ACTION_BLOCK;
-	if (s->log_force || s->rule.log_all)
-		pf_log(skb, s, s->rule.number, action, s->rule.log_to);
+	if (s->log_force || s->rule.log & PF_LOG_ALL)
+		pf_log(skb, s, s->rule.number, action,
+		       log_target(s->rule.log_to, s->rule.log));
 	if (s->has_state && s->match_count)
 		bpf_loop(PF_MATCH_RULES, log_all_match_rule, &loop, 0);
 }

@@ -39,7 +39,7 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	state->direction = s->pd.direction;
 	state->rule_slot = rule->slot;
 	state->anchor_slot = s->test.decided_by.slot;
-	state->log_all = !!(rule->flags & PF_RULE_LOG_ALL);
+	state->log = log_flags(rule);
 	state->log_to = rule->log_to;
 	state->tag = act->tag;
 	state->min_ttl = act->min_ttl;
@@ -225,13 +225,14 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	s->rule.anchor_slot = s->test.decided_by.slot;
 	s->rule.anchor_number = s->test.decided_by.number;
 	s->rule.action = rule->action;
-	s->rule.log_all = !!(rule->flags & PF_RULE_LOG_ALL);
+	s->rule.log = log_flags(rule);
 	s->rule.log_to = rule->log_to;
 	s->outcome.decision = PF_DECISION_RULE;
 	merge_actions(&s->test, rule);
 	log_place(s, s->rule.anchor_number, s->rule.anchor);
 	if (rule->flags & LOGS)
-		pf_log(skb, s, rule->number, rule->action, rule->log_to);
+		pf_log(skb, s, rule->number, rule->action,
+		       log_target(rule->log_to, s->rule.log));
 	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES))
 		pf_log_matches(skb, s, rule->number, rule->action);
 

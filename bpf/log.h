@@ -7,6 +7,7 @@
 #define PF_LOG_H
 
 #include "kern.h"
+#include "owner.h"
 #include "reason.h"
 #include "scratch.h"
 
@@ -22,9 +23,24 @@ __inline void log_place(struct pf_scratch *s, __s32 anchor_rule, __u32 anchor)
 	s->log_anchor = anchor;
 }
 
-/* Writes a record to pflog<log_to>: rule number and action as given, the rest from s->log_*. */
+__inline __u8 log_flags(const struct pf_rule *rule)
+{
+	return (rule->flags & PF_RULE_LOG_ALL ? PF_LOG_ALL : 0) |
+	       (rule->flags & PF_RULE_LOG_USER ? PF_LOG_USER : 0);
+}
+
+#define LOG_TARGET_USER	(1 << 8)
+
+/* Where a record goes, n of pflogN, and whether it names the owner of the socket: all that pf_log
+ * needs to know of the rule that asked for it. */
+__inline __u32 log_target(__u8 log_to, __u8 flags)
+{
+	return log_to | (flags & PF_LOG_USER ? LOG_TARGET_USER : 0);
+}
+
+/* Writes a record to its target: rule number and action as given, the rest from s->log_*. */
 __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
-		    __u32 log_to)
+		    __u32 target)
 {
 	struct pf_log_record *record;
 	__u32 length;
@@ -33,6 +49,8 @@ __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u
 		return 0;
 	if (s->outcome.logged < 255)
 		s->outcome.logged++;
+	if (target & LOG_TARGET_USER)
+		find_owner(skb, s);
 	record = bpf_ringbuf_reserve(&log_ring, sizeof(*record), 0);
 	if (!record) {
 		count_log_lost();
@@ -51,10 +69,10 @@ __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u
 	record->action = action;
 	record->reason = s->log_reason;
 	record->direction = s->pd.direction;
-	record->log_to = log_to;
+	record->log_to = target;
+	record->uid = target & LOG_TARGET_USER ? s->owner_uid : NOBODY;
 	record->pad = 0;
 	record->wirelen = skb->len - s->pd.ip;
-	record->tail_pad = 0;
 	length = min(record->wirelen, PF_SNAPLEN);
 	if (load_bytes(skb, s->pd.ip, record->data, length, PF_SNAPLEN))
 		length = 0;
@@ -77,7 +95,8 @@ static int log_for_match_rule(__u32 i, void *arg)
 	if (i >= PF_MATCH_RULES || i >= loop->s->test.match_count)
 		return 1;
 	if (loop->s->test.match_log_matches[i])
-		pf_log(loop->skb, loop->s, loop->rule, loop->action, loop->s->test.match[i].log_to);
+		pf_log(loop->skb, loop->s, loop->rule, loop->action,
+		       log_target(loop->s->test.match[i].log_to, loop->s->test.match[i].log));
 	return 0;
 }
 

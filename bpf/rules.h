@@ -16,6 +16,7 @@
 #include "interface.h"
 #include "kern.h"
 #include "log.h"
+#include "owner.h"
 #include "scratch.h"
 #include "table.h"
 #include "time.h"
@@ -191,6 +192,8 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 			return PF_SKIP_SRC_PORT;
 		if (!match_port(&rule->destination_port, pd->destination_port))
 			return PF_SKIP_DST_PORT;
+		if (!match_owner(skb, s, rule))
+			return MISMATCH;
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
@@ -257,7 +260,7 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	if (i >= PF_MATCH_RULES)
 		return false;
 	s->test.match[i].slot = rule->slot;
-	s->test.match[i].log_all = !!(rule->flags & PF_RULE_LOG_ALL);
+	s->test.match[i].log = log_flags(rule);
 	s->test.match[i].log_to = rule->log_to;
 	s->test.match_log_matches[i] = !!(rule->flags & PF_RULE_LOG_MATCHES);
 	s->test.match_count = i + 1;
@@ -265,7 +268,8 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	if (rule->flags & LOGS) {
 		reason_count(s, PF_REASON_MATCH);
 		log_place(s, s->test.caller.number, rule->anchor);
-		pf_log(skb, s, rule->number, PF_ACTION_MATCH, rule->log_to);
+		pf_log(skb, s, rule->number, PF_ACTION_MATCH,
+		       log_target(rule->log_to, s->test.match[i].log));
 	}
 	return true;
 }

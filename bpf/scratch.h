@@ -133,7 +133,7 @@ struct pf_deciding_rule {
 	__u32 anchor_slot;		/* of the anchor rule that led to it, PF_IDLE_SLOT for none */
 	__s32 anchor_number;
 	__u8 action;
-	__u8 log_all;
+	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
 	__u8 set_prio;			/* of what is sent in answer, if has_prio */
 	__u8 has_prio;
@@ -161,6 +161,8 @@ struct pf_scratch {
 	__u8 prio;
 	__u8 log_force;			/* a packet dropped for itself is always logged */
 	__u8 log_reason;		/* of the records written now, as the next two */
+	__u32 owner_uid;		/* who owns the packet's socket, once it was sought */
+	__u32 owner_gid;
 	__s32 log_anchor_rule;
 	__u32 log_anchor;
 	__u8 has_state;
@@ -168,6 +170,7 @@ struct pf_scratch {
 	__u8 raced;			/* another CPU made the same state first */
 	__u8 against_state;		/* it goes the other way than the one that made the state */
 	__u8 empty_ack;
+	__u8 owner_sought;
 	__u8 tcp_offset;		/* bytes of the TCP header as received */
 	__u8 tcp_flags;
 	__be16 tcp_urgent;

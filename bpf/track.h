@@ -39,7 +39,7 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	s->rule.slot = state->rule_slot;
 	s->rule.anchor_slot = state->anchor_slot;
 	s->rule.action = PF_ACTION_PASS;
-	s->rule.log_all = state->log_all;
+	s->rule.log = state->log;
 	s->rule.log_to = state->log_to;
 	s->against_state = !forward;
 	s->match_count = state->match_count;

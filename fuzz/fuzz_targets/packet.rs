@@ -121,6 +121,7 @@ fn packet(how: &How, bytes: Vec<u8>) -> Packet {
         bytes,
         received_on: received_on.map(str::to_string),
         carried: Carried::default(),
+        owner: None,
     }
 }
 

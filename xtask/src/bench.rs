@@ -167,6 +167,7 @@ fn inbound(bytes: Vec<u8>) -> TestPacket {
         bytes,
         received_on: None,
         carried: Carried::default(),
+        owner: None,
     }
 }
 

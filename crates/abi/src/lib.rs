@@ -21,13 +21,13 @@ pub mod verdict;
 pub use config::Config;
 pub use interface::{Interface, InterfaceStats};
 pub use log::LogRecord;
-pub use rule::{Address, Port, Rule, RuleStates, RuleStats, RuleTable};
+pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use state::{Kill, MatchRule, Peer, State, StateKey, StateRef};
 pub use status::{Counters, Outcome, Status, Test};
 pub use table::{Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

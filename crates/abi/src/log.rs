@@ -26,6 +26,8 @@ pub struct LogRecord {
     pub anchor_rule: i32,
     /// Id of the anchor that was walked, 0 for none.
     pub anchor: u32,
+    /// Owner of the socket if `log (user)` asks, else all ones.
+    pub uid: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// [`crate::verdict::action`]
@@ -44,6 +46,4 @@ pub struct LogRecord {
     pub wirelen: u32,
     /// From the IP header on.
     pub data: [u8; SNAPLEN],
-    /// Zero.
-    pub tail_pad: u32,
 }

@@ -117,6 +117,22 @@ pub struct Port {
     pub pad: [u8; 3],
 }
 
+/// `struct pf_owner`: a criterion for the owner of a socket.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Owner {
+    /// First operand; all ones is nobody.
+    pub low: u32,
+    /// Second operand.
+    pub high: u32,
+    /// [`port_op`]
+    pub op: u8,
+    /// Zero.
+    pub pad: [u8; 3],
+}
+
 /// `struct pf_rule`: one rule as the evaluators read it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -169,6 +185,10 @@ pub struct Rule {
     pub source_port: Port,
     /// `to … port`
     pub destination_port: Port,
+    /// `user`
+    pub user: Owner,
+    /// `group`
+    pub group: Owner,
     /// TTL of the RST, 0 is the default.
     pub return_ttl: u8,
     /// ICMP type of the answer, IPv4.

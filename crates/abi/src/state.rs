@@ -136,6 +136,14 @@ pub struct Peer {
     pub wscale: u8,
 }
 
+/// `enum pf_log_flags`: what a state remembers of a rule's log options.
+pub mod log_flags {
+    /// Every packet, not only the first.
+    pub const ALL: u8 = 1 << 0;
+    /// With the owner of the socket.
+    pub const USER: u8 = 1 << 1;
+}
+
 /// `struct pf_match_rule`: a match rule whose counters rise with those of the state.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -144,8 +152,8 @@ pub struct Peer {
 pub struct MatchRule {
     /// Place in rule_stats.
     pub slot: u32,
-    /// 1: log every packet.
-    pub log_all: u8,
+    /// [`log_flags`]
+    pub log: u8,
     /// n of pflogN.
     pub log_to: u8,
     /// Zero.
@@ -200,8 +208,8 @@ pub struct State {
     pub timeout: u8,
     /// [`crate::verdict::direction`]
     pub direction: u8,
-    /// 1: log every packet.
-    pub log_all: u8,
+    /// [`log_flags`]
+    pub log: u8,
     /// n of pflogN.
     pub log_to: u8,
     /// Priorities that its packets get, with [`state_flags::SET_PRIO`].

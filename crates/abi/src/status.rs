@@ -75,6 +75,10 @@ pub struct Test {
     pub now: u32,
     /// What every draw returns.
     pub random: u32,
+    /// User whose socket the packet is about; all ones for nobody's.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
     /// Zero.
     pub pad: u32,
 }

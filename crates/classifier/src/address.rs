@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_abi as abi;
 use skipstep_abi::address_bytes;
 use skipstep_abi::rule::{address_kind as kind, port_op as op};
-use skipstep_ruleset::{Address, Family, Host, PortMatch, Ports, TableName};
+use skipstep_ruleset::{Address, Family, Host, Owner, PortMatch, Ports, TableName};
 
 use crate::error::not_built;
 use crate::image::Slots;
@@ -43,7 +43,21 @@ pub fn port(ports: Option<Ports>) -> abi::Port {
     let Some(ports) = ports else {
         return abi::Port::default();
     };
-    let op = match ports.op {
+    abi::Port { low: ports.low, high: ports.high, op: operator(ports.op), pad: [0; 3] }
+}
+
+/// The criterion for the owner of a socket.
+pub fn owner(owner: Option<Owner>) -> abi::Owner {
+    owner.map_or_else(abi::Owner::default, |owner| abi::Owner {
+        low: owner.low.unwrap_or(Owner::UNKNOWN),
+        high: owner.high.unwrap_or(Owner::UNKNOWN),
+        op: operator(owner.op),
+        pad: [0; 3],
+    })
+}
+
+fn operator(op: PortMatch) -> u8 {
+    match op {
         PortMatch::Equal => op::EQ,
         PortMatch::NotEqual => op::NE,
         PortMatch::Less => op::LT,
@@ -53,8 +67,7 @@ pub fn port(ports: Option<Ports>) -> abi::Port {
         PortMatch::Range => op::RANGE,
         PortMatch::Inside => op::INSIDE,
         PortMatch::Outside => op::OUTSIDE,
-    };
-    abi::Port { low: ports.low, high: ports.high, op, pad: [0; 3] }
+    }
 }
 
 fn of_kind(kind: u8) -> abi::Address {

@@ -11,7 +11,7 @@ use skipstep_ruleset::{
     StateOptions,
 };
 
-use crate::address::{address, family, port};
+use crate::address::{address, family, owner, port};
 use crate::error::not_built;
 use crate::image::Slots;
 use crate::{Error, Names};
@@ -81,6 +81,8 @@ impl Compiler<'_> {
             destination,
             source_port: port(rule.source.ports),
             destination_port: port(rule.destination.ports),
+            user: owner(rule.user),
+            group: owner(rule.group),
             return_ttl: answer.ttl,
             return_icmp_type: answer.inet.0,
             return_icmp_code: answer.inet.1,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
-use skipstep_abi::state::{STACK, WIRE, timeout};
+use skipstep_abi::state::{STACK, WIRE, log_flags, timeout};
 use skipstep_abi::{address_bytes, limits};
 use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
 
@@ -51,6 +51,9 @@ pub struct SavedState {
     pub flags: u32,
     /// Log every packet, to this pflog interface.
     pub log_all: Option<u8>,
+    /// With the owner of the socket.
+    #[serde(default)]
+    pub log_user: bool,
     /// `set prio`
     pub set_prio: [u8; 2],
     /// `set tos`
@@ -132,7 +135,8 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         packets: state.packets,
         bytes: state.bytes,
         flags: state.flags,
-        log_all: (state.log_all != 0).then_some(state.log_to),
+        log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
+        log_user: state.log & log_flags::USER != 0,
         set_prio: state.set_prio,
         set_tos: state.set_tos,
         min_ttl: state.min_ttl,
@@ -189,7 +193,8 @@ fn restored(
             Direction::In => abi::verdict::direction::IN,
             Direction::Out => abi::verdict::direction::OUT,
         },
-        log_all: u8::from(saved.log_all.is_some()),
+        log: (if saved.log_all.is_some() { log_flags::ALL } else { 0 })
+            | (if saved.log_user { log_flags::USER } else { 0 }),
         log_to: saved.log_all.unwrap_or(0),
         set_prio: saved.set_prio,
         set_tos: saved.set_tos,

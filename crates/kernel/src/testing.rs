@@ -8,10 +8,11 @@ use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_classifier::Names;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Evaluator, Reason, RuleId, Ruleset};
+use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Carried, Decision, Fate, LogView, RuleCounters, StateView, Status, TestPacket, Verdict,
+    Carried, Decision, Fate, LogView, RuleCounters, SocketOwner, StateView, Status, TestPacket,
+    Verdict,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -29,6 +30,9 @@ use libbpf_rs::{MapCore, MapFlags};
 
 /// Ethernet header in front of every packet; the addresses mean nothing.
 const LINK_HEADER: usize = 14;
+
+/// Id of the owner of no socket.
+const NOBODY: u32 = Owner::UNKNOWN;
 
 /// Longest packet that `BPF_PROG_TEST_RUN` takes: it must fit in a page with what the kernel keeps
 /// beside it.
@@ -93,7 +97,7 @@ impl TestEngine {
             network: None,
             memory: Memory::default(),
             record: Record::default(),
-            test: abi::Test { enabled: 1, ..abi::Test::default() },
+            test: abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() },
             cpu,
         };
         engine.maps.test.set(&0, &engine.test)?;
@@ -197,7 +201,7 @@ impl TestEngine {
         self.log.drain(|_| {})?;
         self.memory = Memory::default();
         self.record = Record::default();
-        self.test = abi::Test { enabled: 1, ..abi::Test::default() };
+        self.test = abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() };
         self.maps.test.set(&0, &self.test)
     }
 
@@ -219,6 +223,11 @@ impl TestEngine {
     }
 
     fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
+        let owner = packet.owner.unwrap_or(SocketOwner { uid: NOBODY, gid: NOBODY });
+        if (self.test.uid, self.test.gid) != (owner.uid, owner.gid) {
+            (self.test.uid, self.test.gid) = (owner.uid, owner.gid);
+            self.maps.test.set(&0, &self.test)?;
+        }
         let run = self.run(self.program(packet.direction), packet, 1)?;
         let outcome = self.outcome()?;
         let after = run.packet.get(LINK_HEADER..).unwrap_or_default();
@@ -405,6 +414,7 @@ fn log_view(record: &abi::LogRecord, names: &Names) -> LogView {
             _ => None,
         },
         to: record.log_to,
+        uid: (record.uid != Owner::UNKNOWN).then_some(record.uid),
     }
 }
 

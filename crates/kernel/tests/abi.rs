@@ -42,10 +42,12 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_interface_stats => abi::InterfaceStats { packets, bytes }
         pf_address => abi::Address { kind, negated, pad, table, low, high }
         pf_port => abi::Port { low, high, op, pad }
+        pf_owner => abi::Owner { low, high, op, pad }
         pf_rule => abi::Rule {
             skip, flags, interface, received_on, interface_match, received_match, direction,
             family, protocol, tcp_flags, tcp_mask, icmp_type, icmp_code, tos, prio, action, tag,
-            tagged, probability, source, destination, source_port, destination_port, return_ttl,
+            tagged, probability, source, destination, source_port, destination_port, user, group,
+            return_ttl,
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, slot, number, anchor,
             call_first, call_end,
@@ -64,11 +66,11 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_state_key => abi::StateKey { address, port, interface, rdomain, family, protocol }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
-        pf_match_rule => abi::MatchRule { slot, log_all, log_to, pad }
+        pf_match_rule => abi::MatchRule { slot, log, log_to, pad }
         pf_state => abi::State {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
-            timeout, direction, log_all, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
+            timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
             match_count, r#match, pad,
         }
         pf_status => abi::Status {
@@ -76,14 +78,14 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             states_used, sweep_cursor, first_enabled, capacity,
         }
         pf_counters => abi::Counters { reason, state, limit, log_lost }
-        pf_test => abi::Test { enabled, now, random, pad }
+        pf_test => abi::Test { enabled, now, random, uid, gid, pad }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_log_record => abi::LogRecord {
-            time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, family,
-            action, reason, direction, log_to, pad, caplen, wirelen, data, tail_pad,
+            time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
+            family, action, reason, direction, log_to, pad, caplen, wirelen, data,
         }
     }
 }
@@ -227,6 +229,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }
+        "LOG_" abi::state::log_flags { ALL, USER }
         "REASSEMBLE_" abi::config::reassemble { YES, NO_DF }
         "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }
         "" abi::status { REASON_MAX, LCOUNT_MAX }

@@ -17,6 +17,17 @@ pub struct Packet {
     pub received_on: Option<String>,
     /// What an earlier pass of the firewall attached to it.
     pub carried: Carried,
+    /// Who owns the socket of this host that sends it or is to get it; of TCP and UDP only.
+    pub owner: Option<SocketOwner>,
+}
+
+/// Who owns a socket: effective ids of the process that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketOwner {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
 }
 
 /// What a packet carries from the inbound to the outbound side.
@@ -102,4 +113,6 @@ pub struct LogRecord {
     pub action: Action,
     /// n of pflogN
     pub to: u8,
+    /// The user whose socket it is about, if `log (user)` asks and there is one.
+    pub uid: Option<u32>,
 }

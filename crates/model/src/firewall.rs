@@ -86,13 +86,13 @@ impl Firewall {
 
     /// Runs a packet through the firewall.
     pub fn packet(&mut self, packet: &Packet) -> Fate {
-        let mut journal = Journal::new(Tracer::default());
+        let mut journal = Journal::new(uid(packet), Tracer::default());
         self.run(packet, &mut journal)
     }
 
     /// Runs a packet through the firewall and tells what happened to it on the way.
     pub fn explain(&mut self, packet: &Packet) -> (Fate, Trace) {
-        let mut journal = Journal::new(Tracer::on());
+        let mut journal = Journal::new(uid(packet), Tracer::on());
         let fate = self.run(packet, &mut journal);
         (fate, journal.tracer.finish())
     }
@@ -386,6 +386,11 @@ impl Firewall {
             }
         }
     }
+}
+
+/// The user whose socket the packet is about.
+fn uid(packet: &Packet) -> Option<u32> {
+    packet.owner.map(|owner| owner.uid)
 }
 
 /// The fate of a packet that the firewall does not look at.

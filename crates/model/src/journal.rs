@@ -14,6 +14,8 @@ pub(crate) struct Journal {
     pub reason: Reason,
     pub counted: Vec<Reason>,
     pub log: Vec<LogRecord>,
+    /// The user whose socket the packet is about.
+    pub uid: Option<u32>,
     pub replies: Vec<Vec<u8>>,
     pub removed: Vec<StateId>,
     pub tracer: Tracer,
@@ -36,11 +38,12 @@ impl<'a> LogPlace<'a> {
 }
 
 impl Journal {
-    pub fn new(tracer: Tracer) -> Self {
+    pub fn new(uid: Option<u32>, tracer: Tracer) -> Self {
         Journal {
             reason: Reason::Match,
             counted: Vec::new(),
             log: Vec::new(),
+            uid,
             replies: Vec::new(),
             removed: Vec::new(),
             tracer,
@@ -73,6 +76,7 @@ impl Journal {
         place: LogPlace,
         reason: Reason,
     ) {
+        let log = trigger.and_then(|rule| rule.log).unwrap_or_default();
         self.log.push(LogRecord {
             rule: rule.map(|rule| rule.number),
             anchor_rule: place.anchor_rule.map(|rule| rule.number),
@@ -83,7 +87,8 @@ impl Journal {
                 None if reason != Reason::Match => Action::Block,
                 None => Action::Pass,
             },
-            to: trigger.and_then(|rule| rule.log).map_or(0, |log| log.to),
+            to: log.to,
+            uid: self.uid.filter(|_| log.user),
         });
     }
 

@@ -45,7 +45,7 @@ pub mod world;
 
 pub use actions::Actions;
 pub use counters::{InterfaceCounters, RuleCounters, Status, TableCounters, TableTraffic};
-pub use fate::{Carried, Decision, Fate, LogRecord, Packet, Verdict};
+pub use fate::{Carried, Decision, Fate, LogRecord, Packet, SocketOwner, Verdict};
 pub use firewall::Firewall;
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};
 pub use trace::{Stage, Trace};

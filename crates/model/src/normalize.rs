@@ -90,6 +90,7 @@ mod tests {
             bytes,
             received_on: None,
             carried: Default::default(),
+            owner: None,
         })
         .unwrap()
     }

@@ -304,6 +304,7 @@ mod tests {
             bytes: bytes.to_vec(),
             received_on: None,
             carried: Default::default(),
+            owner: None,
         };
         Descriptor::parse(&packet).map_err(|malformed| malformed.reason)
     }

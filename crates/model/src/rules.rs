@@ -282,9 +282,11 @@ fn transport_mismatch(rule: &Entry, question: &Question) -> Option<Criterion> {
             if rule.tcp_flags.is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set) {
                 return Some(Criterion::TcpFlags);
             }
-            port_mismatch(rule, packet)
+            port_mismatch(rule, packet).or_else(|| owner_mismatch(rule, question.input))
         }
-        Transport::Udp { .. } => port_mismatch(rule, packet),
+        Transport::Udp { .. } => {
+            port_mismatch(rule, packet).or_else(|| owner_mismatch(rule, question.input))
+        }
         Transport::Icmp(icmp) | Transport::Icmp6(icmp) => {
             if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
                 return Some(Criterion::IcmpType);
@@ -308,6 +310,18 @@ fn port_mismatch(rule: &Entry, packet: &Descriptor) -> Option<Criterion> {
     }
     if rule.destination.ports.is_some_and(|ports| !ports.contains(destination_port)) {
         return Some(Criterion::DestinationPort);
+    }
+    None
+}
+
+/// `user` and `group`.
+fn owner_mismatch(rule: &Entry, input: &Packet) -> Option<Criterion> {
+    let (uid, gid) = (input.owner.map(|owner| owner.uid), input.owner.map(|owner| owner.gid));
+    if rule.user.is_some_and(|wanted| !wanted.admits(uid)) {
+        return Some(Criterion::User);
+    }
+    if rule.group.is_some_and(|wanted| !wanted.admits(gid)) {
+        return Some(Criterion::Group);
     }
     None
 }

@@ -81,6 +81,7 @@ mod tests {
             bytes,
             received_on: None,
             carried: Default::default(),
+            owner: None,
         })
         .unwrap()
     }

@@ -89,6 +89,8 @@ pub enum Criterion {
     TcpFlags,
     SourcePort,
     DestinationPort,
+    User,
+    Group,
     IcmpType,
     IcmpCode,
     /// A rule that makes states does not match the answer to an ICMP query.
@@ -115,6 +117,8 @@ impl Criterion {
             Criterion::TcpFlags => "flags",
             Criterion::SourcePort => "from port",
             Criterion::DestinationPort => "to port",
+            Criterion::User => "user",
+            Criterion::Group => "group",
             Criterion::IcmpType => "icmp-type",
             Criterion::IcmpCode => "icmp-type code",
             Criterion::NoReply => "keep state (not for an ICMP reply)",

@@ -51,6 +51,7 @@ impl Session {
             bytes: build::ip(self.client.0, self.server.0).tcp(&segment),
             received_on: None,
             carried: Carried::default(),
+            owner: None,
         }
     }
 

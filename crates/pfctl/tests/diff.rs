@@ -182,6 +182,7 @@ fn packets() -> Vec<Packet> {
                         .tcp(&build::Tcp::new(1234, port).flags("S")),
                     received_on: None,
                     carried: Carried::default(),
+                    owner: None,
                 });
             }
         }

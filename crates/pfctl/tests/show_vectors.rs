@@ -83,6 +83,7 @@ impl Machine {
                 bytes: bytes(packet),
                 received_on,
                 carried,
+                owner: None,
             };
             let fate = model.packet(&packet);
             firewall.packet(&packet);

@@ -230,6 +230,30 @@ pub struct Owner {
     pub high: Option<u32>,
 }
 
+impl Owner {
+    /// The id of who owns no socket here: what `unknown` means.
+    pub const UNKNOWN: u32 = u32::MAX;
+
+    /// Whether a socket's user or group meets the criterion; `None` if there is no socket. Nobody's
+    /// packets are neither below nor above any id.
+    pub fn admits(&self, id: Option<u32>) -> bool {
+        let low = self.low.unwrap_or(Self::UNKNOWN);
+        let high = self.high.unwrap_or(Self::UNKNOWN);
+        match (self.op, id.unwrap_or(Self::UNKNOWN)) {
+            (PortMatch::Equal, id) => id == low,
+            (PortMatch::NotEqual, id) => id != low,
+            (_, Self::UNKNOWN) => false,
+            (PortMatch::Less, id) => id < low,
+            (PortMatch::LessEqual, id) => id <= low,
+            (PortMatch::Greater, id) => id > low,
+            (PortMatch::GreaterEqual, id) => id >= low,
+            (PortMatch::Range, id) => id >= low && id <= high,
+            (PortMatch::Inside, id) => id > low && id < high,
+            (PortMatch::Outside, id) => id < low || id > high,
+        }
+    }
+}
+
 /// How a rule keeps state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum KeepKind {

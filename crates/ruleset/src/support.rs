@@ -86,10 +86,7 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     let table = [
         (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
-        (rule.log.is_some_and(|log| log.user), "log (user)"),
         (rule.os.is_some(), "os"),
-        (rule.user.is_some(), "user"),
-        (rule.group.is_some(), "group"),
         (rule.max_pkt_rate.is_some(), "max-pkt-rate"),
         (rule.max_pkt_size.is_some(), "max-pkt-size"),
         (rule.state_limiter.is_some(), limiter_name(false)),

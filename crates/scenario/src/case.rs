@@ -3,6 +3,7 @@
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
+use crate::engine::SocketOwner;
 use crate::expect::Expectation;
 use crate::packet::Packet;
 
@@ -93,6 +94,23 @@ pub struct Arrival {
     pub tag: Option<String>,
     /// Priority it carries from an earlier pass.
     pub prio: Option<u8>,
+    /// Who owns its socket on this host.
+    pub owner: Option<SocketOwner>,
+}
+
+impl Arrival {
+    /// A packet that carries nothing.
+    pub fn new(direction: Direction, interface: String, packet: Packet) -> Self {
+        Arrival {
+            direction,
+            interface,
+            packet,
+            received_on: None,
+            tag: None,
+            prio: None,
+            owner: None,
+        }
+    }
 }
 
 /// A look at counters. Whatever is `None` is not looked at.

@@ -4,7 +4,9 @@
 use std::net::IpAddr;
 
 // What every evaluator says in the same words has the model's types.
-pub use skipstep_model::{Carried, Packet as TestPacket, Peer as PeerView, RuleCounters, Verdict};
+pub use skipstep_model::{
+    Carried, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, Verdict,
+};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
 
@@ -97,6 +99,8 @@ pub struct LogView {
     pub pass: Option<bool>,
     /// n of pflogN
     pub to: u8,
+    /// User that `log (user)` found.
+    pub uid: Option<u32>,
 }
 
 /// A state as tests compare and `pfctl -ss` prints it.

@@ -138,6 +138,8 @@ pub struct LogWords {
     pub reason: Option<Reason>,
     /// n of pflogN
     pub to: Option<u8>,
+    /// `none` is `Some(None)`
+    pub uid: Option<Option<u32>>,
 }
 
 /// The action in a log record.
@@ -394,6 +396,7 @@ impl LogWords {
             anchor: Some(record.anchor.clone()),
             reason: Some(record.reason),
             to: Some(record.to),
+            uid: record.uid.map(Some),
         }
     }
 
@@ -404,6 +407,7 @@ impl LogWords {
             && self.anchor.as_ref().is_none_or(|anchor| *anchor == record.anchor)
             && self.reason.is_none_or(|reason| reason == record.reason)
             && self.to.is_none_or(|to| to == record.to)
+            && self.uid.is_none_or(|uid| uid == record.uid)
     }
 }
 

@@ -101,6 +101,7 @@ fn fate(fate: model::Fate) -> Fate {
                     Action::Match => None,
                 },
                 to: record.to,
+                uid: record.uid,
             })
             .collect(),
     }

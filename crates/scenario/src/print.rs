@@ -7,7 +7,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
-use crate::engine::{Decision, Verdict};
+use crate::engine::{Decision, SocketOwner, Verdict};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -106,6 +106,9 @@ impl Display for Arrival {
         }
         if let Some(prio) = self.prio {
             write!(f, "prio {prio} ")?;
+        }
+        if let Some(SocketOwner { uid, gid }) = self.owner {
+            write!(f, "owner {uid}:{gid} ")?;
         }
         write!(f, "{}", self.packet)
     }
@@ -409,6 +412,9 @@ fn log_words(words: &LogWords) -> String {
     push(&mut text, "in", words.anchor.as_deref().map(anchor));
     push(&mut text, "for", words.reason.map(|reason| reason.name()));
     push(&mut text, "to", words.to);
+    if let Some(uid) = words.uid {
+        push(&mut text, "user", Some(number_or_none(uid)));
+    }
     text
 }
 

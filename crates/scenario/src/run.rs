@@ -279,6 +279,7 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
             prio: arrival.prio.unwrap_or(Carried::default().prio),
             rtable: 0,
         },
+        owner: arrival.owner,
     }
 }
 
@@ -300,6 +301,7 @@ fn forwarded(
         bytes: observation.fate.out.unwrap_or(packet.bytes),
         received_on: Some(packet.interface),
         carried: observation.fate.carried,
+        owner: None,
     })
 }
 

@@ -21,8 +21,7 @@ const PF_MATCH: u8 = 12;
 const RULESET_NAME: usize = 16;
 /// Number of a rule that there is not.
 const NO_RULE: i32 = -1;
-/// The owner of the socket is only looked up by `log (user)`, which is not built.
-const NO_UID: u32 = u32::MAX;
+/// OpenBSD does not tell the process either.
 const NO_PID: u32 = 0;
 
 /// The rule set that a record names.
@@ -64,7 +63,7 @@ pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     };
     header.extend(number.to_be_bytes());
     header.extend(sub_number.to_be_bytes());
-    for number in [NO_UID, NO_PID, origin.uid, origin.pid] {
+    for number in [record.uid, NO_PID, origin.uid, origin.pid] {
         header.extend(number.to_le_bytes());
     }
     let (rewritten, pad) = (0, 0);

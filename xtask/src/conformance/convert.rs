@@ -85,6 +85,7 @@ fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow
         received_on: previous.map(|previous| previous.ifname.clone()),
         tag: previous.and_then(|previous| previous.result.tag.clone()),
         prio: previous.and_then(|previous| previous.result.prio),
+        owner: None,
     })
 }
 
@@ -185,6 +186,7 @@ fn log_words(record: &vector::LogRecord) -> anyhow::Result<LogWords> {
         anchor: None,
         reason: Some(reason(&record.reason)?),
         to: None,
+        uid: None,
     })
 }
 

@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::case::{Action, Arrival};
-use skipstep_scenario::engine::{PeerView, StateView, Verdict};
+use skipstep_scenario::engine::{PeerView, SocketOwner, StateView, Verdict};
 use skipstep_scenario::expect::Expectation;
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{
     Body, Damage, Extension, Icmp, IcmpBody, Ip, Packet, Payload, Tcp, Udp, Words,
 };
 
-use super::pool::{Pool, one_in, pick};
+use super::pool::{IDS, Pool, one_in, pick};
 
 /// How far pf lets acknowledgments stray (pf-semantics section 8).
 const MAX_ACK_WINDOW: u32 = 65535 + 1500;
@@ -126,10 +126,7 @@ impl<'p> Traffic<'p> {
         talk.age += 1;
         let (direction, interface) = seen_at(rng, &talk, side);
         self.conversations[place] = talk;
-        self.carried(
-            rng,
-            Arrival { direction, interface, packet, received_on: None, tag: None, prio: None },
-        )
+        self.carried(rng, Arrival::new(direction, interface, packet))
     }
 
     fn conversation(&self, rng: &mut Rng) -> Conversation {
@@ -242,7 +239,7 @@ impl<'p> Traffic<'p> {
             5 | 6 => (direction, other.to_owned()),
             _ => (direction, interface),
         };
-        Arrival { direction, interface, packet, received_on: None, tag: None, prio: None }
+        Arrival::new(direction, interface, packet)
     }
 
     /// Now and then a packet carries what an earlier pass attached to it.
@@ -252,6 +249,10 @@ impl<'p> Traffic<'p> {
         }
         if one_in(rng, 30) {
             arrival.prio = Some(rng.u8(..8));
+        }
+        if one_in(rng, 3) {
+            let (uid, gid) = (pick(rng, IDS), pick(rng, IDS));
+            arrival.owner = Some(SocketOwner { uid, gid });
         }
         if arrival.direction == Direction::Out && one_in(rng, 12) {
             arrival.received_on =
@@ -296,10 +297,7 @@ impl<'p> Traffic<'p> {
         let direction = if rng.bool() { Direction::In } else { Direction::Out };
         let interface = pick(rng, &["em0", "em1", "em0", "em1", "lo0"]).to_owned();
         let packet = mutated(rng, Packet::Words(Box::new(words)));
-        self.carried(
-            rng,
-            Arrival { direction, interface, packet, received_on: None, tag: None, prio: None },
-        )
+        self.carried(rng, Arrival::new(direction, interface, packet))
     }
 }
 

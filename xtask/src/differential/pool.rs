@@ -17,6 +17,9 @@ pub struct Pool {
 /// Tags and labels in rules.
 pub const TAGS: &[&str] = &["A", "B", "T"];
 
+/// Users and groups that own sockets.
+pub const IDS: &[u32] = &[0, 1, 1000, 65534];
+
 impl Pool {
     /// A few hosts on each side of the router, one further away, and itself.
     pub fn new() -> Self {

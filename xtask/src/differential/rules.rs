@@ -4,7 +4,7 @@ use fastrand::Rng;
 use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
-use super::pool::{Pool, TAGS, one_in, pick};
+use super::pool::{IDS, Pool, TAGS, one_in, pick};
 
 /// A pf.conf. It may be refused (contradictory families and the like); then another is made.
 pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
@@ -157,7 +157,14 @@ pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
         words.push(
             pick(
                 rng,
-                &["log", "log (all)", "log (matches)", "log (to pflog1)", "log (all, matches)"],
+                &[
+                    "log",
+                    "log (all)",
+                    "log (matches)",
+                    "log (to pflog1)",
+                    "log (all, matches)",
+                    "log (all, user)",
+                ],
             )
             .into(),
         );
@@ -169,6 +176,7 @@ pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.extend(family.map(|ipv6| String::from(if ipv6 { "inet6" } else { "inet" })));
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
     words.extend(hosts(rng, pool, &head));
+    words.extend(owners(rng, &head));
     words.extend(options(rng, pool, &head));
     words.join(" ")
 }
@@ -253,6 +261,27 @@ fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
         14 if word == "from" => "urpf-failed".into(),
         _ => pick_address(rng, pool, ipv6),
     }
+}
+
+/// `user`, `group`
+fn owners(rng: &mut Rng, head: &Head) -> Vec<String> {
+    if !matches!(head.protocol, Some("tcp" | "udp" | "{ tcp, udp }")) {
+        return Vec::new();
+    }
+    let words = ["user", "group"].map(|word| one_in(rng, 12).then(|| owner(rng, word)));
+    words.into_iter().flatten().collect()
+}
+
+fn owner(rng: &mut Rng, word: &str) -> String {
+    let id = pick(rng, IDS);
+    let form = match rng.u8(..6) {
+        0 => "unknown".to_owned(),
+        1 => format!("{id} >< {}", pick(rng, IDS)),
+        2 => format!("{id} <> {}", pick(rng, IDS)),
+        3 => "!= unknown".to_owned(),
+        _ => format!("{} {id}", pick(rng, &["=", "!=", "<", "<=", ">", ">="])),
+    };
+    format!("{word} {form}")
 }
 
 fn pick_address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {

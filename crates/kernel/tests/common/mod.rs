@@ -85,5 +85,6 @@ fn incoming(bytes: Vec<u8>) -> TestPacket {
         bytes,
         received_on: None,
         carried: Carried::default(),
+        owner: None,
     }
 }

@@ -60,6 +60,7 @@ pub fn packet(direction: Direction, interface: &str, bytes: Vec<u8>) -> Packet {
         bytes,
         received_on: None,
         carried: Carried::default(),
+        owner: None,
     }
 }
 

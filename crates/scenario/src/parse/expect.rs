@@ -298,6 +298,7 @@ fn log_words(line: &mut Line) -> Parsed<LogWords> {
             }
             Some("for") => words.reason = Some(following(line, "a reason", Reason::by_name)?),
             Some("to") => words.to = Some(following(line, "n of pflogN", number)?),
+            Some("user") => words.uid = Some(following(line, "a user or `none`", number_or_none)?),
             _ => return Ok(words),
         }
     }

@@ -17,6 +17,7 @@ use self::block::Piece;
 use self::expect::{list, pair, rule_id};
 use self::line::{Fault, Line, Parsed, Word, number, words};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
+use crate::engine::SocketOwner;
 use crate::expect::Expectation;
 use crate::host;
 
@@ -189,7 +190,7 @@ fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
 
 fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     let interface = line.word("an interface")?.text.clone();
-    let (mut received_on, mut tag, mut prio) = (None, None, None);
+    let (mut received_on, mut tag, mut prio, mut owner) = (None, None, None, None);
     loop {
         match line.peek() {
             Some("received-on") => received_on = Some(word_behind(line, "an interface")?),
@@ -198,11 +199,22 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
                 line.next();
                 prio = Some(line.number("a priority")?);
             }
+            Some("owner") => {
+                line.next();
+                let (uid, gid) = line.value("a user and a group as 1000:100", ids)?;
+                owner = Some(SocketOwner { uid, gid });
+            }
             _ => break,
         }
     }
     let packet = packet::packet(line)?;
-    Ok(Arrival { direction, interface, packet, received_on, tag, prio })
+    Ok(Arrival { direction, interface, packet, received_on, tag, prio, owner })
+}
+
+/// `uid:gid`
+fn ids(text: &str) -> Option<(u32, u32)> {
+    let (uid, gid) = text.split_once(':')?;
+    Some((number(uid)?, number(gid)?))
 }
 
 fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
