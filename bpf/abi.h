@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		7
+#define PF_ABI_VERSION		8
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -277,6 +277,8 @@ enum pf_rule_flags {
 	PF_RULE_LOG_USER = 1 << 24,
 	PF_RULE_RANDOM_ID = 1 << 25,
 	PF_RULE_ANCHOR = 1 << 26,	/* calls other rules; quick ends the walk if they decided */
+	PF_RULE_ONCE = 1 << 27,		/* matches but one packet: see pf_rule_states */
+	PF_RULE_MAX_PKT_RATE = 1 << 28,	/* does not match what comes too fast: there too */
 };
 
 struct pf_rule {
@@ -319,6 +321,8 @@ struct pf_rule {
 	__u8 min_ttl;
 	__u8 log_to;			/* n of pflogN */
 	__u16 max_mss;
+	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
+	__u8 pad[2];
 	__u32 slot;			/* in rule_stats and rule_states */
 	__u32 number;			/* in its rule set */
 	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
@@ -344,12 +348,17 @@ struct pf_rule_table {
 /* shared by all CPUs, indexed by slot. Lives until the last state made by the rule is gone */
 struct pf_rule_states {
 	__u64 total;			/* states ever made */
+	__u64 pkt_rate;			/* of matching packets, as rate.h keeps it */
 	__u32 current;			/* states now */
 	__u32 max;			/* keep state (max n); 0: no limit */
 	__s32 number;			/* of the rule; -1 once its rule set was replaced */
 	__u32 timeouts[PF_TIMEOUT_MAX];	/* 0: the global one */
 	struct pf_rule_table tables[2];	/* source, destination */
 	__u32 anchor;			/* id of the anchor it is in */
+	__u32 expired;			/* `once`: it has matched its packet */
+	__u32 max_packets;		/* max-pkt-rate: in … */
+	__u32 max_packets_seconds;
+	__u32 pad;
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -448,6 +457,8 @@ enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_SET_TOS = 0x0040,
 	PF_STATE_RANDOM_ID = 0x0080,
 	PF_STATE_SET_PRIO = 0x0200,
+	/* ours alone */
+	PF_STATE_MAX_PKT_RATE = 0x10000,	/* its rule has one */
 };
 
 enum pf_state_key_side {
@@ -502,7 +513,8 @@ struct pf_state {
 	__u16 tag;
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
-	__u32 pad;
+	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
+	__u8 pad[2];
 };
 
 /* ---- status -------------------------------------------------------------------------------- */

@@ -36,6 +36,8 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 		state->flags |= PF_STATE_SLOPPY;
 	if (rule->flags & PF_RULE_NO_SYNC)
 		state->flags |= PF_STATE_NO_SYNC;
+	if (rule->flags & PF_RULE_MAX_PKT_RATE)
+		state->flags |= PF_STATE_MAX_PKT_RATE;
 	state->direction = s->pd.direction;
 	state->rule_slot = rule->slot;
 	state->anchor_slot = s->test.decided_by.slot;
@@ -50,9 +52,12 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	state->match_count = s->test.match_count;
 	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
 	state->creation = state->expire = s->now;
-	/* the packet that makes the state is its first */
-	state->packets[0] = s->segments;
-	state->bytes[0] = s->bytes;
+	state->max_pkt_size = act->max_pkt_size;
+	/* the packet that makes the state is its first, unless it is dropped in the end */
+	if (!exceeds_pkt_size(s, act->max_pkt_size)) {
+		state->packets[0] = s->segments;
+		state->bytes[0] = s->bytes;
+	}
 
 	switch (s->pd.protocol) {
 	case IPPROTO_TCP:
@@ -165,16 +170,18 @@ __global int answer(struct __sk_buff *skb, struct pf_scratch *s, const struct pf
 	return 0;
 }
 
-/* What the deciding rule wants with a packet that makes no state: match rules have no say here. */
+/* What the deciding rule wants with a packet that makes no state: match rules have no say here but
+ * for the tag and the longest packet, which is no wish of OpenBSD's. */
 __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	struct pf_test_ctx *test = &s->test;
-	__u16 tag = test->act.tag;
+	__u16 tag = test->act.tag, max_pkt_size = test->act.max_pkt_size;
 
 	__builtin_memset(&test->act, 0, sizeof(test->act));
 	merge_actions(test, rule);
 	s->act = test->act;
 	s->act.tag = tag;
+	s->act.max_pkt_size = max_pkt_size;
 }
 
 /* Lets the rules decide. Returns 1 to pass the packet. */
@@ -206,6 +213,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	log_place(s, s->test.decided_by.number, 0);
 	if (index == NO_RULE) {
 		s->act.tag = s->test.act.tag;
+		s->act.max_pkt_size = s->test.act.max_pkt_size;
 		if (s->test.log & PF_RULE_LOG_MATCHES)
 			pf_log_matches(skb, s, -1, PF_ACTION_PASS);
 		if (!s->pd.bad_options)

@@ -46,11 +46,12 @@ __inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
 	__u32 headers = pd->offset;
 
 	s->segments = max(skb->gso_segs, 1);
-	s->bytes = pd->length;
+	s->bytes = s->length = pd->length;
 	if (s->segments == 1)
 		return;
 	headers += pd->virtual_protocol == IPPROTO_TCP ? (pd->tcp.offset >> 4) * 4 :
 							 sizeof(struct udp);
+	s->length = min(s->length, headers + skb->gso_size);
 	s->bytes += (__u64)headers * (s->segments - 1);
 }
 
@@ -127,6 +128,12 @@ __inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
 	return filter_packet(skb, s);
 }
 
+/* max-pkt-size drops what is longer, be it passed by a rule or by a state. */
+__inline bool too_long(struct pf_scratch *s)
+{
+	return exceeds_pkt_size(s, s->act.max_pkt_size) && !bad_packet(s, PF_REASON_NORMALIZE);
+}
+
 __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 {
 	__u32 zero = 0;
@@ -148,7 +155,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	find_interface(&s->received, direction == PF_IN ? skb->ifindex : skb->ingress_ifindex);
 	s->now = uptime();
 	read_mark(skb, s);
-	return act(skb, s, filter(skb, s));
+	return act(skb, s, filter(skb, s) && !too_long(s));
 }
 
 #endif /* PF_FILTER_H */

@@ -21,6 +21,7 @@
 #include "table.h"
 #include "time.h"
 #include "timeout.h"
+#include "usage.h"
 
 /* the inner maps are made to the measure of their rule set */
 struct rules_of_one_set {
@@ -220,6 +221,9 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 		return MISMATCH;
 	if (flags & PF_RULE_MATCH_PRIO && rule->prio != s->prio)
 		return MISMATCH;
+	/* must be the last: only packets that match are counted */
+	if (flags & PF_RULE_MAX_PKT_RATE && exceeds_pkt_rate(rule->slot, s->now))
+		return MISMATCH;
 	return MATCHES;
 }
 
@@ -249,6 +253,8 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.min_ttl = rule->min_ttl;
 	if (rule->max_mss)
 		test->act.max_mss = rule->max_mss;
+	if (rule->max_pkt_size)
+		test->act.max_pkt_size = rule->max_pkt_size;
 }
 
 /* A match rule acts at once and is remembered. False if there are more of them than we can. */
@@ -341,6 +347,10 @@ static int visit_rule(__unused __u32 i, void *arg)
 		s->test.failed = 1;
 		return 1;
 	}
+	if (rule->flags & PF_RULE_ONCE && has_expired(rule->slot)) {
+		s->test.next = index + 1;
+		return 0;
+	}
 	count_evaluation(rule->slot);
 	result = test_rule(loop->skb, s, rule);
 	if (result != MATCHES) {
@@ -361,6 +371,8 @@ static int visit_rule(__unused __u32 i, void *arg)
 		s->test.failed = 1;
 		return 1;
 	}
+	if (rule->flags & PF_RULE_ONCE && !expire_rule(rule->slot))
+		return 0;
 	if (rule->action == PF_ACTION_MATCH) {
 		if (!apply_match_rule(loop->skb, s, rule)) {
 			s->test.failed = 1;

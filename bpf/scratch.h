@@ -64,9 +64,11 @@ struct pf_rule_actions {
 	__u32 flags;			/* PF_STATE_NO_DF, _SET_TOS, _RANDOM_ID, _SET_PRIO */
 	__u16 max_mss;
 	__u16 tag;
+	__u16 max_pkt_size;
 	__u8 min_ttl;
 	__u8 set_tos;
 	__u8 set_prio[2];
+	__u8 pad[2];
 };
 
 /* The anchor rule that called the rules in hand */
@@ -156,6 +158,7 @@ struct pf_scratch {
 	__u32 generation;
 	__u32 now;
 	__u32 segments;			/* packets on the wire: 1, or those in a GSO packet */
+	__u32 length;			/* of the longest of them, from the IP header on */
 	__u64 bytes;			/* IP bytes of all segments */
 	__u16 tag;			/* carried by the packet */
 	__u8 prio;

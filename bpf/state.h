@@ -18,6 +18,7 @@
 #include "reason.h"
 #include "scratch.h"
 #include "timeout.h"
+#include "usage.h"
 
 /* userland makes these four to measure before it loads the programs */
 #define PF_DEFAULT_STATES	100000
@@ -164,10 +165,19 @@ __inline struct pf_state *lookup_state(struct pf_scratch *s)
 	return state;
 }
 
+/* max-pkt-rate holds for packets in the direction of the rule's states too: what exceeds it finds no
+ * state and is for the rules. */
+__inline bool exceeds_state_rate(struct pf_scratch *s, struct pf_state *state)
+{
+	return state->flags & PF_STATE_MAX_PKT_RATE && state->direction == s->pd.direction &&
+	       exceeds_pkt_rate(state->rule_slot, s->now);
+}
+
 /* Finds the state of s->key; its place goes to s->ref. States bound to the packet's interface come
  * before those that float. */
 __global int find_state(struct pf_scratch *s)
 {
+	struct pf_state *state = NULL;
 	struct pf_config *config;
 
 	if (!s)
@@ -178,11 +188,13 @@ __global int find_state(struct pf_scratch *s)
 	count_state(PF_COUNT_SEARCHES);
 	if (config->if_bound_states && s->interface.id) {
 		s->key.interface = s->interface.id;
-		if (lookup_state(s))
-			return 1;
+		state = lookup_state(s);
 	}
-	s->key.interface = 0;
-	return lookup_state(s) != NULL;
+	if (!state) {
+		s->key.interface = 0;
+		state = lookup_state(s);
+	}
+	return state && !exceeds_state_rate(s, state);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	s->act.min_ttl = state->min_ttl;
 	s->act.set_tos = state->set_tos;
 	s->act.max_mss = state->max_mss;
+	s->act.max_pkt_size = state->max_pkt_size;
 	s->act.tag = state->tag;
 	s->act.set_prio[0] = state->set_prio[0];
 	s->act.set_prio[1] = state->set_prio[1];
@@ -45,8 +46,9 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	s->match_count = state->match_count;
 	if (state->match_count)
 		__builtin_memcpy(s->match, state->match, sizeof(s->match));
-	/* dropped in the end, for its options: not counted */
-	if (s->pd.bad_options && !(state->flags & PF_STATE_ALLOW_OPTS))
+	/* dropped in the end, for its options or its length: not counted */
+	if ((s->pd.bad_options && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
+	    exceeds_pkt_size(s, state->max_pkt_size))
 		return;
 	if (forward) {
 		state->packets[0] += s->segments;

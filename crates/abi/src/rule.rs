@@ -79,6 +79,8 @@ pub mod rule_flags {
     pub const LOG_USER: u32 = 1 << 24;
     pub const RANDOM_ID: u32 = 1 << 25;
     pub const ANCHOR: u32 = 1 << 26;
+    pub const ONCE: u32 = 1 << 27;
+    pub const MAX_PKT_RATE: u32 = 1 << 28;
 }
 
 /// `struct pf_address`: an address criterion.
@@ -209,6 +211,10 @@ pub struct Rule {
     pub log_to: u8,
     /// Highest MSS, 0 leaves it.
     pub max_mss: u16,
+    /// Longest packet, 0 for no limit.
+    pub max_pkt_size: u16,
+    /// Zero.
+    pub pad: [u8; 2],
     /// Place in rule_stats and rule_states.
     pub slot: u32,
     /// Position in its rule set, from 0.
@@ -243,6 +249,8 @@ pub struct RuleStats {
 pub struct RuleStates {
     /// States ever made.
     pub total: u64,
+    /// Rate of the packets that match, as the data plane keeps it.
+    pub pkt_rate: u64,
     /// States now.
     pub current: u32,
     /// `keep state (max n)`, 0 for no limit.
@@ -255,6 +263,14 @@ pub struct RuleStates {
     pub tables: [RuleTable; 2],
     /// Id of the anchor it is in.
     pub anchor: u32,
+    /// `once`: 1 if it has matched its packet.
+    pub expired: u32,
+    /// `max-pkt-rate`: packets…
+    pub max_packets: u32,
+    /// …in so many seconds.
+    pub max_packets_seconds: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `struct pf_rule_table`: a table whose counters rise with the rule's.

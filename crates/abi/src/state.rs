@@ -72,6 +72,7 @@ pub mod state_flags {
     pub const SET_TOS: u32 = 0x0040;
     pub const RANDOM_ID: u32 = 0x0080;
     pub const SET_PRIO: u32 = 0x0200;
+    pub const MAX_PKT_RATE: u32 = 0x10000;
 }
 
 /// Low bits of [`Peer::wscale`]: the shift.
@@ -226,8 +227,10 @@ pub struct State {
     pub match_count: u32,
     /// Match rules whose counters rise with the state's.
     pub r#match: [MatchRule; MATCH_RULES],
+    /// Longest packet, 0 for no limit.
+    pub max_pkt_size: u16,
     /// Zero.
-    pub pad: u32,
+    pub pad: [u8; 2],
 }
 
 impl State {

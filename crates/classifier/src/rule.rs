@@ -93,6 +93,8 @@ impl Compiler<'_> {
             min_ttl: rule.scrub.min_ttl.unwrap_or(0),
             log_to: rule.log.map_or(0, |log| log.to),
             max_mss: rule.scrub.max_mss.unwrap_or(0),
+            max_pkt_size: rule.max_pkt_size.unwrap_or(0),
+            pad: [0; 2],
             slot,
             number: rule.number,
             anchor: self.anchor(anchor)?,
@@ -152,6 +154,7 @@ pub fn states(rule: &Rule, compiled: &abi::Rule) -> abi::RuleStates {
         ],
         ..Default::default()
     };
+    (states.max_packets, states.max_packets_seconds) = rule.max_pkt_rate.unwrap_or_default();
     if let Some(options) = &rule.state {
         states.max = options.max.unwrap_or(0);
         for (timeout, value) in &options.timeouts {
@@ -209,6 +212,8 @@ fn flags_of(rule: &Rule) -> u32 {
         (rule.icmp.is_some(), flags::MATCH_ICMP_TYPE),
         (rule.icmp.is_some_and(|icmp| icmp.code.is_some()), flags::MATCH_ICMP_CODE),
         (rule.probability.is_some(), flags::PROBABILITY),
+        (rule.once, flags::ONCE),
+        (rule.max_pkt_rate.is_some(), flags::MAX_PKT_RATE),
         (negated(rule.interface.as_ref()), flags::INTERFACE_NOT),
         (negated(rule.received_on.as_deref()), flags::RECEIVED_NOT),
         (rule.tagged.as_ref().is_some_and(|tagged| tagged.negated), flags::TAGGED_NOT),

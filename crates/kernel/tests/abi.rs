@@ -49,12 +49,15 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             tagged, probability, source, destination, source_port, destination_port, user, group,
             return_ttl,
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
-            set_prio, min_ttl, log_to, max_mss, slot, number, anchor,
+            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pad, slot, number, anchor,
             call_first, call_end,
         }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
-        pf_rule_states => abi::RuleStates { total, current, max, number, timeouts, tables, anchor }
+        pf_rule_states => abi::RuleStates {
+            total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
+            max_packets_seconds, pad,
+        }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight }
         pf_table => abi::Table { version }
@@ -71,7 +74,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
-            match_count, r#match, pad,
+            match_count, r#match, max_pkt_size, pad,
         }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
@@ -212,7 +215,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
         "STATE_" abi::state::state_flags {
-            ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, SET_PRIO,
+            ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, SET_PRIO, MAX_PKT_RATE,
         }
         "" abi::state { WSCALE_MASK, WSCALE_FLAG, WIRE, STACK }
         "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY }
@@ -225,7 +228,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             QUICK, LOG, LOG_ALL, LOG_MATCHES, FRAGMENT, ALLOW_OPTS, KEEP_STATE, IF_BOUND, SLOPPY,
             NO_SYNC, RETURN, RETURN_RST, RETURN_ICMP, NO_DF, SET_TOS, SET_PRIO, MATCH_TOS,
             MATCH_PRIO, MATCH_ICMP_TYPE, MATCH_ICMP_CODE, PROBABILITY, INTERFACE_NOT,
-            RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR,
+            RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR, ONCE, MAX_PKT_RATE,
         }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }

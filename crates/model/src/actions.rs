@@ -18,6 +18,8 @@ pub struct Actions {
     pub min_ttl: u8,
     /// `scrub (max-mss)`, 0 if not set
     pub max_mss: u16,
+    /// `max-pkt-size`, 0 if not set
+    pub max_pkt_size: u16,
     /// `set tos`
     pub set_tos: Option<u8>,
     /// `set prio`: ordinary packets; TCP segments with nothing but an acknowledgment, and lowdelay
@@ -47,6 +49,7 @@ impl Actions {
         self.random_id |= rule.scrub.random_id;
         self.min_ttl = rule.scrub.min_ttl.unwrap_or(self.min_ttl);
         self.max_mss = rule.scrub.max_mss.unwrap_or(self.max_mss);
+        self.max_pkt_size = rule.max_pkt_size.unwrap_or(self.max_pkt_size);
         self.set_tos = rule.set_tos.or(self.set_tos);
         self.set_prio = rule.set_prio.or(self.set_prio);
         self.rtable = rule.rtable.or(self.rtable);

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use skipstep_ruleset::{Action, Address, Direction, Family, Host, Reason, Ruleset, TableName};
 
 use crate::packet::Descriptor;
+use crate::rate::Rate;
 use crate::rulebook::{Entry, Rulebook};
 use crate::state::{STACK, State};
 use crate::table;
@@ -100,10 +101,20 @@ pub struct Status {
     pub reasons: [u64; Reason::COUNT],
 }
 
+/// How much is used up of what a rule allows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    /// `once`: it has matched its packet.
+    pub expired: bool,
+    /// Packets that match, for `max-pkt-rate`.
+    pub packets: Rate,
+}
+
 /// All counters but those of states.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
     rules: Vec<RuleCounters>,
+    usage: Vec<Usage>,
     default_rule: RuleCounters,
     interfaces: HashMap<String, InterfaceCounters>,
     tables: HashMap<TableName, TableCounters>,
@@ -112,7 +123,11 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub fn new(rules: usize) -> Self {
-        Counters { rules: vec![RuleCounters::default(); rules], ..Counters::default() }
+        Counters {
+            rules: vec![RuleCounters::default(); rules],
+            usage: vec![Usage::default(); rules],
+            ..Counters::default()
+        }
     }
 
     /// Counters of the rule at a place.
@@ -131,6 +146,17 @@ impl Counters {
 
     pub fn table(&self, name: &TableName) -> TableCounters {
         self.tables.get(name).cloned().unwrap_or_default()
+    }
+
+    /// What is used up of the rule at a place.
+    pub fn usage(&mut self, place: usize) -> &mut Usage {
+        &mut self.usage[place]
+    }
+
+    /// Whether another packet comes too fast for a rule's `max-pkt-rate`. It is counted.
+    pub fn too_fast(&mut self, rule: &Entry, now: u32) -> bool {
+        let packets = &mut self.usage[rule.place].packets;
+        rule.max_pkt_rate.is_some_and(|limit| packets.exceeds(limit, now))
     }
 
     pub fn evaluated(&mut self, rule: &Entry) {

@@ -50,6 +50,8 @@ struct Ruling<'a> {
     /// Routing table that the rules, match rules among them, or the state want. `None` leaves the
     /// packet the one it has.
     rtable: Option<u32>,
+    /// `max-pkt-size` of the rules, match rules included; 0 if not set.
+    max_pkt_size: u16,
 }
 
 impl Firewall {
@@ -189,6 +191,7 @@ impl Firewall {
     fn filter(&mut self, input: &Packet, mut packet: Descriptor, journal: &mut Journal) -> Fate {
         let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
         let mut ruling = self.decide(&ruleset, &rulebook, input, &mut packet, journal);
+        self.check_length(&packet, &mut ruling, journal);
         let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
         self.log(&ruling, journal);
         let state = ruling.state.map(|id| self.states.get_mut(id));
@@ -263,6 +266,20 @@ impl Firewall {
         ruling
     }
 
+    /// `max-pkt-size` drops what is longer, be it passed by a rule or by a state.
+    fn check_length(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
+        let longest = match ruling.state {
+            Some(id) => self.states.get(id).actions.max_pkt_size,
+            None => ruling.max_pkt_size,
+        };
+        if ruling.pass && longest != 0 && packet.total_len > longest.into() {
+            journal.tracer.tell(|| Stage::TooLong { longest });
+            journal.set_reason(Reason::Normalize);
+            ruling.pass = false;
+            ruling.force_log = true;
+        }
+    }
+
     /// IP options pass a state only if its rule has `allow-opts`.
     fn check_options(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
         let Some(id) = ruling.state.filter(|_| ruling.pass && packet.options) else {
@@ -324,6 +341,7 @@ impl Firewall {
             }
         }
         ruling.pass = true;
+        ruling.max_pkt_size = answer.actions.max_pkt_size;
         ruling.tag = answer.tag;
         ruling.rtable = Some(answer.actions.rtable());
         ruling

@@ -27,6 +27,7 @@ mod normalize;
 mod others;
 mod packet;
 mod patch;
+mod rate;
 mod reply;
 mod rulebook;
 mod rules;

@@ -68,8 +68,17 @@ impl Firewall {
     fn search(&mut self, packet: &Descriptor, key: Key, journal: &mut Journal) -> Option<StateId> {
         self.counters.status.searches += 1;
         let found = self.states.find(&key, packet.direction, &packet.interface);
+        let found = found.filter(|id| !self.too_fast(packet, *id));
         journal.tracer.tell(|| Stage::Searched { key, found });
         found
+    }
+
+    /// `max-pkt-rate` holds for packets in the direction of the rule's states too: what exceeds it
+    /// finds no state and is for the rules.
+    fn too_fast(&mut self, packet: &Descriptor, id: StateId) -> bool {
+        let state = self.states.get(id);
+        state.direction == packet.direction
+            && self.counters.too_fast(self.rulebook.at(state.rule), self.world.now)
     }
 
     fn look_up_flow(&mut self, packet: &Descriptor, journal: &mut Journal) -> Lookup {

@@ -124,6 +124,9 @@ struct Walk<'w, 'r, 'p> {
 impl<'r> Walk<'_, 'r, '_> {
     fn rule_set(&mut self, set: &Range<usize>) -> End {
         for rule in self.question.rulebook.rules(set) {
+            if self.counters.usage(rule.place).expired {
+                continue;
+            }
             self.counters.evaluated(rule);
             let failed = first_mismatch(rule, self.question, &mut self.answer.tag, self.counters);
             self.journal.tracer.tell(|| Stage::Rule {
@@ -147,7 +150,8 @@ impl<'r> Walk<'_, 'r, '_> {
     }
 
     fn matched(&mut self, rule: &'r Entry) -> End {
-        let Walk { answer, journal, .. } = self;
+        let Walk { answer, journal, counters, .. } = self;
+        counters.usage(rule.place).expired = rule.once;
         if rule.action == Action::Match {
             if answer.match_rules.len() == MATCH_RULES {
                 journal.tracer.tell(|| Stage::TooManyMatches);
@@ -264,6 +268,9 @@ fn first_mismatch(
     }
     if rule.prio.is_some_and(|wanted| wanted != input.carried.prio) {
         return Some(Criterion::Prio);
+    }
+    if counters.too_fast(rule, world.now) {
+        return Some(Criterion::MaxPktRate);
     }
     None
 }

@@ -94,6 +94,7 @@ mod tests {
         log_all: false,
         log_matches: false,
         max_mss: 0,
+        max_pkt_size: 0,
         set_prio: None,
         rtable: None,
     };

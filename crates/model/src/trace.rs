@@ -70,6 +70,11 @@ pub enum Stage {
     NotCreated(Reason),
     /// IP options without `allow-opts`.
     OptionsRefused,
+    /// Longer than `max-pkt-size`.
+    TooLong {
+        /// What it says.
+        longest: u16,
+    },
     /// The firewall answered.
     Replied(String),
     /// The packet was changed on its way out.
@@ -102,6 +107,7 @@ pub enum Criterion {
     Tagged,
     ReceivedOn,
     Prio,
+    MaxPktRate,
 }
 
 impl Criterion {
@@ -128,6 +134,7 @@ impl Criterion {
             Criterion::Tagged => "tagged",
             Criterion::ReceivedOn => "received-on",
             Criterion::Prio => "prio",
+            Criterion::MaxPktRate => "max-pkt-rate",
         }
     }
 }
@@ -193,6 +200,7 @@ impl fmt::Display for Stage {
             Stage::Created(id) => write!(f, "state: {id} made"),
             Stage::NotCreated(reason) => write!(f, "state: not made, {}", reason.name()),
             Stage::OptionsRefused => write!(f, "options: refused, the rule has no allow-opts"),
+            Stage::TooLong { longest } => write!(f, "length: refused, max-pkt-size {longest}"),
             Stage::Replied(packet) => write!(f, "reply: {packet}"),
             Stage::Changed => write!(f, "scrub: changed the packet"),
         }

@@ -64,7 +64,7 @@ pub struct Rule {
     pub prio: Option<u8>,
     /// `max-pkt-rate packets/seconds`
     pub max_pkt_rate: Option<(u32, u32)>,
-    /// `max-pkt-size` of FreeBSD: longest packet that matches
+    /// `max-pkt-size` of FreeBSD: longest packet that the rule lets pass
     pub max_pkt_size: Option<u16>,
     /// `state limiter`
     pub state_limiter: Option<LimiterUse>,

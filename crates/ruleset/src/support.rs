@@ -87,8 +87,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
         (rule.os.is_some(), "os"),
-        (rule.max_pkt_rate.is_some(), "max-pkt-rate"),
-        (rule.max_pkt_size.is_some(), "max-pkt-size"),
         (rule.state_limiter.is_some(), limiter_name(false)),
         (rule.source_limiter.is_some(), limiter_name(true)),
         (rule.set_queue.is_some(), "queue"),
@@ -98,7 +96,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (state.source_track.is_some(), "source-track"),
         (state.pflow, "pflow"),
         (rule.scrub.reassemble_tcp, "reassemble tcp"),
-        (rule.once, "once"),
         (rule.rtable.is_some(), "rtable"),
         (rule.af_to.is_some(), "af-to"),
         (rule.nat.is_some(), "nat-to"),
@@ -137,8 +134,8 @@ mod tests {
     use super::*;
     use crate::{Anchor, AnchorCall};
 
-    fn with_once_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
-        let rule = Rule { once: true, ..Rule::default() };
+    fn with_os_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
+        let rule = Rule { os: Some("Linux".to_owned()), ..Rule::default() };
         let anchor = Anchor { rules: vec![rule], ..Anchor::default() };
         let call = call.map(|(path, wildcard)| Rule {
             anchor: Some(Box::new(AnchorCall {
@@ -166,7 +163,7 @@ mod tests {
             ("a/b", Some(("a", true)), 1),
             ("a/b/c", Some(("a", true)), 0),
         ] {
-            assert_eq!(refusals(&with_once_in(path, call)).len(), refused, "{path} {call:?}");
+            assert_eq!(refusals(&with_os_in(path, call)).len(), refused, "{path} {call:?}");
         }
     }
 }

@@ -378,8 +378,24 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     if one_in(rng, 10) {
         words.push(format!("{}tagged {}", pick(rng, &["", "! "]), pick(rng, TAGS)));
     }
+    words.extend(limits(head, rng));
     if one_in(rng, 40) {
         pool.rule_port(rng);
+    }
+    words
+}
+
+/// What a rule does only so often, or only to short packets.
+fn limits(head: &Head, rng: &mut Rng) -> Vec<String> {
+    let mut words = Vec::new();
+    if head.action != "match" && one_in(rng, 20) {
+        words.push("once".into());
+    }
+    if one_in(rng, 14) {
+        words.push(format!("max-pkt-rate {}", pick(rng, &["1/1", "2/5", "5/10", "40/3"])));
+    }
+    if one_in(rng, 20) {
+        words.push(format!("max-pkt-size {}", pick(rng, &["40", "60", "100", "576"])));
     }
     words
 }
