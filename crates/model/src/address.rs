@@ -94,15 +94,18 @@ fn is_link_multicast(address: Ipv6Addr) -> bool {
 
 /// Whether `address` is among those that `(interface...)` stands for now.
 fn interface_has(dynamic: &DynamicAddress, address: IpAddr, world: &World) -> bool {
+    interface_networks(dynamic, world).iter().any(|net| net.contains(&address))
+}
+
+/// What `(interface...)` stands for now, of both families.
+pub(crate) fn interface_networks(dynamic: &DynamicAddress, world: &World) -> Vec<IpNet> {
     let name = if dynamic.interface == "self" { "all" } else { &dynamic.interface };
     let host = &world.host;
     let members: Vec<&Interface> = match host.interface(name) {
         Some(interface) => vec![interface],
         None => host.members(name).collect(),
     };
-    members
-        .into_iter()
-        .any(|interface| networks(dynamic, interface).iter().any(|net| net.contains(&address)))
+    members.into_iter().flat_map(|interface| networks(dynamic, interface)).collect()
 }
 
 /// What an interface contributes to a dynamic address.

@@ -1,32 +1,38 @@
 //! Making a state for the first packet of a flow (pf-semantics section 7).
 
-use skipstep_ruleset::{Reason, Timeout};
+use skipstep_ruleset::{Direction, Reason, Timeout};
 use skipstep_wire::protocol;
 
 use crate::firewall::Firewall;
-use crate::icmp;
+use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
 use crate::packet::{Descriptor, Transport};
 use crate::rulebook::Entry;
 use crate::rules::Answer;
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
-use crate::state::{Collision, Key, Peer, State, StateId};
+use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
 use crate::tcp;
 use crate::trace::Stage;
+use crate::translate::{self, Ends};
 
 impl Firewall {
     /// Makes the state that `rule` asks for. Without a state the packet is dropped: the reason is
     /// counted and returned.
     pub(crate) fn create_state(
         &mut self,
-        packet: &Descriptor,
+        packet: &mut Descriptor,
         rule: &Entry,
         answer: &Answer,
         journal: &mut Journal,
     ) -> Result<StateId, Reason> {
         match self.try_create_state(packet, rule, answer) {
             Ok((id, replaced)) => {
+                for old in &replaced {
+                    let old = self.states.get(*old).clone();
+                    self.release_addresses(&old);
+                }
                 journal.removed.extend(replaced);
+                translate_first(packet, answer);
                 self.counters.state_made(self.states.get(id));
                 journal.tracer.tell(|| Stage::Created(id));
                 Ok(id)
@@ -45,7 +51,7 @@ impl Firewall {
         packet: &Descriptor,
         rule: &Entry,
         answer: &Answer,
-    ) -> Result<(StateId, Option<StateId>), Reason> {
+    ) -> Result<(StateId, Vec<StateId>), Reason> {
         let max = rule.state.as_ref().and_then(|options| options.max).filter(|max| *max != 0);
         if max.is_some_and(|max| self.counters.states_of(rule.place) >= max.into()) {
             self.counters.status.max_states_refused += 1;
@@ -62,14 +68,23 @@ impl Firewall {
 fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, now: u32) -> State {
     let options = rule.state.clone().unwrap_or_default();
     let (src, dst, timeout) = first_peers(packet);
-    let key = first_key(packet);
+    let translation = &answer.translation;
+    let own = Ends::of(packet, mapping_of(packet));
+    let mut key = [own.key(packet); 2];
+    if translation.ends != own {
+        // the side that the packet goes to sees what became of it
+        let side = if packet.direction == Direction::In { STACK } else { WIRE };
+        key[side] = translation.ends.key(packet);
+    }
     State {
         id: 0,
-        key: [key, key],
+        key,
         direction: packet.direction,
         interface: options.if_bound.then(|| packet.interface.clone()),
         rule: rule.place,
         anchor_rule: answer.anchor_rule.map(|rule| rule.place),
+        nat_rule: translation.nat.map(|rule| rule.place),
+        rdr_rule: translation.rdr.map(|rule| rule.place),
         match_rules: answer.match_rules.iter().map(|rule| rule.place).collect(),
         src,
         dst,
@@ -88,19 +103,21 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, now: u32) -> 
     }
 }
 
-fn first_key(packet: &Descriptor) -> Key {
-    let (mut source, mut destination) = (packet.source, packet.destination);
-    let (mut source_port, mut destination_port) = packet.ports();
-    if let Some(message) = packet.icmp() {
-        (source_port, destination_port) = icmp::mapping(packet.family, message).ports();
-        if let Some(addresses) =
-            icmp::key_addresses(packet.protocol, message, source, destination, false)
-        {
-            (source, destination) = addresses;
-        }
+/// Writes to the packet what its state says.
+fn translate_first(packet: &mut Descriptor, answer: &Answer) {
+    let ends = answer.translation.ends;
+    let mapping = mapping_of(packet);
+    if ends == Ends::of(packet, mapping) {
+        return;
     }
-    let (source, destination) = ((source, source_port), (destination, destination_port));
-    Key::new(packet.family, packet.protocol, packet.direction, source, destination)
+    let id = mapping
+        .filter(|mapping| mapping.is_echo(packet.family))
+        .map(|mapping| if mapping.reply { ends.destination.1 } else { ends.source.1 });
+    translate::rewrite(packet, &ends, id);
+}
+
+fn mapping_of(packet: &Descriptor) -> Option<Mapping> {
+    packet.icmp().map(|message| icmp::mapping(packet.family, message))
 }
 
 fn first_peers(packet: &Descriptor) -> (Peer, Peer, Timeout) {

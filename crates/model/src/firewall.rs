@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Action, Family, Reason, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{Action, Direction, Family, PoolKind, Reason, RuleId, Ruleset, TableName};
 use skipstep_wire::tcp_flag;
 
 use crate::actions::Actions;
@@ -13,11 +13,13 @@ use crate::fate::{Carried, Decision, Fate, Packet, Verdict};
 use crate::journal::{Journal, LogPlace};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Malformed, Transport};
+use crate::pool::{Around, Pools, Purpose};
 use crate::rulebook::{Entry, Rulebook};
-use crate::rules::{Question, TagSeen};
-use crate::state::{State, StateId, StateTable};
+use crate::rules::{Answer, Context, Question, TagSeen};
+use crate::state::{STACK, State, StateId, StateTable, WIRE};
 use crate::timeout::Crowd;
 use crate::trace::{Stage, Trace, Tracer};
+use crate::translate::{Ends, pool_of};
 use crate::world::World;
 use crate::{icmp, normalize, reply, rules, scrub, timeout};
 
@@ -30,6 +32,7 @@ pub struct Firewall {
     pub(crate) rulebook: Arc<Rulebook>,
     pub(crate) world: World,
     pub(crate) states: StateTable,
+    pub(crate) pools: Pools,
     pub(crate) counters: Counters,
 }
 
@@ -64,6 +67,7 @@ impl Firewall {
             ruleset: Arc::new(ruleset),
             world: World { host, now: 0, random: 0 },
             states: StateTable::default(),
+            pools: Pools::default(),
         }
     }
 
@@ -74,10 +78,29 @@ impl Firewall {
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
         for state in &over {
+            if !state.unlinked {
+                self.release_addresses(state);
+            }
             self.states.remove(state.id);
             self.counters.state_removed(state);
         }
         over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
+    }
+
+    /// Pools that count states lose one with this state.
+    pub(crate) fn release_addresses(&mut self, state: &State) {
+        let around = Around { ruleset: &self.ruleset, world: &self.world };
+        let side = if state.direction == Direction::In { STACK } else { WIRE };
+        let ends = Ends::of_key(&state.key[side], state.direction);
+        for (place, purpose, address) in [
+            (state.nat_rule, Purpose::Nat, ends.source.0),
+            (state.rdr_rule, Purpose::Rdr, ends.destination.0),
+        ] {
+            let pool = place.and_then(|place| pool_of(self.rulebook.at(place), purpose));
+            if let Some(of) = pool.filter(|of| of.pool.kind == PoolKind::LeastStates) {
+                self.pools.count(of, around, Family::of(address), address, -1);
+            }
+        }
     }
 
     /// Sets what every following random draw returns, cut down to the bound of the draw. A rule
@@ -299,16 +322,26 @@ impl Firewall {
         ruleset: &'a Ruleset,
         rulebook: &'a Rulebook,
         input: &Packet,
-        packet: &Descriptor,
+        packet: &mut Descriptor,
         journal: &mut Journal,
     ) -> Ruling<'a> {
         let mapping = packet.icmp().map(|message| icmp::mapping(packet.family, message));
         let world = &self.world;
         let question = Question { ruleset, rulebook, world, input, packet, mapping };
-        let Some(answer) = rules::evaluate(&question, &mut self.counters, journal) else {
-            journal.set_reason(Reason::Memory);
-            return Ruling::default();
-        };
+        let Firewall { states, pools, counters, .. } = self;
+        let answer = rules::evaluate(&question, Context { states, pools, counters }, journal);
+        match answer.failed {
+            None => {}
+            Some(Reason::Translate) => {
+                journal.count_only(Reason::Translate);
+                let Answer { rule, anchor_rule, .. } = answer;
+                return Ruling { rule, anchor_rule, ..Ruling::default() };
+            }
+            Some(reason) => {
+                journal.set_reason(reason);
+                return Ruling::default();
+            }
+        }
         let (rule, anchor_rule) = (answer.rule, answer.anchor_rule);
         let action = rule.map_or(Action::Pass, |rule| rule.action);
         journal.tracer.tell(|| Stage::Decided { rule: rule.map(Entry::id), action });

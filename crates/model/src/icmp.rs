@@ -33,6 +33,11 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
+    /// An echo request or its answer: the only messages whose id is translated.
+    pub fn is_echo(&self, family: Family) -> bool {
+        self.kind == if family == Family::Inet { 8 } else { ECHO_REQUEST.into() }
+    }
+
     /// What stands for the source and the destination port.
     pub fn ports(&self) -> (u16, u16) {
         if self.reply { (self.kind, self.id) } else { (self.id, self.kind) }

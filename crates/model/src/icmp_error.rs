@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use skipstep_ruleset::{Family, Reason};
 use skipstep_wire::protocol;
 
-use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable};
+use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable, Walked};
 use crate::packet::{self, Descriptor, Icmp};
 use crate::state::{Peer, State};
 
@@ -15,6 +15,10 @@ pub(crate) struct Quoted {
     pub protocol: u8,
     pub source: IpAddr,
     pub destination: IpAddr,
+    /// Where its IP header begins.
+    pub at: usize,
+    /// Where its transport header begins.
+    pub offset: usize,
     pub transport: QuotedTransport,
 }
 
@@ -31,7 +35,7 @@ pub(crate) enum QuotedTransport {
 pub(crate) fn quoted(packet: &Descriptor) -> Result<Quoted, Reason> {
     let readable = packet.readable();
     let at = packet.offset + 8;
-    let (walked, source, destination): (_, IpAddr, IpAddr) = match packet.family {
+    let (walked, source, destination): (Walked, IpAddr, IpAddr) = match packet.family {
         Family::Inet => {
             let ip = Ipv4Fields::new(readable.array(at)?);
             if ip.fragment_offset > 0 {
@@ -49,7 +53,8 @@ pub(crate) fn quoted(packet: &Descriptor) -> Result<Quoted, Reason> {
         return Err(Reason::StateMismatch);
     }
     let transport = quoted_transport(readable, walked.protocol, walked.offset, packet.family)?;
-    Ok(Quoted { protocol: walked.protocol, source, destination, transport })
+    let Walked { protocol, offset, .. } = walked;
+    Ok(Quoted { protocol, source, destination, at, offset, transport })
 }
 
 fn quoted_transport(

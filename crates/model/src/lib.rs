@@ -8,7 +8,8 @@
 //! A packet's way through the files: [`firewall`] is the order of work; `packet` and `header` take
 //! the packet apart, `normalize` refuses and repairs it, `lookup` asks the table in [`state`] for
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
-//! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for, `create` makes a
+//! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
+//! `translate` what they make of its ends with a `pool` and a `port`, `create` makes a
 //! state, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
 //! `journal` notes reasons and log records, and [`trace`] tells.
 //!
@@ -27,15 +28,19 @@ mod normalize;
 mod others;
 mod packet;
 mod patch;
+mod pool;
+mod port;
 mod rate;
 mod reply;
 mod rulebook;
 mod rules;
 mod scrub;
+mod siphash;
 mod table;
 mod tcp;
 mod tcp_option;
 mod timeout;
+mod translate;
 
 pub mod counters;
 pub mod fate;
@@ -50,3 +55,4 @@ pub use fate::{Carried, Decision, Fate, LogRecord, Packet, SocketOwner, Verdict}
 pub use firewall::Firewall;
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};
 pub use trace::{Stage, Trace};
+pub use translate::Ends;

@@ -14,6 +14,7 @@ use crate::packet::{Descriptor, Icmp, Tcp, Transport};
 use crate::state::{Key, StateId};
 use crate::tcp::{self, Tracked};
 use crate::trace::Stage;
+use crate::translate::{self, Ends};
 use crate::{others, reply};
 
 /// What the search for a state came to.
@@ -38,9 +39,11 @@ struct Message<'a> {
 
 impl Firewall {
     /// Finds the state of a packet and moves it on.
-    pub(crate) fn look_up(&mut self, packet: &Descriptor, journal: &mut Journal) -> Lookup {
+    pub(crate) fn look_up(&mut self, packet: &mut Descriptor, journal: &mut Journal) -> Lookup {
         let Some(header) = packet.icmp() else {
-            return self.look_up_flow(packet, journal);
+            let lookup = self.look_up_flow(packet, journal);
+            self.translate(&lookup, packet, None);
+            return lookup;
         };
         let mapping = icmp::mapping(packet.family, header);
         if !mapping.stateless {
@@ -52,16 +55,46 @@ impl Firewall {
                 mapping,
                 quoted: false,
             };
-            return self.look_up_message(packet, &message, journal);
+            let lookup = self.look_up_message(packet, &message, journal);
+            self.translate(&lookup, packet, Some(mapping));
+            return lookup;
         }
         // Neighbour advertisements come here too. PF takes them for errors that quote nothing
         // sensible, counts the reason, and lets the rules decide.
         match icmp_error::quoted(packet) {
-            Ok(quoted) => self.look_up_quoted(packet, &quoted, journal),
+            Ok(quoted) => {
+                let lookup = self.look_up_quoted(packet, &quoted, journal);
+                self.translate_error(&lookup, packet, &quoted);
+                lookup
+            }
             Err(reason) => {
                 journal.set_reason(reason);
                 Lookup::None
             }
+        }
+    }
+
+    /// Translates a packet of a translated flow. Once there is a state, PF writes an id to every
+    /// ICMP message, whether its type has one or not.
+    fn translate(&self, lookup: &Lookup, packet: &mut Descriptor, mapping: Option<Mapping>) {
+        let Lookup::Accepted(id) = lookup else { return };
+        if let Some(key) = self.states.get(*id).translated(packet.direction) {
+            let ends = Ends::of_key(&key, packet.direction);
+            let id = mapping.map(
+                |mapping| {
+                    if mapping.reply { ends.destination.1 } else { ends.source.1 }
+                },
+            );
+            translate::rewrite(packet, &ends, id);
+        }
+    }
+
+    /// Translates an ICMP error about a packet of a translated flow.
+    fn translate_error(&self, lookup: &Lookup, packet: &mut Descriptor, quoted: &Quoted) {
+        let Lookup::Accepted(id) = lookup else { return };
+        if let Some(key) = self.states.get(*id).translated(packet.direction) {
+            let ends = Ends::of_key(&key, packet.direction.opposite());
+            translate::rewrite_error(packet, quoted, &ends);
         }
     }
 

@@ -3,6 +3,59 @@
 //! The sums are kept in the byte order of the machine, as PF keeps them: one's complement sums do
 //! not mind, but which of the two zeros comes out does depend on it.
 
+/// Where a checksum stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Checksum {
+    at: Option<usize>,
+    udp: bool,
+}
+
+impl Checksum {
+    /// There is none.
+    pub const NONE: Self = Checksum { at: None, udp: false };
+    /// That of an IPv4 header.
+    pub const IPV4_HEADER: Self = Checksum::at(10);
+
+    pub const fn at(at: usize) -> Self {
+        Checksum { at: Some(at), udp: false }
+    }
+
+    /// One of UDP, where zero says that there is none.
+    pub const fn of_udp(at: usize) -> Self {
+        Checksum { at: Some(at), udp: true }
+    }
+
+    /// Replaces the 16-bit word at the even offset `at`, which the checksum covers.
+    pub fn replace(self, bytes: &mut [u8], at: usize, new: [u8; 2]) {
+        if bytes[at..at + 2] != new {
+            self.replace_block(bytes, at, &new);
+        }
+    }
+
+    /// Replaces words that the checksum covers.
+    pub fn replace_block(self, bytes: &mut [u8], at: usize, new: &[u8]) {
+        self.correct(bytes, at, new);
+        bytes[at..at + new.len()].copy_from_slice(new);
+    }
+
+    /// Corrects the checksum for words that will be replaced.
+    pub fn correct(self, bytes: &mut [u8], at: usize, new: &[u8]) {
+        let Some(place) = self.at else { return };
+        let word = |bytes: &[u8]| u16::from_ne_bytes([bytes[0], bytes[1]]);
+        let before = word(&bytes[place..]);
+        if self.udp && before == 0 {
+            return;
+        }
+        let old = bytes[at..at + new.len()].chunks_exact(2).map(|old| u32::from(word(old)));
+        let new = new.chunks_exact(2).map(|new| u32::from(!word(new)));
+        let sum = u32::from(before) + old.sum::<u32>() + new.sum::<u32>();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = ((sum & 0xffff) + (sum >> 16)) as u16;
+        let sum = if self.udp && sum == 0 { 0xffff } else { sum };
+        bytes[place..place + 2].copy_from_slice(&sum.to_ne_bytes());
+    }
+}
+
 /// Replaces the 16-bit word at the even offset `at` and corrects the checksum at `checksum`.
 pub(crate) fn word(bytes: &mut [u8], checksum: usize, at: usize, new: [u8; 2]) {
     let old = [bytes[at], bytes[at + 1]];

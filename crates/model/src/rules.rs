@@ -16,8 +16,11 @@ use crate::fate::Packet;
 use crate::icmp::Mapping;
 use crate::journal::{Journal, LogPlace};
 use crate::packet::{Descriptor, Transport};
+use crate::pool::{Around, Pools};
 use crate::rulebook::{Entry, Rulebook};
+use crate::state::StateTable;
 use crate::trace::{Criterion, Stage};
+use crate::translate::{Ends, Exhausted, Translation};
 use crate::world::World;
 
 /// What the rules are asked about.
@@ -33,8 +36,22 @@ pub(crate) struct Question<'r, 'p> {
     pub mapping: Option<Mapping>,
 }
 
+impl Question<'_, '_> {
+    /// What the addresses of pools depend on.
+    pub fn around(&self) -> Around<'_> {
+        Around { ruleset: self.ruleset, world: self.world }
+    }
+}
+
+/// What the walk looks at and changes besides.
+pub(crate) struct Context<'w> {
+    pub states: &'w StateTable,
+    pub pools: &'w mut Pools,
+    pub counters: &'w mut Counters,
+}
+
 /// What the walk gathers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Answer<'r> {
     /// The deciding rule, `None` for the default rule.
     pub rule: Option<&'r Entry>,
@@ -45,6 +62,9 @@ pub(crate) struct Answer<'r> {
     /// Match rules that matched, latest first.
     pub match_rules: Vec<&'r Entry>,
     pub tag: TagSeen,
+    pub translation: Translation<'r>,
+    /// The walk came to no end, and the packet must be dropped.
+    pub failed: Option<Reason>,
 }
 
 /// The packet's tag as far as the walk knows it.
@@ -91,28 +111,36 @@ enum End {
     Failed,
 }
 
-/// Walks the rules. `None` if that came to no end, and the packet must be dropped.
+/// Walks the rules.
 pub(crate) fn evaluate<'r>(
     question: &Question<'r, '_>,
-    counters: &mut Counters,
+    context: Context,
     journal: &mut Journal,
-) -> Option<Answer<'r>> {
-    let answer = Answer::default();
-    let mut walk = Walk { question, counters, journal, answer, anchor_rule: None, depth: 0 };
-    if walk.rule_set(&question.rulebook.main()) == End::Failed {
-        return None;
+) -> Answer<'r> {
+    let answer = Answer {
+        rule: None,
+        anchor_rule: None,
+        actions: Actions::default(),
+        match_rules: Vec::new(),
+        tag: TagSeen::Unknown,
+        translation: Translation::new(question),
+        failed: None,
+    };
+    let mut walk = Walk { question, context, journal, answer, anchor_rule: None, depth: 0 };
+    let end = walk.rule_set(&question.rulebook.main());
+    if end != End::Failed
+        && let Some(rule) = walk.answer.rule
+    {
+        walk.answer.actions.merge(rule);
+        walk.translate(rule);
     }
-    let mut answer = walk.answer;
-    if let Some(rule) = answer.rule {
-        answer.actions.merge(rule);
-    }
-    Some(answer)
+    walk.answer
 }
 
 /// A walk under way.
 struct Walk<'w, 'r, 'p> {
     question: &'w Question<'r, 'p>,
-    counters: &'w mut Counters,
+    context: Context<'w>,
     journal: &'w mut Journal,
     answer: Answer<'r>,
     /// The anchor rule that called the rule set in hand.
@@ -124,11 +152,11 @@ struct Walk<'w, 'r, 'p> {
 impl<'r> Walk<'_, 'r, '_> {
     fn rule_set(&mut self, set: &Range<usize>) -> End {
         for rule in self.question.rulebook.rules(set) {
-            if self.counters.usage(rule.place).expired {
+            if self.context.counters.usage(rule.place).expired {
                 continue;
             }
-            self.counters.evaluated(rule);
-            let failed = first_mismatch(rule, self.question, &mut self.answer.tag, self.counters);
+            self.context.counters.evaluated(rule);
+            let failed = self.first_mismatch(rule);
             self.journal.tracer.tell(|| Stage::Rule {
                 rule: rule.id(),
                 line: rule.line,
@@ -150,24 +178,26 @@ impl<'r> Walk<'_, 'r, '_> {
     }
 
     fn matched(&mut self, rule: &'r Entry) -> End {
-        let Walk { answer, journal, counters, .. } = self;
-        counters.usage(rule.place).expired = rule.once;
+        self.context.counters.usage(rule.place).expired = rule.once;
         if rule.action == Action::Match {
-            if answer.match_rules.len() == MATCH_RULES {
-                journal.tracer.tell(|| Stage::TooManyMatches);
+            if self.answer.match_rules.len() == MATCH_RULES {
+                self.journal.tracer.tell(|| Stage::TooManyMatches);
+                return self.fail(Reason::Memory);
+            }
+            self.answer.match_rules.insert(0, rule);
+            self.answer.actions.merge(rule);
+            if self.translate(rule) == End::Failed {
                 return End::Failed;
             }
-            answer.match_rules.insert(0, rule);
-            answer.actions.merge(rule);
             if rule.log.is_some() {
-                journal.count_only(Reason::Match);
+                self.journal.count_only(Reason::Match);
                 let place = LogPlace::of(Some(rule), self.anchor_rule);
-                journal.log_for(Some(rule), Some(rule), place, Reason::Match);
+                self.journal.log_for(Some(rule), Some(rule), place, Reason::Match);
             }
         } else {
-            (answer.rule, answer.anchor_rule) = (Some(rule), self.anchor_rule);
+            (self.answer.rule, self.answer.anchor_rule) = (Some(rule), self.anchor_rule);
         }
-        log_for_match_rules(Some(rule), self.anchor_rule, answer, journal);
+        log_for_match_rules(Some(rule), self.anchor_rule, &self.answer, self.journal);
         if rule.quick { End::Quick } else { End::Through }
     }
 
@@ -176,7 +206,7 @@ impl<'r> Walk<'_, 'r, '_> {
     fn call(&mut self, caller: &'r Entry) -> End {
         if self.depth == DEEPEST {
             self.journal.tracer.tell(|| Stage::TooDeep);
-            return End::Failed;
+            return self.fail(Reason::Memory);
         }
         let outside = self.anchor_rule.replace(caller);
         self.depth += 1;
@@ -186,6 +216,33 @@ impl<'r> Walk<'_, 'r, '_> {
         self.anchor_rule = outside;
         let decided = self.answer.anchor_rule.is_some_and(|rule| rule.place == caller.place);
         if end == End::Through && caller.ends_the_walk() && decided { End::Quick } else { end }
+    }
+
+    /// Translates the packet for a rule that matched.
+    fn translate(&mut self, rule: &'r Entry) -> End {
+        let before = self.answer.translation.ends;
+        let Context { states, pools, counters } = &mut self.context;
+        match self.answer.translation.apply(rule, self.question, pools, states, counters) {
+            Err(Exhausted) => self.fail(Reason::Translate),
+            Ok(()) => {
+                let ends = self.answer.translation.ends;
+                if ends != before {
+                    self.journal.tracer.tell(|| Stage::Translated(ends));
+                }
+                End::Through
+            }
+        }
+    }
+
+    fn fail(&mut self, reason: Reason) -> End {
+        self.answer.failed = Some(reason);
+        End::Failed
+    }
+
+    /// The first criterion that the packet does not meet, in PF's order of testing.
+    fn first_mismatch(&mut self, rule: &Entry) -> Option<Criterion> {
+        let Answer { tag, translation, .. } = &mut self.answer;
+        first_mismatch(rule, self.question, &translation.ends, tag, self.context.counters)
     }
 }
 
@@ -205,10 +262,10 @@ pub(crate) fn log_for_match_rules(
     }
 }
 
-/// The first criterion that the packet does not meet, in PF's order of testing.
 fn first_mismatch(
     rule: &Entry,
     question: &Question,
+    ends: &Ends,
     tag: &mut TagSeen,
     counters: &mut Counters,
 ) -> Option<Criterion> {
@@ -230,14 +287,14 @@ fn first_mismatch(
     }
     let from =
         Surroundings { ruleset, anchor: &rule.path, world, arrived_on: Some(&packet.interface) };
-    if !address::matches(&rule.source.host, packet.source, &from, counters) {
+    if !address::matches(&rule.source.host, ends.source.0, &from, counters) {
         return Some(Criterion::Source);
     }
     let to = Surroundings { arrived_on: None, ..from };
-    if !address::matches(&rule.destination.host, packet.destination, &to, counters) {
+    if !address::matches(&rule.destination.host, ends.destination.0, &to, counters) {
         return Some(Criterion::Destination);
     }
-    if let Some(failed) = transport_mismatch(rule, question) {
+    if let Some(failed) = transport_mismatch(rule, question, ends) {
         return Some(failed);
     }
     if rule.fragment && !packet.is_fragment() {
@@ -276,7 +333,7 @@ fn first_mismatch(
 }
 
 /// The criteria that depend on the protocol. Fragments meet none of them.
-fn transport_mismatch(rule: &Entry, question: &Question) -> Option<Criterion> {
+fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<Criterion> {
     let packet = question.packet;
     match &packet.transport {
         Transport::Fragment => {
@@ -289,10 +346,10 @@ fn transport_mismatch(rule: &Entry, question: &Question) -> Option<Criterion> {
             if rule.tcp_flags.is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set) {
                 return Some(Criterion::TcpFlags);
             }
-            port_mismatch(rule, packet).or_else(|| owner_mismatch(rule, question.input))
+            port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input))
         }
         Transport::Udp { .. } => {
-            port_mismatch(rule, packet).or_else(|| owner_mismatch(rule, question.input))
+            port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input))
         }
         Transport::Icmp(icmp) | Transport::Icmp6(icmp) => {
             if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
@@ -310,12 +367,11 @@ fn transport_mismatch(rule: &Entry, question: &Question) -> Option<Criterion> {
     }
 }
 
-fn port_mismatch(rule: &Entry, packet: &Descriptor) -> Option<Criterion> {
-    let (source_port, destination_port) = packet.ports();
-    if rule.source.ports.is_some_and(|ports| !ports.contains(source_port)) {
+fn port_mismatch(rule: &Entry, ends: &Ends) -> Option<Criterion> {
+    if rule.source.ports.is_some_and(|ports| !ports.contains(ends.source.1)) {
         return Some(Criterion::SourcePort);
     }
-    if rule.destination.ports.is_some_and(|ports| !ports.contains(destination_port)) {
+    if rule.destination.ports.is_some_and(|ports| !ports.contains(ends.destination.1)) {
         return Some(Criterion::DestinationPort);
     }
     None

@@ -118,6 +118,9 @@ pub struct State {
     pub(crate) rule: usize,
     /// Place of the anchor rule that led to that rule.
     pub(crate) anchor_rule: Option<usize>,
+    /// Places of the rules whose pools gave the source and the destination.
+    pub(crate) nat_rule: Option<usize>,
+    pub(crate) rdr_rule: Option<usize>,
     /// Match rules that applied to its first packet, latest first: their counters rise with it.
     pub(crate) match_rules: Vec<usize>,
     /// The side that made it.
@@ -182,6 +185,13 @@ impl State {
         }
     }
 
+    /// The key under which the other side knows a packet that travels in `direction`, if that is
+    /// another one.
+    pub(crate) fn translated(&self, direction: Direction) -> Option<Key> {
+        let side = if direction == Direction::In { STACK } else { WIRE };
+        Some(self.key[side]).filter(|_| self.key[WIRE] != self.key[STACK])
+    }
+
     /// 0 for a packet in the state's direction, 1 for one against it.
     pub(crate) fn way(&self, direction: Direction) -> usize {
         usize::from(direction != self.direction)
@@ -226,18 +236,26 @@ impl StateTable {
         })
     }
 
+    /// Whether any state has the key on this side, on whatever interface.
+    pub fn has(&self, key: &Key, side: usize) -> bool {
+        self.by_key.get(key).into_iter().flatten().any(|id| self.states[id].key[side] == *key)
+    }
+
     /// Puts a state in, with its number. A closed TCP connection makes way for a new one with the
-    /// same addresses and ports; its number is returned beside that of the new state.
-    pub fn insert(&mut self, mut state: State) -> Result<(StateId, Option<StateId>), Collision> {
-        let mut replaced = None;
-        for id in self.by_key.get(&state.key[WIRE]).into_iter().flatten() {
-            let old = &self.states[id];
-            if old.interface == state.interface && old.direction == state.direction {
-                if !old.reusable() {
-                    return Err(Collision);
-                }
-                replaced = Some(*id);
+    /// same addresses and ports on one side; its number is returned beside that of the new state.
+    pub fn insert(&mut self, mut state: State) -> Result<(StateId, Vec<StateId>), Collision> {
+        let mut replaced = Vec::new();
+        for key in distinct(&state.key) {
+            let last = self.by_key.get(&key).into_iter().flatten().copied().rfind(|id| {
+                let old = &self.states[id];
+                old.interface == state.interface && old.direction == state.direction
+            });
+            let Some(old) = last else { continue };
+            if !self.states[&old].reusable() {
+                return Err(Collision);
             }
+            self.unlink(old);
+            replaced.push(old);
         }
         self.last_id += 1;
         state.id = self.last_id;
@@ -247,9 +265,6 @@ impl StateTable {
             ids.insert(place, state.id);
         }
         self.states.insert(state.id, state);
-        if let Some(id) = replaced {
-            self.unlink(id);
-        }
         Ok((self.last_id, replaced))
     }
 

@@ -1,10 +1,12 @@
 //! What happened to a packet, stage by stage, for `pfctl explain`.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use skipstep_ruleset::{Action, Reason, RuleId};
 
 use crate::state::{Key, StateId};
+use crate::translate::Ends;
 
 /// The stages of one packet, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -64,6 +66,8 @@ pub enum Stage {
         /// Its action.
         action: Action,
     },
+    /// A rule gave the packet other ends.
+    Translated(Ends),
     /// A state was made.
     Created(StateId),
     /// A state should have been made and could not.
@@ -173,7 +177,8 @@ impl fmt::Display for Stage {
             Stage::Refused(reason) => write!(f, "normalize: refused, {}", reason.name()),
             Stage::Repaired => write!(f, "normalize: repaired"),
             Stage::Searched { key, found } => {
-                write!(f, "state: {} <-> {} ", Endpoint(key, 0), Endpoint(key, 1))?;
+                let end = |index: usize| Endpoint((key.address[index], key.port[index]));
+                write!(f, "state: {} <-> {} ", end(0), end(1))?;
                 match found {
                     Some(id) => write!(f, "found, {id}"),
                     None => write!(f, "not found"),
@@ -197,6 +202,10 @@ impl fmt::Display for Stage {
             Stage::Decided { rule: None, action } => {
                 write!(f, "rules: {} by default, no rule matched", action_name(*action))
             }
+            Stage::Translated(ends) => {
+                let (from, to) = (Endpoint(ends.source), Endpoint(ends.destination));
+                write!(f, "translate: {from} -> {to}")
+            }
             Stage::Created(id) => write!(f, "state: {id} made"),
             Stage::NotCreated(reason) => write!(f, "state: not made, {}", reason.name()),
             Stage::OptionsRefused => write!(f, "options: refused, the rule has no allow-opts"),
@@ -215,15 +224,15 @@ fn action_name(action: Action) -> &'static str {
     }
 }
 
-/// One end of a key.
-struct Endpoint<'a>(&'a Key, usize);
+/// An address with a port.
+struct Endpoint((IpAddr, u16));
 
-impl fmt::Display for Endpoint<'_> {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (address, port) = (self.0.address[self.1], self.0.port[self.1]);
+        let (address, port) = self.0;
         match address {
-            std::net::IpAddr::V4(v4) => write!(f, "{v4}:{port}"),
-            std::net::IpAddr::V6(v6) => write!(f, "{v6}[{port}]"),
+            IpAddr::V4(v4) => write!(f, "{v4}:{port}"),
+            IpAddr::V6(v6) => write!(f, "{v6}[{port}]"),
         }
     }
 }

@@ -27,7 +27,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["rtable"];
+const MODEL_ONLY: &[&str] = &["nat-to", "rdr-to", "rtable"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -100,6 +100,7 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.af_to.is_some(), "af-to"),
         (rule.nat.is_some(), "nat-to"),
         (rule.rdr.is_some(), "rdr-to"),
+        (rule.pools().any(|pool| pool.sticky), "sticky-address"),
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();

@@ -1,0 +1,493 @@
+//! Pools: which of several addresses a translated packet gets (pf-semantics section 11).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::{Family, Pool, PoolAddress, PoolKind, Ruleset, TableName};
+
+use crate::address;
+use crate::siphash::siphash24;
+use crate::world::World;
+
+/// What a rule uses a pool for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    /// Sources.
+    Nat,
+    /// Destinations.
+    Rdr,
+}
+
+/// Where the choice from each pool stands, and how many states the addresses of tables have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pools {
+    /// By place of the rule.
+    cursors: HashMap<(usize, Purpose), Cursor>,
+    loads: HashMap<(Listed, IpAddr), u64>,
+}
+
+/// What one pool remembers from choice to choice.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cursor {
+    /// The address that is next, or was last; 0 at the beginning.
+    counter: u128,
+    /// The block of a table that `counter` is in.
+    index: usize,
+    /// Weighted round-robin: blocks of at least this weight have their turn.
+    turn: i32,
+    /// Weight of the block.
+    weight: u16,
+    /// States of the address.
+    load: u64,
+}
+
+/// Addresses that can change while rules stay: those of a table or of interfaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Listed {
+    Table(TableName),
+    Interface(DynamicAddress),
+}
+
+/// The pool of a rule.
+#[derive(Clone, Copy)]
+pub(crate) struct PoolOf<'a> {
+    pub pool: &'a Pool,
+    pub purpose: Purpose,
+    /// Place of the rule.
+    pub rule: usize,
+    /// Path of the anchor that it is in.
+    pub path: &'a str,
+}
+
+/// What a pool's addresses depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub ruleset: &'a Ruleset,
+    pub world: &'a World,
+}
+
+/// A network, or a single address, of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Block {
+    base: u128,
+    mask: u128,
+    negated: bool,
+    weight: u16,
+}
+
+/// A table's or an interface's addresses of one family, in the order in which a radix tree has them.
+struct List {
+    name: Listed,
+    family: Family,
+    blocks: Vec<Block>,
+    /// Negated ones are never chosen.
+    chosen: Vec<Block>,
+    /// Entries of both families.
+    total: usize,
+    weighted: bool,
+    gcd: i32,
+    heaviest: i32,
+}
+
+impl Pools {
+    /// Chooses an address of `family` for a packet from `source`.
+    ///
+    /// `first` is the first address of a search over several, `None` in it as long as there is none;
+    /// who does not search has no `first`.
+    pub fn choose(
+        &mut self,
+        of: PoolOf,
+        around: Around,
+        family: Family,
+        source: IpAddr,
+        first: Option<&mut Option<IpAddr>>,
+    ) -> Option<IpAddr> {
+        let cursor = self.cursors.entry((of.rule, of.purpose)).or_default();
+        let chosen = match listed(of, around, family) {
+            Some(list) => from_list(of.pool, cursor, &list, around, source, &self.loads)?,
+            None => {
+                let net = net(&of.pool.address, family)?;
+                let begins = first.as_ref().is_some_and(|first| first.is_none());
+                from_net(&of.pool.kind, cursor, net, around, source, begins)?
+            }
+        };
+        let chosen = to_address(family, chosen);
+        if let Some(first) = first {
+            first.get_or_insert(chosen);
+        }
+        if of.pool.kind == PoolKind::LeastStates {
+            self.count(of, around, family, chosen, 1)?;
+        }
+        Some(chosen)
+    }
+
+    /// A state got the address, or lost it, which only pools that look at the number of states want
+    /// to know. `None` if the address is none of the list's.
+    pub fn count(
+        &mut self,
+        of: PoolOf,
+        around: Around,
+        family: Family,
+        chosen: IpAddr,
+        change: i64,
+    ) -> Option<()> {
+        let Some(list) = listed(of, around, family) else {
+            return Some(());
+        };
+        // networks have no counters
+        list.best(to_bits(chosen)).filter(|block| block.is_host(family))?;
+        let load = self.loads.entry((list.name, chosen)).or_default();
+        *load = load.saturating_add_signed(change);
+        Some(())
+    }
+}
+
+/// Chooses from a single network.
+fn from_net(
+    kind: &PoolKind,
+    cursor: &mut Cursor,
+    net: Block,
+    around: Around,
+    source: IpAddr,
+    begins: bool,
+) -> Option<u128> {
+    let family = Family::of(source);
+    let with_host_bits = |bits: u128| net.base & net.mask | bits & !net.mask & full(family);
+    Some(match kind {
+        PoolKind::None => net.base,
+        PoolKind::Bitmask => with_host_bits(to_bits(source)),
+        PoolKind::Random => {
+            cursor.counter = if begins {
+                random_host_bits(family, net.mask, around.world)
+            } else {
+                next(cursor.counter, family)
+            };
+            with_host_bits(cursor.counter)
+        }
+        PoolKind::SourceHash(key) => with_host_bits(hash(*key, source).1),
+        PoolKind::RoundRobin => {
+            if cursor.counter == 0 && net.is_host(family) {
+                return Some(net.base);
+            }
+            // PF counts host bits alone, so this ends the pool when they look like the whole
+            if cursor.counter != 0 && net.contains(cursor.counter) {
+                return None;
+            }
+            let chosen = with_host_bits(cursor.counter);
+            cursor.counter = next(cursor.counter, family);
+            chosen
+        }
+        // the language asks for a table, which alone counts states
+        PoolKind::LeastStates => return None,
+    })
+}
+
+/// Chooses from a table or from the addresses of interfaces.
+fn from_list(
+    pool: &Pool,
+    cursor: &mut Cursor,
+    list: &List,
+    around: Around,
+    source: IpAddr,
+    loads: &HashMap<(Listed, IpAddr), u64>,
+) -> Option<u128> {
+    let family = list.family;
+    match &pool.kind {
+        PoolKind::None => list.chosen.first().map(|block| block.base),
+        PoolKind::Bitmask => {
+            let block = list.chosen.first()?;
+            Some(block.base & block.mask | to_bits(source) & !block.mask & full(family))
+        }
+        PoolKind::Random => {
+            cursor.index = around.world.draw(list.total as u32) as usize;
+            cursor.counter = 0;
+            list.step(cursor, loads)?;
+            Some(cursor.counter)
+        }
+        PoolKind::SourceHash(key) => {
+            cursor.index =
+                hash(*key, source).0.checked_rem(list.total as u64).unwrap_or(0) as usize;
+            cursor.counter = 0;
+            list.step(cursor, loads)?;
+            Some(cursor.counter)
+        }
+        PoolKind::RoundRobin => {
+            list.step_or_restart(cursor, loads)?;
+            if list.weighted {
+                loop {
+                    list.step(cursor, loads)?;
+                    if i32::from(cursor.weight) >= cursor.turn {
+                        break;
+                    }
+                    cursor.counter = next(cursor.counter, family);
+                }
+            }
+            let chosen = cursor.counter;
+            cursor.counter = next(cursor.counter, family);
+            Some(chosen)
+        }
+        PoolKind::LeastStates => least_loaded(cursor, list, loads),
+    }
+}
+
+/// Goes once round the whole list; the first address without states ends the search.
+fn least_loaded(
+    cursor: &mut Cursor,
+    list: &List,
+    loads: &HashMap<(Listed, IpAddr), u64>,
+) -> Option<u128> {
+    let load = |cursor: &Cursor| {
+        if list.weighted { cursor.load * 0xffff / u64::from(cursor.weight) } else { cursor.load }
+    };
+    list.step_or_restart(cursor, loads)?;
+    let start = cursor.counter;
+    let (mut chosen, mut least, mut states) = (start, load(cursor), cursor.load);
+    loop {
+        cursor.counter = next(cursor.counter, list.family);
+        let mask = list.step(cursor, loads)?.mask;
+        if load(cursor) < least {
+            (chosen, least, states) = (cursor.counter, load(cursor), cursor.load);
+        }
+        // PF compares by the mask of the block that it has come to
+        if start & mask == cursor.counter & mask || states == 0 {
+            return Some(chosen);
+        }
+    }
+}
+
+impl List {
+    /// As [`List::step`], from the beginning if what the cursor remembers is gone.
+    fn step_or_restart(
+        &self,
+        cursor: &mut Cursor,
+        loads: &HashMap<(Listed, IpAddr), u64>,
+    ) -> Option<Block> {
+        if let Some(block) = self.step(cursor, loads) {
+            return Some(block);
+        }
+        cursor.counter = 0;
+        self.step(cursor, loads)
+    }
+
+    /// Moves the cursor to the next address that is in the list, its own if it is, and returns the
+    /// block that holds it.
+    fn step(&self, cursor: &mut Cursor, loads: &HashMap<(Listed, IpAddr), u64>) -> Option<Block> {
+        let mut use_counter = cursor.index < self.total;
+        let mut index = if use_counter { cursor.index } else { 0 };
+        let start = index;
+        let mut wrapped = false;
+        loop {
+            if wrapped && index == start {
+                return None;
+            }
+            let block = match self.chosen.get(index) {
+                Some(block) => *block,
+                None if wrapped => return None,
+                None => {
+                    (index, wrapped) = (0, true);
+                    *self.chosen.first()?
+                }
+            };
+            if index == 0 && use_counter && self.weighted {
+                cursor.turn -= self.gcd;
+                if cursor.turn < 1 {
+                    cursor.turn = self.heaviest;
+                }
+            }
+            let at = match cursor.counter {
+                counter if !use_counter || counter == 0 => Some(block.base),
+                counter => Some(counter).filter(|counter| block.contains(*counter)),
+            };
+            let found = if block.is_host(self.family) {
+                if at.is_some_and(|at| self.is_unusable(at)) {
+                    index += 1;
+                    continue; // PF goes on with the counter that it had
+                }
+                at
+            } else {
+                at.and_then(|at| self.outside_of_others(&block, at))
+            };
+            match found {
+                Some(counter) => {
+                    let load = loads.get(&(self.name.clone(), to_address(self.family, counter)));
+                    *cursor = Cursor {
+                        counter,
+                        index,
+                        weight: block.weight.max(1),
+                        load: load.copied().unwrap_or(0),
+                        ..*cursor
+                    };
+                    return Some(block);
+                }
+                None => {
+                    index += 1;
+                    use_counter = false;
+                }
+            }
+        }
+    }
+
+    /// The first address of the block from `at` on that lies in no smaller block inside of it.
+    fn outside_of_others(&self, block: &Block, mut at: u128) -> Option<u128> {
+        loop {
+            let best = self.best(at)?;
+            if best == block && !self.is_unusable(at) {
+                return Some(at);
+            }
+            if self.family == Family::Inet6 {
+                return None; // PF takes the mask for one of IPv4 and leaves the whole block
+            }
+            at = next(at | !best.mask & full(self.family), self.family);
+            if !block.contains(at) {
+                return None;
+            }
+        }
+    }
+
+    /// The smallest block around an address, negated or not.
+    fn best(&self, at: u128) -> Option<&Block> {
+        self.blocks.iter().filter(|block| block.contains(at)).max_by_key(|block| block.mask)
+    }
+
+    /// An interface's link-local addresses are never chosen.
+    fn is_unusable(&self, at: u128) -> bool {
+        matches!(self.name, Listed::Interface(_))
+            && self.family == Family::Inet6
+            && at >> 118 == 0xfe80 >> 6
+    }
+}
+
+impl Block {
+    fn new(net: IpNet, negated: bool, weight: u16) -> Self {
+        let mask = to_bits(net.netmask());
+        Block { base: to_bits(net.network()), mask, negated, weight }
+    }
+
+    fn contains(&self, at: u128) -> bool {
+        at & self.mask == self.base
+    }
+
+    fn is_host(&self, family: Family) -> bool {
+        self.mask == full(family)
+    }
+}
+
+/// The list that a pool chooses from, if it does not have a single network.
+fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
+    let (name, entries) = match &of.pool.address {
+        PoolAddress::Table(name) => {
+            let (name, table) = around.ruleset.table_seen_from(of.path, name)?;
+            (Listed::Table(name), table.entries.clone())
+        }
+        PoolAddress::Dynamic(dynamic) => {
+            let entries = address::interface_networks(dynamic, around.world);
+            let mut entries: Vec<IpNet> = entries.into_iter().collect();
+            entries.sort();
+            entries.dedup();
+            (Listed::Interface(dynamic.clone()), entries.into_iter().map(Into::into).collect())
+        }
+        _ => return None,
+    };
+    let weighted = entries.iter().any(|entry| entry.weight != 0);
+    let (mut gcd, mut heaviest) = (0, 1);
+    for entry in &entries {
+        let weight = i32::from(entry.weight.max(1));
+        gcd = greatest_common_divisor(gcd, weight);
+        heaviest = heaviest.max(weight);
+    }
+    let own = entries.iter().filter(|entry| Family::of(entry.net.addr()) == family);
+    let mut blocks: Vec<Block> =
+        own.map(|entry| Block::new(entry.net, entry.negated, entry.weight)).collect();
+    blocks.sort_by_key(|block| (block.base, std::cmp::Reverse(block.mask)));
+    let chosen = blocks.iter().filter(|block| !block.negated).copied().collect();
+    Some(List { name, family, blocks, chosen, total: entries.len(), weighted, gcd, heaviest })
+}
+
+fn greatest_common_divisor(a: i32, b: i32) -> i32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// The network of a pool that has just one.
+fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
+    match pool {
+        PoolAddress::Any => Some(Block { base: 0, mask: 0, negated: false, weight: 0 }),
+        PoolAddress::Net(net) if Family::of(net.addr()) == family => {
+            Some(Block::new(*net, false, 0))
+        }
+        _ => None,
+    }
+}
+
+/// Host bits for an address chosen by `bitmask`. A list keeps those that it chose.
+pub(crate) fn with_host_bits(pool: &PoolAddress, chosen: IpAddr, bits: IpAddr) -> IpAddr {
+    let family = Family::of(chosen);
+    let Some(block) = net(pool, family) else {
+        return chosen;
+    };
+    to_address(family, to_bits(chosen) & block.mask | to_bits(bits) & !block.mask & full(family))
+}
+
+/// The hash of an address: as a number, and as the address that PF makes of it.
+fn hash(key: u128, source: IpAddr) -> (u64, u128) {
+    // four words, which PF keeps in the byte order of the machine: that of its commonest ones here
+    let mut key = key.to_be_bytes();
+    key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+    match source {
+        IpAddr::V4(v4) => {
+            let hash = siphash24(key, &v4.octets());
+            (hash, u32::from_be_bytes((hash as u32).to_le_bytes()).into())
+        }
+        IpAddr::V6(v6) => {
+            let hash = siphash24(key, &v6.octets());
+            let [low, high] = [hash as u32, (hash >> 32) as u32];
+            let words = [low, high, !high, !low];
+            let bits = words.iter().fold(0, |bits, word| {
+                bits << 32 | u128::from(u32::from_be_bytes(word.to_le_bytes()))
+            });
+            (hash, bits)
+        }
+    }
+}
+
+/// Random bits for the part of an address that the mask leaves open: PF draws 32 of them at a time,
+/// from the right, until it comes to a part that the mask fills.
+fn random_host_bits(family: Family, mask: u128, world: &World) -> u128 {
+    let words = if family == Family::Inet { 1 } else { 4 };
+    let mut bits = 0;
+    for word in 0..words {
+        let open = !(mask >> (word * 32)) as u32;
+        if open == 0 {
+            break;
+        }
+        // of 2^32 PF draws nothing
+        bits |= u128::from(open.checked_add(1).map_or(0, |bound| world.draw(bound))) << (word * 32);
+    }
+    bits
+}
+
+fn full(family: Family) -> u128 {
+    match family {
+        Family::Inet => u32::MAX.into(),
+        Family::Inet6 => u128::MAX,
+    }
+}
+
+fn next(at: u128, family: Family) -> u128 {
+    at.wrapping_add(1) & full(family)
+}
+
+fn to_bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_bits().into(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+fn to_address(family: Family, bits: u128) -> IpAddr {
+    match family {
+        Family::Inet => IpAddr::V4((bits as u32).into()),
+        Family::Inet6 => IpAddr::V6(bits.into()),
+    }
+}

@@ -1,0 +1,68 @@
+//! The source port, or ICMP id, that a translated packet gets (pf-semantics section 11).
+
+use skipstep_ruleset::{Direction, Family, PoolPorts};
+use skipstep_wire::protocol;
+
+use crate::counters::Counters;
+use crate::state::{Key, STACK, StateTable, WIRE};
+use crate::world::World;
+
+/// Where translated ports come from if the rule does not say.
+const DYNAMIC_PORTS: (u16, u16) = (50001, 65535);
+
+const ECHO: u16 = 8;
+const ECHO6: u16 = 128;
+
+/// A flow whose source needs a port.
+#[derive(Clone, Copy)]
+pub(crate) struct Flow {
+    /// As it will be translated, but for the source port, which is that of the packet.
+    pub key: Key,
+    pub direction: Direction,
+}
+
+/// What a search came to.
+pub(crate) enum Found {
+    Port(u16),
+    /// No port of the range is free.
+    Taken,
+}
+
+/// Looks for a port that makes the flow's key different from those of all states.
+pub(crate) fn search(
+    flow: &Flow,
+    ports: PoolPorts,
+    states: &StateTable,
+    world: &World,
+    counters: &mut Counters,
+) -> Found {
+    let Flow { key, direction } = flow;
+    let (source, destination) = match direction {
+        Direction::In => (0, 1),
+        Direction::Out => (1, 0),
+    };
+    let mut is_free = |port: u16| {
+        let mut key = *key;
+        key.port[source] = port;
+        counters.status.searches += 1;
+        // where the answers will be looked up
+        !states.has(&key, if *direction == Direction::In { STACK } else { WIRE })
+    };
+    let mut try_port = |port| if is_free(port) { Found::Port(port) } else { Found::Taken };
+    let own = key.port[source];
+    let (low, high) = match (key.protocol, key.family) {
+        (protocol::ICMP, Family::Inet) if key.port[destination] == ECHO => (1, u16::MAX),
+        (protocol::ICMP6, Family::Inet6) if key.port[destination] == ECHO6 => (1, u16::MAX),
+        // PF gives other messages the id 0, in the key alone
+        (protocol::ICMP | protocol::ICMP6, _) => return Found::Port(0),
+        (protocol::TCP | protocol::UDP, _) => match ports {
+            PoolPorts::Unsaid => DYNAMIC_PORTS,
+            PoolPorts::Range(low, high) => (low.min(high), low.max(high)),
+            PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(own),
+        },
+        _ => return try_port(own),
+    };
+    let begin = low + world.draw(u32::from(high - low) + 1) as u16;
+    let free = (begin..=high).chain((low..begin).rev()).find(|port| is_free(*port));
+    free.map_or(Found::Taken, Found::Port)
+}

@@ -1,0 +1,343 @@
+//! Translation: what rules make of the ends of a packet, and the packet rewritten accordingly
+//! (pf-semantics sections 10 and 11).
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Direction, Family, PoolKind, PoolPorts, Ports};
+
+use crate::counters::Counters;
+use crate::icmp::{self, Mapping};
+use crate::icmp_error::{Quoted, QuotedTransport};
+use crate::packet::{Descriptor, Transport};
+use crate::patch::Checksum;
+use crate::pool::{self, PoolOf, Pools, Purpose};
+use crate::port::{self, Flow, Found};
+use crate::rulebook::Entry;
+use crate::rules::Question;
+use crate::state::{Key, StateTable};
+
+/// Who talks to whom: addresses with ports, or id and type of an ICMP query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Who sent the packet.
+    pub source: (IpAddr, u16),
+    /// Who is to get it.
+    pub destination: (IpAddr, u16),
+}
+
+impl Ends {
+    /// Those of a packet as it came.
+    pub(crate) fn of(packet: &Descriptor, mapping: Option<Mapping>) -> Self {
+        let (source_port, destination_port) =
+            mapping.map_or_else(|| packet.ports(), |mapping| mapping.ports());
+        Ends {
+            source: (packet.source, source_port),
+            destination: (packet.destination, destination_port),
+        }
+    }
+
+    /// Those of a packet that travels in `direction` and has this key.
+    pub(crate) fn of_key(key: &Key, direction: Direction) -> Self {
+        let end = |index: usize| (key.address[index], key.port[index]);
+        match direction {
+            Direction::In => Ends { source: end(0), destination: end(1) },
+            Direction::Out => Ends { source: end(1), destination: end(0) },
+        }
+    }
+
+    /// The key of the state of `packet` if these are its ends.
+    pub(crate) fn key(&self, packet: &Descriptor) -> Key {
+        let Ends { mut source, mut destination } = *self;
+        if let Some(message) = packet.icmp()
+            && let Some((from, to)) =
+                icmp::key_addresses(packet.protocol, message, source.0, destination.0, false)
+        {
+            (source.0, destination.0) = (from, to);
+        }
+        Key::new(packet.family, packet.protocol, packet.direction, source, destination)
+    }
+}
+
+/// What the rules that matched so far make of a packet.
+#[derive(Debug)]
+pub(crate) struct Translation<'r> {
+    /// The ends that the next rule compares.
+    pub ends: Ends,
+    /// The rule that gave the source.
+    pub nat: Option<&'r Entry>,
+    /// The rule that gave the destination.
+    pub rdr: Option<&'r Entry>,
+    /// The last rule that translated.
+    last: Option<&'r Entry>,
+}
+
+/// There is no address or no port left.
+pub(crate) struct Exhausted;
+
+impl<'r> Translation<'r> {
+    pub fn new(question: &Question) -> Self {
+        let ends = Ends::of(question.packet, question.mapping);
+        Translation { ends, nat: None, rdr: None, last: None }
+    }
+
+    /// Does what a matching rule says.
+    pub fn apply(
+        &mut self,
+        rule: &'r Entry,
+        question: &Question,
+        pools: &mut Pools,
+        states: &StateTable,
+        counters: &mut Counters,
+    ) -> Result<(), Exhausted> {
+        if let Some(of) = pool_of(rule, Purpose::Nat) {
+            let chosen = self.new_source(of, question, pools, states, counters)?;
+            self.forget(Purpose::Nat, question, pools);
+            (self.nat, self.last) = (Some(rule), Some(rule));
+            self.ends.source = chosen;
+        }
+        if let Some(of) = pool_of(rule, Purpose::Rdr) {
+            let chosen = self.new_destination(of, rule, question, pools)?;
+            self.forget(Purpose::Rdr, question, pools);
+            (self.rdr, self.last) = (Some(rule), Some(rule));
+            self.ends.destination = chosen;
+        }
+        Ok(())
+    }
+
+    /// An address of the pool with a port that is free there.
+    fn new_source(
+        &self,
+        of: PoolOf,
+        question: &Question,
+        pools: &mut Pools,
+        states: &StateTable,
+        counters: &mut Counters,
+    ) -> Result<(IpAddr, u16), Exhausted> {
+        let Ends { source, destination } = self.ends;
+        let &Descriptor { family, protocol, direction, .. } = question.packet;
+        let mut first = None;
+        let mut choose = || pools.choose(of, question.around(), family, source.0, Some(&mut first));
+        let mut address = choose().ok_or(Exhausted)?;
+        let begin = address;
+        loop {
+            let key = Key::new(family, protocol, direction, (address, source.1), destination);
+            let flow = Flow { key, direction };
+            match port::search(&flow, of.pool.ports, states, question.world, counters) {
+                Found::Port(port) => return Ok((address, port)),
+                Found::Taken if !chooses_again(&of.pool.kind) => return Err(Exhausted),
+                Found::Taken => address = choose().ok_or(Exhausted)?,
+            }
+            if address == begin {
+                return Err(Exhausted);
+            }
+        }
+    }
+
+    fn new_destination(
+        &self,
+        of: PoolOf,
+        rule: &Entry,
+        question: &Question,
+        pools: &mut Pools,
+    ) -> Result<(IpAddr, u16), Exhausted> {
+        let Ends { source, destination } = self.ends;
+        let family = question.packet.family;
+        let mut address =
+            pools.choose(of, question.around(), family, source.0, None).ok_or(Exhausted)?;
+        if of.pool.kind == PoolKind::Bitmask {
+            // the pool has put in the host bits of the source; those of the destination are meant
+            address = pool::with_host_bits(&of.pool.address, address, destination.0);
+        }
+        Ok((address, redirected(destination.1, of.pool.ports, rule.destination.ports)))
+    }
+
+    /// The address that an earlier rule chose is not used after all. PF only remembers the last
+    /// rule that translated, so it forgets only what that one chose.
+    fn forget(&self, purpose: Purpose, question: &Question, pools: &mut Pools) {
+        let Some(of) = self.last.and_then(|last| pool_of(last, purpose)) else {
+            return;
+        };
+        let address = match purpose {
+            Purpose::Nat => self.ends.source.0,
+            Purpose::Rdr => self.ends.destination.0,
+        };
+        if of.pool.kind == PoolKind::LeastStates {
+            pools.count(of, question.around(), question.packet.family, address, -1);
+        }
+    }
+}
+
+/// The pool that a rule has for a purpose.
+pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
+    let pool = match purpose {
+        Purpose::Nat => rule.nat.as_ref(),
+        Purpose::Rdr => rule.rdr.as_ref(),
+    };
+    Some(PoolOf { pool: pool?, purpose, rule: rule.place, path: &rule.path })
+}
+
+/// Whether the pool has another address when the ports of one are taken.
+fn chooses_again(kind: &PoolKind) -> bool {
+    matches!(kind, PoolKind::Random | PoolKind::RoundRobin | PoolKind::LeastStates)
+}
+
+/// The port that `rdr-to` makes of a packet's: its place in the range that the rule looks for is the
+/// place in the new range.
+fn redirected(port: u16, new: PoolPorts, sought: Option<Ports>) -> u16 {
+    let PoolPorts::Range(low, high) = new else {
+        return port;
+    };
+    let first = sought.map_or(0, |ports| ports.low);
+    let span = i32::from(high.wrapping_sub(low).wrapping_add(1)).max(1);
+    let place = (i32::from(port) - i32::from(first)) % span + i32::from(low);
+    match place as u32 {
+        0 => port,
+        small @ ..=65535 => small as u16,
+        large => (large - 65535) as u16,
+    }
+}
+
+/// Writes the ends to a packet; `icmp_id` to an ICMP message that has an id.
+pub(crate) fn rewrite(packet: &mut Descriptor, ends: &Ends, icmp_id: Option<u16>) {
+    let sum = transport_checksum(packet);
+    let at = packet.offset;
+    match &packet.transport {
+        Transport::Tcp(_) | Transport::Udp { .. } => {
+            sum.replace(&mut packet.bytes, at, ends.source.1.to_be_bytes());
+            sum.replace(&mut packet.bytes, at + 2, ends.destination.1.to_be_bytes());
+        }
+        Transport::Icmp(_) | Transport::Icmp6(_) => {
+            if let Some(id) = icmp_id {
+                sum.replace(&mut packet.bytes, at + 4, id.to_be_bytes());
+            }
+        }
+        Transport::Fragment | Transport::Other => {}
+    }
+    rewrite_address(packet, SOURCE, ends.source.0);
+    rewrite_address(packet, DESTINATION, ends.destination.0);
+}
+
+/// Writes to an ICMP error what the packet that it quotes was before it was translated. The ends of
+/// the error itself change with it. Checksums that are quoted stay as they are.
+pub(crate) fn rewrite_error(packet: &mut Descriptor, quoted: &Quoted, ends: &Ends) {
+    let (source_port, destination_port) = match &quoted.transport {
+        QuotedTransport::Tcp { source_port, destination_port, .. }
+        | QuotedTransport::Udp { source_port, destination_port } => {
+            let (at, ports) = (quoted.offset, (*source_port, *destination_port));
+            (Some((at, ports.0, ends.source.1)), Some((at + 2, ports.1, ends.destination.1)))
+        }
+        QuotedTransport::Icmp(message) => {
+            let mapping = icmp::mapping(packet.family, message);
+            let id = if mapping.reply { ends.destination.1 } else { ends.source.1 };
+            (mapping.is_echo(packet.family).then_some((quoted.offset + 4, message.id, id)), None)
+        }
+        QuotedTransport::Other => (None, None),
+    };
+    rewrite_quoted(packet, quoted, SOURCE, ends.source.0, source_port);
+    rewrite_quoted(packet, quoted, DESTINATION, ends.destination.0, destination_port);
+    if matches!(quoted.transport, QuotedTransport::Udp { .. }) {
+        let sum = transport_checksum(packet);
+        sum.replace(&mut packet.bytes, quoted.offset + 6, [0, 0]);
+    }
+}
+
+/// Writes one quoted address and its port (where it is, what it was, what it becomes), and the
+/// address to the other end of the error.
+fn rewrite_quoted(
+    packet: &mut Descriptor,
+    quoted: &Quoted,
+    end: End,
+    new: IpAddr,
+    port: Option<(usize, u16, u16)>,
+) {
+    let old = if end == SOURCE { quoted.source } else { quoted.destination };
+    if old == new && port.is_none_or(|(_, old, new)| old == new) {
+        return;
+    }
+    let sum = transport_checksum(packet);
+    if let Some((at, _, new)) = port {
+        sum.replace(&mut packet.bytes, at, new.to_be_bytes());
+    }
+    let at = quoted.at + end.place(packet.family);
+    sum.replace_block(&mut packet.bytes, at, &octets(new));
+    rewrite_address(packet, end.other(), new);
+}
+
+fn rewrite_address(packet: &mut Descriptor, end: End, new: IpAddr) {
+    let (at, new) = (end.place(packet.family), octets(new));
+    if packet.bytes[at..at + new.len()] == new[..] {
+        return;
+    }
+    if has_pseudo_header(packet) {
+        let sum = transport_checksum(packet);
+        sum.correct(&mut packet.bytes, at, &new);
+    }
+    match packet.family {
+        Family::Inet => Checksum::IPV4_HEADER.replace_block(&mut packet.bytes, at, &new),
+        Family::Inet6 => packet.bytes[at..at + new.len()].copy_from_slice(&new),
+    }
+}
+
+/// One of the two addresses of an IP header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct End(usize);
+
+const SOURCE: End = End(0);
+const DESTINATION: End = End(1);
+
+impl End {
+    fn other(self) -> Self {
+        End(1 - self.0)
+    }
+
+    /// Where it stands in the header.
+    fn place(self, family: Family) -> usize {
+        match family {
+            Family::Inet => 12 + self.0 * 4,
+            Family::Inet6 => 8 + self.0 * 16,
+        }
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+fn transport_checksum(packet: &Descriptor) -> Checksum {
+    match &packet.transport {
+        Transport::Tcp(_) => Checksum::at(packet.offset + 16),
+        Transport::Udp { .. } => Checksum::of_udp(packet.offset + 6),
+        Transport::Icmp(_) | Transport::Icmp6(_) => Checksum::at(packet.offset + 2),
+        Transport::Fragment | Transport::Other => Checksum::NONE,
+    }
+}
+
+/// Whether the checksum covers the addresses too.
+fn has_pseudo_header(packet: &Descriptor) -> bool {
+    !matches!(packet.transport, Transport::Icmp(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_ruleset::PortMatch;
+
+    #[test]
+    fn a_range_of_ports_keeps_the_order() {
+        let sought = |low, high| Some(Ports { op: PortMatch::Range, low, high });
+        let to = |low, high| PoolPorts::Range(low, high);
+        for (port, new, sought, expected) in [
+            (80, PoolPorts::Unsaid, None, 80),
+            (80, to(8080, 8080), None, 8080),
+            (2005, to(4000, 4009), sought(2000, 2009), 4005),
+            (2015, to(4000, 4009), sought(2000, 2019), 4005),
+            (5, to(65530, 65535), sought(0, 10), 65535),
+            (70, to(65535, 5), sought(60, 80), 3),
+        ] {
+            assert_eq!(redirected(port, new, sought), expected, "{port} {new:?}");
+        }
+    }
+}
