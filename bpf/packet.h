@@ -100,8 +100,12 @@ __global int setup_pdesc(struct __sk_buff *skb, struct pf_scratch *s)
 	pd->virtual_protocol = 0;
 
 	reason = pd->family == AF_INET ? read_ip(skb, s, pd, false) : read_ip6(skb, s, pd, false);
-	if (reason)
+	if (reason) {
+		/* the interface counts it without its bytes, as OpenBSD, which takes the length
+		 * when the headers were good */
+		pd->length = 0;
 		return reason;
+	}
 	switch (pd->virtual_protocol) {
 	case IPPROTO_TCP:
 		return read_tcp(skb, pd);

@@ -12,6 +12,7 @@ use skipstep_ruleset::TableEntry;
 use crate::error::Result;
 use crate::object::Maps;
 use crate::record::wall_clock;
+use crate::table::EntryInfo;
 
 /// Entries that one system call writes.
 const BATCH: usize = 4096;
@@ -45,12 +46,11 @@ pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Resul
 
 /// The entries of `version`.
 pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
-    Ok(read_dated(maps, version)?.into_iter().map(|(entry, _)| entry).collect())
+    Ok(read_all(maps, version)?.into_iter().map(|info| info.entry).collect())
 }
 
-/// The entries of `version`, each with the second when it was written or cleared; found by walking
-/// the whole trie.
-pub(crate) fn read_dated(maps: &Maps, version: u32) -> Result<Vec<(TableEntry, u32)>> {
+/// The entries of `version` with all that is known of them; found by walking the whole trie.
+pub(crate) fn read_all(maps: &Maps, version: u32) -> Result<Vec<EntryInfo>> {
     let mut entries = Vec::new();
     if version == 0 {
         return Ok(entries);
@@ -59,10 +59,11 @@ pub(crate) fn read_dated(maps: &Maps, version: u32) -> Result<Vec<(TableEntry, u
         let value = maps.table_entries.get(&key)?;
         if let (Some(net), Some(value)) = (net(&key), value) {
             let (negated, weight) = (value.negated != 0, value.weight as u16);
-            entries.push((TableEntry { negated, net, weight }, value.cleared));
+            let entry = TableEntry { negated, net, weight };
+            entries.push(EntryInfo { entry, cleared: value.cleared, traffic: None });
         }
     }
-    entries.sort_by_key(|(entry, _)| entry.net);
+    entries.sort_by_key(|info| info.entry.net);
     Ok(entries)
 }
 

@@ -9,9 +9,12 @@ use skipstep_scenario::engine::{RuleCounters, Status};
 use crate::change::Change;
 use crate::counters::InterfaceCounters;
 use crate::error::Result;
-use crate::instance::{Instance, uptime};
+use crate::instance::Instance;
 use crate::record::{Record, wall_clock};
 use crate::{attach, counters};
+
+/// How many limit counters there are.
+pub const LIMIT_COUNTERS: usize = abi::status::LCOUNT_MAX;
 
 /// What `pfctl -si` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub struct InstanceStatus {
     /// Searches, inserts, removals and reasons.
     pub engine: Status,
     /// Limit counters in the order of `abi::names::LIMIT_COUNTERS`.
-    pub limits: [u64; abi::status::LCOUNT_MAX],
+    pub limits: [u64; LIMIT_COUNTERS],
     /// Log records that found the ring full.
     pub log_lost: u64,
     /// `set loginterface`: its name and counters; a group's are the sum over its members.
@@ -95,7 +98,7 @@ impl Instance {
         let memory = self.run.memory()?;
         Ok(InstanceStatus {
             running: status.running != 0,
-            since_secs: uptime()?.saturating_sub(status.since),
+            since_secs: self.uptime()?.saturating_sub(status.since),
             states: status.states,
             half_open: status.half_open,
             capacity: status.capacity,

@@ -11,7 +11,7 @@ use skipstep_abi::{address_bytes, limits};
 use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
 
 use crate::error::Result;
-use crate::instance::{Instance, uptime};
+use crate::instance::Instance;
 use crate::record::{Memory, Record};
 
 /// A state in a file.
@@ -86,7 +86,7 @@ pub struct SavedPeer {
 impl Instance {
     /// All states as they can be kept, in order of creation.
     pub fn save_states(&self) -> Result<Vec<SavedState>> {
-        let (memory, record, now) = (self.run.memory()?, self.record()?, uptime()?);
+        let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let used = self.maps.status.at(0)?.states_used;
         let states = self.maps.states.first(used)?;
         let alive = states.iter().filter(|s| s.in_use() && s.timeout < timeout::PURGE);
@@ -99,7 +99,7 @@ impl Instance {
     /// bound to is not known. With `same_rules` it belongs to its rule again, else to none.
     pub fn restore_state(&self, saved: &SavedState, same_rules: bool) -> Result<bool> {
         let (memory, record) = (self.run.memory()?, self.record()?);
-        let Some(state) = restored(saved, &memory, &record, same_rules, uptime()?) else {
+        let Some(state) = restored(saved, &memory, &record, same_rules, self.uptime()?) else {
             return Ok(false);
         };
         Ok(self.programs.restore.call(&state)? == 1)

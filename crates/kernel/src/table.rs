@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ipnet::IpNet;
 use skipstep_abi as abi;
+pub use skipstep_abi::TableStats as Stats;
 use skipstep_ruleset::{Address, Ruleset, TableEntry, TableName};
 
 use crate::change::Change;
@@ -36,9 +37,29 @@ pub struct TableInfo {
     /// How many addresses and networks are in it.
     pub entries: u32,
     /// Counters.
-    pub stats: abi::TableStats,
+    pub stats: Stats,
     /// When they were last cleared.
     pub zeroed: SystemTime,
+}
+
+/// An entry of a table as `pfctl -vT show` prints it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryInfo {
+    /// The entry.
+    pub entry: TableEntry,
+    /// Second since 1970 when it was added or its counters were cleared.
+    pub cleared: u32,
+    /// What was counted for it, if it was defined with `counters` and a packet hit it.
+    pub traffic: Option<EntryTraffic>,
+}
+
+/// Packets that matched a rule for the sake of an entry: `[in, out][block, match, pass]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EntryTraffic {
+    /// Packets.
+    pub packets: [[u64; 3]; 2],
+    /// Bytes.
+    pub bytes: [[u64; 3]; 2],
 }
 
 /// What replacing the contents of a table changed.
@@ -87,12 +108,11 @@ impl Instance {
         Ok(entries)
     }
 
-    /// The contents of a table, ascending, each with the second since 1970 when it was added or its
-    /// counters were cleared.
-    pub fn table_dated_entries(&self, name: &TableName) -> Result<Vec<(TableEntry, u32)>> {
+    /// The contents of a table, ascending, with all that is known of them.
+    pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
         let record = self.record()?;
         let version = self.maps.tables.at(find(&record, name)?.slot)?.version;
-        contents::read_dated(&self.maps, version)
+        contents::read_all(&self.maps, version)
     }
 
     /// Clears the counters of entries; how many of them there are.

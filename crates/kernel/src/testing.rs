@@ -1,6 +1,12 @@
 //! The data plane under test: the programs that filter real packets, run by `BPF_PROG_TEST_RUN` on
 //! packets, a clock, random draws, interfaces and routes of the test's making.
 
+mod arrival;
+mod instance;
+mod reset;
+
+pub use instance::TestInstance;
+
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
@@ -11,8 +17,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Carried, Decision, Fate, LogView, RuleCounters, SocketOwner, StateView, Status, TestPacket,
-    Verdict,
+    Decision, Fate, LogView, RuleCounters, SocketOwner, StateView, Status, TestPacket, Verdict,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -23,13 +28,10 @@ use crate::log::LogReader;
 use crate::network::TestNetwork;
 use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
-use crate::program::{self, Program, Run, SkBuff};
+use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
-use crate::{commit, contents, counters, state};
+use crate::{commit, counters, state};
 use libbpf_rs::{MapCore, MapFlags};
-
-/// Ethernet header in front of every packet; the addresses mean nothing.
-const LINK_HEADER: usize = 14;
 
 /// Id of the owner of no socket.
 const NOBODY: u32 = Owner::UNKNOWN;
@@ -97,7 +99,7 @@ impl TestEngine {
             network: None,
             memory: Memory::default(),
             record: Record::default(),
-            test: abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() },
+            test: quiet(),
             cpu,
         };
         engine.maps.test.set(&0, &engine.test)?;
@@ -156,52 +158,14 @@ impl TestEngine {
         ruleset
     }
 
-    /// Makes the maps what they were after loading the programs.
     fn reset(&mut self) -> Result<()> {
-        let maps = &self.maps;
-        let status = maps.status.at(0)?;
-        for (index, state) in maps.states.first(status.states_used)?.iter().enumerate() {
-            for key in &state.key {
-                maps.state_keys.remove(key)?;
-            }
-            maps.states.set(&(index as u32), &abi::State::default())?;
-        }
-        while maps
-            .free_states
-            .lookup_and_delete(&[])
-            .context(|| "map free_states: empty".to_owned())?
-            .is_some()
-        {}
-        let slots: Vec<u32> = (0..self.memory.slots_used.max(1)).collect();
-        maps.rule_stats.clear_many(&slots)?;
-        maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
-        for table in self.record.all_tables_mut() {
-            let version = maps.tables.at(table.slot)?.version;
-            let entries = match &table.contents {
-                Some(entries) => entries.clone(),
-                None => contents::read(maps, version)?,
-            };
-            contents::remove(maps, version, &entries)?;
-            maps.tables.set(&table.slot, &abi::Table::default())?;
-        }
-        for (_, id) in self.memory.names.interfaces.iter() {
-            maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
-        }
-        maps.counters.set(&0, &abi::Counters::default())?;
-        maps.status.set(
-            &0,
-            &abi::Status {
-                abi_version: abi::VERSION,
-                capacity: maps.states.capacity(),
-                running: 1,
-                next_state_id: 1,
-                ..abi::Status::default()
-            },
-        )?;
+        reset::maps(&self.maps, &self.memory, &mut self.record)?;
         self.log.drain(|_| {})?;
         self.memory = Memory::default();
         self.record = Record::default();
-        self.test = abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() };
+        let running = abi::Status { running: 1, next_state_id: 1, ..self.maps.status.at(0)? };
+        self.maps.status.set(&0, &running)?;
+        self.test = quiet();
         self.maps.test.set(&0, &self.test)
     }
 
@@ -230,8 +194,7 @@ impl TestEngine {
         }
         let run = self.run(self.program(packet.direction), packet, 1)?;
         let outcome = self.outcome()?;
-        let after = run.packet.get(LINK_HEADER..).unwrap_or_default();
-        let (tag, prio) = abi::mark::split(run.context.mark);
+        let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
         let passed = outcome.verdict == verdict::PASS;
         Ok(Fate {
             verdict: if passed { Verdict::Pass } else { Verdict::Drop },
@@ -245,11 +208,7 @@ impl TestEngine {
                 verdict::REPLY => vec![after.to_vec()],
                 _ => Vec::new(),
             },
-            carried: Carried {
-                tag: self.memory.names.tags.name(u32::from(tag)).map(str::to_owned),
-                prio,
-                rtable: 0,
-            },
+            carried: arrival::carried(&run, &self.memory.names),
             log: self.log_views(&outcome)?,
         })
     }
@@ -262,27 +221,8 @@ impl TestEngine {
     }
 
     fn run(&self, program: &Program, packet: &TestPacket, repeat: u32) -> Result<Run> {
-        let here = self.index_of(&packet.interface)?;
-        let arrived = match (&packet.received_on, packet.direction) {
-            (Some(name), _) => self.index_of(name)?,
-            (None, Direction::In) => here,
-            (None, Direction::Out) => 0,
-        };
-        let tag = packet.carried.tag.as_deref().and_then(|tag| self.memory.names.tags.get(tag));
-        let mut context = SkBuff::new();
-        context.ifindex = here;
-        context.ingress_ifindex = arrived;
-        context.mark = abi::mark::compose(tag.unwrap_or(0) as u16, packet.carried.prio);
-        program.run_packet(&frame(&packet.bytes), &context, repeat)
-    }
-
-    fn index_of(&self, name: &str) -> Result<u32> {
         let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
-        let interface = network.host().interface(name);
-        interface.map(|interface| interface.index).ok_or_else(|| Error::Bpf {
-            what: format!("interface {name}"),
-            cause: "the test's host has none of that name".to_owned(),
-        })
+        arrival::run(program, packet, network.host(), &self.memory.names, repeat)
     }
 
     fn outcome(&self) -> Result<abi::Outcome> {
@@ -386,14 +326,9 @@ fn no_network() -> Error {
     Error::Bpf { what: "test".to_owned(), cause: "no rule set was loaded".to_owned() }
 }
 
-/// The packet behind an Ethernet header.
-fn frame(packet: &[u8]) -> Vec<u8> {
-    let version = packet.first().map_or(4, |byte| byte >> 4);
-    let ethertype: u16 = if version == 6 { 0x86dd } else { 0x0800 };
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    frame.extend(ethertype.to_be_bytes());
-    frame.extend(packet);
-    frame
+/// The clock at 0, draws of 0, and packets that belong to no socket.
+fn quiet() -> abi::Test {
+    abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() }
 }
 
 /// Each reason as often as it was counted, ascending.

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use skipstep_kernel::Instance;
 use skipstep_ruleset::Ruleset;
 
 use crate::args::Anchor;
+use crate::filter::Filter;
 
 /// The anchors that are there: those with rules or tables, those that rules call, and those above
 /// them. Each stands before those below it.
-pub fn paths(instance: &Instance) -> Result<Vec<String>> {
-    let tables = instance.table_list()?.into_iter().map(|table| table.name.anchor);
-    Ok(paths_of(&instance.loaded()?.ruleset, tables))
+pub fn paths(filter: &dyn Filter) -> Result<Vec<String>> {
+    let tables = filter.tables()?.into_iter().map(|table| table.name.anchor);
+    Ok(paths_of(&filter.loaded()?.ruleset, tables))
 }
 
 /// The same of a rule set, and of the anchors that tables are in.
@@ -29,8 +29,8 @@ pub fn paths_of(ruleset: &Ruleset, tables: impl Iterator<Item = String>) -> Vec<
 
 /// The anchor and, if it is recursive, those below it. An anchor that is not there is an error in
 /// OpenBSD's words; the main rule set always is.
-pub fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
-    let known = instance.map(paths).transpose()?.unwrap_or_default();
+pub fn meant(filter: Option<&dyn Filter>, anchor: &Anchor) -> Result<Vec<String>> {
+    let known = filter.map(paths).transpose()?.unwrap_or_default();
     if !anchor.path.is_empty() && !known.contains(&anchor.path) {
         bail!("Anchor does not exist.");
     }

@@ -5,6 +5,7 @@ use skipstep_kernel::Instance;
 
 use crate::anchors;
 use crate::args::{Anchor, Args};
+use crate::filter::Filter;
 use crate::words::Flush;
 
 /// Flushes `what` and says so. Where there is no instance there is nothing to flush, which is said
@@ -45,7 +46,7 @@ fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str))
 /// The anchors to flush. One that is not there has nothing in it, which is no error.
 fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
     match anchor.recursive {
-        true => anchors::meant(instance, anchor),
+        true => anchors::meant(instance.map(|instance| instance as &dyn Filter), anchor),
         false => Ok(vec![anchor.path.clone()]),
     }
 }

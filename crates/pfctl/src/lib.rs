@@ -9,6 +9,7 @@ pub mod args;
 pub mod diff;
 pub mod doc;
 pub mod explain;
+pub mod filter;
 pub mod fingerprints;
 pub mod flags;
 pub mod flush;

@@ -1,13 +1,13 @@
-//! `-s` on the filter in the kernel: reads what a modifier shows and has it printed.
+//! `-s`: reads what a modifier shows from the filter and has it printed.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::InterfaceView as KernelInterface;
-use skipstep_kernel::{Instance, InterfaceCounters, host};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
@@ -15,6 +15,7 @@ use skipstep_ruleset::{Rule, Ruleset, TableName};
 use skipstep_scenario::engine::{RuleCounters, StateView, Status};
 
 use crate::args::{Anchor, Args};
+use crate::filter::Filter;
 use crate::fingerprints::{self, Fingerprints};
 use crate::show::all::Section;
 use crate::show::info::{InfoView, InterfaceTraffic};
@@ -31,9 +32,15 @@ use crate::words::Show;
 /// Title of the rules in `-s all`.
 const RULES_TITLE: &str = "FILTER RULES:";
 
-/// What `show` prints. Without an instance nothing was ever loaded: there are the defaults.
-pub fn show(instance: Option<&Instance>, show: Show, args: &Args) -> Result<String> {
-    let live = Live::new(instance, args)?;
+/// What `show` prints. Without a filter nothing was ever loaded: there are the defaults. `host` reads
+/// the machine's interfaces, which not every modifier wants to know.
+pub fn show(
+    filter: Option<&dyn Filter>,
+    host: &dyn Fn() -> Result<Host>,
+    show: Show,
+    args: &Args,
+) -> Result<String> {
+    let live = Live::new(filter, host, args)?;
     if args.json {
         return Ok(format!("{:#}\n", live.json(show)?));
     }
@@ -42,7 +49,8 @@ pub fn show(instance: Option<&Instance>, show: Show, args: &Args) -> Result<Stri
 
 /// The filter with the rules that are loaded now.
 struct Live<'a> {
-    instance: Option<&'a Instance>,
+    filter: Option<&'a dyn Filter>,
+    host: &'a dyn Fn() -> Result<Host>,
     args: &'a Args,
     anchor: Anchor,
     /// The anchor that is shown and, if wanted, those below it.
@@ -53,13 +61,17 @@ struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    fn new(instance: Option<&'a Instance>, args: &'a Args) -> Result<Self> {
+    fn new(
+        filter: Option<&'a dyn Filter>,
+        host: &'a dyn Fn() -> Result<Host>,
+        args: &'a Args,
+    ) -> Result<Self> {
         let anchor = args.anchor.clone().unwrap_or_default();
-        let paths = crate::anchors::meant(instance, &anchor)?;
-        let loaded = instance.map(Instance::loaded).transpose()?;
+        let paths = crate::anchors::meant(filter, &anchor)?;
+        let loaded = filter.map(Filter::loaded).transpose()?;
         let ruleset = loaded.as_ref().map(|loaded| loaded.ruleset.clone()).unwrap_or_default();
         let detail = Detail { verbose: args.verbose, debug: args.debug };
-        Ok(Live { instance, args, anchor, paths, loaded, ruleset, detail })
+        Ok(Live { filter, host, args, anchor, paths, loaded, ruleset, detail })
     }
 
     fn text(&self, show: Show) -> Result<String> {
@@ -129,10 +141,7 @@ impl<'a> Live<'a> {
     }
 
     fn rule_counters(&self, path: &str) -> Result<Vec<RuleCounters>> {
-        Ok(match self.instance {
-            Some(instance) => instance.rule_counters(path)?,
-            None => Vec::new(),
-        })
+        self.filter.map_or(Ok(Vec::new()), |filter| filter.rule_counters(path))
     }
 
     fn with_rules<T>(&self, show: impl FnOnce(&RulesView) -> T) -> Result<T> {
@@ -148,7 +157,7 @@ impl<'a> Live<'a> {
         }
         // reading them takes a while, and only -vv and -g print them
         let (sizes, host) = match self.detail.very_verbose() || self.detail.debug {
-            true => (self.table_sizes()?, host::read()?),
+            true => (self.table_sizes()?, (self.host)()?),
             false => (BTreeMap::new(), Host::default()),
         };
         let table_sizes = |path: &str, name: &str| {
@@ -181,14 +190,14 @@ impl<'a> Live<'a> {
 
     /// Number of addresses in each table that exists.
     fn table_sizes(&self) -> Result<BTreeMap<TableName, usize>> {
-        let Some(instance) = self.instance else { return Ok(BTreeMap::new()) };
-        let tables = instance.table_list()?.into_iter().filter(|table| table.active);
+        let Some(filter) = self.filter else { return Ok(BTreeMap::new()) };
+        let tables = filter.tables()?.into_iter().filter(|table| table.active);
         Ok(tables.map(|table| (table.name, table.entries as usize)).collect())
     }
 
     /// All anchors but those that are the filter's own.
     fn with_anchors<T>(&self, show: impl FnOnce(&[&str]) -> T) -> Result<T> {
-        let paths = self.instance.map(crate::anchors::paths).transpose()?.unwrap_or_default();
+        let paths = self.filter.map(crate::anchors::paths).transpose()?.unwrap_or_default();
         Ok(show(&paths.iter().map(String::as_str).collect::<Vec<_>>()))
     }
 
@@ -207,10 +216,7 @@ impl<'a> Live<'a> {
     }
 
     fn states(&self) -> Result<Vec<StateView>> {
-        Ok(match self.instance {
-            Some(instance) => instance.states()?,
-            None => Vec::new(),
-        })
+        self.filter.map_or(Ok(Vec::new()), Filter::states)
     }
 
     fn with_states<T>(&self, show: impl FnOnce(&StatesView) -> T) -> Result<T> {
@@ -218,8 +224,8 @@ impl<'a> Live<'a> {
         if let Some(only) = self.args.rule {
             states.retain(|state| state.rule.as_ref().is_some_and(|rule| rule.number == only));
         }
-        let (now, hostid) = match self.instance {
-            Some(instance) => (instance.uptime()?, instance.status()?.hostid),
+        let (now, hostid) = match self.filter {
+            Some(filter) => (filter.now()?, filter.status()?.hostid),
             None => (0, 0),
         };
         let host: &dyn Fn(IpAddr) -> String =
@@ -241,7 +247,7 @@ impl<'a> Live<'a> {
 
     fn info(&self) -> Result<InfoView> {
         let checksum = views::checksum(&self.ruleset.rules);
-        let Some(instance) = self.instance else {
+        let Some(filter) = self.filter else {
             return Ok(InfoView {
                 enabled: false,
                 seconds: 0,
@@ -255,7 +261,7 @@ impl<'a> Live<'a> {
                 log_lost: 0,
             });
         };
-        let status = instance.status()?;
+        let status = filter.status()?;
         Ok(InfoView {
             enabled: status.running,
             seconds: status.since_secs.into(),
@@ -273,27 +279,21 @@ impl<'a> Live<'a> {
     }
 
     fn interfaces(&self) -> Result<Vec<InterfaceView>> {
-        let known = match self.instance {
-            Some(instance) => instance.interfaces()?,
-            None => Vec::new(),
-        };
+        let known = self.filter.map_or(Ok(Vec::new()), Filter::interfaces)?;
         let counted = |interface: KernelInterface| {
             let traffic = traffic(&interface.counters);
             (interface.name, Counted { traffic, cleared: seconds(interface.zeroed) })
         };
         let counters = known.into_iter().map(counted).collect();
-        let (host, states) = (host::read()?, self.states()?);
+        let (host, states) = ((self.host)()?, self.states()?);
         let loaded_at = self.loaded.as_ref().map_or(0, |loaded| seconds(loaded.loaded_at));
         Ok(views::interfaces(&host, &self.ruleset, &states, &counters, loaded_at))
     }
 
     /// The tables of the anchor and of those below it, if wanted, by name.
     fn tables(&self) -> Result<Vec<TableView>> {
-        let Some(instance) = self.instance else {
-            return Ok(Vec::new());
-        };
         let mut tables = Vec::new();
-        for table in instance.table_list()? {
+        for table in self.filter.map_or(Ok(Vec::new()), Filter::tables)? {
             tables.push(TableView {
                 constant: table.constant,
                 persist: table.persist,

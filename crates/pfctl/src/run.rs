@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use nix::unistd::geteuid;
-use skipstep_kernel::{Error, Instance};
+use skipstep_kernel::{Error, Instance, host};
 use skipstep_ruleset::Limits;
+use skipstep_ruleset::interface::Host;
 
 use crate::args::{self, Args, Refusal};
 use crate::doc::help;
+use crate::filter::Filter;
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
@@ -172,7 +174,8 @@ fn show_and_zero(args: &Args) -> Result<()> {
     }
     let instance = open(args)?;
     if let Some(show) = args.show {
-        print(&live::show(instance.as_ref(), show, args)?)?;
+        let filter = instance.as_ref().map(|instance| instance as &dyn Filter);
+        print(&live::show(filter, &read_host, show, args)?)?;
     }
     if let (true, Some(instance)) = (args.zero, &instance) {
         let anchor = args.anchor.clone().unwrap_or_default();
@@ -181,6 +184,11 @@ fn show_and_zero(args: &Args) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The machine's interfaces, addresses and routes.
+pub fn read_host() -> Result<Host> {
+    Ok(host::read()?)
 }
 
 /// Name of the instance the command line means.

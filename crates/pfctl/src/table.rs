@@ -8,12 +8,13 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use ipnet::IpNet;
-use skipstep_kernel::table::TableInfo;
+use skipstep_kernel::table::{EntryInfo, TableInfo};
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Names};
 use skipstep_ruleset::{TableEntry, TableName};
 
 use crate::args::Args;
+use crate::filter::Filter;
 use crate::load::{Source, report};
 use crate::run::{UsageError, open, print};
 use crate::show::Detail;
@@ -172,8 +173,8 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
         some => some,
     };
     let created = table.is_none();
-    let dated = table.map(|table| table.entries).unwrap_or_default();
-    let entries: Vec<TableEntry> = dated.iter().map(|(entry, _)| *entry).collect();
+    let infos = table.map(|table| table.entries).unwrap_or_default();
+    let entries: Vec<TableEntry> = infos.iter().map(|info| info.entry).collect();
     let work = Work { args, name, instance: instance.as_ref(), created };
     match command {
         TableCommand::Add => work.add(&entries, &given),
@@ -182,9 +183,19 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
         TableCommand::Flush => work.flush(&entries),
         TableCommand::Kill => work.kill(),
         TableCommand::Zero => work.zero(&entries, &given),
-        TableCommand::Expire => work.expire(&dated, seconds.unwrap_or(0)),
-        TableCommand::Show => show(args, &dated),
-        TableCommand::Test => look_up(args, &entries, &given),
+        TableCommand::Expire => work.expire(&infos, seconds.unwrap_or(0)),
+        TableCommand::Show => {
+            print(&shown(&infos, args))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        TableCommand::Test => {
+            let tested = tested(&infos, &given, args);
+            if !args.quiet {
+                eprintln!("{}", tested.summary);
+            }
+            print(&tested.text)?;
+            Ok(ExitCode::from(tested.status))
+        }
         TableCommand::Load => bail!("-T load takes no table"),
     }
 }
@@ -239,19 +250,20 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
 }
 
 /// A table that exists.
-struct Table {
+pub struct Table {
     info: TableInfo,
-    /// With the second since which nothing was cleared.
-    entries: Vec<(TableEntry, u32)>,
+    /// What is in it.
+    pub entries: Vec<EntryInfo>,
 }
 
 impl Table {
-    fn find(instance: &Instance, name: &TableName) -> Result<Option<Table>> {
-        let found = instance.table_list()?.into_iter().find(|table| table.name == *name);
+    /// The table of this name; one that rules only name does not exist.
+    pub fn find(filter: &dyn Filter, name: &TableName) -> Result<Option<Table>> {
+        let found = filter.tables()?.into_iter().find(|table| table.name == *name);
         let Some(info) = found.filter(|table| table.active) else {
             return Ok(None);
         };
-        let entries = instance.table_dated_entries(name)?;
+        let entries = filter.table_entries(name)?;
         Ok(Some(Table { info, entries }))
     }
 }
@@ -347,10 +359,10 @@ impl Work<'_> {
         self.finish(&plan)
     }
 
-    fn expire(&self, current: &[(TableEntry, u32)], seconds: u32) -> Result<ExitCode> {
+    fn expire(&self, current: &[EntryInfo], seconds: u32) -> Result<ExitCode> {
         let now = views::seconds(SystemTime::now());
-        let old = current.iter().filter(|(_, cleared)| now - i64::from(*cleared) >= seconds.into());
-        let plan: Plan = old.map(|(entry, _)| (*entry, Feedback::Deleted)).collect();
+        let old = current.iter().filter(|info| now - i64::from(info.cleared) >= seconds.into());
+        let plan: Plan = old.map(|info| (info.entry, Feedback::Deleted)).collect();
         if let Some(instance) = self.instance {
             instance.table_delete(self.name, &with(&plan, Feedback::Deleted))?;
         }
@@ -370,27 +382,39 @@ impl Work<'_> {
     }
 }
 
-fn show(args: &Args, entries: &[(TableEntry, u32)]) -> Result<ExitCode> {
+/// What `-T show` prints of a table with these entries.
+pub fn shown(entries: &[EntryInfo], args: &Args) -> String {
     let addresses = views::addresses(entries);
     let detail = Detail { verbose: args.verbose, debug: args.debug };
     let host_name: Option<&dyn Fn(IpAddr) -> String> =
         if args.host_names { Some(&live::host_name) } else { None };
-    print(&match args.json {
+    match args.json {
         true => format!("{:#}\n", contents_json(&addresses)),
         false => contents(&addresses, detail, host_name),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
-fn look_up(args: &Args, entries: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
+/// What `-T test` says.
+pub struct Tested {
+    /// On standard output.
+    pub text: String,
+    /// The closing line, which goes to standard error.
+    pub summary: String,
+    /// The exit status.
+    pub status: u8,
+}
+
+/// Looks addresses up in a table with these entries.
+pub fn tested(entries: &[EntryInfo], given: &[TableEntry], args: &Args) -> Tested {
+    let entries = || entries.iter().map(|info| info.entry);
     let lookups: Vec<Lookup> =
-        given.iter().map(|entry| Lookup::new(entry.net.addr(), entries.iter().copied())).collect();
+        given.iter().map(|given| Lookup::new(given.net.addr(), entries())).collect();
     let matches = lookups.iter().filter(|lookup| lookup.matches()).count();
-    if !args.quiet {
-        eprintln!("{matches}/{} addresses match.", lookups.len());
+    Tested {
+        text: test(&lookups, Detail { verbose: args.verbose, debug: args.debug }),
+        summary: format!("{matches}/{} addresses match.", lookups.len()),
+        status: if matches < lookups.len() { NO_MATCH } else { 0 },
     }
-    print(&test(&lookups, Detail { verbose: args.verbose, debug: args.debug }))?;
-    Ok(ExitCode::from(if matches < lookups.len() { NO_MATCH } else { 0 }))
 }
 
 #[cfg(test)]

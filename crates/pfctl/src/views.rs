@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ipnet::IpNet;
 use md5::{Digest, Md5};
 use skipstep_classifier::dynamic;
+use skipstep_kernel::table::EntryInfo;
 use skipstep_pfconf::{PrintOptions, print};
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{Address, Family, Rule, Ruleset, TableEntry};
+use skipstep_ruleset::{Address, Family, Rule, Ruleset};
 use skipstep_scenario::engine::StateView;
 
 use crate::show::Traffic;
@@ -152,13 +153,19 @@ pub fn table_traffic(packets: [[u64; 4]; 2], bytes: [[u64; 4]; 2]) -> [[Traffic;
     [0, 1].map(|way| [0, 1, 2, 3].map(|what| cell(way, what)))
 }
 
-/// A table's contents in the order of pf, each with the second since which it counts. Addresses have
-/// no counters of their own.
-pub fn addresses(entries: &[(TableEntry, u32)]) -> Vec<AddressView> {
-    let view = |&(entry, cleared): &(TableEntry, u32)| AddressView {
-        entry,
-        cleared: cleared.into(),
-        traffic: None,
+/// The same for an entry of a table.
+fn entry_traffic(packets: [[u64; 3]; 2], bytes: [[u64; 3]; 2]) -> [[Traffic; 3]; 2] {
+    let cell =
+        |way: usize, what: usize| Traffic { packets: packets[way][what], bytes: bytes[way][what] };
+    [0, 1].map(|way| [0, 1, 2].map(|what| cell(way, what)))
+}
+
+/// A table's contents in the order of pf.
+pub fn addresses(entries: &[EntryInfo]) -> Vec<AddressView> {
+    let view = |info: &EntryInfo| AddressView {
+        entry: info.entry,
+        cleared: info.cleared.into(),
+        traffic: info.traffic.map(|traffic| entry_traffic(traffic.packets, traffic.bytes)),
     };
     let mut addresses: Vec<AddressView> = entries.iter().map(view).collect();
     sort(&mut addresses);

@@ -3,6 +3,7 @@
 mod convert;
 mod printed;
 mod replay;
+mod shows;
 mod vector;
 
 use std::collections::BTreeMap;
@@ -93,7 +94,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
         let mut missing: BTreeMap<String, usize> = BTreeMap::new();
-        for verdict in replay::all(&lines, &choices, jobs)? {
+        let verdicts = match *name {
+            shows::FILE => shows::all(&lines, &choices, jobs)?,
+            _ => replay::all(&lines, &choices, jobs)?,
+        };
+        for verdict in verdicts {
             match verdict {
                 Verdict::NotBuilt(feature) => *missing.entry(feature).or_default() += 1,
                 Verdict::Played(results) => {

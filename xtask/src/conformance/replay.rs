@@ -76,7 +76,7 @@ pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<
 
 fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::Result<Verdict> {
     let vector: vector::Vector = serde_json::from_str(line)?;
-    let ruleset = match load(&vector.rules, host) {
+    let ruleset = match load(&vector.rules, &Context::new(host)) {
         Ok(ruleset) => ruleset,
         Err(Refusal::NotBuilt(feature)) => return Ok(Verdict::NotBuilt(feature)),
         Err(Refusal::Error(text)) => {
@@ -90,8 +90,7 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
             return Ok(Verdict::Played(engines.iter().map(|_| difference()).collect()));
         }
     };
-    if ruleset.options.reassemble && vector.packets.iter().any(|packet| is_fragment(&packet.packet))
-    {
+    if needs_reassembly(&ruleset, &vector.packets) {
         return Ok(Verdict::NotBuilt("fragment reassembly".into()));
     }
     let case = convert::case(&vector)?;
@@ -103,14 +102,17 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
     Ok(Verdict::Played(engines.iter_mut().map(play).collect()))
 }
 
-enum Refusal {
+/// Why a rule set cannot be played.
+pub enum Refusal {
+    /// It needs this feature.
     NotBuilt(String),
+    /// It is wrong.
     Error(String),
 }
 
-fn load(rules: &str, host: &Host) -> Result<Ruleset, Refusal> {
-    let loaded =
-        catching(|| skipstep_pfconf::load(rules, &Context::new(host))).map_err(Refusal::Error)?;
+/// Reads the rules of a vector.
+pub fn load(rules: &str, context: &Context) -> Result<Ruleset, Refusal> {
+    let loaded = catching(|| skipstep_pfconf::load(rules, context)).map_err(Refusal::Error)?;
     match loaded {
         Ok(loaded) => match refused_by_model(&loaded.ruleset).first() {
             Some(refusal) => Err(Refusal::NotBuilt(refusal.feature.into())),
@@ -169,6 +171,11 @@ fn up_to(case: &Case, step: usize) -> String {
     let mut case = case.clone();
     case.steps.truncate(step + 1);
     File { host: None, cases: vec![case] }.to_string()
+}
+
+/// Whether fragments among the packets would be put together.
+pub fn needs_reassembly(ruleset: &Ruleset, packets: &[vector::Packet]) -> bool {
+    ruleset.options.reassemble && packets.iter().any(|packet| is_fragment(&packet.packet))
 }
 
 /// Whether a packet in hexadecimal is a fragment of either family. A fragment header of IPv6 that

@@ -31,11 +31,13 @@ pub struct Packet {
     pub cont: bool,
     /// Why a system would have dropped the packet before pf saw it.
     pub pre: Option<String>,
+    /// What came of it; files whose entries are about something else do not say.
+    #[serde(default)]
     pub result: Outcome,
 }
 
 /// What came of a packet. `rule` is -1 for the default rule, absent if no rule was asked.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub struct Outcome {
     pub verdict: String,
     pub rule: Option<i64>,

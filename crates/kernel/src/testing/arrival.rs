@@ -1,0 +1,59 @@
+//! A packet as the kernel would hand it to a program, and what it carries when it leaves.
+
+use skipstep_abi as abi;
+use skipstep_classifier::Names;
+use skipstep_ruleset::Direction;
+use skipstep_ruleset::interface::Host;
+use skipstep_scenario::engine::{Carried, TestPacket};
+
+use crate::error::{Error, Result};
+use crate::program::{Program, Run, SkBuff};
+
+/// Ethernet header in front of every packet; the addresses mean nothing.
+pub(super) const LINK_HEADER: usize = 14;
+
+/// Runs `program` `repeat` times on `packet`, which comes by on an interface of `host`.
+pub(super) fn run(
+    program: &Program,
+    packet: &TestPacket,
+    host: &Host,
+    names: &Names,
+    repeat: u32,
+) -> Result<Run> {
+    let here = index_of(host, &packet.interface)?;
+    let arrived = match (&packet.received_on, packet.direction) {
+        (Some(name), _) => index_of(host, name)?,
+        (None, Direction::In) => here,
+        (None, Direction::Out) => 0,
+    };
+    let tag = packet.carried.tag.as_deref().and_then(|tag| names.tags.get(tag));
+    let mut context = SkBuff::new();
+    context.ifindex = here;
+    context.ingress_ifindex = arrived;
+    context.mark = abi::mark::compose(tag.unwrap_or(0) as u16, packet.carried.prio);
+    program.run_packet(&frame(&packet.bytes), &context, repeat)
+}
+
+/// What the packet takes along to the next hook.
+pub(super) fn carried(run: &Run, names: &Names) -> Carried {
+    let (tag, prio) = abi::mark::split(run.context.mark);
+    Carried { tag: names.tags.name(u32::from(tag)).map(str::to_owned), prio, rtable: 0 }
+}
+
+fn index_of(host: &Host, name: &str) -> Result<u32> {
+    let interface = host.interface(name);
+    interface.map(|interface| interface.index).ok_or_else(|| Error::Bpf {
+        what: format!("interface {name}"),
+        cause: "the test's host has none of that name".to_owned(),
+    })
+}
+
+/// The packet behind an Ethernet header.
+fn frame(packet: &[u8]) -> Vec<u8> {
+    let version = packet.first().map_or(4, |byte| byte >> 4);
+    let ethertype: u16 = if version == 6 { 0x86dd } else { 0x0800 };
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    frame.extend(ethertype.to_be_bytes());
+    frame.extend(packet);
+    frame
+}

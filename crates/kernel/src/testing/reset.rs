@@ -1,0 +1,57 @@
+//! Maps as they were when they were made, for the next test.
+
+use libbpf_rs::MapCore;
+use skipstep_abi as abi;
+
+use crate::contents;
+use crate::error::{Context, Result};
+use crate::object::Maps;
+use crate::record::{Memory, Record};
+
+/// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
+/// plane does not run afterwards.
+pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<()> {
+    states(maps)?;
+    let slots: Vec<u32> = (0..memory.slots_used.max(1)).collect();
+    maps.rule_stats.clear_many(&slots)?;
+    maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
+    for table in record.all_tables_mut() {
+        let version = maps.tables.at(table.slot)?.version;
+        let entries = match &table.contents {
+            Some(entries) => entries.clone(),
+            None => contents::read(maps, version)?,
+        };
+        contents::remove(maps, version, &entries)?;
+        maps.tables.set(&table.slot, &abi::Table::default())?;
+        maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
+    }
+    for (_, id) in memory.names.interfaces.iter() {
+        maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
+    }
+    maps.counters.set(&0, &abi::Counters::default())?;
+    maps.status.set(
+        &0,
+        &abi::Status {
+            abi_version: abi::VERSION,
+            capacity: maps.states.capacity(),
+            ..abi::Status::default()
+        },
+    )
+}
+
+fn states(maps: &Maps) -> Result<()> {
+    let used = maps.status.at(0)?.states_used;
+    for (index, state) in maps.states.first(used)?.iter().enumerate() {
+        for key in &state.key {
+            maps.state_keys.remove(key)?;
+        }
+        maps.states.set(&(index as u32), &abi::State::default())?;
+    }
+    while maps
+        .free_states
+        .lookup_and_delete(&[])
+        .context(|| "map free_states: empty".to_owned())?
+        .is_some()
+    {}
+    Ok(())
+}

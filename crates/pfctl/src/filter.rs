@@ -1,0 +1,71 @@
+//! What showing asks of a filter. The one in the kernel answers; so does whatever else evaluates
+//! rules and wants to be shown in the same words.
+
+use anyhow::Result;
+use skipstep_kernel::Instance;
+use skipstep_kernel::instance::Loaded;
+use skipstep_kernel::report::{InstanceStatus, InterfaceView};
+use skipstep_kernel::table::{EntryInfo, TableInfo};
+use skipstep_ruleset::TableName;
+use skipstep_scenario::engine::{RuleCounters, StateView};
+
+/// A filter with rules in force.
+pub trait Filter {
+    /// The rules, and who loaded them.
+    fn loaded(&self) -> Result<Loaded>;
+
+    /// Counters of every rule of an anchor, of the main rule set if the path is empty, in order.
+    fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
+
+    /// All states in order of creation.
+    fn states(&self) -> Result<Vec<StateView>>;
+
+    /// Second of the clock that states count by.
+    fn now(&self) -> Result<u32>;
+
+    /// State, limits and counters of the whole.
+    fn status(&self) -> Result<InstanceStatus>;
+
+    /// Interfaces that are there or that rules name.
+    fn interfaces(&self) -> Result<Vec<InterfaceView>>;
+
+    /// All tables but those of dynamic addresses.
+    fn tables(&self) -> Result<Vec<TableInfo>>;
+
+    /// What is in a table.
+    fn table_entries(&self, name: &TableName) -> Result<Vec<EntryInfo>>;
+}
+
+impl Filter for Instance {
+    fn loaded(&self) -> Result<Loaded> {
+        Ok(self.loaded()?)
+    }
+
+    fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        Ok(self.rule_counters(anchor)?)
+    }
+
+    fn states(&self) -> Result<Vec<StateView>> {
+        Ok(self.states()?)
+    }
+
+    fn now(&self) -> Result<u32> {
+        Ok(self.uptime()?)
+    }
+
+    fn status(&self) -> Result<InstanceStatus> {
+        Ok(self.status()?)
+    }
+
+    fn interfaces(&self) -> Result<Vec<InterfaceView>> {
+        Ok(self.interfaces()?)
+    }
+
+    fn tables(&self) -> Result<Vec<TableInfo>> {
+        Ok(self.table_list()?)
+    }
+
+    fn table_entries(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
+        Ok(self.table_entry_list(name)?)
+    }
+}

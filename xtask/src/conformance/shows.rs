@@ -1,0 +1,197 @@
+//! What pfctl shows of a filter after its packets, compared with what OpenBSD 7.8's pfctl printed
+//! (`show.jsonl.gz`). Each evaluator is shown by the code that shows the filter of a machine: the BPF
+//! programs are those of a loaded instance, the model lends it its counters.
+
+mod mask;
+mod model;
+mod subject;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Context as _;
+use pfctl::args::{self, Args};
+use pfctl::words::TableCommand;
+use pfctl::{live, table};
+use serde::Deserialize;
+use skipstep_pfconf::Context;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::{AutomaticTables, Ruleset, TableEntry, TableName};
+use skipstep_scenario::host;
+
+use self::subject::{Subject, Subjects};
+use super::replay::{self, Difference, Played, Refusal, Verdict};
+use super::vector;
+use crate::catch::catching;
+use crate::engines::Choice;
+
+/// The name of the file.
+pub const FILE: &str = "show";
+
+/// Lines of a difference's text: what one entry gets wrong it may get wrong in forty places.
+const LONGEST_TEXT: usize = 40;
+
+/// An entry of the file: rules, packets, and what was printed.
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    rules: String,
+    packets: Vec<vector::Packet>,
+    show: BTreeMap<String, String>,
+    #[serde(default)]
+    stderr: BTreeMap<String, String>,
+    #[serde(default)]
+    rc: BTreeMap<String, u8>,
+}
+
+/// What pfctl does with arguments.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    stdout: String,
+    stderr: String,
+    status: u8,
+}
+
+/// Compares every entry on every evaluator, in any order; the results are in the order of `lines`.
+pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Verdict>> {
+    let next = AtomicUsize::new(0);
+    let verdicts: Mutex<Vec<Option<Verdict>>> = Mutex::new(lines.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.clamp(1, lines.len().max(1)))
+            .map(|job| {
+                let (next, verdicts) = (&next, &verdicts);
+                scope.spawn(move || -> anyhow::Result<()> {
+                    let host = host::standard();
+                    let mut subjects = Subjects::new(choices, job, &host)?;
+                    loop {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(line) = lines.get(place) else {
+                            return Ok(());
+                        };
+                        let verdict = entry(line, choices, &mut subjects, &host)?;
+                        verdicts.lock().expect("no thread panics with the lock")[place] =
+                            Some(verdict);
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
+    })?;
+    let verdicts = verdicts.into_inner().expect("no thread panics with the lock");
+    Ok(verdicts.into_iter().flatten().collect())
+}
+
+fn entry(
+    line: &str,
+    choices: &[Choice],
+    subjects: &mut Subjects,
+    host: &Host,
+) -> anyhow::Result<Verdict> {
+    let entry: Entry = serde_json::from_str(line)?;
+    let context = Context {
+        automatic_tables: AutomaticTables::for_loading(0x5eed),
+        random: &|| 0x5eed,
+        ..Context::new(host)
+    };
+    let ruleset = match replay::load(&entry.rules, &context) {
+        Ok(ruleset) => ruleset,
+        Err(Refusal::NotBuilt(feature)) => return Ok(Verdict::NotBuilt(feature)),
+        Err(Refusal::Error(text)) => {
+            let difference = || Played::Different(different(&entry, &text));
+            return Ok(Verdict::Played(choices.iter().map(|_| difference()).collect()));
+        }
+    };
+    if replay::needs_reassembly(&ruleset, &entry.packets) {
+        return Ok(Verdict::NotBuilt("fragment reassembly".into()));
+    }
+    let only_model = !refusals(&ruleset).is_empty();
+    let compared = choices.iter().map(|choice| {
+        let subject = subjects.subject(*choice).filter(|_| !only_model || *choice == Choice::Model);
+        let Some(mut subject) = subject else { return Played::NotBuilt };
+        let text = catching(|| compare(&entry, &ruleset, &mut subject))
+            .map_err(anyhow::Error::msg)
+            .flatten()
+            .unwrap_or_else(|error| format!("{error:#}"));
+        if text.is_empty() { Played::Equal } else { Played::Different(different(&entry, &text)) }
+    });
+    Ok(Verdict::Played(compared.collect()))
+}
+
+fn different(entry: &Entry, text: &str) -> Difference {
+    let lines: Vec<&str> = text.lines().take(LONGEST_TEXT).collect();
+    Difference {
+        id: entry.id.clone(),
+        text: format!("{}: {}", entry.id, lines.join("\n")),
+        scenario: None,
+    }
+}
+
+/// Plays the packets and looks from all sides; nothing if all looks as it should.
+fn compare(entry: &Entry, ruleset: &Ruleset, subject: &mut Subject) -> anyhow::Result<String> {
+    subject.play(ruleset, &entry.packets)?;
+    let mut text = String::new();
+    for (arguments, expected) in entry.show.iter().filter(|(arguments, _)| *arguments != "-so") {
+        let expected = Said {
+            stdout: mask::text(arguments, expected),
+            stderr: entry.stderr.get(arguments).cloned().unwrap_or_default(),
+            status: entry.rc.get(arguments).copied().unwrap_or(0),
+        };
+        let said = say(arguments, subject).with_context(|| arguments.clone())?;
+        let said = Said { stdout: mask::text(arguments, &said.stdout), ..said };
+        if said != expected {
+            writeln!(text, "pfctl {arguments}\n{}", difference(&expected, &said))?;
+        }
+    }
+    Ok(text)
+}
+
+/// What pfctl would do with the arguments.
+fn say(arguments: &str, subject: &Subject) -> anyhow::Result<Said> {
+    let words: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+    let args = args::parse(&words).map_err(|_| anyhow::anyhow!("arguments refused"))?;
+    if let Some(show) = args.show {
+        let host = || Ok(subject.host().clone());
+        let stdout = live::show(Some(subject.filter()), &host, show, &args)?;
+        return Ok(Said { stdout, ..Said::default() });
+    }
+    let name = args.table.as_ref().context("neither -s nor -t")?;
+    let name = TableName::new(args.anchor.as_ref().map_or("", |anchor| &anchor.path), name);
+    let found = table::Table::find(subject.filter(), &name)?.context("no such table")?;
+    match args.command {
+        Some(TableCommand::Show) => {
+            Ok(Said { stdout: table::shown(&found.entries, &args), ..Said::default() })
+        }
+        Some(TableCommand::Test) => {
+            let tested = table::tested(&found.entries, &addresses(&args)?, &args);
+            Ok(Said { stdout: tested.text, stderr: tested.summary + "\n", status: tested.status })
+        }
+        _ => anyhow::bail!("unexpected -T"),
+    }
+}
+
+fn addresses(args: &Args) -> anyhow::Result<Vec<TableEntry>> {
+    let entry = |word: &String| -> anyhow::Result<TableEntry> {
+        let address: std::net::IpAddr = word.parse()?;
+        Ok(TableEntry { negated: false, net: address.into(), weight: 0 })
+    };
+    args.operands.iter().map(entry).collect()
+}
+
+/// The first line that differs, and the one before it.
+fn difference(expected: &Said, said: &Said) -> String {
+    if expected.stdout == said.stdout {
+        return format!(
+            "  - {:?}, exit status {}\n  + {:?}, exit status {}",
+            expected.stderr, expected.status, said.stderr, said.status
+        );
+    }
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (expected, said) = (lines(&expected.stdout), lines(&said.stdout));
+    let same = expected.iter().zip(&said).take_while(|(a, b)| a == b).count();
+    let line = |lines: &[String]| lines.get(same).cloned().unwrap_or_else(|| "(end)".to_owned());
+    let before = same.checked_sub(1).map_or("", |at| &expected[at]);
+    format!("    {before}\n  - {}\n  + {}", line(&expected), line(&said))
+}

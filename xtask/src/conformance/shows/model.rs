@@ -1,0 +1,212 @@
+//! The model as pfctl would see it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use pfctl::filter::Filter;
+use pfctl::views;
+use skipstep_kernel::InterfaceCounters;
+use skipstep_kernel::instance::Loaded;
+use skipstep_kernel::report::{InstanceStatus, InterfaceView};
+use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo};
+use skipstep_model::TableTraffic;
+use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
+use skipstep_scenario::engine::{Carried, RuleCounters, StateView, TestPacket};
+use skipstep_scenario::{Engine, Model};
+
+use super::subject::{HOSTID, START};
+
+const TCP: u8 = 6;
+const ESTABLISHED: u8 = 4;
+
+/// The model, its machine and its clock.
+pub struct ShownModel {
+    host: Host,
+    ruleset: Ruleset,
+    now: u32,
+    // the trait of evaluators asks for a mutable one even to look
+    model: RefCell<Model>,
+}
+
+impl ShownModel {
+    /// A model without rules.
+    pub fn new(host: &Host) -> Self {
+        ShownModel {
+            host: host.clone(),
+            ruleset: Ruleset::default(),
+            now: 0,
+            model: RefCell::new(Model::new()),
+        }
+    }
+
+    /// The machine it is on.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Begins anew.
+    pub fn start(&mut self, ruleset: &Ruleset) -> Result<()> {
+        let loaded = self.model.get_mut().load(ruleset, &self.host);
+        loaded.map_err(anyhow::Error::msg)?;
+        self.ruleset = ruleset.clone();
+        self.now = 0;
+        Ok(())
+    }
+
+    /// Plays a packet; what it carries afterwards.
+    pub fn packet(&mut self, second: u32, packet: &TestPacket) -> Carried {
+        self.now = second;
+        let model = self.model.get_mut();
+        model.set_time(second);
+        model.packet(packet).carried
+    }
+
+    fn interface(&self, interface: &Interface) -> InterfaceView {
+        let counters = self.model.borrow_mut().firewall().interface_counters(&interface.name);
+        InterfaceView {
+            name: interface.name.clone(),
+            index: Some(interface.index),
+            groups: interface.groups.clone(),
+            skip: self.ruleset.options.skip.iter().any(|name| interface.is(name)),
+            attached: true,
+            counters: InterfaceCounters { packets: counters.packets, bytes: counters.bytes },
+            zeroed: started(),
+        }
+    }
+
+    fn table(&self, path: &str, table: &Table) -> TableInfo {
+        let name = TableName::new(path, &table.name);
+        let counters = self.model.borrow_mut().firewall().table_counters(&name);
+        let rules = views::table_references(self.ruleset.rules_of(path));
+        TableInfo {
+            persist: table.persist,
+            constant: table.constant,
+            counters: table.counters,
+            active: table.defined,
+            rules: rules.get(&table.name).copied().unwrap_or(0) as u32,
+            anchors: 0,
+            entries: table.entries.len() as u32,
+            stats: skipstep_kernel::table::Stats {
+                r#match: counters.matches,
+                nomatch: counters.no_matches,
+                packets: counters.traffic.packets,
+                bytes: counters.traffic.bytes,
+            },
+            zeroed: started(),
+            name,
+        }
+    }
+}
+
+fn started() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(START.into())
+}
+
+/// Entries have no counters for packets that an address passed that is in the table no longer.
+fn entry_traffic(traffic: &TableTraffic) -> EntryTraffic {
+    let three = |of: [[u64; 4]; 2]| of.map(|[block, matched, pass, _]| [block, matched, pass]);
+    EntryTraffic { packets: three(traffic.packets), bytes: three(traffic.bytes) }
+}
+
+impl Filter for ShownModel {
+    fn loaded(&self) -> Result<Loaded> {
+        Ok(Loaded {
+            ruleset: self.ruleset.clone(),
+            generation: 1,
+            loaded_at: started(),
+            uid: 0,
+            pid: 0,
+            anchors: BTreeMap::new(),
+        })
+    }
+
+    fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        let mut model = self.model.borrow_mut();
+        let id = |number| RuleId { anchor: anchor.to_owned(), number };
+        let rules = self.ruleset.rules_of(anchor).iter();
+        Ok(rules.map(|rule| model.rule_counters(Some(&id(rule.number)))).collect())
+    }
+
+    fn states(&self) -> Result<Vec<StateView>> {
+        let mut states = self.model.borrow_mut().states();
+        for state in &mut states {
+            // the model counts from 1, a kernel from the second when it was enabled
+            state.id = (u64::from(START) << 32) + state.id - 1;
+        }
+        Ok(states)
+    }
+
+    fn now(&self) -> Result<u32> {
+        Ok(self.now)
+    }
+
+    fn status(&self) -> Result<InstanceStatus> {
+        let half_open = |state: &&StateView| state.protocol == TCP && state.src.state < ESTABLISHED;
+        let half_open = self.states()?.iter().filter(half_open).count() as u32;
+        let mut model = self.model.borrow_mut();
+        let engine = model.status();
+        let mut limits = [0; skipstep_kernel::report::LIMIT_COUNTERS];
+        limits[0] = model.firewall().status().max_states_refused;
+        let options = &self.ruleset.options;
+        let loginterface = options.loginterface.as_ref().map(|name| {
+            let mut sum = InterfaceCounters::default();
+            for interface in self.host.interfaces.iter().filter(|interface| interface.is(name)) {
+                let counters = model.firewall().interface_counters(&interface.name);
+                let (packets, bytes) = (counters.packets, counters.bytes);
+                sum.add(&InterfaceCounters { packets, bytes });
+            }
+            (name.clone(), sum)
+        });
+        Ok(InstanceStatus {
+            running: true,
+            since_secs: self.now,
+            states: engine.states as u32,
+            half_open,
+            capacity: options.limits.states,
+            hostid: options.hostid.unwrap_or(HOSTID),
+            debug: options.debug,
+            engine,
+            limits,
+            log_lost: 0,
+            loginterface,
+        })
+    }
+
+    fn interfaces(&self) -> Result<Vec<InterfaceView>> {
+        Ok(self.host.interfaces.iter().map(|interface| self.interface(interface)).collect())
+    }
+
+    fn tables(&self) -> Result<Vec<TableInfo>> {
+        let tables = self.ruleset.all_tables();
+        let mut tables: Vec<TableInfo> =
+            tables.map(|(path, table)| self.table(path, table)).collect();
+        // for each of an anchor that of the main rule set stands in until it is defined
+        let of_anchors = tables.iter().filter(|table| !table.name.anchor.is_empty());
+        for name in of_anchors.map(|table| table.name.name.clone()).collect::<Vec<_>>() {
+            let main = TableName::from(name.as_str());
+            match tables.iter_mut().find(|table| table.name == main) {
+                Some(table) => table.anchors += 1,
+                None => {
+                    let undefined = Table { name, ..Table::default() };
+                    tables.push(TableInfo { anchors: 1, ..self.table("", &undefined) });
+                }
+            }
+        }
+        Ok(tables)
+    }
+
+    fn table_entries(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
+        let mut tables = self.ruleset.tables_of(&name.anchor).iter();
+        let table = tables.find(|table| table.name == name.name).context("no such table")?;
+        let counters = self.model.borrow_mut().firewall().table_counters(name);
+        let info = |entry: &TableEntry| EntryInfo {
+            entry: *entry,
+            cleared: START,
+            traffic: counters.entries.get(&entry.net).map(entry_traffic),
+        };
+        Ok(table.entries.iter().map(info).collect())
+    }
+}
