@@ -29,6 +29,8 @@ pub struct Context<'a> {
     pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
     /// Random numbers, for the keys of `source-hash` that are not written.
     pub random: &'a dyn Fn() -> u32,
+    /// Whether to keep what `pfctl -v` prints; of a large rule set that takes as long as reading it.
+    pub echo: bool,
     /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
     pub optimization: Option<Optimization>,
     /// For `-o profile`: the rules in force of the rule set with a path.
@@ -50,6 +52,7 @@ impl<'a> Context<'a> {
             read_file: &|_| Err(io::ErrorKind::NotFound.into()),
             resolve: &resolve_localhost,
             random: &random,
+            echo: true,
             optimization: Some(Optimization::None),
             profile: &|_| Vec::new(),
             automatic_tables: AutomaticTables::for_looking(),

@@ -301,6 +301,9 @@ impl Lexer {
 
     fn word(&mut self, mut word: Vec<u8>, offset: usize) -> Kind {
         loop {
+            let most = LONGEST_WORD - word.len();
+            let plain = |c| belongs_to_word(c) && c != b'\\';
+            word.extend_from_slice(self.source_mut().run(plain, most));
             match self.byte() {
                 Some(c) if belongs_to_word(c) => {
                     if word.len() == LONGEST_WORD {
@@ -316,8 +319,10 @@ impl Lexer {
                 }
             }
         }
-        let word = String::from_utf8_lossy(&word).into_owned();
-        keyword(&word).map_or_else(|| Kind::String(word), Kind::Keyword)
+        match keyword(&word) {
+            Some(keyword) => Kind::Keyword(keyword),
+            None => Kind::String(String::from_utf8(word).unwrap_or_default()),
+        }
     }
 
     /// The next byte outside quotes: a backslash joins lines, and behind the end of an included text

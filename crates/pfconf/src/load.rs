@@ -214,13 +214,16 @@ impl Builder<'_> {
         let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
         for kind in OldKind::ALL {
             for rule in rules.iter().filter(|rule| rule.kind == kind) {
-                self.line(&print::old::rule(rule, &options));
+                self.line(|| print::old::rule(rule, &options));
             }
         }
     }
 
     /// The rules as `pfctl -nv` prints them, those in braces included.
     fn echo_rules(&mut self, path: &str, contents: &Anchor, made: &TablesMade) {
+        if !self.context.echo {
+            return;
+        }
         let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
         let nested = print::Nested { anchors: &self.ruleset.anchors, made, options: &options };
         nested.print(path, contents, 0, &mut self.echo);
@@ -230,7 +233,7 @@ impl Builder<'_> {
     fn check_queues(&mut self, name: &str, diagnostics: &mut Vec<Diagnostic>) -> bool {
         match queues::echo(&self.ruleset.queues) {
             Ok(lines) => {
-                lines.iter().for_each(|line| self.line(line));
+                lines.into_iter().for_each(|line| self.line(|| line));
                 true
             }
             Err(message) => {
@@ -250,7 +253,7 @@ impl Builder<'_> {
 impl Builder<'_> {
     fn add(&mut self, statement: &Statement, parser: &mut Parser) -> Result<(), Refused> {
         match &statement.kind {
-            StatementKind::Macro { name, value } => self.line(&format!("{name} = \"{value}\"")),
+            StatementKind::Macro { name, value } => self.line(|| format!("{name} = \"{value}\"")),
             StatementKind::Set(list) => {
                 for setting in list {
                     self.set(setting, parser)?;
@@ -264,7 +267,7 @@ impl Builder<'_> {
                 }
                 match defined {
                     Ok(defined) => {
-                        self.line(&table::echo(definition));
+                        self.line(|| table::echo(definition));
                         self.define(defined);
                     }
                     Err(message) => return refuse(parser, &message),
@@ -298,7 +301,7 @@ impl Builder<'_> {
                 self.ruleset.queues.extend(queues.iter().cloned());
             }
             StatementKind::Limiter(limiter) => {
-                self.line(&queues::limiter(limiter));
+                self.line(|| queues::limiter(limiter));
                 self.ruleset.limiters.push(limiter.clone());
             }
             StatementKind::Old(old) => return self.old(old, statement, parser),
@@ -307,9 +310,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn line(&mut self, text: &str) {
-        self.echo += text;
-        self.echo.push('\n');
+    /// Echoes a line if somebody wants to see it.
+    fn line(&mut self, text: impl FnOnce() -> String) {
+        if self.context.echo {
+            self.echo += &text();
+            self.echo.push('\n');
+        }
     }
 
     fn set(&mut self, setting: &Setting, parser: &mut Parser) -> Result<(), Refused> {
@@ -333,7 +339,7 @@ impl Builder<'_> {
             Setting::Fingerprints(file)
                 if self.context.anchor.is_empty() && (self.context.read_file)(file).is_err() =>
             {
-                self.line(&format!("set fingerprints \"{file}\""));
+                self.line(|| format!("set fingerprints \"{file}\""));
                 return refuse(parser, &format!("error loading fingerprints {file}"));
             }
             Setting::Limit(crate::ast::Limit::States, ..) => self.states_limited = true,
@@ -350,7 +356,7 @@ impl Builder<'_> {
         }
         settings::apply(setting, &mut self.ruleset.options);
         if let Some(text) = settings::echo(setting) {
-            self.line(&text);
+            self.line(|| text);
         }
         Ok(())
     }
@@ -424,7 +430,7 @@ impl Builder<'_> {
         let result = expand(&mut expansion);
         let (tables, messages) = (expansion.tables, expansion.messages);
         for (echo, table) in tables {
-            self.line(&echo);
+            self.line(|| echo);
             self.define(table);
         }
         for message in messages {

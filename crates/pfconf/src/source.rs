@@ -69,6 +69,17 @@ impl Source {
         }
     }
 
+    /// The bytes up to the first one that is not `wanted`, at most so many; none if something comes
+    /// before the rest of the text.
+    pub fn run(&mut self, wanted: impl Fn(u8) -> bool, most: usize) -> &[u8] {
+        let start = self.position;
+        if self.ahead.is_empty() {
+            let rest = self.text.as_bytes()[start..].iter().take(most);
+            self.position += rest.take_while(|byte| wanted(**byte)).count();
+        }
+        &self.text.as_bytes()[start..self.position]
+    }
+
     /// Gives back a byte that was read too far.
     pub fn unread(&mut self, byte: u8) {
         self.ahead.push(Some(byte));

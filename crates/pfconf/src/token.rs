@@ -1,7 +1,7 @@
 //! What the lexer hands to the parser.
 
 /// A word or sign of a pf.conf with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Token {
     /// What it is.
     pub kind: Kind,
@@ -23,7 +23,7 @@ pub struct Place {
 }
 
 /// Sorts of tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A reserved word.
     Keyword(&'static str),
@@ -50,6 +50,7 @@ pub enum Kind {
     /// Something that is no token; the lexer has said why.
     Bad,
     /// End of the text.
+    #[default]
     End,
 }
 
@@ -74,9 +75,26 @@ pub const KEYWORDS: [&str; 121] = [
 ];
 
 /// The reserved word spelled `word`, if there is one.
-pub fn keyword(word: &str) -> Option<&'static str> {
-    KEYWORDS.binary_search(&word).ok().map(|index| KEYWORDS[index])
+pub fn keyword(word: &[u8]) -> Option<&'static str> {
+    let first = word.first()?.checked_sub(b'a')?;
+    let (start, end) = *BY_LETTER.get(usize::from(first))?;
+    KEYWORDS[start..end].iter().find(|keyword| keyword.as_bytes() == word).copied()
 }
+
+/// Where those with each first letter begin and end.
+const BY_LETTER: [(usize, usize); 26] = {
+    let mut places = [(0, 0); 26];
+    let mut index = 0;
+    while index < KEYWORDS.len() {
+        let letter = (KEYWORDS[index].as_bytes()[0] - b'a') as usize;
+        if places[letter].1 == 0 {
+            places[letter].0 = index;
+        }
+        index += 1;
+        places[letter].1 = index;
+    }
+    places
+};
 
 #[cfg(test)]
 mod tests {
@@ -85,8 +103,12 @@ mod tests {
     #[test]
     fn keywords_are_sorted_so_that_they_are_found() {
         assert!(KEYWORDS.is_sorted());
-        assert_eq!(keyword("pass"), Some("pass"));
-        assert_eq!(keyword("passed"), None);
+        for word in KEYWORDS {
+            assert_eq!(keyword(word.as_bytes()), Some(word));
+        }
+        for word in ["passed", "", "Pass", "~"] {
+            assert_eq!(keyword(word.as_bytes()), None);
+        }
     }
 
     #[test]

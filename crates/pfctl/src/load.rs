@@ -64,6 +64,7 @@ pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Reject
             Some(Verb::Diff) => &|| 0,
             _ => Context::new(host).random,
         },
+        echo: args.verbose > 0,
         ..Context::new(host)
     };
     skipstep_pfconf::load(&source.text, &context)

@@ -53,6 +53,7 @@ pub fn measure(index: usize) -> anyhow::Result<()> {
     let context = Context {
         optimization: Some(Optimization::Basic),
         read_file: &read_file,
+        echo: false,
         ..Context::new(&host)
     };
     let start = Instant::now();

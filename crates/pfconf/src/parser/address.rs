@@ -104,7 +104,7 @@ impl Parser<'_> {
     pub(super) fn host(&mut self) -> Parse<Vec<Host>> {
         let place = self.place();
         let single = |address| Ok(vec![Host::new(address)]);
-        match self.peek().kind.clone() {
+        match self.peek().kind {
             Kind::Keyword("no-route") => {
                 self.skip();
                 single(Address::NoRoute)

@@ -6,11 +6,10 @@ use crate::token::{Kind, Place, Token};
 
 impl Parser<'_> {
     pub(super) fn peek(&mut self) -> &Token {
-        let token = match self.lookahead.take() {
-            Some(token) => token,
-            None => self.read(),
-        };
-        self.lookahead.insert(token)
+        if self.lookahead.is_none() {
+            self.lookahead = Some(self.read());
+        }
+        self.lookahead.get_or_insert_default()
     }
 
     fn read(&mut self) -> Token {
@@ -86,11 +85,11 @@ impl Parser<'_> {
     }
 
     pub(super) fn string(&mut self) -> Parse<String> {
-        match self.peek().kind.clone() {
-            Kind::String(word) => {
-                self.skip();
-                Ok(word)
-            }
+        match self.peek().kind {
+            Kind::String(_) => match self.advance().kind {
+                Kind::String(word) => Ok(word),
+                _ => self.syntax_error(),
+            },
             Kind::Keyword(word) => {
                 let place = self.place();
                 let help = format!("`{word}` is a reserved word: as a name it needs quotes");
