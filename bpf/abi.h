@@ -35,6 +35,7 @@ enum pf_verdict {
 	PF_VERDICT_PASS = 0,
 	PF_VERDICT_DROP = 1,
 	PF_VERDICT_REPLY = 2,	/* dropped, and the packet was turned into its answer (RST, ICMP error, ACK) */
+	PF_VERDICT_CONSUMED = 3, /* taken, and turned into what is sent in its place (syn proxy) */
 };
 
 enum pf_direction {
@@ -546,9 +547,11 @@ struct pf_counters {
 struct pf_test {
 	__u32 enabled;
 	__u32 now;			/* seconds */
-	__u32 random;			/* what every draw returns */
+	__u32 random;			/* what every draw with a bound returns */
 	__u32 uid;			/* who owns the packet's socket; ~0 if there is none */
 	__u32 gid;
+	__u32 sequence;			/* initial sequence numbers */
+	__u32 timestamp;		/* offsets of TCP timestamps */
 	__u32 pad;
 };
 

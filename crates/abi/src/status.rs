@@ -73,12 +73,16 @@ pub struct Test {
     pub enabled: u32,
     /// Seconds.
     pub now: u32,
-    /// What every draw returns.
+    /// What every draw with a bound returns.
     pub random: u32,
     /// User whose socket the packet is about; all ones for nobody's.
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Initial sequence numbers.
+    pub sequence: u32,
+    /// Offsets of TCP timestamps.
+    pub timestamp: u32,
     /// Zero.
     pub pad: u32,
 }

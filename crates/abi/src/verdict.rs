@@ -9,6 +9,8 @@ pub mod verdict {
     pub const DROP: u8 = 1;
     /// dropped, and turned into its answer
     pub const REPLY: u8 = 2;
+    /// taken, and turned into what is sent in its place
+    pub const CONSUMED: u8 = 3;
 }
 
 /// `enum pf_direction`.

@@ -17,7 +17,8 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Decision, Fate, LogView, RuleCounters, SocketOwner, StateView, Status, TestPacket, Verdict,
+    Decision, Draw, Fate, LogView, RuleCounters, SocketOwner, StateView, Status, TestPacket,
+    Verdict,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -197,7 +198,11 @@ impl TestEngine {
         let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
         let passed = outcome.verdict == verdict::PASS;
         Ok(Fate {
-            verdict: if passed { Verdict::Pass } else { Verdict::Drop },
+            verdict: match outcome.verdict {
+                verdict::PASS => Verdict::Pass,
+                verdict::CONSUMED => Verdict::Consumed,
+                _ => Verdict::Drop,
+            },
             decision: self.decided(&outcome),
             anchor_rule: u32::try_from(outcome.anchor_rule).ok(),
             reason: Reason::from_code(outcome.reason).unwrap_or(Reason::Match),
@@ -205,7 +210,7 @@ impl TestEngine {
             state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
             out: (passed && after != packet.bytes).then(|| after.to_vec()),
             replies: match outcome.verdict {
-                verdict::REPLY => vec![after.to_vec()],
+                verdict::REPLY | verdict::CONSUMED => vec![after.to_vec()],
                 _ => Vec::new(),
             },
             carried: arrival::carried(&run, &self.memory.names),
@@ -291,8 +296,12 @@ impl Engine for TestEngine {
         certain(self.try_set_time(seconds))
     }
 
-    fn set_random(&mut self, draw: u32) {
-        self.test.random = draw;
+    fn set_random(&mut self, draw: Draw) {
+        match draw {
+            Draw::Bounded(number) => self.test.random = number,
+            Draw::Sequence(number) => self.test.sequence = number,
+            Draw::Timestamp(number) => self.test.timestamp = number,
+        }
         certain(self.maps.test.set(&0, &self.test));
     }
 

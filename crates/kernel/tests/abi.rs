@@ -81,7 +81,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             states_used, sweep_cursor, first_enabled, capacity,
         }
         pf_counters => abi::Counters { reason, state, limit, log_lost }
-        pf_test => abi::Test { enabled, now, random, uid, gid, pad }
+        pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, pad,
         }
@@ -198,7 +198,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             MAX_STEPS, SNAPLEN,
             IDLE_SLOT, SELF_TABLE,
         }
-        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY }
+        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED }
         "" abi::verdict::direction { INOUT, IN, OUT }
         "ACTION_" abi::verdict::action { PASS, BLOCK, MATCH }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }

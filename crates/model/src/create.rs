@@ -1,12 +1,13 @@
 //! Making a state for the first packet of a flow (pf-semantics section 7).
 
-use skipstep_ruleset::{Direction, Reason, Timeout};
+use skipstep_ruleset::{Direction, KeepKind, Reason, Timeout};
 use skipstep_wire::protocol;
 
 use crate::firewall::Firewall;
 use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
-use crate::packet::{Descriptor, Transport};
+use crate::modulate;
+use crate::packet::{Descriptor, Tcp, Transport};
 use crate::rulebook::Entry;
 use crate::rules::Answer;
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
@@ -14,6 +15,7 @@ use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
 use crate::tcp;
 use crate::trace::Stage;
 use crate::translate::{self, Ends};
+use crate::world::World;
 
 impl Firewall {
     /// Makes the state that `rule` asks for. Without a state the packet is dropped: the reason is
@@ -32,6 +34,10 @@ impl Firewall {
                     self.release_addresses(&old);
                 }
                 journal.removed.extend(replaced);
+                let state = self.states.get(id);
+                if state.src.seqdiff != 0 {
+                    modulate::segment(packet, &state.src, &state.dst);
+                }
                 translate_first(packet, answer);
                 self.counters.state_made(self.states.get(id));
                 journal.tracer.tell(|| Stage::Created(id));
@@ -60,14 +66,13 @@ impl Firewall {
         if self.states.len() >= self.ruleset.options.limits.states {
             return Err(Reason::Memory);
         }
-        let state = first_state(packet, rule, answer, self.world.now);
+        let state = first_state(packet, rule, answer, &self.world);
         self.states.insert(state).map_err(|Collision| Reason::StateInsert)
     }
 }
 
-fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, now: u32) -> State {
+fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World) -> State {
     let options = rule.state.clone().unwrap_or_default();
-    let (src, dst, timeout) = first_peers(packet);
     let translation = &answer.translation;
     let own = Ends::of(packet, mapping_of(packet));
     let mut key = [own.key(packet); 2];
@@ -75,6 +80,10 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, now: u32) -> 
         // the side that the packet goes to sees what became of it
         let side = if packet.direction == Direction::In { STACK } else { WIRE };
         key[side] = translation.ends.key(packet);
+    }
+    let (mut src, dst, timeout) = first_peers(packet);
+    if options.kind == KeepKind::Modulate && packet.tcp().is_some_and(Tcp::opens) {
+        src.seqdiff = modulate::difference(world.sequence, src.seqlo);
     }
     State {
         id: 0,
@@ -91,8 +100,8 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, now: u32) -> 
         timeout,
         purge: false,
         unlinked: false,
-        created_at: now,
-        refreshed_at: now,
+        created_at: world.now,
+        refreshed_at: world.now,
         packets: [0, 0],
         bytes: [0, 0],
         allow_opts: rule.allow_opts,

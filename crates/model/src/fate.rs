@@ -84,6 +84,8 @@ pub enum Verdict {
     Pass,
     /// ends here
     Drop,
+    /// taken by the firewall, which sent something else in its place
+    Consumed,
 }
 
 /// What decided about a packet.

@@ -20,7 +20,7 @@ use crate::state::{STACK, State, StateId, StateTable, WIRE};
 use crate::timeout::Crowd;
 use crate::trace::{Stage, Trace, Tracer};
 use crate::translate::{Ends, pool_of};
-use crate::world::World;
+use crate::world::{Draw, World};
 use crate::{icmp, normalize, reply, rules, scrub, timeout};
 
 const LOW_DELAY: u8 = 0x10;
@@ -65,7 +65,7 @@ impl Firewall {
             counters: Counters::new(rulebook.len()),
             rulebook: Arc::new(rulebook),
             ruleset: Arc::new(ruleset),
-            world: World { host, now: 0, random: 0 },
+            world: World { host, ..World::default() },
             states: StateTable::default(),
             pools: Pools::default(),
         }
@@ -103,10 +103,9 @@ impl Firewall {
         }
     }
 
-    /// Sets what every following random draw returns, cut down to the bound of the draw. A rule
-    /// with `probability` p (of 2^32 - 1) matches if p is greater than the draw plus 1.
-    pub fn set_random(&mut self, draw: u32) {
-        self.world.random = draw;
+    /// Sets what following random draws return.
+    pub fn set_random(&mut self, draw: Draw) {
+        self.world.set_random(draw);
     }
 
     /// Runs a packet through the firewall.

@@ -15,7 +15,7 @@ use crate::state::{Key, StateId};
 use crate::tcp::{self, Tracked};
 use crate::trace::Stage;
 use crate::translate::{self, Ends};
-use crate::{others, reply};
+use crate::{modulate, others, reply};
 
 /// What the search for a state came to.
 pub(crate) enum Lookup {
@@ -114,7 +114,7 @@ impl Firewall {
             && self.counters.too_fast(self.rulebook.at(state.rule), self.world.now)
     }
 
-    fn look_up_flow(&mut self, packet: &Descriptor, journal: &mut Journal) -> Lookup {
+    fn look_up_flow(&mut self, packet: &mut Descriptor, journal: &mut Journal) -> Lookup {
         let (source_port, destination_port) = packet.ports();
         let source = (packet.source, source_port);
         let destination = (packet.destination, destination_port);
@@ -124,7 +124,10 @@ impl Firewall {
         };
         let (state, now) = (self.states.get_mut(id), self.world.now);
         match &packet.transport {
-            Transport::Tcp(segment) => return self.track_tcp(packet, segment, id, journal),
+            Transport::Tcp(segment) => {
+                let segment = segment.clone();
+                return self.track_tcp(packet, &segment, id, journal);
+            }
             _ if packet.protocol == protocol::UDP => {
                 others::track_udp(state, packet.direction, now)
             }
@@ -135,13 +138,13 @@ impl Firewall {
 
     fn track_tcp(
         &mut self,
-        packet: &Descriptor,
+        packet: &mut Descriptor,
         segment: &Tcp,
         id: StateId,
         journal: &mut Journal,
     ) -> Lookup {
         let state = self.states.get_mut(id);
-        match tcp::track(state, packet, segment, self.world.now) {
+        match tcp::track(state, packet, segment, self.world.now, self.world.sequence) {
             Tracked::Accepted => return Lookup::Accepted(id),
             Tracked::Reopens => {
                 state.purge = true;
@@ -160,7 +163,8 @@ impl Firewall {
             Tracked::HandshakeMismatch => {
                 rejected(id, "does not fit the handshake", journal);
                 if !segment.has(tcp_flag::RST) {
-                    journal.reply(reply::handshake_rst(packet, segment, &self.world));
+                    let modulated = packet.tcp().unwrap_or(segment);
+                    journal.reply(reply::handshake_rst(packet, modulated, &self.world));
                 }
                 journal.set_reason(Reason::StateMismatch);
             }
@@ -222,7 +226,7 @@ impl Firewall {
     /// alive.
     fn look_up_quoted(
         &mut self,
-        packet: &Descriptor,
+        packet: &mut Descriptor,
         quoted: &Quoted,
         journal: &mut Journal,
     ) -> Lookup {
@@ -252,12 +256,15 @@ impl Firewall {
         let Some(id) = self.search(packet, key, journal) else {
             return Lookup::None;
         };
-        if let QuotedTransport::Tcp { seq, .. } = quoted.transport
-            && !icmp_error::fits_connection(self.states.get_mut(id), packet, seq)
-        {
-            rejected(id, "the quoted segment is outside the window", journal);
-            journal.set_reason(Reason::StateMismatch);
-            return Lookup::Rejected(id);
+        if let QuotedTransport::Tcp { seq, .. } = quoted.transport {
+            let state = self.states.get_mut(id);
+            if !icmp_error::fits_connection(state, packet, seq) {
+                rejected(id, "the quoted segment is outside the window", journal);
+                journal.set_reason(Reason::StateMismatch);
+                return Lookup::Rejected(id);
+            }
+            let (_, sender) = state.peers_mut(packet.direction);
+            modulate::quoted(packet, quoted.offset, sender);
         }
         Lookup::Accepted(id)
     }

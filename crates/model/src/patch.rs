@@ -77,6 +77,19 @@ pub(crate) fn byte(bytes: &mut [u8], checksum: usize, word_start: usize, at: usi
     }
 }
 
+/// Replaces the 32-bit number at `at`; `word_start` as for [`byte`].
+pub(crate) fn long(bytes: &mut [u8], checksum: usize, word_start: usize, at: usize, new: u32) {
+    let new = new.to_be_bytes();
+    if (at - word_start).is_multiple_of(2) {
+        word(bytes, checksum, at, [new[0], new[1]]);
+        word(bytes, checksum, at + 2, [new[2], new[3]]);
+    } else {
+        for (i, new) in new.into_iter().enumerate() {
+            byte(bytes, checksum, word_start, at + i, new);
+        }
+    }
+}
+
 /// Corrects the checksum at `checksum` for a word that was `old` and is `new`. At most one carry
 /// or borrow comes out of the 16 bits; adding the upper half brings it back.
 fn correct(bytes: &mut [u8], checksum: usize, old: [u8; 2], new: [u8; 2]) {

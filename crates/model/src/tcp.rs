@@ -8,6 +8,7 @@
 use skipstep_ruleset::Timeout;
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 
+use crate::modulate;
 use crate::packet::{Descriptor, Tcp};
 use crate::state::tcp_state::{CLOSED, CLOSING, ESTABLISHED, FIN_WAIT_2, SYN_SENT, TIME_WAIT};
 use crate::state::{Peer, State, WSCALE_OFFERED};
@@ -32,7 +33,15 @@ pub(crate) enum Tracked {
 }
 
 /// Moves a connection on by one segment.
-pub(crate) fn track(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
+///
+/// `sequence` is where a side's numbers begin if they are to be modulated.
+pub(crate) fn track(
+    state: &mut State,
+    packet: &mut Descriptor,
+    tcp: &Tcp,
+    now: u32,
+    sequence: u32,
+) -> Tracked {
     let (from, to) = state.peers_mut(packet.direction);
     if tcp.opens() {
         if from.state >= FIN_WAIT_2 && to.state >= FIN_WAIT_2 {
@@ -45,7 +54,7 @@ pub(crate) fn track(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32)
     if state.sloppy {
         track_sloppy(state, packet, tcp, now)
     } else {
-        track_full(state, packet, tcp, now)
+        track_full(state, packet, tcp, now, sequence)
     }
 }
 
@@ -115,11 +124,29 @@ impl Segment {
     }
 }
 
-fn track_full(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
+fn track_full(
+    state: &mut State,
+    packet: &mut Descriptor,
+    tcp: &Tcp,
+    now: u32,
+    sequence: u32,
+) -> Tracked {
     let (from, to) = state.peers_mut(packet.direction);
     let mut segment = Segment::new(tcp, from, to);
     if from.seqlo == 0 {
+        if to.seqdiff != 0 && from.seqdiff == 0 {
+            from.seqdiff = modulate::difference(sequence, tcp.seq);
+            modulate::segment(packet, from, to);
+        } else {
+            // PF does not modulate a side that it meets for the second time
+            segment.ack = tcp.ack;
+        }
         meet(&mut segment, packet, tcp, from, to);
+    } else if from.seqdiff != 0 {
+        modulate::segment(packet, from, to);
+    }
+    if to.seqdiff != 0 {
+        modulate::sack(packet, to);
     }
     if !tcp.has(ACK) {
         segment.ack = to.seqlo;

@@ -4,15 +4,23 @@ use std::ops::Range;
 
 const MSS: u8 = 2;
 const MSS_LEN: usize = 4;
+const SACK: u8 = 5;
+const SACK_BLOCK: usize = 8;
 const WINDOW_SCALE: u8 = 3;
 const WINDOW_SCALE_LEN: usize = 3;
 
 /// Largest shift that is in use (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
 
-/// Ranges of the values of all options of `kind` that have at least `least` bytes. Like PF it
-/// reads on behind an end-of-options byte: some systems write one in place of padding.
+/// Ranges of the values of all options of `kind` that have at least `least` bytes, as far as those.
 fn values(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<usize>> {
+    whole(options, kind, least).map(move |option| option.start + 2..option.start + least)
+}
+
+/// Ranges of all options of `kind` that have at least `least` bytes; they may say that they reach
+/// beyond the header. Like PF it reads on behind an end-of-options byte: some systems write one in
+/// place of padding.
+fn whole(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         while options.len() >= at + least {
@@ -24,7 +32,7 @@ fn values(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<
             let length = usize::from(options[at + 1]);
             at += length.max(2);
             if options[start] == kind && length >= least {
-                return Some(start + 2..start + least);
+                return Some(start..start + length);
             }
         }
         None
@@ -43,6 +51,15 @@ pub(crate) fn mss(options: &[u8]) -> Vec<Range<usize>> {
     values(options, MSS, MSS_LEN).collect()
 }
 
+/// Where the edges of the blocks in SACK options stand, 4 bytes each.
+pub(crate) fn sack_edges(options: &[u8]) -> Vec<Range<usize>> {
+    let blocks = whole(options, SACK, 2 + SACK_BLOCK).flat_map(|option| {
+        let end = option.end.min(options.len());
+        (option.start + 2..).step_by(SACK_BLOCK).take_while(move |at| at + SACK_BLOCK <= end)
+    });
+    blocks.flat_map(|at| [at..at + 4, at + 4..at + 8]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +72,16 @@ mod tests {
         assert_eq!(window_scale(&[3, 2, 7, 7]), None, "too short an option");
         assert_eq!(window_scale(&[2, 4, 5, 180]), None);
         assert_eq!(mss(&[4, 2, 2, 4, 5, 180]).first(), Some(&(4..6)));
+    }
+
+    #[test]
+    fn blocks_of_sack() {
+        let mut options = vec![1, 1, 5, 18];
+        options.extend([0; 16]);
+        assert_eq!(sack_edges(&options), [4..8, 8..12, 12..16, 16..20]);
+        options.truncate(19);
+        assert_eq!(sack_edges(&options), [4..8, 8..12], "a block must be whole");
+        assert!(sack_edges(&[5, 9, 0, 0, 0, 0, 0, 0, 0, 0]).is_empty());
     }
 
     #[test]

@@ -13,9 +13,33 @@ pub struct World {
     pub now: u32,
     /// What every random draw returns, cut down to the bound of the draw.
     pub random: u32,
+    /// The next initial sequence number.
+    pub sequence: u32,
+    /// The next offset of a TCP timestamp.
+    pub timestamp: u32,
+}
+
+/// Sets something that is random in real life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draw {
+    /// What every draw with a bound returns, cut down to the bound. A rule with `probability` p (of
+    /// 2^32 - 1) matches if p is greater than the draw plus 1.
+    Bounded(u32),
+    /// Initial sequence numbers that the firewall chooses.
+    Sequence(u32),
+    /// Offsets that it adds to TCP timestamps.
+    Timestamp(u32),
 }
 
 impl World {
+    pub(crate) fn set_random(&mut self, draw: Draw) {
+        match draw {
+            Draw::Bounded(number) => self.random = number,
+            Draw::Sequence(number) => self.sequence = number,
+            Draw::Timestamp(number) => self.timestamp = number,
+        }
+    }
+
     /// A random number from 0 to `bound - 1`.
     pub(crate) fn draw(&self, bound: u32) -> u32 {
         self.random.min(bound.saturating_sub(1))

@@ -103,7 +103,7 @@ fn probability_is_a_draw() {
     let mut firewall = firewall("block probability 50%");
     for (draw, matches) in [(0, true), (0x7fff_fff0, true), (0x8000_0010, false), (u32::MAX, false)]
     {
-        firewall.set_random(draw);
+        firewall.set_random(skipstep_model::Draw::Bounded(draw));
         let fate = firewall.packet(&packet(Direction::In, "em0", datagram()));
         assert_eq!(fate.verdict == Verdict::Drop, matches, "{draw:#x}");
     }

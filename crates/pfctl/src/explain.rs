@@ -134,6 +134,7 @@ impl Explanation {
         match self.fate.verdict {
             Verdict::Pass => "pass",
             Verdict::Drop => "block",
+            Verdict::Consumed => "consumed",
         }
     }
 

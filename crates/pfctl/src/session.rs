@@ -62,7 +62,7 @@ impl Session {
         let mut firewall = Firewall::new(ruleset.clone(), host.clone());
         let fate = firewall.packet(&self.next_packet(interface));
         match (fate.verdict, fate.decision) {
-            (Verdict::Pass, _) => None,
+            (Verdict::Pass | Verdict::Consumed, _) => None,
             (Verdict::Drop, Decision::Rule(id)) => Some(Some(id)),
             (Verdict::Drop, _) => Some(None),
         }

@@ -3,7 +3,7 @@
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
-use crate::engine::SocketOwner;
+use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
 use crate::packet::Packet;
 
@@ -73,8 +73,8 @@ pub enum Action {
         /// Numbers of the states that must end, `None` if nothing is said about them.
         expired: Option<Vec<u32>>,
     },
-    /// What every random draw returns from now on.
-    Random(u32),
+    /// What random draws return from now on.
+    Random(Draw),
     /// Counters are looked at.
     Check(Check),
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Carried, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, Verdict,
+    Carried, Draw, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, Verdict,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
@@ -16,15 +16,15 @@ pub trait Engine {
     fn name(&self) -> &str;
 
     /// Replaces rules, settings and tables; empties the state table and all counters; sets the
-    /// clock to 0 and every random draw to 0.
+    /// clock to 0 and everything random to 0.
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String>;
 
     /// Moves the clock and removes the states whose time is up, as pf's purge would.
     /// Returns the ids of the states removed, in ascending order.
     fn set_time(&mut self, seconds: u32) -> Vec<u64>;
 
-    /// Sets what every following random draw returns (compared against probabilities).
-    fn set_random(&mut self, draw: u32);
+    /// Sets what following random draws return.
+    fn set_random(&mut self, draw: Draw);
 
     /// Whether the evaluator can be given this packet at all: the kernel refuses to test-run what
     /// is shorter than an IP header.

@@ -5,7 +5,9 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refused_by_model;
 use skipstep_ruleset::{Action, RuleId, Ruleset};
 
-use crate::engine::{Decision, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket};
+use crate::engine::{
+    Decision, Draw, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket,
+};
 
 /// The model, before or after its rules were loaded.
 #[derive(Default)]
@@ -43,7 +45,7 @@ impl Engine for Model {
         self.firewall().set_time(seconds)
     }
 
-    fn set_random(&mut self, draw: u32) {
+    fn set_random(&mut self, draw: Draw) {
         self.firewall().set_random(draw);
     }
 

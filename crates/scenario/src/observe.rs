@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
-use crate::engine::{Engine, Fate, StateView, TestPacket};
+use crate::engine::{Draw, Engine, Fate, StateView, TestPacket};
 use crate::look;
 
 /// Drives an engine and keeps track of its states.
@@ -94,7 +94,7 @@ impl<'e> Observer<'e> {
     }
 
     /// Sets what random draws return.
-    pub fn set_random(&mut self, draw: u32) {
+    pub fn set_random(&mut self, draw: Draw) {
         self.engine.set_random(draw);
     }
 

@@ -7,7 +7,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
-use crate::engine::{Decision, SocketOwner, Verdict};
+use crate::engine::{Decision, Draw, SocketOwner, Verdict};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -89,7 +89,9 @@ impl Display for Action {
             Action::Wait { seconds, expired: Some(expired) } => {
                 write!(f, "wait {seconds} => expired {}", list(expired))
             }
-            Action::Random(draw) => write!(f, "random {draw}"),
+            Action::Random(Draw::Bounded(draw)) => write!(f, "random {draw}"),
+            Action::Random(Draw::Sequence(number)) => write!(f, "random sequence {number}"),
+            Action::Random(Draw::Timestamp(offset)) => write!(f, "random timestamp {offset}"),
             Action::Check(check) => write!(f, "check {check}"),
         }
     }
@@ -264,8 +266,11 @@ impl Display for Expectation {
 impl Expectation {
     fn items(&self) -> Vec<String> {
         let mut items = Vec::new();
-        let verdict =
-            self.verdict.map(|verdict| if verdict == Verdict::Pass { "pass" } else { "block" });
+        let verdict = self.verdict.map(|verdict| match verdict {
+            Verdict::Pass => "pass",
+            Verdict::Drop => "block",
+            Verdict::Consumed => "consumed",
+        });
         let decision = self.decision.as_ref().map(|decision| match decision {
             Decision::None => "skipped".to_owned(),
             Decision::Default => "default".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
 use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
-use skipstep_scenario::engine::{Decision, PeerView, Verdict};
+use skipstep_scenario::engine::{Decision, Draw, PeerView, Verdict};
 use skipstep_scenario::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -31,6 +31,7 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
             steps.push(Action::Wait { seconds: packet.t - now, expired: None });
             now = packet.t;
         }
+        steps.extend(draws(packet, states.seen).into_iter().map(Action::Random));
         let expectation = expectation(packet, &mut states)?;
         steps.push(match previous.filter(|_| packet.cont) {
             Some(previous) if goes_on_as(previous) == packet.packet => {
@@ -58,6 +59,27 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
         rules: Rules { text: vector.rules.clone(), lines: Vec::new() },
         steps: steps.into_iter().map(|action| Step { line: 0, action }).collect(),
     })
+}
+
+/// The random numbers that pf drew for a packet, by what it wanted them for. That of the initial
+/// sequence number of `modulate state` is not listed but follows from the state.
+fn draws(packet: &vector::Packet, states_before: u32) -> Vec<Draw> {
+    let result = &packet.result;
+    let offsets: Vec<u32> = result
+        .states
+        .iter()
+        .flat_map(|state| state.src_scrub.iter().chain(&state.dst_scrub))
+        .map(|scrub| scrub.ts_mod)
+        .collect();
+    let numbers = result.rng.iter().filter_map(vector::Drawn::number);
+    let listed = numbers.map(|number| match offsets.contains(&number) {
+        true => Draw::Timestamp(number),
+        false => Draw::Sequence(number),
+    });
+    let made = result.states.iter().filter(|state| state.id > states_before);
+    let modulated = made.filter(|state| state.src.seqdiff != 0);
+    let first = modulated.map(|state| state.src.seqlo.wrapping_add(state.src.seqdiff));
+    first.map(Draw::Sequence).chain(listed).collect()
 }
 
 /// What is known of the states while a vector is read.
@@ -91,11 +113,13 @@ fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow
 
 fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<Expectation> {
     let result = &packet.result;
-    let passed = match result.verdict.as_str() {
-        "pass" => true,
-        "drop" => false,
+    let verdict = match result.verdict.as_str() {
+        "pass" => Verdict::Pass,
+        "drop" => Verdict::Drop,
+        "consumed" => Verdict::Consumed,
         other => bail!("verdict {other}"),
     };
+    let passed = verdict == Verdict::Pass;
     let known = states.seen;
     let ended_before = states.ended;
     states.ended = result.states.iter().any(has_ended);
@@ -115,7 +139,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     // what a system drops itself may be compared without bytes: it has no right answer
     let unseen = packet.pre.is_some();
     Ok(Expectation {
-        verdict: Some(if passed { Verdict::Pass } else { Verdict::Drop }),
+        verdict: Some(verdict),
         decision: Some(match result.rule {
             None => Decision::None,
             Some(number) => rule(&result.anchor, number).map_or(Decision::Default, Decision::Rule),

@@ -60,10 +60,26 @@ pub struct Outcome {
     #[serde(default)]
     pub states: Vec<State>,
     #[serde(default)]
+    pub rng: Vec<Drawn>,
+    #[serde(default)]
     pub expired: Vec<u32>,
     #[serde(default)]
     pub removed: Vec<u32>,
     pub nstates: u64,
+}
+
+/// A random number that was drawn: `["r", number]`, or `["u", bound, number]`.
+#[derive(Debug, Deserialize)]
+pub struct Drawn(Vec<serde_json::Value>);
+
+impl Drawn {
+    /// The number, if any of 32 bits was asked for.
+    pub fn number(&self) -> Option<u32> {
+        match &self.0[..] {
+            [_, number] => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -103,6 +119,14 @@ pub struct State {
     #[serde(default)]
     pub max_mss: u16,
     pub tag: Option<String>,
+    pub src_scrub: Option<Scrub>,
+    pub dst_scrub: Option<Scrub>,
+}
+
+/// What `reassemble tcp` remembers of a side.
+#[derive(Debug, Deserialize)]
+pub struct Scrub {
+    pub ts_mod: u32,
 }
 
 #[derive(Debug, Deserialize)]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::case::{Action, Arrival};
-use skipstep_scenario::engine::{PeerView, SocketOwner, StateView, Verdict};
+use skipstep_scenario::engine::{Draw, PeerView, SocketOwner, StateView, Verdict};
 use skipstep_scenario::expect::Expectation;
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{
@@ -86,7 +86,12 @@ impl<'p> Traffic<'p> {
                 u32::MAX / 10,
                 rng.u32(..),
             ];
-            return Action::Random(pick(rng, &draws));
+            let draw = pick(rng, &draws);
+            return Action::Random(match rng.u8(..3) {
+                0 => Draw::Bounded(draw),
+                1 => Draw::Sequence(draw),
+                _ => Draw::Timestamp(draw),
+            });
         }
         if let Some((Action::Packet(arrival, _), observation)) = last {
             let goes_on =

@@ -156,6 +156,7 @@ impl Conversation {
         let mut words = vec![match fate.verdict {
             Verdict::Pass => "pass".to_owned(),
             Verdict::Drop => "drop".to_owned(),
+            Verdict::Consumed => "consumed".to_owned(),
         }];
         words.extend(
             fate.counted

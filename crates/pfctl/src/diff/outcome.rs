@@ -1,7 +1,7 @@
 //! What becomes of a packet under one of the rule sets, as far as somebody notices.
 
 use serde_json::json;
-use skipstep_model::{Decision, Fate, Firewall, Verdict};
+use skipstep_model::{Decision, Draw, Fate, Firewall, Verdict};
 use skipstep_ruleset::Rule;
 use skipstep_scenario::case::Arrival;
 use skipstep_scenario::run::test_packet;
@@ -24,7 +24,7 @@ impl Outcome {
     /// `draw`.
     pub fn of(firewall: &Firewall, arrival: &Arrival, draw: u32) -> Outcome {
         let mut firewall = firewall.clone();
-        firewall.set_random(draw);
+        firewall.set_random(Draw::Bounded(draw));
         let fate = firewall.packet(&test_packet(arrival));
         let state = firewall.states().find(|state| Some(state.id) == fate.state);
         Outcome {
@@ -88,7 +88,12 @@ impl Outcome {
 /// The fate in the words of scenario files.
 fn words(fate: &Fate) -> Vec<String> {
     let passes = fate.verdict == Verdict::Pass;
-    let mut words = vec![if passes { "pass" } else { "block" }.to_string()];
+    let verdict = match fate.verdict {
+        Verdict::Pass => "pass",
+        Verdict::Drop => "block",
+        Verdict::Consumed => "consumed",
+    };
+    let mut words = vec![verdict.to_string()];
     words.extend(fate.replies.iter().map(|reply| answer(reply)));
     if passes && fate.state.is_none() {
         words.push("no state".to_string());

@@ -20,6 +20,7 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
         let stated_before = match word.text.as_str() {
             "pass" => expectation.verdict.replace(Verdict::Pass).is_some(),
             "block" => expectation.verdict.replace(Verdict::Drop).is_some(),
+            "consumed" => expectation.verdict.replace(Verdict::Consumed).is_some(),
             "rule" => expectation.decision.replace(Decision::Rule(rule_id(line)?)).is_some(),
             "anchor-rule" => expectation
                 .anchor_rule

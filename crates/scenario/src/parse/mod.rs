@@ -17,7 +17,7 @@ use self::block::Piece;
 use self::expect::{list, pair, rule_id};
 use self::line::{Fault, Line, Parsed, Word, number, words};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
-use crate::engine::SocketOwner;
+use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
 use crate::host;
 
@@ -172,12 +172,23 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
             };
             Ok(Action::Wait { seconds, expired })
         }
-        "random" => Ok(Action::Random(left.number("a 32-bit number")?)),
+        "random" => random(left).map(Action::Random),
         "check" => Ok(Action::Check(check(left)?)),
         other => Err(first.fault(format!(
             "`{other}` is no step: in, out, forward, wait, random, check, or a block (interfaces, routes, rules)"
         ))),
     }
+}
+
+fn random(left: &mut Line) -> Parsed<Draw> {
+    let draw = if left.take("sequence") {
+        Draw::Sequence
+    } else if left.take("timestamp") {
+        Draw::Timestamp
+    } else {
+        Draw::Bounded
+    };
+    left.number("a 32-bit number").map(draw)
 }
 
 fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
