@@ -17,8 +17,8 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Decision, Draw, Fate, LogView, RuleCounters, SocketOwner, StateView, Status, TestPacket,
-    Verdict,
+    Decision, Draw, Fate, LogView, RuleCounters, SocketOwner, SourceView, StateView, Status,
+    TestPacket, Verdict,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -316,6 +316,11 @@ impl Engine for TestEngine {
     fn states(&mut self) -> Vec<StateView> {
         let states = certain(state::list(&self.maps, &self.memory.names));
         states.into_iter().map(|found| found.view).collect()
+    }
+
+    /// Rules that track sources are refused.
+    fn sources(&mut self) -> Vec<SourceView> {
+        Vec::new()
     }
 
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {

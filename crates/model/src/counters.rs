@@ -84,6 +84,36 @@ impl TableTraffic {
     }
 }
 
+/// Limits that count what exceeds them, in PF's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitCounter {
+    /// `max`
+    States,
+    /// `max-src-states`
+    SourceStates,
+    /// `max-src-nodes`
+    SourceNodes,
+    /// `max-src-conn`
+    SourceConnections,
+    /// `max-src-conn-rate`
+    SourceConnectionRate,
+    /// Sources put in a table, or already there.
+    OverloadTable,
+    /// Times that the states of a source were ended.
+    OverloadFlush,
+    /// Floods of SYNs that were noticed.
+    Synfloods,
+    /// Cookies sent.
+    SyncookiesSent,
+    /// Cookies that came back.
+    SyncookiesValid,
+}
+
+impl LimitCounter {
+    /// How many there are.
+    pub const COUNT: usize = LimitCounter::SyncookiesValid as usize + 1;
+}
+
 /// Counters of the whole firewall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
@@ -95,8 +125,16 @@ pub struct Status {
     pub inserts: u64,
     /// States removed.
     pub removals: u64,
-    /// States that a rule's `max` refused.
-    pub max_states_refused: u64,
+    /// Current source nodes.
+    pub sources: u64,
+    /// Searches among the source nodes.
+    pub source_searches: u64,
+    /// Source nodes made.
+    pub source_inserts: u64,
+    /// Source nodes removed.
+    pub source_removals: u64,
+    /// By [`LimitCounter`].
+    pub limits: [u64; LimitCounter::COUNT],
     /// By reason.
     pub reasons: [u64; Reason::COUNT],
 }

@@ -3,6 +3,7 @@
 use skipstep_ruleset::{Direction, KeepKind, Reason, Timeout};
 use skipstep_wire::protocol;
 
+use crate::counters::LimitCounter;
 use crate::firewall::Firewall;
 use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
@@ -10,6 +11,7 @@ use crate::modulate;
 use crate::packet::{Descriptor, Tcp, Transport};
 use crate::rulebook::Entry;
 use crate::rules::Answer;
+use crate::source_node::{NodeKey, NodeKind, Refused};
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
 use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
 use crate::tcp;
@@ -27,13 +29,16 @@ impl Firewall {
         answer: &Answer,
         journal: &mut Journal,
     ) -> Result<StateId, Reason> {
-        match self.try_create_state(packet, rule, answer) {
-            Ok((id, replaced)) => {
-                for old in &replaced {
-                    let old = self.states.get(*old).clone();
-                    self.release_addresses(&old);
-                }
-                journal.removed.extend(replaced);
+        let mut replaced = Vec::new();
+        let made = self.try_create_state(packet, rule, answer, &mut replaced);
+        for old in &replaced {
+            let old = self.states.get(*old).clone();
+            self.release_addresses(&old);
+            self.release_sources(&old);
+        }
+        journal.removed.extend(replaced);
+        match made {
+            Ok(id) => {
                 let state = self.states.get(id);
                 if state.src.seqdiff != 0 {
                     modulate::segment(packet, &state.src, &state.dst);
@@ -57,17 +62,48 @@ impl Firewall {
         packet: &Descriptor,
         rule: &Entry,
         answer: &Answer,
-    ) -> Result<(StateId, Vec<StateId>), Reason> {
+        replaced: &mut Vec<StateId>,
+    ) -> Result<StateId, Reason> {
+        let mut sources = answer.sources.clone();
+        if rule.state.as_ref().is_some_and(|options| options.source_track.is_some()) {
+            sources.push(self.track_source(packet, rule)?);
+        }
         let max = rule.state.as_ref().and_then(|options| options.max).filter(|max| *max != 0);
         if max.is_some_and(|max| self.counters.states_of(rule.place) >= max.into()) {
-            self.counters.status.max_states_refused += 1;
+            self.counters.status.limits[LimitCounter::States as usize] += 1;
             return Err(Reason::StateLimit);
         }
         if self.states.len() >= self.ruleset.options.limits.states {
+            self.remove_unused(&sources);
             return Err(Reason::Memory);
         }
-        let state = first_state(packet, rule, answer, &self.world);
-        self.states.insert(state).map_err(|Collision| Reason::StateInsert)
+        for key in &sources {
+            self.sources.get_mut(key).states += 1;
+        }
+        let state = State { sources, ..first_state(packet, rule, answer, &self.world) };
+        self.states.insert(state, replaced).map_err(|Collision(refused)| {
+            self.release_sources(&refused);
+            self.remove_unused(&refused.sources);
+            Reason::StateInsert
+        })
+    }
+
+    /// The node of the packet's source, if the rule's limits allow it one more state. Rules may have
+    /// translated the packet: its own source is meant.
+    fn track_source(&mut self, packet: &Descriptor, rule: &Entry) -> Result<NodeKey, Reason> {
+        let key = NodeKey { rule: rule.place, kind: NodeKind::Track, source: packet.source };
+        let (limit, now) = (self.ruleset.options.limits.src_nodes, self.world.now);
+        let status = &mut self.counters.status;
+        match self.sources.insert(key, rule, None, (limit, now), status) {
+            Ok(()) => Ok(key),
+            Err(Refused) => Err(Reason::SrcLimit),
+        }
+    }
+
+    fn remove_unused(&mut self, sources: &[NodeKey]) {
+        for key in sources {
+            self.sources.remove_unused(key, self.world.now, &mut self.counters.status);
+        }
     }
 }
 
@@ -109,6 +145,8 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         no_sync: options.no_sync,
         actions: answer.actions,
         tag: answer.tag.clone().known(),
+        sources: Vec::new(),
+        connected: false,
     }
 }
 

@@ -1,10 +1,13 @@
 //! The firewall: its rules, states and counters, and the order of work for each packet
 //! (pf-semantics section 3).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Action, Direction, Family, PoolKind, Reason, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{
+    Action, Direction, Family, PoolKind, Reason, RuleId, Ruleset, TableName, Timeout,
+};
 use skipstep_wire::tcp_flag;
 
 use crate::actions::Actions;
@@ -16,6 +19,7 @@ use crate::packet::{Descriptor, Malformed, Transport};
 use crate::pool::{Around, Pools, Purpose};
 use crate::rulebook::{Entry, Rulebook};
 use crate::rules::{Answer, Context, Question, TagSeen};
+use crate::source_node::{NodeKind, SourceNode, SourceNodes};
 use crate::state::{STACK, State, StateId, StateTable, WIRE};
 use crate::timeout::Crowd;
 use crate::trace::{Stage, Trace, Tracer};
@@ -33,6 +37,7 @@ pub struct Firewall {
     pub(crate) world: World,
     pub(crate) states: StateTable,
     pub(crate) pools: Pools,
+    pub(crate) sources: SourceNodes,
     pub(crate) counters: Counters,
 }
 
@@ -67,6 +72,7 @@ impl Firewall {
             ruleset: Arc::new(ruleset),
             world: World { host, ..World::default() },
             states: StateTable::default(),
+            sources: SourceNodes::default(),
             pools: Pools::default(),
         }
     }
@@ -80,11 +86,23 @@ impl Firewall {
         for state in &over {
             if !state.unlinked {
                 self.release_addresses(state);
+                self.release_sources(state);
             }
             self.states.remove(state.id);
             self.counters.state_removed(state);
         }
+        self.sources.purge(seconds, &mut self.counters.status);
         over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
+    }
+
+    /// The source nodes that count a state lose it. Those without states stay for `src.track`.
+    pub(crate) fn release_sources(&mut self, state: &State) {
+        let seconds = timeout::own(self.rulebook.at(state.rule), Timeout::SrcTrack)
+            .unwrap_or_else(|| self.ruleset.options.timeouts.get(Timeout::SrcTrack));
+        for key in &state.sources {
+            let expires_at = self.world.now.saturating_add(seconds);
+            self.sources.release(key, state.connected, expires_at);
+        }
     }
 
     /// Pools that count states lose one with this state.
@@ -165,7 +183,18 @@ impl Firewall {
 
     /// Counters of the whole firewall.
     pub fn status(&self) -> Status {
-        Status { states: self.states().count() as u64, ..self.counters.status }
+        Status {
+            states: self.states().count() as u64,
+            sources: self.sources.iter().count() as u64,
+            ..self.counters.status
+        }
+    }
+
+    /// The sources that are tracked, by rule: what for, address, node.
+    pub fn sources(&self) -> impl Iterator<Item = (RuleId, NodeKind, IpAddr, &SourceNode)> {
+        self.sources
+            .iter()
+            .map(|(key, node)| (self.rulebook.at(key.rule).id(), key.kind, key.source, node))
     }
 
     /// The rules it runs.
@@ -220,6 +249,7 @@ impl Firewall {
         let Ruling { pass: passed, rule, anchor_rule, .. } = ruling;
         let counted = Counted { passed, rule, anchor_rule };
         self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
+        self.count_for_sources(&packet, &ruling);
         fate(input, Some(packet), &ruling, carried, journal)
     }
 
@@ -286,6 +316,20 @@ impl Firewall {
         }
         self.check_options(packet, &mut ruling, journal);
         ruling
+    }
+
+    /// The source nodes of a state count its packets.
+    fn count_for_sources(&mut self, packet: &Descriptor, ruling: &Ruling) {
+        let Some(id) = ruling.state.filter(|_| ruling.pass) else {
+            return;
+        };
+        let state = self.states.get(id);
+        let way = state.way(packet.direction);
+        for key in &state.sources {
+            let node = self.sources.get_mut(key);
+            node.packets[way] += 1;
+            node.bytes[way] += packet.total_len as u64;
+        }
     }
 
     /// `max-pkt-size` drops what is longer, be it passed by a rule or by a state.

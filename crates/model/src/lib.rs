@@ -27,6 +27,7 @@ mod lookup;
 mod modulate;
 mod normalize;
 mod others;
+mod overload;
 mod packet;
 mod patch;
 mod pool;
@@ -46,14 +47,18 @@ mod translate;
 pub mod counters;
 pub mod fate;
 pub mod firewall;
+pub mod source_node;
 pub mod state;
 pub mod trace;
 pub mod world;
 
 pub use actions::Actions;
-pub use counters::{InterfaceCounters, RuleCounters, Status, TableCounters, TableTraffic};
+pub use counters::{
+    InterfaceCounters, LimitCounter, RuleCounters, Status, TableCounters, TableTraffic,
+};
 pub use fate::{Carried, Decision, Fate, LogRecord, Packet, SocketOwner, Verdict};
 pub use firewall::Firewall;
+pub use source_node::{NodeKind, SourceNode};
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};
 pub use trace::{Stage, Trace};
 pub use translate::Ends;

@@ -145,15 +145,19 @@ impl Firewall {
     ) -> Lookup {
         let state = self.states.get_mut(id);
         match tcp::track(state, packet, segment, self.world.now, self.world.sequence) {
-            Tracked::Accepted => return Lookup::Accepted(id),
+            Tracked::Connected if self.exceeds_connections(id) => {
+                rejected(id, "too many connections of its source", journal);
+                journal.set_reason(Reason::SrcLimit);
+            }
+            Tracked::Accepted | Tracked::Connected => return Lookup::Accepted(id),
             Tracked::Reopens => {
-                state.purge = true;
+                self.states.get_mut(id).purge = true;
                 journal.tracer.tell(|| Stage::Reused(id));
                 return Lookup::None;
             }
             Tracked::UnexpectedSyn => {
                 rejected(id, "SYN on an open connection", journal);
-                let (from, to) = state.peers_mut(packet.direction);
+                let (from, to) = self.states.get_mut(id).peers_mut(packet.direction);
                 journal.reply(reply::challenge_ack(packet, segment, from, to, &self.world));
             }
             Tracked::Mismatch => {

@@ -24,6 +24,11 @@ impl Rate {
         u64::from(self.thousandths) > u64::from(limit) * u64::from(EVENT)
     }
 
+    /// Thousandths of events, and the second of the last one.
+    pub fn parts(&self) -> (u32, u32) {
+        (self.thousandths, self.last)
+    }
+
     fn faded(&self, elapsed: u32, seconds: u32) -> u32 {
         (u64::from(self.thousandths) * u64::from(elapsed) / u64::from(seconds)) as u32
     }

@@ -18,6 +18,7 @@ use crate::journal::{Journal, LogPlace};
 use crate::packet::{Descriptor, Transport};
 use crate::pool::{Around, Pools};
 use crate::rulebook::{Entry, Rulebook};
+use crate::source_node::NodeKey;
 use crate::state::StateTable;
 use crate::trace::{Criterion, Stage};
 use crate::translate::{Ends, Exhausted, Translation};
@@ -63,6 +64,8 @@ pub(crate) struct Answer<'r> {
     pub match_rules: Vec<&'r Entry>,
     pub tag: TagSeen,
     pub translation: Translation<'r>,
+    /// Source nodes that pools made or found, for the state to count for.
+    pub sources: Vec<NodeKey>,
     /// The walk came to no end, and the packet must be dropped.
     pub failed: Option<Reason>,
 }
@@ -124,6 +127,7 @@ pub(crate) fn evaluate<'r>(
         match_rules: Vec::new(),
         tag: TagSeen::Unknown,
         translation: Translation::new(question),
+        sources: Vec::new(),
         failed: None,
     };
     let mut walk = Walk { question, context, journal, answer, anchor_rule: None, depth: 0 };

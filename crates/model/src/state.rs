@@ -7,6 +7,7 @@ use skipstep_ruleset::{Direction, Family, Timeout};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
+use crate::source_node::NodeKey;
 
 /// Number of a state. Ascending in order of creation, from 1; never used twice.
 pub type StateId = u64;
@@ -151,6 +152,10 @@ pub struct State {
     pub actions: Actions,
     /// Tag its packets get.
     pub tag: Option<String>,
+    /// Source nodes that it counts for.
+    pub(crate) sources: Vec<NodeKey>,
+    /// It counts among the connections of its source.
+    pub(crate) connected: bool,
 }
 
 impl State {
@@ -203,6 +208,12 @@ impl State {
         self.timeout = timeout;
     }
 
+    /// It is over: it waits to be removed, and until then nobody finds it.
+    pub(crate) fn end(&mut self) {
+        self.purge = true;
+        (self.src.state, self.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
+    }
+
     /// Both sides closed so far that a new connection may take the same ports.
     pub(crate) fn reusable(&self) -> bool {
         self.protocol() == protocol::TCP
@@ -221,8 +232,9 @@ pub(crate) struct StateTable {
 }
 
 /// A state with the same key, interface and direction is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Collision;
+/// This one is not put in.
+#[derive(Debug)]
+pub(crate) struct Collision(pub Box<State>);
 
 impl StateTable {
     /// Finds the state of a packet in `direction` on `interface`.
@@ -242,9 +254,12 @@ impl StateTable {
     }
 
     /// Puts a state in, with its number. A closed TCP connection makes way for a new one with the
-    /// same addresses and ports on one side; its number is returned beside that of the new state.
-    pub fn insert(&mut self, mut state: State) -> Result<(StateId, Vec<StateId>), Collision> {
-        let mut replaced = Vec::new();
+    /// same addresses and ports on one side, and is put among the replaced.
+    pub fn insert(
+        &mut self,
+        mut state: State,
+        replaced: &mut Vec<StateId>,
+    ) -> Result<StateId, Collision> {
         for key in distinct(&state.key) {
             let last = self.by_key.get(&key).into_iter().flatten().copied().rfind(|id| {
                 let old = &self.states[id];
@@ -252,7 +267,7 @@ impl StateTable {
             });
             let Some(old) = last else { continue };
             if !self.states[&old].reusable() {
-                return Err(Collision);
+                return Err(Collision(Box::new(state)));
             }
             self.unlink(old);
             replaced.push(old);
@@ -265,7 +280,7 @@ impl StateTable {
             ids.insert(place, state.id);
         }
         self.states.insert(state.id, state);
-        Ok((self.last_id, replaced))
+        Ok(self.last_id)
     }
 
     /// Takes a state out of the search; it is counted among the states until it is removed.
@@ -299,6 +314,11 @@ impl StateTable {
 
     pub fn get_mut(&mut self, id: StateId) -> &mut State {
         self.states.get_mut(&id).expect("a state lives until the purge removes it")
+    }
+
+    /// The same, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut State> {
+        self.states.values_mut()
     }
 
     /// How many there are, those that wait for the purge included.

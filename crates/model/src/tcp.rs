@@ -22,6 +22,8 @@ const MAX_ACK_WINDOW: i32 = 0xffff + 1500;
 pub(crate) enum Tracked {
     /// It belongs to the connection.
     Accepted,
+    /// The same, and by it the connection is established.
+    Connected,
     /// It does not fit.
     Mismatch,
     /// It does not fit a connection of which each side has only sent a SYN: the sender is told.
@@ -169,9 +171,13 @@ fn track_full(
         if tcp.has(FIN) {
             from.state = from.state.max(CLOSING);
         }
+        let mut connected = false;
         if tcp.has(ACK) {
             match to.state {
-                SYN_SENT => to.state = ESTABLISHED,
+                SYN_SENT => {
+                    to.state = ESTABLISHED;
+                    connected = from.state == ESTABLISHED;
+                }
                 CLOSING => to.state = FIN_WAIT_2,
                 _ => {}
             }
@@ -180,7 +186,7 @@ fn track_full(
             (from.state, to.state) = (TIME_WAIT, TIME_WAIT);
         }
         refresh(state, now);
-        Tracked::Accepted
+        if connected { Tracked::Connected } else { Tracked::Accepted }
     } else if fits_loosely(&segment, from, to) {
         // not refreshed: a flood of such packets must not keep the state alive
         slide(&segment, from, to);
@@ -276,12 +282,19 @@ fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> 
     if tcp.has(FIN) {
         from.state = from.state.max(CLOSING);
     }
+    let mut connected = false;
     if tcp.has(ACK) {
         match (from.state, to.state) {
-            (_, SYN_SENT) => to.state = ESTABLISHED,
+            (_, SYN_SENT) => {
+                to.state = ESTABLISHED;
+                connected = from.state == ESTABLISHED;
+            }
             (_, CLOSING) => to.state = FIN_WAIT_2,
             // only this half of the connection comes by here
-            (SYN_SENT, CLOSED) => (from.state, to.state) = (ESTABLISHED, ESTABLISHED),
+            (SYN_SENT, CLOSED) => {
+                (from.state, to.state) = (ESTABLISHED, ESTABLISHED);
+                connected = true;
+            }
             (CLOSING, ESTABLISHED) if to.seqlo == 0 => to.state = CLOSING,
             _ => {}
         }
@@ -290,7 +303,7 @@ fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> 
         (from.state, to.state) = (TIME_WAIT, TIME_WAIT);
     }
     refresh(state, now);
-    Tracked::Accepted
+    if connected { Tracked::Connected } else { Tracked::Accepted }
 }
 
 /// Gives the connection the timeout of what it has come to.

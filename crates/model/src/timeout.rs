@@ -36,7 +36,7 @@ pub(crate) fn expires_at(state: &State, rule: &Rule, options: &Options, crowd: &
 }
 
 /// The rule's own value of a timeout; 0 is none.
-fn own(rule: &Rule, timeout: Timeout) -> Option<u32> {
+pub(crate) fn own(rule: &Rule, timeout: Timeout) -> Option<u32> {
     let timeouts = &rule.state.as_ref()?.timeouts;
     let last = timeouts.iter().rev().find(|(class, _)| *class == timeout);
     last.map(|(_, value)| *value).filter(|value| *value != 0)

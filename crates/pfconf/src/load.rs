@@ -1,6 +1,6 @@
 //! Puts a rule set together, statement by statement, and then the files that `load anchor` names.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
@@ -502,9 +502,11 @@ impl Builder<'_> {
     }
 }
 
-/// Tables that only rules mention exist too, empty.
+/// Tables that only rules mention exist too, empty. One that a rule fills with sources is as good as
+/// defined.
 fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Table>) {
-    let mut known: HashSet<String> = tables.iter().map(|table| table.name.clone()).collect();
+    let mut known: HashMap<String, usize> =
+        tables.iter().zip(0..).map(|(table, place)| (table.name.clone(), place)).collect();
     for rule in rules {
         let compared = [&rule.source, &rule.destination].into_iter().filter_map(|end| {
             match &end.host.address {
@@ -513,10 +515,15 @@ fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Ta
             }
         });
         let pools = rule.pools().flat_map(|pool| pool.address.tables());
-        for name in compared.chain(pools) {
-            if known.insert(name.to_string()) {
-                tables.push(Table { name: name.to_string(), ..Table::default() });
-            }
+        let filled = rule.state.iter().filter_map(|options| options.overload.as_ref());
+        let filled = filled.map(|overload| overload.table.as_str());
+        let mentioned = compared.chain(pools).map(|name| (name, false));
+        for (name, defined) in mentioned.chain(filled.map(|name| (name, true))) {
+            let place = *known.entry(name.to_owned()).or_insert_with(|| {
+                tables.push(Table { name: name.to_owned(), ..Table::default() });
+                tables.len() - 1
+            });
+            tables[place].defined |= defined;
         }
     }
 }

@@ -27,7 +27,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["modulate state", "nat-to", "rdr-to", "rtable"];
+const MODEL_ONLY: &[&str] = &["modulate state", "nat-to", "rdr-to", "rtable", "source-track"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {

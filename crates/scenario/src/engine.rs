@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Carried, Draw, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, Verdict,
+    Carried, Draw, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner,
+    Verdict,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
@@ -37,6 +38,9 @@ pub trait Engine {
 
     /// All states in order of creation.
     fn states(&mut self) -> Vec<StateView>;
+
+    /// The sources that are tracked, in any order.
+    fn sources(&mut self) -> Vec<SourceView>;
 
     /// Counters of a rule, `None` for the default rule.
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters;
@@ -147,6 +151,41 @@ pub struct StateView {
     pub max_mss: u16,
     /// Tag its packets get.
     pub tag: Option<String>,
+}
+
+/// A source that is tracked, as tests compare and `pfctl -sS` prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceView {
+    /// Rule that tracks it; `None` if it is gone.
+    pub rule: Option<RuleId>,
+    /// What for.
+    pub kind: NodeKind,
+    /// Its address.
+    pub source: IpAddr,
+    /// The address that a pool gave it.
+    pub chosen: Option<IpAddr>,
+    /// States now.
+    pub states: u32,
+    /// TCP connections of these states that were established.
+    pub connections: u32,
+    /// Connections of late in thousandths, and the second of the last of them.
+    pub rate: (u32, u32),
+    /// Second of creation.
+    pub created_at: u32,
+    /// Second at which it goes if it has no states.
+    pub expires_at: u32,
+    /// Packets with the direction of their states, and against it.
+    pub packets: [u64; 2],
+    /// Bytes, in the same order.
+    pub bytes: [u64; 2],
+}
+
+impl SourceView {
+    /// In what order they are listed.
+    pub fn sort(views: &mut [SourceView]) {
+        let anchor = |view: &SourceView| view.rule.clone().map(|rule| (rule.anchor, rule.number));
+        views.sort_by_cached_key(|view| (anchor(view), view.kind, view.source, view.created_at));
+    }
 }
 
 /// Counters of the whole firewall.

@@ -44,6 +44,8 @@ pub struct Expectation {
     pub removed: Option<Vec<u32>>,
     /// `states`: how many there are afterwards
     pub states: Option<u64>,
+    /// `sources`: how many are tracked afterwards
+    pub sources: Option<u64>,
 }
 
 /// What the packet has to do with states.
@@ -225,6 +227,7 @@ impl Expectation {
             expired: Some(observation.expired.clone()),
             removed: settled.then(|| observation.removed.clone()),
             states: settled.then_some(observation.states.len() as u64),
+            sources: settled.then_some(observation.sources.len() as u64),
         }
     }
 
@@ -245,6 +248,7 @@ impl Expectation {
         differences.compare("rtable", &self.rtable, fate.carried.rtable);
         differences.compare("removed", &self.removed, observation.removed.clone());
         differences.compare("states", &self.states, observation.states.len() as u64);
+        differences.compare("sources", &self.sources, observation.sources.len() as u64);
         differences.0
     }
 

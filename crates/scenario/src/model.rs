@@ -1,12 +1,15 @@
 //! The reference evaluator as an [`Engine`].
 
+use std::net::IpAddr;
+
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refused_by_model;
 use skipstep_ruleset::{Action, RuleId, Ruleset};
 
 use crate::engine::{
-    Decision, Draw, Engine, Fate, LogView, RuleCounters, StateView, Status, TestPacket,
+    Decision, Draw, Engine, Fate, LogView, NodeKind, RuleCounters, SourceView, StateView, Status,
+    TestPacket,
 };
 
 /// The model, before or after its rules were loaded.
@@ -58,6 +61,11 @@ impl Engine for Model {
         firewall.states().map(|state| state_view(firewall, state)).collect()
     }
 
+    fn sources(&mut self) -> Vec<SourceView> {
+        let sources = self.firewall().sources();
+        sources.map(|(rule, kind, source, node)| source_view(rule, kind, source, node)).collect()
+    }
+
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {
         self.firewall().rule_counters(rule)
     }
@@ -106,6 +114,27 @@ fn fate(fate: model::Fate) -> Fate {
                 uid: record.uid,
             })
             .collect(),
+    }
+}
+
+fn source_view(
+    rule: RuleId,
+    kind: NodeKind,
+    source: IpAddr,
+    node: &model::SourceNode,
+) -> SourceView {
+    SourceView {
+        rule: Some(rule),
+        kind,
+        source,
+        chosen: node.chosen,
+        states: node.states,
+        connections: node.connections,
+        rate: node.rate(),
+        created_at: node.created_at,
+        expires_at: node.expires_at,
+        packets: node.packets,
+        bytes: node.bytes,
     }
 }
 

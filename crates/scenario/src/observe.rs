@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
-use crate::engine::{Draw, Engine, Fate, StateView, TestPacket};
+use crate::engine::{Draw, Engine, Fate, SourceView, StateView, TestPacket};
 use crate::look;
 
 /// Drives an engine and keeps track of its states.
@@ -37,6 +37,8 @@ pub struct Observation {
     pub now: u32,
     /// All states afterwards, ascending by number.
     pub states: Vec<(u32, StateView)>,
+    /// All sources that are tracked afterwards.
+    pub sources: Vec<SourceView>,
 }
 
 impl Observation {
@@ -132,6 +134,8 @@ impl<'e> Observer<'e> {
             .filter(|number| find(&states, *number).is_none())
             .collect();
         self.before.clone_from(&states);
+        let mut sources = self.engine.sources();
+        SourceView::sort(&mut sources);
         Observation {
             state: fate.state.and_then(|id| self.numbers.get(&id).copied()),
             expired: std::mem::take(&mut self.expired),
@@ -141,6 +145,7 @@ impl<'e> Observer<'e> {
             removed,
             now: self.now,
             states,
+            sources,
         }
     }
 }

@@ -315,6 +315,7 @@ impl Expectation {
         items.extend(self.expired.as_ref().map(|numbers| format!("expired {}", list(numbers))));
         items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));
         items.extend(self.states.map(|states| format!("states {states}")));
+        items.extend(self.sources.map(|sources| format!("sources {sources}")));
         items
     }
 }

@@ -166,6 +166,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         expired: (!ended_before).then(|| sorted(&result.expired)),
         removed: (!states.ended).then(|| sorted(&result.removed)),
         states: (!states.ended).then_some(result.nstates),
+        sources: (!states.ended).then_some(result.src_nodes),
     })
 }
 

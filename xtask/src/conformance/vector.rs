@@ -66,6 +66,8 @@ pub struct Outcome {
     #[serde(default)]
     pub removed: Vec<u32>,
     pub nstates: u64,
+    #[serde(default)]
+    pub src_nodes: u64,
 }
 
 /// A random number that was drawn: `["r", number]`, or `["u", bound, number]`.

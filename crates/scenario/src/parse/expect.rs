@@ -69,6 +69,7 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             "removed" => {
                 expectation.removed.replace(list(line, "a state's number", number)?).is_some()
             }
+            "sources" => expectation.sources.replace(line.number("a number of sources")?).is_some(),
             "states" => expectation.states.replace(line.number("a number of states")?).is_some(),
             "no" => no(line, expectation)?,
             other => {

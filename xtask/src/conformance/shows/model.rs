@@ -20,6 +20,7 @@ use skipstep_scenario::{Engine, Model};
 use super::subject::{HOSTID, START};
 
 const TCP: u8 = 6;
+const SYN_SENT: u8 = 2;
 const ESTABLISHED: u8 = 4;
 
 /// The model, its machine and its clock.
@@ -144,12 +145,13 @@ impl Filter for ShownModel {
     }
 
     fn status(&self) -> Result<InstanceStatus> {
-        let half_open = |state: &&StateView| state.protocol == TCP && state.src.state < ESTABLISHED;
+        let half_open = |state: &&StateView| {
+            state.protocol == TCP && (SYN_SENT..ESTABLISHED).contains(&state.src.state)
+        };
         let half_open = self.states()?.iter().filter(half_open).count() as u32;
         let mut model = self.model.borrow_mut();
         let engine = model.status();
-        let mut limits = [0; skipstep_kernel::report::LIMIT_COUNTERS];
-        limits[0] = model.firewall().status().max_states_refused;
+        let limits = model.firewall().status().limits;
         let options = &self.ruleset.options;
         let loginterface = options.loginterface.as_ref().map(|name| {
             let mut sum = InterfaceCounters::default();

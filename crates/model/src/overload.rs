@@ -1,0 +1,102 @@
+//! Sources with too many connections (pf-semantics section 15): the connection that exceeds a limit
+//! ends, its source is put in a table, and its other states end with it if the rule says so.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use skipstep_ruleset::rule::{Overload, SourceTrack};
+use skipstep_ruleset::{Direction, StateOptions, Table, TableEntry};
+
+use crate::counters::LimitCounter;
+use crate::firewall::Firewall;
+use crate::source_node::{NodeKey, NodeKind};
+use crate::state::{StateId, WIRE};
+
+impl Firewall {
+    /// Counts the connection of a state that has just been established. True if its source has too
+    /// many, or makes them too fast: then the state has ended.
+    pub(crate) fn exceeds_connections(&mut self, id: StateId) -> bool {
+        let rulebook = Arc::clone(&self.rulebook);
+        let state = self.states.get_mut(id);
+        let Some(key) = state.sources.iter().find(|key| key.kind == NodeKind::Track).copied()
+        else {
+            return false;
+        };
+        state.connected = true;
+        let rule = rulebook.at(state.rule);
+        let Some(options) = &rule.state else {
+            return false;
+        };
+        let exceeded = self.exceeded(&key, options);
+        for limit in &exceeded {
+            self.count_limit(*limit);
+        }
+        if exceeded.is_empty() {
+            return false;
+        }
+        if let Some(overload) = &options.overload {
+            self.count_limit(LimitCounter::OverloadTable);
+            self.put_in_table(&rule.path, &overload.table, key.source);
+            self.flush(id, &key, overload);
+        }
+        self.states.get_mut(id).end();
+        true
+    }
+
+    /// The limits that one more connection exceeds.
+    fn exceeded(&mut self, key: &NodeKey, options: &StateOptions) -> Vec<LimitCounter> {
+        let node = self.sources.get_mut(key);
+        node.connections += 1;
+        let many = options.max_src_conn.is_some_and(|max| max != 0 && node.connections > max);
+        let rate = options.max_src_conn_rate.filter(|(limit, _)| *limit != 0);
+        let fast = rate.is_some_and(|rate| node.rate.exceeds(rate, self.world.now));
+        let exceeded = [
+            many.then_some(LimitCounter::SourceConnections),
+            fast.then_some(LimitCounter::SourceConnectionRate),
+        ];
+        exceeded.into_iter().flatten().collect()
+    }
+
+    /// `overload`: an anchor's rule has a table of its own there, whatever the main rule set has
+    /// under that name.
+    fn put_in_table(&mut self, path: &str, name: &str, source: IpAddr) {
+        let limit = self.ruleset.options.limits.table_entries as usize;
+        let count: usize = self.ruleset.all_tables().map(|(_, table)| table.entries.len()).sum();
+        let ruleset = Arc::make_mut(&mut self.ruleset);
+        let tables: &mut Vec<Table> = match ruleset.anchors.get_mut(path) {
+            Some(anchor) => &mut anchor.tables,
+            None => &mut ruleset.tables,
+        };
+        let Some(table) = tables.iter_mut().find(|table| table.name == name) else {
+            return;
+        };
+        let net = IpNet::from(source);
+        if count < limit && !table.entries.iter().any(|entry| entry.net == net) {
+            table.entries.push(TableEntry::from(net));
+        }
+    }
+
+    /// `flush`: ends the other states of the source, of this rule or of all.
+    fn flush(&mut self, id: StateId, key: &NodeKey, overload: &Overload) {
+        let Some(whose) = overload.flush else {
+            return;
+        };
+        self.count_limit(LimitCounter::OverloadFlush);
+        let (side, rule) = {
+            let state = self.states.get(id);
+            (usize::from(state.direction == Direction::Out), state.rule)
+        };
+        for state in self.states.iter_mut().filter(|state| !state.unlinked) {
+            // PF takes the source's place in the key from the direction of the state in hand
+            let is_source = state.key[WIRE].address[side] == key.source;
+            if is_source && (whose == SourceTrack::Global || state.rule == rule) {
+                state.end();
+            }
+        }
+    }
+
+    fn count_limit(&mut self, limit: LimitCounter) {
+        self.counters.status.limits[limit as usize] += 1;
+    }
+}

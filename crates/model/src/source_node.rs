@@ -1,0 +1,147 @@
+//! Sources that are tracked: what a rule, or a pool of it, remembers of an address (pf-semantics
+//! section 15).
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use crate::counters::{LimitCounter, Status};
+use crate::rate::Rate;
+use crate::rulebook::Entry;
+
+/// What a source is remembered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeKind {
+    /// `source-track` and the limits of sources
+    Track,
+    /// `nat-to … sticky-address`
+    Nat,
+    /// `rdr-to … sticky-address`
+    Rdr,
+    /// `route-to … sticky-address`
+    Route,
+}
+
+/// Whose node it is. In PF every rule has nodes of its own, `source-track global` or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeKey {
+    /// Place of the rule.
+    pub rule: usize,
+    pub kind: NodeKind,
+    pub source: IpAddr,
+}
+
+/// What is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceNode {
+    /// States now.
+    pub states: u32,
+    /// TCP connections of these states that were established.
+    pub connections: u32,
+    /// The address that a pool gave it.
+    pub chosen: Option<IpAddr>,
+    /// Second of creation.
+    pub created_at: u32,
+    /// Second at which it goes, if it has no states.
+    pub expires_at: u32,
+    /// Packets with the direction of their states, and against it.
+    pub packets: [u64; 2],
+    /// Bytes, in the same order.
+    pub bytes: [u64; 2],
+    pub(crate) rate: Rate,
+}
+
+impl SourceNode {
+    /// Connections of late in thousandths, and the second of the last of them.
+    pub fn rate(&self) -> (u32, u32) {
+        self.rate.parts()
+    }
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SourceNodes {
+    nodes: BTreeMap<NodeKey, SourceNode>,
+    /// How many each rule has.
+    of_rule: HashMap<usize, u32>,
+}
+
+/// A limit was reached.
+#[derive(Debug)]
+pub(crate) struct Refused;
+
+impl SourceNodes {
+    /// Finds the node of a source or makes it, if the limits of the rule and that of all nodes
+    /// allow one more state.
+    pub fn insert(
+        &mut self,
+        key: NodeKey,
+        rule: &Entry,
+        chosen: Option<IpAddr>,
+        (limit, now): (u32, u32),
+        status: &mut Status,
+    ) -> Result<(), Refused> {
+        let options = rule.state.as_deref().cloned().unwrap_or_default();
+        status.source_searches += 1;
+        if let Some(node) = self.nodes.get(&key) {
+            if reached(options.max_src_states, node.states) {
+                status.limits[LimitCounter::SourceStates as usize] += 1;
+                return Err(Refused);
+            }
+            return Ok(());
+        }
+        let of_rule = self.of_rule.entry(key.rule).or_default();
+        if reached(options.max_src_nodes, *of_rule) {
+            status.limits[LimitCounter::SourceNodes as usize] += 1;
+            return Err(Refused);
+        }
+        if self.nodes.len() >= limit as usize {
+            return Err(Refused);
+        }
+        *of_rule += 1;
+        status.source_inserts += 1;
+        let node = SourceNode { chosen, created_at: now, ..SourceNode::default() };
+        self.nodes.insert(key, node);
+        Ok(())
+    }
+
+    /// A node that a state holds.
+    pub fn get_mut(&mut self, key: &NodeKey) -> &mut SourceNode {
+        self.nodes.get_mut(key).expect("a node lives as long as states hold it")
+    }
+
+    /// A state is gone. Without states the node stays until `expires_at`.
+    pub fn release(&mut self, key: &NodeKey, connected: bool, expires_at: u32) {
+        let node = self.get_mut(key);
+        node.connections -= u32::from(connected);
+        node.states -= 1;
+        if node.states == 0 {
+            node.expires_at = expires_at;
+        }
+    }
+
+    /// Removes a node that no state holds and whose time is up.
+    pub fn remove_unused(&mut self, key: &NodeKey, now: u32, status: &mut Status) {
+        if self.nodes.get(key).is_some_and(|node| node.states == 0 && node.expires_at <= now) {
+            self.nodes.remove(key);
+            *self.of_rule.entry(key.rule).or_default() -= 1;
+            status.source_removals += 1;
+        }
+    }
+
+    /// Removes all of these.
+    pub fn purge(&mut self, now: u32, status: &mut Status) {
+        for key in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.remove_unused(&key, now, status);
+        }
+    }
+
+    /// All nodes, by rule.
+    pub fn iter(&self) -> impl Iterator<Item = (&NodeKey, &SourceNode)> {
+        self.nodes.iter()
+    }
+}
+
+/// Whether there are as many as a limit allows; 0 is no limit.
+fn reached(limit: Option<u32>, count: u32) -> bool {
+    limit.is_some_and(|limit| limit != 0 && count >= limit)
+}
