@@ -7,6 +7,7 @@ use crate::packet_names::{ICMP, ICMP6};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const SCTP: u8 = 132;
 
 /// What is odd about an expanded rule, but does no harm.
 pub fn warning(rule: &Rule) -> Option<&'static str> {
@@ -26,7 +27,8 @@ pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
     let is = |protocol| rule.protocol == Some(protocol);
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     check(rule.os.is_some() && !is(TCP), "os only applies to tcp");
-    check(ports && !is(TCP) && !is(UDP), "port only applies to tcp/udp");
+    // FreeBSD looks at the ports of SCTP, too
+    check(ports && !is(TCP) && !is(UDP) && !is(SCTP), "port only applies to tcp/udp");
     check(rule.user.is_some() && !is(TCP) && !is(UDP), "user only applies to tcp/udp");
     check(rule.group.is_some() && !is(TCP) && !is(UDP), "group only applies to tcp/udp");
     let icmp = rule.icmp.is_some();

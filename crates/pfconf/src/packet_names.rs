@@ -48,12 +48,12 @@ const CODES6: &Codes = &[
 ];
 
 #[rustfmt::skip]
-const TYPES_OF_SERVICE: [(&str, u8); 27] = [
+const TYPES_OF_SERVICE: [(&str, u8); 28] = [
     ("af11", 0x28), ("af12", 0x30), ("af13", 0x38), ("af21", 0x48), ("af22", 0x50), ("af23", 0x58), ("af31", 0x68),
     ("af32", 0x70), ("af33", 0x78), ("af41", 0x88), ("af42", 0x90), ("af43", 0x98), ("critical", 0xa0), ("cs0", 0x00),
     ("cs1", 0x20), ("cs2", 0x40), ("cs3", 0x60), ("cs4", 0x80), ("cs5", 0xa0), ("cs6", 0xc0), ("cs7", 0xe0),
     ("ef", 0xb8), ("inetcontrol", 0xc0), ("lowdelay", 0x10), ("netcontrol", 0xe0), ("reliability", 0x04),
-    ("throughput", 0x08),
+    ("throughput", 0x08), ("va", 0xb0),
 ];
 
 /// Letters of the TCP flags, that of bit 0 (FIN) first.

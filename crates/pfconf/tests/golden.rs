@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
 
 #[test]
@@ -37,19 +39,52 @@ fn golden_texts() {
 #[test]
 fn everything_the_language_has_is_in_a_text() {
     let folder = common::root().join("tests/conf");
-    let mut sections = std::collections::BTreeMap::<u32, u32>::new();
+    let mut rows = BTreeSet::new();
     for row in std::fs::read_to_string(folder.join("ROWS")).unwrap().lines() {
         if row.starts_with('#') {
             continue;
         }
-        let [section, what, file, words] = *row.splitn(4, " | ").collect::<Vec<_>>() else {
+        let [place, what, file, words] = *row.splitn(4, " | ").collect::<Vec<_>>() else {
             panic!("not a row: {row}");
         };
-        *sections.entry(section.parse().unwrap()).or_default() += 1;
+        let (section, number) = place.split_once('.').expect("section.row");
+        rows.insert((section.parse().unwrap(), number.parse().unwrap()));
         let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
-        assert!(text.contains(words), "section {section}, {what}: no `{words}` in {file}");
+        assert!(text.contains(words), "{place}, {what}: no `{words}` in {file}");
     }
-    assert!(sections.keys().copied().eq(1..=12), "{sections:?}");
+    let sections: BTreeSet<u32> = rows.iter().map(|(section, _)| *section).collect();
+    assert!(sections.iter().copied().eq(1..=12), "{sections:?}");
+    let table = common::root().join("../shared/reference/pf-features.md");
+    match std::fs::read_to_string(table) {
+        Ok(table) => {
+            let known = table_of_features(&table);
+            let places: BTreeSet<_> = known.keys().copied().collect();
+            let missing: Vec<_> = places.difference(&rows).map(|place| &known[place]).collect();
+            assert!(missing.is_empty(), "in no text: {missing:?}");
+            let unknown: Vec<_> = rows.difference(&places).collect();
+            assert!(unknown.is_empty(), "ROWS has what the table of features has not: {unknown:?}");
+        }
+        Err(_) => println!("skipped: no table of features beside the project"),
+    }
+}
+
+/// The first cells of the table of features that are about the language, by section and row.
+fn table_of_features(table: &str) -> BTreeMap<(u32, u32), &str> {
+    let (mut section, mut number) = (0, 0);
+    let mut rows = BTreeMap::new();
+    for line in table.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            (section, number) = (title.split('.').next().unwrap().parse().unwrap_or(0), 0);
+        } else if let Some(row) = line.strip_prefix("| ") {
+            let cell = row.split(" | ").next().unwrap();
+            if (1..=12).contains(&section) && cell != "item" && cell != "option" {
+                number += 1;
+                rows.insert((section, number), cell);
+            }
+        }
+    }
+    assert!(rows.len() > 150, "{} rows", rows.len());
+    rows
 }
 
 /// What pfctl -nv prints, and whether the text is accepted.
@@ -60,6 +95,7 @@ fn run(text: &str) -> (String, bool) {
         read_file: &common::read_file,
         resolve: &common::resolve,
         names: &names,
+        macros: &common::macros(),
         ..Context::new(&host)
     };
     match load(text, &context) {

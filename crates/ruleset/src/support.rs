@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
 use crate::{
-    Address, BlockPolicy, Divert, KeepKind, OldKind, RouteKind, Rule, Ruleset, Syncookies,
+    Address, BlockPolicy, Divert, KeepKind, OldKind, PoolPorts, RouteKind, Rule, Ruleset,
+    Syncookies,
 };
+
+const SCTP: u8 = 132;
 
 /// Something in a rule set that cannot be done yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,10 +85,12 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
 fn features(rule: &Rule) -> Vec<&'static str> {
     let state = rule.state.clone().unwrap_or_default();
     let rdomain = |value: &InterfaceMatch| matches!(value, InterfaceMatch::Rdomain(_));
+    let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     let label = |address: &Address| matches!(address, Address::RouteLabel(_));
     let table = [
         (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
+        (rule.protocol == Some(SCTP) && ports, "port of sctp"),
         (rule.os.is_some(), "os"),
         (rule.state_limiter.is_some(), limiter_name(false)),
         (rule.source_limiter.is_some(), limiter_name(true)),
@@ -101,6 +106,9 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.nat.is_some(), "nat-to"),
         (rule.rdr.is_some(), "rdr-to"),
         (rule.pools().any(|pool| pool.sticky), "sticky-address"),
+        (rule.pools().any(|pool| pool.endpoint_independent), "endpoint-independent"),
+        (rule.pools().any(|pool| pool.prefer_ipv6), "prefer-ipv6-nexthop"),
+        (rule.pools().any(|pool| matches!(pool.ports, PoolPorts::MapE { .. })), "map-e-portset"),
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();

@@ -23,6 +23,8 @@ pub struct Pool {
     /// `endpoint-independent`: an address and port of ours keep their translation whoever they talk
     /// to; FreeBSD's.
     pub endpoint_independent: bool,
+    /// `prefer-ipv6-nexthop`: IPv4 packets can have a next hop with an IPv6 address; FreeBSD's.
+    pub prefer_ipv6: bool,
 }
 
 impl crate::Rule {

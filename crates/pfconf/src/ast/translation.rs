@@ -26,6 +26,8 @@ pub struct Pool {
     pub map_e: Option<(u8, u8, u16)>,
     /// `endpoint-independent` of FreeBSD
     pub endpoint_independent: bool,
+    /// `prefer-ipv6-nexthop` of FreeBSD
+    pub prefer_ipv6: bool,
 }
 
 /// `(em0 10.0.0.1)`, or `em0` alone.
@@ -35,6 +37,14 @@ pub struct Hop {
     pub interface: String,
     /// The next hop; none if the packet itself says where it goes.
     pub hosts: Vec<Host>,
+}
+
+impl Pool {
+    /// The family that one of its hosts asks of the rule. With `prefer-ipv6-nexthop` packets of both
+    /// are sent to a next hop with an IPv6 address.
+    pub fn family_of(&self, host: &Host) -> Option<Family> {
+        host.family().filter(|family| !self.prefer_ipv6 || *family == Family::Inet)
+    }
 }
 
 /// `port` of a pool.

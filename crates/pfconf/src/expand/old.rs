@@ -120,8 +120,18 @@ impl Expansion<'_> {
                 }
             };
         }
-        let endpoint_independent = pool.endpoint_independent;
-        Ok(Pool { address, kind, sticky: pool.sticky, ports, endpoint_independent })
+        if pool.prefer_ipv6 {
+            let text = "prefer-ipv6-nexthop is an option of route-to, reply-to and dup-to";
+            return self.refuse(text);
+        }
+        Ok(Pool {
+            address,
+            kind,
+            sticky: pool.sticky,
+            ports,
+            endpoint_independent: pool.endpoint_independent,
+            prefer_ipv6: false,
+        })
     }
 
     /// How an address is chosen: of a list each in turn, which is also what happens if nothing is said.

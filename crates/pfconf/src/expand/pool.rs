@@ -39,10 +39,8 @@ impl Expansion<'_> {
             let pool = pool?;
             let address = match target {
                 // Behind `af-to` packets are of the other family.
-                Some(target) if !pool.through.is_empty() => {
-                    self.through(&pool.through, &mut Some(target))
-                }
-                None if !pool.through.is_empty() => self.through(&pool.through, family),
+                Some(target) if !pool.through.is_empty() => self.through(pool, &mut Some(target)),
+                None if !pool.through.is_empty() => self.through(pool, family),
                 _ => self.pool_address(pool, family, target, what),
             };
             address.inspect_err(|Wrong| *errors += 1).ok()
@@ -73,7 +71,7 @@ impl Expansion<'_> {
                 // A rule of `af-to` looks at packets of the other family.
                 chosen = target.map(Family::other);
             }
-            match (host.family(), target) {
+            match (pool.family_of(host), target) {
                 (None, _) => {}
                 (Some(own), Some(target)) if own != target => {
                     return self.wrong(&format!(
@@ -111,17 +109,18 @@ impl Expansion<'_> {
     /// Next hops by way of interfaces, those of the rule's family.
     fn through(
         &mut self,
-        hops: &[ast::Hop],
+        pool: &ast::Pool,
         family: &mut Option<Family>,
     ) -> Result<PoolAddress, Wrong> {
         let mut list = Vec::new();
-        for hop in hops {
+        for hop in &pool.through {
             if hop.hosts.is_empty() {
                 list.push(PoolAddress::Through(hop.interface.clone(), None));
             }
             for host in &hop.hosts {
-                *family = family.or(host.family());
-                if host.family().is_none_or(|own| *family == Some(own)) {
+                let own = pool.family_of(host);
+                *family = family.or(own);
+                if own.is_none_or(|own| *family == Some(own)) {
                     let address = self.single_address(host)?;
                     list.push(PoolAddress::Through(hop.interface.clone(), Some(Box::new(address))));
                 }
@@ -208,6 +207,11 @@ impl Expansion<'_> {
         rule: &mut Rule,
         errors: &mut u32,
     ) {
+        let translating = [&translation.nat, &translation.rdr];
+        if translating.into_iter().flatten().any(|pool| pool.prefer_ipv6) {
+            self.error("prefer-ipv6-nexthop is an option of route-to, reply-to and dup-to");
+            *errors += 1;
+        }
         let nat = translation.nat.as_ref().map(|pool| {
             let range = self.nat_ports(pool);
             self.apply(pool, addresses.nat.as_ref(), range, errors)
@@ -245,11 +249,14 @@ impl Expansion<'_> {
         };
         let checked = if chooses(&kind) { Ok(()) } else { self.check_single(pool) };
         match (ports, checked) {
-            (Ok(ports), Ok(())) => {
-                let endpoint_independent = pool.endpoint_independent;
-                let address = address?.clone();
-                Some(Pool { address, kind, sticky: pool.sticky, ports, endpoint_independent })
-            }
+            (Ok(ports), Ok(())) => Some(Pool {
+                address: address?.clone(),
+                kind,
+                sticky: pool.sticky,
+                ports,
+                endpoint_independent: pool.endpoint_independent,
+                prefer_ipv6: pool.prefer_ipv6,
+            }),
             _ => {
                 *errors += 1;
                 None

@@ -99,6 +99,12 @@ impl Parser<'_> {
                 pool.endpoint_independent = true;
                 continue;
             }
+            if self.accept_word("prefer-ipv6-nexthop") {
+                if std::mem::replace(&mut pool.prefer_ipv6, true) {
+                    return self.error_at("prefer-ipv6-nexthop cannot be redefined", place);
+                }
+                continue;
+            }
             if self.accept_word("map-e-portset") {
                 let ports = self.map_e()?;
                 if pool.map_e.replace(ports).is_some() {

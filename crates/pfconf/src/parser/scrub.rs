@@ -30,9 +30,11 @@ impl Parser<'_> {
     /// What stands between the parentheses of `scrub (...)`.
     pub(super) fn scrub(&mut self, options: &mut FilterOptions) -> Parse<()> {
         let mut written = Written::default();
-        self.until_parenthesis(|parser| match parser.scrub_option(&mut written)? {
-            true => Ok(()),
-            false => parser.syntax_error(),
+        self.until_parenthesis(|parser| {
+            if parser.scrub_option(&mut written)? || parser.scrub_tos(options)? {
+                return Ok(());
+            }
+            parser.syntax_error()
         })?;
         options.scrub = written.meaning();
         Ok(())
@@ -138,17 +140,28 @@ impl Parser<'_> {
                 if fragments.replace(leave).is_some() {
                     return self.error_at("fragcache cannot be respecified", place);
                 }
-            } else if self.accept_word("set-tos") {
-                let tos = self.tos()?;
-                if options.set_tos.replace(tos).is_some() {
-                    return self.error_at("set-tos cannot be respecified", place);
-                }
-            } else if !self.scrub_option(&mut written)? && !self.old_option(options)? {
+            } else if !self.scrub_option(&mut written)?
+                && !self.scrub_tos(options)?
+                && !self.old_option(options)?
+            {
                 options.scrub = written.meaning();
                 return Ok(fragments.unwrap_or(false));
             }
             self.accept_sign(',');
         }
+    }
+
+    /// `set-tos`, which OpenBSD calls `set tos`.
+    fn scrub_tos(&mut self, options: &mut FilterOptions) -> Parse<bool> {
+        let place = self.place();
+        if !self.accept_word("set-tos") {
+            return Ok(false);
+        }
+        let tos = self.tos()?;
+        if options.set_tos.replace(tos).is_some() {
+            return self.error_at("set-tos cannot be respecified", place);
+        }
+        Ok(true)
     }
 
     /// Takes a word that is not reserved.

@@ -94,6 +94,7 @@ pub(super) fn pool(
         text += &format!(" map-e-portset {offset}/{length}/{id}");
     }
     text += if pool.endpoint_independent { " endpoint-independent" } else { "" };
+    text += if pool.prefer_ipv6 { " prefer-ipv6-nexthop" } else { "" };
     text
 }
 

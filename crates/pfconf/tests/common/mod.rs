@@ -85,11 +85,17 @@ pub fn read_file(name: &str) -> io::Result<String> {
         "friends" => {
             Ok("# friends of ours\n10.9.0.1 !10.9.0.2\n2001:db8::/48 # and theirs\n".to_string())
         }
+        "old friends" => Ok("10.9.0.1 ; as FreeBSD has it\n; 10.9.0.2\n".to_string()),
         "inner.conf" => Ok("inside = lan\npass in on $inside\n".to_string()),
         "plain.conf" => Ok("pass out\n".to_string()),
         "broken" => Ok("10.9.0.1\nnobody-knows\n".to_string()),
         _ => Err(io::ErrorKind::NotFound.into()),
     }
+}
+
+/// The macro that is given from outside (`-D`).
+pub fn macros() -> [(String, String); 1] {
+    [("given".to_string(), "lan".to_string())]
 }
 
 /// The only host name they speak of.
