@@ -245,6 +245,7 @@ mod tests {
         becomes("# a comment \\\n   goes on\npass", "# a comment \\\n   goes on\npass\n");
         becomes("block # a \\ \npass", "block  # a \\ \npass\n");
         becomes("pa\\\nss", "pa\\\nss\n");
+        becomes("10\\\n10\\\n<", "10\\\n10\\\n<\n");
     }
 
     #[test]

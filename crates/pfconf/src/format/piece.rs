@@ -172,8 +172,10 @@ fn word(text: &str) -> usize {
         let joint = joints(rest);
         let Some(next) = rest[joint..].chars().next() else { return length };
         if joint > 0 {
+            // without the joints in it
             let mut so_far = text[..length].trim_start_matches('-').bytes();
-            let digits = text.starts_with('$') || so_far.all(|byte| byte.is_ascii_digit());
+            let is_digit = |byte: u8| byte.is_ascii_digit() || b"\\\r\n".contains(&byte);
+            let digits = text.starts_with('$') || so_far.all(is_digit);
             match next {
                 ' ' | '\t' | '\r' | '\n' => return length,
                 _ if ends_word(next) => return if digits { length + joint } else { length },
