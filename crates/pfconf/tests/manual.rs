@@ -103,8 +103,8 @@ fn what_it_calls_not_built_is_what_is_refused() {
         ("log (user)", "pass log (user)"),
         ("max-pkt-size", "pass max-pkt-size 100"),
         ("port of sctp", "pass proto sctp to port 9"),
-        ("endpoint-independent", "match out nat-to 10.0.0.1 endpoint-independent"),
-        ("map-e-portset", "match out nat-to 10.0.0.1 map-e-portset 6/8/0x34"),
+        ("endpoint-independent", "nat on em0 from any to any -> 10.0.0.1 endpoint-independent"),
+        ("map-e-portset", "nat on em0 from any to any -> 10.0.0.1 map-e-portset 6/8/0x34"),
         ("prefer-ipv6-nexthop", "pass in route-to ::1 prefer-ipv6-nexthop"),
         ("reassemble tcp", "match scrub (reassemble tcp)"),
     ] {

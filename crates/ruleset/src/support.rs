@@ -2,6 +2,7 @@
 //! is refused when it is to be loaded or evaluated: nothing of it is left out silently.
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
@@ -70,7 +71,9 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
     let old_rules = ruleset.old_rules.iter().chain(old_rules);
     for old in old_rules.filter(|old| !old.only_reassembles()) {
-        refuse(&old.rule.file, old.rule.line, old_name(old.kind));
+        for feature in iter::once(old_name(old.kind)).chain(of_pools(&old.rule)) {
+            refuse(&old.rule.file, old.rule.line, feature);
+        }
     }
     let seen = |path: &str| path.is_empty() || called.contains(path);
     for (_, rule) in ruleset.all_rules().filter(|(path, _)| seen(path)) {
@@ -106,9 +109,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.nat.is_some(), "nat-to"),
         (rule.rdr.is_some(), "rdr-to"),
         (rule.pools().any(|pool| pool.sticky), "sticky-address"),
-        (rule.pools().any(|pool| pool.endpoint_independent), "endpoint-independent"),
-        (rule.pools().any(|pool| pool.prefer_ipv6), "prefer-ipv6-nexthop"),
-        (rule.pools().any(|pool| matches!(pool.ports, PoolPorts::MapE { .. })), "map-e-portset"),
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();
@@ -122,7 +122,18 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         RouteKind::ReplyTo => "reply-to",
         RouteKind::DupTo => "dup-to",
     }));
+    features.extend(of_pools(rule));
     features
+}
+
+/// What of the pools of a rule, an old one too, nobody does yet.
+fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
+    let table = [
+        (rule.pools().any(|pool| pool.endpoint_independent), "endpoint-independent"),
+        (rule.pools().any(|pool| pool.prefer_ipv6), "prefer-ipv6-nexthop"),
+        (rule.pools().any(|pool| matches!(pool.ports, PoolPorts::MapE { .. })), "map-e-portset"),
+    ];
+    table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
 }
 
 fn limiter_name(source: bool) -> &'static str {
