@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		8
+#define PF_ABI_VERSION		9
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -280,6 +280,7 @@ enum pf_rule_flags {
 	PF_RULE_ANCHOR = 1 << 26,	/* calls other rules; quick ends the walk if they decided */
 	PF_RULE_ONCE = 1 << 27,		/* matches but one packet: see pf_rule_states */
 	PF_RULE_MAX_PKT_RATE = 1 << 28,	/* does not match what comes too fast: there too */
+	PF_RULE_MODULATE = 1 << 29,	/* modulate state */
 };
 
 struct pf_rule {
@@ -533,6 +534,7 @@ struct pf_status {
 	__u32 sweep_cursor;		/* where the next sweep goes on */
 	__u32 first_enabled;		/* wall-clock second of the first enable: high half of state ids */
 	__u32 capacity;			/* places in the states map */
+	__u64 secret[2];		/* drawn by who makes the maps; what we choose for others hangs on it */
 };
 
 /* per CPU; one element */

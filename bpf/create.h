@@ -61,7 +61,7 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 
 	switch (s->pd.protocol) {
 	case IPPROTO_TCP:
-		create_tcp(state, s);
+		create_tcp(state, s, rule);
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
@@ -99,6 +99,8 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	if (reason)
 		return reason;
 	s->has_state = 1;
+	if (state->src.seqdiff)
+		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
 	s->act = s->test.act;
 	s->match_count = s->test.match_count;
 	__builtin_memcpy(s->match, s->test.match, sizeof(s->match));

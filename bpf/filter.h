@@ -36,7 +36,8 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->log_anchor_rule = -1;
 	s->log_anchor = 0;
 	s->has_state = s->state_hit = s->raced = s->against_state = 0;
-	s->empty_ack = s->owner_sought = 0;
+	s->empty_ack = s->owner_sought = s->has_sequence = 0;
+	s->sack_difference = s->quoted_difference = 0;
 }
 
 /* A GSO packet counts as the segments that it holds, each with its headers. */

@@ -249,11 +249,12 @@ __inline enum pf_track track_icmp_error(const struct pf_state *state, struct pf_
 
 	switch (s->quoted.protocol) {
 	case IPPROTO_TCP:
-		seq = bpf_ntohl(s->quoted.tcp.seq);
+		seq = bpf_ntohl(s->quoted.tcp.seq) - x->seqdiff;
 		if (!(state->flags & PF_STATE_SLOPPY) &&
 		    (!SEQ_GEQ(x->seqhi, seq) ||
 		     !SEQ_GEQ(seq, x->seqlo - ((__u32)y->max_win << shift))))
 			return PF_TRACK_MISMATCH;
+		s->quoted_difference = x->seqdiff;
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:

@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "kern.h"
+#include "modulate.h"
 #include "packet.h"
 #include "reason.h"
 #include "scratch.h"
@@ -32,9 +33,7 @@ __inline bool normalize_tcp(struct pf_scratch *s)
 {
 	struct tcp *tcp = &s->pd.tcp;
 
-	s->tcp_offset = tcp->offset;
-	s->tcp_flags = tcp->flags;
-	s->tcp_urgent = tcp->urgent;
+	s->tcp_received = *tcp;
 	if (tcp->flags & TH_SYN) {
 		if (tcp->flags & TH_RST)
 			return false;
@@ -65,16 +64,30 @@ __inline void patch_tcp(struct __sk_buff *skb, struct pf_scratch *s, __u32 at, _
 	bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, checksum), from, to, sizeof(to));
 }
 
+/* Replaces a number of the TCP header. */
+__inline void patch_tcp_number(struct __sk_buff *skb, struct pf_scratch *s, __u32 at, __be32 from,
+			       __be32 to)
+{
+	__u32 tcp = s->pd.ip + s->pd.offset;
+
+	bpf_skb_store_bytes(skb, tcp + at, &to, sizeof(to), 0);
+	bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, checksum), from, to, sizeof(to));
+}
+
 __inline void write_tcp_header(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	const struct tcp *tcp = &s->pd.tcp;
+	const struct tcp *tcp = &s->pd.tcp, *old = &s->tcp_received;
 
-	if (tcp->offset != s->tcp_offset || tcp->flags != s->tcp_flags)
+	if (tcp->offset != old->offset || tcp->flags != old->flags)
 		patch_tcp(skb, s, offsetof(struct tcp, offset),
-			  bpf_htons(s->tcp_offset << 8 | s->tcp_flags),
+			  bpf_htons(old->offset << 8 | old->flags),
 			  bpf_htons(tcp->offset << 8 | tcp->flags));
-	if (tcp->urgent != s->tcp_urgent)
-		patch_tcp(skb, s, offsetof(struct tcp, urgent), s->tcp_urgent, tcp->urgent);
+	if (tcp->urgent != old->urgent)
+		patch_tcp(skb, s, offsetof(struct tcp, urgent), old->urgent, tcp->urgent);
+	if (tcp->seq != old->seq)
+		patch_tcp_number(skb, s, offsetof(struct tcp, seq), old->seq, tcp->seq);
+	if (tcp->ack != old->ack)
+		patch_tcp_number(skb, s, offsetof(struct tcp, ack), old->ack, tcp->ack);
 }
 
 static int clamp_mss(__unused __u32 i, void *arg)
@@ -110,6 +123,8 @@ __global int write_tcp(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!s)
 		return 0;
 	write_tcp_header(skb, s);
+	if (s->sack_difference)
+		write_sack(skb, s);
 	if (s->act.max_mss && load_tcp_options(skb, s))
 		bpf_loop(TCP_MAX_OPTIONS, clamp_mss, &loop, 0);
 	return 0;
@@ -181,6 +196,8 @@ __global int write_normalized(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	if (s->pd.virtual_protocol == IPPROTO_TCP)
 		write_tcp(skb, s);
+	else if (s->quoted_difference)
+		write_quoted_sequence(skb, s);
 	if (s->pd.family == AF_INET)
 		write_ip(skb, s);
 	else if (s->act.flags & SCRUBS || s->act.min_ttl)

@@ -95,14 +95,14 @@ __global int find_owner(struct __sk_buff *skb, struct pf_scratch *s)
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *found;
 	struct pf_test *driven;
-	__u32 zero = 0, size;
+	__u32 size;
 
 	if (!s || s->owner_sought)
 		return 0;
 	s->owner_sought = 1;
 	s->owner_uid = s->owner_gid = NOBODY;
-	driven = bpf_map_lookup_elem(&test, &zero);
-	if (driven && driven->enabled) {
+	driven = pf_driven();
+	if (driven) {
 		s->owner_uid = driven->uid;
 		s->owner_gid = driven->gid;
 		return 0;

@@ -174,9 +174,13 @@ struct pf_scratch {
 	__u8 against_state;		/* it goes the other way than the one that made the state */
 	__u8 empty_ack;
 	__u8 owner_sought;
-	__u8 tcp_offset;		/* bytes of the TCP header as received */
-	__u8 tcp_flags;
-	__be16 tcp_urgent;
+	struct tcp tcp_received;	/* the TCP header before we changed it */
+	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */
+	__u8 has_sequence;
+	__u32 sack_difference;		/* to take off the blocks of SACK options */
+	__u32 quoted_difference;	/* to take off the quoted segment's sequence number */
+	__u32 blocks_end;		/* of the SACK option in hand, 0 for none */
+	__u32 blocks_next;		/* option behind it */
 	__u32 cursor;			/* of loops over bytes, in buffer or in the packet */
 	__u32 cursor_end;
 	__u32 sum;			/* checksum so far */

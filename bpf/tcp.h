@@ -10,6 +10,7 @@
 
 #include "kern.h"
 #include "scratch.h"
+#include "secret.h"
 
 /* how far an acknowledgement may be off; 1500 is pf's fudge factor */
 #define MAX_ACK_WINDOW	(0xffff + 1500)
@@ -78,11 +79,12 @@ __inline void slide(struct pf_peer *x, struct pf_peer *y, __u32 end, __u32 ack, 
 __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 				  struct pf_peer *x, struct pf_peer *y)
 {
-	const struct tcp *tcp = &s->pd.tcp;
+	struct tcp *tcp = &s->pd.tcp;
 	__u8 flags = tcp->flags;
 	__u32 window = bpf_ntohs(tcp->window);
 	__u32 seq = bpf_ntohl(tcp->seq), first = seq;
 	__u32 ack = bpf_ntohl(tcp->ack);
+	bool modulated = x->seqdiff;
 	__u32 end = seq + s->pd.payload + !!(flags & TH_SYN);
 	__u32 data_end = end;
 	__u32 reach;
@@ -96,6 +98,24 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 		x_shift = x->wscale & PF_WSCALE_MASK;
 		y_shift = y->wscale & PF_WSCALE_MASK;
 	}
+
+	if (x->seqlo) {
+		ack -= y->seqdiff;
+	} else if (y->seqdiff && !x->seqdiff) {
+		/* its numbers are chosen now that we see them */
+		if (!s->has_sequence)
+			return PF_TRACK_MISMATCH;
+		x->seqdiff = sequence_difference(s->sequence, seq);
+		ack -= y->seqdiff;
+		modulated = true;
+	} else {
+		modulated = false;	/* OpenBSD does not when it meets a side for the second time */
+	}
+	if (modulated) {
+		tcp->seq = bpf_htonl(seq + x->seqdiff);
+		tcp->ack = bpf_htonl(ack);
+	}
+	s->sack_difference = y->seqdiff;
 
 	if (x->seqlo == 0) {
 		/* first packet from this side */
@@ -228,7 +248,7 @@ __inline enum pf_track track_tcp(struct pf_state *state, struct pf_scratch *s,
 }
 
 /* The first packet of a connection, before there is a state. */
-__inline void create_tcp(struct pf_state *state, const struct pf_scratch *s)
+__inline void create_tcp(struct pf_state *state, struct pf_scratch *s, const struct pf_rule *rule)
 {
 	const struct tcp *tcp = &s->pd.tcp;
 	struct pf_peer *src = &state->src, *dst = &state->dst;
@@ -245,6 +265,9 @@ __inline void create_tcp(struct pf_state *state, const struct pf_scratch *s)
 		src->seqhi++;
 	shift = src->wscale & PF_WSCALE_MASK;
 	src->max_win = (window + (1u << shift) - 1) >> shift;
+	if (rule->flags & PF_RULE_MODULATE && (tcp->flags & (TH_SYN | TH_ACK)) == TH_SYN)
+		src->seqdiff = sequence_difference(initial_sequence(s, PF_SECRET_SEQUENCE),
+						   src->seqlo);
 	src->state = PF_TCPS_SYN_SENT;
 	dst->seqhi = 1;
 	dst->max_win = 1;

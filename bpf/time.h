@@ -17,13 +17,21 @@ struct {
 
 #define NSEC_PER_SEC	1000000000ull
 
-/* seconds since boot, suspended time included */
-__inline __u32 uptime(void)
+/* What a test drives, NULL in real life */
+__inline struct pf_test *pf_driven(void)
 {
 	__u32 zero = 0;
 	struct pf_test *driven = bpf_map_lookup_elem(&test, &zero);
 
-	if (driven && driven->enabled)
+	return driven && driven->enabled ? driven : NULL;
+}
+
+/* seconds since boot, suspended time included */
+__inline __u32 uptime(void)
+{
+	struct pf_test *driven = pf_driven();
+
+	if (driven)
 		return driven->now;
 	return bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
 }
@@ -31,10 +39,9 @@ __inline __u32 uptime(void)
 /* a number from 0 to bound - 1 */
 __inline __u32 random_draw(__u32 bound)
 {
-	__u32 zero = 0;
-	struct pf_test *driven = bpf_map_lookup_elem(&test, &zero);
+	struct pf_test *driven = pf_driven();
 
-	if (driven && driven->enabled)
+	if (driven)
 		return min(driven->random, bound - 1);
 	return bpf_get_prandom_u32() % bound;
 }

@@ -74,6 +74,12 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	if (!state)
 		return PF_TRACK_GONE;
 
+	if (s->pd.virtual_protocol == IPPROTO_TCP && (state->src.seqdiff || state->dst.seqdiff) &&
+	    (!state->src.seqlo || !state->dst.seqlo)) {
+		/* hashing takes its time, and under the lock there are no calls */
+		s->sequence = initial_sequence(s, PF_SECRET_SEQUENCE);
+		s->has_sequence = 1;
+	}
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial || state->timeout >= PF_TIMEOUT_PURGE) {
 		bpf_spin_unlock(&state->lock);

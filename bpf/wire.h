@@ -107,8 +107,10 @@ struct tcp {				/* RFC 9293 */
 #define TCPOPT_NOP		1
 #define TCPOPT_MAXSEG		2
 #define TCPOPT_WINDOW		3
+#define TCPOPT_SACK		5
 #define TCPOLEN_MAXSEG		4
 #define TCPOLEN_WINDOW		3
+#define TCPOLEN_SACK_BLOCK	8
 #define TCP_MAX_OPTIONS		40
 #define TCP_MAX_WINSHIFT	14
 #define TCP_MAX_WINDOW		65535

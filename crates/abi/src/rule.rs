@@ -81,6 +81,8 @@ pub mod rule_flags {
     pub const ANCHOR: u32 = 1 << 26;
     pub const ONCE: u32 = 1 << 27;
     pub const MAX_PKT_RATE: u32 = 1 << 28;
+    /// modulate state
+    pub const MODULATE: u32 = 1 << 29;
 }
 
 /// `struct pf_address`: an address criterion.

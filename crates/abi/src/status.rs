@@ -45,6 +45,8 @@ pub struct Status {
     pub first_enabled: u32,
     /// Places in the states map.
     pub capacity: u32,
+    /// Drawn by who makes the maps; what the firewall chooses for others hangs on it.
+    pub secret: [u64; 2],
 }
 
 /// `struct pf_counters`: per CPU.

@@ -7,8 +7,8 @@ use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::rule_flags as flags;
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::{
-    Action, Address, AnchorCall, BlockReturn, Direction, Family, InterfaceMatch, Not, Rule,
-    StateOptions,
+    Action, Address, AnchorCall, BlockReturn, Direction, Family, InterfaceMatch, KeepKind, Not,
+    Rule, StateOptions,
 };
 
 use crate::address::{address, family, owner, port};
@@ -228,6 +228,7 @@ fn state_flags(options: &StateOptions) -> u32 {
         (options.if_bound, flags::IF_BOUND),
         (options.sloppy, flags::SLOPPY),
         (options.no_sync, flags::NO_SYNC),
+        (options.kind == KeepKind::Modulate, flags::MODULATE),
     ]
     .into_iter()
     .filter(|(set, _)| *set)

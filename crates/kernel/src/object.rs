@@ -4,8 +4,10 @@ use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder};
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
+use zerocopy::IntoBytes;
 
 use crate::error::{Context, Error, Result, last_cause};
 use crate::map::{Map, PerCpuMap};
@@ -250,10 +252,23 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
     let object = open.load().map_err(refused)?;
     let maps = Maps::from(|name| find_map(&object, name))?;
     let programs = Programs::from(|name| find_program(&object, name))?;
-    let status =
-        abi::Status { abi_version: abi::VERSION, capacity: sizes.states, ..abi::Status::default() };
+    let status = abi::Status {
+        abi_version: abi::VERSION,
+        capacity: sizes.states,
+        secret: secret()?,
+        ..abi::Status::default()
+    };
     maps.status.set(&0, &status)?;
     Ok((maps, programs))
+}
+
+/// Random bits, from the kernel's own source.
+fn secret() -> Result<[u64; 2]> {
+    let mut words = [0; 2];
+    let read = std::fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(words.as_mut_bytes()));
+    read.context(|| "/dev/urandom: read".to_owned())?;
+    Ok(words)
 }
 
 fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {

@@ -78,7 +78,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
-            states_used, sweep_cursor, first_enabled, capacity,
+            states_used, sweep_cursor, first_enabled, capacity, secret,
         }
         pf_counters => abi::Counters { reason, state, limit, log_lost }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
@@ -229,6 +229,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             NO_SYNC, RETURN, RETURN_RST, RETURN_ICMP, NO_DF, SET_TOS, SET_PRIO, MATCH_TOS,
             MATCH_PRIO, MATCH_ICMP_TYPE, MATCH_ICMP_CODE, PROBABILITY, INTERFACE_NOT,
             RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR, ONCE, MAX_PKT_RATE,
+            MODULATE,
         }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }

@@ -113,6 +113,8 @@ pub struct OutFields {
     pub df: Option<bool>,
     pub id: Option<u16>,
     pub mss: Option<u16>,
+    pub seq: Option<u32>,
+    pub ack: Option<u32>,
 }
 
 /// A packet the firewall sends in answer.
@@ -347,6 +349,8 @@ impl OutFields {
         one("df", self.df, found.df, differences);
         one("id", self.id, found.id, differences);
         one("mss", self.mss, found.mss, differences);
+        one("seq", self.seq, found.seq, differences);
+        one("ack", self.ack, found.ack, differences);
     }
 }
 

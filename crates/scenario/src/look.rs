@@ -88,20 +88,25 @@ pub(crate) fn icmp(packet: &[u8]) -> Option<Icmp> {
 /// The fields that scrub and set change.
 pub(crate) fn fields(packet: &[u8]) -> OutFields {
     let half = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
-    let mss = mss(packet);
+    let tcp = tcp(packet);
+    let of_tcp = OutFields {
+        mss: mss(packet),
+        seq: tcp.as_ref().map(|tcp| tcp.seq),
+        ack: tcp.as_ref().map(|tcp| tcp.ack),
+        ..OutFields::default()
+    };
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => OutFields {
             ttl: packet.get(8).copied(),
             tos: packet.get(1).copied(),
             df: half(6).map(|word| word & 0x4000 != 0),
             id: half(4),
-            mss,
+            ..of_tcp
         },
         Some(6) => OutFields {
             ttl: packet.get(7).copied(),
             tos: half(0).map(|word| (word >> 4) as u8),
-            mss,
-            ..OutFields::default()
+            ..of_tcp
         },
         _ => OutFields::default(),
     }

@@ -373,6 +373,8 @@ fn out(out: &Out) -> String {
             push(&mut text, "tos", fields.tos);
             push(&mut text, "ipid", fields.id);
             push(&mut text, "mss", fields.mss);
+            push(&mut text, "seq", fields.seq);
+            push(&mut text, "ack", fields.ack);
             match fields.df {
                 None => {}
                 Some(true) => text += " df",

@@ -377,6 +377,18 @@ fn segment(
             (seq, ack) = at_an_edge(rng, (seq, ack), &sender, &receiver, u32::from(length));
         }
     }
+    // an acknowledgment means the numbers that this side saw, which may be modulated
+    let modulated = peers(states, from, to).map_or(0, |(_, receiver)| receiver.seqdiff);
+    let options = match rng.u8(..24) {
+        0 => vec![1, 1, 4, 2],
+        1 => vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+        2 => vec![3, 0],
+        3 => vec![2, 9, 1],
+        4 => vec![0, 2, 4, 1, 1],
+        5 => sack(rng, ack.wrapping_add(modulated)),
+        _ => Vec::new(),
+    };
+    ack = ack.wrapping_add(modulated);
     if flags & ACK == 0 && !one_in(rng, 6) {
         ack = 0;
     }
@@ -394,16 +406,20 @@ fn segment(
         urgent: one_in(rng, 30).then(|| rng.u16(..)),
         mss: (syn && rng.bool() || one_in(rng, 40)).then(|| pick(rng, &[1460, 536, 0, 9000])),
         scale,
-        options: match rng.u8(..24) {
-            0 => vec![1, 1, 4, 2],
-            1 => vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
-            2 => vec![3, 0],
-            3 => vec![2, 9, 1],
-            4 => vec![0, 2, 4, 1, 1],
-            _ => Vec::new(),
-        },
+        options,
         payload: Payload::Length(length),
     }
+}
+
+/// A SACK option at an even or an odd place; its length may be wrong.
+fn sack(rng: &mut Rng, ack: u32) -> Vec<u8> {
+    let blocks = rng.u8(1..4);
+    let mut option = pick(rng, &[&[1, 1][..], &[1], &[]]).to_vec();
+    option.extend([5, if one_in(rng, 8) { rng.u8(..) } else { 2 + 8 * blocks }]);
+    for edge in 0..u32::from(blocks) * 2 {
+        option.extend(ack.wrapping_add(edge * 1000).to_be_bytes());
+    }
+    option
 }
 
 /// The sender's and the receiver's side of the state of a flow, if there is one.

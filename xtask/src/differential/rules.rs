@@ -454,10 +454,17 @@ fn state(rng: &mut Rng) -> Option<String> {
                     parts.push(pick(rng, choices).into());
                 }
             }
-            Some(if parts.is_empty() {
-                "keep state".into()
+            // the other kinds of state need sequence numbers
+            let kinds: &[&str] = if parts.iter().any(|part| part == "sloppy") {
+                &["keep"]
             } else {
-                format!("keep state ({})", parts.join(", "))
+                &["keep", "modulate"]
+            };
+            let kind = pick(rng, kinds);
+            Some(if parts.is_empty() {
+                format!("{kind} state")
+            } else {
+                format!("{kind} state ({})", parts.join(", "))
             })
         }
         _ => None,

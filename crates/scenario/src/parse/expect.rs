@@ -226,13 +226,16 @@ fn out(line: &mut Line) -> Parsed<Out> {
             Some("ttl") => fields.ttl = Some(following(line, "a TTL", number)?),
             Some("tos") => fields.tos = Some(following(line, "a TOS byte", number)?),
             Some("ipid") => fields.id = Some(following(line, "an IP id", number)?),
+            Some("seq") => fields.seq = Some(following(line, "a sequence number", number)?),
+            Some("ack") => fields.ack = Some(following(line, "a sequence number", number)?),
             Some("mss") => fields.mss = Some(following(line, "an MSS", number)?),
             Some(word @ ("df" | "no-df")) => {
                 line.next();
                 fields.df = Some(word == "df");
             }
             _ if fields == OutFields::default() => {
-                return Err(line.fault_before("`out` needs hex, ttl, tos, ipid, mss, df or no-df"));
+                return Err(line
+                    .fault_before("`out` needs hex, ttl, tos, ipid, mss, seq, ack, df or no-df"));
             }
             _ => return Ok(Out::Fields(fields)),
         }
