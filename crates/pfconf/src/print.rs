@@ -83,10 +83,11 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text += if rule.fragment { " fragment" } else { "" };
     text += &scrub(&rule.scrub);
     text += if rule.allow_opts { " allow-opts" } else { "" };
+    // in front of the labels: behind it there may be several
+    text += &rule.ridentifier.map(|number| format!(" ridentifier {number}")).unwrap_or_default();
     for label in &rule.labels {
         text += &format!(" label \"{label}\"");
     }
-    text += &rule.ridentifier.map(|number| format!(" ridentifier {number}")).unwrap_or_default();
     text += if rule.once { " once" } else { "" };
     text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
     if let Some(Not { negated, value }) = rule.tagged.as_deref() {
@@ -441,7 +442,8 @@ fn state(rule: &Rule) -> String {
     text
 }
 
-fn state_options(state: &StateOptions) -> Vec<String> {
+/// The options of states, in pf's order.
+pub fn state_options(state: &StateOptions) -> Vec<String> {
     let mut options = Vec::new();
     options.extend(state.max.map(|max| format!("max {max}")));
     options.extend(state.no_sync.then(|| "no-sync".to_string()));

@@ -73,6 +73,31 @@ fn queues_limiters_and_old_rules_are_shown_in_pfs_words() {
 }
 
 #[test]
+fn lists_of_pools_are_compared_by_what_is_in_them() {
+    let web = "match out on em0 nat-to { 192.0.2.1, 192.0.2.2 }";
+    let mail = "match out on em1 nat-to { 192.0.2.3 192.0.2.4 weight 2 }";
+    assert_eq!(diff(web, &format!("{web}\n")), "");
+    let text = diff(web, &format!("{mail}\n{web}"));
+    let changed: Vec<&str> =
+        text.lines().filter(|line| line.starts_with(['+', '-', '>'])).collect();
+    let list = "{ 192.0.2.3, 192.0.2.4 weight 2 }";
+    let added = format!("+ match out on em1 inet all nat-to {list} round-robin  # new.conf:1");
+    assert_eq!(changed[2..], [added.as_str()], "{text}");
+}
+
+#[test]
+fn every_option_of_states_is_compared() {
+    let with = |options: &str| format!("pass in proto tcp keep state ({options})");
+    for option in ["max 5", "no-sync", "sloppy", "if-bound", "tcp.established 50", "tcp.closed 1"] {
+        let text = diff(&with("floating"), &with(option));
+        let example = text.lines().last().unwrap_or_default();
+        assert!(example.contains(option) && example.contains("→"), "{option}:\n{text}");
+    }
+    let text = diff(&with("floating"), &format!("set timeout tcp.finwait 9\n{}", with("floating")));
+    assert!(text.contains("tcp.finwait 45") && text.contains("tcp.finwait 9"), "{text}");
+}
+
+#[test]
 fn a_table_is_compared_address_by_address() {
     assert_eq!(
         diff(
@@ -111,7 +136,7 @@ fn answers_and_states_count_as_well_as_verdicts() {
     );
     assert!(text.contains("block by old.conf:1  →  block, reply rst by new.conf:1\n"), "{text}");
     assert!(
-        text.contains("state expires 60 by old.conf:2  →  pass, state expires 7 by new.conf:2\n"),
+        text.contains("pass, udp.first 60 by old.conf:2  →  pass, udp.first 7 by new.conf:2\n"),
         "{text}"
     );
     let text = diff("pass in", "pass in tag T no state\nset skip on em1");
@@ -132,12 +157,12 @@ fn the_draw_that_makes_the_difference_is_given() {
 
 #[test]
 fn what_no_evaluator_does_is_said_instead_of_packets() {
-    let text = diff("pass", "pass\npass in inet rdr-to 10.0.0.1");
+    let text = diff("pass", "pass\npass in to route \"office\"");
     assert!(
-        text.ends_with("# packets are not compared: new.conf:2: rdr-to is not built yet\n"),
+        text.ends_with("# packets are not compared: new.conf:2: route label is not built yet\n"),
         "{text}"
     );
-    assert!(text.contains("\n+ pass in inet all"), "{text}");
+    assert!(text.contains("\n+ pass in from any to route \"office\""), "{text}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! differently, between the values that the criteria of both rule sets tell apart ([`classes`]).
 
 mod address;
+mod automatic;
 mod classes;
 mod examples;
 mod outcome;

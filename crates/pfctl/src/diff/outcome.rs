@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use skipstep_model::{Decision, Draw, Fate, Firewall, Verdict};
-use skipstep_ruleset::Rule;
+use skipstep_pfconf::print::state_options;
+use skipstep_ruleset::{KeepKind, Rule, StateOptions, Timeout, Timeouts};
 use skipstep_scenario::case::Arrival;
 use skipstep_scenario::run::test_packet;
 use skipstep_wire::{print, protocol};
@@ -31,12 +32,19 @@ impl Outcome {
             fate: words(&fate),
             state: state.map_or(Vec::new(), |state| {
                 let on = state.interface.as_deref().unwrap_or("all");
-                vec![
+                let mut words = vec![
                     format!("state on {on}"),
-                    format!("state expires {}", firewall.expires_at(state)),
                     format!("state flags {}", state.flags()),
                     format!("state max-mss {}", state.actions.max_mss),
-                ]
+                ];
+                if let Decision::Rule(id) = &fate.decision {
+                    let rule = firewall.ruleset().rule(id);
+                    let options = rule.and_then(|rule| rule.state.as_deref());
+                    let defaults = &firewall.ruleset().options.timeouts;
+                    words.extend(options.map(kept).unwrap_or_default());
+                    words.extend(lifetimes(options, defaults, state.protocol()));
+                }
+                words
             }),
             decision: fate.decision,
         }
@@ -83,6 +91,40 @@ impl Outcome {
             _ => None,
         }
     }
+}
+
+/// What else the rule says of the states it makes.
+fn kept(options: &StateOptions) -> Vec<String> {
+    let kind = match options.kind {
+        KeepKind::Keep => "keep state",
+        KeepKind::Modulate => "modulate state",
+        KeepKind::Synproxy => "synproxy state",
+    };
+    // of the timeouts, those that concern the state follow
+    let options = StateOptions { timeouts: Vec::new(), ..options.clone() };
+    let words = state_options(&options).into_iter().map(|option| format!("state ({option})"));
+    std::iter::once(kind.to_string()).chain(words).collect()
+}
+
+/// How long a state of that protocol lives in each of its phases.
+fn lifetimes(
+    options: Option<&StateOptions>,
+    defaults: &Timeouts,
+    protocol: u8,
+) -> impl Iterator<Item = String> {
+    let class = match protocol {
+        protocol::TCP => "tcp.",
+        protocol::UDP => "udp.",
+        protocol::ICMP | protocol::ICMP6 => "icmp.",
+        _ => "other.",
+    };
+    let own = options.map_or(&[][..], |options| &options.timeouts);
+    Timeout::ALL.into_iter().filter(move |timeout| timeout.name().starts_with(class)).map(
+        move |timeout| {
+            let said = own.iter().find(|(own, _)| *own == timeout).map(|(_, seconds)| *seconds);
+            format!("{} {}", timeout.name(), said.unwrap_or_else(|| defaults.get(timeout)))
+        },
+    )
 }
 
 /// The fate in the words of scenario files.

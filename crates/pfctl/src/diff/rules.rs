@@ -9,6 +9,7 @@ use skipstep_pfconf::{PrintOptions, print, queues};
 use skipstep_ruleset::anchor::RuleId;
 use skipstep_ruleset::{OldRule, Rule, Ruleset, Table};
 
+use super::automatic::{Lists, is_automatic};
 use super::{Side, printed, settings};
 
 /// A statement that is not the same in both rule sets.
@@ -104,9 +105,10 @@ fn moved(changes: Vec<Change>) -> Vec<Change> {
 }
 
 fn rules(side: &Side, anchor: &str, rules: &[Rule]) -> Vec<Statement> {
+    let lists = Lists::of(side.ruleset.tables_of(anchor));
     let statement = |(number, rule): (usize, &Rule)| Statement {
-        text: printed(rule),
-        meaning: meaning(rule),
+        text: lists.spell_out(printed(rule), '<', '>'),
+        meaning: lists.spell_out(meaning(rule), '"', '"'),
         place: side.place(rule),
         anchor: anchor.to_string(),
         rule: Some(number),
@@ -148,7 +150,7 @@ fn placeless(text: String) -> Statement {
 /// One statement for each table and one for each of its addresses.
 fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
     let mut statements = Vec::new();
-    let mut sorted: Vec<&Table> = tables.iter().collect();
+    let mut sorted: Vec<&Table> = tables.iter().filter(|table| !is_automatic(table)).collect();
     sorted.sort_by_key(|table| &table.name);
     for table in sorted {
         let flags = [
