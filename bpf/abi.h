@@ -36,6 +36,8 @@ enum pf_verdict {
 	PF_VERDICT_DROP = 1,
 	PF_VERDICT_REPLY = 2,	/* dropped, and the packet was turned into its answer (RST, ICMP error, ACK) */
 	PF_VERDICT_CONSUMED = 3, /* taken, and turned into what is sent in its place (syn proxy) */
+	PF_VERDICT_HELD = 4,	/* a fragment: skipstepd has it */
+	PF_VERDICT_REFRAGMENT = 5,	/* passed, and skipstepd makes fragments of it */
 };
 
 enum pf_direction {
@@ -609,16 +611,53 @@ struct pf_log_record {
 	__u8 data[PF_SNAPLEN];		/* from the IP header on */
 };
 
+/* ---- fragments: what goes to skipstepd's device and comes back ------------------------------- */
+
+/* value of the reassembler map, which skipstepd writes */
+struct pf_reassembler {
+	__u32 ifindex;			/* of its device, 0 if there never was one */
+	__u32 pieces;			/* fragments it holds */
+	__u64 searches;
+	__u64 inserts;
+	__u64 removals;
+};
+
+enum pf_handoff_order {
+	PF_HANDOFF_FRAGMENT = 1,		/* to the daemon: put it to the others of its datagram */
+	PF_HANDOFF_WHOLE = 2,		/* back: the datagram, to be filtered where its fragments were */
+	PF_HANDOFF_REFUSED = 3,		/* back: the fragment, to be dropped */
+	PF_HANDOFF_REFRAGMENT = 4,	/* to the daemon: make fragments of it */
+	PF_HANDOFF_SEND = 5,		/* back: one of those */
+};
+
+#define PF_HANDOFF_MAGIC		0x70666672u
+#define PF_HANDOFF_NO_REASON	255
+
+/* stands behind the frame, link header and all, as its last bytes */
+struct pf_handoff {
+	__u32 magic;
+	__u32 ifindex;			/* where the packet was */
+	__u32 received;			/* outbound: where it had come in, 0 if it was made here */
+	__u32 mark;
+	__u16 largest;			/* bytes of data in the longest fragment, 0 if nobody knows */
+	__u8 order;			/* pf_handoff_order */
+	__u8 direction;			/* pf_direction */
+	__u8 reason;			/* PF_HANDOFF_REFUSED: pf_reason, or PF_HANDOFF_NO_REASON */
+	__u8 link_header;		/* bytes in front of the IP header; 0: a made-up Ethernet header is */
+	__u8 pad[2];
+};
+
 /* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */
 
 #define PF_MARK_MASK		0xffff0000u
 #define PF_MARK_GENERATED	0x80000000u	/* made by the firewall: not filtered */
 #define PF_MARK_PRIO_SHIFT	28		/* 3 bits: priority xor 3, so that no mark is the default */
 #define PF_MARK_PRIO_MASK	0x70000000u
-#define PF_MARK_TAG_SHIFT	16		/* 12 bits */
-#define PF_MARK_TAG_MASK	0x0fff0000u
+#define PF_MARK_REASSEMBLED	0x08000000u	/* a datagram that came in fragments */
+#define PF_MARK_TAG_SHIFT	16		/* 11 bits */
+#define PF_MARK_TAG_MASK	0x07ff0000u
 #define PF_DEFAULT_PRIO		3
-#define PF_MAX_TAG		4095
+#define PF_MAX_TAG		2047
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
@@ -635,6 +674,7 @@ struct pf_log_record {
  * state_keys       hash              struct pf_state_key -> struct pf_state_ref
  * states           array             index -> struct pf_state
  * free_states      stack             index of a freed place
+ * reassembler      array of 1        struct pf_reassembler
  * log_ring         ring buffer       struct pf_log_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself

@@ -5,6 +5,8 @@
 #ifndef PF_ACT_H
 #define PF_ACT_H
 
+#include "forward.h"
+#include "fragment.h"
 #include "interface.h"
 #include "kern.h"
 #include "log.h"
@@ -158,7 +160,31 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 		if (s->pd.direction == PF_OUT)
 			skb->priority = prio;
 	}
-	write_mark(skb, 0, s->act.tag ? s->act.tag : s->tag, prio);
+	/* the kernel fragments IPv4 itself: then those are fragments like any */
+	write_mark(skb, s->reassembled && s->pd.family == AF_INET6 ? PF_MARK_REASSEMBLED : 0,
+		   s->act.tag ? s->act.tag : s->tag, prio);
+}
+
+/* The packet passes. Returns what the program returns. */
+__inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	int result;
+
+	s->outcome.verdict = PF_VERDICT_PASS;
+	write_normalized(skb, s);
+	if (must_fragment(skb, s)) {
+		s->outcome.verdict = PF_VERDICT_REFRAGMENT;
+		result = hand_over(skb, s, PF_HANDOFF_REFRAGMENT);
+		if (result >= 0)
+			return result;
+		s->outcome.verdict = PF_VERDICT_DROP;
+		reason_count(s, PF_REASON_FRAGMENT);
+		return PF_TCX_DROP;
+	}
+	carry(skb, s);
+	if (s->reassembled && s->pd.family == AF_INET6 && s->pd.direction == PF_IN)
+		return forward_datagram(skb, s);
+	return PF_TCX_NEXT;
 }
 
 /* Returns what the program returns. */
@@ -171,12 +197,8 @@ __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 	s->outcome.anchor = s->rule.anchor;
 	log_packet(skb, s);
 	count_packet(s, pass);
-	if (pass) {
-		s->outcome.verdict = PF_VERDICT_PASS;
-		write_normalized(skb, s);
-		carry(skb, s);
-		return PF_TCX_NEXT;
-	}
+	if (pass)
+		return let_through(skb, s);
 	s->outcome.verdict = PF_VERDICT_DROP;
 	return s->reply.kind == PF_REPLY_NONE ? PF_TCX_DROP : send_reply(skb, s);
 }

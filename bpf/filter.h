@@ -35,6 +35,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->log_force = s->log_reason = 0;
 	s->log_anchor_rule = -1;
 	s->log_anchor = 0;
+	s->held = s->reassembled = 0;
 	s->has_state = s->state_hit = s->raced = s->against_state = 0;
 	s->empty_ack = s->owner_sought = s->has_sequence = 0;
 	s->sack_difference = s->quoted_difference = 0;
@@ -64,11 +65,13 @@ __inline bool bad_packet(struct pf_scratch *s, int reason)
 	return false;
 }
 
-/* Fragments are matched by rules alone. */
+/* Fragments that are not put together are matched by rules alone. */
 __inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!normalize_fragment(s))
 		return bad_packet(s, PF_REASON_FRAGMENT);
+	if (s->held)
+		return false;
 	if (test_rules(skb, s))
 		return true;
 	reason_set(s, PF_REASON_FRAGMENT);
@@ -135,11 +138,69 @@ __inline bool too_long(struct pf_scratch *s)
 	return exceeds_pkt_size(s, s->act.max_pkt_size) && !bad_packet(s, PF_REASON_NORMALIZE);
 }
 
+/* Gives a fragment to the daemon; if there is none, drops it. */
+__inline int hold(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	int result = hand_over(skb, s, PF_HANDOFF_FRAGMENT);
+
+	if (result < 0)
+		return act(skb, s, bad_packet(s, PF_REASON_FRAGMENT));
+	s->outcome.decision = PF_DECISION_NONE;
+	s->outcome.verdict = PF_VERDICT_HELD;
+	return result;
+}
+
+/* A fragment that the daemon does not want: dropped as if it had just come where it came. */
+__inline int refuse_fragment(struct __sk_buff *skb, struct pf_scratch *s, struct pf_handoff *frame)
+{
+	struct pf_status *status = pf_status();
+
+	if (!status)
+		return PF_TCX_DROP;
+	begin(s, status->generation);
+	find_interface(&s->interface, frame->ifindex);
+	s->pd.direction = frame->direction;
+	if (!find_ip(skb, &s->pd) || setup_pdesc(skb, s))
+		return PF_TCX_DROP;
+	count_segments(skb, s);
+	s->outcome.decision = PF_DECISION_DEFAULT;
+	if (frame->reason < PF_REASON_MAX)
+		reason_set(s, frame->reason);
+	s->log_force = 1;
+	return act(skb, s, false);
+}
+
+/* What comes in by the daemon's device goes on where it belongs. */
+__inline int come_back(struct __sk_buff *skb)
+{
+	__u32 zero = 0, length = skb->len - sizeof(struct pf_handoff);
+	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct pf_handoff frame;
+
+	if (!s || bpf_skb_load_bytes(skb, length, &frame, sizeof(frame)) ||
+	    frame.magic != PF_HANDOFF_MAGIC || bpf_skb_change_tail(skb, length, 0))
+		return PF_TCX_DROP;
+	switch (frame.order) {
+	case PF_HANDOFF_WHOLE:
+		skb->mark = frame.mark | PF_MARK_REASSEMBLED;
+		bpf_set_hash(skb, HASH_MAGIC | frame.largest);
+		skb->cb[0] = frame.received;
+		return bpf_redirect(frame.ifindex, frame.direction == PF_IN ? BPF_F_INGRESS : 0);
+	case PF_HANDOFF_SEND:
+		skb->mark = (frame.mark & ~PF_MARK_MASK) | PF_MARK_GENERATED;
+		return bpf_redirect(frame.ifindex, 0);
+	case PF_HANDOFF_REFUSED:
+		return refuse_fragment(skb, s, &frame);
+	}
+	return PF_TCX_DROP;
+}
+
 __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 {
 	__u32 zero = 0;
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
+	bool pass;
 
 	if (!s || !status)
 		return PF_TCX_DROP;
@@ -153,10 +214,12 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	if (!find_ip(skb, &s->pd))
 		return PF_TCX_NEXT;
 
-	find_interface(&s->received, direction == PF_IN ? skb->ifindex : skb->ingress_ifindex);
+	s->came_in_by = came_in_by(skb);
+	find_interface(&s->received, direction == PF_IN ? skb->ifindex : s->came_in_by);
 	s->now = uptime();
 	read_mark(skb, s);
-	return act(skb, s, filter(skb, s) && !too_long(s));
+	pass = filter(skb, s) && !too_long(s);
+	return s->held ? hold(skb, s) : act(skb, s, pass);
 }
 
 #endif /* PF_FILTER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * What a packet carries through the kernel from the inbound to the outbound side, in the upper half
- * of skb->mark: tag, priority, and that we made it ourselves.
+ * of skb->mark: tag, priority, and that we made it ourselves, or put it together.
  */
 #ifndef PF_MARK_H
 #define PF_MARK_H
@@ -18,12 +18,14 @@ __inline bool is_generated(const struct __sk_buff *skb)
 __inline void read_mark(const struct __sk_buff *skb, struct pf_scratch *s)
 {
 	s->tag = (skb->mark & PF_MARK_TAG_MASK) >> PF_MARK_TAG_SHIFT;
+	s->reassembled = !!(skb->mark & PF_MARK_REASSEMBLED);
 	s->prio = ((skb->mark & PF_MARK_PRIO_MASK) >> PF_MARK_PRIO_SHIFT) ^ PF_DEFAULT_PRIO;
 }
 
-__inline void write_mark(struct __sk_buff *skb, __u32 generated, __u32 tag, __u32 prio)
+/* `what` is PF_MARK_GENERATED, PF_MARK_REASSEMBLED or 0. */
+__inline void write_mark(struct __sk_buff *skb, __u32 what, __u32 tag, __u32 prio)
 {
-	__u32 ours = generated | (tag << PF_MARK_TAG_SHIFT & PF_MARK_TAG_MASK) |
+	__u32 ours = what | (tag << PF_MARK_TAG_SHIFT & PF_MARK_TAG_MASK) |
 		((prio ^ PF_DEFAULT_PRIO) << PF_MARK_PRIO_SHIFT & PF_MARK_PRIO_MASK);
 
 	if ((skb->mark & PF_MARK_MASK) != ours)

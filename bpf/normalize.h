@@ -7,6 +7,7 @@
 #ifndef PF_NORMALIZE_H
 #define PF_NORMALIZE_H
 
+#include "checksum.h"
 #include "config.h"
 #include "kern.h"
 #include "modulate.h"
@@ -15,17 +16,23 @@
 #include "scratch.h"
 #include "time.h"
 
-/* Fragments: dropped until something reassembles them, unless the user wants them one by one. */
+/* A fragment must not ask not to be one, and waits for the others of its datagram if the user does
+ * not want them one by one. What came in fragments can be an IPv6 fragment once more: then it is
+ * left at that. False if it is bad. */
 __inline bool normalize_fragment(struct pf_scratch *s)
 {
 	struct pf_config *config = pf_config(s->generation);
 	__be16 *offset = &s->pd.ip_offset;
 
-	if (!config || config->reassemble & PF_REASSEMBLE_YES)
+	if (!config)
 		return false;
 	if (config->reassemble & PF_REASSEMBLE_NO_DF)
 		*offset &= ~bpf_htons(IP_DF);
-	return !(*offset & bpf_htons(IP_DF));
+	if (*offset & bpf_htons(IP_DF))
+		return false;
+	s->held = config->reassemble & PF_REASSEMBLE_YES &&
+		!(s->reassembled && s->pd.family == AF_INET6);
+	return true;
 }
 
 /* False if the flags make no sense together. */
@@ -130,6 +137,17 @@ __global int write_tcp(struct __sk_buff *skb, struct pf_scratch *s)
 	return 0;
 }
 
+/* Sums up the IP header: that of a datagram that came in fragments has the sum of the first. */
+__inline void write_ip_checksum(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 at = s->pd.ip + offsetof(struct ip, checksum);
+	__u16 checksum = 0;
+
+	bpf_skb_store_bytes(skb, at, &checksum, sizeof(checksum), 0);
+	checksum = ~fold(sum_packet(skb, s, s->pd.ip, s->pd.ip_header, 0));
+	bpf_skb_store_bytes(skb, at, &checksum, sizeof(checksum), 0);
+}
+
 __inline void write_ip(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	const struct pf_rule_actions *act = &s->act;
@@ -151,10 +169,15 @@ __inline void write_ip(struct __sk_buff *skb, struct pf_scratch *s)
 	if (act->flags & PF_STATE_RANDOM_ID && !(ip.offset & bpf_htons(IP_MF | IP_OFFMASK)))
 		ip.id = bpf_htons(random_draw(0x10000));
 
-	if (ip.offset == old.offset && ip.ttl == old.ttl && ip.tos == old.tos && ip.id == old.id)
+	if (ip.offset == old.offset && ip.ttl == old.ttl && ip.tos == old.tos && ip.id == old.id &&
+	    !s->reassembled)
 		return;
 	/* the header's sum does not change, so neither does one that covers it */
 	bpf_skb_store_bytes(skb, s->pd.ip, &ip, sizeof(ip), 0);
+	if (s->reassembled) {
+		write_ip_checksum(skb, s);
+		return;
+	}
 	for (int i = 0; i < 10; i += 2) {
 		__u16 was, is;
 

@@ -79,12 +79,12 @@ __inline __u32 socket_tuple(struct bpf_sock_tuple *tuple, const struct pf_pdesc 
 
 /* Whether one end of the packet is this host: a packet that is forwarded belongs to no socket, even
  * if one listens on its port at every address. */
-__inline bool ends_here(const struct __sk_buff *skb, struct pf_scratch *s)
+__inline bool ends_here(struct pf_scratch *s)
 {
 	struct pf_table_entry *self;
 
 	if (s->pd.direction == PF_OUT)
-		return !skb->ingress_ifindex;
+		return !s->came_in_by;
 	self = find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.destination);
 	return self && !self->negated;
 }
@@ -107,7 +107,7 @@ __global int find_owner(struct __sk_buff *skb, struct pf_scratch *s)
 		s->owner_gid = driven->gid;
 		return 0;
 	}
-	if (!ends_here(skb, s))
+	if (!ends_here(s))
 		return 0;
 	size = socket_tuple(&tuple, &s->pd);
 	if (s->pd.virtual_protocol == IPPROTO_TCP)

@@ -78,9 +78,9 @@ __inline int shrink(struct __sk_buff *skb, __u32 length)
 }
 
 /* A packet that came in before it goes out. */
-__inline bool is_forwarded(const struct __sk_buff *skb, const struct pf_pdesc *pd)
+__inline bool is_forwarded(const struct pf_scratch *s)
 {
-	return pd->direction == PF_OUT && skb->ingress_ifindex;
+	return s->pd.direction == PF_OUT && s->came_in_by;
 }
 
 /*
@@ -90,8 +90,9 @@ __inline bool is_forwarded(const struct __sk_buff *skb, const struct pf_pdesc *p
  * Linux refuses IPv4 packets that come in with an address of its own, so what one of our own
  * programs sent over IPv4 is answered in the name of its destination.
  */
-__inline bool own_address(struct __sk_buff *skb, const struct pf_pdesc *pd, struct pf_addr *own)
+__inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf_addr *own)
 {
+	const struct pf_pdesc *pd = &s->pd;
 	struct bpf_fib_lookup params;
 	enum pf_route route;
 
@@ -105,7 +106,7 @@ __inline bool own_address(struct __sk_buff *skb, const struct pf_pdesc *pd, stru
 	case PF_ROUTE_NONE:
 		return false;
 	case PF_ROUTE_LOCAL:
-		if (pd->family == AF_INET6 || pd->direction == PF_IN || is_forwarded(skb, pd))
+		if (pd->family == AF_INET6 || pd->direction == PF_IN || is_forwarded(s))
 			*own = pd->source;
 		break;
 	case PF_ROUTE_FOUND:
@@ -152,7 +153,7 @@ __inline int write_tcp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 		struct pf_addr own;
 
 		/* nobody is at 0.0.0.0, so we answer for ourselves */
-		if (!pd->destination.word[0] && own_address(skb, pd, &own))
+		if (!pd->destination.word[0] && own_address(skb, s, &own))
 			pd->destination = own;
 		/* the kernel will sum up from where the TCP header was */
 		if (partial && pd->offset != sizeof(answer.ip))
@@ -224,13 +225,23 @@ __inline __u32 quote_length(struct __sk_buff *skb, const struct pf_pdesc *pd)
 	return min(pd->length, pd->ip_header + transport);
 }
 
+/* The bit beside DF and MF goes before anybody quotes the header, whose checksum stays as it is. */
+__inline void clear_reserved_bit(struct __sk_buff *skb, const struct pf_pdesc *pd)
+{
+	__be16 offset = pd->ip_offset & ~bpf_htons(IP_RF);
+
+	if (offset != pd->ip_offset)
+		bpf_skb_store_bytes(skb, pd->ip + offsetof(struct ip, offset), &offset,
+				    sizeof(offset), 0);
+}
+
 __inline int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_pdesc *pd = &s->pd;
 	struct pf_addr source;
 	__u32 quote, sum;
 
-	if (!may_send_error(pd) || !own_address(skb, pd, &source))
+	if (!may_send_error(pd) || !own_address(skb, s, &source))
 		return -1;
 	if (checksum_status(skb) == CHECKSUM_PARTIAL && pd->protocol != IPPROTO_TCP &&
 	    pd->protocol != IPPROTO_UDP)
@@ -239,6 +250,8 @@ __inline int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 	/* the error quotes the packet as it would have gone on */
 	if (pd->virtual_protocol == IPPROTO_TCP)
 		write_tcp_header(skb, s);
+	if (pd->family == AF_INET)
+		clear_reserved_bit(skb, pd);
 	if (shrink(skb, pd->ip + quote))
 		return -1;
 	sum = sum_quoted(skb, s, quote);
@@ -309,8 +322,8 @@ __global int send_reply(struct __sk_buff *skb, struct pf_scratch *s)
 	write_mark(skb, PF_MARK_GENERATED, 0, s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
 	/* an error has our own address, with which it cannot come in: it is sent to where the
 	 * forwarded packet came from */
-	if (s->reply.kind == PF_REPLY_ICMP && is_forwarded(skb, &s->pd))
-		return bpf_redirect_neigh(skb->ingress_ifindex, NULL, 0, 0);
+	if (s->reply.kind == PF_REPLY_ICMP && is_forwarded(s))
+		return bpf_redirect_neigh(s->came_in_by, NULL, 0, 0);
 	reverse_link_header(skb);
 	return bpf_redirect(skb->ifindex, in ? 0 : BPF_F_INGRESS);
 }

@@ -173,6 +173,9 @@ struct pf_scratch {
 	__u8 raced;			/* another CPU made the same state first */
 	__u8 against_state;		/* it goes the other way than the one that made the state */
 	__u8 empty_ack;
+	__u8 reassembled;		/* it came in fragments */
+	__u8 held;			/* a fragment that waits for the others */
+	__u32 came_in_by;		/* ifindex, for a forwarded packet on its way out */
 	__u8 owner_sought;
 	struct tcp tcp_received;	/* the TCP header before we changed it */
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */

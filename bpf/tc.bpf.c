@@ -18,4 +18,11 @@ int pf_egress(struct __sk_buff *skb)
 	return pf_test(skb, PF_OUT);
 }
 
+/* on skipstepd's device, instead of the two */
+SEC("tcx/ingress")
+int pf_return(struct __sk_buff *skb)
+{
+	return come_back(skb);
+}
+
 char pf_license[] SEC("license") = "Dual BSD/GPL";

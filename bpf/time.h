@@ -15,6 +15,15 @@ struct {
 	__type(value, struct pf_test);
 } test SEC(".maps");
 
+/* whether a test is at work, without the world around it */
+__inline bool driven_by_test(void)
+{
+	__u32 zero = 0;
+	struct pf_test *driven = bpf_map_lookup_elem(&test, &zero);
+
+	return driven && driven->enabled;
+}
+
 #define NSEC_PER_SEC	1000000000ull
 
 /* What a test drives, NULL in real life */

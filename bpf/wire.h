@@ -36,6 +36,7 @@ struct ip {				/* RFC 791 */
 	__be32 destination;
 };
 
+#define IP_RF		0x8000		/* reserved */
 #define IP_DF			0x4000
 #define IP_MF			0x2000
 #define IP_OFFMASK		0x1fff

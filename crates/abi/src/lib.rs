@@ -7,6 +7,7 @@
 //! everything else is in host order; times are seconds of the boot clock.
 
 pub mod config;
+pub mod handoff;
 pub mod interface;
 pub mod limits;
 pub mod log;
@@ -19,6 +20,7 @@ pub mod table;
 pub mod verdict;
 
 pub use config::Config;
+pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use log::LogRecord;
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};

@@ -8,14 +8,16 @@ pub const GENERATED: u32 = 0x8000_0000;
 pub const PRIO_SHIFT: u32 = 28;
 /// `PF_MARK_PRIO_MASK`
 pub const PRIO_MASK: u32 = 0x7000_0000;
-/// Twelve bits.
+/// A datagram that came in fragments (`PF_MARK_REASSEMBLED`).
+pub const REASSEMBLED: u32 = 0x0800_0000;
+/// Eleven bits.
 pub const TAG_SHIFT: u32 = 16;
 /// `PF_MARK_TAG_MASK`
-pub const TAG_MASK: u32 = 0x0fff_0000;
+pub const TAG_MASK: u32 = 0x07ff_0000;
 /// Priority of packets without one (`PF_DEFAULT_PRIO`).
 pub const DEFAULT_PRIO: u8 = 3;
 /// Highest tag (`PF_MAX_TAG`).
-pub const MAX_TAG: u16 = 4095;
+pub const MAX_TAG: u16 = 2047;
 
 /// The mark of a packet with this tag (0 for none) and priority (0 to 7).
 pub fn compose(tag: u16, prio: u8) -> u32 {

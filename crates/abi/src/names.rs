@@ -73,6 +73,8 @@ pub mod map {
     pub const SWEEPER: &str = "sweeper";
     /// per CPU, `struct pf_outcome` and what follows it
     pub const SCRATCH: &str = "scratch";
+    /// one `struct pf_reassembler`
+    pub const REASSEMBLER: &str = "reassembler";
     /// one `struct pf_test`
     pub const TEST: &str = "test";
 }

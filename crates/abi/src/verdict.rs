@@ -11,6 +11,10 @@ pub mod verdict {
     pub const REPLY: u8 = 2;
     /// taken, and turned into what is sent in its place
     pub const CONSUMED: u8 = 3;
+    /// a fragment, which skipstepd has
+    pub const HELD: u8 = 4;
+    /// passed, and skipstepd makes fragments of it
+    pub const REFRAGMENT: u8 = 5;
 }
 
 /// `enum pf_direction`.

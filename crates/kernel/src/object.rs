@@ -176,6 +176,8 @@ maps! {
     /// places of states
     states: Map<u32, abi::State> = map_name::STATES,
     /// one element
+    reassembler: Map<u32, abi::Reassembler> = map_name::REASSEMBLER,
+    /// one element
     test: Map<u32, abi::Test> = map_name::TEST,
 }
 
@@ -195,6 +197,8 @@ pub struct Programs {
     pub ingress: Program,
     /// Outbound packets.
     pub egress: Program,
+    /// Packets that come back from skipstepd.
+    pub come_back: Program,
     /// Removes every state whose time is up.
     pub sweep: Program,
     /// Starts the timer that sweeps.
@@ -210,6 +214,7 @@ impl Programs {
         Ok(Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
+            come_back: program("pf_return")?,
             sweep: program("pf_sweep")?,
             start: program("pf_start")?,
             kill: program("pf_kill")?,
@@ -224,8 +229,8 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, sweep, start, kill, restore } = self;
-        for program in [ingress, egress, sweep, start, kill, restore] {
+        let Programs { ingress, egress, come_back, sweep, start, kill, restore } = self;
+        for program in [ingress, egress, come_back, sweep, start, kill, restore] {
             program.pin(directory)?;
         }
         Ok(())

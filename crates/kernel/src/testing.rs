@@ -2,6 +2,7 @@
 //! packets, a clock, random draws, interfaces and routes of the test's making.
 
 mod arrival;
+mod daemon;
 mod instance;
 mod reset;
 
@@ -13,6 +14,7 @@ use skipstep_abi as abi;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_classifier::Names;
+use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
@@ -66,6 +68,9 @@ pub struct TestEngine {
     memory: Memory,
     record: Record,
     test: abi::Test,
+    /// Fragments that wait, and whether rules want that.
+    fragments: Reassembler,
+    reassembles: bool,
     cpu: usize,
 }
 
@@ -101,6 +106,8 @@ impl TestEngine {
             memory: Memory::default(),
             record: Record::default(),
             test: quiet(),
+            fragments: daemon::reassembler(&Ruleset::default()),
+            reassembles: false,
             cpu,
         };
         engine.maps.test.set(&0, &engine.test)?;
@@ -142,6 +149,8 @@ impl TestEngine {
     fn try_load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
         self.enter_network(host)?;
         self.reset()?;
+        self.reassembles = ruleset.options.reassemble;
+        self.fragments = daemon::reassembler(ruleset);
         self.reload(ruleset)
     }
 
@@ -173,6 +182,7 @@ impl TestEngine {
     fn try_set_time(&mut self, seconds: u32) -> Result<Vec<u64>> {
         self.test.now = seconds;
         self.maps.test.set(&0, &self.test)?;
+        self.fragments.expire(seconds);
         if self.maps.status.at(0)?.states == 0 {
             return Ok(Vec::new());
         }
@@ -188,33 +198,66 @@ impl TestEngine {
     }
 
     fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
+        match packet.carried.fragmentation {
+            Some(_) => self.try_datagram(packet),
+            None => self.try_marked(packet, 0),
+        }
+    }
+
+    /// The same for a datagram that came in fragments.
+    fn try_datagram(&mut self, packet: &TestPacket) -> Result<Fate> {
+        self.try_marked(packet, abi::mark::REASSEMBLED)
+    }
+
+    fn try_marked(&mut self, packet: &TestPacket, mark: u32) -> Result<Fate> {
         let owner = packet.owner.unwrap_or(SocketOwner { uid: NOBODY, gid: NOBODY });
         if (self.test.uid, self.test.gid) != (owner.uid, owner.gid) {
             (self.test.uid, self.test.gid) = (owner.uid, owner.gid);
             self.maps.test.set(&0, &self.test)?;
         }
-        let run = self.run(self.program(packet.direction), packet, 1)?;
+        let mut context = {
+            let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
+            arrival::context(packet, network.host(), &self.memory.names)?
+        };
+        context.mark |= mark;
+        let program = self.program(packet.direction);
+        let run = program.run_packet(&arrival::frame(&packet.bytes), &context, 1)?;
         let outcome = self.outcome()?;
+        match outcome.verdict {
+            verdict::HELD => self.hold(packet),
+            verdict::REFRAGMENT => {
+                let fate = self.fate(packet, &run, &outcome)?;
+                Ok(self.fragment_again(packet, fate))
+            }
+            _ => self.fate(packet, &run, &outcome),
+        }
+    }
+
+    /// What became of a packet, when the program has run on it.
+    fn fate(&mut self, packet: &TestPacket, run: &Run, outcome: &abi::Outcome) -> Result<Fate> {
         let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
-        let passed = outcome.verdict == verdict::PASS;
+        let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
+        let mut carried = arrival::carried(run, &self.memory.names);
+        carried.fragmentation = packet.carried.fragmentation.filter(|_| passed);
         Ok(Fate {
             verdict: match outcome.verdict {
-                verdict::PASS => Verdict::Pass,
+                _ if passed => Verdict::Pass,
                 verdict::CONSUMED => Verdict::Consumed,
                 _ => Verdict::Drop,
             },
-            decision: self.decided(&outcome),
+            decision: self.decided(outcome),
             anchor_rule: u32::try_from(outcome.anchor_rule).ok(),
             reason: Reason::from_code(outcome.reason).unwrap_or(Reason::Match),
-            counted: counted(&outcome),
+            counted: counted(outcome),
             state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
             out: (passed && after != packet.bytes).then(|| after.to_vec()),
             replies: match outcome.verdict {
                 verdict::REPLY | verdict::CONSUMED => vec![after.to_vec()],
                 _ => Vec::new(),
             },
-            carried: arrival::carried(&run, &self.memory.names),
-            log: self.log_views(&outcome)?,
+            forwarded: Vec::new(),
+            carried,
+            log: self.log_views(outcome)?,
         })
     }
 
@@ -306,7 +349,7 @@ impl Engine for TestEngine {
     }
 
     fn accepts(&self, packet: &TestPacket) -> bool {
-        can_run(packet)
+        can_run(packet) && self.could_run_datagram(packet)
     }
 
     fn packet(&mut self, packet: &TestPacket) -> Fate {

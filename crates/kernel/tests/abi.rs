@@ -86,6 +86,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, pad,
         }
         pf_kill => abi::Kill { index, serial }
+        pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals }
+        pf_handoff => abi::Handoff {
+            magic, ifindex, received, mark, largest, order, direction, reason, link_header, pad,
+        }
         pf_log_record => abi::LogRecord {
             time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
             family, action, reason, direction, log_to, pad, caplen, wirelen, data,
@@ -198,7 +202,9 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             MAX_STEPS, SNAPLEN,
             IDLE_SLOT, SELF_TABLE,
         }
-        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED }
+        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT }
+        "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
+        "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
         "ACTION_" abi::verdict::action { PASS, BLOCK, MATCH }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }
@@ -237,7 +243,9 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "REASSEMBLE_" abi::config::reassemble { YES, NO_DF }
         "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }
         "" abi::status { REASON_MAX, LCOUNT_MAX }
-        "MARK_" abi::mark { MASK, GENERATED, PRIO_SHIFT, PRIO_MASK, TAG_SHIFT, TAG_MASK }
+        "MARK_" abi::mark {
+            MASK, GENERATED, REASSEMBLED, PRIO_SHIFT, PRIO_MASK, TAG_SHIFT, TAG_MASK,
+        }
         "" abi::mark { DEFAULT_PRIO, MAX_TAG }
         "ABI_" abi { VERSION }
         "" abi::rule { SKIP_MAX }
@@ -318,6 +326,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::LOG_RING,
         abi::names::map::SWEEPER,
         abi::names::map::SCRATCH,
+        abi::names::map::REASSEMBLER,
         abi::names::map::TEST,
     ];
     assert_eq!(BTreeSet::from(ours), listed, "left crates/abi, right bpf/abi.h");

@@ -137,7 +137,7 @@ fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
         let error = fixture.instance().load(&many, &host).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "line 7: no number left for tag tag4094: an instance knows at most 4095"
+            "line 7: no number left for tag tag2046: an instance knows at most 2047"
         );
         let instance = fixture.instance();
         assert_eq!(instance.loaded().unwrap().ruleset.rules.len(), 1);

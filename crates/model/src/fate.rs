@@ -1,5 +1,8 @@
 //! What goes in and what comes out: a packet, and what became of it.
 
+use std::net::IpAddr;
+
+use skipstep_reassembly::Fragmentation;
 use skipstep_ruleset::{Action, Direction, Reason, RuleId};
 
 use crate::state::StateId;
@@ -42,18 +45,20 @@ pub struct Carried {
     pub prio: u8,
     /// Routing table that knows its way, 0 for the main one.
     pub rtable: u32,
+    /// In which fragments an IPv6 datagram came that was put together.
+    pub fragmentation: Option<Fragmentation>,
 }
 
 impl Default for Carried {
     fn default() -> Self {
-        Carried { tag: None, prio: 3, rtable: 0 }
+        Carried { tag: None, prio: 3, rtable: 0, fragmentation: None }
     }
 }
 
 /// What became of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fate {
-    /// Passed or dropped.
+    /// Passed, dropped or consumed.
     pub verdict: Verdict,
     /// What decided.
     pub decision: Decision,
@@ -69,6 +74,8 @@ pub struct Fate {
     pub out: Option<Vec<u8>>,
     /// What the firewall sent in answer, from the IP header on.
     pub replies: Vec<Vec<u8>>,
+    /// What goes on in its place, or beside it.
+    pub forwarded: Vec<Forwarded>,
     /// What the packet carries afterwards; nothing if it was dropped.
     pub carried: Carried,
     /// Log records it caused.
@@ -84,8 +91,31 @@ pub enum Verdict {
     Pass,
     /// ends here
     Drop,
-    /// taken by the firewall, which sent something else in its place
+    /// is held, or something else is sent in its place
     Consumed,
+}
+
+/// A packet that goes on in the place of the one that was filtered, or beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Where to.
+    pub way: Way,
+    /// From the IP header on.
+    pub bytes: Vec<u8>,
+}
+
+/// Where a packet goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// Where the routing table says.
+    Forward,
+    /// Out of an interface to a neighbour, whatever the routing table says.
+    Route {
+        /// The interface.
+        interface: String,
+        /// The neighbour.
+        next_hop: IpAddr,
+    },
 }
 
 /// What decided about a packet.

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{
     Action, Direction, Family, PoolKind, Reason, RuleId, Ruleset, TableName, Timeout,
@@ -38,6 +39,7 @@ pub struct Firewall {
     pub(crate) states: StateTable,
     pub(crate) pools: Pools,
     pub(crate) sources: SourceNodes,
+    pub(crate) fragments: Reassembler,
     pub(crate) counters: Counters,
 }
 
@@ -66,7 +68,9 @@ impl Firewall {
     /// A firewall without states, at second 0, where every random draw is 0.
     pub fn new(ruleset: Ruleset, host: Host) -> Self {
         let rulebook = Rulebook::new(&ruleset);
+        let (limit, timeout) = Self::limits_of_fragments(&ruleset.options);
         Firewall {
+            fragments: Reassembler::new(limit, timeout),
             counters: Counters::new(rulebook.len()),
             rulebook: Arc::new(rulebook),
             ruleset: Arc::new(ruleset),
@@ -80,6 +84,7 @@ impl Firewall {
     /// Moves the clock and removes the states whose time is up. Returns their numbers, ascending.
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
+        self.fragments.expire(seconds);
         // all are looked at before the first is removed, which makes the others live longer
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
@@ -208,6 +213,9 @@ impl Firewall {
             return untouched(input);
         }
         let fate = match Descriptor::parse(input) {
+            Ok(packet) if packet.is_fragment() && self.ruleset.options.reassemble => {
+                self.reassemble(input, packet, journal)
+            }
             Ok(packet) => self.filter(input, packet, journal),
             Err(malformed) => self.refuse(input, malformed, journal),
         };
@@ -225,7 +233,13 @@ impl Firewall {
         })
     }
 
-    fn refuse(&mut self, input: &Packet, malformed: Malformed, journal: &mut Journal) -> Fate {
+    /// A packet that cannot be read.
+    pub(crate) fn refuse(
+        &mut self,
+        input: &Packet,
+        malformed: Malformed,
+        journal: &mut Journal,
+    ) -> Fate {
         journal.tracer.tell(|| Stage::Malformed(malformed.reason));
         journal.set_reason(malformed.reason);
         journal.log(None, LogPlace::default());
@@ -238,10 +252,45 @@ impl Firewall {
         fate(input, None, &Ruling::default(), Carried::default(), journal)
     }
 
-    /// The way of a packet with sound headers: decide, carry out, log, count.
-    fn filter(&mut self, input: &Packet, mut packet: Descriptor, journal: &mut Journal) -> Fate {
+    /// A fragment that belongs to no datagram.
+    pub(crate) fn refuse_fragment(
+        &mut self,
+        input: &Packet,
+        fragment: Descriptor,
+        reason: Option<Reason>,
+        journal: &mut Journal,
+    ) -> Fate {
+        if let Some(reason) = reason {
+            journal.tracer.tell(|| Stage::Refused(reason));
+            journal.set_reason(reason);
+        }
+        self.settle(input, fragment, Ruling { force_log: true, ..Ruling::default() }, journal)
+    }
+
+    /// The way of a packet with sound headers.
+    pub(crate) fn filter(
+        &mut self,
+        input: &Packet,
+        mut packet: Descriptor,
+        journal: &mut Journal,
+    ) -> Fate {
         let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
-        let mut ruling = self.decide(&ruleset, &rulebook, input, &mut packet, journal);
+        let ruling = self.decide(&ruleset, &rulebook, input, &mut packet, journal);
+        let family = packet.family;
+        let mut fate = self.settle(input, packet, ruling, journal);
+        self.fragment_again(input, family, &mut fate);
+        fate
+    }
+
+    /// Carries out what was decided, logs and counts.
+    fn settle(
+        &mut self,
+        input: &Packet,
+        mut packet: Descriptor,
+        mut ruling: Ruling,
+        journal: &mut Journal,
+    ) -> Fate {
+        let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
         self.check_length(&packet, &mut ruling, journal);
         let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
         self.log(&ruling, journal);
@@ -488,7 +537,7 @@ fn uid(packet: &Packet) -> Option<u32> {
 }
 
 /// The fate of a packet that the firewall does not look at.
-fn untouched(input: &Packet) -> Fate {
+pub(crate) fn untouched(input: &Packet) -> Fate {
     Fate {
         verdict: Verdict::Pass,
         decision: Decision::None,
@@ -498,6 +547,7 @@ fn untouched(input: &Packet) -> Fate {
         state: None,
         out: None,
         replies: Vec::new(),
+        forwarded: Vec::new(),
         carried: input.carried.clone(),
         log: Vec::new(),
         removed: Vec::new(),
@@ -522,6 +572,7 @@ fn fate(
         state: ruling.state,
         out: packet.filter(|packet| ruling.pass && changed(packet)).map(|packet| packet.bytes),
         replies: std::mem::take(&mut journal.replies),
+        forwarded: Vec::new(),
         carried,
         log: std::mem::take(&mut journal.log),
         removed: std::mem::take(&mut journal.removed),

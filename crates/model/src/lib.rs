@@ -6,7 +6,8 @@
 //! through [`world::World`] only, so whoever runs it decides about all four.
 //!
 //! A packet's way through the files: [`firewall`] is the order of work; `packet` and `header` take
-//! the packet apart, `normalize` refuses and repairs it, `lookup` asks the table in [`state`] for
+//! the packet apart, `normalize` refuses and repairs it, `fragment` holds pieces until they
+//! are whole, `lookup` asks the table in [`state`] for
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
 //! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
 //! `translate` what they make of its ends with a `pool` and a `port`, `create` makes a
@@ -19,6 +20,7 @@
 mod actions;
 mod address;
 mod create;
+mod fragment;
 mod header;
 mod icmp;
 mod icmp_error;
@@ -56,7 +58,7 @@ pub use actions::Actions;
 pub use counters::{
     InterfaceCounters, LimitCounter, RuleCounters, Status, TableCounters, TableTraffic,
 };
-pub use fate::{Carried, Decision, Fate, LogRecord, Packet, SocketOwner, Verdict};
+pub use fate::{Carried, Decision, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way};
 pub use firewall::Firewall;
 pub use source_node::{NodeKind, SourceNode};
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};

@@ -10,26 +10,25 @@ use crate::patch;
 
 /// The bit beside DF and MF in an IPv4 header, which must be zero.
 const RESERVED: u8 = 0x80;
+const DONT_FRAGMENT: u8 = 0x40;
 
 /// Where the checksum stands in an IPv4 header.
 pub(crate) const IP_CHECKSUM: usize = 10;
 
-/// Checks the fragmentation of a packet.
-///
-/// With `set reassemble yes` a fragment needs reassembly, which the firewall does not do itself:
-/// it is dropped, never let through unseen.
+/// Checks the fragmentation of a packet: a fragment that asks not to be one is refused, unless
+/// `no-df` overrides it.
 pub(crate) fn fragmentation(packet: &mut Descriptor, options: &Options) -> Result<(), Reason> {
-    if !packet.is_fragment() {
-        if packet.family == Family::Inet {
-            packet.bytes[6] &= !RESERVED;
-        }
+    if packet.family != Family::Inet {
         return Ok(());
     }
-    let dont_fragment = packet.family == Family::Inet && packet.bytes[6] & 0x40 != 0;
-    if options.reassemble || dont_fragment {
-        return Err(Reason::Fragment);
+    if !packet.is_fragment() {
+        packet.bytes[6] &= !RESERVED;
+        return Ok(());
     }
-    Ok(())
+    if options.reassemble_no_df {
+        packet.bytes[6] &= !DONT_FRAGMENT;
+    }
+    if packet.bytes[6] & DONT_FRAGMENT != 0 { Err(Reason::Fragment) } else { Ok(()) }
 }
 
 /// Corrects the header checksum for a reserved bit that was cleared. PF leaves that to the output
@@ -136,7 +135,10 @@ mod tests {
         let one_by_one = Options { reassemble: false, ..Options::default() };
         assert_eq!(fragmentation(&mut fragment(false), &one_by_one), Ok(()));
         assert_eq!(fragmentation(&mut fragment(true), &one_by_one), Err(Reason::Fragment));
-        assert_eq!(fragmentation(&mut fragment(false), &Options::default()), Err(Reason::Fragment));
+        let no_df = Options { reassemble_no_df: true, ..Options::default() };
+        let mut whole_again = fragment(true);
+        assert_eq!(fragmentation(&mut whole_again, &no_df), Ok(()));
+        assert_eq!(whole_again.bytes[6] & DONT_FRAGMENT, 0);
     }
 
     #[test]

@@ -24,6 +24,10 @@ pub enum Stage {
     Malformed(Reason),
     /// What PF asks of every packet was not met.
     Refused(Reason),
+    /// A fragment waits for the others of its datagram.
+    Held,
+    /// It was the last one missing: the datagram of so many bytes goes on in its place.
+    Reassembled(usize),
     /// PF changed what must not be set in any packet (reserved bits, FIN beside SYN).
     Repaired,
     /// The state table was asked.
@@ -175,6 +179,8 @@ impl fmt::Display for Stage {
             Stage::Skipped => write!(f, "interface: skipped"),
             Stage::Malformed(reason) => write!(f, "headers: refused, {}", reason.name()),
             Stage::Refused(reason) => write!(f, "normalize: refused, {}", reason.name()),
+            Stage::Held => write!(f, "fragment: held until the others come"),
+            Stage::Reassembled(bytes) => write!(f, "fragment: the last one, {bytes} bytes go on"),
             Stage::Repaired => write!(f, "normalize: repaired"),
             Stage::Searched { key, found } => {
                 let end = |index: usize| Endpoint((key.address[index], key.port[index]));

@@ -122,11 +122,7 @@ fn fragments_meet_no_criterion_of_the_transport_header() {
     }
     let mut strict = firewall("pass all");
     let fate = strict.packet(&packet(Direction::In, "em0", fragment(8)));
-    assert_eq!(
-        (fate.verdict, fate.reason),
-        (Verdict::Drop, Reason::Fragment),
-        "never let through unseen"
-    );
+    assert_eq!(fate.verdict, Verdict::Consumed, "never let through unseen");
 }
 
 #[test]
@@ -144,7 +140,7 @@ fn match_rules_add_up_in_the_state() {
     ));
     let changed = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).ttl(100);
     assert_eq!(fate.out, Some(changed.tcp(&Tcp::new(1, 2).flags("S").mss(1300))));
-    assert_eq!(fate.carried, Carried { tag: Some("A".into()), prio: 5, rtable: 0 });
+    assert_eq!(fate.carried, Carried { tag: Some("A".into()), prio: 5, ..Carried::default() });
     assert_eq!(
         [0, 1, 2].map(|rule| firewall.rule_counters(Some(&rule.into())).packets),
         [[1, 0]; 3]

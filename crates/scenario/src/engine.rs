@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Carried, Draw, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner,
-    Verdict,
+    Carried, Draw, Forwarded, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters,
+    SocketOwner, Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
@@ -52,7 +52,7 @@ pub trait Engine {
 /// What became of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fate {
-    /// Passed or dropped.
+    /// Passed, dropped or consumed.
     pub verdict: Verdict,
     /// What decided.
     pub decision: Decision,
@@ -68,6 +68,8 @@ pub struct Fate {
     pub out: Option<Vec<u8>>,
     /// What the firewall sent in answer, from the IP header on.
     pub replies: Vec<Vec<u8>>,
+    /// What goes on in its place, or beside it.
+    pub forwarded: Vec<Forwarded>,
     /// What the packet carries afterwards.
     pub carried: Carried,
     /// Log records it caused.

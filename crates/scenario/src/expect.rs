@@ -5,14 +5,14 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
 
-use crate::engine::{Decision, Fate, LogView, PeerView, StateView, Verdict};
+use crate::engine::{Decision, Fate, Forwarded, LogView, PeerView, StateView, Verdict};
 use crate::look;
 use crate::observe::Observation;
 
 /// What is expected of one packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expectation {
-    /// `pass`, `block`
+    /// `pass`, `block`, `consumed`
     pub verdict: Option<Verdict>,
     /// `rule n`, `default`, `skipped`
     pub decision: Option<Decision>,
@@ -30,6 +30,8 @@ pub struct Expectation {
     pub out: Option<Out>,
     /// `reply`, `no reply`: what is sent in answer, complete
     pub replies: Option<Vec<Reply>>,
+    /// `forward`, `route`, `no forward`: what goes on in its place or beside it, complete
+    pub forwarded: Option<Vec<Forwarded>>,
     /// `log`, `no log`: records, complete
     pub log: Option<Vec<LogWords>>,
     /// `tag`, `no tag`: what the packet carries afterwards
@@ -221,6 +223,7 @@ impl Expectation {
                 Some(bytes) => Out::Bytes(bytes.clone()),
             }),
             replies: Some(fate.replies.iter().cloned().map(Reply::Bytes).collect()),
+            forwarded: Some(fate.forwarded.clone()),
             log: Some(fate.log.iter().map(LogWords::complete).collect()),
             // what a dropped packet carries nobody will ever see
             tag: passed.then(|| fate.carried.tag.clone()),
@@ -321,6 +324,7 @@ impl Expectation {
                 }
             }
         }
+        differences.compare("forwarded", &self.forwarded, fate.forwarded.clone());
         if let Some(log) = &self.log {
             let same = log.len() == fate.log.len()
                 && log.iter().zip(&fate.log).all(|(words, record)| words.hold(record));

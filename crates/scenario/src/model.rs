@@ -96,6 +96,7 @@ fn fate(fate: model::Fate) -> Fate {
         state: fate.state,
         out: fate.out,
         replies: fate.replies,
+        forwarded: fate.forwarded,
         carried: fate.carried,
         log: fate
             .log

@@ -7,7 +7,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
-use crate::engine::{Decision, Draw, SocketOwner, Verdict};
+use crate::engine::{Decision, Draw, Forwarded, SocketOwner, Verdict, Way};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -301,6 +301,11 @@ impl Expectation {
             Some(replies) => items.extend(replies.iter().map(reply)),
             None => {}
         }
+        match &self.forwarded {
+            Some(forwarded) if forwarded.is_empty() => items.push("no forward".into()),
+            Some(forwarded) => items.extend(forwarded.iter().map(onward)),
+            None => {}
+        }
         match &self.log {
             Some(log) if log.is_empty() => items.push("no log".into()),
             Some(log) => items.extend(log.iter().map(log_words)),
@@ -382,6 +387,14 @@ fn out(out: &Out) -> String {
             }
             text
         }
+    }
+}
+
+fn onward(forwarded: &Forwarded) -> String {
+    let bytes = hex(&forwarded.bytes);
+    match &forwarded.way {
+        Way::Forward => format!("forward hex {bytes}"),
+        Way::Route { interface, next_hop } => format!("route {interface} {next_hop} hex {bytes}"),
     }
 }
 

@@ -12,7 +12,7 @@ syn keyword scnWord received-on tag prio hex tcp udp icmp icmp6 proto seq ack wi
 	\ tcp-options code id quoting ttl tos ipid df no-df len data ip-options hop-by-hop
 	\ destination-options routing fragment truncate ip-len header-len data-offset
 	\ udp-len bad-sum
-syn keyword scnFate pass block rule default skipped orphan reason counted none new state no also
+syn keyword scnFate pass block consumed rule default skipped orphan reason counted none new state no also
 	\ unchanged reply rst log match by for to expired removed states sources status rtable
 syn match scnBecomes "=>"
 syn match scnEndpoint "\[\d\+\]"

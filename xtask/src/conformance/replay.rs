@@ -90,9 +90,6 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
             return Ok(Verdict::Played(engines.iter().map(|_| difference()).collect()));
         }
     };
-    if needs_reassembly(&ruleset, &vector.packets) {
-        return Ok(Verdict::NotBuilt("fragment reassembly".into()));
-    }
     let case = convert::case(&vector)?;
     let only_model = !refusals(&ruleset).is_empty();
     let play = |engine: &mut Box<dyn Engine>| match only_model && engine.name() != "model" {

@@ -86,7 +86,11 @@ impl Drawn {
 
 #[derive(Debug, Deserialize)]
 pub struct Emitted {
+    pub kind: String,
     pub packet: String,
+    /// Of what was routed: the interface, and who is next.
+    pub ifname: Option<String>,
+    pub nexthop: Option<std::net::IpAddr>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -20,6 +20,11 @@ pub(super) fn run(
     names: &Names,
     repeat: u32,
 ) -> Result<Run> {
+    program.run_packet(&frame(&packet.bytes), &context(packet, host, names)?, repeat)
+}
+
+/// What the kernel knows of the packet besides its bytes.
+pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result<SkBuff> {
     let here = index_of(host, &packet.interface)?;
     let arrived = match (&packet.received_on, packet.direction) {
         (Some(name), _) => index_of(host, name)?,
@@ -31,16 +36,17 @@ pub(super) fn run(
     context.ifindex = here;
     context.ingress_ifindex = arrived;
     context.mark = abi::mark::compose(tag.unwrap_or(0) as u16, packet.carried.prio);
-    program.run_packet(&frame(&packet.bytes), &context, repeat)
+    Ok(context)
 }
 
 /// What the packet takes along to the next hook.
 pub(super) fn carried(run: &Run, names: &Names) -> Carried {
     let (tag, prio) = abi::mark::split(run.context.mark);
-    Carried { tag: names.tags.name(u32::from(tag)).map(str::to_owned), prio, rtable: 0 }
+    let tag = names.tags.name(u32::from(tag)).map(str::to_owned);
+    Carried { tag, prio, ..Carried::default() }
 }
 
-fn index_of(host: &Host, name: &str) -> Result<u32> {
+pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
     let interface = host.interface(name);
     interface.map(|interface| interface.index).ok_or_else(|| Error::Bpf {
         what: format!("interface {name}"),
@@ -49,7 +55,7 @@ fn index_of(host: &Host, name: &str) -> Result<u32> {
 }
 
 /// The packet behind an Ethernet header.
-fn frame(packet: &[u8]) -> Vec<u8> {
+pub(super) fn frame(packet: &[u8]) -> Vec<u8> {
     let version = packet.first().map_or(4, |byte| byte >> 4);
     let ethertype: u16 = if version == 6 { 0x86dd } else { 0x0800 };
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];

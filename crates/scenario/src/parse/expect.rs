@@ -4,7 +4,7 @@ use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
 
 use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
-use crate::engine::{Decision, PeerView, Verdict};
+use crate::engine::{Decision, Forwarded, PeerView, Verdict, Way};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
 };
@@ -19,8 +19,8 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
         };
         let stated_before = match word.text.as_str() {
             "pass" => expectation.verdict.replace(Verdict::Pass).is_some(),
-            "block" => expectation.verdict.replace(Verdict::Drop).is_some(),
             "consumed" => expectation.verdict.replace(Verdict::Consumed).is_some(),
+            "block" => expectation.verdict.replace(Verdict::Drop).is_some(),
             "rule" => expectation.decision.replace(Decision::Rule(rule_id(line)?)).is_some(),
             "anchor-rule" => expectation
                 .anchor_rule
@@ -56,6 +56,20 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
                 expectation.replies.get_or_insert_default().push(reply(line)?);
                 false
             }
+            "forward" => {
+                let bytes = onward(line)?;
+                let forwarded = expectation.forwarded.get_or_insert_default();
+                forwarded.push(Forwarded { way: Way::Forward, bytes });
+                false
+            }
+            "route" => {
+                let interface = line.word("an interface")?.text.clone();
+                let next_hop = line.value("the next hop", |text| text.parse().ok())?;
+                let bytes = onward(line)?;
+                let forwarded = expectation.forwarded.get_or_insert_default();
+                forwarded.push(Forwarded { way: Way::Route { interface, next_hop }, bytes });
+                false
+            }
             "log" => {
                 expectation.log.get_or_insert_default().push(log_words(line)?);
                 false
@@ -84,16 +98,23 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
     }
 }
 
-/// `no state`, `no reply`, `no log`, `no tag`. Returns whether it contradicts what was said before.
+/// `no state`, `no reply`, `no forward`, `no log`, `no tag`. Returns whether it contradicts what was said before.
 fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
-    let what = line.word("state, reply, log or tag")?;
+    let what = line.word("state, reply, forward, log or tag")?;
     match what.text.as_str() {
         "state" => Ok(expectation.state.replace(StateUse::None).is_some()),
         "reply" => Ok(expectation.replies.replace(Vec::new()).is_some()),
+        "forward" => Ok(expectation.forwarded.replace(Vec::new()).is_some()),
         "log" => Ok(expectation.log.replace(Vec::new()).is_some()),
         "tag" => Ok(expectation.tag.replace(None).is_some()),
-        _ => Err(what.fault("expected state, reply, log or tag")),
+        _ => Err(what.fault("expected state, reply, forward, log or tag")),
     }
+}
+
+/// `hex` and the bytes of a packet that goes on.
+fn onward(line: &mut Line) -> Parsed<Vec<u8>> {
+    line.expect("hex")?;
+    hex(line)
 }
 
 /// `none`, or items up to the next comma.

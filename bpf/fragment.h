@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Fragments under `set reassemble yes` (pf-semantics section 12). A BPF program cannot hold packets, so
+ * skipstepd does: a fragment is sent out of the daemon's device, with struct pf_handoff behind it, and the
+ * datagram comes in by that device when it is whole. From there it is sent in, or out, by the interface
+ * where its fragments were, and filtered there like any packet.
+ *
+ * A datagram that leaves takes the same way once more to become fragments again: the hook lies behind
+ * the IP output that would have done it.
+ */
+#ifndef PF_FRAGMENT_H
+#define PF_FRAGMENT_H
+
+#include "kern.h"
+#include "mark.h"
+#include "scratch.h"
+#include "time.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_reassembler);
+} reassembler SEC(".maps");
+
+#define ENODEV		19
+
+/* How long the fragments were is known from the packet's hash, next to this. */
+#define HASH_MAGIC	0x70660000u
+#define HASH_MASK	0xffff0000u
+
+/* Index of the daemon's device, 0 if no daemon runs: the device goes with it. */
+__inline __u32 find_device(struct __sk_buff *skb)
+{
+	__u32 zero = 0, mtu = 0;
+	struct pf_reassembler *daemon = bpf_map_lookup_elem(&reassembler, &zero);
+
+	if (!daemon || !daemon->ifindex)
+		return 0;
+	return bpf_check_mtu(skb, daemon->ifindex, &mtu, 0, 0) == -ENODEV ? 0 : daemon->ifindex;
+}
+
+/* Where the packet came in before it goes out. Of one that comes from the daemon's device the
+ * program there has noted it. */
+__inline __u32 came_in_by(struct __sk_buff *skb)
+{
+	__u32 zero = 0, ifindex = skb->ingress_ifindex, noted;
+	struct pf_reassembler *daemon;
+
+	if (!(skb->mark & PF_MARK_REASSEMBLED) || !ifindex)
+		return ifindex;
+	noted = skb->cb[0];
+	barrier_var(noted);	/* clang would choose between two places in the context */
+	daemon = bpf_map_lookup_elem(&reassembler, &zero);
+	return daemon && daemon->ifindex == ifindex ? noted : ifindex;
+}
+
+/* Sends the packet to the daemon. Returns what the program returns, or -1 if there is no daemon. A
+ * test is its own daemon. */
+__global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
+{
+	struct pf_handoff frame = {
+		.magic = PF_HANDOFF_MAGIC,
+		.ifindex = skb->ifindex,
+		.mark = skb->mark,
+		.order = order,
+	};
+	__u32 device, length, hash;
+
+	if (!s)
+		return -1;
+	if (driven_by_test())
+		return PF_TCX_DROP;
+	device = find_device(skb);
+	if (!device)
+		return -1;
+	frame.received = s->came_in_by;
+	frame.direction = s->pd.direction;
+	frame.link_header = s->pd.ip;
+	hash = bpf_get_hash_recalc(skb);
+	if (order == PF_HANDOFF_REFRAGMENT && (hash & HASH_MASK) == HASH_MAGIC)
+		frame.largest = hash & ~HASH_MASK;
+	/* the device wants a link header, which others need not have */
+	if (!has_ethernet_header(skb) && bpf_skb_change_head(skb, sizeof(struct ethernet), 0))
+		return -1;
+	length = skb->len;
+	if (bpf_skb_change_tail(skb, length + sizeof(frame), 0) ||
+	    bpf_skb_store_bytes(skb, length, &frame, sizeof(frame), 0))
+		return -1;
+	return bpf_redirect(device, 0);
+}
+
+/* A packet that passed and is longer than its fragments were. */
+__inline bool must_fragment(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 mtu = 0;
+
+	if (!s->reassembled || s->pd.direction != PF_OUT)
+		return false;
+	/* routers fragment IPv4 as they like, IPv6 must not notice that there was one */
+	return s->pd.family == AF_INET6 ||
+	       bpf_check_mtu(skb, 0, &mtu, 0, 0) == BPF_MTU_CHK_RET_FRAG_NEEDED;
+}
+
+#endif /* PF_FRAGMENT_H */

@@ -1,0 +1,77 @@
+//! Fragments under `set reassemble yes`: they are held until their datagram is whole, which is then
+//! filtered in their place; and an IPv6 datagram that is forwarded leaves in fragments of the size it
+//! had (pf-semantics section 12).
+
+use skipstep_reassembly::{Outcome, Piece, refragment, settle_checksum};
+use skipstep_ruleset::{Direction, Family, Reason, Timeout};
+
+use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
+use crate::firewall::{Firewall, untouched};
+use crate::journal::Journal;
+use crate::normalize;
+use crate::packet::Descriptor;
+use crate::trace::Stage;
+
+impl Firewall {
+    /// What becomes of a fragment, or of the datagram that it completes.
+    pub(crate) fn reassemble(
+        &mut self,
+        input: &Packet,
+        mut fragment: Descriptor,
+        journal: &mut Journal,
+    ) -> Fate {
+        if let Err(reason) = normalize::fragmentation(&mut fragment, &self.ruleset.options) {
+            return self.refuse_fragment(input, fragment, Some(reason), journal);
+        }
+        let Some(piece) = Piece::parse(&fragment.bytes, input.direction) else {
+            return self.refuse_fragment(input, fragment, Some(Reason::Fragment), journal);
+        };
+        match self.fragments.add(piece, self.world.now) {
+            Outcome::Held => {
+                journal.tracer.tell(|| Stage::Held);
+                Fate { verdict: Verdict::Consumed, ..untouched(input) }
+            }
+            Outcome::Dropped(reason) => self.refuse_fragment(input, fragment, reason, journal),
+            Outcome::Whole(whole) => {
+                journal.tracer.tell(|| Stage::Reassembled(whole.bytes.len()));
+                let mut packet = Packet { bytes: whole.bytes, ..input.clone() };
+                packet.carried.fragmentation = whole.fragmentation;
+                let mut fate = match Descriptor::parse(&packet) {
+                    Ok(datagram) => self.filter(&packet, datagram, journal),
+                    Err(malformed) => self.refuse(&packet, malformed, journal),
+                };
+                if fate.verdict == Verdict::Pass {
+                    settle_checksum(fate.out.get_or_insert(packet.bytes));
+                }
+                fate
+            }
+        }
+    }
+
+    /// Fragments a packet that is forwarded and passes as it was before it came in.
+    pub(crate) fn fragment_again(&self, input: &Packet, family: Family, fate: &mut Fate) {
+        let forwarded = input.direction == Direction::Out && input.received_on.is_some();
+        let Some(how) = input
+            .carried
+            .fragmentation
+            .filter(|_| forwarded && family == Family::Inet6 && fate.verdict == Verdict::Pass)
+        else {
+            return;
+        };
+        let bytes = fate.out.take();
+        let bytes = bytes.as_deref().unwrap_or(&input.bytes);
+        match refragment(bytes, &how, self.world.draw(u32::MAX)) {
+            None => fate.verdict = Verdict::Drop,
+            Some(fragments) => {
+                fate.verdict = Verdict::Consumed;
+                let forward = |bytes| Forwarded { way: Way::Forward, bytes };
+                fate.forwarded.extend(fragments.into_iter().map(forward));
+            }
+        }
+    }
+
+    /// Limits of `set limit frags` and `set timeout frag`.
+    pub(crate) fn limits_of_fragments(options: &skipstep_ruleset::Options) -> (usize, u32) {
+        (options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
+    }
+}

@@ -1,0 +1,167 @@
+//! A fragment taken apart.
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::Direction;
+use skipstep_wire::protocol;
+
+/// Extension headers in a row before nobody looks further.
+const HEADER_LIMIT: usize = 20;
+
+/// What all datagrams of one sender to one receiver have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// IPv4: the protocol. IPv6: 0, since only the first fragment's counts.
+    pub protocol: u8,
+    /// Seen from the firewall.
+    pub direction: Direction,
+}
+
+/// A fragment: what is in front of its data, the data, and where in the datagram they belong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Which datagrams it can belong to.
+    pub key: Key,
+    /// Which of those it does belong to.
+    pub id: u32,
+    /// Place of its data in the datagram.
+    pub offset: usize,
+    /// It is not the last.
+    pub more: bool,
+    /// Headers in front of the data; IPv6: those in front of the fragment header.
+    pub header: Vec<u8>,
+    /// IPv6: place of the byte that names the fragment header, and the protocol that this one names.
+    pub next_header: Option<(usize, u8)>,
+    /// The data.
+    pub data: Vec<u8>,
+}
+
+impl Piece {
+    /// Takes a packet apart; what follows the length in its IP header is cut off. `None` if it is
+    /// damaged, or no fragment.
+    pub fn parse(packet: &[u8], direction: Direction) -> Option<Piece> {
+        match packet.first()? >> 4 {
+            4 => parse_ipv4(packet, direction),
+            6 => parse_ipv6(packet, direction),
+            _ => None,
+        }
+    }
+
+    /// One more than the place of its last byte.
+    pub fn end(&self) -> usize {
+        self.offset + self.data.len()
+    }
+
+    /// Takes off the first bytes of its data.
+    pub(crate) fn cut_head(&mut self, bytes: usize) {
+        self.data.drain(..bytes);
+        self.offset += bytes;
+    }
+}
+
+fn parse_ipv4(packet: &[u8], direction: Direction) -> Option<Piece> {
+    let header: &[u8; 20] = packet.first_chunk()?;
+    let header_len = usize::from(header[0] & 15) * 4;
+    let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let place = u16::from_be_bytes([header[6], header[7]]);
+    let (more, offset) = (place & 0x2000 != 0, usize::from(place & 0x1fff) * 8);
+    if header_len < 20 || !more && offset == 0 {
+        return None;
+    }
+    let address =
+        |at: usize| -> Option<IpAddr> { Some(IpAddr::from(*packet[at..].first_chunk::<4>()?)) };
+    Some(Piece {
+        key: Key {
+            source: address(12)?,
+            destination: address(16)?,
+            protocol: header[9],
+            direction,
+        },
+        id: u32::from(u16::from_be_bytes([header[4], header[5]])),
+        offset,
+        more,
+        header: packet.get(..header_len)?.to_vec(),
+        next_header: None,
+        data: packet.get(header_len..total_len)?.to_vec(),
+    })
+}
+
+fn parse_ipv6(packet: &[u8], direction: Direction) -> Option<Piece> {
+    let header: &[u8; 40] = packet.first_chunk()?;
+    let total_len = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let packet = packet.get(..total_len)?;
+    let address =
+        |at: usize| -> Option<IpAddr> { Some(IpAddr::from(*packet[at..].first_chunk::<16>()?)) };
+    let (mut named_at, mut at) = (6, 40);
+    for _ in 0..HEADER_LIMIT {
+        match packet[named_at] {
+            protocol::FRAGMENT => break,
+            protocol::HOP_BY_HOP
+            | protocol::ROUTING
+            | protocol::DESTINATION_OPTIONS
+            | protocol::AH => {
+                let length = usize::from(*packet.get(at + 1)?);
+                let bytes = match packet[named_at] {
+                    protocol::AH => (length + 2) * 4,
+                    _ => (length + 1) * 8,
+                };
+                (named_at, at) = (at, at + bytes);
+            }
+            _ => return None,
+        }
+    }
+    if packet[named_at] != protocol::FRAGMENT {
+        return None;
+    }
+    let fragment: &[u8; 8] = packet.get(at..)?.first_chunk()?;
+    let place = u16::from_be_bytes([fragment[2], fragment[3]]);
+    let (more, offset) = (place & 1 != 0, usize::from(place & 0xfff8));
+    if !more && offset == 0 {
+        return None; // RFC 6946: it is whole
+    }
+    Some(Piece {
+        key: Key { source: address(8)?, destination: address(24)?, protocol: 0, direction },
+        id: u32::from_be_bytes([fragment[4], fragment[5], fragment[6], fragment[7]]),
+        offset,
+        more,
+        header: packet[..at].to_vec(),
+        next_header: Some((named_at, fragment[0])),
+        data: packet[at + 8..].to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_wire::build::{ipv4, ipv6};
+
+    #[test]
+    fn ipv4_fragments() {
+        let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).fragment(16, true).raw(17, &[9; 8]);
+        let piece = Piece::parse(&packet, Direction::In).unwrap();
+        assert_eq!((piece.id, piece.offset, piece.more, piece.end()), (7, 16, true, 24));
+        assert_eq!((piece.header, piece.data), (packet[..20].to_vec(), vec![9; 8]));
+        assert_eq!(Piece::parse(&packet[..27], Direction::In), None, "cut off");
+        let whole = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).raw(17, &[9; 8]);
+        assert_eq!(Piece::parse(&whole, Direction::In), None);
+    }
+
+    #[test]
+    fn ipv6_fragments_behind_extension_headers() {
+        let (a, b) = ([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
+        // a header of destination options, then the fragment header
+        let chain = [44, 0, 1, 4, 0, 0, 0, 0, 17, 0, 0, 0x11, 0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8];
+        let packet = ipv6(a, b).raw(protocol::DESTINATION_OPTIONS, &chain);
+        let piece = Piece::parse(&packet, Direction::Out).unwrap();
+        assert_eq!((piece.id, piece.offset, piece.more), (5, 16, true));
+        assert_eq!((piece.header.len(), piece.next_header), (48, Some((40, 17))));
+        assert_eq!(piece.data, [1, 2, 3, 4, 5, 6, 7, 8]);
+        for length in 0..packet.len() {
+            assert_eq!(Piece::parse(&packet[..length], Direction::Out), None, "{length} bytes");
+        }
+    }
+}

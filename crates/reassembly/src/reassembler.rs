@@ -1,0 +1,216 @@
+//! All datagrams of which pieces are missing, under pf's limits.
+
+use std::collections::{BTreeMap, HashMap};
+
+use skipstep_ruleset::Reason;
+
+use crate::datagram::{self, Datagram, Misfit, Moved};
+use crate::{Key, Piece, Whole};
+
+/// Of one sender to one receiver, a datagram is stale when as many newer ones have begun as the
+/// timeout has seconds, times this (RFC 4963).
+const STALE: u32 = 200;
+
+/// What became of a piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is kept until the others come.
+    Held,
+    /// It was the last that was missing.
+    Whole(Whole),
+    /// It is dropped. pf drops without a reason what was wholly there already.
+    Dropped(Option<Reason>),
+}
+
+/// How often datagrams were looked for, and pieces put in and taken out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub searches: u64,
+    pub inserts: u64,
+    pub removals: u64,
+}
+
+/// Datagrams in the making.
+#[derive(Debug, Clone)]
+pub struct Reassembler {
+    limit: usize,
+    timeout: u32,
+    queues: HashMap<(Key, u32), Queue>,
+    /// The queues by the time of their last use, an ascending number.
+    by_use: BTreeMap<u64, (Key, u32)>,
+    uses: u64,
+    pairs: HashMap<Key, Pair>,
+    pieces: usize,
+    counters: Counters,
+}
+
+#[derive(Debug, Clone)]
+struct Queue {
+    datagram: Datagram,
+    /// Second at which its first piece came: from then the timeout runs.
+    since: u32,
+    last_use: u64,
+    generation: u32,
+}
+
+/// Datagrams with the same key.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pair {
+    queues: usize,
+    /// Of the next datagram.
+    generation: u32,
+}
+
+impl Reassembler {
+    /// One that holds `limit` pieces (`set limit frags`), and each datagram for `timeout` seconds.
+    pub fn new(limit: usize, timeout: u32) -> Self {
+        Reassembler {
+            limit,
+            timeout,
+            queues: HashMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+            pairs: HashMap::new(),
+            pieces: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Other limits from now on.
+    pub fn configure(&mut self, limit: usize, timeout: u32) {
+        (self.limit, self.timeout) = (limit, timeout);
+    }
+
+    /// How many pieces are held.
+    pub fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Drops datagrams whose time is up. It begins with the one that was used longest ago and ends, as
+    /// pf does, at the first that has time left.
+    pub fn expire(&mut self, now: u32) {
+        while let Some(oldest) = self.oldest()
+            && self.queues[&oldest].since.saturating_add(self.timeout) <= now
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    /// Puts a piece to those of its datagram.
+    pub fn add(&mut self, piece: Piece, now: u32) -> Outcome {
+        if self.pieces >= self.limit {
+            self.make_room();
+            if self.pieces >= self.limit {
+                return Outcome::Dropped(Some(Reason::Memory));
+            }
+        }
+        if datagram::is_impossible(&piece) {
+            return Outcome::Dropped(Some(Reason::Fragment));
+        }
+        let place = (piece.key, piece.id);
+        self.counters.searches += 1;
+        self.forget_if_stale(&place);
+        if self.queues.contains_key(&place) {
+            self.touch(&place);
+            if let Err(reason) = self.insert(&place, piece) {
+                return Outcome::Dropped(reason);
+            }
+        } else {
+            self.begin(place, piece, now);
+        }
+        if !self.queues[&place].datagram.is_complete() {
+            return Outcome::Held;
+        }
+        match self.remove(&place).map(|queue| queue.datagram.join()) {
+            Some(Ok(whole)) => Outcome::Whole(whole),
+            Some(Err(reason)) => Outcome::Dropped(Some(reason)),
+            None => Outcome::Held,
+        }
+    }
+
+    fn begin(&mut self, place: (Key, u32), piece: Piece, now: u32) {
+        let pair = self.pairs.entry(place.0).or_default();
+        let generation = pair.generation;
+        pair.generation = generation.wrapping_add(1);
+        pair.queues += 1;
+        let datagram = Datagram::new(piece);
+        let queue = Queue { datagram, since: now, last_use: self.uses, generation };
+        self.by_use.insert(self.uses, place);
+        self.uses += 1;
+        self.queues.insert(place, queue);
+        self.pieces += 1;
+        self.counters.inserts += 1;
+    }
+
+    fn insert(&mut self, place: &(Key, u32), piece: Piece) -> Result<(), Option<Reason>> {
+        let Some(queue) = self.queues.get_mut(place) else {
+            return Err(Some(Reason::Fragment));
+        };
+        let before = queue.datagram.pieces();
+        let mut moved = Moved::default();
+        let inserted = queue.datagram.insert(piece, &mut moved);
+        self.pieces = self.pieces - before + queue.datagram.pieces();
+        self.counters.inserts += moved.inserted;
+        self.counters.removals += moved.removed;
+        inserted.map_err(|misfit| match misfit {
+            Misfit::Piece(reason) => reason,
+            Misfit::Datagram => {
+                self.remove(place);
+                Some(Reason::Fragment)
+            }
+        })
+    }
+
+    fn oldest(&self) -> Option<(Key, u32)> {
+        self.by_use.first_key_value().map(|(_, place)| *place)
+    }
+
+    fn touch(&mut self, place: &(Key, u32)) {
+        if let Some(queue) = self.queues.get_mut(place) {
+            self.by_use.remove(&queue.last_use);
+            queue.last_use = self.uses;
+            self.by_use.insert(self.uses, *place);
+            self.uses += 1;
+        }
+    }
+
+    fn forget_if_stale(&mut self, place: &(Key, u32)) {
+        let (Some(pair), Some(queue)) = (self.pairs.get(&place.0), self.queues.get(place)) else {
+            return;
+        };
+        let newer = pair.generation.wrapping_sub(queue.generation);
+        if newer >= self.timeout.saturating_mul(STALE) {
+            self.remove(place);
+        }
+    }
+
+    /// Drops the datagrams that were used longest ago, until a tenth of all pieces is gone.
+    fn make_room(&mut self) {
+        let goal = self.pieces * 9 / 10;
+        while self.pieces > goal
+            && let Some(oldest) = self.oldest()
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, place: &(Key, u32)) -> Option<Queue> {
+        let queue = self.queues.remove(place)?;
+        self.by_use.remove(&queue.last_use);
+        self.pieces -= queue.datagram.pieces();
+        self.counters.removals += queue.datagram.pieces() as u64;
+        if let Some(pair) = self.pairs.get_mut(&place.0) {
+            pair.queues -= 1;
+            if pair.queues == 0 {
+                self.pairs.remove(&place.0);
+            }
+        }
+        Some(queue)
+    }
+}
