@@ -15,9 +15,18 @@ use crate::source_node::{NodeKey, NodeKind, Refused};
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
 use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
 use crate::tcp;
+use crate::timestamp::Scrub;
 use crate::trace::Stage;
 use crate::translate::{self, Ends};
 use crate::world::World;
+
+/// What came of making a state.
+pub(crate) enum Made {
+    /// The packet may go on.
+    Plain(StateId),
+    /// The packet was answered by the firewall and goes no further.
+    Proxied(StateId),
+}
 
 impl Firewall {
     /// Makes the state that `rule` asks for. Without a state the packet is dropped: the reason is
@@ -28,7 +37,7 @@ impl Firewall {
         rule: &Entry,
         answer: &Answer,
         journal: &mut Journal,
-    ) -> Result<StateId, Reason> {
+    ) -> Result<Made, Reason> {
         let mut replaced = Vec::new();
         let made = self.try_create_state(packet, rule, answer, &mut replaced);
         for old in &replaced {
@@ -38,6 +47,11 @@ impl Firewall {
         }
         journal.removed.extend(replaced);
         match made {
+            Ok(id) if self.proxy_first(packet, rule, id, journal) => {
+                self.counters.state_made(self.states.get(id));
+                journal.tracer.tell(|| Stage::Created(id));
+                Ok(Made::Proxied(id))
+            }
             Ok(id) => {
                 let state = self.states.get(id);
                 if state.src.seqdiff != 0 {
@@ -46,7 +60,7 @@ impl Firewall {
                 translate_first(packet, answer);
                 self.counters.state_made(self.states.get(id));
                 journal.tracer.tell(|| Stage::Created(id));
-                Ok(id)
+                Ok(Made::Plain(id))
             }
             Err(reason) => {
                 journal.count_only(reason);
@@ -59,7 +73,7 @@ impl Firewall {
     /// Limits refuse; nothing is ever thrown out to make room.
     fn try_create_state(
         &mut self,
-        packet: &Descriptor,
+        packet: &mut Descriptor,
         rule: &Entry,
         answer: &Answer,
         replaced: &mut Vec<StateId>,
@@ -77,10 +91,18 @@ impl Firewall {
             self.remove_unused(&sources);
             return Err(Reason::Memory);
         }
+        let mut state = first_state(packet, rule, answer, &self.world);
+        if state.actions.reassemble_tcp && packet.tcp().is_some() {
+            state.scrub[0] = Some(Scrub::meet(packet, &self.world));
+            if tcp::check_timestamps(&mut state, packet, self.world.now, 0).is_err() {
+                self.remove_unused(&sources);
+                return Err(Reason::BadTimestamp);
+            }
+        }
         for key in &sources {
             self.sources.get_mut(key).states += 1;
         }
-        let state = State { sources, ..first_state(packet, rule, answer, &self.world) };
+        state.sources = sources;
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
             self.release_sources(&refused);
             self.remove_unused(&refused.sources);
@@ -144,6 +166,8 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         sloppy: options.sloppy,
         no_sync: options.no_sync,
         actions: answer.actions,
+        proxy_mss: 0,
+        scrub: [None, None],
         tag: answer.tag.clone().known(),
         sources: Vec::new(),
         connected: false,

@@ -13,6 +13,7 @@ use skipstep_wire::tcp_flag;
 
 use crate::actions::Actions;
 use crate::counters::{Counted, Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
+use crate::create::Made;
 use crate::fate::{Carried, Decision, Fate, Packet, Verdict};
 use crate::journal::{Journal, LogPlace};
 use crate::lookup::Lookup;
@@ -47,6 +48,8 @@ pub struct Firewall {
 #[derive(Default)]
 struct Ruling<'a> {
     pass: bool,
+    /// The firewall has taken it; it does not pass.
+    consumed: bool,
     rule: Option<&'a Entry>,
     /// The anchor rule that led to the rule.
     anchor_rule: Option<&'a Entry>,
@@ -354,6 +357,7 @@ impl Firewall {
                 }
             }
             Lookup::Rejected(id) => Ruling { state: Some(id), ..Ruling::default() },
+            Lookup::Consumed(id) => Ruling { state: Some(id), consumed: true, ..Ruling::default() },
             Lookup::None => self.ask_rules(ruleset, rulebook, input, packet, journal),
         };
         let max_mss = match (ruling.state, ruling.rule) {
@@ -461,7 +465,10 @@ impl Firewall {
         let stateless = packet.is_fragment() || mapping.is_some_and(|mapping| mapping.stateless);
         if let Some(rule) = rule.filter(|rule| rule.state.is_some() && !stateless) {
             match self.create_state(packet, rule, &answer, journal) {
-                Ok(id) => ruling.state = Some(id),
+                Ok(Made::Plain(id)) => ruling.state = Some(id),
+                Ok(Made::Proxied(id)) => {
+                    return Ruling { state: Some(id), consumed: true, ..ruling };
+                }
                 Err(_) => return ruling,
             }
         }
@@ -564,7 +571,11 @@ fn fate(
     journal.counted.sort();
     let changed = |packet: &Descriptor| packet.bytes[..] != input.bytes[..packet.bytes.len()];
     Fate {
-        verdict: if ruling.pass { Verdict::Pass } else { Verdict::Drop },
+        verdict: match (ruling.pass, ruling.consumed) {
+            (true, _) => Verdict::Pass,
+            (false, true) => Verdict::Consumed,
+            (false, false) => Verdict::Drop,
+        },
         decision: ruling.rule.map_or(Decision::Default, |rule| Decision::Rule(rule.id())),
         anchor_rule: ruling.anchor_rule.map(|rule| rule.number),
         reason: journal.reason,

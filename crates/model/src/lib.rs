@@ -40,6 +40,7 @@ mod rulebook;
 mod rules;
 mod scrub;
 mod siphash;
+mod synproxy;
 mod table;
 mod tcp;
 mod tcp_option;
@@ -51,6 +52,7 @@ pub mod fate;
 pub mod firewall;
 pub mod source_node;
 pub mod state;
+pub mod timestamp;
 pub mod trace;
 pub mod world;
 

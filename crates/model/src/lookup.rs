@@ -15,7 +15,7 @@ use crate::state::{Key, StateId};
 use crate::tcp::{self, Tracked};
 use crate::trace::Stage;
 use crate::translate::{self, Ends};
-use crate::{modulate, others, reply};
+use crate::{modulate, others, reply, timeout};
 
 /// What the search for a state came to.
 pub(crate) enum Lookup {
@@ -25,6 +25,8 @@ pub(crate) enum Lookup {
     Accepted(StateId),
     /// It stops the packet.
     Rejected(StateId),
+    /// It stops the packet, which was for the firewall itself.
+    Consumed(StateId),
 }
 
 /// An ICMP message, that of the packet or one that the packet quotes.
@@ -136,6 +138,12 @@ impl Firewall {
         Lookup::Accepted(id)
     }
 
+    /// A timeout as the state's rule has it.
+    fn timeout_of(&self, id: StateId, class: Timeout) -> u32 {
+        let rule = self.rulebook.at(self.states.get(id).rule);
+        timeout::own(rule, class).unwrap_or_else(|| self.ruleset.options.timeouts.get(class))
+    }
+
     fn track_tcp(
         &mut self,
         packet: &mut Descriptor,
@@ -143,8 +151,15 @@ impl Firewall {
         id: StateId,
         journal: &mut Journal,
     ) -> Lookup {
+        if let Some(proxied) = self.proxy(packet, segment, id, journal) {
+            if matches!(proxied, Lookup::Rejected(_)) {
+                rejected(id, "is not what the handshake with us waits for", journal);
+            }
+            return proxied;
+        }
+        let slack = self.timeout_of(id, Timeout::TcpTsdiff);
         let state = self.states.get_mut(id);
-        match tcp::track(state, packet, segment, self.world.now, self.world.sequence) {
+        match tcp::track(state, packet, segment, &self.world, slack) {
             Tracked::Connected if self.exceeds_connections(id) => {
                 rejected(id, "too many connections of its source", journal);
                 journal.set_reason(Reason::SrcLimit);
@@ -163,6 +178,10 @@ impl Firewall {
             Tracked::Mismatch => {
                 rejected(id, "outside the window", journal);
                 journal.set_reason(Reason::StateMismatch);
+            }
+            Tracked::BadTimestamp => {
+                rejected(id, "its timestamp does not go on from those before", journal);
+                journal.set_reason(Reason::BadTimestamp);
             }
             Tracked::HandshakeMismatch => {
                 rejected(id, "does not fit the handshake", journal);

@@ -110,6 +110,27 @@ fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &Wo
     ip.tcp(&answer.flag_bits(flags).seq(seq).ack(ack).window(0))
 }
 
+/// A segment of a handshake that the firewall holds in somebody's name.
+pub(crate) struct Segment {
+    pub source: (IpAddr, u16),
+    pub destination: (IpAddr, u16),
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub window: u16,
+    /// 0 for no such option
+    pub mss: u16,
+}
+
+pub(crate) fn proxied(segment: &Segment) -> Vec<u8> {
+    let Segment { source, destination, seq, ack, flags, window, mss } = *segment;
+    let ip = build::ip(source.0, destination.0).ttl(DEFAULT_TTL);
+    let ip = if source.0.is_ipv4() { ip.tos(LOW_DELAY).df(true) } else { ip };
+    let tcp = build::Tcp::new(source.1, destination.1);
+    let tcp = tcp.flag_bits(flags).seq(seq).ack(ack).window(window);
+    ip.tcp(&if mss == 0 { tcp } else { tcp.mss(mss) })
+}
+
 fn tcp_checksum_is_right(packet: &Descriptor) -> bool {
     let data = &packet.readable().0[packet.offset..];
     checksum::transport(packet.source, packet.destination, protocol::TCP, data) == 0

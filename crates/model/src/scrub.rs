@@ -89,6 +89,7 @@ mod tests {
     const ALL: Actions = Actions {
         no_df: true,
         random_id: true,
+        reassemble_tcp: false,
         min_ttl: 60,
         set_tos: Some(0x10),
         log_all: false,

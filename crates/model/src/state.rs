@@ -8,6 +8,7 @@ use skipstep_wire::protocol;
 
 use crate::actions::Actions;
 use crate::source_node::NodeKey;
+use crate::timestamp::Scrub;
 
 /// Number of a state. Ascending in order of creation, from 1; never used twice.
 pub type StateId = u64;
@@ -31,6 +32,10 @@ pub mod tcp_state {
     pub const FIN_WAIT_2: u8 = 9;
     /// the connection was reset
     pub const TIME_WAIT: u8 = 10;
+    /// the firewall waits for the client to complete the handshake (`synproxy state`)
+    pub const PROXY_SRC: u8 = 11;
+    /// and then for the server
+    pub const PROXY_DST: u8 = 12;
 }
 
 /// States of a side of a flow that is not TCP.
@@ -150,6 +155,10 @@ pub struct State {
     pub no_sync: bool,
     /// What happens to its packets.
     pub actions: Actions,
+    /// `synproxy state`: MSS that both sides can have.
+    pub proxy_mss: u16,
+    /// `reassemble tcp`: what is known of the side that made it, and of the other.
+    pub scrub: [Option<Scrub>; 2],
     /// Tag its packets get.
     pub tag: Option<String>,
     /// Source nodes that it counts for.
@@ -160,7 +169,7 @@ pub struct State {
 
 impl State {
     /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
-    /// random-id, 0x200 set prio.
+    /// random-id, 0x100 reassemble tcp, 0x200 set prio.
     pub fn flags(&self) -> u16 {
         u16::from(self.allow_opts)
             | u16::from(self.sloppy) << 1
@@ -168,6 +177,7 @@ impl State {
             | u16::from(self.actions.no_df) << 5
             | u16::from(self.actions.set_tos.is_some()) << 6
             | u16::from(self.actions.random_id) << 7
+            | u16::from(self.actions.reassemble_tcp) << 8
             | u16::from(self.actions.set_prio.is_some()) << 9
     }
 

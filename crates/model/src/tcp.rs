@@ -13,6 +13,8 @@ use crate::packet::{Descriptor, Tcp};
 use crate::state::tcp_state::{CLOSED, CLOSING, ESTABLISHED, FIN_WAIT_2, SYN_SENT, TIME_WAIT};
 use crate::state::{Peer, State, WSCALE_OFFERED};
 use crate::tcp_option;
+use crate::timestamp::{self, BadTimestamp, Scrub, Sides};
+use crate::world::World;
 
 /// How far an acknowledgment may lie outside the window: a maximal segment and a bit.
 const MAX_ACK_WINDOW: i32 = 0xffff + 1500;
@@ -26,6 +28,8 @@ pub(crate) enum Tracked {
     Connected,
     /// It does not fit.
     Mismatch,
+    /// Its place fits, its timestamp does not.
+    BadTimestamp,
     /// It does not fit a connection of which each side has only sent a SYN: the sender is told.
     HandshakeMismatch,
     /// A SYN for a connection that is open: the sender is asked whether it means it.
@@ -36,13 +40,13 @@ pub(crate) enum Tracked {
 
 /// Moves a connection on by one segment.
 ///
-/// `sequence` is where a side's numbers begin if they are to be modulated.
+/// `slack` is `tcp.tsdiff` of the state's rule.
 pub(crate) fn track(
     state: &mut State,
     packet: &mut Descriptor,
     tcp: &Tcp,
-    now: u32,
-    sequence: u32,
+    world: &World,
+    slack: u32,
 ) -> Tracked {
     let (from, to) = state.peers_mut(packet.direction);
     if tcp.opens() {
@@ -54,9 +58,9 @@ pub(crate) fn track(
         }
     }
     if state.sloppy {
-        track_sloppy(state, packet, tcp, now)
+        track_sloppy(state, packet, tcp, world.now)
     } else {
-        track_full(state, packet, tcp, now, sequence)
+        track_full(state, packet, tcp, world, slack)
     }
 }
 
@@ -130,14 +134,15 @@ fn track_full(
     state: &mut State,
     packet: &mut Descriptor,
     tcp: &Tcp,
-    now: u32,
-    sequence: u32,
+    world: &World,
+    slack: u32,
 ) -> Tracked {
+    meet_timestamps(state, packet, world);
     let (from, to) = state.peers_mut(packet.direction);
     let mut segment = Segment::new(tcp, from, to);
     if from.seqlo == 0 {
         if to.seqdiff != 0 && from.seqdiff == 0 {
-            from.seqdiff = modulate::difference(sequence, tcp.seq);
+            from.seqdiff = modulate::difference(world.sequence, tcp.seq);
             modulate::segment(packet, from, to);
         } else {
             // PF does not modulate a side that it meets for the second time
@@ -163,7 +168,12 @@ fn track_full(
         segment.end = from.seqlo;
     }
 
-    if fits(&segment, tcp, from, to) {
+    let (strictly, loosely) = (fits(&segment, tcp, from, to), fits_loosely(&segment, from, to));
+    if (strictly || loosely) && check_timestamps(state, packet, world.now, slack).is_err() {
+        return Tracked::BadTimestamp;
+    }
+    let (from, to) = state.peers_mut(packet.direction);
+    if strictly {
         slide(&segment, from, to);
         if tcp.has(SYN) {
             from.state = from.state.max(SYN_SENT);
@@ -185,9 +195,9 @@ fn track_full(
         if tcp.has(RST) {
             (from.state, to.state) = (TIME_WAIT, TIME_WAIT);
         }
-        refresh(state, now);
+        refresh(state, world.now);
         if connected { Tracked::Connected } else { Tracked::Accepted }
-    } else if fits_loosely(&segment, from, to) {
+    } else if loosely {
         // not refreshed: a flood of such packets must not keep the state alive
         slide(&segment, from, to);
         if tcp.has(FIN) {
@@ -204,6 +214,38 @@ fn track_full(
     } else {
         Tracked::Mismatch
     }
+}
+
+/// `reassemble tcp`: what the first segment of a side says of its TTL and timestamps.
+fn meet_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
+    let way = state.way(packet.direction);
+    let from = if way == 0 { &state.src } else { &state.dst };
+    let wanted = state.actions.reassemble_tcp || state.scrub[1 - way].is_some();
+    if from.seqlo == 0 && wanted && state.scrub[way].is_none() {
+        state.scrub[way] = Some(Scrub::meet(packet, world));
+    }
+}
+
+/// `reassemble tcp`: whether a segment's timestamp goes on from those before.
+pub(crate) fn check_timestamps(
+    state: &mut State,
+    packet: &mut Descriptor,
+    now: u32,
+    slack: u32,
+) -> Result<(), BadTimestamp> {
+    let State { src, dst, scrub: [src_scrub, dst_scrub], created_at, .. } = state;
+    let forward = packet.direction == state.direction;
+    let ((from, from_scrub), (to, to_scrub)) = if forward {
+        ((src, src_scrub), (dst, dst_scrub))
+    } else {
+        ((dst, dst_scrub), (src, src_scrub))
+    };
+    if from_scrub.is_none() && to_scrub.is_none() {
+        return Ok(());
+    }
+    let created_at = *created_at;
+    let sides = Sides { from, to, from_scrub, to_scrub, created_at, slack };
+    timestamp::track(packet, sides, now)
 }
 
 /// Takes the first segment of a side for what that side is.

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 const MSS: u8 = 2;
 const MSS_LEN: usize = 4;
+const TIMESTAMP: u8 = 8;
+const TIMESTAMP_LEN: usize = 10;
 const SACK: u8 = 5;
 const SACK_BLOCK: usize = 8;
 const WINDOW_SCALE: u8 = 3;
@@ -49,6 +51,11 @@ pub(crate) fn window_scale(options: &[u8]) -> Option<u8> {
 /// Where the values of MSS options stand.
 pub(crate) fn mss(options: &[u8]) -> Vec<Range<usize>> {
     values(options, MSS, MSS_LEN).collect()
+}
+
+/// Where the values of timestamp options stand: a timestamp and an echo.
+pub(crate) fn timestamps(options: &[u8]) -> Vec<Range<usize>> {
+    values(options, TIMESTAMP, TIMESTAMP_LEN).collect()
 }
 
 /// Where the edges of the blocks in SACK options stand, 4 bytes each.

@@ -31,7 +31,8 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["nat-to", "rdr-to", "rtable", "source-track"];
+const MODEL_ONLY: &[&str] =
+    &["nat-to", "rdr-to", "reassemble tcp", "rtable", "source-track", "synproxy state"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {

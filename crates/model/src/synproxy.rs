@@ -1,0 +1,205 @@
+//! `synproxy state`: the firewall shakes hands with the client before the server hears of it
+//! (pf-semantics section 14).
+//!
+//! While the state of its maker is [`PROXY_SRC`] the client has to acknowledge our SYN|ACK; while it
+//! is [`PROXY_DST`] the server has to answer our SYN. `src.seqhi` is where our numbers towards the
+//! client begin, `dst.seqhi` those towards the server. Then the two handshakes are joined: from
+//! there on the state modulates, and windows are not scaled.
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Direction, Family, KeepKind, Reason};
+use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
+
+use crate::firewall::Firewall;
+use crate::journal::Journal;
+use crate::lookup::Lookup;
+use crate::packet::{Descriptor, Tcp};
+use crate::reply::{self, Segment};
+use crate::rulebook::Entry;
+use crate::state::tcp_state::{ESTABLISHED, PROXY_DST, PROXY_SRC};
+use crate::state::{STACK, State, StateId, WIRE};
+use crate::tcp_option;
+use crate::world::World;
+
+/// The MSS that every path can carry (RFC 9293 section 3.7.1 says 536; BSD's default is less).
+const DEFAULT_MSS: u16 = 512;
+
+/// Never less, whatever the client offers.
+const LEAST_MSS: u16 = 64;
+
+impl Firewall {
+    /// Answers the SYN that made a state, if its rule wants to hear from the client first. Whether
+    /// it did: then the SYN goes no further.
+    pub(crate) fn proxy_first(
+        &mut self,
+        packet: &Descriptor,
+        rule: &Entry,
+        id: StateId,
+        journal: &mut Journal,
+    ) -> bool {
+        let wanted = rule.state.as_ref().is_some_and(|options| options.kind == KeepKind::Synproxy);
+        let Some(tcp) = packet.tcp().filter(|tcp| tcp.opens()) else {
+            return false;
+        };
+        if !wanted || packet.direction != Direction::In {
+            return false;
+        }
+        let state = self.states.get_mut(id);
+        state.src.state = PROXY_SRC;
+        state.src.seqhi = self.world.sequence;
+        state.proxy_mss = proxied_mss(packet, &self.world);
+        journal.reply(syn_ack(state, packet, tcp));
+        journal.count_only(Reason::Synproxy);
+        true
+    }
+
+    /// What a state whose handshakes are not joined yet makes of a segment; `None` if they are.
+    pub(crate) fn proxy(
+        &mut self,
+        packet: &Descriptor,
+        tcp: &Tcp,
+        id: StateId,
+        journal: &mut Journal,
+    ) -> Option<Lookup> {
+        let state = self.states.get_mut(id);
+        let forward = packet.direction == state.direction;
+        if state.src.state == PROXY_SRC {
+            if !forward {
+                journal.set_reason(Reason::Synproxy);
+                return Some(Lookup::Consumed(id));
+            }
+            if tcp.has(SYN) {
+                journal.set_reason(Reason::Synproxy);
+                if tcp.seq != state.src.seqlo {
+                    return Some(Lookup::Rejected(id));
+                }
+                journal.reply(syn_ack(state, packet, tcp));
+                return Some(Lookup::Consumed(id));
+            }
+            if tcp.flags & (ACK | RST | FIN) != ACK || !acknowledges_us(state, tcp) {
+                journal.set_reason(Reason::Synproxy);
+                return Some(Lookup::Rejected(id));
+            }
+            if self.exceeds_connections(id) {
+                journal.set_reason(Reason::SrcLimit);
+                return Some(Lookup::Rejected(id));
+            }
+            self.states.get_mut(id).src.state = PROXY_DST;
+        }
+        let state = self.states.get_mut(id);
+        if state.src.state != PROXY_DST {
+            return None;
+        }
+        journal.set_reason(Reason::Synproxy);
+        if forward {
+            if tcp.flags & (SYN | ACK) != ACK || !acknowledges_us(state, tcp) {
+                return Some(Lookup::Rejected(id));
+            }
+            state.src.max_win = tcp.window.max(1);
+            if state.dst.seqhi == 1 {
+                state.dst.seqhi = self.world.sequence;
+            }
+            journal.reply(syn(state));
+        } else {
+            if tcp.flags & (SYN | ACK) != SYN | ACK || tcp.ack != state.dst.seqhi.wrapping_add(1) {
+                return Some(Lookup::Rejected(id));
+            }
+            state.dst.max_win = tcp.window.max(1);
+            state.dst.seqlo = tcp.seq;
+            journal.reply(ack_to_server(state, packet, tcp));
+            journal.reply(ack_to_client(state));
+            join(state);
+        }
+        Some(Lookup::Consumed(id))
+    }
+}
+
+/// Whether the client answers exactly what we sent it.
+fn acknowledges_us(state: &State, tcp: &Tcp) -> bool {
+    tcp.ack == state.src.seqhi.wrapping_add(1) && tcp.seq == state.src.seqlo.wrapping_add(1)
+}
+
+/// Makes one connection of the two.
+fn join(state: &mut State) {
+    let (src, dst) = (&mut state.src, &mut state.dst);
+    src.seqdiff = dst.seqhi.wrapping_sub(src.seqlo);
+    dst.seqdiff = src.seqhi.wrapping_sub(dst.seqlo);
+    src.seqhi = src.seqlo.wrapping_add(dst.max_win.into());
+    dst.seqhi = dst.seqlo.wrapping_add(src.max_win.into());
+    (src.wscale, dst.wscale) = (0, 0);
+    (src.state, dst.state) = (ESTABLISHED, ESTABLISHED);
+}
+
+/// Our side of the handshake with the client. The window is closed until the server has answered.
+fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
+    reply::proxied(&Segment {
+        source: (packet.destination, tcp.destination_port),
+        destination: (packet.source, tcp.source_port),
+        seq: state.src.seqhi,
+        ack: tcp.seq.wrapping_add(1),
+        flags: SYN | ACK,
+        window: 0,
+        mss: state.proxy_mss,
+    })
+}
+
+/// Our side of the handshake with the server, in the client's name.
+fn syn(state: &State) -> Vec<u8> {
+    let [source, destination] = ends(state, STACK);
+    let (seq, mss) = (state.dst.seqhi, state.proxy_mss);
+    reply::proxied(&Segment { source, destination, seq, ack: 0, flags: SYN, window: 0, mss })
+}
+
+fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
+    reply::proxied(&Segment {
+        source: (packet.destination, tcp.destination_port),
+        destination: (packet.source, tcp.source_port),
+        seq: tcp.ack,
+        ack: tcp.seq.wrapping_add(1),
+        flags: ACK,
+        window: state.src.max_win,
+        mss: 0,
+    })
+}
+
+/// Opens the window for the client.
+fn ack_to_client(state: &State) -> Vec<u8> {
+    let [destination, source] = ends(state, WIRE);
+    let (seq, ack) = (state.src.seqhi.wrapping_add(1), state.src.seqlo.wrapping_add(1));
+    let window = state.dst.max_win;
+    reply::proxied(&Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 })
+}
+
+/// Client and server, as one side knows them. The state was made by an inbound packet.
+fn ends(state: &State, side: usize) -> [(IpAddr, u16); 2] {
+    let key = &state.key[side];
+    [0, 1].map(|i| (key.address[i], key.port[i]))
+}
+
+/// What the client offers, as far as the ways to it and to the server can carry it.
+fn proxied_mss(packet: &Descriptor, world: &World) -> u16 {
+    let offered = offered_mss(packet);
+    let to_client = way_mss(packet.family, packet.source, world);
+    let to_server = way_mss(packet.family, packet.destination, world);
+    to_server.min(to_client.min(offered).max(LEAST_MSS)).max(LEAST_MSS)
+}
+
+/// The last MSS option's; a SYN without options offers nothing.
+pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
+    let options = packet.tcp_options();
+    if options.len() < 4 {
+        return 0;
+    }
+    tcp_option::mss(options).last().map_or(DEFAULT_MSS, |value| {
+        u16::from_be_bytes([options[value.start], options[value.start + 1]])
+    })
+}
+
+/// What fits into a packet on the way to `address`.
+fn way_mss(family: Family, address: IpAddr, world: &World) -> u16 {
+    let headers = if family == Family::Inet { 40 } else { 60 };
+    let out = world.route(address).and_then(|route| world.interface(&route.interface));
+    let mss = out.map_or(0, |interface| interface.mtu.saturating_sub(headers));
+    u16::try_from(mss).unwrap_or(u16::MAX).max(DEFAULT_MSS)
+}

@@ -1,0 +1,251 @@
+//! `scrub (reassemble tcp)`: what the firewall remembers of each side's TTL and TCP timestamps (RFC
+//! 7323), and what it makes of segments that do not fit (pf-semantics section 13).
+//!
+//! Timestamps get a random offset, so that nobody can tell from them how long a host is up or how
+//! many hosts share an address. A timestamp that does not go on from those before it was sent by
+//! somebody else.
+
+use skipstep_ruleset::Family;
+use skipstep_wire::tcp_flag::{RST, SYN};
+
+use crate::packet::Descriptor;
+use crate::state::Peer;
+use crate::state::tcp_state::ESTABLISHED;
+use crate::world::World;
+use crate::{normalize, patch, tcp_option};
+
+/// OpenBSD's flags of what is known of a side.
+pub mod flag {
+    /// its SYN had a timestamp: they are modulated
+    pub const TIMESTAMP: u16 = 0x01;
+    /// and one of its timestamps echoed the other side's: they are checked
+    pub const PAWS: u16 = 0x10;
+    /// they are not any more: it was silent for too long
+    pub const PAWS_IDLED: u16 = 0x20;
+    /// its first data had a timestamp
+    pub const DATA_TS: u16 = 0x40;
+    /// its first data had none
+    pub const DATA_NO_TS: u16 = 0x80;
+}
+
+/// Clocks of timestamps tick 1000 times a second at most (RFC 7323 section 5.4), and 10% is allowed.
+const TICKS_A_SECOND: u32 = 1100;
+
+/// The fastest clock comes round in so many seconds.
+const MAX_IDLE: u32 = 24 * 24 * 60 * 60;
+
+/// And in so many an echo cannot be told from one to come.
+const MAX_CONNECTION: u32 = 12 * 24 * 60 * 60;
+
+/// What is remembered of a side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scrub {
+    /// [`flag`]
+    pub flags: u16,
+    /// Highest TTL of its packets, which all of them get.
+    pub ttl: u8,
+    /// Added to its timestamps.
+    pub offset: u32,
+    /// Its latest timestamp.
+    pub value: u32,
+    /// Its first.
+    pub first: u32,
+    /// The latest that it echoed.
+    pub echo: u32,
+    /// Second of the latest.
+    pub last: u32,
+}
+
+impl Scrub {
+    fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// A side at its first packet. Timestamps count only if its SYN has one.
+    pub(crate) fn meet(packet: &Descriptor, world: &World) -> Self {
+        let mut scrub = Scrub { ttl: ttl(packet), ..Scrub::default() };
+        if !packet.tcp().is_some_and(|tcp| tcp.has(SYN)) {
+            return scrub;
+        }
+        let options = packet.tcp_options();
+        if let Some(option) = tcp_option::timestamps(options).last() {
+            let number =
+                |at| u32::from_be_bytes(options[at..at + 4].try_into().unwrap_or_default());
+            scrub.flags = flag::TIMESTAMP;
+            scrub.offset = world.timestamp;
+            scrub.value = number(option.start);
+            scrub.first = scrub.value;
+            scrub.echo = number(option.start + 4);
+            scrub.last = world.now;
+        }
+        scrub
+    }
+}
+
+/// A segment has timestamps that its connection cannot have sent, or lacks one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadTimestamp;
+
+/// The connection that a segment belongs to, from the segment's point of view.
+pub(crate) struct Sides<'a> {
+    pub from: &'a Peer,
+    pub to: &'a Peer,
+    pub from_scrub: &'a mut Option<Scrub>,
+    pub to_scrub: &'a mut Option<Scrub>,
+    /// Second in which it was made.
+    pub created_at: u32,
+    /// `tcp.tsdiff`: how much later than the next one a segment may come, in seconds.
+    pub slack: u32,
+}
+
+/// Checks the timestamp of a segment that fits otherwise, writes what it becomes, and its TTL.
+pub(crate) fn track(packet: &mut Descriptor, sides: Sides, now: u32) -> Result<(), BadTimestamp> {
+    let Sides { from, to, from_scrub, to_scrub, created_at, slack } = sides;
+    if let Some(scrub) = from_scrub {
+        scrub.ttl = scrub.ttl.max(ttl(packet));
+        set_ttl(packet, scrub.ttl);
+    }
+    let stamp = modulate(packet, from_scrub.as_ref(), to_scrub.as_ref())?;
+
+    let idle = |scrub: &Scrub| now.wrapping_sub(scrub.last) > MAX_IDLE;
+    let too_old = now.wrapping_sub(created_at) > MAX_CONNECTION;
+    for (scrub, over) in [(&mut *from_scrub, too_old), (&mut *to_scrub, false)] {
+        if let Some(scrub) = scrub
+            && scrub.has(flag::PAWS)
+            && (over || idle(scrub))
+        {
+            scrub.flags = scrub.flags & !flag::PAWS | flag::PAWS_IDLED;
+        }
+    }
+
+    let Some(tcp) = packet.tcp() else { return Ok(()) };
+    let has_data = tcp.payload_len > 0;
+    if let (Some(sender), Some(receiver)) = (&from_scrub, &to_scrub)
+        && sender.has(flag::PAWS)
+        && receiver.has(flag::PAWS)
+    {
+        let open = from.state >= ESTABLISHED && to.state >= ESTABLISHED;
+        match stamp {
+            Some(stamp) if open && !stamp.fits(sender, receiver, now, slack) => {
+                return Err(BadTimestamp);
+            }
+            None if !tcp.has(RST) && has_data && sender.has(flag::DATA_TS) => {
+                return Err(BadTimestamp);
+            }
+            _ => {}
+        }
+    }
+
+    let Some(sender) = from_scrub else { return Ok(()) };
+    let known = flag::TIMESTAMP | flag::DATA_TS | flag::DATA_NO_TS;
+    if has_data && sender.flags & known == flag::TIMESTAMP {
+        sender.flags |= if stamp.is_some() { flag::DATA_TS } else { flag::DATA_NO_TS };
+    }
+    if let Some(stamp) = stamp
+        && sender.flags & (flag::PAWS_IDLED | flag::TIMESTAMP) == flag::TIMESTAMP
+    {
+        remember(sender, stamp, now);
+    }
+    Ok(())
+}
+
+/// The two numbers of a timestamp option as their sides count, without the offsets.
+#[derive(Clone, Copy)]
+struct Stamp {
+    value: u32,
+    echo: u32,
+}
+
+impl Stamp {
+    /// Whether it goes on from those before: not before what the other side echoed, not faster than
+    /// a clock can run, and an echo of something that the other side has sent.
+    fn fits(&self, sender: &Scrub, receiver: &Scrub, now: u32, slack: u32) -> bool {
+        let seconds = now.wrapping_sub(sender.last).wrapping_add(slack);
+        let latest = sender.value.wrapping_add(seconds.wrapping_mul(TICKS_A_SECOND));
+        !before(self.value, receiver.echo)
+            && !before(latest, self.value)
+            && (self.echo == 0
+                || !before(receiver.value, self.echo) && !before(self.echo, receiver.first))
+    }
+}
+
+fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// Adds the sender's offset to the timestamp and takes the receiver's off the echo. An error if
+/// there are two timestamps.
+fn modulate(
+    packet: &mut Descriptor,
+    sender: Option<&Scrub>,
+    receiver: Option<&Scrub>,
+) -> Result<Option<Stamp>, BadTimestamp> {
+    let offset = |scrub: Option<&Scrub>| {
+        scrub.filter(|scrub| scrub.has(flag::TIMESTAMP)).map(|scrub| scrub.offset)
+    };
+    let (ours, theirs) = (offset(sender), offset(receiver));
+    if ours.is_none() && theirs.is_none() {
+        return Ok(None);
+    }
+    let stamps = tcp_option::timestamps(packet.tcp_options());
+    let option = match stamps[..] {
+        [] => return Ok(None),
+        [ref option] => option.start,
+        _ => return Err(BadTimestamp),
+    };
+    let at = packet.offset + 20 + option;
+    let bytes = |at: usize| {
+        [packet.bytes[at], packet.bytes[at + 1], packet.bytes[at + 2], packet.bytes[at + 3]]
+    };
+    let (value, echo) = (bytes(at), bytes(at + 4));
+    // OpenBSD leaves a number that it does not modulate in the order of the bytes on the wire, and
+    // goes on with it
+    let mut stamp = Stamp { value: u32::from_le_bytes(value), echo: u32::from_le_bytes(echo) };
+    let (start, checksum) = (packet.offset, packet.offset + 16);
+    if let Some(offset) = ours.filter(|_| value != [0; 4]) {
+        stamp.value = u32::from_be_bytes(value);
+        patch::long(&mut packet.bytes, checksum, start, at, stamp.value.wrapping_add(offset));
+    }
+    if let Some(offset) = theirs.filter(|_| echo != [0; 4]) {
+        stamp.echo = u32::from_be_bytes(echo).wrapping_sub(offset);
+        patch::long(&mut packet.bytes, checksum, start, at + 4, stamp.echo);
+    }
+    Ok(Some(stamp))
+}
+
+/// Moves the sender's timestamps on. They are checked from the first one that echoes something.
+fn remember(sender: &mut Scrub, stamp: Stamp, now: u32) {
+    let checked = sender.has(flag::PAWS);
+    sender.last = now;
+    if !checked || !before(stamp.value, sender.value) {
+        sender.value = stamp.value;
+    }
+    if stamp.echo == 0 {
+        return;
+    }
+    if !checked || !before(stamp.echo, sender.echo) {
+        sender.echo = stamp.echo;
+    }
+    if !checked && (before(stamp.value, sender.first) || sender.first == 0) {
+        sender.first = stamp.value;
+    }
+    sender.flags |= flag::PAWS;
+}
+
+fn ttl(packet: &Descriptor) -> u8 {
+    packet.bytes[ttl_at(packet.family)]
+}
+
+fn set_ttl(packet: &mut Descriptor, ttl: u8) {
+    match packet.family {
+        Family::Inet => patch::byte(&mut packet.bytes, normalize::IP_CHECKSUM, 0, 8, ttl),
+        Family::Inet6 => packet.bytes[ttl_at(Family::Inet6)] = ttl,
+    }
+}
+
+fn ttl_at(family: Family) -> usize {
+    match family {
+        Family::Inet => 8,
+        Family::Inet6 => 7,
+    }
+}
