@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		9
+#define PF_ABI_VERSION		10
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -380,11 +380,13 @@ struct pf_table_entry {
 	__u32 interface;		/* in PF_SELF_TABLE: id of the interface that has the address */
 	__u32 cleared;			/* wall-clock second when it was written, or its counters cleared */
 	__u32 weight;			/* how often a pool takes it, compared with the others; or 0 */
+	__u32 prefix;			/* the length of its own, which a longest match does not tell */
 };
 
 /* indexed by slot. Contents are replaced by writing a new version beside the old one */
 struct pf_table {
 	__u32 version;			/* 0: empty, nothing to look up */
+	__u32 counters;			/* each entry has counters of its own */
 };
 
 enum pf_table_op {			/* what was done with a packet, as pfctl -vvT show counts it */
@@ -401,6 +403,13 @@ struct pf_table_stats {
 	__u64 nomatch;
 	__u64 packets[2][PF_TABLE_OP_MAX];
 	__u64 bytes[2][PF_TABLE_OP_MAX];
+};
+
+/* shared by all CPUs: of an entry that was hit, in a table with counters. An entry that passes its
+ * packet only because of a state is not counted, so there is no PF_TABLE_XPASS */
+struct pf_entry_stats {
+	__u64 packets[2][PF_TABLE_XPASS];
+	__u64 bytes[2][PF_TABLE_XPASS];
 };
 
 /* ---- configuration, one for each of the two generations ------------------------------------ */
@@ -669,6 +678,7 @@ struct pf_handoff {
  * tables           array             slot -> struct pf_table
  * table_entries    LPM trie          struct pf_table_key -> struct pf_table_entry
  * table_stats      per-CPU array     slot -> struct pf_table_stats
+ * entry_stats      hash              struct pf_table_key -> struct pf_entry_stats
  * interfaces       hash              ifindex -> struct pf_interface
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
  * state_keys       hash              struct pf_state_key -> struct pf_state_ref

@@ -34,6 +34,15 @@ struct {
 	__type(value, struct pf_table_stats);
 } table_stats SEC(".maps");
 
+/* Like OpenBSD's pool of counters it may be used up: then an entry goes uncounted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, struct pf_table_key);
+	__type(value, struct pf_entry_stats);
+} entry_stats SEC(".maps");
+
 /* The longest match for the address in a table. */
 __inline struct pf_table_entry *find_entry(__u32 slot, __u8 family, const struct pf_addr *address)
 {
@@ -64,6 +73,41 @@ __inline bool match_table(__u32 slot, __u8 family, const struct pf_addr *address
 			stats->nomatch++;
 	}
 	return match;
+}
+
+/* Counts the packet for the entry of a table that its address was found by. Counters are made for
+ * the first packet. */
+__inline void count_entry(struct pf_scratch *s, __u32 version, __u32 prefix,
+			  const struct pf_addr *address, __u32 op)
+{
+	__u32 out = s->pd.direction == PF_OUT, left = prefix;
+	struct pf_entry_stats *stats, none = {};
+	struct pf_table_key key = {
+		.prefixlen = 64 + prefix,
+		.version = version,
+		.family = s->pd.family,
+	};
+
+	if (op >= PF_TABLE_XPASS)
+		return;
+	for (int i = 0; i < 4; i++) {
+		__u32 bits = min(left, 32);
+		__u32 word = address->word[i];
+
+		if (bits < 32)
+			word &= bpf_htonl(~(0xffffffffu >> bits));
+		__builtin_memcpy(key.address + 4 * i, &word, sizeof(word));
+		left -= bits;
+	}
+	stats = bpf_map_lookup_elem(&entry_stats, &key);
+	if (!stats) {
+		bpf_map_update_elem(&entry_stats, &key, &none, BPF_NOEXIST);
+		stats = bpf_map_lookup_elem(&entry_stats, &key);
+	}
+	if (!stats)
+		return;
+	__sync_fetch_and_add(&stats->packets[out & 1][op], s->segments);
+	__sync_fetch_and_add(&stats->bytes[out & 1][op], s->bytes);
 }
 
 enum pf_route {

@@ -26,10 +26,10 @@ pub use log::LogRecord;
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use state::{Kill, MatchRule, Peer, State, StateKey, StateRef};
 pub use status::{Counters, Outcome, Status, Test};
-pub use table::{Table, TableEntry, TableKey, TableStats};
+pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

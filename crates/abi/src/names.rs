@@ -57,6 +57,8 @@ pub mod map {
     pub const TABLE_ENTRIES: &str = "table_entries";
     /// per CPU, slot -> `struct pf_table_stats`
     pub const TABLE_STATS: &str = "table_stats";
+    /// `struct pf_table_key` -> `struct pf_entry_stats`
+    pub const ENTRY_STATS: &str = "entry_stats";
     /// ifindex -> `struct pf_interface`
     pub const INTERFACES: &str = "interfaces";
     /// per CPU, interface id -> `struct pf_interface_stats`

@@ -35,6 +35,8 @@ pub struct TableEntry {
     pub cleared: u32,
     /// How often a pool takes it, compared with the others; 0: nothing was said.
     pub weight: u32,
+    /// Length of its prefix.
+    pub prefix: u32,
 }
 
 /// `struct pf_table`: indexed by slot.
@@ -45,6 +47,20 @@ pub struct TableEntry {
 pub struct Table {
     /// Version whose entries count; 0: empty, nothing to look up.
     pub version: u32,
+    /// 1: each entry has counters of its own.
+    pub counters: u32,
+}
+
+/// `struct pf_entry_stats`: arrays are `[in, out][table_op]`, without [`table_op::XPASS`].
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct EntryStats {
+    /// Packets.
+    pub packets: [[u64; table_op::XPASS]; 2],
+    /// Bytes.
+    pub bytes: [[u64; table_op::XPASS]; 2],
 }
 
 /// `enum pf_table_op`: what was done with a packet, as `pfctl -vvT show` counts it.

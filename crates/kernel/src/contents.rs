@@ -12,7 +12,7 @@ use skipstep_ruleset::TableEntry;
 use crate::error::Result;
 use crate::object::Maps;
 use crate::record::wall_clock;
-use crate::table::EntryInfo;
+use crate::table::{EntryInfo, EntryTraffic};
 
 /// Entries that one system call writes.
 const BATCH: usize = 4096;
@@ -29,6 +29,7 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
                 interface: 0,
                 cleared,
                 weight: u32::from(entry.weight),
+                prefix: u32::from(entry.net.prefix_len()),
             })
             .collect();
         maps.table_entries.set_many(&keys, &values)?;
@@ -40,6 +41,34 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
 pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
     for entry in entries {
         maps.table_entries.remove(&key(version, &entry.net))?;
+    }
+    forget_counters(maps, version, entries)
+}
+
+/// Forgets what was counted for `entries` of `version`.
+pub(crate) fn forget_counters(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
+    if maps.entry_stats.keys().next().is_none() {
+        return Ok(());
+    }
+    for entry in entries {
+        maps.entry_stats.remove(&key(version, &entry.net))?;
+    }
+    Ok(())
+}
+
+/// Takes what was counted for `entries` under the version `before` over to `version`.
+pub(crate) fn keep_counters(
+    maps: &Maps,
+    before: u32,
+    version: u32,
+    entries: &[TableEntry],
+) -> Result<()> {
+    let nets: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
+    let counted: Vec<_> = maps.entry_stats.keys().filter(|key| key.version == before).collect();
+    for key in counted.iter().filter(|key| net(key).is_some_and(|net| nets.contains(&net))) {
+        if let Some(stats) = maps.entry_stats.get(key)? {
+            maps.entry_stats.set(&abi::TableKey { version, ..*key }, &stats)?;
+        }
     }
     Ok(())
 }
@@ -55,16 +84,26 @@ pub(crate) fn read_all(maps: &Maps, version: u32) -> Result<Vec<EntryInfo>> {
     if version == 0 {
         return Ok(entries);
     }
+    let counted = maps.entry_stats.keys().next().is_some();
     for key in maps.table_entries.keys().filter(|key| key.version == version) {
         let value = maps.table_entries.get(&key)?;
         if let (Some(net), Some(value)) = (net(&key), value) {
             let (negated, weight) = (value.negated != 0, value.weight as u16);
             let entry = TableEntry { negated, net, weight };
-            entries.push(EntryInfo { entry, cleared: value.cleared, traffic: None });
+            let stats = if counted { maps.entry_stats.get(&key)? } else { None };
+            let traffic =
+                stats.map(|abi::EntryStats { packets, bytes }| EntryTraffic { packets, bytes });
+            entries.push(EntryInfo { entry, cleared: value.cleared, traffic });
         }
     }
     entries.sort_by_key(|info| info.entry.net);
     Ok(entries)
+}
+
+/// Says whether the entries of the table in `slot` have counters of their own.
+pub(crate) fn set_counters(maps: &Maps, slot: u32, counters: bool) -> Result<()> {
+    let table = maps.tables.at(slot)?;
+    maps.tables.set(&slot, &abi::Table { counters: u32::from(counters), ..table })
 }
 
 /// Removes everything that is not under one of the versions in use: what replaced tables and
@@ -74,6 +113,11 @@ pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
         maps.table_entries.keys().filter(|key| !in_use.contains(&key.version)).collect();
     for key in unused {
         maps.table_entries.remove(&key)?;
+    }
+    let unused: Vec<_> =
+        maps.entry_stats.keys().filter(|key| !in_use.contains(&key.version)).collect();
+    for key in unused {
+        maps.entry_stats.remove(&key)?;
     }
     Ok(())
 }

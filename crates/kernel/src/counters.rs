@@ -37,6 +37,7 @@ pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
     let states = maps.rule_states.at(slot)?;
     sum.states = u64::from(states.current);
     sum.states_created = states.total;
+    sum.expired = states.expired != 0;
     Ok(sum)
 }
 

@@ -167,6 +167,8 @@ maps! {
     table_entries: Map<abi::TableKey, abi::TableEntry> = map_name::TABLE_ENTRIES,
     /// by slot
     table_stats: PerCpuMap<u32, abi::TableStats> = map_name::TABLE_STATS,
+    /// those of entries that were hit
+    entry_stats: Map<abi::TableKey, abi::EntryStats> = map_name::ENTRY_STATS,
     /// by ifindex
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
     /// by interface id

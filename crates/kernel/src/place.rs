@@ -51,6 +51,7 @@ pub(crate) fn tables(
             table.constant = defined.constant;
             table.counters = defined.counters;
             table.active = table.active || defined.defined;
+            contents::set_counters(maps, table.slot, table.counters)?;
         }
         tables.insert(wanted.name, table);
     }
@@ -89,10 +90,15 @@ fn new_table(
     let entries = wanted.entries.clone().unwrap_or_default();
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, &entries)?;
-    maps.tables.set(&slot, &abi::Table { version })?;
-    // counters belong to the name, not to the contents
+    let counters = u32::from(before.is_some_and(|before| before.counters));
+    maps.tables.set(&slot, &abi::Table { version, counters })?;
+    // counters belong to names and addresses, not to the contents as a whole
     let stats = match before {
-        Some(before) => maps.table_stats.get(&before.slot)?,
+        Some(before) => {
+            let version_before = maps.tables.at(before.slot)?.version;
+            contents::keep_counters(maps, version_before, version, &entries)?;
+            maps.table_stats.get(&before.slot)?
+        }
         None => Vec::new(),
     };
     maps.table_stats.set_each(&slot, &stats)?;
@@ -160,6 +166,7 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
                     interface: id,
                     cleared: 0,
                     weight: 0,
+                    prefix: if own.is_ipv4() { 32 } else { 128 },
                 };
                 let key = contents::key(version, &own.into());
                 maps.table_entries.set(&key, &entry)?;
@@ -200,10 +207,14 @@ pub(crate) fn replace(
     entries: &[TableEntry],
     known: Option<Vec<TableEntry>>,
 ) -> Result<()> {
-    let before = maps.tables.at(slot)?.version;
+    let table = maps.tables.at(slot)?;
+    let before = table.version;
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, entries)?;
-    maps.tables.set(&slot, &abi::Table { version })?;
+    if before != 0 {
+        contents::keep_counters(maps, before, version, entries)?;
+    }
+    maps.tables.set(&slot, &abi::Table { version, ..table })?;
     if before == 0 {
         return Ok(());
     }

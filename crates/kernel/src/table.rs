@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ipnet::IpNet;
 use skipstep_abi as abi;
 pub use skipstep_abi::TableStats as Stats;
-use skipstep_ruleset::{Address, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Ruleset, TableEntry, TableName};
 
 use crate::change::Change;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub struct TableInfo {
     pub counters: bool,
     /// Defined by a statement or made by hand; false if rules only name it.
     pub active: bool,
-    /// How many rules name it.
+    /// How often rules name it.
     pub rules: u32,
     /// How many anchors have a table of this name, which it stands in for until they define it.
     pub anchors: u32,
@@ -185,12 +185,14 @@ impl Instance {
         Ok(nets.iter().map(|net| holds(&entries, net)).collect())
     }
 
-    /// Clears the counters of a table.
+    /// Clears the counters of a table and of all its entries.
     pub fn table_zero(&self, name: &TableName) -> Result<()> {
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
         self.maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
+        let all = current(&self.maps, table)?;
+        apply(&self.maps, &mut change.memory, table, Step::Date(all))?;
         change.keep()
     }
 
@@ -317,7 +319,11 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Add(entries) if version == 0 => {
             place::replace(maps, memory, table.slot, &entries, None)?
         }
-        Step::Add(entries) | Step::Date(entries) => contents::write(maps, version, &entries)?,
+        Step::Add(entries) => contents::write(maps, version, &entries)?,
+        Step::Date(entries) => {
+            contents::write(maps, version, &entries)?;
+            contents::forget_counters(maps, version, &entries)?;
+        }
         Step::Delete(entries) => contents::remove(maps, version, &entries)?,
         Step::Replace(entries) => {
             place::replace(maps, memory, table.slot, &entries, table.contents.take())?;
@@ -366,14 +372,10 @@ fn set_defined(ruleset: &mut Ruleset, name: &TableName, defined: bool) {
     }
 }
 
-/// How many rules of its anchor name a table.
-fn references(ruleset: &Ruleset, name: &TableName) -> u32 {
-    let looks = |address: &Address| matches!(address, Address::Table(table) if *table == name.name);
-    let looks = ruleset
-        .rules_of(&name.anchor)
-        .iter()
-        .filter(|rule| looks(&rule.source.host.address) || looks(&rule.destination.host.address));
-    looks.count() as u32
+/// How often rules of its anchor name a table.
+pub fn references(ruleset: &Ruleset, name: &TableName) -> u32 {
+    let named = ruleset.rules_of(&name.anchor).iter().flat_map(|rule| rule.tables());
+    named.filter(|table| *table == name.name).count() as u32
 }
 
 /// How many anchors have a table of the same name as one of the main rule set.

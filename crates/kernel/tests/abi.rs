@@ -59,8 +59,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             max_packets_seconds, pad,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
-        pf_table_entry => abi::TableEntry { negated, interface, cleared, weight }
-        pf_table => abi::Table { version }
+        pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
+        pf_table => abi::Table { version, counters }
+        pf_entry_stats => abi::EntryStats { packets, bytes }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
@@ -318,6 +319,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::TABLES,
         abi::names::map::TABLE_ENTRIES,
         abi::names::map::TABLE_STATS,
+        abi::names::map::ENTRY_STATS,
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_STATS,
         abi::names::map::STATE_KEYS,

@@ -26,6 +26,8 @@ pub struct RuleCounters {
     pub states: u64,
     /// States ever made, by pass rules only.
     pub states_created: u64,
+    /// `once`: it has matched its packet and matches no more.
+    pub expired: bool,
 }
 
 impl RuleCounters {
@@ -170,7 +172,7 @@ impl Counters {
 
     /// Counters of the rule at a place.
     pub fn rule(&self, place: usize) -> RuleCounters {
-        self.rules[place]
+        RuleCounters { expired: self.usage[place].expired, ..self.rules[place] }
     }
 
     /// Counters of the default rule.

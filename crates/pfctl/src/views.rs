@@ -11,7 +11,7 @@ use skipstep_pfconf::{PrintOptions, print};
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{Address, Family, Rule, Ruleset};
+use skipstep_ruleset::{Family, Rule, Ruleset};
 use skipstep_scenario::engine::StateView;
 
 use crate::show::Traffic;
@@ -31,21 +31,8 @@ pub fn interface_references(ruleset: &Ruleset) -> BTreeMap<String, u64> {
                 InterfaceMatch::Rdomain(_) => {}
             }
         }
-        for endpoint in [&rule.source, &rule.destination] {
-            if let Address::Dynamic(address) = &endpoint.host.address {
-                count(&address.interface);
-            }
-        }
-    }
-    references
-}
-
-/// How often rules name each table.
-pub fn table_references(rules: &[Rule]) -> BTreeMap<String, u64> {
-    let mut references = BTreeMap::new();
-    for endpoint in rules.iter().flat_map(|rule| [&rule.source, &rule.destination]) {
-        if let Address::Table(name) = &endpoint.host.address {
-            *references.entry(name.clone()).or_default() += 1;
+        for address in rule.dynamic_addresses() {
+            count(&address.interface);
         }
     }
     references
@@ -110,13 +97,11 @@ pub fn tables(tables: Vec<TableView>, ruleset: &Ruleset) -> Vec<TableView> {
     let mut tables = tables;
     tables.retain(|table| table.persist || table.rules > 0 || table.anchors > 0);
     let rules = ruleset.all_rules();
-    for endpoint in rules.flat_map(|(_, rule)| [&rule.source, &rule.destination]) {
-        if let Address::Dynamic(address) = &endpoint.host.address {
-            let name = dynamic_name(address);
-            match tables.iter_mut().find(|table| table.anchor.is_empty() && table.name == name) {
-                Some(table) => table.anchors = 1,
-                None => tables.push(TableView { name, anchors: 1, ..TableView::default() }),
-            }
+    for address in rules.flat_map(|(_, rule)| rule.dynamic_addresses()) {
+        let name = dynamic_name(address);
+        match tables.iter_mut().find(|table| table.anchor.is_empty() && table.name == name) {
+            Some(table) => table.anchors = 1,
+            None => tables.push(TableView { name, anchors: 1, ..TableView::default() }),
         }
     }
     tables.sort_by(|a, b| (&a.name, &a.anchor).cmp(&(&b.name, &b.anchor)));

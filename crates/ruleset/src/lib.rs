@@ -11,6 +11,7 @@ pub mod optimize;
 pub mod options;
 pub mod queue;
 pub mod reason;
+mod references;
 pub mod rule;
 pub mod skip;
 pub mod support;

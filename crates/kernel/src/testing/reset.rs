@@ -25,6 +25,9 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
         maps.tables.set(&table.slot, &abi::Table::default())?;
         maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
     }
+    for key in maps.entry_stats.keys().collect::<Vec<_>>() {
+        maps.entry_stats.remove(&key)?;
+    }
     for (_, id) in memory.names.interfaces.iter() {
         maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
     }

@@ -91,7 +91,11 @@ impl Printer<'_> {
                 continue;
             }
             self.text += &self.indentation(depth);
+            if counters.expired && !all {
+                continue;
+            }
             self.text += &print::rule(rule, &options);
+            self.text += if counters.expired { " # expired" } else { "" };
             let inner = rule.anchor.as_ref().filter(|call| view.recursive || is_unnamed(call));
             self.text += if inner.is_some() { " {\n" } else { "\n" };
             if self.detail.debug {
@@ -208,6 +212,7 @@ pub fn json(view: &RulesView) -> Value {
                 "bytes_out": counters.bytes[1],
                 "states": counters.states,
                 "states_created": counters.states_created,
+                "expired": counters.expired,
                 "inserted": { "uid": set.inserted.uid, "pid": set.inserted.pid },
             })
         })

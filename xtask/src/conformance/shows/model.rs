@@ -6,11 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use pfctl::filter::Filter;
-use pfctl::views;
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
-use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo};
+use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
 use skipstep_model::TableTraffic;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
@@ -81,13 +80,12 @@ impl ShownModel {
     fn table(&self, path: &str, table: &Table) -> TableInfo {
         let name = TableName::new(path, &table.name);
         let counters = self.model.borrow_mut().firewall().table_counters(&name);
-        let rules = views::table_references(self.ruleset.rules_of(path));
         TableInfo {
             persist: table.persist,
             constant: table.constant,
             counters: table.counters,
             active: table.defined,
-            rules: rules.get(&table.name).copied().unwrap_or(0) as u32,
+            rules: references(&self.ruleset, &name),
             anchors: 0,
             entries: table.entries.len() as u32,
             stats: skipstep_kernel::table::Stats {
