@@ -84,12 +84,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     for name in files {
         let lines =
             select(vector::lines(&arguments.vectors.join(format!("{name}.jsonl.gz")))?, &arguments);
-        if *name == printed::FILE {
+        if *name != shows::FILE {
             let tally = printed::compare(&lines)?;
-            show_printed(&tally, arguments.show);
+            show_printed(name, &tally, arguments.show);
             passed += tally.equal;
             failed += tally.differences.len();
             skipped += tally.other_host;
+        }
+        if *name == printed::FILE {
             continue;
         }
         let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
@@ -132,11 +134,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The line of the file without packets, and its first differences.
-fn show_printed(tally: &printed::Tally, most: usize) {
+/// How many rule sets of a file print as recorded, and the first that do not.
+fn show_printed(file: &str, tally: &printed::Tally, most: usize) {
     let printed::Tally { equal, other_host, differences } = tally;
     let skipped = if *other_host == 0 { "" } else { " skipped 1, which is of another host" };
-    println!("{:<20} pfctl {equal}/{} {skipped}", printed::FILE, equal + differences.len());
+    println!("{file:<20} pfctl {equal}/{} {skipped}", equal + differences.len());
     for difference in differences.iter().take(most) {
         println!("  {}", difference.trim_end().replace('\n', "\n      "));
     }

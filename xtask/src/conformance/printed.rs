@@ -1,5 +1,4 @@
-//! What pfctl prints of rule sets, plain and optimized, or why it refuses them (`parse.jsonl.gz`).
-//! There are no packets, so no evaluator takes part.
+//! What pfctl prints of the rule sets of all vectors, or why it refuses them; no evaluator takes part.
 
 use serde::Deserialize;
 use skipstep_pfconf::{Context, Kind, Loaded, Names, Rejected};
@@ -7,7 +6,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Optimization};
 use skipstep_scenario::host;
 
-/// The name of the file.
+/// The name of the file without packets, whose rule sets were recorded optimized, too.
 pub const FILE: &str = "parse";
 
 /// The only one that prints something else here, `pass from fe80::1%em0`: the recorder knew no
@@ -27,8 +26,7 @@ struct Vector {
     rules: String,
     #[serde(default)]
     printed: String,
-    #[serde(default)]
-    printed_optimized: String,
+    printed_optimized: Option<String>,
     #[serde(default)]
     messages: String,
     #[serde(default)]
@@ -45,14 +43,24 @@ pub struct Tally {
     pub differences: Vec<String>,
 }
 
-/// Compares every vector, first as written, then optimized.
+/// Compares every vector, first as written, then optimized if that was recorded.
 pub fn compare(lines: &[String]) -> anyhow::Result<Tally> {
     let host = host::standard();
     let mut tally = Tally::default();
     for line in lines {
         let vector: Vector = serde_json::from_str(line)?;
-        let levels = [Optimization::None, Optimization::Basic];
-        match levels.iter().find_map(|level| difference(&vector, *level, &host)) {
+        let optimized = vector.printed_optimized.as_ref();
+        let printed = [(Optimization::None, &vector.printed)].into_iter();
+        let printed = printed.chain(optimized.map(|printed| (Optimization::Basic, printed)));
+        let mut differences = printed.filter_map(|(level, printed)| {
+            difference(
+                &vector,
+                level,
+                if vector.error { &vector.printed_before_error } else { printed },
+                &host,
+            )
+        });
+        match differences.next() {
             None => tally.equal += 1,
             Some(_) if vector.id == OTHER_HOST => tally.other_host += 1,
             Some(difference) => tally.differences.push(difference),
@@ -61,7 +69,7 @@ pub fn compare(lines: &[String]) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-fn difference(vector: &Vector, level: Optimization, host: &Host) -> Option<String> {
+fn difference(vector: &Vector, level: Optimization, printed: &str, host: &Host) -> Option<String> {
     // the recorder chose the level by default, not with -o, and had one number for all random ones
     let chosen = vector.rules.contains("set ruleset-optimization");
     let names = Names::builtin().clone().with_owners(PASSWD, GROUP);
@@ -73,11 +81,6 @@ fn difference(vector: &Vector, level: Optimization, host: &Host) -> Option<Strin
         ..Context::new(host)
     };
     let found = said(&vector.rules, &context);
-    let printed = match level {
-        _ if vector.error => &vector.printed_before_error,
-        Optimization::None => &vector.printed,
-        _ => &vector.printed_optimized,
-    };
     let expected = format!("{}{printed}", vector.messages);
     (found != expected).then(|| {
         let Vector { id, rules, .. } = vector;

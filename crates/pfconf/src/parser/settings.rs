@@ -95,7 +95,8 @@ impl Parser<'_> {
 
     fn optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
-        let written = self.string()?;
+        // a reserved word, which is printed without quotes all the same
+        let written = if self.accept("default") { "default".to_string() } else { self.string()? };
         match settings::profile(&written) {
             Some((name, _)) => Ok(Setting::Optimization(name, written)),
             None => {
