@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		10
+#define PF_ABI_VERSION		11
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -326,7 +326,8 @@ struct pf_rule {
 	__u8 log_to;			/* n of pflogN */
 	__u16 max_mss;
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
-	__u8 pad[2];
+	__u8 pools;			/* 1 << pf_purpose of those it has: see struct pf_pool_key */
+	__u8 pad;
 	__u32 slot;			/* in rule_stats and rule_states */
 	__u32 number;			/* in its rule set */
 	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
@@ -387,6 +388,11 @@ struct pf_table_entry {
 struct pf_table {
 	__u32 version;			/* 0: empty, nothing to look up */
 	__u32 counters;			/* each entry has counters of its own */
+	__u32 list;			/* version of its pool_blocks, which only tables have that pools use */
+	__u32 total;			/* entries of both families, negated ones too */
+	__u32 weighted;			/* some have weights, of which … */
+	__u32 gcd;			/* … this is the greatest common divisor … */
+	__u32 heaviest;			/* … and this the greatest */
 };
 
 enum pf_table_op {			/* what was done with a packet, as pfctl -vvT show counts it */
@@ -410,6 +416,71 @@ struct pf_table_stats {
 struct pf_entry_stats {
 	__u64 packets[2][PF_TABLE_XPASS];
 	__u64 bytes[2][PF_TABLE_XPASS];
+};
+
+/* ---- pools --------------------------------------------------------------------------------- */
+
+enum pf_purpose {
+	PF_POOL_NAT = 0,
+	PF_POOL_RDR = 1,
+};
+
+enum pf_pool_kind {
+	PF_POOL_NONE = 0,		/* the first address */
+	PF_POOL_BITMASK,
+	PF_POOL_RANDOM,
+	PF_POOL_SOURCE_HASH,
+	PF_POOL_ROUND_ROBIN,
+	PF_POOL_LEAST_STATES,
+};
+
+struct pf_pool_key {
+	__u32 slot;			/* of the rule */
+	__u32 purpose;			/* pf_purpose */
+};
+
+struct pf_pool {
+	__u8 kind;			/* pf_pool_kind */
+	__u8 listed;			/* choose from the table, not from the network */
+	__u8 single;			/* the network is one address */
+	__u8 pad;
+	__u32 table;			/* slot */
+	__u16 low;			/* new ports, host order; 0 and 0 keep the packet's */
+	__u16 high;
+	__u16 first;			/* the lowest port that the rule looks for: where low belongs */
+	__u16 pad2;
+	__u8 address[16];		/* the network */
+	__u8 mask[16];
+	__u8 key[16];			/* of source-hash */
+	/* where the choice stands; two CPUs at once may choose alike */
+	__u8 counter[16];		/* the address that is next or was last; 0 at the beginning */
+	__u32 index;			/* the block that it is in */
+	__s32 turn;			/* weighted round-robin: blocks of at least this weight have it */
+};
+
+/* The entries of a table that pools use, in the order of a radix tree, without negated ones. One with
+ * smaller entries inside of it is in several parts: what those leave of it. */
+struct pf_pool_block_key {
+	__u32 list;			/* pf_table.list */
+	__u16 family;
+	__u16 part;
+	__u32 index;
+};
+
+struct pf_pool_block {
+	__u8 base[16];			/* of the entry, as the next three */
+	__u8 mask[16];
+	__u16 weight;
+	__u16 parts;
+	__u8 low[16];			/* of the part */
+	__u8 high[16];
+};
+
+/* how many states have this address from a table: for least-states */
+struct pf_pool_load_key {
+	__u32 table;			/* slot */
+	__u32 family;
+	__u8 address[16];
 };
 
 /* ---- configuration, one for each of the two generations ------------------------------------ */
@@ -439,7 +510,8 @@ struct pf_state_key {
 	__u8 address[2][16];
 	__be16 port[2];
 	__u32 interface;		/* the id of an if-bound state's interface, 0 for floating ones */
-	__u16 rdomain;
+	__u8 rdomain;
+	__u8 made;			/* translated states, each with two keys: direction of the state; else 0 */
 	__u8 family;
 	__u8 protocol;
 };
@@ -524,6 +596,8 @@ struct pf_state {
 	__u8 min_ttl;
 	__u16 max_mss;
 	__u16 tag;
+	__u32 nat_slot;			/* of the rules whose pools gave the source … */
+	__u32 rdr_slot;			/* … and the destination; PF_IDLE_SLOT for none */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
@@ -546,6 +620,8 @@ struct pf_status {
 	__u32 first_enabled;		/* wall-clock second of the first enable: high half of state ids */
 	__u32 capacity;			/* places in the states map */
 	__u64 secret[2];		/* drawn by who makes the maps; what we choose for others hangs on it */
+	__u32 translated;		/* states with two keys, current */
+	__u32 pad;
 };
 
 /* per CPU; one element */
@@ -679,6 +755,9 @@ struct pf_handoff {
  * table_entries    LPM trie          struct pf_table_key -> struct pf_table_entry
  * table_stats      per-CPU array     slot -> struct pf_table_stats
  * entry_stats      hash              struct pf_table_key -> struct pf_entry_stats
+ * pools            hash              struct pf_pool_key -> struct pf_pool
+ * pool_blocks      hash              struct pf_pool_block_key -> struct pf_pool_block
+ * pool_loads       hash              struct pf_pool_load_key -> __u32
  * interfaces       hash              ifindex -> struct pf_interface
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
  * state_keys       hash              struct pf_state_key -> struct pf_state_ref

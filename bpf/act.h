@@ -13,6 +13,7 @@
 #include "mark.h"
 #include "normalize.h"
 #include "reply.h"
+#include "rewrite.h"
 #include "rules.h"
 #include "scratch.h"
 #include "table.h"
@@ -115,13 +116,17 @@ __inline void count_slot(struct pf_scratch *s, __u32 slot, __u32 second)
 __global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
 {
 	struct pf_rule_states *states = bpf_map_lookup_elem(&rule_states, &slot);
+	const struct pf_addr *source, *destination;
 
 	if (!s || !states)
 		return 0;
 	count_slot(s, slot, second);
-	/* a rule means the addresses of the packet that made the state */
-	count_table(s, &states->tables[0], s->against_state ? &s->pd.destination : &s->pd.source, op);
-	count_table(s, &states->tables[1], s->against_state ? &s->pd.source : &s->pd.destination, op);
+	/* a rule means the addresses of the packet that made the state, as the host knows them */
+	source = s->pd.direction == PF_IN ? &s->pd.source : &s->pd.original_source;
+	destination = s->pd.direction == PF_IN ? &s->pd.destination :
+						 &s->pd.original_destination;
+	count_table(s, &states->tables[0], s->against_state ? destination : source, op);
+	count_table(s, &states->tables[1], s->against_state ? source : destination, op);
 	return 0;
 }
 
@@ -174,6 +179,10 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	int result;
 
 	s->outcome.verdict = PF_VERDICT_PASS;
+	if (s->translated == PF_TRANSLATED_PACKET)
+		rewrite_packet(skb, s);
+	else if (s->translated == PF_TRANSLATED_QUOTED)
+		rewrite_error(skb, s);
 	write_normalized(skb, s);
 	if (must_fragment(skb, s)) {
 		s->outcome.verdict = PF_VERDICT_REFRAGMENT;

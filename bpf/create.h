@@ -13,6 +13,49 @@
 #include "rules.h"
 #include "state.h"
 #include "tcp.h"
+#include "translate.h"
+
+/* Sets s->key to that of a state made by the rule for the packet's ends. */
+__inline void set_state_key(struct pf_scratch *s, const struct pf_rule *rule)
+{
+	if (s->pd.protocol == IPPROTO_ICMPV6)
+		set_icmp_key(&s->key, &s->pd, s->pd.direction, false);
+	else
+		set_key(&s->key, &s->pd, s->pd.direction);
+	if (rule->flags & PF_RULE_IF_BOUND)
+		s->key.interface = s->interface.id;
+	if (has_new_ends(&s->pd))
+		s->key.made = s->pd.direction;
+}
+
+/* The packet that makes a translated state is rewritten: of ICMP only echo has an id that changes. */
+__inline void translate_first(struct pf_scratch *s, const struct pf_state *state)
+{
+	const struct pf_pdesc *pd = &s->pd;
+	__u8 type = pd->icmp.type;
+
+	if (!state->key[PF_WIRE].made)
+		return;
+	s->translated = PF_TRANSLATED_PACKET;
+	s->rewrite_id = pd->family == AF_INET ?
+		type == ICMP_ECHO || type == ICMP_ECHOREPLY :
+		type == ICMP6_ECHO_REQUEST || type == ICMP6_ECHO_REPLY;
+	s->icmp_answer = s->test.icmp_reply;
+}
+
+/* Remembers which rule decided. */
+__inline void name_rule(struct pf_scratch *s, const struct pf_rule *rule)
+{
+	s->rule.slot = rule->slot;
+	s->rule.number = rule->number;
+	s->rule.anchor = rule->anchor;
+	s->rule.anchor_slot = s->test.decided_by.slot;
+	s->rule.anchor_number = s->test.decided_by.number;
+	s->rule.action = rule->action;
+	s->rule.log = log_flags(rule);
+	s->rule.log_to = rule->log_to;
+	s->outcome.decision = PF_DECISION_RULE;
+}
 
 /* Writes the state that `rule` makes for the packet to a place that nobody else looks at yet. */
 __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
@@ -21,13 +64,16 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	const struct pf_rule_actions *act = &s->test.act;
 
 	__builtin_memset(&state->id, 0, sizeof(*state) - offsetof(struct pf_state, id));
-	if (s->pd.protocol == IPPROTO_ICMPV6)
-		set_icmp_key(&s->key, &s->pd, s->pd.direction, false);
-	else
-		set_key(&s->key, &s->pd, s->pd.direction);
-	if (rule->flags & PF_RULE_IF_BOUND)
-		s->key.interface = s->interface.id;
+	set_state_key(s, rule);
 	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
+	if (s->key.made) {
+		swap_ends(&s->pd);
+		set_state_key(s, rule);
+		swap_ends(&s->pd);
+		state->key[!far_side(s->pd.direction)] = s->key;
+	}
+	state->nat_slot = s->nat_slot;
+	state->rdr_slot = s->rdr_slot;
 
 	state->flags = act->flags;
 	if (rule->flags & PF_RULE_ALLOW_OPTS)
@@ -101,6 +147,7 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	s->has_state = 1;
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
+	translate_first(s, state);
 	s->act = s->test.act;
 	s->match_count = s->test.match_count;
 	__builtin_memcpy(s->match, s->test.match, sizeof(s->match));
@@ -179,6 +226,7 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	struct pf_test_ctx *test = &s->test;
 	__u16 tag = test->act.tag, max_pkt_size = test->act.max_pkt_size;
 
+	restore_original(&s->pd);
 	__builtin_memset(&test->act, 0, sizeof(test->act));
 	merge_actions(test, rule);
 	s->act = test->act;
@@ -205,15 +253,20 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	}
 	walk_rules(skb, s, rules, config);
-	if (s->test.failed) {
+	if (s->test.failed && !s->test.exhausted) {
 		reason_set(s, PF_REASON_MEMORY);
 		return 0;
 	}
 
 	index = s->test.decided;
-	reason_count(s, PF_REASON_MATCH);
 	log_place(s, s->test.decided_by.number, 0);
 	if (index == NO_RULE) {
+		restore_original(&s->pd);
+		if (s->test.exhausted) {
+			reason_count(s, PF_REASON_TRANSLATE);
+			return 0;
+		}
+		reason_count(s, PF_REASON_MATCH);
 		s->act.tag = s->test.act.tag;
 		s->act.max_pkt_size = s->test.act.max_pkt_size;
 		if (s->test.log & PF_RULE_LOG_MATCHES)
@@ -229,15 +282,12 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_set(s, PF_REASON_MEMORY);
 		return 0;
 	}
-	s->rule.slot = rule->slot;
-	s->rule.number = rule->number;
-	s->rule.anchor = rule->anchor;
-	s->rule.anchor_slot = s->test.decided_by.slot;
-	s->rule.anchor_number = s->test.decided_by.number;
-	s->rule.action = rule->action;
-	s->rule.log = log_flags(rule);
-	s->rule.log_to = rule->log_to;
-	s->outcome.decision = PF_DECISION_RULE;
+	name_rule(s, rule);
+	if (s->test.exhausted || !translate(s, rule)) {
+		reason_count(s, PF_REASON_TRANSLATE);
+		return 0;
+	}
+	reason_count(s, PF_REASON_MATCH);
 	merge_actions(&s->test, rule);
 	log_place(s, s->rule.anchor_number, s->rule.anchor);
 	if (rule->flags & LOGS)
@@ -247,6 +297,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		pf_log_matches(skb, s, rule->number, rule->action);
 
 	if (rule->action == PF_ACTION_BLOCK) {
+		restore_original(&s->pd);
 		answer(skb, s, rule);
 		return 0;
 	}

@@ -31,6 +31,8 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->rule.slot = s->rule.anchor_slot = PF_IDLE_SLOT;
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
 	s->match_count = 0;
+	s->translated = s->rewrite_id = s->icmp_answer = 0;
+	s->nat_slot = s->rdr_slot = s->last_slot = PF_IDLE_SLOT;
 	s->generation = generation;
 	s->log_force = s->log_reason = 0;
 	s->log_anchor_rule = -1;
@@ -72,6 +74,7 @@ __inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 		return bad_packet(s, PF_REASON_FRAGMENT);
 	if (s->held)
 		return false;
+	keep_original(&s->pd);
 	if (test_rules(skb, s))
 		return true;
 	reason_set(s, PF_REASON_FRAGMENT);
@@ -89,6 +92,7 @@ __inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
 		if (!s->raced)
 			return false;
 		/* two first packets at once: this is the second one of the other's state */
+		restore_original(&s->pd);
 		known = test_state(skb, s);
 		if (known == PF_KNOWN_NO)
 			reason_count(s, PF_REASON_STATE_INSERT);

@@ -11,6 +11,7 @@
 #define PF_KERN_H
 
 #include <linux/bpf.h>
+#include <linux/version.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -37,6 +38,13 @@ struct sk_buff {
 	struct net_device *dev;
 	__u8 ip_summed : 2;
 } __kptr_access;
+
+/* what bpf_for keeps on the stack; Debian 12's headers do not know it yet */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+struct bpf_iter_num {
+	__u64 __opaque[1];
+} __attribute__((aligned(8)));
+#endif
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 

@@ -58,10 +58,10 @@ __inline void read_owner(struct pf_scratch *s, struct bpf_sock *found)
 __inline __u32 socket_tuple(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd)
 {
 	bool in = pd->direction == PF_IN;
-	const struct pf_addr *remote = in ? &pd->source : &pd->destination;
-	const struct pf_addr *own = in ? &pd->destination : &pd->source;
-	__be16 remote_port = in ? pd->source_port : pd->destination_port;
-	__be16 own_port = in ? pd->destination_port : pd->source_port;
+	const struct pf_addr *remote = in ? &pd->original_source : &pd->original_destination;
+	const struct pf_addr *own = in ? &pd->original_destination : &pd->original_source;
+	__be16 remote_port = in ? pd->original_source_port : pd->original_destination_port;
+	__be16 own_port = in ? pd->original_destination_port : pd->original_source_port;
 
 	if (pd->family == AF_INET) {
 		tuple->ipv4.saddr = remote->word[0];
@@ -85,7 +85,7 @@ __inline bool ends_here(struct pf_scratch *s)
 
 	if (s->pd.direction == PF_OUT)
 		return !s->came_in_by;
-	self = find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.destination);
+	self = find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.original_destination);
 	return self && !self->negated;
 }
 

@@ -46,6 +46,16 @@ __inline void count_state(enum pf_state_counter counter)
 		count->state[counter]++;
 }
 
+/* A state was removed that never was one. */
+__inline void uncount_removal(void)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->state[PF_COUNT_REMOVALS]--;
+}
+
 __inline void count_limit(enum pf_limit_counter counter)
 {
 	__u32 zero = 0;

@@ -17,7 +17,6 @@ int pf_restore(struct pf_state *given)
 	const __u32 kept = __builtin_offsetof(struct pf_state, id);
 	struct pf_status *status = pf_status();
 	struct pf_rule_states *rule;
-	struct pf_state_key key;
 	struct pf_config *config;
 	struct pf_state_ref ref;
 	struct pf_state *state;
@@ -52,11 +51,7 @@ int pf_restore(struct pf_state *given)
 	ref.serial = state->serial;
 	bpf_spin_unlock(&state->lock);
 
-	key = state->key[PF_WIRE];
-	if (!bpf_map_update_elem(&state_keys, &key, &ref, BPF_NOEXIST))
-		return 1;
-	remove_state(ref.index, ref.serial);
-	return 0;
+	return !link_keys(state, status, ref.index, ref.serial, status->generation);
 }
 
 #endif /* PF_RESTORE_H */

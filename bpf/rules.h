@@ -21,6 +21,7 @@
 #include "table.h"
 #include "time.h"
 #include "timeout.h"
+#include "translate.h"
 #include "usage.h"
 
 /* the inner maps are made to the measure of their rule set */
@@ -257,7 +258,8 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.max_pkt_size = rule->max_pkt_size;
 }
 
-/* A match rule acts at once and is remembered. False if there are more of them than we can. */
+/* A match rule acts at once and is remembered. False if there are more of them than we can, or it
+ * cannot translate. */
 __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 			       const struct pf_rule *rule)
 {
@@ -271,6 +273,10 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	s->test.match_log_matches[i] = !!(rule->flags & PF_RULE_LOG_MATCHES);
 	s->test.match_count = i + 1;
 	merge_actions(&s->test, rule);
+	if (!translate(s, rule)) {
+		s->test.exhausted = 1;
+		return false;
+	}
 	if (rule->flags & LOGS) {
 		reason_count(s, PF_REASON_MATCH);
 		log_place(s, s->test.caller.number, rule->anchor);

@@ -30,8 +30,10 @@ enum pf_bad_options {
 
 /* A packet, or one quoted by an ICMP error. Offsets count from the outer IP header. */
 struct pf_pdesc {
-	struct pf_addr source;
+	struct pf_addr source;		/* as translated so far, as the next and the ports */
 	struct pf_addr destination;
+	struct pf_addr original_source;	/* as received, as the next and the ports */
+	struct pf_addr original_destination;
 	__u32 ip;			/* where in the frame the outer IP header is */
 	__u32 limit;			/* bytes from there that belong to the packet */
 	__u32 offset;			/* of the protocol's header */
@@ -42,8 +44,10 @@ struct pf_pdesc {
 	__u32 jumbo;			/* length of an IPv6 jumbogram */
 	__be16 ip_offset;		/* IPv4: flags and fragment offset */
 	__u16 virtual_protocol;		/* protocol, or PF_VPROTO_FRAGMENT */
-	__be16 source_port;
+	__be16 source_port;		/* for ICMP queries one is the id and the other the type */
 	__be16 destination_port;
+	__be16 original_source_port;
+	__be16 original_destination_port;
 	__u8 family;
 	__u8 protocol;
 	__u8 direction;
@@ -97,12 +101,13 @@ struct pf_test_ctx {
 	__u32 log;			/* PF_RULE_LOG*: what rules asked for so far */
 	struct pf_rule_actions act;	/* tag: 0 also if no rule has asked for the packet's yet */
 	__u8 over;			/* nothing is left to look at */
-	__u8 failed;			/* the walk was given up */
+	__u8 failed;			/* the walk was given up … */
+	__u8 exhausted;			/* … for want of an address or a port */
 	__u8 icmp_type;
 	__u8 icmp_code;
 	__u8 icmp_reply;		/* answers a query, so it makes no state */
 	__u8 icmp_error;		/* makes no state either */
-	__u8 pad[2];
+	__u8 pad;
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u8 match_log_matches[PF_MATCH_RULES];
@@ -141,6 +146,39 @@ struct pf_deciding_rule {
 	__u8 has_prio;
 };
 
+/* what is to be rewritten of a packet */
+enum pf_translated {
+	PF_TRANSLATED_NOT = 0,
+	PF_TRANSLATED_PACKET,
+	PF_TRANSLATED_QUOTED,		/* the packet that it quotes */
+};
+
+/* What a pool is asked, and says */
+struct pf_choice {
+	struct pf_addr source;		/* whose packet it is for */
+	struct pf_addr address;		/* the one chosen */
+	struct pf_addr first;		/* the one chosen first in a search over several */
+	__u32 index;			/* of the block to look at */
+	__u32 start;			/* where that began */
+	struct pf_addr mask;		/* of the block found, as the next and host */
+	__u32 weight;
+	__u32 load;			/* states of the address found */
+	struct pf_addr begin_at;	/* least-states: where the round began */
+	__u64 least;			/* … and the least load so far, … */
+	__u32 least_states;		/* … the states of the address that has it … */
+	__u8 least_host;		/* … and whether its block is a single address */
+	__u8 host;
+	__u32 probes;			/* keys that may still be looked up */
+	__be16 port;			/* the one found */
+	__u16 low;			/* ports to search */
+	__u16 high;
+	__u16 begin;
+	__u8 use_counter;		/* the pool's, which is in the block to look at */
+	__u8 wrapped;
+	__u8 found;
+	__u8 free;			/* the port is */
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -176,6 +214,13 @@ struct pf_scratch {
 	__u8 reassembled;		/* it came in fragments */
 	__u8 held;			/* a fragment that waits for the others */
 	__u32 came_in_by;		/* ifindex, for a forwarded packet on its way out */
+	__u8 translated;		/* pf_translated */
+	__u8 rewrite_id;		/* … with its ICMP id, … */
+	__u8 icmp_answer;		/* … which is the destination's "port" */
+	struct pf_choice choice;
+	__u32 nat_slot;			/* of the rules that translated it, PF_IDLE_SLOT for none */
+	__u32 rdr_slot;
+	__u32 last_slot;
 	__u8 owner_sought;
 	struct tcp tcp_received;	/* the TCP header before we changed it */
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */

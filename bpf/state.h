@@ -9,12 +9,16 @@
  * A place goes round: taken (from free_states, or the first never used one), filled by the one who
  * took it, serial made odd, key inserted; then, by exactly one of those who want it gone, marked unlinked, key deleted,
  * serial made even, and given back.
+ *
+ * A translated state has two keys: packets that come in find it by the wire's, those that go out by the
+ * stack's.
  */
 #ifndef PF_STATE_H
 #define PF_STATE_H
 
 #include "kern.h"
 #include "config.h"
+#include "pool.h"
 #include "reason.h"
 #include "scratch.h"
 #include "timeout.h"
@@ -68,8 +72,73 @@ __inline void set_key(struct pf_state_key *key, const struct pf_pdesc *pd, __u8 
 	}
 	key->interface = 0;
 	key->rdomain = 0;
+	key->made = 0;
 	key->family = pd->family;
 	key->protocol = pd->protocol;
+}
+
+/* The ends of a packet have not been translated yet. */
+__inline void keep_original(struct pf_pdesc *pd)
+{
+	pd->original_source = pd->source;
+	pd->original_destination = pd->destination;
+	pd->original_source_port = pd->source_port;
+	pd->original_destination_port = pd->destination_port;
+}
+
+/* Takes back what rules made of the ends. */
+__inline void restore_original(struct pf_pdesc *pd)
+{
+	pd->source = pd->original_source;
+	pd->destination = pd->original_destination;
+	pd->source_port = pd->original_source_port;
+	pd->destination_port = pd->original_destination_port;
+}
+
+/* What was received becomes what is translated, and the other way round. */
+__inline void swap_ends(struct pf_pdesc *pd)
+{
+	struct pf_addr source = pd->source, destination = pd->destination;
+	__be16 source_port = pd->source_port, destination_port = pd->destination_port;
+
+	restore_original(pd);
+	pd->original_source = source;
+	pd->original_destination = destination;
+	pd->original_source_port = source_port;
+	pd->original_destination_port = destination_port;
+}
+
+/* Gives a packet the ends that a key has for one in `direction`. */
+__inline void set_ends(struct pf_pdesc *pd, const struct pf_state_key *key, __u8 direction)
+{
+	if (source_index(direction) == 0) {
+		__builtin_memcpy(&pd->source, key->address[0], 16);
+		__builtin_memcpy(&pd->destination, key->address[1], 16);
+		pd->source_port = key->port[0];
+		pd->destination_port = key->port[1];
+	} else {
+		__builtin_memcpy(&pd->source, key->address[1], 16);
+		__builtin_memcpy(&pd->destination, key->address[0], 16);
+		pd->source_port = key->port[1];
+		pd->destination_port = key->port[0];
+	}
+}
+
+__inline bool same_key(const struct pf_state_key *a, const struct pf_state_key *b)
+{
+	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;
+
+	_Static_assert(sizeof(*a) == 44, "a key has no holes");
+	for (int i = 0; i < 11; i++)
+		if (x[i] != y[i])
+			return false;
+	return true;
+}
+
+/* The key on the side that a packet in `direction` goes to. */
+__inline __u32 far_side(__u8 direction)
+{
+	return direction == PF_IN ? PF_STACK : PF_WIRE;
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */
@@ -93,13 +162,21 @@ static int release_match_rule(__u32 i, void *arg)
 	return 0;
 }
 
+/* Forgets the way from a key to the state, unless it leads to another by now. */
+__inline void unlink_key(struct pf_state *state, __u32 side, __u32 index, __u32 serial)
+{
+	const struct pf_state_key *key = &state->key[side & 1];
+	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, key);
+
+	if (ref && ref->index == index && ref->serial == serial)
+		bpf_map_delete_elem(&state_keys, key);
+}
+
 /* Takes a state out of the table. Returns 1, or 0 if somebody else did or it was used again. */
 __global int remove_state(__u32 index, __u32 serial)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_status *status = pf_status();
-	struct pf_state_ref *ref;
-	struct pf_state_key key;
 	bool mine, half_open;
 
 	if (!state || !status)
@@ -112,12 +189,13 @@ __global int remove_state(__u32 index, __u32 serial)
 	if (!mine)
 		return 0;
 
-	key = state->key[PF_WIRE];
-	half_open = key.protocol == IPPROTO_TCP && !established(&state->src);
-	ref = bpf_map_lookup_elem(&state_keys, &key);
-	if (ref && ref->index == index && ref->serial == serial)
-		bpf_map_delete_elem(&state_keys, &key);
-
+	half_open = state->key[PF_WIRE].protocol == IPPROTO_TCP && !established(&state->src);
+	unlink_key(state, PF_WIRE, index, serial);
+	if (state->key[PF_WIRE].made) {
+		unlink_key(state, PF_STACK, index, serial);
+		__sync_fetch_and_sub(&status->translated, 1);
+		release_addresses(state);
+	}
 	release_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		release_rule(state->anchor_slot);
@@ -137,64 +215,114 @@ __global int remove_state(__u32 index, __u32 serial)
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* The state with exactly this key. One whose time is up is removed and not found: the sweep comes
- * by only now and then. */
-__inline struct pf_state *lookup_state(struct pf_scratch *s)
+/* The state that a key leads to, with its place and serial number. One whose time is up is removed
+ * and not found: the sweep comes by only now and then. */
+__inline struct pf_state *state_of_key(const struct pf_state_key *key, struct pf_state_ref *found,
+				       __u32 generation, __u32 now)
 {
-	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, &s->key);
+	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, key);
 	struct pf_state *state;
-	__u32 index, serial;
 	__u8 timeout;
 
 	if (!ref)
 		return NULL;
-	index = ref->index;
-	serial = ref->serial;
-	state = bpf_map_lookup_elem(&states, &index);
-	if (!state || state->serial != serial)
+	*found = *ref;
+	state = bpf_map_lookup_elem(&states, &found->index);
+	if (!state || state->serial != found->serial)
 		return NULL;
 	timeout = state->timeout;
-	if (timeout >= PF_TIMEOUT_PURGE)
+	if (timeout >= PF_TIMEOUT_DETACHED)
 		return NULL;
-	if (expired(state->rule_slot, timeout, state->expire, s->generation, s->now)) {
-		remove_state(index, serial);
+	if (timeout < PF_TIMEOUT_PURGE &&
+	    expired(state->rule_slot, timeout, state->expire, generation, now)) {
+		remove_state(found->index, found->serial);
 		return NULL;
 	}
-	s->ref.index = index;
-	s->ref.serial = serial;
 	return state;
 }
 
-/* max-pkt-rate holds for packets in the direction of the rule's states too: what exceeds it finds no
- * state and is for the rules. */
-__inline bool exceeds_state_rate(struct pf_scratch *s, struct pf_state *state)
+/* Looks for a state with s->key on the side where packets in this direction look; of one that was
+ * found earlier and this one the older floating and the younger bound state counts, as in OpenBSD's lists.
+ * Translated states have keys apart from others, since theirs may be those of others on the other side. */
+__global int look_for_state(struct pf_scratch *s, __u32 made, __u32 found_before)
 {
-	return state->flags & PF_STATE_MAX_PKT_RATE && state->direction == s->pd.direction &&
-	       exceeds_pkt_rate(state->rule_slot, s->now);
+	struct pf_state *state, *before;
+	struct pf_state_ref ref;
+
+	if (!s)
+		return found_before;
+	s->key.made = made;
+	state = state_of_key(&s->key, &ref, s->generation, s->now);
+	if (!state || state->timeout >= PF_TIMEOUT_PURGE)
+		return found_before;
+	if (made && !same_key(&s->key, &state->key[s->pd.direction == PF_IN ? PF_WIRE : PF_STACK]))
+		return found_before;
+	if (found_before) {
+		before = bpf_map_lookup_elem(&states, &s->ref.index);
+		if (before && (before->id < state->id) == !s->key.interface)
+			return 1;
+	}
+	s->ref = ref;
+	return 1;
+}
+
+/* The same for bound states or floating ones of both kinds. */
+__inline bool look_everywhere(struct pf_scratch *s, __u32 interface, bool translated)
+{
+	int found;
+
+	s->key.interface = interface;
+	found = look_for_state(s, 0, 0);
+	if (translated) {
+		found = look_for_state(s, PF_IN, found);
+		found = look_for_state(s, PF_OUT, found);
+	}
+	return found;
 }
 
 /* Finds the state of s->key; its place goes to s->ref. States bound to the packet's interface come
  * before those that float. */
 __global int find_state(struct pf_scratch *s)
 {
-	struct pf_state *state = NULL;
+	struct pf_status *status = pf_status();
 	struct pf_config *config;
+	bool translated;
 
-	if (!s)
+	if (!s || !status)
 		return 0;
 	config = pf_config(s->generation);
 	if (!config)
 		return 0;
-	count_state(PF_COUNT_SEARCHES);
-	if (config->if_bound_states && s->interface.id) {
-		s->key.interface = s->interface.id;
-		state = lookup_state(s);
-	}
-	if (!state) {
-		s->key.interface = 0;
-		state = lookup_state(s);
-	}
-	return state && !exceeds_state_rate(s, state);
+	if (!s->raced)
+		count_state(PF_COUNT_SEARCHES);
+	translated = status->translated;
+	if (config->if_bound_states && s->interface.id &&
+	    look_everywhere(s, s->interface.id, translated))
+		return 1;
+	return look_everywhere(s, 0, translated);
+}
+
+/* Whether a state has s->key on the side that the packet goes to: then an answer would be taken for
+ * that state's. */
+__inline bool key_is_taken(struct pf_scratch *s, __u32 made)
+{
+	struct pf_state_ref *ref;
+	struct pf_state *state;
+	__u8 timeout;
+
+	s->key.made = made;
+	ref = bpf_map_lookup_elem(&state_keys, &s->key);
+	if (!ref)
+		return false;
+	state = bpf_map_lookup_elem(&states, &ref->index);
+	if (!state || state->serial != ref->serial)
+		return false;
+	timeout = state->timeout;
+	if (timeout >= PF_TIMEOUT_DETACHED ||
+	    (timeout < PF_TIMEOUT_PURGE &&
+	     expired(state->rule_slot, timeout, state->expire, s->generation, s->now)))
+		return false;
+	return !made || same_key(&s->key, &state->key[far_side(s->pd.direction)]);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -261,28 +389,84 @@ __inline void hold_rule(__u32 slot)
 	}
 }
 
-/* Whether the key belongs to a connection that is over, so that the next one may have it. The old
- * state counts until it is swept, and can be seen if it was made in the other direction. */
-__inline bool detach_purged(struct pf_state_key *key, __u8 direction)
+/* A state that was held for the rule was not made after all. */
+__inline void unmake_state(__u32 slot)
 {
-	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, key);
-	struct pf_state *state;
-	__u32 index, serial;
-	bool over;
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 
-	if (!ref)
-		return false;
-	index = ref->index;
-	serial = ref->serial;
-	state = bpf_map_lookup_elem(&states, &index);
+	if (rule)
+		__sync_fetch_and_sub(&rule->total, 1);
+}
+
+/* What stands in the way of a key for a new state made in `direction`: 0 nothing, 1 something that
+ * it may replace, -1 another state. A connection that is over makes way: it counts until it is swept,
+ * and can be seen if it was made in the other direction. */
+__global int make_way(const struct pf_state_key *key, __u32 direction, __u32 generation)
+{
+	struct pf_state_ref ref;
+	struct pf_state *state;
+	int way = -1;
+
+	if (!key)
+		return -1;
+	if (!bpf_map_lookup_elem(&state_keys, key))
+		return 0;
+	state = state_of_key(key, &ref, generation, uptime());
 	if (!state)
-		return false;
+		return bpf_map_lookup_elem(&state_keys, key) ? 1 : 0;
 	bpf_spin_lock(&state->lock);
-	over = state->serial == serial && state->timeout == PF_TIMEOUT_PURGE;
-	if (over && state->direction == direction)
+	if (state->serial != ref.serial || state->timeout >= PF_TIMEOUT_DETACHED) {
+		way = 1;
+	} else if (state->direction != direction) {
+		way = state->timeout == PF_TIMEOUT_PURGE ? 1 : 2;
+	} else if (state->timeout == PF_TIMEOUT_PURGE ||
+		   (key->protocol == IPPROTO_TCP && state->src.state >= PF_TCPS_FIN_WAIT_2 &&
+		    state->dst.state >= PF_TCPS_FIN_WAIT_2)) {
 		state->timeout = PF_TIMEOUT_DETACHED;
+		way = 1;
+	}
 	bpf_spin_unlock(&state->lock);
-	return over;
+	return way;
+}
+
+/* Leads one key of a living state to it. Not 0 if another state made in the same direction has that
+ * key. */
+__global int link_key(__u32 index, __u32 serial, __u32 side, __u32 generation)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+	struct pf_state_ref ref = { .index = index, .serial = serial };
+	struct pf_status *status = pf_status();
+	struct pf_state_key key;
+	int way;
+
+	if (!state || !status)
+		return -1;
+	key = state->key[side & 1];
+	way = make_way(&key, state->direction, generation);
+	if (way < 0 || way > 1 ||
+	    bpf_map_update_elem(&state_keys, &key, &ref, way ? BPF_EXIST : BPF_NOEXIST))
+		return -1;
+	if (!key.made && !status->translated)
+		return 0;
+	/* the same key among those of the other kind */
+	key.made = key.made ? 0 : state->direction;
+	return make_way(&key, state->direction, generation) < 0;
+}
+
+/* Leads the keys of a living state to it; both or none. */
+__inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial,
+		       __u32 generation)
+{
+	if (state->key[PF_WIRE].made)
+		__sync_fetch_and_add(&status->translated, 1);
+	if (link_key(index, serial, PF_WIRE, generation) ||
+	    (state->key[PF_WIRE].made && link_key(index, serial, PF_STACK, generation))) {
+		/* OpenBSD does not give back to pools what never was a state */
+		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
+		remove_state(index, serial);
+		return -1;
+	}
+	return 0;
 }
 
 /* Brings the state that was written to the place s->ref to life. Returns the reason why not, or 0. */
@@ -305,20 +489,24 @@ __global int insert_state(struct pf_scratch *s)
 		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP)
 		__sync_fetch_and_add(&status->half_open, 1);
-	count_state(PF_COUNT_INSERTS);
 
 	bpf_spin_lock(&state->lock);
 	state->serial++;
 	s->ref.serial = state->serial;
 	bpf_spin_unlock(&state->lock);
 
-	s->key = state->key[PF_WIRE];
-	if (!bpf_map_update_elem(&state_keys, &s->key, &s->ref,
-				 detach_purged(&s->key, state->direction) ? BPF_EXIST :
-									    BPF_NOEXIST))
+	if (!link_keys(state, status, s->ref.index, s->ref.serial, s->generation)) {
+		count_state(PF_COUNT_INSERTS);
 		return 0;
-	/* another CPU made the same state meanwhile */
-	remove_state(s->ref.index, s->ref.serial);
+	}
+	/* another CPU made the same state meanwhile, or translation made two of one: as if it had never
+	 * been */
+	uncount_removal();
+	unmake_state(state->rule_slot);
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		unmake_state(state->anchor_slot);
+	__sync_val_compare_and_swap(&status->next_state_id, s->outcome.state_id + 1,
+				    s->outcome.state_id);
 	s->outcome.state_id = ~0ull;
 	return PF_REASON_STATE_INSERT;
 }

@@ -59,6 +59,28 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	}
 }
 
+/* A translated state passes the packet: it, or what it quotes, gets the ends that the side knows
+ * where it goes to. Once there is a state every ICMP message has an id to OpenBSD. */
+__inline void translate_by_state(const struct pf_state *state, struct pf_scratch *s, __u32 relation,
+				 __u32 kind)
+{
+	__u8 opposite = s->pd.direction == PF_IN ? PF_OUT : PF_IN;
+	const struct pf_state_key *key = &state->key[far_side(s->pd.direction)];
+	__u8 type = s->quoted.icmp.type;
+
+	s->translated = relation == PF_RELATION_ERROR ? PF_TRANSLATED_QUOTED : PF_TRANSLATED_PACKET;
+	s->icmp_answer = kind == PF_ICMP_REPLY;
+	if (relation == PF_RELATION_ERROR) {
+		set_ends(&s->quoted, key, opposite);
+		s->rewrite_id = s->quoted.family == AF_INET ?
+			type == ICMP_ECHO || type == ICMP_ECHOREPLY :
+			type == ICMP6_ECHO_REQUEST || type == ICMP6_ECHO_REPLY;
+	} else {
+		set_ends(&s->pd, key, s->pd.direction);
+		s->rewrite_id = 1;
+	}
+}
+
 /* Lets the state of s->ref judge the packet. */
 __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
@@ -100,8 +122,11 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	} else {
 		track = track_other(state, s, x, y);
 	}
-	if (track == PF_TRACK_PASS)
+	if (track == PF_TRACK_PASS) {
 		pass_by_state(state, s, forward);
+		if (state->key[PF_WIRE].made)
+			translate_by_state(state, s, relation, kind);
+	}
 	bpf_spin_unlock(&state->lock);
 
 	if (half_open)
@@ -141,8 +166,10 @@ __inline enum pf_known test_state_error(struct __sk_buff *skb, struct pf_scratch
 	}
 	if (s->quoted.protocol == IPPROTO_ICMP || s->quoted.protocol == IPPROTO_ICMPV6) {
 		kind = set_icmp_ports(&s->quoted);
+		keep_original(&s->quoted);
 		found = find_icmp_state(s, &s->quoted, opposite, kind);
 	} else {
+		keep_original(&s->quoted);
 		set_key(&s->key, &s->quoted, opposite);
 		found = find_state(s);
 	}
@@ -153,6 +180,7 @@ __inline enum pf_known test_state_icmp(struct __sk_buff *skb, struct pf_scratch 
 {
 	enum pf_icmp_kind kind = set_icmp_ports(&s->pd);
 
+	keep_original(&s->pd);
 	s->test.icmp_type = s->pd.icmp.type;
 	s->test.icmp_code = s->pd.icmp.code;
 	/* A neighbour's advertisement may come unasked, so it makes no state. OpenBSD looks for its
@@ -179,6 +207,7 @@ __global int test_state(struct __sk_buff *skb, struct pf_scratch *s)
 		if (s->pd.tcp.flags & TH_SYN)
 			read_window_scale(skb, s);
 	}
+	keep_original(&s->pd);
 	set_key(&s->key, &s->pd, s->pd.direction);
 	return find_state(s) ? judge(s, PF_RELATION_PACKET, 0) : PF_KNOWN_NO;
 }

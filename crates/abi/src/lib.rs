@@ -13,6 +13,7 @@ pub mod limits;
 pub mod log;
 pub mod mark;
 pub mod names;
+pub mod pool;
 pub mod rule;
 pub mod state;
 pub mod status;
@@ -23,13 +24,14 @@ pub use config::Config;
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use log::LogRecord;
+pub use pool::{Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey};
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use state::{Kill, MatchRule, Peer, State, StateKey, StateRef};
 pub use status::{Counters, Outcome, Status, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

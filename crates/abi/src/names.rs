@@ -59,6 +59,12 @@ pub mod map {
     pub const TABLE_STATS: &str = "table_stats";
     /// `struct pf_table_key` -> `struct pf_entry_stats`
     pub const ENTRY_STATS: &str = "entry_stats";
+    /// `struct pf_pool_key` -> `struct pf_pool`
+    pub const POOLS: &str = "pools";
+    /// `struct pf_pool_block_key` -> `struct pf_pool_block`
+    pub const POOL_BLOCKS: &str = "pool_blocks";
+    /// `struct pf_pool_load_key` -> number of states
+    pub const POOL_LOADS: &str = "pool_loads";
     /// ifindex -> `struct pf_interface`
     pub const INTERFACES: &str = "interfaces";
     /// per CPU, interface id -> `struct pf_interface_stats`

@@ -215,8 +215,10 @@ pub struct Rule {
     pub max_mss: u16,
     /// Longest packet, 0 for no limit.
     pub max_pkt_size: u16,
+    /// `1 << purpose` of the pools that it has ([`crate::pool::purpose`]).
+    pub pools: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
     /// Place in rule_stats and rule_states.
     pub slot: u32,
     /// Position in its rule set, from 0.

@@ -98,7 +98,9 @@ pub struct StateKey {
     /// Id of an if-bound state's interface, 0 for floating ones.
     pub interface: u32,
     /// Routing domain, 0.
-    pub rdomain: u16,
+    pub rdomain: u8,
+    /// Translated states, each with two keys: direction of the state; else 0.
+    pub made: u8,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// IP protocol.
@@ -223,6 +225,10 @@ pub struct State {
     pub max_mss: u16,
     /// Tag that its packets get, 0 for none.
     pub tag: u16,
+    /// Slot of the rule whose pool gave the source, `IDLE_SLOT` for none.
+    pub nat_slot: u32,
+    /// Slot of the rule whose pool gave the destination, `IDLE_SLOT` for none.
+    pub rdr_slot: u32,
     /// How many of `match` are in use.
     pub match_count: u32,
     /// Match rules whose counters rise with the state's.

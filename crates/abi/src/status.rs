@@ -47,6 +47,10 @@ pub struct Status {
     pub capacity: u32,
     /// Drawn by who makes the maps; what the firewall chooses for others hangs on it.
     pub secret: [u64; 2],
+    /// States with two keys, current.
+    pub translated: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `struct pf_counters`: per CPU.

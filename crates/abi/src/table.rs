@@ -49,6 +49,16 @@ pub struct Table {
     pub version: u32,
     /// 1: each entry has counters of its own.
     pub counters: u32,
+    /// Version of its list, which only tables have that pools use; else 0.
+    pub list: u32,
+    /// Entries of both families, negated ones too.
+    pub total: u32,
+    /// 1: some have weights.
+    pub weighted: u32,
+    /// Greatest common divisor of the weights.
+    pub gcd: u32,
+    /// Greatest weight.
+    pub heaviest: u32,
 }
 
 /// `struct pf_entry_stats`: arrays are `[in, out][table_op]`, without [`table_op::XPASS`].

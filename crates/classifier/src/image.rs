@@ -35,6 +35,8 @@ pub struct Image {
     pub rules: Vec<abi::Rule>,
     /// What is kept for the states of each rule, in the same order.
     pub states: Vec<abi::RuleStates>,
+    /// Pools of the rules.
+    pub pools: Vec<(abi::PoolKey, abi::Pool)>,
     /// Settings.
     pub config: abi::Config,
 }
@@ -78,7 +80,7 @@ pub fn compile(
     check_rules(ruleset)?;
     let is_group =
         |name: &str| host.interface(name).is_none() && host.interfaces.iter().any(|i| i.is(name));
-    let (mut rules, mut states) = (Vec::new(), Vec::new());
+    let (mut rules, mut states, mut pools) = (Vec::new(), Vec::new(), Vec::new());
     let rule_sets = layout(ruleset);
     let called = |call: &AnchorCall| called(call, &rule_sets);
     let mut compiler = Compiler { slots, names, is_group: &is_group, called: &called };
@@ -91,12 +93,14 @@ pub fn compile(
             let compiled = compiler.rule(rule, path, skip, *slot);
             let compiled = compiled.map_err(|error| error.on_line(rule.line))?;
             states.push(crate::rule::states(rule, &compiled));
+            let of_rule = crate::pool::pools(rule, path, compiler.slots, *slot);
+            pools.extend(of_rule.map_err(|error| error.on_line(rule.line))?);
             rules.push(compiled);
         }
     }
     let main = rule_sets[0].1.len();
     let config = config(&ruleset.options, &rules, main, host, names)?;
-    Ok(Image { config, states, rules, rule_sets })
+    Ok(Image { config, pools, states, rules, rule_sets })
 }
 
 /// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one

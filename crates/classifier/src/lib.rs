@@ -11,6 +11,7 @@ pub mod error;
 pub mod image;
 pub mod interfaces;
 pub mod names;
+pub mod pool;
 pub mod rule;
 pub mod tables;
 

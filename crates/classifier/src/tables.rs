@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_abi::limits::TABLE_SLOTS;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Address, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Address, Pool, Ruleset, TableEntry, TableName};
 
 use crate::{Error, dynamic};
 
@@ -17,6 +17,8 @@ pub struct TableUse {
     pub name: TableName,
     /// It follows the addresses of an interface.
     pub dynamic: bool,
+    /// Pools choose from it.
+    pub pooled: bool,
     /// What must be in it; `None` keeps what the kernel has under that name.
     pub entries: Option<Vec<TableEntry>>,
 }
@@ -35,9 +37,11 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         return Err(Error::TableEntries { entries, limit: limits.table_entries });
     }
 
+    let pooled = pooled(ruleset);
     let named = ruleset.all_tables().map(|(anchor, table)| TableUse {
         name: TableName::new(anchor, &table.name),
         dynamic: false,
+        pooled: pooled.contains(&table.name),
         entries: table.initialized.then(|| table.entries.clone()),
     });
     let in_anchors = ruleset.all_tables().filter(|(anchor, _)| !anchor.is_empty());
@@ -48,11 +52,13 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     let stand_ins = missing.into_iter().map(|name| TableUse {
         name: name.into(),
         dynamic: false,
+        pooled: pooled.contains(name),
         entries: None,
     });
     let dynamic = dynamic_addresses(ruleset).into_iter().map(|dynamic| TableUse {
         name: dynamic::name(dynamic),
         dynamic: true,
+        pooled: pooled.contains(&dynamic::name(dynamic).name),
         entries: Some(plain(dynamic::contents(dynamic, host))),
     });
     let uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).collect();
@@ -62,16 +68,28 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     Ok(uses)
 }
 
-/// The dynamic addresses that rules mention, each once.
+/// Names of the tables and dynamic addresses that pools choose from, in whatever anchor they are.
+fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
+    let pools = ruleset.all_rules().flat_map(|(_, rule)| rule.pools());
+    let names = |pool: &Pool| -> Vec<String> {
+        let tables = pool.address.tables().into_iter().map(str::to_owned);
+        let interfaces = pool.address.interfaces();
+        tables.chain(interfaces.into_iter().map(|address| dynamic::name(address).name)).collect()
+    };
+    pools.flat_map(names).collect()
+}
+
+/// The dynamic addresses that rules and their pools mention, each once.
 pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
-    ruleset
+    let criteria = ruleset
         .all_rules()
         .flat_map(|(_, rule)| [&rule.source.host.address, &rule.destination.host.address])
         .filter_map(|address| match address {
             Address::Dynamic(dynamic) => Some(dynamic),
             _ => None,
-        })
-        .collect()
+        });
+    let pools = ruleset.all_rules().flat_map(|(_, rule)| rule.pools());
+    criteria.chain(pools.flat_map(|pool| pool.address.interfaces())).collect()
 }
 
 fn plain(nets: Vec<IpNet>) -> Vec<TableEntry> {

@@ -15,7 +15,7 @@ use crate::next::Next;
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, slot_seen};
-use crate::{forget, map};
+use crate::{forget, map, pool};
 
 /// Inner maps of different sizes need this flag (`BPF_F_INNER_MAP`).
 const INNER_MAP: u32 = libbpf_rs::libbpf_sys::BPF_F_INNER_MAP;
@@ -76,6 +76,8 @@ pub(crate) fn prepare(
     };
     let mut image = skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names)?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
+    let in_force: BTreeSet<u32> = old.slots().collect();
+    pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;
     let staying = write_rule_slots(maps, next, &slots, &image)?;
     let rules = write_rules(maps, home, generation, &image)?;
     maps.configs.set(&(generation & 1), &image.config)?;
@@ -108,6 +110,8 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
             maps.shared_rule_states.store(*slot, offset, table.slot);
         }
     }
+    let tables = prepared.record.tables.values().map(|table| table.slot);
+    pool::release(maps, &tables.collect())?;
     place::release(maps, &prepared.replaced)
 }
 

@@ -23,6 +23,7 @@ mod next;
 pub mod object;
 pub mod pins;
 mod place;
+mod pool;
 pub mod program;
 pub mod record;
 pub mod report;

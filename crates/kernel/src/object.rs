@@ -76,7 +76,9 @@ impl Sizes {
 
     fn of(&self, map: &str) -> Option<u32> {
         match map {
-            map_name::STATES | map_name::STATE_KEYS | map_name::FREE_STATES => Some(self.states),
+            map_name::STATES | map_name::FREE_STATES => Some(self.states),
+            // translated ones have two
+            map_name::STATE_KEYS => Some(self.states.saturating_mul(2)),
             map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
             map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
             map_name::TABLE_ENTRIES => Some(self.table_entries),
@@ -169,6 +171,12 @@ maps! {
     table_stats: PerCpuMap<u32, abi::TableStats> = map_name::TABLE_STATS,
     /// those of entries that were hit
     entry_stats: Map<abi::TableKey, abi::EntryStats> = map_name::ENTRY_STATS,
+    /// pools of rules
+    pools: Map<abi::PoolKey, abi::Pool> = map_name::POOLS,
+    /// lists of the tables that pools choose from
+    pool_blocks: Map<abi::PoolBlockKey, abi::PoolBlock> = map_name::POOL_BLOCKS,
+    /// how many states have an address, for pools that count them
+    pool_loads: Map<abi::PoolLoadKey, u32> = map_name::POOL_LOADS,
     /// by ifindex
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
     /// by interface id

@@ -11,11 +11,11 @@ use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, InterfaceAddress};
 use skipstep_ruleset::{TableEntry, TableName};
 
-use crate::contents;
 use crate::error::{Error, Result};
 use crate::next::Next;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
+use crate::{contents, pool};
 
 /// Contents of tables that are to be forgotten: version, and entries if known.
 pub(crate) type Replaced = Vec<(u32, Option<Vec<TableEntry>>)>;
@@ -45,6 +45,10 @@ pub(crate) fn tables(
             _ => new_table(maps, memory, before, &wanted, &mut taken)?,
         };
         table.dynamic = wanted.dynamic;
+        if wanted.pooled && !table.pooled {
+            list(maps, memory, &table)?;
+        }
+        table.pooled = wanted.pooled;
         let mut defined = next.ruleset.tables_of(anchor).iter();
         if let Some(defined) = defined.find(|table| is_new && table.name == *name) {
             table.persist = defined.persist;
@@ -91,7 +95,8 @@ fn new_table(
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, &entries)?;
     let counters = u32::from(before.is_some_and(|before| before.counters));
-    maps.tables.set(&slot, &abi::Table { version, counters })?;
+    let table = abi::Table { version, counters, ..abi::Table::default() };
+    pool::publish(maps, memory, slot, table, wanted.pooled.then_some(&entries[..]))?;
     // counters belong to names and addresses, not to the contents as a whole
     let stats = match before {
         Some(before) => {
@@ -104,6 +109,7 @@ fn new_table(
     maps.table_stats.set_each(&slot, &stats)?;
     Ok(TableRecord {
         slot,
+        pooled: wanted.pooled,
         contents: Some(entries),
         zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
         ..TableRecord::default()
@@ -131,7 +137,8 @@ fn own_addresses(
         own_interfaces(maps, memory, host)?;
         return Ok(before.clone());
     }
-    replace(maps, memory, SELF_TABLE, &entries, before.and_then(|before| before.contents))?;
+    let known = before.and_then(|before| before.contents);
+    replace(maps, memory, SELF_TABLE, &entries, known, false)?;
     own_interfaces(maps, memory, host)?;
     Ok(TableRecord {
         slot: SELF_TABLE,
@@ -190,7 +197,8 @@ pub(crate) fn follow_addresses(
         if let Some(entries) = wanted.entries
             && table.contents.as_ref() != Some(&entries)
         {
-            replace(maps, memory, table.slot, &entries, table.contents.take())?;
+            let known = table.contents.take();
+            replace(maps, memory, table.slot, &entries, known, table.pooled)?;
             table.contents = Some(entries);
         }
     }
@@ -199,13 +207,25 @@ pub(crate) fn follow_addresses(
     Ok(())
 }
 
-/// Replaces the contents of one table in one piece; `known` are its contents so far if they are.
+/// Lists what is in a table, for pools to choose from.
+pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Result<()> {
+    let seen = maps.tables.at(table.slot)?;
+    let entries = match &table.contents {
+        Some(entries) => entries.clone(),
+        None => contents::read(maps, seen.version)?,
+    };
+    pool::publish(maps, memory, table.slot, seen, Some(&entries))
+}
+
+/// Replaces the contents of one table in one piece; `known` are its contents so far if they are, and
+/// pools choose from it if it is `pooled`.
 pub(crate) fn replace(
     maps: &Maps,
     memory: &mut Memory,
     slot: u32,
     entries: &[TableEntry],
     known: Option<Vec<TableEntry>>,
+    pooled: bool,
 ) -> Result<()> {
     let table = maps.tables.at(slot)?;
     let before = table.version;
@@ -214,7 +234,8 @@ pub(crate) fn replace(
     if before != 0 {
         contents::keep_counters(maps, before, version, entries)?;
     }
-    maps.tables.set(&slot, &abi::Table { version, ..table })?;
+    let table = abi::Table { version, ..table };
+    pool::publish(maps, memory, slot, table, pooled.then_some(entries))?;
     if before == 0 {
         return Ok(());
     }

@@ -118,6 +118,8 @@ pub struct TableRecord {
     pub counters: bool,
     /// Made from interface addresses.
     pub dynamic: bool,
+    /// Pools choose from it.
+    pub pooled: bool,
     /// Defined by a statement or made by hand; otherwise rules only name it.
     pub active: bool,
     /// Its contents, if nobody changed them since they were loaded.

@@ -168,11 +168,16 @@ fn restored(
         None => 0,
     };
     let timeout = Timeout::ALL.iter().position(|timeout| timeout.name() == saved.timeout)?;
+    let direction = match saved.direction {
+        Direction::In => abi::verdict::direction::IN,
+        Direction::Out => abi::verdict::direction::OUT,
+    };
     let key = |sides: &[(IpAddr, u16); 2]| abi::StateKey {
         address: sides.map(|(address, _)| address_bytes(address)),
         port: sides.map(|(_, port)| port.to_be_bytes()),
         interface,
         rdomain: 0,
+        made: if saved.wire == saved.stack { 0 } else { direction },
         family: if saved.family == Family::Inet { abi::INET } else { abi::INET6 },
         protocol: saved.protocol,
     };
@@ -189,10 +194,7 @@ fn restored(
         rule_slot: slot.unwrap_or(limits::IDLE_SLOT),
         flags: saved.flags,
         timeout: timeout as u8,
-        direction: match saved.direction {
-            Direction::In => abi::verdict::direction::IN,
-            Direction::Out => abi::verdict::direction::OUT,
-        },
+        direction,
         log: (if saved.log_all.is_some() { log_flags::ALL } else { 0 })
             | (if saved.log_user { log_flags::USER } else { 0 }),
         log_to: saved.log_all.unwrap_or(0),
@@ -228,6 +230,7 @@ mod tests {
             port: [1025u16.to_be_bytes(), 443u16.to_be_bytes()],
             interface: memory.names.interfaces.number("em0").unwrap(),
             rdomain: 0,
+            made: 0,
             family: abi::INET,
             protocol: 6,
         };

@@ -317,7 +317,7 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
     let version = maps.tables.at(table.slot)?.version;
     match step {
         Step::Add(entries) if version == 0 => {
-            place::replace(maps, memory, table.slot, &entries, None)?
+            place::replace(maps, memory, table.slot, &entries, None, table.pooled)?
         }
         Step::Add(entries) => contents::write(maps, version, &entries)?,
         Step::Date(entries) => {
@@ -326,11 +326,15 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         }
         Step::Delete(entries) => contents::remove(maps, version, &entries)?,
         Step::Replace(entries) => {
-            place::replace(maps, memory, table.slot, &entries, table.contents.take())?;
+            let known = table.contents.take();
+            place::replace(maps, memory, table.slot, &entries, known, table.pooled)?;
         }
     }
     // from here on only the kernel knows what is in it
     table.contents = None;
+    if table.pooled {
+        place::list(maps, memory, table)?;
+    }
     Ok(())
 }
 

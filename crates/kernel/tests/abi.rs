@@ -49,7 +49,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             tagged, probability, source, destination, source_port, destination_port, user, group,
             return_ttl,
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
-            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pad, slot, number, anchor,
+            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, pad, slot, number, anchor,
             call_first, call_end,
         }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
@@ -60,14 +60,24 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
-        pf_table => abi::Table { version, counters }
+        pf_table => abi::Table { version, counters, list, total, weighted, gcd, heaviest }
         pf_entry_stats => abi::EntryStats { packets, bytes }
+        pf_pool_key => abi::PoolKey { slot, purpose }
+        pf_pool => abi::Pool {
+            kind, listed, single, pad, table, low, high, first, pad2, address, mask, key, counter,
+            index, turn,
+        }
+        pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
+        pf_pool_block => abi::PoolBlock { base, mask, weight, parts, low, high }
+        pf_pool_load_key => abi::PoolLoadKey { table, family, address }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             if_bound_states, timeouts,
         }
-        pf_state_key => abi::StateKey { address, port, interface, rdomain, family, protocol }
+        pf_state_key => abi::StateKey {
+            address, port, interface, rdomain, made, family, protocol,
+        }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
         pf_match_rule => abi::MatchRule { slot, log, log_to, pad }
@@ -75,11 +85,11 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
-            match_count, r#match, max_pkt_size, pad,
+            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad,
         }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
-            states_used, sweep_cursor, first_enabled, capacity, secret,
+            states_used, sweep_cursor, first_enabled, capacity, secret, translated, pad,
         }
         pf_counters => abi::Counters { reason, state, limit, log_lost }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
@@ -238,6 +248,10 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR, ONCE, MAX_PKT_RATE,
             MODULATE,
         }
+        "POOL_" abi::pool::purpose { NAT, RDR }
+        "POOL_" abi::pool::pool_kind {
+            NONE, BITMASK, RANDOM, SOURCE_HASH, ROUND_ROBIN, LEAST_STATES,
+        }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }
         "LOG_" abi::state::log_flags { ALL, USER }
@@ -320,6 +334,9 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::TABLE_ENTRIES,
         abi::names::map::TABLE_STATS,
         abi::names::map::ENTRY_STATS,
+        abi::names::map::POOLS,
+        abi::names::map::POOL_BLOCKS,
+        abi::names::map::POOL_LOADS,
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_STATS,
         abi::names::map::STATE_KEYS,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
 use crate::{
-    Address, BlockPolicy, Divert, KeepKind, OldKind, PoolPorts, RouteKind, Rule, Ruleset,
-    Syncookies,
+    Address, BlockPolicy, Divert, KeepKind, OldKind, PoolAddress, PoolPorts, RouteKind, Rule,
+    Ruleset, Syncookies,
 };
 
 const SCTP: u8 = 132;
@@ -31,8 +31,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] =
-    &["nat-to", "rdr-to", "reassemble tcp", "rtable", "source-track", "synproxy state"];
+const MODEL_ONLY: &[&str] = &["reassemble tcp", "rtable", "source-track", "synproxy state"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -106,8 +105,10 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.scrub.reassemble_tcp, "reassemble tcp"),
         (rule.rtable.is_some(), "rtable"),
         (rule.af_to.is_some(), "af-to"),
-        (rule.nat.is_some(), "nat-to"),
-        (rule.rdr.is_some(), "rdr-to"),
+        (
+            rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),
+            "address range in a pool",
+        ),
         (rule.pools().any(|pool| pool.sticky), "sticky-address"),
     ];
     let mut features: Vec<_> =

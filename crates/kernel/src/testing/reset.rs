@@ -1,12 +1,14 @@
 //! Maps as they were when they were made, for the next test.
 
+use std::collections::BTreeSet;
+
 use libbpf_rs::MapCore;
 use skipstep_abi as abi;
 
-use crate::contents;
 use crate::error::{Context, Result};
 use crate::object::Maps;
 use crate::record::{Memory, Record};
+use crate::{contents, pool};
 
 /// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
 /// plane does not run afterwards.
@@ -28,6 +30,10 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
     for key in maps.entry_stats.keys().collect::<Vec<_>>() {
         maps.entry_stats.remove(&key)?;
     }
+    for key in maps.pools.keys().collect::<Vec<_>>() {
+        maps.pools.remove(&key)?;
+    }
+    pool::release(maps, &BTreeSet::new())?;
     for (_, id) in memory.names.interfaces.iter() {
         maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
     }

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Translation by rules (pf-semantics section 11): what a rule that matches makes of the ends of a
+ * packet. The descriptor is changed at once, so that later rules see it; the packet at the end, by
+ * rewrite.h.
+ */
+#ifndef PF_TRANSLATE_H
+#define PF_TRANSLATE_H
+
+#include "kern.h"
+#include "pool.h"
+#include "scratch.h"
+#include "state.h"
+
+/* where ports of ICMP echo come from: its ids */
+#define LOWEST_ID	1
+#define HIGHEST_ID	65535
+
+/* keys looked up for one packet at most; OpenBSD knows no bound */
+#define MAX_PROBES	(4 * 65536)
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+/* Whether no state has the flow's key with this source port where answers will be looked up. */
+__global int is_port_free(struct pf_scratch *s, __u32 port)
+{
+	struct pf_status *status = pf_status();
+	struct pf_config *config;
+	__u32 source;
+
+	if (!s || !status)
+		return 0;
+	config = pf_config(s->generation);
+	if (!config)
+		return 0;
+	source = source_index(s->pd.direction);
+	if (source)
+		s->key.port[1] = port;
+	else
+		s->key.port[0] = port;
+	count_state(PF_COUNT_SEARCHES);
+	s->key.interface = 0;
+	if (key_is_taken(s, 0))
+		return 0;
+	if (status->translated && (key_is_taken(s, PF_IN) || key_is_taken(s, PF_OUT)))
+		return 0;
+	if (!config->if_bound_states || !s->interface.id)
+		return 1;
+	s->key.interface = s->interface.id;
+	if (key_is_taken(s, 0))
+		return 0;
+	return !status->translated || !(key_is_taken(s, PF_IN) || key_is_taken(s, PF_OUT));
+}
+
+/* Tries the ports of the range: upward from where the search begins, then downward. */
+__inline bool try_ports(struct pf_scratch *s)
+{
+	struct pf_choice *choice = &s->choice;
+	__u32 up = choice->high - choice->begin, port;
+	int i;
+
+	bpf_for(i, 0, choice->high - choice->low + 1) {
+		if (!choice->probes)
+			return false;
+		choice->probes--;
+		port = (__u32)i <= up ? choice->begin + i : choice->begin - (i - up);
+		if (!is_port_free(s, bpf_htons(port)))
+			continue;
+		choice->port = bpf_htons(port);
+		return true;
+	}
+	return false;
+}
+
+/* Looks for a free source port with s->choice.address; 1 if there is one. */
+__global int search_port(struct pf_scratch *s, struct pf_pool *pool)
+{
+	struct pf_pdesc *pd;
+	struct pf_choice *choice;
+	struct pf_addr source;
+	__be16 port;
+	bool echo = false;
+
+	if (!s || !pool)
+		return 0;
+	pd = &s->pd;
+	choice = &s->choice;
+	source = pd->source;
+	pd->source = choice->address;
+	set_key(&s->key, pd, pd->direction);
+	pd->source = source;
+	port = pd->source_port;
+	choice->port = port;
+	switch (pd->protocol) {
+	case IPPROTO_ICMP:
+		echo = pd->family == AF_INET && pd->destination_port == bpf_htons(ICMP_ECHO);
+		break;
+	case IPPROTO_ICMPV6:
+		echo = pd->family == AF_INET6 &&
+			pd->destination_port == bpf_htons(ICMP6_ECHO_REQUEST);
+		break;
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+		if (pool->low || pool->high)
+			break;
+		/* fallthrough */
+	default:
+		return is_port_free(s, port);
+	}
+	choice->low = pool->low;
+	choice->high = pool->high;
+	if (pd->protocol == IPPROTO_ICMP || pd->protocol == IPPROTO_ICMPV6) {
+		/* OpenBSD gives other messages the id 0, in the key alone */
+		choice->port = 0;
+		if (!echo)
+			return 1;
+		choice->low = LOWEST_ID;
+		choice->high = HIGHEST_ID;
+	}
+	if (choice->low > choice->high) {
+		choice->low = pool->high;
+		choice->high = pool->low;
+	}
+	choice->begin = choice->low + random_draw((__u32)(choice->high - choice->low) + 1);
+	return try_ports(s);
+}
+
+/* ---- the source ------------------------------------------------------------------------------ */
+
+/* An earlier rule's address is not used after all. OpenBSD remembers only the last rule that
+ * translated, and forgets only what that one chose. */
+__inline void forget_choice(struct pf_scratch *s, __u32 purpose, const struct pf_addr *address)
+{
+	struct pf_pool *pool;
+
+	if (s->last_slot == PF_IDLE_SLOT)
+		return;
+	pool = pool_of(s->last_slot, purpose);
+	if (pool && pool->kind == PF_POOL_LEAST_STATES)
+		count_load(pool, s->pd.family, address, -1);
+}
+
+/* The next address of a search over several, or the first. */
+__inline bool choose_counted(struct pf_scratch *s, struct pf_pool *pool, bool begins)
+{
+	return choose_address(s, pool, begins) &&
+	       (pool->kind != PF_POOL_LEAST_STATES ||
+		count_load(pool, s->pd.family, &s->choice.address, 1));
+}
+
+/* Chooses an address with a free port, and another address as long as there is none. */
+__inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool)
+{
+	struct pf_choice *choice = &s->choice;
+	int i;
+
+	if (!choose_counted(s, pool, true))
+		return false;
+	choice->first = choice->address;
+	bpf_for(i, 0, MAX_POOL_STEPS) {
+		if (search_port(s, pool))
+			return true;
+		if (pool->kind != PF_POOL_RANDOM && pool->kind != PF_POOL_ROUND_ROBIN &&
+		    pool->kind != PF_POOL_LEAST_STATES)
+			return false;
+		if (!choice->probes || !choose_counted(s, pool, false))
+			return false;
+		if (choice->address.half[0] == choice->first.half[0] &&
+		    choice->address.half[1] == choice->first.half[1])
+			return false;
+	}
+	return false;
+}
+
+__global int translate_source(struct pf_scratch *s, __u32 slot)
+{
+	struct pf_pool *pool = pool_of(slot, PF_POOL_NAT);
+
+	if (!s || !pool)
+		return 0;
+	s->choice.source = s->pd.source;
+	s->choice.probes = MAX_PROBES;
+	if (!search_addresses(s, pool))
+		return 0;
+	forget_choice(s, PF_POOL_NAT, &s->pd.source);
+	s->nat_slot = s->last_slot = slot;
+	s->pd.source = s->choice.address;
+	s->pd.source_port = s->choice.port;
+	return 1;
+}
+
+/* ---- the destination ------------------------------------------------------------------------- */
+
+/* Its place in the range that the rule looks for is the port's place in the new range. */
+__inline __be16 redirected(const struct pf_pool *pool, __be16 port)
+{
+	__u16 span = pool->high - pool->low + 1;
+	__s32 place = (__s32)bpf_ntohs(port) - pool->first;
+	__u32 new;
+
+	if (!pool->low && !pool->high)
+		return port;
+	if (!span)
+		span = 1;
+	/* BPF divides unsigned numbers only */
+	place = place < 0 ? -(__s32)((__u32)-place % span) : (__s32)((__u32)place % span);
+	new = place + pool->low;
+	if (new > 65535)
+		new -= 65535;
+	new &= 0xffff;
+	return new ? bpf_htons(new) : port;
+}
+
+__global int translate_destination(struct pf_scratch *s, __u32 slot)
+{
+	struct pf_pool *pool = pool_of(slot, PF_POOL_RDR);
+	struct pf_choice *choice;
+	struct pf_addr address;
+
+	if (!s || !pool)
+		return 0;
+	choice = &s->choice;
+	choice->source = s->pd.source;
+	if (!choose_address(s, pool, false))
+		return 0;
+	if (pool->kind == PF_POOL_LEAST_STATES &&
+	    !count_load(pool, s->pd.family, &choice->address, 1))
+		return 0;
+	/* the pool has put in the host bits of the source; those of the destination are meant */
+	if (pool->kind == PF_POOL_BITMASK && !pool->listed) {
+		address = choice->address;
+		put_host_bits(choice->address.bytes, address.bytes, pool->mask,
+			      s->pd.destination.bytes, s->pd.family);
+	}
+	forget_choice(s, PF_POOL_RDR, &s->pd.destination);
+	s->rdr_slot = s->last_slot = slot;
+	s->pd.destination = choice->address;
+	s->pd.destination_port = redirected(pool, s->pd.destination_port);
+	return 1;
+}
+
+/* Does what a rule that matches says. False if no address or no port is left. */
+__inline bool translate(struct pf_scratch *s, const struct pf_rule *rule)
+{
+	if (rule->pools & 1 << PF_POOL_NAT && !translate_source(s, rule->slot))
+		return false;
+	return !(rule->pools & 1 << PF_POOL_RDR) || translate_destination(s, rule->slot);
+}
+
+__inline bool has_new_ends(const struct pf_pdesc *pd)
+{
+	return pd->source.half[0] != pd->original_source.half[0] ||
+	       pd->source.half[1] != pd->original_source.half[1] ||
+	       pd->destination.half[0] != pd->original_destination.half[0] ||
+	       pd->destination.half[1] != pd->original_destination.half[1] ||
+	       pd->source_port != pd->original_source_port ||
+	       pd->destination_port != pd->original_destination_port;
+}
+
+#endif /* PF_TRANSLATE_H */

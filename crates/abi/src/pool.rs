@@ -1,0 +1,123 @@
+//! Pools that translated packets get their addresses from.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// `enum pf_purpose`: what a rule uses a pool for.
+pub mod purpose {
+    /// sources
+    pub const NAT: u32 = 0;
+    /// destinations
+    pub const RDR: u32 = 1;
+}
+
+/// `enum pf_pool_kind`.
+#[allow(missing_docs)]
+pub mod pool_kind {
+    /// the first address
+    pub const NONE: u8 = 0;
+    pub const BITMASK: u8 = 1;
+    pub const RANDOM: u8 = 2;
+    pub const SOURCE_HASH: u8 = 3;
+    pub const ROUND_ROBIN: u8 = 4;
+    pub const LEAST_STATES: u8 = 5;
+}
+
+/// `struct pf_pool_key`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PoolKey {
+    /// Slot of the rule.
+    pub slot: u32,
+    /// One of [`purpose`].
+    pub purpose: u32,
+}
+
+/// `struct pf_pool`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Pool {
+    /// One of [`pool_kind`].
+    pub kind: u8,
+    /// 1: choose from the table, not from the network.
+    pub listed: u8,
+    /// 1: the network is one address.
+    pub single: u8,
+    /// Zero.
+    pub pad: u8,
+    /// Slot of the table.
+    pub table: u32,
+    /// Lowest new port; 0 with `high` 0 keeps the packet's.
+    pub low: u16,
+    /// Highest new port.
+    pub high: u16,
+    /// The lowest port that the rule looks for.
+    pub first: u16,
+    /// Zero.
+    pub pad2: u16,
+    /// The network.
+    pub address: [u8; 16],
+    /// Its mask.
+    pub mask: [u8; 16],
+    /// Key of `source-hash`.
+    pub key: [u8; 16],
+    /// The address that is next or was last; the data plane's, as the next two.
+    pub counter: [u8; 16],
+    /// The block that it is in.
+    pub index: u32,
+    /// Weighted round-robin: blocks of at least this weight have their turn.
+    pub turn: i32,
+}
+
+/// `struct pf_pool_block_key`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PoolBlockKey {
+    /// [`crate::Table::list`]
+    pub list: u32,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub family: u16,
+    /// Part of the block.
+    pub part: u16,
+    /// The block's place in the order of its family.
+    pub index: u32,
+}
+
+/// `struct pf_pool_block`: an entry of a table that pools use, or a part of it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PoolBlock {
+    /// The entry's network.
+    pub base: [u8; 16],
+    /// Its mask.
+    pub mask: [u8; 16],
+    /// Its weight, 0 for none.
+    pub weight: u16,
+    /// Parts that smaller entries leave of it.
+    pub parts: u16,
+    /// Lowest address of the part.
+    pub low: [u8; 16],
+    /// Highest address of the part.
+    pub high: [u8; 16],
+}
+
+/// `struct pf_pool_load_key`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PoolLoadKey {
+    /// Slot of the table.
+    pub table: u32,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub family: u32,
+    /// The address.
+    pub address: [u8; 16],
+}

@@ -1,0 +1,218 @@
+//! What pools need in the kernel: the pools of rules, and lists of the tables that they choose from.
+//! A list has a version of its own; one that no table names is seen by nobody.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use skipstep_abi as abi;
+use skipstep_abi::{PoolBlock, PoolBlockKey, address_bytes};
+use skipstep_classifier::Image;
+use skipstep_ruleset::{Family, TableEntry};
+
+use crate::error::Result;
+use crate::object::Maps;
+use crate::record::Memory;
+
+/// Puts a table in force under a slot. Those that pools choose from are listed.
+pub(crate) fn publish(
+    maps: &Maps,
+    memory: &mut Memory,
+    slot: u32,
+    table: abi::Table,
+    listed: Option<&[TableEntry]>,
+) -> Result<()> {
+    let before = maps.tables.at(slot)?.list;
+    let table = match listed {
+        Some(entries) => write_list(maps, memory, table, entries)?,
+        None => abi::Table { list: 0, ..table },
+    };
+    maps.tables.set(&slot, &table)?;
+    if before != 0 {
+        remove_lists(maps, |list| list == before)?;
+    }
+    Ok(())
+}
+
+/// Writes the pools of rules, and forgets those of rules that neither packets nor states see.
+pub(crate) fn write(
+    maps: &Maps,
+    in_force: &BTreeSet<u32>,
+    image: &Image,
+    is_new: impl Fn(u32) -> bool,
+) -> Result<()> {
+    let states = |slot| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current));
+    let stale: Vec<_> = maps
+        .pools
+        .keys()
+        .filter(|key| !in_force.contains(&key.slot) && states(key.slot) == 0)
+        .collect();
+    for key in stale {
+        maps.pools.remove(&key)?;
+    }
+    for (key, pool) in &image.pools {
+        if is_new(key.slot) {
+            maps.pools.set(key, pool)?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets lists and counters of tables that are gone.
+pub(crate) fn release(maps: &Maps, slots: &BTreeSet<u32>) -> Result<()> {
+    let mut lists = BTreeSet::new();
+    for slot in slots {
+        lists.insert(maps.tables.at(*slot)?.list);
+    }
+    remove_lists(maps, |list| !lists.contains(&list))?;
+    let stale: Vec<_> =
+        maps.pool_loads.keys().filter(|load| !slots.contains(&load.table)).collect();
+    for key in stale {
+        maps.pool_loads.remove(&key)?;
+    }
+    Ok(())
+}
+
+fn remove_lists(maps: &Maps, unwanted: impl Fn(u32) -> bool) -> Result<()> {
+    let unwanted: Vec<_> = maps.pool_blocks.keys().filter(|key| unwanted(key.list)).collect();
+    for key in unwanted {
+        maps.pool_blocks.remove(&key)?;
+    }
+    Ok(())
+}
+
+/// Writes entries in the order of a radix tree: by address, the smaller of two networks that begin
+/// alike first.
+fn write_list(
+    maps: &Maps,
+    memory: &mut Memory,
+    table: abi::Table,
+    entries: &[TableEntry],
+) -> Result<abi::Table> {
+    let list = memory.table_version();
+    for family in [Family::Inet, Family::Inet6] {
+        let mut blocks: Vec<Block> = entries.iter().filter_map(|e| Block::of(e, family)).collect();
+        blocks.sort_by_key(|block| (block.low, block.high));
+        let chosen = blocks.iter().filter(|block| !block.negated);
+        for (index, block) in (0..).zip(chosen) {
+            let parts = block.parts(family, &blocks);
+            // a block of which nothing is left has its place all the same
+            let shown = if parts.is_empty() { &[(block.low, block.high)][..] } else { &parts[..] };
+            for (part, (low, high)) in (0..).zip(shown) {
+                let number = if family == Family::Inet { abi::INET } else { abi::INET6 };
+                let key = PoolBlockKey { list, family: number.into(), part, index };
+                let value = PoolBlock {
+                    base: bytes(family, block.low),
+                    mask: mask(family, block),
+                    weight: block.weight,
+                    parts: parts.len() as u16,
+                    low: bytes(family, *low),
+                    high: bytes(family, *high),
+                };
+                maps.pool_blocks.set(&key, &value)?;
+            }
+        }
+    }
+    let weights = || entries.iter().map(|entry| u32::from(entry.weight.max(1)));
+    Ok(abi::Table {
+        list,
+        total: entries.len() as u32,
+        weighted: u32::from(entries.iter().any(|entry| entry.weight != 0)),
+        gcd: weights().fold(0, greatest_common_divisor),
+        heaviest: weights().max().unwrap_or(1),
+        ..table
+    })
+}
+
+/// An entry as a range of numbers.
+struct Block {
+    low: u128,
+    high: u128,
+    negated: bool,
+    weight: u16,
+}
+
+impl Block {
+    fn of(entry: &TableEntry, family: Family) -> Option<Self> {
+        let bits = |address| match address {
+            std::net::IpAddr::V4(v4) => u128::from(v4.to_bits()),
+            std::net::IpAddr::V6(v6) => v6.to_bits(),
+        };
+        (Family::of(entry.net.addr()) == family).then(|| Block {
+            low: bits(entry.net.network()),
+            high: bits(entry.net.broadcast()),
+            negated: entry.negated,
+            weight: entry.weight,
+        })
+    }
+
+    /// What smaller entries, negated or not, leave of it. Of an IPv6 block pf uses nothing behind the
+    /// first of those.
+    fn parts(&self, family: Family, all: &[Block]) -> Vec<(u128, u128)> {
+        let inside = |other: &&Block| {
+            self.low <= other.low
+                && other.high <= self.high
+                && (other.low, other.high) != (self.low, self.high)
+        };
+        let (mut parts, mut next) = (Vec::new(), Some(self.low));
+        let mut smaller: Vec<&Block> = all.iter().filter(inside).collect();
+        smaller.sort_by_key(|block| (block.low, std::cmp::Reverse(block.high)));
+        for block in smaller {
+            let Some(at) = next.filter(|at| *at <= block.high) else { continue };
+            if at < block.low {
+                parts.push((at, block.low - 1));
+            }
+            next = block.high.checked_add(1).filter(|_| family == Family::Inet);
+        }
+        parts.extend(next.filter(|at| *at <= self.high).map(|at| (at, self.high)));
+        parts
+    }
+}
+
+fn bytes(family: Family, bits: u128) -> [u8; 16] {
+    address_bytes(match family {
+        Family::Inet => Ipv4Addr::from(bits as u32).into(),
+        Family::Inet6 => Ipv6Addr::from(bits).into(),
+    })
+}
+
+/// The block's mask; behind an IPv4 address all bits are set.
+fn mask(family: Family, block: &Block) -> [u8; 16] {
+    let mut mask = bytes(family, !(block.high ^ block.low));
+    if family == Family::Inet {
+        mask[4..].fill(0xff);
+    }
+    mask
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(family: Family, entries: &[&str]) -> Vec<(u128, u128)> {
+        let entry = |text: &&str| TableEntry {
+            negated: text.starts_with('!'),
+            net: text.trim_start_matches('!').parse().unwrap(),
+            weight: 0,
+        };
+        let blocks: Vec<Block> =
+            entries.iter().filter_map(|text| Block::of(&entry(text), family)).collect();
+        blocks[0].parts(family, &blocks)
+    }
+
+    #[test]
+    fn smaller_entries_leave_parts() {
+        let base = 0x0a00_0000;
+        assert_eq!(parts(Family::Inet, &["10.0.0.0/29"]), [(base, base + 7)]);
+        assert_eq!(
+            parts(Family::Inet, &["10.0.0.0/29", "!10.0.0.0/31", "10.0.0.5/32", "10.1.0.0/16"]),
+            [(base + 2, base + 4), (base + 6, base + 7)]
+        );
+        assert!(parts(Family::Inet, &["10.0.0.0/31", "10.0.0.0/32", "10.0.0.1/32"]).is_empty());
+        assert_eq!(parts(Family::Inet6, &["::/125", "::2/128"]), [(0, 1)]);
+    }
+}
