@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		11
+#define PF_ABI_VERSION		12
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -328,6 +328,7 @@ struct pf_rule {
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
 	__u8 pools;			/* 1 << pf_purpose of those it has: see struct pf_pool_key */
 	__u8 pad;
+	__u16 queue[2];			/* ordinary; lowdelay and empty ACKs. 0: leaves it */
 	__u32 slot;			/* in rule_stats and rule_states */
 	__u32 number;			/* in its rule set */
 	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
@@ -596,12 +597,13 @@ struct pf_state {
 	__u8 min_ttl;
 	__u16 max_mss;
 	__u16 tag;
+	__u16 queue[2];
 	__u32 nat_slot;			/* of the rules whose pools gave the source … */
 	__u32 rdr_slot;			/* … and the destination; PF_IDLE_SLOT for none */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
-	__u8 pad[2];
+	__u8 pad[6];
 };
 
 /* ---- status -------------------------------------------------------------------------------- */
@@ -743,6 +745,11 @@ struct pf_handoff {
 #define PF_MARK_TAG_MASK	0x07ff0000u
 #define PF_DEFAULT_PRIO		3
 #define PF_MAX_TAG		2047
+
+/* ---- queues: skb->priority names a class of the interface's HTB qdisc; its minor number is the
+ * queue's. skb->tc_index carries that number past the forwarding code, which sets the priority --- */
+
+#define PF_QUEUE_MAJOR		0x7066		/* "pf", of the qdisc's handle */
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "mark.h"
 #include "normalize.h"
+#include "queue.h"
 #include "reply.h"
 #include "rewrite.h"
 #include "rules.h"
@@ -156,18 +157,19 @@ __inline void count_packet(struct pf_scratch *s, bool pass)
 		bpf_loop(PF_MATCH_RULES, count_match_rule, &loop, 0);
 }
 
-/* Priority and tag that go on with the packet. */
+/* Priority, queue and tag that go on with the packet. */
 __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 {
+	/* the second one is for what must be quick */
+	bool urgent = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY;
 	__u32 prio = s->prio;
 
 	if (s->act.flags & PF_STATE_SET_PRIO) {
-		/* the second one is for what must be quick */
-		prio = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY ? s->act.set_prio[1] :
-								    s->act.set_prio[0];
+		prio = s->act.set_prio[urgent];
 		if (s->pd.direction == PF_OUT)
 			skb->priority = prio;
 	}
+	set_queue(skb, s->act.queue[0] ? s->act.queue[urgent] : carried_queue(skb));
 	/* the kernel fragments IPv4 itself: then those are fragments like any */
 	write_mark(skb, s->reassembled && s->pd.family == AF_INET6 ? PF_MARK_REASSEMBLED : 0,
 		   s->act.tag ? s->act.tag : s->tag, prio);

@@ -95,6 +95,8 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	state->set_tos = act->set_tos;
 	state->set_prio[0] = act->set_prio[0];
 	state->set_prio[1] = act->set_prio[1];
+	state->queue[0] = act->queue[0];
+	state->queue[1] = act->queue[1];
 	state->match_count = s->test.match_count;
 	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
 	state->creation = state->expire = s->now;
@@ -216,6 +218,7 @@ __global int answer(struct __sk_buff *skb, struct pf_scratch *s, const struct pf
 	s->rule.has_prio = !!(rule->flags & PF_RULE_SET_PRIO);
 	if (s->rule.has_prio)
 		s->rule.set_prio = rule->set_prio[0];
+	s->rule.queue = rule->queue[0];
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "kern.h"
 #include "mark.h"
 #include "normalize.h"
+#include "queue.h"
 #include "scratch.h"
 #include "table.h"
 
@@ -319,6 +320,7 @@ __global int send_reply(struct __sk_buff *skb, struct pf_scratch *s)
 		return PF_TCX_DROP;
 
 	s->outcome.verdict = PF_VERDICT_REPLY;
+	set_queue(skb, s->rule.queue);
 	write_mark(skb, PF_MARK_GENERATED, 0, s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
 	/* an error has our own address, with which it cannot come in: it is sent to where the
 	 * forwarded packet came from */

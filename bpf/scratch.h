@@ -72,6 +72,7 @@ struct pf_rule_actions {
 	__u8 min_ttl;
 	__u8 set_tos;
 	__u8 set_prio[2];
+	__u16 queue[2];			/* as pf_rule.queue */
 	__u8 pad[2];
 };
 
@@ -144,6 +145,7 @@ struct pf_deciding_rule {
 	__u8 log_to;
 	__u8 set_prio;			/* of what is sent in answer, if has_prio */
 	__u8 has_prio;
+	__u16 queue;			/* the same */
 };
 
 /* what is to be rewritten of a packet */

@@ -37,6 +37,8 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	s->act.tag = state->tag;
 	s->act.set_prio[0] = state->set_prio[0];
 	s->act.set_prio[1] = state->set_prio[1];
+	s->act.queue[0] = state->queue[0];
+	s->act.queue[1] = state->queue[1];
 	s->rule.slot = state->rule_slot;
 	s->rule.anchor_slot = state->anchor_slot;
 	s->rule.action = PF_ACTION_PASS;

@@ -14,6 +14,7 @@ pub mod log;
 pub mod mark;
 pub mod names;
 pub mod pool;
+pub mod queue;
 pub mod rule;
 pub mod state;
 pub mod status;
@@ -31,7 +32,7 @@ pub use status::{Counters, Outcome, Status, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

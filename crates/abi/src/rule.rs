@@ -219,6 +219,8 @@ pub struct Rule {
     pub pools: u8,
     /// Zero.
     pub pad: u8,
+    /// Numbers of the queues for ordinary packets, and for lowdelay and empty ACKs; 0 leaves it.
+    pub queue: [u16; 2],
     /// Place in rule_stats and rule_states.
     pub slot: u32,
     /// Position in its rule set, from 0.

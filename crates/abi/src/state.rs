@@ -225,6 +225,8 @@ pub struct State {
     pub max_mss: u16,
     /// Tag that its packets get, 0 for none.
     pub tag: u16,
+    /// As [`crate::Rule::queue`].
+    pub queue: [u16; 2],
     /// Slot of the rule whose pool gave the source, `IDLE_SLOT` for none.
     pub nat_slot: u32,
     /// Slot of the rule whose pool gave the destination, `IDLE_SLOT` for none.
@@ -236,7 +238,7 @@ pub struct State {
     /// Longest packet, 0 for no limit.
     pub max_pkt_size: u16,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: [u8; 6],
 }
 
 impl State {

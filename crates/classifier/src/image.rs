@@ -80,6 +80,9 @@ pub fn compile(
     check_rules(ruleset)?;
     let is_group =
         |name: &str| host.interface(name).is_none() && host.interfaces.iter().any(|i| i.is(name));
+    for queue in &ruleset.queues {
+        names.queues.number(&queue.name).map_err(|error| error.on_line(queue.line))?;
+    }
     let (mut rules, mut states, mut pools) = (Vec::new(), Vec::new(), Vec::new());
     let rule_sets = layout(ruleset);
     let called = |call: &AnchorCall| called(call, &rule_sets);

@@ -11,6 +11,8 @@ use crate::Error;
 
 /// Anchors that have a number, those that states were made in and that are gone included.
 const MAX_ANCHORS: u32 = 1 << 16;
+/// Queues: minor numbers of classes.
+const MAX_QUEUES: u32 = 1 << 16;
 
 /// Everything that has a number: what an instance keeps from one rule set to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,8 @@ pub struct Names {
     pub tags: Registry,
     /// Paths of anchors, from 1; 0 is the main rule set.
     pub anchors: Registry,
+    /// Queues, from 1.
+    pub queues: Registry,
 }
 
 impl Default for Names {
@@ -32,6 +36,7 @@ impl Default for Names {
             groups: Registry::new("group", 0, MAX_GROUPS),
             tags: Registry::new("tag", 1, u32::from(MAX_TAG) + 1),
             anchors: Registry::new("anchor", 1, MAX_ANCHORS),
+            queues: Registry::new("queue", 1, MAX_QUEUES),
         }
     }
 }
@@ -62,6 +67,7 @@ impl Registry {
                 "interface" => "interface",
                 "group" => "interface group",
                 "anchor" => "anchor",
+                "queue" => "queue",
                 _ => "tag",
             };
             let limit = self.end - self.first;

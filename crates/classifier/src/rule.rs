@@ -54,6 +54,7 @@ impl Compiler<'_> {
         let tag = self.tag(rule.tag.as_deref())?;
         let tagged = self.tag(rule.tagged.as_ref().map(|tagged| tagged.value.as_str()))?;
         let tcp_flags = rule.tcp_flags.map_or((0, 0), |flags| (flags.set, flags.mask));
+        let queue = self.queues(rule.set_queue.as_deref())?;
         let (ordinary, lowdelay) = rule.set_prio.unwrap_or_default();
         let answer = Answer::of(rule.block_return);
         let called = rule.anchor.as_deref().map_or(0..0, self.called);
@@ -96,6 +97,7 @@ impl Compiler<'_> {
             max_pkt_size: rule.max_pkt_size.unwrap_or(0),
             pad: 0,
             pools: crate::pool::purposes(rule),
+            queue,
             slot,
             number: rule.number,
             anchor: self.anchor(anchor)?,
@@ -127,6 +129,19 @@ impl Compiler<'_> {
 
     fn anchor(&mut self, path: &str) -> Result<u32, Error> {
         if path.is_empty() { Ok(0) } else { self.names.anchors.number(path) }
+    }
+
+    /// Numbers of the queues of a rule; one that names no second uses the first for all packets.
+    fn queues(&mut self, names: Option<&(String, Option<String>)>) -> Result<[u16; 2], Error> {
+        let Some((ordinary, urgent)) = names else {
+            return Ok([0, 0]);
+        };
+        let ordinary = self.names.queues.number(ordinary)? as u16;
+        let urgent = match urgent {
+            Some(urgent) => self.names.queues.number(urgent)? as u16,
+            None => ordinary,
+        };
+        Ok([ordinary, urgent])
     }
 
     fn tag(&mut self, tag: Option<&str>) -> Result<u16, Error> {

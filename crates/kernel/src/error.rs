@@ -113,6 +113,16 @@ pub enum Error {
         /// its name
         name: TableName,
     },
+    /// The kernel does not take a queue.
+    #[error("line {line}: queue {name}: {cause}")]
+    Queue {
+        /// where it was written
+        line: u32,
+        /// its name
+        name: String,
+        /// what the kernel says
+        cause: String,
+    },
     /// Rules do not fit.
     #[error(transparent)]
     Ruleset(#[from] skipstep_classifier::Error),

@@ -18,9 +18,10 @@ use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
 use crate::next::Next;
 use crate::object::{Maps, Programs, Sizes, slots_for};
+use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
-use crate::{attach, commit, forget, host, map, netns, pins, place, state};
+use crate::{attach, commit, forget, host, map, netns, pins, place, queue, state};
 
 /// Longest name of an instance.
 const NAME_BYTES: usize = 63;
@@ -123,6 +124,7 @@ impl Instance {
     pub fn remove(self) -> Result<()> {
         let _lock = self.run.lock()?;
         attach::detach_all(&self.directory)?;
+        queue::remove_all()?;
         pins::remove(&self.directory)?;
         self.run.remove()
     }
@@ -244,6 +246,8 @@ impl Instance {
         if next.replaces("") {
             change.memory.debug = next.ruleset.options.debug;
         }
+        let queues = [&change.record, &prepared.record].map(|record| &record.ruleset.queues[..]);
+        queue::replace(queues[0], queues[1], &change.memory.names, host)?;
         let old = std::mem::replace(&mut change.record, prepared.record.clone());
         change.save()?;
         commit::flip(&self.maps, &old, &prepared)?;
@@ -304,12 +308,26 @@ impl Instance {
         forget::make_room(&self.maps, &mut change.memory.names, host, &[ruleset])?;
         let skip = &ruleset.options.skip[..];
         commit::write_interfaces(&self.maps, &mut change.memory, host, [skip, skip])?;
-        place::follow_addresses(&self.maps, &mut change.memory, &mut change.record, host)
+        place::follow_addresses(&self.maps, &mut change.memory, &mut change.record, host)?;
+        queue::complete(&change.record.ruleset.queues, &change.memory.names, host)
     }
 
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
     pub(crate) fn begin(&self) -> Result<Change> {
         Change::begin(&self.run, self.run.lock()?, &self.maps, || self.record())
+    }
+
+    /// Numbers of queues by their names.
+    pub fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
+        let names = self.run.memory()?.names.queues;
+        Ok(names.iter().map(|(name, number)| (name.to_owned(), number as u16)).collect())
+    }
+
+    /// What went through the queues of an interface, by their names.
+    pub fn queue_stats(&self, interface: u32) -> Result<BTreeMap<String, QueueStats>> {
+        let names = self.run.memory()?.names.queues;
+        let named = |(number, stats)| Some((names.name(u32::from(number))?.to_owned(), stats));
+        Ok(queue::stats(interface)?.into_iter().filter_map(named).collect())
     }
 
     /// All states in order of creation.

@@ -25,6 +25,7 @@ pub mod pins;
 mod place;
 mod pool;
 pub mod program;
+pub mod queue;
 pub mod record;
 pub mod report;
 pub mod rundir;

@@ -49,7 +49,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             tagged, probability, source, destination, source_port, destination_port, user, group,
             return_ttl,
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
-            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, pad, slot, number, anchor,
+            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, pad, queue, slot, number,
+            anchor,
             call_first, call_end,
         }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
@@ -84,7 +85,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_state => abi::State {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
-            timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag,
+            timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad,
         }
         pf_status => abi::Status {
@@ -254,6 +255,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }
+        "QUEUE_" abi::queue { MAJOR }
         "LOG_" abi::state::log_flags { ALL, USER }
         "REASSEMBLE_" abi::config::reassemble { YES, NO_DF }
         "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }

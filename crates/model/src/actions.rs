@@ -1,7 +1,7 @@
 //! What rules ask to be done with a packet, and how it adds up over the rules that match
 //! (pf-semantics section 5, match rules).
 
-use skipstep_ruleset::Rule;
+use crate::rulebook::Entry;
 
 /// Actions collected so far. Later rules overwrite earlier ones, except where they can only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,11 +28,13 @@ pub struct Actions {
     pub set_prio: Option<(u8, u8)>,
     /// `rtable`
     pub rtable: Option<u32>,
+    /// `set queue`: place in the rulebook of the rule that names the queues
+    pub queued_by: Option<usize>,
 }
 
 impl Actions {
     /// The actions of a single rule.
-    pub(crate) fn of(rule: &Rule) -> Self {
+    pub(crate) fn of(rule: &Entry) -> Self {
         let mut actions = Actions::default();
         actions.merge(rule);
         actions
@@ -44,7 +46,7 @@ impl Actions {
     }
 
     /// Adds those of the next rule that matched.
-    pub(crate) fn merge(&mut self, rule: &Rule) {
+    pub(crate) fn merge(&mut self, rule: &Entry) {
         self.log_all |= rule.log.is_some_and(|log| log.all);
         self.log_matches |= rule.log.is_some_and(|log| log.matches);
         self.no_df |= rule.scrub.no_df;
@@ -56,5 +58,6 @@ impl Actions {
         self.set_tos = rule.set_tos.or(self.set_tos);
         self.set_prio = rule.set_prio.or(self.set_prio);
         self.rtable = rule.rtable.or(self.rtable);
+        self.queued_by = rule.set_queue.as_ref().map(|_| rule.place).or(self.queued_by);
     }
 }

@@ -47,11 +47,13 @@ pub struct Carried {
     pub rtable: u32,
     /// In which fragments an IPv6 datagram came that was put together.
     pub fragmentation: Option<Fragmentation>,
+    /// Queue it waits in when it leaves; `None` is the default queue of its interface.
+    pub queue: Option<String>,
 }
 
 impl Default for Carried {
     fn default() -> Self {
-        Carried { tag: None, prio: 3, rtable: 0, fragmentation: None }
+        Carried { tag: None, prio: 3, rtable: 0, fragmentation: None, queue: None }
     }
 }
 

@@ -511,6 +511,9 @@ impl Firewall {
             carried.prio = if urgent { low_delay } else { ordinary };
         }
         carried.rtable = ruling.rtable.unwrap_or(carried.rtable);
+        if let Some(rule) = actions.queued_by {
+            carried.queue = self.rulebook.at(rule).queue(urgent);
+        }
         carried
     }
 

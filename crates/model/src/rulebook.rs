@@ -38,6 +38,12 @@ impl Entry {
         RuleId { anchor: self.path.clone(), number: self.rule.number }
     }
 
+    /// `set queue`: the queue of an ordinary or of an urgent packet.
+    pub fn queue(&self, urgent: bool) -> Option<String> {
+        let (ordinary, second) = self.rule.set_queue.as_deref()?;
+        Some(second.as_ref().filter(|_| urgent).unwrap_or(ordinary).clone())
+    }
+
     /// `quick` of an anchor rule. PF heeds it only if the rule calls a single anchor.
     pub fn ends_the_walk(&self) -> bool {
         self.rule.quick && self.rule.anchor.as_ref().is_some_and(|call| !call.wildcard)

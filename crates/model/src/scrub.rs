@@ -98,6 +98,7 @@ mod tests {
         max_pkt_size: 0,
         set_prio: None,
         rtable: None,
+        queued_by: None,
     };
 
     #[test]

@@ -1,9 +1,12 @@
 //! What showing asks of a filter. The one in the kernel answers; so does whatever else evaluates
 //! rules and wants to be shown in the same words.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use skipstep_kernel::Instance;
 use skipstep_kernel::instance::Loaded;
+use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, TableInfo};
 use skipstep_ruleset::TableName;
@@ -28,6 +31,12 @@ pub trait Filter {
 
     /// Interfaces that are there or that rules name.
     fn interfaces(&self) -> Result<Vec<InterfaceView>>;
+
+    /// Numbers of the queues, which packets name them by.
+    fn queue_numbers(&self) -> Result<BTreeMap<String, u16>>;
+
+    /// What went through the queues of an interface, by their names.
+    fn queue_stats(&self, interface: u32) -> Result<BTreeMap<String, QueueStats>>;
 
     /// All tables but those of dynamic addresses.
     fn tables(&self) -> Result<Vec<TableInfo>>;
@@ -59,6 +68,14 @@ impl Filter for Instance {
 
     fn interfaces(&self) -> Result<Vec<InterfaceView>> {
         Ok(self.interfaces()?)
+    }
+
+    fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
+        Ok(self.queue_numbers()?)
+    }
+
+    fn queue_stats(&self, interface: u32) -> Result<BTreeMap<String, QueueStats>> {
+        Ok(self.queue_stats(interface)?)
     }
 
     fn tables(&self) -> Result<Vec<TableInfo>> {

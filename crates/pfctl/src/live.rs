@@ -11,7 +11,7 @@ use skipstep_kernel::report::InterfaceView as KernelInterface;
 use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Rule, Ruleset, TableName};
+use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
 use skipstep_scenario::engine::{RuleCounters, StateView, Status};
 
 use crate::args::{Anchor, Args};
@@ -20,11 +20,13 @@ use crate::fingerprints::{self, Fingerprints};
 use crate::show::all::Section;
 use crate::show::info::{InfoView, InterfaceTraffic};
 use crate::show::interfaces::InterfaceView;
+use crate::show::queues::QueueTree;
 use crate::show::rules::{Inserted, RuleSet, RulesView};
 use crate::show::states::StatesView;
 use crate::show::tables::TableView;
 use crate::show::{
-    Detail, all, anchors, info, interfaces, labels, memory, osfp, rules, states, tables, timeouts,
+    Detail, all, anchors, info, interfaces, labels, memory, osfp, queues, rules, states, tables,
+    timeouts,
 };
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
@@ -79,7 +81,8 @@ impl<'a> Live<'a> {
         let interface = self.args.interface.as_deref();
         Ok(match show {
             // rule sets with queues, and rules that track sources, cannot be loaded
-            Show::Queues | Show::Sources => String::new(),
+            Show::Queues => queues::text(&self.queues()?, detail),
+            Show::Sources => String::new(),
             Show::Rules => self.with_rules(|view| rules::text(view, detail, None))?,
             Show::Anchors => {
                 self.with_anchors(|paths| anchors::text(paths, &self.anchor.path, detail))?
@@ -102,6 +105,7 @@ impl<'a> Live<'a> {
         let rules = self.with_rules(|view| rules::text(view, self.detail, Some(RULES_TITLE)))?;
         let sections = [
             section("", rules.clone(), true),
+            section("QUEUES:", self.text(Show::Queues)?, false),
             section("STATES:", self.text(Show::States)?, false),
             section("INFO:", self.text(Show::Info)?, true),
             section("LABEL COUNTERS:", self.text(Show::Labels)?, all::has_label(&rules)),
@@ -117,7 +121,8 @@ impl<'a> Live<'a> {
         let options = &self.ruleset.options;
         let interface = self.args.interface.as_deref();
         Ok(match show {
-            Show::Queues | Show::Sources => json!([]),
+            Show::Queues => queues::json(&self.queues()?),
+            Show::Sources => json!([]),
             Show::Rules => self.with_rules(rules::json)?,
             Show::Anchors => self.with_anchors(|paths| anchors::json(paths, &self.anchor.path))?,
             Show::States => self.with_states(|view| states::json(view, interface))?,
@@ -175,6 +180,7 @@ impl<'a> Live<'a> {
             port_names: self.args.port_names.then_some(&names),
             table_sizes: &table_sizes,
             dynamic_sizes: &dynamic_sizes,
+            queue_numbers: self.queue_numbers()?,
         };
         Ok(show(&view))
     }
@@ -276,6 +282,32 @@ impl<'a> Live<'a> {
             limits: status.limits,
             log_lost: status.log_lost,
         })
+    }
+
+    /// Numbers of queues, which only `-g` shows.
+    fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
+        let filter = self.filter.filter(|_| self.detail.debug);
+        filter.map_or(Ok(BTreeMap::new()), Filter::queue_numbers)
+    }
+
+    /// The queues of every interface, or of that of `-i`.
+    fn queues(&self) -> Result<Vec<QueueTree<'_>>> {
+        let queues = &self.ruleset.queues;
+        let wanted = self.args.interface.as_deref();
+        let roots = queues.iter().filter(|queue| queue.parent.is_none());
+        let named = roots.filter_map(|root| Some((root, root.interface.as_deref()?)));
+        let shown = named.filter(|(_, name)| wanted.is_none_or(|wanted| wanted == *name));
+        let host = if queues.is_empty() { Host::default() } else { (self.host)()? };
+        let tree = |(root, name)| {
+            let there = self.filter.zip(host.interface(name)).filter(|_| self.detail.verbose());
+            let stats = there.map(|(filter, interface)| filter.queue_stats(interface.index));
+            Ok(QueueTree {
+                interface: name,
+                queues: Queue::and_below(root, queues).collect(),
+                stats: stats.transpose()?.unwrap_or_default(),
+            })
+        };
+        shown.map(tree).collect()
     }
 
     fn interfaces(&self) -> Result<Vec<InterfaceView>> {

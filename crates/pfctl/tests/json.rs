@@ -7,11 +7,13 @@ use pfctl::diff::{Difference, Side};
 use pfctl::fingerprints::Fingerprints;
 use pfctl::show::info::{InfoView, InterfaceTraffic};
 use pfctl::show::interfaces::InterfaceView;
+use pfctl::show::queues::QueueTree;
 use pfctl::show::rules::{Inserted, RuleSet, RulesView};
 use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, TableView};
 use pfctl::show::{
-    Detail, anchors, info, interfaces, labels, memory, osfp, rules, states, tables, timeouts,
+    Detail, anchors, info, interfaces, labels, memory, osfp, queues, rules, states, tables,
+    timeouts,
 };
 use serde_json::{Value, json};
 use skipstep_pfconf::Context;
@@ -50,6 +52,21 @@ fn the_schema_tells_documents_apart() {
 }
 
 #[test]
+fn queues_and_their_counters() {
+    let ruleset = ruleset(
+        "queue line on em0 bandwidth 10M\nqueue bulk parent line bandwidth 5M default\npass",
+    );
+    let tree = QueueTree {
+        interface: "em0",
+        queues: ruleset.queues[0].and_below(&ruleset.queues).collect(),
+        stats: BTreeMap::new(),
+    };
+    let document = queues::json(&[tree]);
+    is("queues", &document);
+    assert_eq!(document[1]["parent"], "line");
+}
+
+#[test]
 fn rules_and_labels() {
     let ruleset = ruleset(RULES);
     let counters = vec![RuleCounters::default(); ruleset.rules.len()];
@@ -64,6 +81,7 @@ fn rules_and_labels() {
         recursive: true,
         only: None,
         port_names: None,
+        queue_numbers: BTreeMap::new(),
         table_sizes: &|_, _| None,
         dynamic_sizes: &|_, _| 0,
     };

@@ -29,6 +29,51 @@ pub struct Queue {
     pub quantum: Option<u32>,
 }
 
+impl Queue {
+    /// A queue of which nothing is said.
+    pub fn named(name: &str) -> Self {
+        Queue {
+            name: name.to_owned(),
+            line: 0,
+            interface: None,
+            parent: None,
+            bandwidth: None,
+            min: None,
+            max: None,
+            limit: None,
+            default: false,
+            flows: None,
+            quantum: None,
+        }
+    }
+
+    /// The queues right below this one. Of two with one name, the one for its interface counts.
+    pub fn children<'q>(&self, queues: &'q [Queue]) -> Vec<&'q Queue> {
+        let mut found: Vec<&Queue> = Vec::new();
+        for child in queues {
+            let elsewhere = child.interface.is_some() && child.interface != self.interface;
+            if child.parent.as_ref() != Some(&self.name) || elsewhere {
+                continue;
+            }
+            match found.iter_mut().find(|known| known.name == child.name) {
+                None => found.push(child),
+                Some(known) if known.interface.is_none() => *known = child,
+                Some(_) => {}
+            }
+        }
+        found
+    }
+
+    /// This queue and all below it. They are known to be a tree.
+    pub fn and_below<'q>(
+        &'q self,
+        queues: &'q [Queue],
+    ) -> Box<dyn Iterator<Item = &'q Queue> + 'q> {
+        let below = self.children(queues).into_iter().flat_map(|child| child.and_below(queues));
+        Box::new(std::iter::once(self).chain(below))
+    }
+}
+
 /// A rate, and another for the first moments of a backlog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServiceCurve {

@@ -60,9 +60,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     if ruleset.options.keep_counters {
         refuse(&None, 0, "keepcounters");
     }
-    for queue in &ruleset.queues {
-        refuse(&None, queue.line, "queue");
-    }
     for limiter in &ruleset.limiters {
         refuse(&None, limiter.line, limiter_name(limiter.source));
     }
@@ -97,7 +94,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.os.is_some(), "os"),
         (rule.state_limiter.is_some(), limiter_name(false)),
         (rule.source_limiter.is_some(), limiter_name(true)),
-        (rule.set_queue.is_some(), "queue"),
         (rule.set_delay.is_some(), "set delay"),
         (state.kind == KeepKind::Synproxy, "synproxy state"),
         (state.source_track.is_some(), "source-track"),

@@ -94,6 +94,8 @@ pub struct Arrival {
     pub tag: Option<String>,
     /// Priority it carries from an earlier pass.
     pub prio: Option<u8>,
+    /// Queue it carries from an earlier pass.
+    pub queue: Option<String>,
     /// Who owns its socket on this host.
     pub owner: Option<SocketOwner>,
 }
@@ -108,6 +110,7 @@ impl Arrival {
             received_on: None,
             tag: None,
             prio: None,
+            queue: None,
             owner: None,
         }
     }

@@ -38,6 +38,8 @@ pub struct Expectation {
     pub tag: Option<Option<String>>,
     /// `prio`: what the packet carries afterwards
     pub prio: Option<u8>,
+    /// `queue`, `no queue`: where it waits when it leaves
+    pub queue: Option<Option<String>>,
     /// `rtable`: the routing table that knows its way
     pub rtable: Option<u32>,
     /// `expired`: states that ended just before, by the clock
@@ -228,6 +230,7 @@ impl Expectation {
             // what a dropped packet carries nobody will ever see
             tag: passed.then(|| fate.carried.tag.clone()),
             prio: passed.then_some(fate.carried.prio),
+            queue: passed.then(|| fate.carried.queue.clone()),
             rtable: passed.then_some(fate.carried.rtable),
             expired: Some(observation.expired.clone()),
             removed: settled.then(|| observation.removed.clone()),
@@ -250,6 +253,7 @@ impl Expectation {
         self.compare_packets(fate, &mut differences);
         differences.compare("tag", &self.tag, fate.carried.tag.clone());
         differences.compare("prio", &self.prio, fate.carried.prio);
+        differences.compare("queue", &self.queue, fate.carried.queue.clone());
         differences.compare("rtable", &self.rtable, fate.carried.rtable);
         differences.compare("removed", &self.removed, observation.removed.clone());
         differences.compare("states", &self.states, observation.states.len() as u64);

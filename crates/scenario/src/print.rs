@@ -109,6 +109,9 @@ impl Display for Arrival {
         if let Some(prio) = self.prio {
             write!(f, "prio {prio} ")?;
         }
+        if let Some(queue) = &self.queue {
+            write!(f, "queue {} ", quoted(queue))?;
+        }
         if let Some(SocketOwner { uid, gid }) = self.owner {
             write!(f, "owner {uid}:{gid} ")?;
         }
@@ -316,6 +319,10 @@ impl Expectation {
             Some(tag) => format!("tag {}", quoted(tag)),
         }));
         items.extend(self.prio.map(|prio| format!("prio {prio}")));
+        items.extend(self.queue.as_ref().map(|queue| match queue {
+            None => "no queue".to_owned(),
+            Some(queue) => format!("queue {}", quoted(queue)),
+        }));
         items.extend(self.rtable.map(|rtable| format!("rtable {rtable}")));
         items.extend(self.expired.as_ref().map(|numbers| format!("expired {}", list(numbers))));
         items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));

@@ -277,6 +277,7 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
         carried: Carried {
             tag: arrival.tag.clone(),
             prio: arrival.prio.unwrap_or(Carried::default().prio),
+            queue: arrival.queue.clone(),
             ..Carried::default()
         },
         owner: arrival.owner,

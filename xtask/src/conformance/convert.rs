@@ -108,6 +108,7 @@ fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow
         received_on: previous.map(|previous| previous.ifname.clone()),
         tag: previous.and_then(|previous| previous.result.tag.clone()),
         prio: previous.and_then(|previous| previous.result.prio),
+        queue: None,
         owner: None,
     })
 }
@@ -164,6 +165,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         log: Some(result.log.iter().map(log_words).collect::<anyhow::Result<_>>()?),
         tag: passed.then(|| result.tag.clone()),
         prio: passed.then_some(result.prio.unwrap_or(DEFAULT_PRIO)),
+        queue: None,
         rtable: passed.then_some(result.rtable.unwrap_or(0)),
         expired: (!ended_before).then(|| sorted(&result.expired)),
         removed: (!states.ended).then(|| sorted(&result.removed)),

@@ -255,6 +255,9 @@ impl<'p> Traffic<'p> {
         if one_in(rng, 30) {
             arrival.prio = Some(rng.u8(..8));
         }
+        if self.pool.has_queues && one_in(rng, 10) {
+            arrival.queue = Some(pick(rng, &["bulk", "prompt"]).to_owned());
+        }
         if one_in(rng, 3) {
             let (uid, gid) = (pick(rng, IDS), pick(rng, IDS));
             arrival.owner = Some(SocketOwner { uid, gid });

@@ -6,11 +6,21 @@ use skipstep_ruleset::Timeout;
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
 
+const QUEUES: [&str; 3] = [
+    "queue line on em1 bandwidth 100M",
+    "queue bulk parent line bandwidth 90M default",
+    "queue prompt parent line bandwidth 10M",
+];
+
 /// A pf.conf. It may be refused (contradictory families and the like); then another is made.
 pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     let mut lines = settings(rng);
     for _ in 0..rng.usize(..3) {
         lines.push(table(rng, pool));
+    }
+    pool.has_queues = one_in(rng, 4);
+    if pool.has_queues {
+        lines.extend(QUEUES.map(String::from));
     }
     if one_in(rng, 4) {
         lines.push(if rng.bool() { "block".into() } else { "block return".into() });
@@ -374,6 +384,9 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     }
     if one_in(rng, 6) {
         words.push(format!("tag {}", pick(rng, TAGS)));
+    }
+    if pool.has_queues && one_in(rng, 5) {
+        words.push(format!("set queue {}", pick(rng, &["bulk", "prompt", "(bulk, prompt)"])));
     }
     if one_in(rng, 10) {
         words.push(format!("{}tagged {}", pick(rng, &["", "! "]), pick(rng, TAGS)));

@@ -35,6 +35,8 @@ pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result
     let mut context = SkBuff::new();
     context.ifindex = here;
     context.ingress_ifindex = arrived;
+    let queue = packet.carried.queue.as_deref().and_then(|queue| names.queues.get(queue));
+    context.priority = abi::queue::priority(queue.unwrap_or(0) as u16);
     context.mark = abi::mark::compose(tag.unwrap_or(0) as u16, packet.carried.prio);
     Ok(context)
 }
@@ -43,7 +45,9 @@ pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result
 pub(super) fn carried(run: &Run, names: &Names) -> Carried {
     let (tag, prio) = abi::mark::split(run.context.mark);
     let tag = names.tags.name(u32::from(tag)).map(str::to_owned);
-    Carried { tag, prio, ..Carried::default() }
+    let queue = abi::queue::number(run.context.priority);
+    let queue = queue.and_then(|queue| names.queues.name(u32::from(queue))).map(str::to_owned);
+    Carried { tag, prio, queue, ..Carried::default() }
 }
 
 pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {

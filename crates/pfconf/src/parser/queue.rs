@@ -17,19 +17,7 @@ impl Parser<'_> {
         self.expect("queue")?;
         let name = self.string()?;
         let interfaces = self.interfaces()?;
-        let mut queue = Queue {
-            name,
-            line: place.line,
-            interface: None,
-            parent: None,
-            bandwidth: None,
-            min: None,
-            max: None,
-            limit: None,
-            default: false,
-            flows: None,
-            quantum: None,
-        };
+        let mut queue = Queue { line: place.line, ..Queue::named(&name) };
         self.queue_option(&mut queue)?;
         while self.peek().kind != Kind::NewLine {
             self.queue_option(&mut queue)?;

@@ -180,6 +180,7 @@ impl Point {
             received_on: self.received_on.clone(),
             tag: self.tag.clone(),
             prio: (self.prio != 3).then_some(self.prio),
+            queue: None,
             owner: None,
         }
     }

@@ -8,6 +8,7 @@ pub mod interfaces;
 pub mod labels;
 pub mod memory;
 pub mod osfp;
+pub mod queues;
 pub mod rules;
 pub mod states;
 pub mod tables;

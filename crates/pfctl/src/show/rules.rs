@@ -27,6 +27,8 @@ pub struct RulesView<'a> {
     pub table_sizes: &'a dyn Fn(&str, &str) -> Option<usize>,
     /// Number of addresses of an interface in parentheses, for `-vv`.
     pub dynamic_sizes: DynamicSizes<'a>,
+    /// Numbers of queues, for `-g`.
+    pub queue_numbers: BTreeMap<String, u16>,
 }
 
 /// The rules of one anchor, or the main ones.
@@ -100,8 +102,7 @@ impl Printer<'_> {
             self.text += if inner.is_some() { " {\n" } else { "\n" };
             if self.detail.debug {
                 self.text += &skip_line(i, &steps[i], set.rules.len());
-                // no rule assigns queues, which are not built
-                self.text += "  [ queue: qname= qid=0 pqname= pqid=0 ]\n";
+                self.text += &queue_line(rule, &view.queue_numbers);
             }
             if self.detail.verbose() {
                 self.text += &counters_line(counters);
@@ -161,6 +162,18 @@ fn skip_line(rule: usize, steps: &[u32; Skip::COUNT], rules: usize) -> String {
         }
     }
     line + "]\n"
+}
+
+/// The queues of a rule. One that names no second uses the first for all packets.
+fn queue_line(rule: &Rule, numbers: &BTreeMap<String, u16>) -> String {
+    let (name, second) = match rule.set_queue.as_deref() {
+        Some((name, second)) => (name.as_str(), second.as_deref().unwrap_or_default()),
+        None => ("", ""),
+    };
+    let number = |name| numbers.get(name).copied().unwrap_or(0);
+    let last = if second.is_empty() { number(name) } else { number(second) };
+    let first = number(name);
+    format!("  [ queue: qname={name} qid={first} pqname={second} pqid={last} ]\n")
 }
 
 fn counters_line(counters: &RuleCounters) -> String {
@@ -258,6 +271,7 @@ mod tests {
             port_names: None,
             table_sizes: &|_, _| None,
             dynamic_sizes: &|_, _| 0,
+            queue_numbers: BTreeMap::new(),
         };
         text(&view, detail, None)
     }

@@ -75,6 +75,9 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
                 false
             }
             "tag" => expectation.tag.replace(Some(line.word("a tag")?.text.clone())).is_some(),
+            "queue" => {
+                expectation.queue.replace(Some(line.word("a queue")?.text.clone())).is_some()
+            }
             "prio" => expectation.prio.replace(line.number("a priority")?).is_some(),
             "rtable" => expectation.rtable.replace(line.number("a routing table")?).is_some(),
             "expired" => {
@@ -98,16 +101,18 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
     }
 }
 
-/// `no state`, `no reply`, `no forward`, `no log`, `no tag`. Returns whether it contradicts what was said before.
+/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`. Returns whether it contradicts
+/// what was said before.
 fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
-    let what = line.word("state, reply, forward, log or tag")?;
+    let what = line.word("state, reply, forward, log, tag or queue")?;
     match what.text.as_str() {
         "state" => Ok(expectation.state.replace(StateUse::None).is_some()),
         "reply" => Ok(expectation.replies.replace(Vec::new()).is_some()),
         "forward" => Ok(expectation.forwarded.replace(Vec::new()).is_some()),
         "log" => Ok(expectation.log.replace(Vec::new()).is_some()),
         "tag" => Ok(expectation.tag.replace(None).is_some()),
-        _ => Err(what.fault("expected state, reply, forward, log or tag")),
+        "queue" => Ok(expectation.queue.replace(None).is_some()),
+        _ => Err(what.fault("expected state, reply, forward, log, tag or queue")),
     }
 }
 

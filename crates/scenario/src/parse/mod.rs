@@ -201,11 +201,12 @@ fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
 
 fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     let interface = line.word("an interface")?.text.clone();
-    let (mut received_on, mut tag, mut prio, mut owner) = (None, None, None, None);
+    let (mut received_on, mut tag, mut prio, mut queue, mut owner) = (None, None, None, None, None);
     loop {
         match line.peek() {
             Some("received-on") => received_on = Some(word_behind(line, "an interface")?),
             Some("tag") => tag = Some(word_behind(line, "a tag")?),
+            Some("queue") => queue = Some(word_behind(line, "a queue")?),
             Some("prio") => {
                 line.next();
                 prio = Some(line.number("a priority")?);
@@ -219,7 +220,7 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
         }
     }
     let packet = packet::packet(line)?;
-    Ok(Arrival { direction, interface, packet, received_on, tag, prio, owner })
+    Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, owner })
 }
 
 /// `uid:gid`

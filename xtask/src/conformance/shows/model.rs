@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use pfctl::filter::Filter;
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
+use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
 use skipstep_model::TableTraffic;
@@ -177,6 +178,14 @@ impl Filter for ShownModel {
 
     fn interfaces(&self) -> Result<Vec<InterfaceView>> {
         Ok(self.host.interfaces.iter().map(|interface| self.interface(interface)).collect())
+    }
+
+    fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
+        Ok(BTreeMap::new())
+    }
+
+    fn queue_stats(&self, _interface: u32) -> Result<BTreeMap<String, QueueStats>> {
+        Ok(BTreeMap::new()) // the kernel has them
     }
 
     fn tables(&self) -> Result<Vec<TableInfo>> {

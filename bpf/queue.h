@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * `set queue`: the class of the interface's HTB qdisc that a packet waits in when it leaves. A queue
+ * that the interface does not have is the qdisc's default.
+ *
+ * The queue is chosen on either side of the firewall, as in pf. The priority, which names the class,
+ * is set anew by the kernel when it forwards an IPv4 packet; tc_index, which nobody else uses, brings
+ * the choice past that.
+ */
+#ifndef PF_QUEUE_H
+#define PF_QUEUE_H
+
+#include "kern.h"
+
+/* The queue that was chosen on the way in, 0 for none. */
+__inline __u16 carried_queue(const struct __sk_buff *skb)
+{
+	if (skb->priority >> 16 == PF_QUEUE_MAJOR)
+		return skb->priority;
+	return skb->tc_index;
+}
+
+__inline void set_queue(struct __sk_buff *skb, __u16 queue)
+{
+	if (!queue)
+		return;
+	skb->tc_index = queue;
+	skb->priority = PF_QUEUE_MAJOR << 16 | queue;
+}
+
+#endif /* PF_QUEUE_H */

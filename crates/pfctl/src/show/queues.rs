@@ -1,0 +1,104 @@
+//! `-s queue`: the queues of each interface, and with `-v` what went through them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use skipstep_kernel::queue::{DEFAULT_LIMIT, QueueStats};
+use skipstep_pfconf::queues::line;
+use skipstep_ruleset::Queue;
+
+use super::Detail;
+
+/// The tree of one interface.
+pub struct QueueTree<'a> {
+    /// The interface.
+    pub interface: &'a str,
+    /// Its queues, the root first.
+    pub queues: Vec<&'a Queue>,
+    /// What went through those that the kernel has, by name.
+    pub stats: BTreeMap<String, QueueStats>,
+}
+
+/// The lines for all trees. What the kernel does not count has a `-`: the bytes of dropped packets.
+pub fn text(trees: &[QueueTree], detail: Detail) -> String {
+    let mut text = String::new();
+    for tree in trees {
+        for queue in &tree.queues {
+            text += &line(queue);
+            text.push('\n');
+            if detail.verbose == 0 {
+                continue;
+            }
+            let stats = tree.stats.get(&queue.name).copied().unwrap_or_default();
+            let QueueStats { packets, bytes, dropped, length } = stats;
+            let limit = limit(queue);
+            let _ = writeln!(
+                text,
+                "  [ pkts: {packets:>10}  bytes: {bytes:>10}  dropped pkts: {dropped:>6} bytes: {:>6} ]",
+                '-'
+            );
+            let _ = writeln!(text, "  [ qlength: {length:>3}/{limit:>3} ]");
+        }
+    }
+    text
+}
+
+/// The same for machines.
+pub fn json(trees: &[QueueTree]) -> Value {
+    let queues = trees.iter().flat_map(|tree| {
+        tree.queues.iter().map(|queue| {
+            let stats = tree.stats.get(&queue.name).copied().unwrap_or_default();
+            json!({
+                "interface": tree.interface,
+                "name": queue.name,
+                "parent": queue.parent,
+                "text": line(queue),
+                "packets": stats.packets,
+                "bytes": stats.bytes,
+                "dropped": stats.dropped,
+                "length": stats.length,
+                "limit": limit(queue),
+            })
+        })
+    });
+    Value::Array(queues.collect())
+}
+
+fn limit(queue: &Queue) -> u32 {
+    queue.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use skipstep_ruleset::ServiceCurve;
+
+    use super::*;
+
+    fn queue(name: &str, parent: Option<&str>) -> Queue {
+        Queue {
+            parent: parent.map(str::to_owned),
+            interface: parent.is_none().then(|| "em0".to_owned()),
+            bandwidth: Some(ServiceCurve { rate: 10_000_000, burst: None }),
+            ..Queue::named(name)
+        }
+    }
+
+    #[test]
+    fn counters_stand_below_each_queue() {
+        let (root, child) = (queue("all", None), queue("bulk", Some("all")));
+        let stats = QueueStats { packets: 12, bytes: 3456, dropped: 7, length: 2 };
+        let trees = [QueueTree {
+            interface: "em0",
+            queues: vec![&root, &child],
+            stats: [("bulk".to_owned(), stats)].into(),
+        }];
+        let short = "queue all on em0 bandwidth 10M\nqueue bulk parent all bandwidth 10M\n";
+        assert_eq!(text(&trees, Detail { verbose: 0, debug: false }), short);
+        let long = text(&trees, Detail { verbose: 1, debug: false });
+        assert!(long.ends_with(
+            "queue bulk parent all bandwidth 10M\n  [ pkts:         12  bytes:       3456  dropped pkts:      7 bytes:      - ]\n  [ qlength:   2/ 50 ]\n"
+        ), "{long}");
+        assert_eq!(json(&trees)[1]["packets"], 12);
+    }
+}
