@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use skipstep_model::{Carried, Firewall, Packet};
+use skipstep_model::{Carried, Draw, Firewall, Packet};
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::{Direction, Reason, Ruleset};
 use skipstep_scenario::host;
@@ -153,7 +153,7 @@ fuzz_target!(|input: &[u8]| {
 
         now += how.seconds();
         firewall.set_time(now);
-        firewall.set_random(how.draw());
+        firewall.set_random(Draw::Bounded(how.draw()));
         let packet = packet(&how, bytes);
         let told = firewall.clone().explain(&packet).0;
         let fate = firewall.packet(&packet);

@@ -5,6 +5,7 @@
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
+mod hostile;
 mod rule_sets;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,12 @@ pub struct Arguments {
     /// Measure one of them in this process
     #[arg(long, hide = true)]
     rule_set: Option<usize>,
+    /// Only how soon texts are refused that want too much; needs no root
+    #[arg(long)]
+    hostile: bool,
+    /// Measure one of them in this process
+    #[arg(long, hide = true)]
+    hostile_text: Option<usize>,
 }
 
 /// What is measured under a rule set.
@@ -66,8 +73,16 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         rule_sets::measure(index)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(number) = arguments.hostile_text {
+        hostile::measure(number)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.rule_sets {
         rule_sets::run()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.hostile {
+        hostile::run()?;
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}\n", machine()?);

@@ -20,7 +20,7 @@ use crate::{Imported, Refused};
 
 /// Converts `text`; messages call it `file`.
 pub fn import(text: &str, file: &str) -> Result<Imported, Refused> {
-    let mut messages = Messages::new(text, file);
+    let mut messages = Messages::new(text, file).check_size()?;
     let dump = dump::parse(text, &mut messages);
     order::check(&dump, &mut messages);
     let conf = write::write(&dump, file, &mut messages);

@@ -2,6 +2,8 @@
 
 use skipstep_pfconf::{Diagnostic, Kind};
 
+/// Longest text, in bytes: more rules than pf can hold.
+const LARGEST: usize = 1 << 24;
 /// More errors than these are not read by anybody.
 const MOST: usize = 100;
 /// A longer line is not shown below the message.
@@ -32,6 +34,16 @@ impl<'a> Messages<'a> {
     /// No message yet about `text`, which is called `file`.
     pub fn new(text: &'a str, file: &'a str) -> Self {
         Messages { text, file, list: Vec::new(), errors: 0 }
+    }
+
+    /// That the text is not too large to be read.
+    pub fn check_size(mut self) -> Result<Self, Vec<Diagnostic>> {
+        if self.text.len() <= LARGEST {
+            return Ok(self);
+        }
+        let message = format!("file is too large: {} bytes, at most {LARGEST}", self.text.len());
+        self.error(Place { line: 1, ..Place::default() }, message, None);
+        Err(self.list)
     }
 
     /// Something has no equivalent or is wrong.

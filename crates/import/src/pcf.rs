@@ -13,7 +13,7 @@ use crate::{Imported, Refused};
 
 /// Converts `text`; messages call it `file`.
 pub fn import(text: &str, file: &str) -> Result<Imported, Refused> {
-    let mut messages = Messages::new(text, file);
+    let mut messages = Messages::new(text, file).check_size()?;
     let program = parser::parse(text, &mut messages);
     let conf = write::write(&program, file, &mut messages);
     Ok(Imported { conf, warnings: messages.finish()? })

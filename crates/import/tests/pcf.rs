@@ -230,3 +230,9 @@ fn the_scenario_is_about_the_example() {
         assert_eq!(scenario, expected);
     }
 }
+
+#[test]
+fn files_are_only_so_large() {
+    let refused = skipstep_import::pcf::import(&" ".repeat(17 << 20), "f").unwrap_err();
+    assert_eq!(refused[0].to_string(), "f:1: file is too large: 17825792 bytes, at most 16777216");
+}

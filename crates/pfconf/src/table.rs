@@ -13,6 +13,9 @@ use crate::{print, resolve};
 /// Longest name of a table, in bytes.
 pub const LONGEST_NAME: usize = 31;
 
+/// Longest word of a table file, in bytes; no host name is longer.
+const LONGEST_WORD: usize = 255;
+
 /// The table that a statement defines. `Err` has OpenBSD's message; messages that OpenBSD prints
 /// without a place go to `bare`.
 pub fn define(
@@ -57,7 +60,8 @@ pub fn define(
     })
 }
 
-/// The entries in the text of a table file, where `#` and FreeBSD's `;` begin comments; `Err` has the line and what is wrong with it.
+/// The entries in the text of a table file, where `#` and FreeBSD's `;` begin comments; `Err` has the
+/// line and what is wrong with it.
 pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, String)> {
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -65,6 +69,9 @@ pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, Str
         let mut words =
             line.split(['#', ';']).next().unwrap_or_default().split_whitespace().peekable();
         while let Some(word) = words.next() {
+            if word.len() > LONGEST_WORD {
+                return Err(wrong("string too long".to_string()));
+            }
             let name = word.trim_start_matches('!');
             let negated = (word.len() - name.len()) % 2 == 1;
             let weight = match words.next_if_eq(&"weight") {

@@ -125,3 +125,14 @@ fn queues_nest_only_so_deep() {
     let loops = loops.replace("r on em0 bandwidth 1M", "r on em0 bandwidth 1M default");
     assert_eq!(refused(&loops)[0].to_string(), "pfctl: queue a: parent b not found");
 }
+
+#[test]
+fn words_of_table_files_are_only_so_long() {
+    let long = "1".repeat(1_000_000);
+    let read_file = |_: &str| Ok(format!("10.0.0.1\n{long}\n"));
+    let host = Host::default();
+    let context = Context { read_file: &read_file, ..Context::new(&host) };
+    let refused = load("table <t> file \"long\"\n", &context).unwrap_err();
+    let messages: Vec<_> = refused.diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["string too long", "file \"long\" contains bad data"]);
+}

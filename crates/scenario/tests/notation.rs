@@ -173,3 +173,13 @@ fn what_is_expected_and_does_not_happen_is_told() {
         assert!(report.contains(says), "{says} is missing in\n{report}");
     }
 }
+
+#[test]
+fn what_is_too_large_or_no_line_at_all_is_refused() {
+    let message = |text: &str| parse::file(text, "f").unwrap_err().to_string();
+    let large = " ".repeat(9 << 20);
+    assert_eq!(message(&large), "f:1: file is too large: 9437184 bytes, at most 8388608");
+    assert!(message("{ pass }\n").starts_with("f:1: there are no rules yet"));
+    let long = message(&"a".repeat(1_000_000));
+    assert!(long.starts_with("f:1: ") && long.len() < 2000, "{}", long.len());
+}

@@ -67,7 +67,7 @@ pub fn measure(index: usize) -> anyhow::Result<()> {
 }
 
 /// The most memory this process ever had, kB.
-fn peak() -> anyhow::Result<u64> {
+pub fn peak() -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Longer lines and words are not repeated in messages.
+const LONGEST_SHOWN: usize = 1000;
+
 /// What is wrong with a scenario file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
@@ -15,14 +18,18 @@ pub struct Error {
     pub width: u32,
     /// What is wrong.
     pub message: String,
-    /// The line itself.
+    /// The line itself, empty if it is very long.
     pub source_line: String,
 }
 
 /// `file:line: message`, then the line and a caret.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}:{}: {}", self.file, self.line, self.message)?;
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)?;
+        if self.source_line.is_empty() {
+            return Ok(());
+        }
+        writeln!(f)?;
         writeln!(f, "    {}", self.source_line.replace('\t', " "))?;
         let blanks = " ".repeat(self.column.saturating_sub(1) as usize);
         write!(f, "    {blanks}{}", "^".repeat(self.width.max(1) as usize))
@@ -39,7 +46,12 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// The fault with its place in a file.
-    pub fn at(self, file: &str, line: u32, source_line: &str) -> Error {
+    pub fn at(mut self, file: &str, line: u32, source_line: &str) -> Error {
+        if let Some((end, _)) = self.message.char_indices().nth(LONGEST_SHOWN) {
+            self.message.truncate(end);
+            self.message.push('…');
+        }
+        let source_line = if source_line.len() > LONGEST_SHOWN { "" } else { source_line };
         Error {
             file: file.to_owned(),
             line,

@@ -21,8 +21,15 @@ use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
 use crate::host;
 
+/// Longest file, in bytes.
+const LARGEST: usize = 1 << 23;
+
 /// Reads a scenario file. `name` stands in messages.
 pub fn file(text: &str, name: &str) -> Result<File, Error> {
+    if text.len() > LARGEST {
+        let message = format!("file is too large: {} bytes, at most {LARGEST}", text.len());
+        return Err(Fault { message, column: 1, width: 1 }.at(name, 1, ""));
+    }
     let lines: Vec<&str> = text.lines().collect();
     let mut reader = Reader { lines: &lines, at: 0, file: File::default(), title: None };
     match reader.read() {
@@ -66,7 +73,6 @@ impl Reader<'_> {
         let mut routes = None;
         while let Some(text) = self.lines.get(self.at) {
             match first_word(text) {
-                "" => self.at += 1,
                 "interfaces" => {
                     let pieces = self.block()?;
                     self.file.host =
