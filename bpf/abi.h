@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		12
+#define PF_ABI_VERSION		13
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -94,6 +94,14 @@ enum pf_state_counter {
 	PF_COUNT_INSERTS,
 	PF_COUNT_REMOVALS,
 	PF_COUNT_MAX,
+};
+
+/* counters of source nodes (pfctl -si, "Source Tracking Table") */
+enum pf_source_counter {
+	PF_SOURCE_COUNT_SEARCHES = 0,
+	PF_SOURCE_COUNT_INSERTS,
+	PF_SOURCE_COUNT_REMOVALS,
+	PF_SOURCE_COUNT_MAX,
 };
 
 /* counters of rule limits (pfctl -si, "Limit Counters"), OpenBSD's order */
@@ -351,6 +359,13 @@ struct pf_rule_table {
 	__u8 pad[2];
 };
 
+enum pf_source_flags {			/* how a rule tracks sources */
+	PF_SOURCE_TRACK = 1 << 0,
+	PF_SOURCE_OVERLOAD = 1 << 1,	/* one with too many connections is put in a table */
+	PF_SOURCE_FLUSH = 1 << 2,	/* and its states that the rule made end … */
+	PF_SOURCE_FLUSH_GLOBAL = 1 << 3,	/* … or all of them */
+};
+
 /* shared by all CPUs, indexed by slot. Lives until the last state made by the rule is gone */
 struct pf_rule_states {
 	__u64 total;			/* states ever made */
@@ -364,6 +379,14 @@ struct pf_rule_states {
 	__u32 expired;			/* `once`: it has matched its packet */
 	__u32 max_packets;		/* max-pkt-rate: in … */
 	__u32 max_packets_seconds;
+	__u32 source_flags;		/* pf_source_flags */
+	__u32 source_nodes;		/* nodes now, of every kind */
+	__u32 max_src_nodes;		/* these four: 0 is no limit */
+	__u32 max_src_states;
+	__u32 max_src_conn;
+	__u32 max_src_conn_rate;	/* in … */
+	__u32 max_src_conn_seconds;
+	__u32 overload_table;		/* slot */
 	__u32 pad;
 };
 
@@ -500,6 +523,8 @@ struct pf_config {
 	__u32 loginterface;		/* interface id, 0 for none */
 	__u32 hostid;
 	__u32 if_bound_states;		/* some rule makes them: look for one before a floating state */
+	__u32 limit_src_nodes;
+	__u32 limit_table_entries;
 	__u32 timeouts[PF_TIMEOUT_MAX];
 };
 
@@ -545,6 +570,7 @@ enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_SET_PRIO = 0x0200,
 	/* ours alone */
 	PF_STATE_MAX_PKT_RATE = 0x10000,	/* its rule has one */
+	PF_STATE_CONNECTED = 0x20000,	/* counts among the connections of its source */
 };
 
 enum pf_state_key_side {
@@ -563,6 +589,14 @@ struct pf_match_rule {
 	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
 	__u8 pad[2];
+};
+
+enum pf_node_kind {			/* what a source is remembered for */
+	PF_NODE_TRACK = 0,		/* limits */
+	PF_NODE_NAT,			/* sticky-address of these pools */
+	PF_NODE_RDR,
+	PF_NODE_ROUTE,
+	PF_NODE_KINDS,
 };
 
 /* timeouts of states that are over */
@@ -604,6 +638,50 @@ struct pf_state {
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
 	__u8 pad[6];
+	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
+};
+
+/* ---- sources ------------------------------------------------------------------------------- */
+
+/* What a rule, or a pool of it, remembers of a source. Nodes are of one rule each, whatever it says
+ * behind source-track: so they are in OpenBSD. */
+struct pf_source_key {
+	__u32 rule_slot;
+	__u8 kind;			/* pf_node_kind */
+	__u8 family;
+	__u8 pad[2];
+	__u8 address[16];
+};
+
+enum pf_node_use {
+	PF_NODE_FREE = 0,
+	PF_NODE_USED = 1,
+	PF_NODE_DROPPED = 2,		/* by pfctl: nobody finds it, and its last state frees the place */
+};
+
+struct pf_source_node {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	__u32 lock;
+#endif
+	__u32 use;			/* pf_node_use */
+	struct pf_source_key key;
+	__u64 rate;			/* of connections, as rate.h keeps it */
+	__u64 packets[2];		/* with the direction of their states, against it */
+	__u64 bytes[2];
+	__u32 states;			/* now */
+	__u32 connections;		/* of these states that were established */
+	__u32 creation;
+	__u32 expire;			/* second at which it goes if it has no states */
+	__u8 chosen[16];		/* the address that a pool gave it; zero for none */
+};
+
+/* argument of the pf_drop_source program */
+struct pf_source_ref {
+	__u32 index;
+	__u32 pad;
+	struct pf_source_key key;	/* that must be there */
 };
 
 /* ---- status -------------------------------------------------------------------------------- */
@@ -623,6 +701,12 @@ struct pf_status {
 	__u32 capacity;			/* places in the states map */
 	__u64 secret[2];		/* drawn by who makes the maps; what we choose for others hangs on it */
 	__u32 translated;		/* states with two keys, current */
+	__u32 sources;			/* current source nodes */
+	__u32 sources_used;		/* places of the source_nodes map ever used */
+	__u32 source_cursor;		/* where the next sweep of them goes on */
+	__u32 source_capacity;		/* places in that map */
+	__u32 table_entries;		/* in all tables of pf.conf, as far as userland knows, and overloaded ones */
+	__u32 boot_time;		/* wall-clock second at second 0 of the boot clock */
 	__u32 pad;
 };
 
@@ -631,6 +715,7 @@ struct pf_counters {
 	__u64 reason[PF_REASON_MAX];
 	__u64 state[PF_COUNT_MAX];
 	__u64 limit[PF_LCOUNT_MAX];
+	__u64 source[PF_SOURCE_COUNT_MAX];
 	__u64 log_lost;			/* records that found the ring full */
 };
 
@@ -771,6 +856,9 @@ struct pf_handoff {
  * states           array             index -> struct pf_state
  * free_states      stack             index of a freed place
  * reassembler      array of 1        struct pf_reassembler
+ * source_keys      hash              struct pf_source_key -> index
+ * source_nodes     array             index -> struct pf_source_node
+ * free_sources     stack             index of a freed place
  * log_ring         ring buffer       struct pf_log_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself

@@ -17,6 +17,7 @@
 #include "rewrite.h"
 #include "rules.h"
 #include "scratch.h"
+#include "source_node.h"
 #include "table.h"
 
 /* Number of the rule that has this slot, -1 if its rule set was replaced. */
@@ -153,8 +154,11 @@ __inline void count_packet(struct pf_scratch *s, bool pass)
 		   s->rule.action == PF_ACTION_BLOCK ? PF_TABLE_BLOCK : PF_TABLE_PASS);
 	if (s->rule.anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, s->rule.anchor_slot, s->pd.direction == PF_OUT);
-	if (s->has_state && s->match_count)
+	if (!s->has_state)
+		return;
+	if (s->match_count)
 		bpf_loop(PF_MATCH_RULES, count_match_rule, &loop, 0);
+	count_sources(s);
 }
 
 /* Priority, queue and tag that go on with the packet. */

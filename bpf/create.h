@@ -101,6 +101,7 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
 	state->creation = state->expire = s->now;
 	state->max_pkt_size = act->max_pkt_size;
+	__builtin_memcpy(state->source_nodes, s->test.source_nodes, sizeof(state->source_nodes));
 	/* the packet that makes the state is its first, unless it is dropped in the end */
 	if (!exceeds_pkt_size(s, act->max_pkt_size)) {
 		state->packets[0] = s->segments;
@@ -120,6 +121,20 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	}
 }
 
+/* Finds or makes the node of the packet's source, for one state more. Rules may have translated the
+ * packet: its own source is meant. Returns -1 if a limit is reached. */
+__inline int track_source(struct pf_scratch *s, __u32 rule_slot)
+{
+	__builtin_memset(&s->source_key, 0, sizeof(s->source_key));
+	__builtin_memset(&s->source_chosen, 0, sizeof(s->source_chosen));
+	s->source_key.rule_slot = rule_slot;
+	s->source_key.kind = PF_NODE_TRACK;
+	s->source_key.family = s->pd.family;
+	__builtin_memcpy(s->source_key.address, &s->pd.original_source,
+			 sizeof(s->source_key.address));
+	return hold_source(s);
+}
+
 /* Makes the packet's state. Returns the reason why there is none, or 0. */
 __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
@@ -132,21 +147,34 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 		return PF_REASON_MEMORY;
 	slot = rule->slot;
 	states_of_rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (states_of_rule && states_of_rule->max && states_of_rule->current >= states_of_rule->max) {
+	if (!states_of_rule)
+		return PF_REASON_MEMORY;
+	if (states_of_rule->source_flags & PF_SOURCE_TRACK && track_source(s, slot))
+		return PF_REASON_SRC_LIMIT;
+	if (states_of_rule->max && states_of_rule->current >= states_of_rule->max) {
+		forget_sources(s, false);
 		count_limit(PF_LCOUNT_STATES);
 		return PF_REASON_STATE_LIMIT;
 	}
 	reason = take_state(s);
-	if (reason)
+	if (reason) {
+		forget_sources(s, true);
 		return reason;
+	}
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_REASON_MEMORY;
 	describe_state(state, s, rule);
 	reason = insert_state(s);
-	if (reason)
+	if (reason) {
+		/* the state has let go of its nodes */
+		for (int kind = 0; kind < PF_NODE_KINDS; kind++)
+			if (s->test.source_nodes[kind])
+				remove_source(s->test.source_nodes[kind] - 1, s->now);
 		return reason;
+	}
 	s->has_state = 1;
+	__builtin_memcpy(s->source_nodes, s->test.source_nodes, sizeof(s->source_nodes));
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
 	translate_first(s, state);

@@ -33,12 +33,14 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->match_count = 0;
 	s->translated = s->rewrite_id = s->icmp_answer = 0;
 	s->nat_slot = s->rdr_slot = s->last_slot = PF_IDLE_SLOT;
+	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
+	s->connected = 0;
 	s->generation = generation;
 	s->log_force = s->log_reason = 0;
 	s->log_anchor_rule = -1;
 	s->log_anchor = 0;
 	s->held = s->reassembled = 0;
-	s->has_state = s->state_hit = s->raced = s->against_state = 0;
+	s->has_state = s->state_hit = s->raced = s->too_fast = s->against_state = 0;
 	s->empty_ack = s->owner_sought = s->has_sequence = 0;
 	s->sack_difference = s->quoted_difference = 0;
 }

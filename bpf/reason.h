@@ -65,6 +65,15 @@ __inline void count_limit(enum pf_limit_counter counter)
 		count->limit[counter]++;
 }
 
+__inline void count_source(enum pf_source_counter counter)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->source[counter]++;
+}
+
 __inline void count_log_lost(void)
 {
 	__u32 zero = 0;

@@ -38,11 +38,14 @@ int pf_restore(struct pf_state *given)
 	__builtin_memcpy((char *)state + kept, (char *)given + kept, sizeof(*state) - kept);
 	/* the match rules that it counted for are not known by their slots any more */
 	state->match_count = 0;
+	/* nor are its sources tracked */
+	__builtin_memset(state->source_nodes, 0, sizeof(state->source_nodes));
+	state->flags &= ~PF_STATE_CONNECTED;
 	slot = state->rule_slot;
 	rule = bpf_map_lookup_elem(&rule_states, &slot);
 	if (rule)
 		__sync_fetch_and_add(&rule->current, 1);
-	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && !established(&state->src))
+	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 	count_state(PF_COUNT_INSERTS);
 

@@ -109,6 +109,7 @@ struct pf_test_ctx {
 	__u8 icmp_reply;		/* answers a query, so it makes no state */
 	__u8 icmp_error;		/* makes no state either */
 	__u8 pad;
+	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u8 match_log_matches[PF_MATCH_RULES];
@@ -189,6 +190,10 @@ struct pf_scratch {
 	struct pf_interface received;	/* where a forwarded packet came in */
 	struct pf_state_key key;
 	struct pf_state_ref ref;	/* of the state found or made */
+	struct pf_source_key source_key;	/* of the source node looked for */
+	struct pf_addr source_chosen;	/* the address a pool chose for it */
+	__u32 source_nodes[PF_NODE_KINDS];	/* that count the packet, as pf_state.source_nodes */
+	__u32 connected;		/* the connection is established by the packet: node that counts it */
 	struct pf_test_ctx test;
 	struct pf_rule_actions act;	/* what is done in the end */
 	struct pf_deciding_rule rule;
@@ -211,6 +216,7 @@ struct pf_scratch {
 	__u8 has_state;
 	__u8 state_hit;			/* the state was there before the packet */
 	__u8 raced;			/* another CPU made the same state first */
+	__u8 too_fast;			/* there is a state, but max-pkt-rate keeps the packet from it */
 	__u8 against_state;		/* it goes the other way than the one that made the state */
 	__u8 empty_ack;
 	__u8 reassembled;		/* it came in fragments */

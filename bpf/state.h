@@ -21,6 +21,7 @@
 #include "pool.h"
 #include "reason.h"
 #include "scratch.h"
+#include "source_node.h"
 #include "timeout.h"
 #include "usage.h"
 
@@ -47,7 +48,8 @@ struct {
 	__type(value, __u32);
 } free_states SEC(".maps");
 
-#define established(peer)	((peer)->state >= PF_TCPS_ESTABLISHED)
+/* Whether the maker of a connection has said no more than SYN. A connection that was ended has not. */
+#define half_open(peer)	((peer)->state > PF_TCPS_CLOSED && (peer)->state < PF_TCPS_ESTABLISHED)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -177,7 +179,8 @@ __global int remove_state(__u32 index, __u32 serial)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_status *status = pf_status();
-	bool mine, half_open;
+	__u32 places[PF_NODE_KINDS];
+	bool mine, half;
 
 	if (!state || !status)
 		return 0;
@@ -189,7 +192,7 @@ __global int remove_state(__u32 index, __u32 serial)
 	if (!mine)
 		return 0;
 
-	half_open = state->key[PF_WIRE].protocol == IPPROTO_TCP && !established(&state->src);
+	half = state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src);
 	unlink_key(state, PF_WIRE, index, serial);
 	if (state->key[PF_WIRE].made) {
 		unlink_key(state, PF_STACK, index, serial);
@@ -201,7 +204,9 @@ __global int remove_state(__u32 index, __u32 serial)
 		release_rule(state->anchor_slot);
 	if (state->match_count)
 		bpf_loop(PF_MATCH_RULES, release_match_rule, &state, 0);
-	if (half_open)
+	__builtin_memcpy(places, state->source_nodes, sizeof(places));
+	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot);
+	if (half)
 		__sync_fetch_and_sub(&status->half_open, 1);
 	__sync_fetch_and_sub(&status->states, 1);
 	count_state(PF_COUNT_REMOVALS);
@@ -211,6 +216,27 @@ __global int remove_state(__u32 index, __u32 serial)
 	bpf_spin_unlock(&state->lock);
 	bpf_map_push_elem(&free_states, &index, BPF_ANY);
 	return 1;
+}
+
+/* Ends a state before its time: nobody finds it, and the next sweep removes it. */
+__global int end_state(__u32 index, __u32 serial)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+	struct pf_status *status = pf_status();
+	bool half = false;
+
+	if (!state || !status)
+		return 0;
+	bpf_spin_lock(&state->lock);
+	if (state->serial == serial && state->timeout < PF_TIMEOUT_PURGE) {
+		half = state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src);
+		state->timeout = PF_TIMEOUT_PURGE;
+		state->src.state = state->dst.state = PF_TCPS_CLOSED;
+	}
+	bpf_spin_unlock(&state->lock);
+	if (half)
+		__sync_fetch_and_sub(&status->half_open, 1);
+	return 0;
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
@@ -280,6 +306,19 @@ __inline bool look_everywhere(struct pf_scratch *s, __u32 interface, bool transl
 	return found;
 }
 
+/* max-pkt-rate holds for packets in the direction of the rule's states too: what exceeds it finds no
+ * state and is for the rules. Who lost a race and looks again is not counted again. */
+__inline bool too_fast_for_state(struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	if (!s->raced)
+		s->too_fast = state && state->flags & PF_STATE_MAX_PKT_RATE &&
+			      state->direction == s->pd.direction &&
+			      exceeds_pkt_rate(state->rule_slot, s->now);
+	return s->too_fast;
+}
+
 /* Finds the state of s->key; its place goes to s->ref. States bound to the packet's interface come
  * before those that float. */
 __global int find_state(struct pf_scratch *s)
@@ -296,10 +335,11 @@ __global int find_state(struct pf_scratch *s)
 	if (!s->raced)
 		count_state(PF_COUNT_SEARCHES);
 	translated = status->translated;
-	if (config->if_bound_states && s->interface.id &&
-	    look_everywhere(s, s->interface.id, translated))
-		return 1;
-	return look_everywhere(s, 0, translated);
+	if ((config->if_bound_states && s->interface.id &&
+	     look_everywhere(s, s->interface.id, translated)) ||
+	    look_everywhere(s, 0, translated))
+		return !too_fast_for_state(s);
+	return 0;
 }
 
 /* Whether a state has s->key on the side that the packet goes to: then an answer would be taken for
@@ -400,9 +440,11 @@ __inline void unmake_state(__u32 slot)
 
 /* What stands in the way of a key for a new state made in `direction`: 0 nothing, 1 something that
  * it may replace, -1 another state. A connection that is over makes way: it counts until it is swept,
- * and can be seen if it was made in the other direction. */
+ * and can be seen if it was made in the other direction. One that was ended before its time does not. */
 __global int make_way(const struct pf_state_key *key, __u32 direction, __u32 generation)
 {
+	__u32 places[PF_NODE_KINDS] = {};
+	__u32 connected = 0, rule_slot = 0;
 	struct pf_state_ref ref;
 	struct pf_state *state;
 	int way = -1;
@@ -419,13 +461,18 @@ __global int make_way(const struct pf_state_key *key, __u32 direction, __u32 gen
 		way = 1;
 	} else if (state->direction != direction) {
 		way = state->timeout == PF_TIMEOUT_PURGE ? 1 : 2;
-	} else if (state->timeout == PF_TIMEOUT_PURGE ||
-		   (key->protocol == IPPROTO_TCP && state->src.state >= PF_TCPS_FIN_WAIT_2 &&
-		    state->dst.state >= PF_TCPS_FIN_WAIT_2)) {
+	} else if (key->protocol == IPPROTO_TCP && state->src.state >= PF_TCPS_FIN_WAIT_2 &&
+		   state->dst.state >= PF_TCPS_FIN_WAIT_2) {
 		state->timeout = PF_TIMEOUT_DETACHED;
 		way = 1;
+		/* its sources do not count it any more */
+		__builtin_memcpy(places, state->source_nodes, sizeof(places));
+		__builtin_memset(state->source_nodes, 0, sizeof(places));
+		connected = state->flags & PF_STATE_CONNECTED;
+		rule_slot = state->rule_slot;
 	}
 	bpf_spin_unlock(&state->lock);
+	release_sources(places, connected, rule_slot);
 	return way;
 }
 

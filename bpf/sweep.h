@@ -102,6 +102,37 @@ __global int sweep(__u32 count)
 	return loop.removed;
 }
 
+static int sweep_source(__u32 i, void *arg)
+{
+	struct pf_sweep_loop *loop = arg;
+	__u32 index = loop->first + i;
+
+	if (index >= loop->places)
+		index -= loop->places;
+	loop->removed += remove_source(index, loop->now);
+	return 0;
+}
+
+/* Removes the source nodes that are over among the `count` places from the cursor on; all if 0. */
+__global int sweep_sources(__u32 count)
+{
+	struct pf_status *status = pf_status();
+	struct pf_sweep_loop loop = {};
+
+	if (!status)
+		return 0;
+	loop.now = uptime();
+	loop.places = min(status->sources_used, status->source_capacity);
+	if (!count || count > loop.places)
+		count = loop.places;
+	loop.first = status->source_cursor;
+	if (loop.first >= loop.places)
+		loop.first = 0;
+	bpf_loop(count, sweep_source, &loop, 0);
+	status->source_cursor = loop.first + count < loop.places ? loop.first + count : 0;
+	return loop.removed;
+}
+
 static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *sweeper)
 {
 	struct pf_status *status = pf_status();
@@ -113,6 +144,7 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 		if (config)
 			interval = max(config->timeouts[PF_TIMEOUT_INTERVAL], 1);
 		sweep(max(status->states_used / interval + 1, SWEEP_AT_LEAST));
+		sweep_sources(max(status->sources_used / interval + 1, SWEEP_AT_LEAST));
 	}
 	bpf_timer_start(&sweeper->timer, NSEC_PER_SEC, 0);
 	return 0;
@@ -132,11 +164,41 @@ int pf_start(__unused void *ctx)
 	return bpf_timer_start(&one->timer, NSEC_PER_SEC, 0);
 }
 
-/* Sweeps all of the table at once. Returns how many states it removed. */
+/* Sweeps all of the tables at once. Returns how many states it removed. */
 SEC("syscall")
 int pf_sweep(__unused void *ctx)
 {
-	return sweep(0);
+	int removed = sweep(0);
+
+	sweep_sources(0);
+	return removed;
+}
+
+/* Drops a source node: whoever comes from there next is a new source. The states that hold it go on.
+ * Returns 1, or 0 if it was gone. */
+SEC("syscall")
+int pf_drop_source(struct pf_source_ref *ref)
+{
+	struct pf_source_key key = ref->key;
+	struct pf_source_node *node;
+	__u32 index = ref->index;
+	bool mine, unused;
+
+	node = bpf_map_lookup_elem(&source_nodes, &index);
+	if (!node)
+		return 0;
+	bpf_spin_lock(&node->lock);
+	mine = node->use == PF_NODE_USED && same_source(&node->key, &key);
+	unused = !node->states;
+	if (mine)
+		node->use = unused ? PF_NODE_FREE : PF_NODE_DROPPED;
+	bpf_spin_unlock(&node->lock);
+	if (!mine)
+		return 0;
+	unlist_source(index, &key);
+	if (unused)
+		bpf_map_push_elem(&free_sources, &index, BPF_ANY);
+	return 1;
 }
 
 /* Removes one state. Returns 1, or 0 if it was gone. */

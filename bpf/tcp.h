@@ -26,6 +26,7 @@ enum pf_track {
 	PF_TRACK_CHALLENGE,		/* drop and ask the sender what it thinks */
 	PF_TRACK_WRONG_WAY,		/* an ICMP answer from the side that asked, or the reverse */
 	PF_TRACK_GONE,			/* the state is over, and this may be a new connection */
+	PF_TRACK_LIMITED,		/* one connection too many: drop */
 };
 
 __inline void set_tcp_timeout(struct pf_state *state, __u32 now)
@@ -45,21 +46,36 @@ __inline void set_tcp_timeout(struct pf_state *state, __u32 now)
 		state->timeout = PF_TIMEOUT_TCP_ESTABLISHED;
 }
 
-/* What a segment tells about the connection: X sent it, Y is the other side. */
-__inline void advance(struct pf_peer *x, struct pf_peer *y, __u8 flags)
+/* What a segment tells about the connection: X sent it, Y is the other side. True if it is established
+ * by it. */
+__inline bool advance(struct pf_peer *x, struct pf_peer *y, __u8 flags)
 {
+	bool connected = false;
+
 	if (flags & TH_SYN && x->state < PF_TCPS_SYN_SENT)
 		x->state = PF_TCPS_SYN_SENT;
 	if (flags & TH_FIN && x->state < PF_TCPS_CLOSING)
 		x->state = PF_TCPS_CLOSING;
 	if (flags & TH_ACK) {
-		if (y->state == PF_TCPS_SYN_SENT)
+		if (y->state == PF_TCPS_SYN_SENT) {
 			y->state = PF_TCPS_ESTABLISHED;
-		else if (y->state == PF_TCPS_CLOSING)
+			connected = x->state == PF_TCPS_ESTABLISHED;
+		} else if (y->state == PF_TCPS_CLOSING) {
 			y->state = PF_TCPS_FIN_WAIT_2;
+		}
 	}
 	if (flags & TH_RST)
 		x->state = y->state = PF_TCPS_TIME_WAIT;
+	return connected;
+}
+
+/* The connection is established: its source's node is to count it. */
+__inline void connect(struct pf_state *state, struct pf_scratch *s)
+{
+	if (!state->source_nodes[PF_NODE_TRACK])
+		return;
+	state->flags |= PF_STATE_CONNECTED;
+	s->connected = state->source_nodes[PF_NODE_TRACK];
 }
 
 /* One accepted segment moves the windows. */
@@ -166,7 +182,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 	if (SEQ_GEQ(x->seqhi, data_end) && SEQ_GEQ(seq, reach) && skew >= -MAX_ACK_WINDOW &&
 	    skew <= (MAX_ACK_WINDOW << x_shift) && (!(flags & TH_RST) || exact_reset)) {
 		slide(x, y, end, ack, window, x_shift);
-		advance(x, y, flags);
+		if (advance(x, y, flags))
+			connect(state, s);
 		set_tcp_timeout(state, s->now);
 		return PF_TRACK_PASS;
 	}
@@ -208,13 +225,16 @@ __inline enum pf_track track_sloppy(struct pf_state *state, struct pf_scratch *s
 	/* whether the acknowledgement is for something that we saw the other side send */
 	bool seen = y->state == PF_TCPS_SYN_SENT || y->state == PF_TCPS_CLOSING;
 
-	advance(x, y, flags & ~TH_RST);
+	if (advance(x, y, flags & ~TH_RST))
+		connect(state, s);
 	if (flags & TH_ACK && !seen) {
-		if (x->state == PF_TCPS_SYN_SENT && y->state < PF_TCPS_SYN_SENT)
+		if (x->state == PF_TCPS_SYN_SENT && y->state < PF_TCPS_SYN_SENT) {
 			x->state = y->state = PF_TCPS_ESTABLISHED;
-		else if (x->state == PF_TCPS_CLOSING && y->state == PF_TCPS_ESTABLISHED &&
-			 y->seqlo == 0)
+			connect(state, s);
+		} else if (x->state == PF_TCPS_CLOSING && y->state == PF_TCPS_ESTABLISHED &&
+			   y->seqlo == 0) {
 			y->state = PF_TCPS_CLOSING;
+		}
 	}
 	if (flags & TH_RST)
 		x->state = y->state = PF_TCPS_TIME_WAIT;

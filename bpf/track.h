@@ -9,6 +9,7 @@
 #include "icmp.h"
 #include "kern.h"
 #include "other.h"
+#include "overload.h"
 #include "packet.h"
 #include "state.h"
 #include "tcp.h"
@@ -25,41 +26,6 @@ enum pf_relation {
 	PF_RELATION_ICMP,		/* an ICMP query or answer */
 	PF_RELATION_ERROR,		/* an ICMP error about one of its own */
 };
-
-/* The state passes the packet: remember what it wants, and count. */
-__inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool forward)
-{
-	s->act.flags = state->flags;
-	s->act.min_ttl = state->min_ttl;
-	s->act.set_tos = state->set_tos;
-	s->act.max_mss = state->max_mss;
-	s->act.max_pkt_size = state->max_pkt_size;
-	s->act.tag = state->tag;
-	s->act.set_prio[0] = state->set_prio[0];
-	s->act.set_prio[1] = state->set_prio[1];
-	s->act.queue[0] = state->queue[0];
-	s->act.queue[1] = state->queue[1];
-	s->rule.slot = state->rule_slot;
-	s->rule.anchor_slot = state->anchor_slot;
-	s->rule.action = PF_ACTION_PASS;
-	s->rule.log = state->log;
-	s->rule.log_to = state->log_to;
-	s->against_state = !forward;
-	s->match_count = state->match_count;
-	if (state->match_count)
-		__builtin_memcpy(s->match, state->match, sizeof(s->match));
-	/* dropped in the end, for its options or its length: not counted */
-	if ((s->pd.bad_options && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
-	    exceeds_pkt_size(s, state->max_pkt_size))
-		return;
-	if (forward) {
-		state->packets[0] += s->segments;
-		state->bytes[0] += s->bytes;
-	} else {
-		state->packets[1] += s->segments;
-		state->bytes[1] += s->bytes;
-	}
-}
 
 /* A translated state passes the packet: it, or what it quotes, gets the ends that the side knows
  * where it goes to. Once there is a state every ICMP message has an id to OpenBSD. */
@@ -83,6 +49,45 @@ __inline void translate_by_state(const struct pf_state *state, struct pf_scratch
 	}
 }
 
+/* The state passes the packet: remember what it wants, and count. */
+__inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool forward,
+			    __u32 relation, __u32 kind)
+{
+	if (state->key[PF_WIRE].made)
+		translate_by_state(state, s, relation, kind);
+	s->act.flags = state->flags;
+	s->act.min_ttl = state->min_ttl;
+	s->act.set_tos = state->set_tos;
+	s->act.max_mss = state->max_mss;
+	s->act.max_pkt_size = state->max_pkt_size;
+	s->act.tag = state->tag;
+	s->act.set_prio[0] = state->set_prio[0];
+	s->act.set_prio[1] = state->set_prio[1];
+	s->act.queue[0] = state->queue[0];
+	s->act.queue[1] = state->queue[1];
+	s->rule.slot = state->rule_slot;
+	s->rule.anchor_slot = state->anchor_slot;
+	s->rule.action = PF_ACTION_PASS;
+	s->rule.log = state->log;
+	s->rule.log_to = state->log_to;
+	s->against_state = !forward;
+	s->match_count = state->match_count;
+	if (state->match_count)
+		__builtin_memcpy(s->match, state->match, sizeof(s->match));
+	__builtin_memcpy(s->source_nodes, state->source_nodes, sizeof(s->source_nodes));
+	/* dropped in the end, for its options or its length: not counted */
+	if ((s->pd.bad_options && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
+	    exceeds_pkt_size(s, state->max_pkt_size))
+		return;
+	if (forward) {
+		state->packets[0] += s->segments;
+		state->bytes[0] += s->bytes;
+	} else {
+		state->packets[1] += s->segments;
+		state->bytes[1] += s->bytes;
+	}
+}
+
 /* Lets the state of s->ref judge the packet. */
 __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
@@ -90,7 +95,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	struct pf_state *state;
 	struct pf_peer *x, *y;		/* sender of the packet, or of the one quoted, and the other */
 	enum pf_track track;
-	bool forward, half_open = false;
+	bool forward, half = false;
 
 	if (!s || !status)
 		return PF_TRACK_GONE;
@@ -118,21 +123,29 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	} else if (relation == PF_RELATION_ICMP) {
 		track = track_icmp(state, s, kind);
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
-		half_open = !established(&state->src);
+		half = half_open(&state->src);
 		track = track_tcp(state, s, x, y);
-		half_open = half_open && established(&state->src);
+		half = half && !half_open(&state->src);
 	} else {
 		track = track_other(state, s, x, y);
 	}
-	if (track == PF_TRACK_PASS) {
-		pass_by_state(state, s, forward);
-		if (state->key[PF_WIRE].made)
-			translate_by_state(state, s, relation, kind);
-	}
+	if (track == PF_TRACK_PASS && !s->connected)
+		pass_by_state(state, s, forward, relation, kind);
 	bpf_spin_unlock(&state->lock);
 
-	if (half_open)
+	if (half)
 		__sync_fetch_and_sub(&status->half_open, 1);
+	if (!s->connected)
+		return track;
+	/* limits are asked without the lock, as they may end other states */
+	if (exceeds_connections(s))
+		return PF_TRACK_LIMITED;
+	bpf_spin_lock(&state->lock);
+	if (state->serial != s->ref.serial)
+		track = PF_TRACK_GONE;
+	else
+		pass_by_state(state, s, forward, relation, kind);
+	bpf_spin_unlock(&state->lock);
 	return track;
 }
 
@@ -145,6 +158,9 @@ __inline enum pf_known judge(struct pf_scratch *s, enum pf_relation relation, __
 		return PF_KNOWN_PASS;
 	case PF_TRACK_MISMATCH:
 		reason_set(s, PF_REASON_STATE_MISMATCH);
+		return PF_KNOWN_DROP;
+	case PF_TRACK_LIMITED:
+		reason_set(s, PF_REASON_SRC_LIMIT);
 		return PF_KNOWN_DROP;
 	case PF_TRACK_CHALLENGE:
 	case PF_TRACK_WRONG_WAY:

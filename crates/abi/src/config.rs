@@ -34,6 +34,10 @@ pub struct Config {
     pub hostid: u32,
     /// 1 if some rule makes if-bound states.
     pub if_bound_states: u32,
+    /// `set limit src-nodes`
+    pub limit_src_nodes: u32,
+    /// `set limit table-entries`
+    pub limit_table_entries: u32,
     /// Seconds; the adaptive ones count states.
     pub timeouts: [u32; timeout::MAX],
 }

@@ -75,6 +75,12 @@ pub mod map {
     pub const STATES: &str = "states";
     /// stack of freed places
     pub const FREE_STATES: &str = "free_states";
+    /// `struct pf_source_key` -> index
+    pub const SOURCE_KEYS: &str = "source_keys";
+    /// index -> `struct pf_source_node`
+    pub const SOURCE_NODES: &str = "source_nodes";
+    /// stack of freed places
+    pub const FREE_SOURCES: &str = "free_sources";
     /// ring of `struct pf_log_record`
     pub const LOG_RING: &str = "log_ring";
     /// the timer that expires states

@@ -85,6 +85,15 @@ pub mod rule_flags {
     pub const MODULATE: u32 = 1 << 29;
 }
 
+/// `enum pf_source_flags`: how a rule tracks sources.
+#[allow(missing_docs)]
+pub mod source_flags {
+    pub const TRACK: u32 = 1 << 0;
+    pub const OVERLOAD: u32 = 1 << 1;
+    pub const FLUSH: u32 = 1 << 2;
+    pub const FLUSH_GLOBAL: u32 = 1 << 3;
+}
+
 /// `struct pf_address`: an address criterion.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -275,6 +284,22 @@ pub struct RuleStates {
     pub max_packets: u32,
     /// …in so many seconds.
     pub max_packets_seconds: u32,
+    /// [`source_flags`]
+    pub source_flags: u32,
+    /// Source nodes now, of every kind.
+    pub source_nodes: u32,
+    /// `max-src-nodes`; 0 for no limit, as for the next three.
+    pub max_src_nodes: u32,
+    /// `max-src-states`
+    pub max_src_states: u32,
+    /// `max-src-conn`
+    pub max_src_conn: u32,
+    /// `max-src-conn-rate`: connections…
+    pub max_src_conn_rate: u32,
+    /// …in so many seconds.
+    pub max_src_conn_seconds: u32,
+    /// `overload`: slot of the table.
+    pub overload_table: u32,
     /// Zero.
     pub pad: u32,
 }

@@ -3,6 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::limits::MATCH_RULES;
+use crate::source::NODE_KINDS;
 
 /// `enum pf_timeout`: indices of the timeout arrays.
 #[allow(missing_docs)]
@@ -73,6 +74,7 @@ pub mod state_flags {
     pub const RANDOM_ID: u32 = 0x0080;
     pub const SET_PRIO: u32 = 0x0200;
     pub const MAX_PKT_RATE: u32 = 0x10000;
+    pub const CONNECTED: u32 = 0x20000;
 }
 
 /// Low bits of [`Peer::wscale`]: the shift.
@@ -239,6 +241,8 @@ pub struct State {
     pub max_pkt_size: u16,
     /// Zero.
     pub pad: [u8; 6],
+    /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
+    pub source_nodes: [u32; NODE_KINDS],
 }
 
 impl State {

@@ -14,6 +14,15 @@ pub mod state_counter {
     pub const MAX: usize = 3;
 }
 
+/// `enum pf_source_counter`: indices of [`Counters::source`].
+#[allow(missing_docs)]
+pub mod source_counter {
+    pub const SEARCHES: usize = 0;
+    pub const INSERTS: usize = 1;
+    pub const REMOVALS: usize = 2;
+    pub const MAX: usize = 3;
+}
+
 /// Limit counters there are (`PF_LCOUNT_MAX`); names in [`crate::names::LIMIT_COUNTERS`].
 pub const LCOUNT_MAX: usize = 10;
 
@@ -49,6 +58,18 @@ pub struct Status {
     pub secret: [u64; 2],
     /// States with two keys, current.
     pub translated: u32,
+    /// Current source nodes.
+    pub sources: u32,
+    /// Places of the source_nodes map ever used.
+    pub sources_used: u32,
+    /// Where the next sweep of them goes on.
+    pub source_cursor: u32,
+    /// Places in that map.
+    pub source_capacity: u32,
+    /// Entries in all tables of pf.conf.
+    pub table_entries: u32,
+    /// Wall-clock second at second 0 of the boot clock.
+    pub boot_time: u32,
     /// Zero.
     pub pad: u32,
 }
@@ -65,6 +86,8 @@ pub struct Counters {
     pub state: [u64; state_counter::MAX],
     /// By limit.
     pub limit: [u64; LCOUNT_MAX],
+    /// [`source_counter`]
+    pub source: [u64; source_counter::MAX],
     /// Log records that found the ring full.
     pub log_lost: u64,
 }

@@ -86,6 +86,7 @@ pub fn compile(
     let (mut rules, mut states, mut pools) = (Vec::new(), Vec::new(), Vec::new());
     let rule_sets = layout(ruleset);
     let called = |call: &AnchorCall| called(call, &rule_sets);
+    let tables = &slots.tables;
     let mut compiler = Compiler { slots, names, is_group: &is_group, called: &called };
     for (path, place) in &rule_sets {
         let set = ruleset.rules_of(path);
@@ -95,7 +96,10 @@ pub fn compile(
             let skip = step.map(|index| place.start as u32 + index);
             let compiled = compiler.rule(rule, path, skip, *slot);
             let compiled = compiled.map_err(|error| error.on_line(rule.line))?;
-            states.push(crate::rule::states(rule, &compiled));
+            let overload = rule.state.as_ref().and_then(|options| options.overload.as_ref());
+            let table = overload.map(|overload| TableName::new(path, &overload.table));
+            let table = table.and_then(|name| tables.get(&name).copied());
+            states.push(crate::rule::states(rule, &compiled, table));
             let of_rule = crate::pool::pools(rule, path, compiler.slots, *slot);
             pools.extend(of_rule.map_err(|error| error.on_line(rule.line))?);
             rules.push(compiled);
@@ -165,6 +169,8 @@ fn config(
         reassemble: reassemble(options),
         loginterface,
         hostid: options.hostid.unwrap_or(0),
+        limit_src_nodes: options.limits.src_nodes,
+        limit_table_entries: options.limits.table_entries,
         if_bound_states: u32::from(any(rule_flags::IF_BOUND)),
         timeouts: options.timeouts.0,
     })

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_match;
-use skipstep_abi::rule::rule_flags as flags;
+use skipstep_abi::rule::{rule_flags as flags, source_flags};
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::{
     Action, Address, AnchorCall, BlockReturn, Direction, Family, InterfaceMatch, KeepKind, Not,
-    Rule, StateOptions,
+    Rule, SourceTrack, StateOptions,
 };
 
 use crate::address::{address, family, owner, port};
@@ -152,8 +152,9 @@ impl Compiler<'_> {
     }
 }
 
-/// What userland keeps beside the rule for the states it makes. `compiled` is the same rule.
-pub fn states(rule: &Rule, compiled: &abi::Rule) -> abi::RuleStates {
+/// What userland keeps beside the rule for the states it makes. `compiled` is the same rule, and
+/// `overload_table` the slot of the table that it fills.
+pub fn states(rule: &Rule, compiled: &abi::Rule, overload_table: Option<u32>) -> abi::RuleStates {
     // dynamic addresses are tables to the kernel, but nobody sees their counters
     let table = |address: &Address, compiled: &abi::Address| abi::RuleTable {
         slot: compiled.table,
@@ -170,6 +171,16 @@ pub fn states(rule: &Rule, compiled: &abi::Rule) -> abi::RuleStates {
         ],
         ..Default::default()
     };
+    let options = rule.state.as_deref();
+    if let Some(options) = options.filter(|options| options.source_track.is_some()) {
+        states.source_flags = source_flags(options);
+        states.max_src_nodes = options.max_src_nodes.unwrap_or(0);
+        states.max_src_states = options.max_src_states.unwrap_or(0);
+        states.max_src_conn = options.max_src_conn.unwrap_or(0);
+        (states.max_src_conn_rate, states.max_src_conn_seconds) =
+            options.max_src_conn_rate.unwrap_or_default();
+        states.overload_table = overload_table.unwrap_or(0);
+    }
     (states.max_packets, states.max_packets_seconds) = rule.max_pkt_rate.unwrap_or_default();
     if let Some(options) = &rule.state {
         states.max = options.max.unwrap_or(0);
@@ -178,6 +189,17 @@ pub fn states(rule: &Rule, compiled: &abi::Rule) -> abi::RuleStates {
         }
     }
     states
+}
+
+fn source_flags(options: &StateOptions) -> u32 {
+    let flush = options.overload.as_ref().map(|overload| overload.flush);
+    let overload = match flush {
+        None => 0,
+        Some(None) => source_flags::OVERLOAD,
+        Some(Some(SourceTrack::Rule)) => source_flags::OVERLOAD | source_flags::FLUSH,
+        Some(Some(SourceTrack::Global)) => source_flags::OVERLOAD | source_flags::FLUSH_GLOBAL,
+    };
+    source_flags::TRACK | overload
 }
 
 /// How a block rule answers.

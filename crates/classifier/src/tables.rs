@@ -19,6 +19,8 @@ pub struct TableUse {
     pub dynamic: bool,
     /// Pools choose from it.
     pub pooled: bool,
+    /// `overload`: the data plane adds to it.
+    pub filled: bool,
     /// What must be in it; `None` keeps what the kernel has under that name.
     pub entries: Option<Vec<TableEntry>>,
 }
@@ -37,11 +39,12 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         return Err(Error::TableEntries { entries, limit: limits.table_entries });
     }
 
-    let pooled = pooled(ruleset);
+    let (pooled, filled) = (pooled(ruleset), filled(ruleset));
     let named = ruleset.all_tables().map(|(anchor, table)| TableUse {
         name: TableName::new(anchor, &table.name),
         dynamic: false,
         pooled: pooled.contains(&table.name),
+        filled: filled.contains(&(anchor, table.name.as_str())),
         entries: table.initialized.then(|| table.entries.clone()),
     });
     let in_anchors = ruleset.all_tables().filter(|(anchor, _)| !anchor.is_empty());
@@ -53,12 +56,14 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         name: name.into(),
         dynamic: false,
         pooled: pooled.contains(name),
+        filled: false,
         entries: None,
     });
     let dynamic = dynamic_addresses(ruleset).into_iter().map(|dynamic| TableUse {
         name: dynamic::name(dynamic),
         dynamic: true,
         pooled: pooled.contains(&dynamic::name(dynamic).name),
+        filled: false,
         entries: Some(plain(dynamic::contents(dynamic, host))),
     });
     let uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).collect();
@@ -66,6 +71,15 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         return Err(Error::TableSlots { tables: uses.len(), limit: TABLE_SLOTS });
     }
     Ok(uses)
+}
+
+/// The tables that rules fill with sources: path of the anchor, name.
+fn filled(ruleset: &Ruleset) -> BTreeSet<(&str, &str)> {
+    let rules = ruleset.all_rules();
+    let targets = rules.filter_map(|(path, rule)| {
+        Some((path, rule.state.as_ref()?.overload.as_ref()?.table.as_str()))
+    });
+    targets.collect()
 }
 
 /// Names of the tables and dynamic addresses that pools choose from, in whatever anchor they are.

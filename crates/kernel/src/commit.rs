@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
+use skipstep_abi::rule::source_flags;
 use skipstep_classifier::{Image, Slots};
 use skipstep_ruleset::interface::Host;
 
@@ -101,8 +102,14 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
     for slot in old.slots().filter(|slot| !in_force.contains(slot)) {
         let gone = -1i32;
         maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
+        // its table may be another one's soon: sources are refused, but not put there any more
+        let flags = offset_of!(abi::RuleStates, source_flags);
+        let kept = maps.shared_rule_states.load(slot, flags) & !source_flags::OVERLOAD;
+        maps.shared_rule_states.store(slot, flags, kept);
     }
     for (slot, states) in &prepared.staying {
+        let overload = offset_of!(abi::RuleStates, overload_table);
+        maps.shared_rule_states.store(*slot, overload, states.overload_table);
         let tables = offset_of!(abi::RuleStates, tables);
         for (table, place) in states.tables.iter().zip(0..) {
             let offset = tables + place * size_of::<abi::RuleTable>();
@@ -112,7 +119,8 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
     }
     let tables = prepared.record.tables.values().map(|table| table.slot);
     pool::release(maps, &tables.collect())?;
-    place::release(maps, &prepared.replaced)
+    place::release(maps, &prepared.replaced)?;
+    place::count_entries(maps, &prepared.record)
 }
 
 /// Interfaces that come, go or change groups while rules stay.
@@ -166,7 +174,7 @@ fn place_rules(
     Ok(rule_sets)
 }
 
-/// Slots of rules that are neither in force nor still named by a state.
+/// Slots of rules that are neither in force nor still named by a state or a tracked source.
 fn free_rule_slots(
     maps: &Maps,
     old: &Record,
@@ -174,8 +182,11 @@ fn free_rule_slots(
     wanted: usize,
 ) -> Result<Vec<u32>> {
     let in_force: BTreeSet<u32> = old.slots().collect();
-    let has_states =
-        |slot: u32| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current)) != 0;
+    let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
+    let has_states = |slot: u32| {
+        has(slot, offset_of!(abi::RuleStates, current))
+            || has(slot, offset_of!(abi::RuleStates, source_nodes))
+    };
     let first = abi::limits::IDLE_SLOT + 1;
     let capacity = maps.rule_states.capacity();
     let used = memory.slots_used.max(first);

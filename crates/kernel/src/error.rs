@@ -71,11 +71,13 @@ pub enum Error {
         /// instance
         name: String,
     },
-    /// `set limit states` exceeds what the maps were made for.
+    /// A `set limit` exceeds what the maps were made for.
     #[error(
-        "limit states {wanted}: the running instance has room for {capacity}: disable it first (pfctl -d), then load and enable again"
+        "limit {limit} {wanted}: the running instance has room for {capacity}: disable it first (pfctl -d), then load and enable again"
     )]
     Capacity {
+        /// name of the limit
+        limit: &'static str,
         /// what the rule set says
         wanted: u32,
         /// places there are

@@ -10,7 +10,7 @@ use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Options, Ruleset};
-use skipstep_scenario::engine::StateView;
+use skipstep_scenario::engine::{SourceView, StateView};
 
 use crate::change::Change;
 use crate::commit::RuleHome;
@@ -21,7 +21,7 @@ use crate::object::{Maps, Programs, Sizes, slots_for};
 use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
-use crate::{attach, commit, forget, host, map, netns, pins, place, queue, state};
+use crate::{attach, commit, forget, host, map, netns, pins, place, queue, source, state};
 
 /// Longest name of an instance.
 const NAME_BYTES: usize = 63;
@@ -102,18 +102,17 @@ impl Instance {
             Err(Error::NoInstance { .. }) => {
                 // what is left of one whose network namespace is gone
                 pins::remove(&directory(name)?)?;
-                Self::create(name, states, 0, lock)
+                Self::create(name, &Sizes::instance(states, 0, 0), lock)
             }
             other => other,
         }
     }
 
-    fn create(name: &str, states: u32, rules: u32, lock: Lock) -> Result<Self> {
+    fn create(name: &str, sizes: &Sizes, lock: Lock) -> Result<Self> {
         let directory = directory(name)?;
         let run = RunDir::new(name);
-        let sizes = Sizes::instance(states, rules);
         let change = Change::first(&run, lock)?;
-        let (maps, programs) = pins::create(&directory, &sizes)?;
+        let (maps, programs) = pins::create(&directory, sizes)?;
         let instance = Instance { name: name.to_owned(), directory, run, maps, programs };
         let next = Next::main(&Ruleset::default(), &Ruleset::default());
         instance.commit(change, &next, &host::read()?)?;
@@ -217,19 +216,24 @@ impl Instance {
     }
 
     fn put_in_force(&mut self, change: Change, next: &Next, host: &Host) -> Result<()> {
-        let states = next.ruleset.options.limits.states;
+        let limits = &next.ruleset.options.limits;
         let rules = next.ruleset.all_rules().count() as u32;
-        let capacity = self.maps.states.capacity();
-        let fits = states <= capacity && slots_for(rules) <= self.maps.rule_states.capacity();
+        let rooms = [
+            ("states", limits.states, self.maps.states.capacity()),
+            ("src-nodes", limits.src_nodes, self.maps.source_nodes.capacity()),
+        ];
+        let too_small = rooms.into_iter().find(|(_, wanted, capacity)| wanted > capacity);
+        let fits = too_small.is_none() && slots_for(rules) <= self.maps.rule_states.capacity();
         if fits || self.running() {
-            if states > capacity {
-                return Err(Error::Capacity { wanted: states, capacity });
+            if let Some((limit, wanted, capacity)) = too_small {
+                return Err(Error::Capacity { limit, wanted, capacity });
             }
             return self.commit(change, next, host);
         }
+        let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
         skipstep_classifier::image::check_rules(&next.ruleset)?;
         pins::remove(&self.directory)?;
-        *self = Self::create(&self.name, states, rules, change.into_lock())?;
+        *self = Self::create(&self.name, &sizes, change.into_lock())?;
         let all = Next::main(&Ruleset::default(), &next.ruleset);
         self.commit(self.begin()?, &all, host)
     }
@@ -251,6 +255,8 @@ impl Instance {
         let old = std::mem::replace(&mut change.record, prepared.record.clone());
         change.save()?;
         commit::flip(&self.maps, &old, &prepared)?;
+        let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
+        self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);
         self.run.forget_all_but(prepared.record.generation)?;
         change.keep()
     }
@@ -339,6 +345,17 @@ impl Instance {
     /// Removes the states that `wanted` names; how many.
     pub fn kill_states(&self, wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
         state::kill(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
+    }
+
+    /// The sources that rules track, by rule.
+    pub fn sources(&self) -> Result<Vec<SourceView>> {
+        let found = source::list(&self.maps, &self.run.memory()?.names)?;
+        Ok(found.into_iter().map(|found| found.view).collect())
+    }
+
+    /// Forgets the sources that `wanted` names; how many. Their states go on.
+    pub fn drop_sources(&self, wanted: impl FnMut(&SourceView) -> bool) -> Result<u64> {
+        source::drop_nodes(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
     }
 
     /// Removes all rules of the main rule set; options stay, and tables that are not persistent go

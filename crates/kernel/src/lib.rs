@@ -31,6 +31,7 @@ pub mod report;
 pub mod rundir;
 pub mod saved;
 pub mod shared;
+mod source;
 mod state;
 pub mod table;
 pub mod testing;

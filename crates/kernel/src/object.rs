@@ -21,6 +21,9 @@ pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tc.bpf.o"))
 /// States there is always room for, so that a usual `set limit states` fits.
 const LEAST_STATES: u32 = 100_000;
 
+/// Source nodes there is always room for: what `set limit src-nodes` is by default.
+const LEAST_SOURCES: u32 = 10_000;
+
 /// Statistics slots there always are. Each costs 40 bytes on every CPU there may be, so a machine
 /// with few rules should not pay for the most there can be.
 const LEAST_RULE_SLOTS: u32 = 16_384;
@@ -36,6 +39,8 @@ pub(crate) fn slots_for(rules: u32) -> u32 {
 pub struct Sizes {
     /// Places for states.
     pub states: u32,
+    /// Places for source nodes.
+    pub sources: u32,
     /// Statistics slots of rules.
     pub rule_slots: u32,
     /// Slots of tables.
@@ -49,11 +54,12 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes for an instance with room for `states` states and for rule sets of `rules` rules that
-    /// follow one another.
-    pub fn instance(states: u32, rules: u32) -> Self {
+    /// Sizes for an instance with room for `states` states, `sources` source nodes, and for rule sets
+    /// of `rules` rules that follow one another.
+    pub fn instance(states: u32, sources: u32, rules: u32) -> Self {
         Sizes {
             states: states.max(LEAST_STATES),
+            sources: sources.max(LEAST_SOURCES),
             rule_slots: slots_for(rules).max(LEAST_RULE_SLOTS),
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
@@ -66,6 +72,7 @@ impl Sizes {
     pub fn test() -> Self {
         Sizes {
             states: 100_000,
+            sources: 10_000,
             rule_slots: 8192,
             table_slots: 256,
             table_entries: 65_536,
@@ -79,6 +86,9 @@ impl Sizes {
             map_name::STATES | map_name::FREE_STATES => Some(self.states),
             // translated ones have two
             map_name::STATE_KEYS => Some(self.states.saturating_mul(2)),
+            map_name::SOURCE_NODES | map_name::SOURCE_KEYS | map_name::FREE_SOURCES => {
+                Some(self.sources)
+            }
             map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
             map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
             map_name::TABLE_ENTRIES => Some(self.table_entries),
@@ -107,6 +117,8 @@ macro_rules! maps {
             pub sweeper: MapHandle,
             /// Stack of freed places.
             pub free_states: MapHandle,
+            /// Stack of freed places for source nodes.
+            pub free_sources: MapHandle,
             /// Scratch values, which begin with `abi::Outcome`.
             pub scratch: MapHandle,
             /// Single words of `status`.
@@ -129,6 +141,7 @@ macro_rules! maps {
                     log_ring: handle(map_name::LOG_RING)?,
                     sweeper: handle(map_name::SWEEPER)?,
                     free_states: handle(map_name::FREE_STATES)?,
+                    free_sources: handle(map_name::FREE_SOURCES)?,
                     scratch: handle(map_name::SCRATCH)?,
                 })
             }
@@ -140,6 +153,7 @@ macro_rules! maps {
                     (&mut self.log_ring, map_name::LOG_RING),
                     (&mut self.sweeper, map_name::SWEEPER),
                     (&mut self.free_states, map_name::FREE_STATES),
+                    (&mut self.free_sources, map_name::FREE_SOURCES),
                     (&mut self.scratch, map_name::SCRATCH),
                 ] {
                     handle.pin(directory.join(name)).context(|| format!("map {name}: pin"))?;
@@ -185,6 +199,10 @@ maps! {
     state_keys: Map<abi::StateKey, abi::StateRef> = map_name::STATE_KEYS,
     /// places of states
     states: Map<u32, abi::State> = map_name::STATES,
+    /// keys of source nodes
+    source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
+    /// places of source nodes
+    source_nodes: Map<u32, abi::SourceNode> = map_name::SOURCE_NODES,
     /// one element
     reassembler: Map<u32, abi::Reassembler> = map_name::REASSEMBLER,
     /// one element
@@ -217,6 +235,8 @@ pub struct Programs {
     pub kill: Program,
     /// Puts one state in place that was kept.
     pub restore: Program,
+    /// Drops one source node.
+    pub drop_source: Program,
 }
 
 impl Programs {
@@ -229,6 +249,7 @@ impl Programs {
             start: program("pf_start")?,
             kill: program("pf_kill")?,
             restore: program("pf_restore")?,
+            drop_source: program("pf_drop_source")?,
         })
     }
 
@@ -239,8 +260,9 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, come_back, sweep, start, kill, restore } = self;
-        for program in [ingress, egress, come_back, sweep, start, kill, restore] {
+        let Programs { ingress, egress, come_back, sweep, start, kill, restore, drop_source } =
+            self;
+        for program in [ingress, egress, come_back, sweep, start, kill, restore, drop_source] {
             program.pin(directory)?;
         }
         Ok(())
@@ -271,6 +293,7 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
         abi_version: abi::VERSION,
         capacity: sizes.states,
         secret: secret()?,
+        source_capacity: sizes.sources,
         ..abi::Status::default()
     };
     maps.status.set(&0, &status)?;

@@ -2,6 +2,7 @@
 //! what follows the host's addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::offset_of;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -49,6 +50,11 @@ pub(crate) fn tables(
             list(maps, memory, &table)?;
         }
         table.pooled = wanted.pooled;
+        table.filled = wanted.filled;
+        if wanted.filled {
+            table.contents = None;
+            begin_to_fill(maps, memory, table.slot)?;
+        }
         let mut defined = next.ruleset.tables_of(anchor).iter();
         if let Some(defined) = defined.find(|table| is_new && table.name == *name) {
             table.persist = defined.persist;
@@ -114,6 +120,31 @@ fn new_table(
         zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
         ..TableRecord::default()
     })
+}
+
+/// Gives a table a version, even if it is empty, for the data plane to add to.
+pub(crate) fn begin_to_fill(maps: &Maps, memory: &mut Memory, slot: u32) -> Result<()> {
+    let table = maps.tables.at(slot)?;
+    if table.version != 0 {
+        return Ok(());
+    }
+    maps.tables.set(&slot, &abi::Table { version: memory.table_version(), ..table })
+}
+
+/// Tells the data plane how many entries there are in all tables of pf.conf, if it adds to any.
+pub(crate) fn count_entries(maps: &Maps, record: &Record) -> Result<()> {
+    if !record.tables.values().any(|table| table.filled) {
+        return Ok(());
+    }
+    let mut count = 0;
+    for table in record.tables.values().filter(|table| !table.dynamic) {
+        count += match &table.contents {
+            Some(entries) => entries.len(),
+            None => contents::read(maps, maps.tables.at(table.slot)?.version)?.len(),
+        };
+    }
+    maps.shared_status.store(0, offset_of!(abi::Status, table_entries), count as u32);
+    Ok(())
 }
 
 /// The host's own addresses, always in slot 0. They are the same whatever the rules say, so they

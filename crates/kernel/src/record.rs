@@ -120,6 +120,8 @@ pub struct TableRecord {
     pub dynamic: bool,
     /// Pools choose from it.
     pub pooled: bool,
+    /// The data plane adds to it, for rules with `overload`.
+    pub filled: bool,
     /// Defined by a statement or made by hand; otherwise rules only name it.
     pub active: bool,
     /// Its contents, if nobody changed them since they were loaded.

@@ -255,6 +255,7 @@ impl Instance {
             return Err(skipstep_classifier::Error::TableEntries { entries, limit }.into());
         }
         apply(&self.maps, &mut change.memory, table, step)?;
+        place::count_entries(&self.maps, &change.record)?;
         if begins && !name.anchor.is_empty() && references(&change.record.ruleset, name) != 0 {
             // so far the rules looked into the table of the main rule set
             self.look_up_tables(change)?;
@@ -328,6 +329,9 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Replace(entries) => {
             let known = table.contents.take();
             place::replace(maps, memory, table.slot, &entries, known, table.pooled)?;
+            if table.filled {
+                place::begin_to_fill(maps, memory, table.slot)?;
+            }
         }
     }
     // from here on only the kernel knows what is in it

@@ -33,7 +33,7 @@ use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
-use crate::{commit, counters, state};
+use crate::{commit, counters, source, state};
 use libbpf_rs::{MapCore, MapFlags};
 
 /// Id of the owner of no socket.
@@ -183,7 +183,8 @@ impl TestEngine {
         self.test.now = seconds;
         self.maps.test.set(&0, &self.test)?;
         self.fragments.expire(seconds);
-        if self.maps.status.at(0)?.states == 0 {
+        let status = self.maps.status.at(0)?;
+        if status.states == 0 && status.sources == 0 {
             return Ok(Vec::new());
         }
         let before = self.ids()?;
@@ -361,9 +362,9 @@ impl Engine for TestEngine {
         states.into_iter().map(|found| found.view).collect()
     }
 
-    /// Rules that track sources are refused.
     fn sources(&mut self) -> Vec<SourceView> {
-        Vec::new()
+        let sources = certain(source::list(&self.maps, &self.memory.names));
+        sources.into_iter().map(|found| found.view).collect()
     }
 
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {

@@ -57,7 +57,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
         pf_rule_states => abi::RuleStates {
             total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
-            max_packets_seconds, pad,
+            max_packets_seconds, source_flags, source_nodes, max_src_nodes, max_src_states,
+            max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, pad,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
@@ -74,7 +75,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
-            if_bound_states, timeouts,
+            if_bound_states, limit_src_nodes, limit_table_entries, timeouts,
         }
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol,
@@ -86,13 +87,19 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
-            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad,
+            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad, source_nodes,
         }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
-            states_used, sweep_cursor, first_enabled, capacity, secret, translated, pad,
+            states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
+            sources_used, source_cursor, source_capacity, table_entries, boot_time, pad,
         }
-        pf_counters => abi::Counters { reason, state, limit, log_lost }
+        pf_counters => abi::Counters { reason, state, limit, source, log_lost }
+        pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
+        pf_source_node => abi::SourceNode {
+            lock, r#use, key, rate, packets, bytes, states, connections, creation, expire, chosen,
+        }
+        pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, pad,
@@ -234,7 +241,13 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
         "STATE_" abi::state::state_flags {
             ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, SET_PRIO, MAX_PKT_RATE,
+            CONNECTED,
         }
+        "NODE_" abi::source::node_kind { TRACK, NAT, RDR, ROUTE }
+        "NODE_" abi::source::node_use { FREE, USED, DROPPED }
+        "" abi::source { NODE_KINDS }
+        "SOURCE_" abi::rule::source_flags { TRACK, OVERLOAD, FLUSH, FLUSH_GLOBAL }
+        "SOURCE_COUNT_" abi::status::source_counter { SEARCHES, INSERTS, REMOVALS, MAX }
         "" abi::state { WSCALE_MASK, WSCALE_FLAG, WIRE, STACK }
         "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY }
         "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1 }
@@ -344,6 +357,9 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::STATE_KEYS,
         abi::names::map::STATES,
         abi::names::map::FREE_STATES,
+        abi::names::map::SOURCE_KEYS,
+        abi::names::map::SOURCE_NODES,
+        abi::names::map::FREE_SOURCES,
         abi::names::map::LOG_RING,
         abi::names::map::SWEEPER,
         abi::names::map::SCRATCH,

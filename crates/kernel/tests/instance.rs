@@ -109,7 +109,10 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
         let host = fixture.host.clone();
         let bigger = ruleset("set limit states 150000\nblock\n", &host);
         let error = fixture.instance().load(&bigger, &host).unwrap_err();
-        assert!(matches!(error, Error::Capacity { wanted: 150_000, capacity: 100_000 }));
+        assert!(matches!(
+            error,
+            Error::Capacity { limit: "states", wanted: 150_000, capacity: 100_000 }
+        ));
         assert!(error.to_string().contains("disable it first (pfctl -d)"), "{error}");
         assert_eq!(fixture.instance().loaded().unwrap().ruleset, ruleset("pass\n", &host));
 

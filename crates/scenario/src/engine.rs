@@ -183,10 +183,10 @@ pub struct SourceView {
 }
 
 impl SourceView {
-    /// In what order they are listed.
-    pub fn sort(views: &mut [SourceView]) {
-        let anchor = |view: &SourceView| view.rule.clone().map(|rule| (rule.anchor, rule.number));
-        views.sort_by_cached_key(|view| (anchor(view), view.kind, view.source, view.created_at));
+    /// In what order they are listed: by rule, kind and address.
+    pub fn order(&self) -> impl Ord + use<> {
+        let rule = self.rule.as_ref().map(|rule| (rule.anchor.clone(), rule.number));
+        (rule, self.kind, self.source, self.created_at)
     }
 }
 

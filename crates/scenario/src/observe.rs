@@ -135,7 +135,7 @@ impl<'e> Observer<'e> {
             .collect();
         self.before.clone_from(&states);
         let mut sources = self.engine.sources();
-        SourceView::sort(&mut sources);
+        sources.sort_by_cached_key(SourceView::order);
         Observation {
             state: fate.state.and_then(|id| self.numbers.get(&id).copied()),
             expired: std::mem::take(&mut self.expired),

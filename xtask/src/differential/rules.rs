@@ -461,6 +461,22 @@ fn state(rng: &mut Rng) -> Option<String> {
                         "other.single 9",
                     ],
                 ),
+                (
+                    3,
+                    &[
+                        "source-track",
+                        "source-track global",
+                        "max-src-states 1",
+                        "max-src-states 3, src.track 5",
+                        "max-src-nodes 1",
+                        "max-src-nodes 2, max-src-states 2",
+                        "max-src-conn 1",
+                        "max-src-conn-rate 1/10",
+                        "max-src-conn 1, overload <t1>",
+                        "max-src-conn-rate 1/5, overload <t1> flush",
+                        "max-src-conn 1, max-src-conn-rate 2/3, overload <t2> flush global",
+                    ],
+                ),
                 (8, &["adaptive.start 1, adaptive.end 3", "adaptive.start 2, adaptive.end 9"]),
             ] {
                 if one_in(rng, odds) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use libbpf_rs::MapCore;
+use libbpf_rs::{MapCore, MapHandle};
 use skipstep_abi as abi;
 
 use crate::error::{Context, Result};
@@ -14,6 +14,7 @@ use crate::{contents, pool};
 /// plane does not run afterwards.
 pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<()> {
     states(maps)?;
+    sources(maps)?;
     let slots: Vec<u32> = (0..memory.slots_used.max(1)).collect();
     maps.rule_stats.clear_many(&slots)?;
     maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
@@ -43,6 +44,7 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
         &abi::Status {
             abi_version: abi::VERSION,
             capacity: maps.states.capacity(),
+            source_capacity: maps.source_nodes.capacity(),
             ..abi::Status::default()
         },
     )
@@ -56,11 +58,20 @@ fn states(maps: &Maps) -> Result<()> {
         }
         maps.states.set(&(index as u32), &abi::State::default())?;
     }
-    while maps
-        .free_states
-        .lookup_and_delete(&[])
-        .context(|| "map free_states: empty".to_owned())?
-        .is_some()
-    {}
+    empty(&maps.free_states)
+}
+
+fn sources(maps: &Maps) -> Result<()> {
+    let used = maps.status.at(0)?.sources_used;
+    for (index, node) in maps.source_nodes.first(used)?.iter().enumerate() {
+        maps.source_keys.remove(&node.key)?;
+        maps.source_nodes.set(&(index as u32), &abi::SourceNode::default())?;
+    }
+    empty(&maps.free_sources)
+}
+
+fn empty(stack: &MapHandle) -> Result<()> {
+    let pop = || stack.lookup_and_delete(&[]).context(|| "empty a stack".to_owned());
+    while pop()?.is_some() {}
     Ok(())
 }

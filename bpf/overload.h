@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Sources with too many connections (pf-semantics section 15): the connection that exceeds a limit
+ * ends, its source is put in a table, and its other states end with it if the rule says so.
+ */
+#ifndef PF_OVERLOAD_H
+#define PF_OVERLOAD_H
+
+#include "kern.h"
+#include "rate.h"
+#include "source_node.h"
+#include "state.h"
+#include "table.h"
+
+/* Adds an address to a table, if there is room for it and it is not there yet. */
+__inline void put_in_table(__u32 slot, const struct pf_source_key *source, __u32 most, __u32 now)
+{
+	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+	struct pf_status *status = pf_status();
+	struct pf_table_entry entry = {};
+	struct pf_table_key key;
+
+	if (!table || !table->version || !status)
+		return;
+	if (__sync_fetch_and_add(&status->table_entries, 1) < most) {
+		entry.prefix = source->family == AF_INET ? 32 : 128;
+		key.prefixlen = 64 + entry.prefix;
+		key.version = table->version;
+		key.family = source->family;
+		__builtin_memcpy(key.address, source->address, sizeof(key.address));
+		entry.cleared = status->boot_time + now;
+		if (!bpf_map_update_elem(&table_entries, &key, &entry, BPF_NOEXIST))
+			return;
+	}
+	__sync_fetch_and_sub(&status->table_entries, 1);
+}
+
+/* Whose states end */
+struct pf_flush {
+	struct pf_source_key source;
+	__u32 side;			/* where in a key the source is */
+	__u32 rule_slot;		/* only those of this rule; PF_IDLE_SLOT: all */
+};
+
+static int flush_state(__u32 index, void *arg)
+{
+	struct pf_flush *flush = arg;
+	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+	const __u64 *source = (const __u64 *)flush->source.address, *address;
+	__u32 serial;
+
+	if (!state)
+		return 1;
+	serial = state->serial;
+	if (!(serial & 1) || state->key[PF_WIRE].family != flush->source.family ||
+	    (flush->rule_slot != PF_IDLE_SLOT && flush->rule_slot != state->rule_slot))
+		return 0;
+	address = (const __u64 *)(flush->side ? state->key[PF_WIRE].address[1] :
+						state->key[PF_WIRE].address[0]);
+	if (address[0] == source[0] && address[1] == source[1])
+		end_state(index, serial);
+	return 0;
+}
+
+/* Ends the states of a source. */
+__inline void flush_source(const struct pf_rule_states *rule, const struct pf_state *state,
+			   const struct pf_source_key *source)
+{
+	struct pf_status *status = pf_status();
+	struct pf_flush flush;
+
+	if (!status)
+		return;
+	flush.source = *source;
+	/* as in OpenBSD, the direction of the state in hand says where the source is in all of them */
+	flush.side = state->direction == PF_OUT;
+	flush.rule_slot = rule->source_flags & PF_SOURCE_FLUSH_GLOBAL ? PF_IDLE_SLOT :
+									state->rule_slot;
+	count_limit(PF_LCOUNT_OVERLOAD_FLUSH);
+	bpf_loop(min(status->states_used, status->capacity), flush_state, &flush, 0);
+}
+
+/* Counts the connection of the state of s->ref, which has just been established. Returns 1 if its
+ * source has too many of them, or makes them too fast: then the state is over. */
+__global int exceeds_connections(struct pf_scratch *s)
+{
+	struct pf_source_node *node;
+	struct pf_rule_states *rule;
+	struct pf_source_key source;
+	struct pf_config *config;
+	struct pf_state *state;
+	__u32 index, slot;
+	bool exceeded = false;
+
+	if (!s)
+		return 1;
+	index = s->connected - 1;
+	config = pf_config(s->generation);
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	node = bpf_map_lookup_elem(&source_nodes, &index);
+	if (!config || !state || !node)
+		return 1;
+	source = node->key;
+	slot = source.rule_slot;
+	rule = bpf_map_lookup_elem(&rule_states, &slot);
+	if (!rule)
+		return 1;
+	if (__sync_fetch_and_add(&node->connections, 1) >= rule->max_src_conn &&
+	    rule->max_src_conn) {
+		count_limit(PF_LCOUNT_SRC_CONN);
+		exceeded = true;
+	}
+	if (rule->max_src_conn_rate && exceeds_rate(&node->rate, rule->max_src_conn_rate,
+						    rule->max_src_conn_seconds, s->now)) {
+		count_limit(PF_LCOUNT_SRC_CONN_RATE);
+		exceeded = true;
+	}
+	if (!exceeded)
+		return 0;
+	if (rule->source_flags & PF_SOURCE_OVERLOAD) {
+		count_limit(PF_LCOUNT_OVERLOAD_TABLE);
+		put_in_table(rule->overload_table, &source, config->limit_table_entries, s->now);
+		if (rule->source_flags & (PF_SOURCE_FLUSH | PF_SOURCE_FLUSH_GLOBAL))
+			flush_source(rule, state, &source);
+	}
+	end_state(s->ref.index, s->ref.serial);
+	return 1;
+}
+
+#endif /* PF_OVERLOAD_H */

@@ -1,0 +1,82 @@
+//! Tracked sources as userland sees them.
+
+use std::mem::offset_of;
+use std::net::IpAddr;
+
+use skipstep_abi as abi;
+use skipstep_abi::source::{node_kind, node_use};
+use skipstep_classifier::Names;
+use skipstep_ruleset::RuleId;
+use skipstep_scenario::engine::{NodeKind, SourceView};
+
+use crate::error::Result;
+use crate::object::{Maps, Programs};
+
+/// A node with the place it is in.
+pub(crate) struct Found {
+    place: abi::SourceRef,
+    /// The node.
+    pub view: SourceView,
+}
+
+/// All nodes, by rule.
+pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
+    let used = maps.status.at(0)?.sources_used.min(maps.source_nodes.capacity());
+    let nodes = maps.source_nodes.first(used)?;
+    let nodes = nodes.iter().zip(0..).filter(|(node, _)| node.r#use == node_use::USED);
+    let found = nodes.map(|(node, index)| Found {
+        place: abi::SourceRef { index, pad: 0, key: node.key },
+        view: view(maps, names, node),
+    });
+    let mut found: Vec<Found> = found.collect();
+    found.sort_by_cached_key(|found| found.view.order());
+    Ok(found)
+}
+
+/// Drops the nodes that `wanted` names; how many. States that were made by then go on uncounted.
+pub(crate) fn drop_nodes(
+    maps: &Maps,
+    programs: &Programs,
+    names: &Names,
+    mut wanted: impl FnMut(&SourceView) -> bool,
+) -> Result<u64> {
+    let mut dropped = 0;
+    for found in list(maps, names)? {
+        if wanted(&found.view) {
+            dropped += u64::from(programs.drop_source.call(&found.place)?);
+        }
+    }
+    Ok(dropped)
+}
+
+fn view(maps: &Maps, names: &Names, node: &abi::SourceNode) -> SourceView {
+    let family = node.key.family;
+    let chosen = abi::address_from(family, node.chosen);
+    SourceView {
+        rule: rule(maps, names, node.key.rule_slot),
+        kind: match node.key.kind {
+            node_kind::NAT => NodeKind::Nat,
+            node_kind::RDR => NodeKind::Rdr,
+            node_kind::ROUTE => NodeKind::Route,
+            _ => NodeKind::Track,
+        },
+        source: abi::address_from(family, node.key.address),
+        chosen: Some(chosen).filter(|chosen: &IpAddr| !chosen.is_unspecified()),
+        states: node.states,
+        connections: node.connections,
+        rate: (node.rate as u32, (node.rate >> 32) as u32),
+        created_at: node.creation,
+        expires_at: node.expire,
+        packets: node.packets,
+        bytes: node.bytes,
+    }
+}
+
+/// The rule in a slot, unless it is gone.
+fn rule(maps: &Maps, names: &Names, slot: u32) -> Option<RuleId> {
+    let word = |offset| maps.shared_rule_states.load(slot, offset);
+    let number = word(offset_of!(abi::RuleStates, number));
+    let anchor = names.anchors.name(word(offset_of!(abi::RuleStates, anchor)));
+    let anchor = anchor.unwrap_or_default().to_owned();
+    Some(RuleId { anchor, number: u32::try_from(number as i32).ok()? })
+}
