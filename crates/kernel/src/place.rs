@@ -15,6 +15,7 @@ use skipstep_ruleset::{TableEntry, TableName};
 use crate::error::{Error, Result};
 use crate::next::Next;
 use crate::object::Maps;
+use crate::pool::Listing;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
 use crate::{contents, pool};
 
@@ -102,7 +103,8 @@ fn new_table(
     contents::write(maps, version, &entries)?;
     let counters = u32::from(before.is_some_and(|before| before.counters));
     let table = abi::Table { version, counters, ..abi::Table::default() };
-    pool::publish(maps, memory, slot, table, wanted.pooled.then_some(&entries[..]))?;
+    let listing = listing(wanted.pooled, wanted.dynamic);
+    pool::publish(maps, memory, slot, table, listing, &entries)?;
     // counters belong to names and addresses, not to the contents as a whole
     let stats = match before {
         Some(before) => {
@@ -169,7 +171,7 @@ fn own_addresses(
         return Ok(before.clone());
     }
     let known = before.and_then(|before| before.contents);
-    replace(maps, memory, SELF_TABLE, &entries, known, false)?;
+    replace(maps, memory, SELF_TABLE, &entries, known, Listing::None)?;
     own_interfaces(maps, memory, host)?;
     Ok(TableRecord {
         slot: SELF_TABLE,
@@ -229,13 +231,22 @@ pub(crate) fn follow_addresses(
             && table.contents.as_ref() != Some(&entries)
         {
             let known = table.contents.take();
-            replace(maps, memory, table.slot, &entries, known, table.pooled)?;
+            replace(maps, memory, table.slot, &entries, known, listing(table.pooled, true))?;
             table.contents = Some(entries);
         }
     }
     let own = own_addresses(maps, record, memory, host)?;
     record.own_addresses = Some(own);
     Ok(())
+}
+
+/// How a table or a dynamic address is listed.
+pub(crate) fn listing(pooled: bool, dynamic: bool) -> Listing {
+    match (pooled, dynamic) {
+        (false, _) => Listing::None,
+        (true, false) => Listing::Table,
+        (true, true) => Listing::Interface,
+    }
 }
 
 /// Lists what is in a table, for pools to choose from.
@@ -245,18 +256,17 @@ pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Res
         Some(entries) => entries.clone(),
         None => contents::read(maps, seen.version)?,
     };
-    pool::publish(maps, memory, table.slot, seen, Some(&entries))
+    pool::publish(maps, memory, table.slot, seen, listing(true, table.dynamic), &entries)
 }
 
-/// Replaces the contents of one table in one piece; `known` are its contents so far if they are, and
-/// pools choose from it if it is `pooled`.
+/// Replaces the contents of one table in one piece; `known` are its contents so far if they are.
 pub(crate) fn replace(
     maps: &Maps,
     memory: &mut Memory,
     slot: u32,
     entries: &[TableEntry],
     known: Option<Vec<TableEntry>>,
-    pooled: bool,
+    listing: Listing,
 ) -> Result<()> {
     let table = maps.tables.at(slot)?;
     let before = table.version;
@@ -266,7 +276,7 @@ pub(crate) fn replace(
         contents::keep_counters(maps, before, version, entries)?;
     }
     let table = abi::Table { version, ..table };
-    pool::publish(maps, memory, slot, table, pooled.then_some(entries))?;
+    pool::publish(maps, memory, slot, table, listing, entries)?;
     if before == 0 {
         return Ok(());
     }

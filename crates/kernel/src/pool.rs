@@ -14,18 +14,30 @@ use crate::error::Result;
 use crate::object::Maps;
 use crate::record::Memory;
 
+/// How a table is listed for pools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// No pool chooses from it.
+    None,
+    /// As it is.
+    Table,
+    /// The addresses of an interface: those of its link are never chosen.
+    Interface,
+}
+
 /// Puts a table in force under a slot. Those that pools choose from are listed.
 pub(crate) fn publish(
     maps: &Maps,
     memory: &mut Memory,
     slot: u32,
     table: abi::Table,
-    listed: Option<&[TableEntry]>,
+    listing: Listing,
+    entries: &[TableEntry],
 ) -> Result<()> {
     let before = maps.tables.at(slot)?.list;
-    let table = match listed {
-        Some(entries) => write_list(maps, memory, table, entries)?,
-        None => abi::Table { list: 0, ..table },
+    let table = match listing {
+        Listing::None => abi::Table { list: 0, ..table },
+        _ => write_list(maps, memory, table, listing, entries)?,
     };
     maps.tables.set(&slot, &table)?;
     if before != 0 {
@@ -87,6 +99,7 @@ fn write_list(
     maps: &Maps,
     memory: &mut Memory,
     table: abi::Table,
+    listing: Listing,
     entries: &[TableEntry],
 ) -> Result<abi::Table> {
     let list = memory.table_version();
@@ -95,7 +108,8 @@ fn write_list(
         blocks.sort_by_key(|block| (block.low, block.high));
         let chosen = blocks.iter().filter(|block| !block.negated);
         for (index, block) in (0..).zip(chosen) {
-            let parts = block.parts(family, &blocks);
+            let unusable = listing == Listing::Interface && block.is_link_local(family);
+            let parts = if unusable { Vec::new() } else { block.parts(family, &blocks) };
             // a block of which nothing is left has its place all the same
             let shown = if parts.is_empty() { &[(block.low, block.high)][..] } else { &parts[..] };
             for (part, (low, high)) in (0..).zip(shown) {
@@ -144,6 +158,10 @@ impl Block {
             negated: entry.negated,
             weight: entry.weight,
         })
+    }
+
+    fn is_link_local(&self, family: Family) -> bool {
+        family == Family::Inet6 && self.low >> 118 == 0xfe80 >> 6
     }
 
     /// What smaller entries, negated or not, leave of it. Of an IPv6 block pf uses nothing behind the

@@ -318,7 +318,8 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
     let version = maps.tables.at(table.slot)?.version;
     match step {
         Step::Add(entries) if version == 0 => {
-            place::replace(maps, memory, table.slot, &entries, None, table.pooled)?
+            let listing = place::listing(table.pooled, false);
+            place::replace(maps, memory, table.slot, &entries, None, listing)?
         }
         Step::Add(entries) => contents::write(maps, version, &entries)?,
         Step::Date(entries) => {
@@ -328,7 +329,8 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Delete(entries) => contents::remove(maps, version, &entries)?,
         Step::Replace(entries) => {
             let known = table.contents.take();
-            place::replace(maps, memory, table.slot, &entries, known, table.pooled)?;
+            let listing = place::listing(table.pooled, false);
+            place::replace(maps, memory, table.slot, &entries, known, listing)?;
             if table.filled {
                 place::begin_to_fill(maps, memory, table.slot)?;
             }

@@ -11,6 +11,7 @@ mod packets;
 mod pool;
 mod rules;
 mod shrink;
+mod translation;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -5,6 +5,7 @@ use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
+use super::translation;
 
 const QUEUES: [&str; 3] = [
     "queue line on em1 bandwidth 100M",
@@ -140,6 +141,9 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
 
 /// A rule as it may stand in an anchor.
 pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
+    if one_in(rng, 6) {
+        return translation::rule(rng, pool);
+    }
     let action = pick(rng, &["pass", "pass", "pass", "pass", "block", "block", "match"]);
     let family = match rng.u8(..6) {
         0 | 1 => Some(false),
