@@ -15,10 +15,11 @@ const ECHO6: u16 = 128;
 
 /// A flow whose source needs a port.
 #[derive(Clone, Copy)]
-pub(crate) struct Flow {
+pub(crate) struct Flow<'a> {
     /// As it will be translated, but for the source port, which is that of the packet.
     pub key: Key,
     pub direction: Direction,
+    pub interface: &'a str,
 }
 
 /// What a search came to.
@@ -36,7 +37,7 @@ pub(crate) fn search(
     world: &World,
     counters: &mut Counters,
 ) -> Found {
-    let Flow { key, direction } = flow;
+    let Flow { key, direction, interface } = flow;
     let (source, destination) = match direction {
         Direction::In => (0, 1),
         Direction::Out => (1, 0),
@@ -46,7 +47,7 @@ pub(crate) fn search(
         key.port[source] = port;
         counters.status.searches += 1;
         // where the answers will be looked up
-        !states.has(&key, if *direction == Direction::In { STACK } else { WIRE })
+        !states.has(&key, if *direction == Direction::In { STACK } else { WIRE }, interface)
     };
     let mut try_port = |port| if is_free(port) { Found::Port(port) } else { Found::Taken };
     let own = key.port[source];

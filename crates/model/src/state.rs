@@ -258,9 +258,14 @@ impl StateTable {
         })
     }
 
-    /// Whether any state has the key on this side, on whatever interface.
-    pub fn has(&self, key: &Key, side: usize) -> bool {
-        self.by_key.get(key).into_iter().flatten().any(|id| self.states[id].key[side] == *key)
+    /// Whether a state that packets on `interface` can find has the key on this side. PF looks at
+    /// states that are bound to other interfaces too; the data plane has no way to them.
+    pub fn has(&self, key: &Key, side: usize, interface: &str) -> bool {
+        self.by_key.get(key).into_iter().flatten().any(|id| {
+            let state = &self.states[id];
+            state.interface.as_deref().is_none_or(|bound| bound == interface)
+                && state.key[side] == *key
+        })
     }
 
     /// Puts a state in, with its number. A closed TCP connection makes way for a new one with the

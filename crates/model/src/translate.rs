@@ -121,7 +121,7 @@ impl<'r> Translation<'r> {
         let begin = address;
         loop {
             let key = Key::new(family, protocol, direction, (address, source.1), destination);
-            let flow = Flow { key, direction };
+            let flow = Flow { key, direction, interface: &question.packet.interface };
             match port::search(&flow, of.pool.ports, states, question.world, counters) {
                 Found::Port(port) => return Ok((address, port)),
                 Found::Taken if !chooses_again(&of.pool.kind) => return Err(Exhausted),
