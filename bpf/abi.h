@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		13
+#define PF_ABI_VERSION		14
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -291,6 +291,7 @@ enum pf_rule_flags {
 	PF_RULE_ONCE = 1 << 27,		/* matches but one packet: see pf_rule_states */
 	PF_RULE_MAX_PKT_RATE = 1 << 28,	/* does not match what comes too fast: there too */
 	PF_RULE_MODULATE = 1 << 29,	/* modulate state */
+	PF_RULE_REASSEMBLE_TCP = 1 << 30, /* scrub (reassemble tcp) */
 };
 
 struct pf_rule {
@@ -567,6 +568,7 @@ enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_NO_DF = 0x0020,
 	PF_STATE_SET_TOS = 0x0040,
 	PF_STATE_RANDOM_ID = 0x0080,
+	PF_STATE_REASSEMBLE_TCP = 0x0100,
 	PF_STATE_SET_PRIO = 0x0200,
 	/* ours alone */
 	PF_STATE_MAX_PKT_RATE = 0x10000,	/* its rule has one */
@@ -604,6 +606,26 @@ enum pf_node_kind {			/* what a source is remembered for */
 #define PF_TIMEOUT_DETACHED	0xfe	/* so too; a new state has taken over its key, so nobody sees it */
 #define PF_TIMEOUT_UNLINKED	0xff	/* it is being removed: nobody may use it any more */
 
+/* what `reassemble tcp` knows of a side; values of OpenBSD's PFSS_* */
+enum pf_scrub_flags {
+	PF_SCRUB_TIMESTAMP = 0x01,	/* its SYN had a timestamp: they are modulated */
+	PF_SCRUB_PAWS = 0x10,		/* and it echoed the other side's: they are checked */
+	PF_SCRUB_PAWS_IDLED = 0x20,	/* not any more: it was silent for too long */
+	PF_SCRUB_DATA_TS = 0x40,	/* its first data had a timestamp */
+	PF_SCRUB_DATA_NO_TS = 0x80,	/* or none */
+};
+
+struct pf_scrub {
+	__u32 offset;			/* added to its timestamps */
+	__u32 value;			/* its latest timestamp */
+	__u32 first;			/* its first */
+	__u32 echo;			/* the latest that it echoed */
+	__u32 last;			/* second of the latest */
+	__u16 flags;			/* pf_scrub_flags */
+	__u8 ttl;			/* highest of its packets, which all of them get */
+	__u8 present;
+};
+
 struct pf_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
@@ -639,6 +661,7 @@ struct pf_state {
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
 	__u8 pad[6];
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
+	struct pf_scrub scrub[2];	/* of src, of dst */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */

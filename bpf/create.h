@@ -111,6 +111,8 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	switch (s->pd.protocol) {
 	case IPPROTO_TCP:
 		create_tcp(state, s, rule);
+		if (act->flags & PF_STATE_REASSEMBLE_TCP)
+			meet_timestamp(&state->scrub[0], s);
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
@@ -165,6 +167,13 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	if (!state)
 		return PF_REASON_MEMORY;
 	describe_state(state, s, rule);
+	if (state->scrub[0].present &&
+	    !track_timestamp(state, s, &state->src, &state->dst, &state->scrub[0],
+			     &state->scrub[1])) {
+		give_back_state(s);
+		forget_sources(s, true);
+		return PF_REASON_BAD_TIMESTAMP;
+	}
 	reason = insert_state(s);
 	if (reason) {
 		/* the state has let go of its nodes */
@@ -339,6 +348,9 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (rule->flags & PF_RULE_KEEP_STATE && !s->test.icmp_error &&
 	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
+		if (s->pd.virtual_protocol == IPPROTO_TCP &&
+		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP)
+			read_timestamp(skb, s, rule->slot);
 		reason = create_state(s, rule);
 		if (reason == PF_REASON_STATE_INSERT)
 			s->raced = 1;

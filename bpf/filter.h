@@ -43,6 +43,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->has_state = s->state_hit = s->raced = s->too_fast = s->against_state = 0;
 	s->empty_ack = s->owner_sought = s->has_sequence = 0;
 	s->sack_difference = s->quoted_difference = 0;
+	__builtin_memset(&s->stamp, 0, sizeof(s->stamp));
 }
 
 /* A GSO packet counts as the segments that it holds, each with its headers. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `modulate state`: writing the sequence numbers that we chose to the parts of a packet that the
- * descriptor does not have: SACK options, and segments that ICMP errors quote.
+ * `modulate state` and `reassemble tcp`: writing the numbers that we chose to the parts of a packet
+ * that the descriptor does not have: TCP options, and segments that ICMP errors quote.
  */
 #ifndef PF_MODULATE_H
 #define PF_MODULATE_H
@@ -79,6 +79,20 @@ __global int write_sack(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	s->blocks_end = 0;
 	bpf_loop(TCP_MAX_OPTIONS, demodulate_sack, &loop, 0);
+	return 0;
+}
+
+/* Writes the timestamp as the other side is to see it. */
+__global int write_timestamp(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 tcp;
+
+	if (!s)
+		return 0;
+	tcp = s->pd.ip + s->pd.offset;
+	demodulate(skb, tcp, s->stamp.at, offsetof(struct tcp, checksum), -s->stamp.add_to_value);
+	demodulate(skb, tcp, s->stamp.at + 4, offsetof(struct tcp, checksum),
+		   s->stamp.take_off_echo);
 	return 0;
 }
 

@@ -132,6 +132,8 @@ __global int write_tcp(struct __sk_buff *skb, struct pf_scratch *s)
 	write_tcp_header(skb, s);
 	if (s->sack_difference)
 		write_sack(skb, s);
+	if (s->stamp.add_to_value || s->stamp.take_off_echo)
+		write_timestamp(skb, s);
 	if (s->act.max_mss && load_tcp_options(skb, s))
 		bpf_loop(TCP_MAX_OPTIONS, clamp_mss, &loop, 0);
 	return 0;
@@ -162,6 +164,8 @@ __inline void write_ip(struct __sk_buff *skb, struct pf_scratch *s)
 		ip.offset = s->pd.ip_offset;
 	if (act->flags & PF_STATE_NO_DF)
 		ip.offset &= ~bpf_htons(IP_DF);
+	if (s->stamp.ttl)
+		ip.ttl = s->stamp.ttl;
 	if (ip.ttl < act->min_ttl)
 		ip.ttl = act->min_ttl;
 	if (act->flags & PF_STATE_SET_TOS)
@@ -201,6 +205,8 @@ __inline void write_ip6(struct __sk_buff *skb, struct pf_scratch *s)
 	if (bpf_skb_load_bytes(skb, s->pd.ip, &start, sizeof(start)))
 		return;
 	old = start;
+	if (s->stamp.ttl)
+		start.hop_limit = s->stamp.ttl;
 	if (start.hop_limit < act->min_ttl)
 		start.hop_limit = act->min_ttl;
 	if (act->flags & PF_STATE_SET_TOS)
@@ -223,7 +229,7 @@ __global int write_normalized(struct __sk_buff *skb, struct pf_scratch *s)
 		write_quoted_sequence(skb, s);
 	if (s->pd.family == AF_INET)
 		write_ip(skb, s);
-	else if (s->act.flags & SCRUBS || s->act.min_ttl)
+	else if (s->act.flags & SCRUBS || s->act.min_ttl || s->stamp.ttl)
 		write_ip6(skb, s);
 	return 0;
 }

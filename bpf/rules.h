@@ -241,6 +241,8 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.flags |= PF_STATE_NO_DF;
 	if (flags & PF_RULE_RANDOM_ID)
 		test->act.flags |= PF_STATE_RANDOM_ID;
+	if (flags & PF_RULE_REASSEMBLE_TCP)
+		test->act.flags |= PF_STATE_REASSEMBLE_TCP;
 	if (flags & PF_RULE_SET_TOS) {
 		test->act.flags |= PF_STATE_SET_TOS;
 		test->act.set_tos = rule->set_tos;

@@ -182,6 +182,20 @@ struct pf_choice {
 	__u8 free;			/* the port is */
 };
 
+/* The segment's timestamp, if its state or its rule has a use for it */
+struct pf_stamp {
+	__be32 value;
+	__be32 echo;
+	__u32 at;			/* where it stands in the TCP header */
+	__u32 offset;			/* for a side that we meet now */
+	__u32 slack;			/* tcp.tsdiff */
+	__u32 add_to_value;		/* what becomes of it */
+	__u32 take_off_echo;
+	__u8 count;			/* how many there are */
+	__u8 known;			/* it was read */
+	__u8 ttl;			/* that the packet gets, 0: its own */
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -233,6 +247,7 @@ struct pf_scratch {
 	struct tcp tcp_received;	/* the TCP header before we changed it */
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */
 	__u8 has_sequence;
+	struct pf_stamp stamp;
 	__u32 sack_difference;		/* to take off the blocks of SACK options */
 	__u32 quoted_difference;	/* to take off the quoted segment's sequence number */
 	__u32 blocks_end;		/* of the SACK option in hand, 0 for none */

@@ -403,6 +403,17 @@ __global int take_state(struct pf_scratch *s)
 	return PF_REASON_MEMORY;
 }
 
+/* Gives the place of take_state back: there will be no state after all. */
+__inline void give_back_state(struct pf_scratch *s)
+{
+	struct pf_status *status = pf_status();
+
+	if (!status)
+		return;
+	__sync_fetch_and_sub(&status->states, 1);
+	bpf_map_push_elem(&free_states, &s->ref.index, BPF_ANY);
+}
+
 static int hold_match_rule(__u32 i, void *arg)
 {
 	struct pf_state *state = *(struct pf_state **)arg;

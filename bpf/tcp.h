@@ -11,18 +11,15 @@
 #include "kern.h"
 #include "scratch.h"
 #include "secret.h"
+#include "timestamp.h"
 
 /* how far an acknowledgement may be off; 1500 is pf's fudge factor */
 #define MAX_ACK_WINDOW	(0xffff + 1500)
 
-/* serial number arithmetic, RFC 1982 */
-#define SEQ_GEQ(a, b)	((__s32)((a) - (b)) >= 0)
-#define SEQ_GT(a, b)	((__s32)((a) - (b)) > 0)
-#define SEQ_LEQ(a, b)	((__s32)((a) - (b)) <= 0)
-
 enum pf_track {
 	PF_TRACK_PASS,			/* accepted */
 	PF_TRACK_MISMATCH,		/* does not fit: drop */
+	PF_TRACK_BAD_TIMESTAMP,		/* its place fits, its timestamp does not */
 	PF_TRACK_CHALLENGE,		/* drop and ask the sender what it thinks */
 	PF_TRACK_WRONG_WAY,		/* an ICMP answer from the side that asked, or the reverse */
 	PF_TRACK_GONE,			/* the state is over, and this may be a new connection */
@@ -101,6 +98,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 	__u32 seq = bpf_ntohl(tcp->seq), first = seq;
 	__u32 ack = bpf_ntohl(tcp->ack);
 	bool modulated = x->seqdiff;
+	struct pf_scrub *xs = x == &state->src ? &state->scrub[0] : &state->scrub[1];
+	struct pf_scrub *ys = x == &state->src ? &state->scrub[1] : &state->scrub[0];
 	__u32 end = seq + s->pd.payload + !!(flags & TH_SYN);
 	__u32 data_end = end;
 	__u32 reach;
@@ -115,6 +114,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 		y_shift = y->wscale & PF_WSCALE_MASK;
 	}
 
+	if (!x->seqlo && (state->flags & PF_STATE_REASSEMBLE_TCP || ys->present) && !xs->present)
+		meet_timestamp(xs, s);
 	if (x->seqlo) {
 		ack -= y->seqdiff;
 	} else if (y->seqdiff && !x->seqdiff) {
@@ -181,6 +182,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 
 	if (SEQ_GEQ(x->seqhi, data_end) && SEQ_GEQ(seq, reach) && skew >= -MAX_ACK_WINDOW &&
 	    skew <= (MAX_ACK_WINDOW << x_shift) && (!(flags & TH_RST) || exact_reset)) {
+		if (!track_timestamp(state, s, x, y, xs, ys))
+			return PF_TRACK_BAD_TIMESTAMP;
 		slide(x, y, end, ack, window, x_shift);
 		if (advance(x, y, flags))
 			connect(state, s);
@@ -197,6 +200,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 	     x->state >= PF_TCPS_FIN_WAIT_2) &&
 	    SEQ_GEQ(x->seqhi + MAX_ACK_WINDOW, data_end) &&
 	    SEQ_GEQ(seq, x->seqlo - MAX_ACK_WINDOW)) {
+		if (!track_timestamp(state, s, x, y, xs, ys))
+			return PF_TRACK_BAD_TIMESTAMP;
 		slide(x, y, end, ack, window, x_shift);
 		advance(x, y, flags & (TH_FIN | TH_RST));
 		return PF_TRACK_PASS;

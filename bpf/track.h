@@ -88,6 +88,22 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	}
 }
 
+/* Fetches what tracking the segment may need: under the state's lock there are no calls. */
+__inline void prepare_tcp(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	if (!state)
+		return;
+	if ((state->src.seqdiff || state->dst.seqdiff) &&
+	    (!state->src.seqlo || !state->dst.seqlo)) {
+		s->sequence = initial_sequence(s, PF_SECRET_SEQUENCE);
+		s->has_sequence = 1;
+	}
+	if (state->flags & PF_STATE_REASSEMBLE_TCP)
+		read_timestamp(skb, s, state->rule_slot);
+}
+
 /* Lets the state of s->ref judge the packet. */
 __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
@@ -103,12 +119,6 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	if (!state)
 		return PF_TRACK_GONE;
 
-	if (s->pd.virtual_protocol == IPPROTO_TCP && (state->src.seqdiff || state->dst.seqdiff) &&
-	    (!state->src.seqlo || !state->dst.seqlo)) {
-		/* hashing takes its time, and under the lock there are no calls */
-		s->sequence = initial_sequence(s, PF_SECRET_SEQUENCE);
-		s->has_sequence = 1;
-	}
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial || state->timeout >= PF_TIMEOUT_PURGE) {
 		bpf_spin_unlock(&state->lock);
@@ -161,6 +171,9 @@ __inline enum pf_known judge(struct pf_scratch *s, enum pf_relation relation, __
 		return PF_KNOWN_DROP;
 	case PF_TRACK_LIMITED:
 		reason_set(s, PF_REASON_SRC_LIMIT);
+		return PF_KNOWN_DROP;
+	case PF_TRACK_BAD_TIMESTAMP:
+		reason_set(s, PF_REASON_BAD_TIMESTAMP);
 		return PF_KNOWN_DROP;
 	case PF_TRACK_CHALLENGE:
 	case PF_TRACK_WRONG_WAY:
@@ -227,7 +240,11 @@ __global int test_state(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	keep_original(&s->pd);
 	set_key(&s->key, &s->pd, s->pd.direction);
-	return find_state(s) ? judge(s, PF_RELATION_PACKET, 0) : PF_KNOWN_NO;
+	if (!find_state(s))
+		return PF_KNOWN_NO;
+	if (s->pd.virtual_protocol == IPPROTO_TCP)
+		prepare_tcp(skb, s);
+	return judge(s, PF_RELATION_PACKET, 0);
 }
 
 #endif /* PF_TRACK_H */

@@ -104,14 +104,21 @@ struct tcp {				/* RFC 9293 */
 #define TH_ACK			0x10
 #define TH_URG			0x20
 
+/* serial number arithmetic, RFC 1982 */
+#define SEQ_GEQ(a, b)	((__s32)((a) - (b)) >= 0)
+#define SEQ_GT(a, b)	((__s32)((a) - (b)) > 0)
+#define SEQ_LEQ(a, b)	((__s32)((a) - (b)) <= 0)
+
 #define TCPOPT_EOL		0
 #define TCPOPT_NOP		1
 #define TCPOPT_MAXSEG		2
 #define TCPOPT_WINDOW		3
 #define TCPOPT_SACK		5
+#define TCPOPT_TIMESTAMP	8
 #define TCPOLEN_MAXSEG		4
 #define TCPOLEN_WINDOW		3
 #define TCPOLEN_SACK_BLOCK	8
+#define TCPOLEN_TIMESTAMP	10
 #define TCP_MAX_OPTIONS		40
 #define TCP_MAX_WINSHIFT	14
 #define TCP_MAX_WINDOW		65535

@@ -83,6 +83,8 @@ pub mod rule_flags {
     pub const MAX_PKT_RATE: u32 = 1 << 28;
     /// modulate state
     pub const MODULATE: u32 = 1 << 29;
+    /// scrub (reassemble tcp)
+    pub const REASSEMBLE_TCP: u32 = 1 << 30;
 }
 
 /// `enum pf_source_flags`: how a rule tracks sources.

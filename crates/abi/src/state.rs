@@ -72,6 +72,8 @@ pub mod state_flags {
     pub const NO_DF: u32 = 0x0020;
     pub const SET_TOS: u32 = 0x0040;
     pub const RANDOM_ID: u32 = 0x0080;
+    /// timestamps are checked
+    pub const REASSEMBLE_TCP: u32 = 0x0100;
     pub const SET_PRIO: u32 = 0x0200;
     pub const MAX_PKT_RATE: u32 = 0x10000;
     pub const CONNECTED: u32 = 0x20000;
@@ -177,6 +179,44 @@ pub struct Kill {
     pub serial: u32,
 }
 
+/// `struct pf_scrub`: what `reassemble tcp` knows of a side.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Scrub {
+    /// Added to its timestamps.
+    pub offset: u32,
+    /// Its latest timestamp.
+    pub value: u32,
+    /// Its first.
+    pub first: u32,
+    /// The latest that it echoed.
+    pub echo: u32,
+    /// Second of the latest.
+    pub last: u32,
+    /// [`scrub_flags`]
+    pub flags: u16,
+    /// Highest of its packets, which all of them get.
+    pub ttl: u8,
+    /// 1 if the side is known.
+    pub present: u8,
+}
+
+/// `enum pf_scrub_flags`.
+pub mod scrub_flags {
+    /// its SYN had a timestamp: they are modulated
+    pub const TIMESTAMP: u16 = 0x01;
+    /// and it echoed the other side's: they are checked
+    pub const PAWS: u16 = 0x10;
+    /// not any more: it was silent for too long
+    pub const PAWS_IDLED: u16 = 0x20;
+    /// its first data had a timestamp
+    pub const DATA_TS: u16 = 0x40;
+    /// or none
+    pub const DATA_NO_TS: u16 = 0x80;
+}
+
 /// `struct pf_state`: value of the states map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -243,6 +283,8 @@ pub struct State {
     pub pad: [u8; 6],
     /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
     pub source_nodes: [u32; NODE_KINDS],
+    /// Of `src`, of `dst`.
+    pub scrub: [Scrub; 2],
 }
 
 impl State {

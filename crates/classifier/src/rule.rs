@@ -243,6 +243,7 @@ fn flags_of(rule: &Rule) -> u32 {
         (rule.allow_opts, flags::ALLOW_OPTS),
         (rule.scrub.no_df, flags::NO_DF),
         (rule.scrub.random_id, flags::RANDOM_ID),
+        (rule.scrub.reassemble_tcp, flags::REASSEMBLE_TCP),
         (rule.set_tos.is_some(), flags::SET_TOS),
         (rule.set_prio.is_some(), flags::SET_PRIO),
         (rule.tos.is_some(), flags::MATCH_TOS),

@@ -87,8 +87,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
-            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad, source_nodes,
+            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad, source_nodes, scrub,
         }
+        pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
@@ -228,6 +229,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "ACTION_" abi::verdict::action { PASS, BLOCK, MATCH }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }
         "COUNT_" abi::status::state_counter { SEARCHES, INSERTS, REMOVALS, MAX }
+        "SCRUB_" abi::state::scrub_flags { TIMESTAMP, PAWS, PAWS_IDLED, DATA_TS, DATA_NO_TS }
         "TIMEOUT_" abi::state::timeout {
             TCP_FIRST, TCP_OPENING, TCP_ESTABLISHED, TCP_CLOSING, TCP_FINWAIT, TCP_CLOSED,
             UDP_FIRST, UDP_SINGLE, UDP_MULTIPLE, ICMP_FIRST, ICMP_ERROR, OTHER_FIRST,
@@ -240,7 +242,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
         "STATE_" abi::state::state_flags {
-            ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, SET_PRIO, MAX_PKT_RATE,
+            ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
         }
         "NODE_" abi::source::node_kind { TRACK, NAT, RDR, ROUTE }
@@ -260,7 +262,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             NO_SYNC, RETURN, RETURN_RST, RETURN_ICMP, NO_DF, SET_TOS, SET_PRIO, MATCH_TOS,
             MATCH_PRIO, MATCH_ICMP_TYPE, MATCH_ICMP_CODE, PROBABILITY, INTERFACE_NOT,
             RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR, ONCE, MAX_PKT_RATE,
-            MODULATE,
+            MODULATE, REASSEMBLE_TCP,
         }
         "POOL_" abi::pool::purpose { NAT, RDR }
         "POOL_" abi::pool::pool_kind {

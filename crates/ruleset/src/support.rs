@@ -31,7 +31,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["reassemble tcp", "rtable", "synproxy state"];
+const MODEL_ONLY: &[&str] = &["rtable", "synproxy state"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -97,7 +97,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.set_delay.is_some(), "set delay"),
         (state.kind == KeepKind::Synproxy, "synproxy state"),
         (state.pflow, "pflow"),
-        (rule.scrub.reassemble_tcp, "reassemble tcp"),
         (rule.rtable.is_some(), "rtable"),
         (rule.af_to.is_some(), "af-to"),
         (

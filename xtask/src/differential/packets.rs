@@ -389,6 +389,7 @@ fn segment(
         3 => vec![2, 9, 1],
         4 => vec![0, 2, 4, 1, 1],
         5 => sack(rng, ack.wrapping_add(modulated)),
+        6..=12 => timestamp(rng, talk.age, flags & ACK != 0),
         _ => Vec::new(),
     };
     ack = ack.wrapping_add(modulated);
@@ -412,6 +413,21 @@ fn segment(
         options,
         payload: Payload::Length(length),
     }
+}
+
+/// A timestamp that goes on from those before, mostly; at an even or an odd place.
+fn timestamp(rng: &mut Rng, age: u32, echoes: bool) -> Vec<u8> {
+    let near = |rng: &mut Rng| match rng.u8(..8) {
+        0 => rng.u32(..),
+        1 => 0,
+        2 => 1000 + age + 33_000,
+        _ => 1000 + rng.u32(..age + 1),
+    };
+    let mut option = pick(rng, &[&[1, 1][..], &[1], &[]]).to_vec();
+    option.extend([8, if one_in(rng, 20) { rng.u8(..) } else { 10 }]);
+    option.extend(near(rng).to_be_bytes());
+    option.extend(if echoes { near(rng) } else { 0 }.to_be_bytes());
+    option
 }
 
 /// A SACK option at an even or an odd place; its length may be wrong.

@@ -430,6 +430,7 @@ fn actions(rng: &mut Rng) -> Vec<String> {
         for (odds, part) in [
             (2, "no-df".to_owned()),
             (4, "random-id".into()),
+            (3, "reassemble tcp".into()),
             (2, format!("min-ttl {}", rng.u8(1..100))),
             (2, format!("max-mss {}", rng.u16(500..1500))),
         ] {
