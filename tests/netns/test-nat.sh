@@ -1,0 +1,85 @@
+# A gateway that hides its network behind its own address and sends some of what comes in to a host
+# inside, as real programs see it: transfers with large packets (GSO) and without, checksums that the
+# kernel leaves to the card and that it makes itself, errors of the network, and the way from inside to
+# a host inside by the outer address.
+#
+#   client, dmz (inside)        gateway            server (outside)
+#   eth0 ------------------ lan0      wan0 ------------------ eth0
+#   192.168.100.2                192.168.10.81     192.168.10.2
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+host dmz
+wire dmz eth0 gateway dmz0
+address gateway dmz0 192.168.200.1/24
+address dmz eth0 192.168.200.2/24
+on dmz ip route add default via 192.168.200.1
+web server 80
+web dmz 80
+echo_server server 53
+# Who is outside knows nothing of the networks inside.
+on server ip route del default
+
+filter gateway <<'END_OF_RULES'
+block all
+pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+pass in on lan0
+pass out on wan0 inet nat-to (wan0:0)
+pass in on wan0 inet proto tcp to (wan0:0) port 8080 rdr-to 192.168.200.2 port 80
+pass out on dmz0
+# reflection: from inside to the outer address
+pass in quick on lan0 inet proto tcp to 192.168.10.81 port 8080 rdr-to 192.168.200.2 port 80
+END_OF_RULES
+
+# offloads HOST IFACE 0|1 - what the kernel leaves to the card: checksums, segments, joining them
+offloads() {
+	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
+import array, fcntl, socket, struct, sys
+TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO = 0x17, 0x15, 0x1f, 0x24, 0x2c
+for command in TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO:
+    value = array.array("I", [command, int(sys.argv[2])])
+    request = struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0])
+    try:
+        fcntl.ioctl(socket.socket(), 0x8946, request)
+    except OSError:
+        pass  # not every kernel lets each be changed
+END_OF_PROGRAM
+}
+
+# digest HOST ADDRESS PORT - of the large file there
+digest() {
+	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$2:$3/random" | sha256sum
+}
+
+head -c 20M /dev/urandom >"$WORK/www/random"
+for offload in 1 0; do
+	for pair in client:eth0 gateway:lan0 gateway:wan0 gateway:dmz0 server:eth0 dmz:eth0; do
+		offloads "${pair%:*}" "${pair#*:}" $offload
+	done
+	same "a transfer from outside, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest client "$SERVER4" 80)"
+	same "a transfer to outside, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.81 8080)"
+	same "web, offloads $offload" passed "$(probe_web client "$SERVER4" 80)"
+	same "UDP, offloads $offload" passed "$(probe_udp client "$SERVER4" 53)"
+	same "ping, offloads $offload" passed "$(probe_ping client "$SERVER4")"
+	same "web to the outer address, offloads $offload" passed "$(probe_web server 192.168.10.81 8080)"
+	same "web from inside to the outer address, offloads $offload" passed "$(probe_web client 192.168.10.81 8080)"
+done
+pf gateway -ss
+at_least 1 "states with the address of the gateway" "$(pf gateway -ss | grep -c '192.168.10.81:[0-9]* (192.168.100.2')"
+
+# An error about a datagram goes to who sent it.
+same "a closed port" "refused" "$(on client python3 - "$SERVER4" <<'END_OF_PROGRAM'
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(3)
+s.connect((sys.argv[1], 9999))
+s.send(b"x")
+try:
+    s.recv(1)
+except ConnectionRefusedError:
+    print("refused")
+except TimeoutError:
+    print("nothing came")
+END_OF_PROGRAM
+)"
+verdict
