@@ -1,7 +1,7 @@
 //! Counters: the sum over CPUs of what the data plane counts.
 
 use skipstep_abi as abi;
-use skipstep_abi::status::state_counter;
+use skipstep_abi::status::{source_counter, state_counter};
 use skipstep_scenario::engine::{RuleCounters, Status};
 
 use crate::error::Result;
@@ -48,6 +48,7 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
         add(&mut sum.reason, &cpu.reason);
         add(&mut sum.state, &cpu.state);
         add(&mut sum.limit, &cpu.limit);
+        add(&mut sum.source, &cpu.source);
         sum.log_lost += cpu.log_lost;
     }
     Ok(sum)
@@ -56,8 +57,13 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
 /// The part of the counters that every evaluator has.
 pub(crate) fn status(maps: &Maps) -> Result<Status> {
     let totals = totals(maps)?;
+    let status = maps.status.at(0)?;
     Ok(Status {
-        states: u64::from(maps.status.at(0)?.states),
+        states: status.states.into(),
+        sources: status.sources.into(),
+        source_searches: totals.source[source_counter::SEARCHES],
+        source_inserts: totals.source[source_counter::INSERTS],
+        source_removals: totals.source[source_counter::REMOVALS],
         searches: totals.state[state_counter::SEARCHES],
         inserts: totals.state[state_counter::INSERTS],
         removals: totals.state[state_counter::REMOVALS],

@@ -10,7 +10,7 @@ use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, TableInfo};
 use skipstep_ruleset::TableName;
-use skipstep_scenario::engine::{RuleCounters, StateView};
+use skipstep_scenario::engine::{RuleCounters, SourceView, StateView};
 
 /// A filter with rules in force.
 pub trait Filter {
@@ -22,6 +22,9 @@ pub trait Filter {
 
     /// All states in order of creation.
     fn states(&self) -> Result<Vec<StateView>>;
+
+    /// The sources that rules track, by rule.
+    fn sources(&self) -> Result<Vec<SourceView>>;
 
     /// Second of the clock that states count by.
     fn now(&self) -> Result<u32>;
@@ -56,6 +59,10 @@ impl Filter for Instance {
 
     fn states(&self) -> Result<Vec<StateView>> {
         Ok(self.states()?)
+    }
+
+    fn sources(&self) -> Result<Vec<SourceView>> {
+        Ok(self.sources()?)
     }
 
     fn now(&self) -> Result<u32> {

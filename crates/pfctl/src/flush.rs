@@ -20,7 +20,7 @@ pub fn run(
     let interface = args.interface.as_deref();
     match what {
         Flush::Rules => rules(instance, &anchor, say),
-        Flush::Sources => sources(say),
+        Flush::Sources => sources(instance.as_deref(), say),
         Flush::States => states(instance.as_deref(), interface, say),
         Flush::Info => info(instance.as_deref(), interface, say),
         Flush::Tables => tables(instance.as_deref(), &anchor, say),
@@ -38,7 +38,7 @@ fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str))
         return Ok(());
     }
     states(instance.as_deref(), None, say)?;
-    sources(say)?;
+    sources(instance.as_deref(), say)?;
     info(instance.as_deref(), None, say)?;
     fingerprints(say)
 }
@@ -66,8 +66,10 @@ fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -
     Ok(())
 }
 
-/// No rule that makes source nodes can be loaded: there are none.
-fn sources(say: &dyn Fn(&str)) -> Result<()> {
+fn sources(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
+    if let Some(instance) = instance {
+        instance.drop_sources(|_| true)?;
+    }
     say("source tracking entries cleared");
     Ok(())
 }

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use skipstep_kernel::Instance;
 use skipstep_pfconf::Names;
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::StateView;
+use skipstep_scenario::engine::{SourceView, StateView};
 
 use crate::args::Args;
 use crate::load::addresses_of;
@@ -159,15 +159,24 @@ pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
     Ok(target.message(killed))
 }
 
-/// `-K`: what to say about source tracking entries, of which there are none as long as no rule that
-/// makes them can be loaded.
-pub fn sources(keys: &[String]) -> Result<String> {
+/// `-K`: forgets the sources in a network, those whose pool chose an address of the second one if
+/// there are two; what to say.
+pub fn sources(instance: Option<&Instance>, keys: &[String]) -> Result<String> {
     let nets = keys.iter().map(|key| network(key)).collect::<Result<Vec<_>>>()?;
+    let meant = |source: &SourceView| {
+        let chosen = |to: &IpNet| source.chosen.is_some_and(|chosen| to.contains(&chosen));
+        nets.first().is_some_and(|from| from.contains(&source.source))
+            && nets.get(1).is_none_or(chosen)
+    };
+    let killed = match instance {
+        Some(instance) => instance.drop_sources(meant)?,
+        None => 0,
+    };
     let destinations = match nets[..] {
         [from, to] => u32::from(from.addr().is_ipv4() == to.addr().is_ipv4()),
         _ => 0,
     };
-    Ok(format!("killed 0 src nodes from 1 sources and {destinations} destinations"))
+    Ok(format!("killed {killed} src nodes from 1 sources and {destinations} destinations"))
 }
 
 #[cfg(test)]
@@ -264,12 +273,12 @@ mod tests {
 
     #[test]
     fn source_nodes_are_counted_as_openbsd_does() {
-        let message = |line: &[&str]| sources(&keys(line)).unwrap();
+        let message = |line: &[&str]| sources(None, &keys(line)).unwrap();
         assert_eq!(message(&["10.0.0.1"]), "killed 0 src nodes from 1 sources and 0 destinations");
         assert_eq!(
             message(&["10.0.0.0/8", "10.1.0.1"]),
             "killed 0 src nodes from 1 sources and 1 destinations"
         );
-        assert!(sources(&keys(&["10.0.0.1/99"])).is_err());
+        assert!(sources(None, &keys(&["10.0.0.1/99"])).is_err());
     }
 }

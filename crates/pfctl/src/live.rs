@@ -22,11 +22,12 @@ use crate::show::info::{InfoView, InterfaceTraffic};
 use crate::show::interfaces::InterfaceView;
 use crate::show::queues::QueueTree;
 use crate::show::rules::{Inserted, RuleSet, RulesView};
+use crate::show::sources::SourcesView;
 use crate::show::states::StatesView;
 use crate::show::tables::TableView;
 use crate::show::{
-    Detail, all, anchors, info, interfaces, labels, memory, osfp, queues, rules, states, tables,
-    timeouts,
+    Detail, all, anchors, info, interfaces, labels, memory, osfp, queues, rules, sources, states,
+    tables, timeouts,
 };
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
@@ -80,9 +81,8 @@ impl<'a> Live<'a> {
         let (options, detail) = (&self.ruleset.options, self.detail);
         let interface = self.args.interface.as_deref();
         Ok(match show {
-            // rule sets with queues, and rules that track sources, cannot be loaded
             Show::Queues => queues::text(&self.queues()?, detail),
-            Show::Sources => String::new(),
+            Show::Sources => self.with_sources(|view| sources::text(view, detail))?,
             Show::Rules => self.with_rules(|view| rules::text(view, detail, None))?,
             Show::Anchors => {
                 self.with_anchors(|paths| anchors::text(paths, &self.anchor.path, detail))?
@@ -107,6 +107,7 @@ impl<'a> Live<'a> {
             section("", rules.clone(), true),
             section("QUEUES:", self.text(Show::Queues)?, false),
             section("STATES:", self.text(Show::States)?, false),
+            section("SOURCE TRACKING NODES:", self.text(Show::Sources)?, false),
             section("INFO:", self.text(Show::Info)?, true),
             section("LABEL COUNTERS:", self.text(Show::Labels)?, all::has_label(&rules)),
             section("TIMEOUTS:", self.text(Show::Timeouts)?, true),
@@ -122,7 +123,7 @@ impl<'a> Live<'a> {
         let interface = self.args.interface.as_deref();
         Ok(match show {
             Show::Queues => queues::json(&self.queues()?),
-            Show::Sources => json!([]),
+            Show::Sources => self.with_sources(sources::json)?,
             Show::Rules => self.with_rules(rules::json)?,
             Show::Anchors => self.with_anchors(|paths| anchors::json(paths, &self.anchor.path))?,
             Show::States => self.with_states(|view| states::json(view, interface))?,
@@ -223,6 +224,14 @@ impl<'a> Live<'a> {
 
     fn states(&self) -> Result<Vec<StateView>> {
         self.filter.map_or(Ok(Vec::new()), Filter::states)
+    }
+
+    fn with_sources<T>(&self, show: impl FnOnce(&SourcesView) -> T) -> Result<T> {
+        let (sources, now) = match self.filter {
+            Some(filter) => (filter.sources()?, filter.now()?),
+            None => (Vec::new(), 0),
+        };
+        Ok(show(&SourcesView { sources: &sources, ruleset: &self.ruleset, now }))
     }
 
     fn with_states<T>(&self, show: impl FnOnce(&StatesView) -> T) -> Result<T> {

@@ -136,7 +136,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         say(&kill::run(open(args)?.as_ref(), args)?);
     }
     if !args.kill_sources.is_empty() {
-        say(&kill::sources(&args.kill_sources)?);
+        say(&kill::sources(open(args)?.as_ref(), &args.kill_sources)?);
     }
     if let Some(command) = args.command {
         // the file holds addresses, not rules

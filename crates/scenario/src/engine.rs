@@ -201,6 +201,14 @@ pub struct Status {
     pub inserts: u64,
     /// States removed.
     pub removals: u64,
+    /// Current source nodes.
+    pub sources: u64,
+    /// Searches among the source nodes.
+    pub source_searches: u64,
+    /// Source nodes made.
+    pub source_inserts: u64,
+    /// Source nodes removed.
+    pub source_removals: u64,
     /// By reason.
     pub reasons: [u64; Reason::COUNT],
 }

@@ -77,6 +77,10 @@ impl Engine for Model {
             searches: status.searches,
             inserts: status.inserts,
             removals: status.removals,
+            sources: status.sources,
+            source_searches: status.source_searches,
+            source_inserts: status.source_inserts,
+            source_removals: status.source_removals,
             reasons: status.reasons,
         }
     }

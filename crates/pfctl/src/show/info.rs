@@ -77,12 +77,15 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     text += &counter_line("inserts", status.inserts, view.seconds);
     text += &counter_line("removals", status.removals, view.seconds);
     if detail.verbose() {
-        // neither source tracking nor reassembly is built: nothing is ever in these tables
-        for table in ["Source Tracking Table", "Fragments"] {
+        let sources =
+            [status.sources, status.source_searches, status.source_inserts, status.source_removals];
+        // what skipstepd holds of fragments is not counted here
+        for (table, counts) in [("Source Tracking Table", sources), ("Fragments", [0; 4])] {
+            let [current, counts @ ..] = counts;
             text += &format!("{table}\n");
-            text += &current_line("current entries", 0);
-            for counter in ["searches", "inserts", "removals"] {
-                text += &counter_line(counter, 0, view.seconds);
+            text += &current_line("current entries", current);
+            for (counter, count) in ["searches", "inserts", "removals"].into_iter().zip(counts) {
+                text += &counter_line(counter, count, view.seconds);
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod osfp;
 pub mod queues;
 pub mod rules;
+pub mod sources;
 pub mod states;
 pub mod tables;
 pub mod timeouts;

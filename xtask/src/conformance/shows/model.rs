@@ -14,7 +14,7 @@ use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
 use skipstep_model::TableTraffic;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
-use skipstep_scenario::engine::{Carried, RuleCounters, StateView, TestPacket};
+use skipstep_scenario::engine::{Carried, RuleCounters, SourceView, StateView, TestPacket};
 use skipstep_scenario::{Engine, Model};
 
 use super::subject::{HOSTID, START};
@@ -128,6 +128,12 @@ impl Filter for ShownModel {
         let id = |number| RuleId { anchor: anchor.to_owned(), number };
         let rules = self.ruleset.rules_of(anchor).iter();
         Ok(rules.map(|rule| model.rule_counters(Some(&id(rule.number)))).collect())
+    }
+
+    fn sources(&self) -> Result<Vec<SourceView>> {
+        let mut sources = self.model.borrow_mut().sources();
+        sources.sort_by_cached_key(SourceView::order);
+        Ok(sources)
     }
 
     fn states(&self) -> Result<Vec<StateView>> {

@@ -1,0 +1,46 @@
+# Who knocks too often is put in a table and loses all its connections; others go on undisturbed.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+ATTACKER=192.168.100.77
+on client ip address add $ATTACKER/24 dev eth0
+web server 80
+
+# knock - one request of the attacker
+knock() {
+	on client curl --silent --output /dev/null --max-time 1 --interface $ATTACKER "http://$SERVER4/"
+}
+
+filter gateway <<'RULES'
+table <bruteforce> persist
+block in quick from <bruteforce>
+pass
+pass in on lan0 proto tcp to port 80 keep state (max-src-conn-rate 5/30, overload <bruteforce> flush global)
+RULES
+start good client curl --silent --output /dev/null --limit-rate 20M --write-out '%{size_download}' "http://$SERVER4/large"
+start bad client curl --silent --output /dev/null --limit-rate 1M --interface $ATTACKER "http://$SERVER4/large"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 4 ]' || die "the transfers do not start"
+
+knocks=0
+while knock && [ $knocks -lt 40 ]; do
+	knocks=$((knocks + 1))
+done
+at_least 4 "knocks that were answered, one transfer not counted" $knocks
+same "in the table" "$ATTACKER" "$(pf gateway -t bruteforce -T show | xargs)"
+same "answered since" "" "$(knock && echo answered)"
+# OpenBSD ends states on the side where the source came in: those of the way out are left to time out.
+await 15 eval '[ "$(state_count gateway "<- $ATTACKER")" = 0 ]' || die "the attacker's states are not flushed"
+same "connections over the rate" 1 "$(pf gateway -vsi | awk '/max-src-conn-rate/ { print $2 }')"
+same "overloads" 1 "$(pf gateway -vsi | awk '/overload table insertion/ { print $4 }')"
+same "sources tracked" "$CLIENT4 $ATTACKER" "$(pf gateway -sS | awk '{ print $1 }' | xargs)"
+stop bad
+wait "${PROCESSES[good]}"
+unset "PROCESSES[good]"
+same "bytes of the other's transfer" 67108864 "$(cat "$WORK/good.log")"
+pf gateway -q -t bruteforce -T delete $ATTACKER
+same "forgotten" "killed 1 src nodes from 1 sources and 0 destinations" "$(pf gateway -K $ATTACKER 2>&1)"
+same "forgiven" "answered" "$(knock && echo answered)"
+verdict
