@@ -57,12 +57,19 @@ __inline void name_rule(struct pf_scratch *s, const struct pf_rule *rule)
 	s->outcome.decision = PF_DECISION_RULE;
 }
 
-/* Writes the state that `rule` makes for the packet to a place that nobody else looks at yet. */
-__inline void describe_state(struct pf_state *state, struct pf_scratch *s,
-			     const struct pf_rule *rule)
+/* Writes the state that `rule` makes for the packet to its place s->ref, where nobody else looks yet.
+ * Returns the reason why there can be none, or 0. */
+__global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
-	const struct pf_rule_actions *act = &s->test.act;
+	const struct pf_rule_actions *act;
+	struct pf_state *state;
 
+	if (!s || !rule)
+		return PF_REASON_MEMORY;
+	act = &s->test.act;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return PF_REASON_MEMORY;
 	__builtin_memset(&state->id, 0, sizeof(*state) - offsetof(struct pf_state, id));
 	set_state_key(s, rule);
 	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
@@ -121,6 +128,11 @@ __inline void describe_state(struct pf_state *state, struct pf_scratch *s,
 	default:
 		create_other(state, s);
 	}
+	if (state->scrub[0].present &&
+	    !track_timestamp(state, s, &state->src, &state->dst, &state->scrub[0],
+			     &state->scrub[1]))
+		return PF_REASON_BAD_TIMESTAMP;
+	return 0;
 }
 
 /* Finds or makes the node of the packet's source, for one state more. Rules may have translated the
@@ -163,16 +175,11 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 		forget_sources(s, true);
 		return reason;
 	}
-	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	if (!state)
-		return PF_REASON_MEMORY;
-	describe_state(state, s, rule);
-	if (state->scrub[0].present &&
-	    !track_timestamp(state, s, &state->src, &state->dst, &state->scrub[0],
-			     &state->scrub[1])) {
+	reason = describe_state(s, rule);
+	if (reason) {
 		give_back_state(s);
 		forget_sources(s, true);
-		return PF_REASON_BAD_TIMESTAMP;
+		return reason;
 	}
 	reason = insert_state(s);
 	if (reason) {
@@ -182,6 +189,9 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 				remove_source(s->test.source_nodes[kind] - 1, s->now);
 		return reason;
 	}
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return PF_REASON_MEMORY;
 	s->has_state = 1;
 	__builtin_memcpy(s->source_nodes, s->test.source_nodes, sizeof(s->source_nodes));
 	if (state->src.seqdiff)

@@ -18,6 +18,7 @@
 
 enum pf_track {
 	PF_TRACK_PASS,			/* accepted */
+	PF_TRACK_CONNECTED,		/* accepted, if the limits of its source allow the connection */
 	PF_TRACK_MISMATCH,		/* does not fit: drop */
 	PF_TRACK_BAD_TIMESTAMP,		/* its place fits, its timestamp does not */
 	PF_TRACK_CHALLENGE,		/* drop and ask the sender what it thinks */

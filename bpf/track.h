@@ -145,16 +145,28 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 
 	if (half)
 		__sync_fetch_and_sub(&status->half_open, 1);
-	if (!s->connected)
-		return track;
-	/* limits are asked without the lock, as they may end other states */
+	return s->connected ? PF_TRACK_CONNECTED : track;
+}
+
+/* By this packet the connection of s->ref is established. Limits are asked without its lock, as they
+ * may end other states, and apart from track_state, whose stack they would not fit on. */
+__global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
+{
+	struct pf_state *state;
+	int track = PF_TRACK_PASS;
+
+	if (!s)
+		return PF_TRACK_GONE;
 	if (exceeds_connections(s))
 		return PF_TRACK_LIMITED;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return PF_TRACK_GONE;
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial)
 		track = PF_TRACK_GONE;
 	else
-		pass_by_state(state, s, forward, relation, kind);
+		pass_by_state(state, s, state->direction == s->pd.direction, relation, kind);
 	bpf_spin_unlock(&state->lock);
 	return track;
 }
@@ -162,7 +174,11 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 /* What becomes of the packet after its state was found. */
 __inline enum pf_known judge(struct pf_scratch *s, enum pf_relation relation, __u32 kind)
 {
-	switch (track_state(s, relation, kind)) {
+	int track = track_state(s, relation, kind);
+
+	if (track == PF_TRACK_CONNECTED)
+		track = connect_state(s, relation, kind);
+	switch (track) {
 	case PF_TRACK_PASS:
 		s->has_state = s->state_hit = 1;
 		return PF_KNOWN_PASS;
