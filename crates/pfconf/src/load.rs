@@ -20,7 +20,7 @@ use crate::{Loaded, Rejected, anchor, label, queues, settings, table};
 
 /// Most bytes of a pf.conf and the files it loads into anchors, together. The largest rule set that the
 /// data plane holds is far smaller.
-const MOST_TEXT: usize = 1 << 25;
+const MOST_TEXT: usize = 1 << 24;
 
 /// Most files that `load anchor` can name, in those files too.
 const MOST_LOADS: usize = 1024;

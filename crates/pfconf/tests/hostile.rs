@@ -24,7 +24,7 @@ fn first(text: &str, message: &str, line: u32, column: u32) {
 #[test]
 fn files_are_only_so_large() {
     let text = " ".repeat(100_000_000);
-    first(&text, "file is too large: 100000000 bytes, at most 33554432", 1, 1);
+    first(&text, "file is too large: 100000000 bytes, at most 16777216", 1, 1);
 }
 
 #[test]

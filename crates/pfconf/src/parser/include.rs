@@ -8,7 +8,7 @@ const DEEPEST: usize = 64;
 /// Most files that one text can include, each as often as it does.
 const MOST_FILES: usize = 4096;
 /// Most bytes that all included files can have together.
-const MOST_TEXT: usize = 1 << 25;
+const MOST_TEXT: usize = 1 << 24;
 
 impl Parser<'_> {
     /// `include "file"`: the next statement comes from there. The end of the line is not looked for:
