@@ -341,11 +341,7 @@ impl Engine for TestEngine {
     }
 
     fn set_random(&mut self, draw: Draw) {
-        match draw {
-            Draw::Bounded(number) => self.test.random = number,
-            Draw::Sequence(number) => self.test.sequence = number,
-            Draw::Timestamp(number) => self.test.timestamp = number,
-        }
+        set_random(&mut self.test, draw);
         certain(self.maps.test.set(&0, &self.test));
     }
 
@@ -387,6 +383,14 @@ fn no_network() -> Error {
 /// The clock at 0, draws of 0, and packets that belong to no socket.
 fn quiet() -> abi::Test {
     abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() }
+}
+
+fn set_random(test: &mut abi::Test, draw: Draw) {
+    match draw {
+        Draw::Bounded(number) => test.random = number,
+        Draw::Sequence(number) => test.sequence = number,
+        Draw::Timestamp(number) => test.timestamp = number,
+    }
 }
 
 /// Each reason as often as it was counted, ascending.

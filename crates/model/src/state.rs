@@ -168,6 +168,11 @@ pub struct State {
 }
 
 impl State {
+    /// Whether sources count for it.
+    pub fn is_tracked(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
     /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
     /// random-id, 0x100 reassemble tcp, 0x200 set prio.
     pub fn flags(&self) -> u16 {

@@ -216,6 +216,7 @@ mod tests {
             min_ttl: 0,
             max_mss: 0,
             tag: None,
+            tracked: false,
         }
     }
 

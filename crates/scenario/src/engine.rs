@@ -153,6 +153,8 @@ pub struct StateView {
     pub max_mss: u16,
     /// Tag its packets get.
     pub tag: Option<String>,
+    /// Sources count for it.
+    pub tracked: bool,
 }
 
 /// A source that is tracked, as tests compare and `pfctl -sS` prints it.

@@ -169,5 +169,6 @@ fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
         min_ttl: state.actions.min_ttl,
         max_mss: state.actions.max_mss,
         tag: state.tag.clone(),
+        tracked: state.is_tracked(),
     }
 }

@@ -62,6 +62,17 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
     })
 }
 
+/// The random numbers that pf drew, by packet.
+pub fn all_draws(vector: &vector::Vector) -> Vec<Vec<Draw>> {
+    let mut seen = 0;
+    let mut of_packet = |packet: &vector::Packet| {
+        let draws = draws(packet, seen);
+        seen = packet.result.states.iter().map(|state| state.id).fold(seen, u32::max);
+        draws
+    };
+    vector.packets.iter().map(&mut of_packet).collect()
+}
+
 /// The random numbers that pf drew for a packet, by what it wanted them for. That of the initial
 /// sequence number of `modulate state` is not listed but follows from the state.
 fn draws(packet: &vector::Packet, states_before: u32) -> Vec<Draw> {

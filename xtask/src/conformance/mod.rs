@@ -28,6 +28,7 @@ const FILES: &[&str] = &[
     "anchors_match_tags",
     "translate",
     "nat64",
+    shows::FILE,
 ];
 
 #[derive(clap::Args)]
@@ -97,7 +98,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
         let mut missing: BTreeMap<String, usize> = BTreeMap::new();
         let verdicts = match *name {
-            shows::FILE => shows::all(&lines, &choices, jobs)?,
+            shows::FILE => shows::all(&lines, &arguments.vectors, &choices, jobs)?,
             _ => replay::all(&lines, &choices, jobs)?,
         };
         for verdict in verdicts {

@@ -4,10 +4,12 @@
 
 mod mask;
 mod model;
+mod random;
 mod subject;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,6 +24,7 @@ use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{AutomaticTables, Ruleset, TableEntry, TableName};
 use skipstep_scenario::host;
 
+use self::random::Draws;
 use self::subject::{Subject, Subjects};
 use super::replay::{self, Difference, Played, Refusal, Verdict};
 use super::vector;
@@ -56,13 +59,19 @@ struct Said {
 }
 
 /// Compares every entry on every evaluator, in any order; the results are in the order of `lines`.
-pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Verdict>> {
+pub fn all(
+    lines: &[String],
+    vectors: &Path,
+    choices: &[Choice],
+    jobs: usize,
+) -> anyhow::Result<Vec<Verdict>> {
+    let draws = random::draws(lines, vectors)?;
     let next = AtomicUsize::new(0);
     let verdicts: Mutex<Vec<Option<Verdict>>> = Mutex::new(lines.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs.clamp(1, lines.len().max(1)))
             .map(|job| {
-                let (next, verdicts) = (&next, &verdicts);
+                let (next, verdicts, draws) = (&next, &verdicts, &draws);
                 scope.spawn(move || -> anyhow::Result<()> {
                     let host = host::standard();
                     let mut subjects = Subjects::new(choices, job, &host)?;
@@ -71,7 +80,7 @@ pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<
                         let Some(line) = lines.get(place) else {
                             return Ok(());
                         };
-                        let verdict = entry(line, choices, &mut subjects, &host)?;
+                        let verdict = entry(line, draws, choices, &mut subjects, &host)?;
                         verdicts.lock().expect("no thread panics with the lock")[place] =
                             Some(verdict);
                     }
@@ -86,6 +95,7 @@ pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<
 
 fn entry(
     line: &str,
+    draws: &Draws,
     choices: &[Choice],
     subjects: &mut Subjects,
     host: &Host,
@@ -111,7 +121,7 @@ fn entry(
     let compared = choices.iter().map(|choice| {
         let subject = subjects.subject(*choice).filter(|_| !only_model || *choice == Choice::Model);
         let Some(mut subject) = subject else { return Played::NotBuilt };
-        let text = catching(|| compare(&entry, &ruleset, &mut subject))
+        let text = catching(|| compare(&entry, draws, &ruleset, &mut subject))
             .map_err(anyhow::Error::msg)
             .flatten()
             .unwrap_or_else(|error| format!("{error:#}"));
@@ -130,17 +140,25 @@ fn different(entry: &Entry, text: &str) -> Difference {
 }
 
 /// Plays the packets and looks from all sides; nothing if all looks as it should.
-fn compare(entry: &Entry, ruleset: &Ruleset, subject: &mut Subject) -> anyhow::Result<String> {
-    subject.play(ruleset, &entry.packets)?;
+fn compare(
+    entry: &Entry,
+    draws: &Draws,
+    ruleset: &Ruleset,
+    subject: &mut Subject,
+) -> anyhow::Result<String> {
+    let draws = draws.get(&entry.id);
+    subject.play(ruleset, &entry.packets, draws.map_or(&[], Vec::as_slice))?;
+    // whose random numbers nobody wrote down
+    let unknown = draws.is_none();
     let mut text = String::new();
     for (arguments, expected) in entry.show.iter().filter(|(arguments, _)| *arguments != "-so") {
         let expected = Said {
-            stdout: mask::text(arguments, expected),
+            stdout: mask::text(arguments, expected, unknown),
             stderr: entry.stderr.get(arguments).cloned().unwrap_or_default(),
             status: entry.rc.get(arguments).copied().unwrap_or(0),
         };
         let said = say(arguments, subject).with_context(|| arguments.clone())?;
-        let said = Said { stdout: mask::text(arguments, &said.stdout), ..said };
+        let said = Said { stdout: mask::text(arguments, &said.stdout, unknown), ..said };
         if said != expected {
             writeln!(text, "pfctl {arguments}\n{}", difference(&expected, &said))?;
         }

@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::{Carried, TestPacket};
+use skipstep_scenario::engine::{Carried, Draw, TestPacket};
 
-use super::{arrival, can_run, quiet, reset};
+use super::{arrival, can_run, quiet, reset, set_random};
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::network::TestNetwork;
@@ -72,6 +72,12 @@ impl TestInstance {
         self.test.now = seconds;
         self.instance.maps.test.set(&0, &self.test)?;
         self.instance.programs.sweep.call(&()).map(drop)
+    }
+
+    /// Sets what following random draws return.
+    pub fn set_random(&mut self, draw: Draw) -> Result<()> {
+        set_random(&mut self.test, draw);
+        self.instance.maps.test.set(&0, &self.test)
     }
 
     /// Runs one packet through the firewall; what it carries afterwards. `None` if the kernel takes

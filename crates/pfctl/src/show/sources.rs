@@ -5,6 +5,7 @@ use skipstep_ruleset::Ruleset;
 use skipstep_scenario::engine::{NodeKind, SourceView};
 
 use super::Detail;
+use super::states::clock;
 
 /// What is shown of the tracked sources.
 pub struct SourcesView<'a> {
@@ -76,10 +77,6 @@ fn word(kind: NodeKind) -> &'static str {
         NodeKind::Rdr => "rdr-to ",
         NodeKind::Route => "route-to ",
     }
-}
-
-fn clock(seconds: u32) -> String {
-    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// The same as JSON.

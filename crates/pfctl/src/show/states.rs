@@ -26,11 +26,16 @@ const TCP_STATES: [&str; 11] = [
     "FIN_WAIT_2",
     "TIME_WAIT",
 ];
+/// `synproxy` shakes hands with the source.
+const PROXY_SRC: u8 = 11;
+/// … with the destination.
+const PROXY_DST: u8 = 12;
 /// UDP and every other protocol but TCP and ICMP.
 const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
 
 const WSCALE_MASK: u8 = 0x0f;
 const SLOPPY: u16 = 0x0002;
+const PFLOW: u16 = 0x0004;
 
 /// What there is to know about states.
 pub struct StatesView<'a> {
@@ -84,14 +89,25 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     }
     let (left, right) = peers(state);
     format!(
-        "{} {} {} {arrow} {}       {}:{}\n",
+        "{} {} {} {arrow} {}       {}\n",
         name_of(state),
         protocol_name(state.protocol),
         endpoint(outer[1], inner[1], state.family, host),
         endpoint(outer[0], inner[0], state.family, host),
-        peer_state(state.protocol, left.state, right.state),
-        peer_state(state.protocol, right.state, left.state),
+        peer_states(state.protocol, left.state, right.state),
     )
+}
+
+/// The states of both peers. While `synproxy` shakes hands there is one word for them.
+fn peer_states(protocol: u8, left: u8, right: u8) -> String {
+    let is = |state| protocol == TCP && (left == state || right == state);
+    if is(PROXY_SRC) {
+        return "PROXY:SRC".to_owned();
+    }
+    if is(PROXY_DST) {
+        return "PROXY:DST".to_owned();
+    }
+    format!("{}:{}", peer_state(protocol, left, right), peer_state(protocol, right, left))
 }
 
 /// The peers as printed: the one on the left is the host's side of an outbound state.
@@ -166,9 +182,14 @@ fn history(state: &StateView, now: u32) -> String {
     let anchor = state.anchor_rule.map(|number| format!(", anchor {number}")).unwrap_or_default();
     let rule = state.rule.as_ref().map(|rule| format!(", rule {}", rule.number));
     let rule = rule.unwrap_or_default();
-    let sloppy = if state.flags & SLOPPY != 0 { ", sloppy" } else { "" };
+    let words = [
+        (state.flags & SLOPPY != 0, ", sloppy"),
+        (state.flags & PFLOW != 0, ", pflow"),
+        (state.tracked, ", source-track"),
+    ];
+    let words: String = words.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
     format!(
-        "   age {}, expires in {}, {}:{} pkts, {}:{} bytes{anchor}{rule}{sloppy}\n",
+        "   age {}, expires in {}, {}:{} pkts, {}:{} bytes{anchor}{rule}{words}\n",
         clock(now.saturating_sub(state.created_at)),
         clock(state.expires_at.saturating_sub(now)),
         state.packets[0],
@@ -178,7 +199,8 @@ fn history(state: &StateView, now: u32) -> String {
     )
 }
 
-fn clock(seconds: u32) -> String {
+/// Hours, minutes, seconds.
+pub(super) fn clock(seconds: u32) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
@@ -215,6 +237,7 @@ pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
                 "bytes": state.bytes,
                 "rule": state.rule,
                 "sloppy": state.flags & SLOPPY != 0,
+                "source_track": state.tracked,
                 "tag": state.tag,
             })
         })
@@ -232,6 +255,13 @@ mod tests {
         assert_eq!(peer_state(UDP, 1, 3), "1");
         assert_eq!(peer_state(ICMP, 0, 0), "0");
         assert_eq!(peer_state(TCP, 10, 9), "TIME_WAIT");
+    }
+
+    #[test]
+    fn a_handshake_of_the_proxy_has_a_name() {
+        assert_eq!(peer_states(TCP, 0, PROXY_SRC), "PROXY:SRC");
+        assert_eq!(peer_states(TCP, PROXY_DST, 0), "PROXY:DST");
+        assert_eq!(peer_states(TCP, 4, 4), "ESTABLISHED:ESTABLISHED");
     }
 
     #[test]

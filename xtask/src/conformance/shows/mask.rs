@@ -1,8 +1,9 @@
 //! What of a show depends on the machine, on the wall clock, or on the way in which rules are
 //! searched (README-show.md beside the vectors).
 
-/// The text without it. Source nodes are sorted: which rule's stand first is chance.
-pub fn text(arguments: &str, text: &str) -> String {
+/// The text without it; with `random` also without sequence numbers that pf drew. Source nodes are
+/// sorted: which rule's stand first is chance.
+pub fn text(arguments: &str, text: &str, random: bool) -> String {
     // which systems can be told apart is the database's affair
     let text = text.split("\nOS FINGERPRINTS:").next().unwrap_or_default();
     let mut masked: Vec<String> = Vec::new();
@@ -13,10 +14,39 @@ pub fn text(arguments: &str, text: &str) -> String {
         }
         masked.push(match labels {
             true => label(text),
+            false if random && text.trim_start().starts_with('[') && text.contains("](+") => {
+                "   [ … ]".to_owned()
+            }
             false => line(text),
         });
     }
+    sort_sources(&mut masked);
     masked.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Sorts every stretch of source nodes, of which each is a line, or two of which the second is
+/// indented.
+fn sort_sources(lines: &mut [String]) {
+    let is_node = |line: &String| line.contains(" ( states ") && line.ends_with(" )");
+    let mut at = 0;
+    while at < lines.len() {
+        let begin = at;
+        let mut nodes: Vec<Vec<String>> = Vec::new();
+        while at < lines.len()
+            && (is_node(&lines[at]) || at > begin && lines[at].starts_with("   age"))
+        {
+            match lines[at].starts_with("   age") {
+                true => nodes.last_mut().into_iter().for_each(|node| node.push(lines[at].clone())),
+                false => nodes.push(vec![lines[at].clone()]),
+            }
+            at += 1;
+        }
+        nodes.sort();
+        for (line, sorted) in lines[begin..at].iter_mut().zip(nodes.into_iter().flatten()) {
+            *line = sorted;
+        }
+        at += usize::from(at == begin);
+    }
 }
 
 fn line(line: &str) -> String {
@@ -58,10 +88,17 @@ mod tests {
 
     #[test]
     fn only_evaluations_of_a_label_are_masked() {
-        assert_eq!(text("-sl", "a b 9 2 3 4 5 6 7 8\n"), "a b … 2 3 4 5 6 7 8\n");
+        assert_eq!(text("-sl", "a b 9 2 3 4 5 6 7 8\n", false), "a b … 2 3 4 5 6 7 8\n");
         let both = "LABEL COUNTERS:\na 9 2 3 4 5 6 7 8\n\nTIMEOUTS:\na 9 2 3 4 5 6 7 8\n";
         let masked = "LABEL COUNTERS:\na … 2 3 4 5 6 7 8\n\nTIMEOUTS:\na 9 2 3 4 5 6 7 8\n";
-        assert_eq!(text("-s all", both), masked);
+        assert_eq!(text("-s all", both, false), masked);
+    }
+
+    #[test]
+    fn source_nodes_are_sorted_with_what_belongs_to_them() {
+        let both = "b ( states 1 )\n   age 2\na ( states 1 )\n   age 1\n\nINFO\n";
+        let sorted = "a ( states 1 )\n   age 1\nb ( states 1 )\n   age 2\n\nINFO\n";
+        assert_eq!(text("-s all -v", both, false), sorted);
     }
 
     #[test]
@@ -69,7 +106,7 @@ mod tests {
         let line =
             "  [ Evaluations: 3         Packets: 2         Bytes: 80          States: 0     ]";
         assert_eq!(
-            text("-sr -v", line),
+            text("-sr -v", line, false),
             "[ Evaluations: … Packets: 2         Bytes: 80          States: 0     ]\n"
         );
     }

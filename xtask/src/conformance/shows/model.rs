@@ -14,7 +14,7 @@ use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
 use skipstep_model::TableTraffic;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
-use skipstep_scenario::engine::{Carried, RuleCounters, SourceView, StateView, TestPacket};
+use skipstep_scenario::engine::{Carried, Draw, RuleCounters, SourceView, StateView, TestPacket};
 use skipstep_scenario::{Engine, Model};
 
 use super::subject::{HOSTID, START};
@@ -57,12 +57,22 @@ impl ShownModel {
         Ok(())
     }
 
+    /// Sets what is random in real life.
+    pub fn set_random(&mut self, draw: Draw) {
+        self.model.get_mut().set_random(draw);
+    }
+
     /// Plays a packet; what it carries afterwards.
     pub fn packet(&mut self, second: u32, packet: &TestPacket) -> Carried {
         self.now = second;
         let model = self.model.get_mut();
         model.set_time(second);
         model.packet(packet).carried
+    }
+
+    /// The rules with what is in their tables now.
+    fn filled(&self) -> Ruleset {
+        self.model.borrow_mut().firewall().ruleset().clone()
     }
 
     fn interface(&self, interface: &Interface) -> InterfaceView {
@@ -195,9 +205,9 @@ impl Filter for ShownModel {
     }
 
     fn tables(&self) -> Result<Vec<TableInfo>> {
-        let tables = self.ruleset.all_tables();
+        let ruleset = self.filled();
         let mut tables: Vec<TableInfo> =
-            tables.map(|(path, table)| self.table(path, table)).collect();
+            ruleset.all_tables().map(|(path, table)| self.table(path, table)).collect();
         // for each of an anchor that of the main rule set stands in until it is defined
         let of_anchors = tables.iter().filter(|table| !table.name.anchor.is_empty());
         for name in of_anchors.map(|table| table.name.name.clone()).collect::<Vec<_>>() {
@@ -214,7 +224,8 @@ impl Filter for ShownModel {
     }
 
     fn table_entries(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
-        let mut tables = self.ruleset.tables_of(&name.anchor).iter();
+        let ruleset = self.filled();
+        let mut tables = ruleset.tables_of(&name.anchor).iter();
         let table = tables.find(|table| table.name == name.name).context("no such table")?;
         let counters = self.model.borrow_mut().firewall().table_counters(name);
         let info = |entry: &TableEntry| EntryInfo {

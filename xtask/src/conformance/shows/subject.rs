@@ -5,7 +5,7 @@ use pfctl::filter::Filter;
 use skipstep_kernel::testing::TestInstance;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Ruleset};
-use skipstep_scenario::engine::{Carried, TestPacket};
+use skipstep_scenario::engine::{Carried, Draw, TestPacket};
 use skipstep_scenario::look::unhex;
 
 use super::model::ShownModel;
@@ -51,11 +51,19 @@ pub enum Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Begins anew with `ruleset` and plays `packets`.
-    pub fn play(&mut self, ruleset: &Ruleset, packets: &[vector::Packet]) -> anyhow::Result<()> {
+    /// Begins anew with `ruleset` and plays `packets`; `draws` are the random numbers for each.
+    pub fn play(
+        &mut self,
+        ruleset: &Ruleset,
+        packets: &[vector::Packet],
+        draws: &[Vec<Draw>],
+    ) -> anyhow::Result<()> {
         self.start(ruleset)?;
         let mut before: Option<(String, Carried)> = None;
-        for packet in packets {
+        for (place, packet) in packets.iter().enumerate() {
+            for draw in draws.get(place).into_iter().flatten() {
+                self.set_random(*draw)?;
+            }
             let (received_on, carried) = match before.take().filter(|_| packet.cont) {
                 Some((from, carried)) => (Some(from), carried),
                 None => (None, Carried::default()),
@@ -86,6 +94,14 @@ impl Subject<'_> {
                 ruleset.options.evaluator = *evaluator;
                 instance.start(&ruleset, HOSTID, START)?;
             }
+        }
+        Ok(())
+    }
+
+    fn set_random(&mut self, draw: Draw) -> anyhow::Result<()> {
+        match self {
+            Subject::Model(model) => model.set_random(draw),
+            Subject::Instance(instance, _) => instance.set_random(draw)?,
         }
         Ok(())
     }
