@@ -199,6 +199,8 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_count(s, PF_REASON_FRAGMENT);
 		return PF_TCX_DROP;
 	}
+	if (s->reassembled && s->pd.direction == PF_OUT)
+		shrink(skb, s->pd.ip + s->pd.length);
 	carry(skb, s);
 	if (s->reassembled && s->pd.family == AF_INET6 && s->pd.direction == PF_IN)
 		return forward_datagram(skb, s);

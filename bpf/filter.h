@@ -185,7 +185,7 @@ __inline int come_back(struct __sk_buff *skb)
 	struct pf_handoff frame;
 
 	if (!s || bpf_skb_load_bytes(skb, length, &frame, sizeof(frame)) ||
-	    frame.magic != PF_HANDOFF_MAGIC || bpf_skb_change_tail(skb, length, 0))
+	    frame.magic != PF_HANDOFF_MAGIC)
 		return PF_TCX_DROP;
 	switch (frame.order) {
 	case PF_HANDOFF_WHOLE:
@@ -194,6 +194,8 @@ __inline int come_back(struct __sk_buff *skb)
 		skb->cb[0] = frame.received;
 		return bpf_redirect(frame.ifindex, frame.direction == PF_IN ? BPF_F_INGRESS : 0);
 	case PF_HANDOFF_SEND:
+		if (bpf_skb_change_tail(skb, length, 0))
+			return PF_TCX_DROP;
 		skb->mark = (frame.mark & ~PF_MARK_MASK) | PF_MARK_GENERATED;
 		return bpf_redirect(frame.ifindex, 0);
 	case PF_HANDOFF_REFUSED:

@@ -5,6 +5,9 @@
  * datagram comes in by that device when it is whole. From there it is sent in, or out, by the interface
  * where its fragments were, and filtered there like any packet.
  *
+ * Behind a datagram that comes back stays what the daemon wrote there, as if it were padding: a program
+ * cannot cut off the end of a long packet.
+ *
  * A datagram that leaves takes the same way once more to become fragments again: the hook lies behind
  * the IP output that would have done it.
  */
@@ -65,7 +68,8 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 		.mark = skb->mark,
 		.order = order,
 	};
-	__u32 device, length, hash;
+	__u32 device, hash;
+	bool room;
 
 	if (!s)
 		return -1;
@@ -74,6 +78,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	device = find_device(skb);
 	if (!device)
 		return -1;
+	room = skb->len >= s->pd.ip + s->pd.length + sizeof(frame);
 	frame.received = s->came_in_by;
 	frame.direction = s->pd.direction;
 	frame.link_header = s->pd.ip;
@@ -83,9 +88,10 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	/* the device wants a link header, which others need not have */
 	if (!has_ethernet_header(skb) && bpf_skb_change_head(skb, sizeof(struct ethernet), 0))
 		return -1;
-	length = skb->len;
-	if (bpf_skb_change_tail(skb, length + sizeof(frame), 0) ||
-	    bpf_skb_store_bytes(skb, length, &frame, sizeof(frame), 0))
+	/* what came from the daemon has room still; a long packet could not be made longer */
+	if (!room && bpf_skb_change_tail(skb, skb->len + sizeof(frame), 0))
+		return -1;
+	if (bpf_skb_store_bytes(skb, skb->len - sizeof(frame), &frame, sizeof(frame), 0))
 		return -1;
 	return bpf_redirect(device, 0);
 }
@@ -93,13 +99,13 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 /* A packet that passed and is longer than its fragments were. */
 __inline bool must_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	__u32 mtu = 0;
+	__u32 length = s->pd.length;
 
 	if (!s->reassembled || s->pd.direction != PF_OUT)
 		return false;
 	/* routers fragment IPv4 as they like, IPv6 must not notice that there was one */
 	return s->pd.family == AF_INET6 ||
-	       bpf_check_mtu(skb, 0, &mtu, 0, 0) == BPF_MTU_CHK_RET_FRAG_NEEDED;
+	       bpf_check_mtu(skb, 0, &length, 0, 0) == BPF_MTU_CHK_RET_FRAG_NEEDED;
 }
 
 #endif /* PF_FRAGMENT_H */

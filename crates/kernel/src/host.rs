@@ -19,6 +19,7 @@ use netlink_sys::{Socket, SocketAddr};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
+use crate::device;
 use crate::error::{Context, Result};
 use crate::netlink::Rtnetlink;
 
@@ -33,7 +34,10 @@ pub fn read() -> Result<Host> {
     let group_names = group_names();
     for object in netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
         if let RouteNetlinkMessage::NewLink(link) = object {
-            interfaces.insert(link.header.index, interface(&link, &group_names));
+            let interface = interface(&link, &group_names);
+            if !interface.name.starts_with(device::PREFIX) {
+                interfaces.insert(link.header.index, interface);
+            }
         }
     }
     for object in netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {

@@ -407,7 +407,8 @@ impl Instance {
         }
     }
 
-    pub(crate) fn generation(&self) -> u32 {
+    /// Rises by one with every load.
+    pub fn generation(&self) -> u32 {
         self.maps.shared_status.load(0, offset_of!(abi::Status, generation))
     }
 }

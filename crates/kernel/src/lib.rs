@@ -10,6 +10,7 @@ mod change;
 mod commit;
 mod contents;
 pub mod counters;
+pub mod device;
 pub mod error;
 mod forget;
 pub mod host;
@@ -38,6 +39,7 @@ pub mod testing;
 mod verifier;
 
 pub use counters::InterfaceCounters;
+pub use device::Device;
 pub use error::{Error, Result};
 pub use instance::Instance;
 pub use log::LogReader;

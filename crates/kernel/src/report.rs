@@ -16,6 +16,19 @@ use crate::{attach, counters};
 /// How many limit counters there are.
 pub const LIMIT_COUNTERS: usize = abi::status::LCOUNT_MAX;
 
+/// Fragments that wait for others of their datagram.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FragmentStatus {
+    /// How many there are.
+    pub current: u64,
+    /// Datagrams looked for.
+    pub searches: u64,
+    /// Fragments put in.
+    pub inserts: u64,
+    /// Fragments taken out.
+    pub removals: u64,
+}
+
 /// What `pfctl -si` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceStatus {
@@ -37,6 +50,8 @@ pub struct InstanceStatus {
     pub engine: Status,
     /// Limit counters in the order of `abi::names::LIMIT_COUNTERS`.
     pub limits: [u64; LIMIT_COUNTERS],
+    /// Fragments that wait, and what was done with them.
+    pub fragments: FragmentStatus,
     /// Log records that found the ring full.
     pub log_lost: u64,
     /// `set loginterface`: its name and counters; a group's are the sum over its members.
@@ -106,9 +121,17 @@ impl Instance {
             debug: memory.debug,
             engine: counters::status(&self.maps)?,
             limits: totals.limit,
+            fragments: self.fragments()?,
             log_lost: totals.log_lost,
             loginterface: self.loginterface(&record)?,
         })
+    }
+
+    /// What skipstepd says of fragments, once a second.
+    fn fragments(&self) -> Result<FragmentStatus> {
+        let abi::Reassembler { pieces, searches, inserts, removals, .. } =
+            self.maps.reassembler.at(0)?;
+        Ok(FragmentStatus { current: pieces.into(), searches, inserts, removals })
     }
 
     fn loginterface(&self, record: &Record) -> Result<Option<(String, InterfaceCounters)>> {

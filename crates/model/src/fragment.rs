@@ -2,7 +2,7 @@
 //! filtered in their place; and an IPv6 datagram that is forwarded leaves in fragments of the size it
 //! had (pf-semantics section 12).
 
-use skipstep_reassembly::{Outcome, Piece, refragment, settle_checksum};
+use skipstep_reassembly::{Counters, Outcome, Piece, refragment, settle_checksum};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};
 
 use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
@@ -68,6 +68,11 @@ impl Firewall {
                 fate.forwarded.extend(fragments.into_iter().map(forward));
             }
         }
+    }
+
+    /// How many fragments wait, and what was done with them.
+    pub fn fragments(&self) -> (usize, Counters) {
+        (self.fragments.pieces(), self.fragments.counters())
     }
 
     /// Limits of `set limit frags` and `set timeout frag`.

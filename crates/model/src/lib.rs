@@ -60,6 +60,8 @@ pub use actions::Actions;
 pub use counters::{
     InterfaceCounters, LimitCounter, RuleCounters, Status, TableCounters, TableTraffic,
 };
+pub use skipstep_reassembly::Counters as FragmentCounters;
+
 pub use fate::{Carried, Decision, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way};
 pub use firewall::Firewall;
 pub use source_node::{NodeKind, SourceNode};

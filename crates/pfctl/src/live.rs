@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
-use skipstep_kernel::report::InterfaceView as KernelInterface;
+use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
@@ -273,6 +273,7 @@ impl<'a> Live<'a> {
                 status: Status::default(),
                 half_open: 0,
                 limits: [0; 10],
+                fragments: FragmentStatus::default(),
                 log_lost: 0,
             });
         };
@@ -289,6 +290,7 @@ impl<'a> Live<'a> {
             status: status.engine,
             half_open: status.half_open.into(),
             limits: status.limits,
+            fragments: status.fragments,
             log_lost: status.log_lost,
         })
     }

@@ -122,6 +122,7 @@ fn status_and_interfaces() {
         status,
         half_open: 0,
         limits: Default::default(),
+        fragments: Default::default(),
         log_lost: 0,
     };
     is("info", &info::json(&view));

@@ -137,7 +137,7 @@ impl Datagram {
                 let length = u16::try_from(header_len + total).map_err(|_| Reason::Short)?;
                 bytes[2..4].copy_from_slice(&length.to_be_bytes());
                 bytes[6..8].fill(0);
-                Ok(Whole { bytes, fragmentation: None })
+                Ok(Whole { bytes, largest: self.largest, fragmentation: None })
             }
             Some((at, protocol)) => {
                 let length = header_len - 40 + total;
@@ -146,7 +146,7 @@ impl Datagram {
                 bytes[at] = protocol;
                 let largest = self.largest;
                 let fragmentation = Fragmentation { header_len, next_header_at: at, largest };
-                Ok(Whole { bytes, fragmentation: Some(fragmentation) })
+                Ok(Whole { bytes, largest, fragmentation: Some(fragmentation) })
             }
         }
     }

@@ -16,7 +16,7 @@ use skipstep_wire::checksum;
 
 pub use piece::{Key, Piece};
 pub use reassembler::{Counters, Outcome, Reassembler};
-pub use refragment::{Fragmentation, refragment};
+pub use refragment::{Fragmentation, refragment, refragment_ipv4};
 
 /// A datagram of which all pieces came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Whole {
     /// The packet from its IP header on. The checksum of an IPv4 header is that of the first fragment
     /// still: an ICMP error that answers the datagram quotes it so.
     pub bytes: Vec<u8>,
+    /// Bytes of data in the longest fragment.
+    pub largest: usize,
     /// How to fragment it again, for IPv6: there nobody on the way may choose other sizes.
     pub fragmentation: Option<Fragmentation>,
 }

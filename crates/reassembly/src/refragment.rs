@@ -1,6 +1,8 @@
-//! Making fragments of an IPv6 datagram that was put together, no longer than it had before.
+//! Making fragments of a datagram that was put together, no longer than it had before.
 
 use skipstep_wire::protocol;
+
+use crate::settle_checksum;
 
 /// How a datagram was fragmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,10 +15,35 @@ pub struct Fragmentation {
     pub largest: usize,
 }
 
-/// The fragments of `packet`, with this identification. `None` if they would have less than 8 bytes
-/// of data.
+impl Fragmentation {
+    /// Where the fragment header of an IPv6 packet belongs: behind the headers that every router on
+    /// the way looks at (RFC 8200 section 4.5). `None` if the packet is damaged.
+    pub fn of(packet: &[u8], largest: usize) -> Option<Self> {
+        let mut how = Fragmentation { header_len: 40, next_header_at: 6, largest };
+        let (mut next_header_at, mut at) = (6, 40);
+        loop {
+            match *packet.get(next_header_at)? {
+                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
+                    let stays = packet[next_header_at] != protocol::DESTINATION_OPTIONS;
+                    next_header_at = at;
+                    at += (usize::from(*packet.get(at + 1)?) + 1) * 8;
+                    // options for the destination stay in front only of a routing header
+                    if stays {
+                        how = Fragmentation { header_len: at, next_header_at, largest };
+                    }
+                }
+                _ => return (packet.len() >= how.header_len).then_some(how),
+            }
+        }
+    }
+}
+
+/// The fragments of an IPv6 packet, with this identification; what follows the length in its header
+/// is cut off. `None` if they would have less than 8
+/// bytes of data.
 pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec<u8>>> {
-    let (header, data) = packet.split_at_checked(how.header_len)?;
+    let length = 40 + usize::from(u16::from_be_bytes([*packet.get(4)?, *packet.get(5)?]));
+    let (header, data) = packet.get(..length)?.split_at_checked(how.header_len)?;
     let step = how.largest & !7;
     if step < 8 || header.len() < 40 {
         return None;
@@ -36,4 +63,49 @@ pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec
         fragment
     });
     Some(fragments.collect())
+}
+
+/// The fragments of an IPv4 packet, as far as its header says that it goes. `None` if they would have less than 8 bytes of data.
+pub fn refragment_ipv4(packet: &[u8], largest: usize) -> Option<Vec<Vec<u8>>> {
+    let header_len = usize::from(packet.first()? & 15) * 4;
+    let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
+    let (header, data) = packet.get(..length)?.split_at_checked(header_len)?;
+    let step = largest & !7;
+    if step < 8 || header_len < 20 {
+        return None;
+    }
+    let fragments = data.chunks(step).enumerate().map(|(count, chunk)| {
+        let offset = count * step;
+        let more = offset + chunk.len() < data.len();
+        let mut fragment = if count == 0 { header.to_vec() } else { later_header(header) };
+        let length = (fragment.len() + chunk.len()) as u16;
+        fragment[2..4].copy_from_slice(&length.to_be_bytes());
+        let place = (offset / 8) as u16 | (u16::from(more) << 13);
+        fragment[6..8].copy_from_slice(&place.to_be_bytes());
+        settle_checksum(&mut fragment);
+        fragment.extend(chunk);
+        fragment
+    });
+    Some(fragments.collect())
+}
+
+/// The header of all fragments but the first: with those options that are to be copied (RFC 791).
+fn later_header(header: &[u8]) -> Vec<u8> {
+    let (fixed, mut options) = header.split_at(20);
+    let mut later = fixed.to_vec();
+    while let [kind, rest @ ..] = options {
+        let length = match kind {
+            0 => break,
+            1 => 1,
+            _ => usize::from(rest.first().copied().unwrap_or(0)).max(2),
+        };
+        let option = &options[..length.min(options.len())];
+        if kind & 0x80 != 0 {
+            later.extend(option);
+        }
+        options = &options[option.len()..];
+    }
+    later.resize(later.len().next_multiple_of(4), 0);
+    later[0] = 0x40 | (later.len() / 4) as u8;
+    later
 }

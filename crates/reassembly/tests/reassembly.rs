@@ -1,6 +1,8 @@
 //! Datagrams in pieces: what overlaps, what contradicts itself, and what is too much.
 
-use skipstep_reassembly::{Outcome, Piece, Reassembler, Whole, refragment, settle_checksum};
+use skipstep_reassembly::{
+    Outcome, Piece, Reassembler, Whole, refragment, refragment_ipv4, settle_checksum,
+};
 use skipstep_ruleset::{Direction, Reason};
 use skipstep_wire::build::{ipv4, ipv6};
 
@@ -38,7 +40,7 @@ fn pieces_in_any_order() {
         for place in &order[..2] {
             assert_eq!(fragments.add(pieces[*place].clone(), 0), Outcome::Held);
         }
-        let Outcome::Whole(Whole { mut bytes, fragmentation: None }) =
+        let Outcome::Whole(Whole { mut bytes, largest: 16, fragmentation: None }) =
             fragments.add(pieces[order[2]].clone(), 0)
         else {
             panic!("{order:?}")
@@ -176,6 +178,25 @@ fn fragments_as_they_were() {
         piece6(9, offset, more, &data[usize::from(offset)..end])
     });
     assert_eq!(pieces, expected);
+    let found = skipstep_reassembly::Fragmentation::of(&whole.bytes, how.largest);
+    assert_eq!(found, Some(how));
     let tiny = skipstep_reassembly::Fragmentation { largest: 7, ..how };
     assert_eq!(refragment(&whole.bytes, &tiny, 9), None);
+}
+
+#[test]
+fn ipv4_fragments_keep_the_options_that_say_so() {
+    // record route (7) is for the first fragment only, loose source routing (131) for all
+    let options = [7, 3, 4, 131, 3, 4, 0, 0];
+    let ip = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).options(&options);
+    let data: Vec<u8> = (0..20).collect();
+    let fragments = refragment_ipv4(&ip.raw(17, &data), 15).unwrap();
+    let later = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).options(&[131, 3, 4, 0]);
+    let expected = [
+        ip.clone().fragment(0, true).raw(17, &data[..8]),
+        later.clone().fragment(8, true).raw(17, &data[8..16]),
+        later.fragment(16, false).raw(17, &data[16..]),
+    ];
+    assert_eq!(fragments, expected);
+    assert_eq!(refragment_ipv4(&ip.raw(17, &data), 7), None);
 }

@@ -1,11 +1,12 @@
-//! The daemon at work: one thread follows interfaces, one writes the log.
+//! The daemon at work: one thread follows interfaces, one puts fragments together, one writes the
+//! log.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::unistd::geteuid;
@@ -13,8 +14,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
-use skipstep_kernel::{Error, Instance, LogReader};
+use skipstep_kernel::{Device, Error, Instance, LogReader};
 
+use crate::fragments::{Fragments, LONGEST_FRAME};
 use crate::log::Logs;
 use crate::notify;
 use crate::options::Options;
@@ -69,8 +71,15 @@ pub fn run(options: &Options) -> Result<()> {
         let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
         thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
     };
+    let reassembler = {
+        let (signals, name) = (signals.clone(), name.clone());
+        thread::spawn(move || reassemble(&signals, &name))
+    };
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
+    if reassembler.join().is_err() {
+        say("the thread that puts fragments together has failed");
+    }
     if follower.join().is_err() {
         say("the thread that follows interfaces has failed");
     }
@@ -140,6 +149,58 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
         }
         known = host;
     }
+}
+
+/// Puts fragments together, and makes fragments of datagrams, until told to stop.
+fn reassemble(signals: &Signals, name: &str) {
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        match complaint.note(open(name)).flatten() {
+            Some(instance) => {
+                if complaint.note(serve(signals, &instance)).is_none() {
+                    thread::sleep(TICK);
+                }
+            }
+            None => thread::sleep(TICK),
+        }
+    }
+}
+
+/// Serves the device of an instance while this is the one of its name and there is no signal to stop.
+fn serve(signals: &Signals, instance: &Instance) -> Result<(), Error> {
+    let mut generation = instance.generation();
+    let mut fragments = Fragments::new(&instance.loaded()?.ruleset.options);
+    let mut device = Device::new(instance)?;
+    let mut buffer = vec![0; LONGEST_FRAME];
+    let mut checked = Instant::now();
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        if device.wait(TICK)? {
+            let now = instance.uptime()?;
+            while let Some(frame) = device.take(&mut buffer)? {
+                for answer in fragments.answer(frame, now) {
+                    complaint.note(device.give(&answer)); // the others are not to suffer for it
+                }
+                if checked.elapsed() >= TICK {
+                    break;
+                }
+            }
+        }
+        if checked.elapsed() < TICK {
+            continue;
+        }
+        checked = Instant::now();
+        fragments.expire(instance.uptime()?);
+        device.publish(instance, fragments.pieces(), fragments.counters())?;
+        if !instance.is_current() {
+            return Ok(());
+        }
+        if instance.generation() != generation {
+            generation = instance.generation();
+            fragments.configure(&instance.loaded()?.ruleset.options);
+        }
+    }
+    Ok(())
 }
 
 /// Takes records out of the ring and writes them, until told to stop; then what is left in it.

@@ -1,6 +1,7 @@
 //! `-s info`: status and counters.
 
 use serde_json::{Map, Value, json};
+use skipstep_kernel::report::FragmentStatus;
 use skipstep_ruleset::Reason;
 use skipstep_scenario::engine::Status;
 
@@ -46,6 +47,8 @@ pub struct InfoView {
     pub half_open: u64,
     /// In the order of [`LIMIT_COUNTERS`].
     pub limits: [u64; LIMIT_COUNTERS.len()],
+    /// Fragments that wait, and what was done with them.
+    pub fragments: FragmentStatus,
     /// Log records that nobody took in time. OpenBSD's text has no place for them.
     pub log_lost: u64,
 }
@@ -79,8 +82,9 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     if detail.verbose() {
         let sources =
             [status.sources, status.source_searches, status.source_inserts, status.source_removals];
-        // what skipstepd holds of fragments is not counted here
-        for (table, counts) in [("Source Tracking Table", sources), ("Fragments", [0; 4])] {
+        let FragmentStatus { current, searches, inserts, removals } = view.fragments;
+        let fragments = [current, searches, inserts, removals];
+        for (table, counts) in [("Source Tracking Table", sources), ("Fragments", fragments)] {
             let [current, counts @ ..] = counts;
             text += &format!("{table}\n");
             text += &current_line("current entries", current);
@@ -199,6 +203,7 @@ mod tests {
             status: Status::default(),
             half_open: 0,
             limits: [0; 10],
+            fragments: FragmentStatus::default(),
             log_lost: 0,
         };
         let head = "Status: Disabled                                 Debug: err\n\nState Table";

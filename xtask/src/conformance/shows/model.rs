@@ -9,9 +9,9 @@ use pfctl::filter::Filter;
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
-use skipstep_kernel::report::{InstanceStatus, InterfaceView};
+use skipstep_kernel::report::{FragmentStatus, InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
-use skipstep_model::TableTraffic;
+use skipstep_model::{FragmentCounters, TableTraffic};
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
 use skipstep_scenario::engine::{Carried, Draw, RuleCounters, SourceView, StateView, TestPacket};
@@ -177,6 +177,9 @@ impl Filter for ShownModel {
             }
             (name.clone(), sum)
         });
+        let (current, FragmentCounters { searches, inserts, removals }) =
+            model.firewall().fragments();
+        let fragments = FragmentStatus { current: current as u64, searches, inserts, removals };
         Ok(InstanceStatus {
             running: true,
             since_secs: self.now,
@@ -187,6 +190,7 @@ impl Filter for ShownModel {
             debug: options.debug,
             engine,
             limits,
+            fragments,
             log_lost: 0,
             loginterface,
         })

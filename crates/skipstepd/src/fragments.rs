@@ -1,0 +1,210 @@
+//! What comes by the device: fragments that are put together, and datagrams that are fragmented.
+
+use std::hash::{BuildHasher, RandomState};
+
+use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, Handoff, handoff_order};
+use skipstep_abi::verdict::direction;
+use skipstep_reassembly::{Counters, Fragmentation, Outcome, Piece, Reassembler};
+use skipstep_reassembly::{refragment, refragment_ipv4};
+use skipstep_ruleset::{Direction, Options, Reason, Timeout};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Longest frame: a packet, a link header, and what stands behind them.
+pub const LONGEST_FRAME: usize = 65_535 + 64 + size_of::<Handoff>();
+
+/// Data of a fragment if nobody knows how long they were: what fits through every link.
+const USUAL: usize = 1232;
+
+/// Link header of what comes from a device that has none.
+const MADE_UP: usize = 14;
+
+/// Datagrams in the making.
+pub struct Fragments {
+    reassembler: Reassembler,
+    ids: RandomState,
+    drawn: u64,
+}
+
+impl Fragments {
+    /// None yet, with the limits of `options`.
+    pub fn new(options: &Options) -> Self {
+        let (limit, timeout) = limits(options);
+        let reassembler = Reassembler::new(limit, timeout);
+        Fragments { reassembler, ids: RandomState::new(), drawn: 0 }
+    }
+
+    /// Other limits from now on.
+    pub fn configure(&mut self, options: &Options) {
+        let (limit, timeout) = limits(options);
+        self.reassembler.configure(limit, timeout);
+    }
+
+    /// Forgets datagrams whose time is up.
+    pub fn expire(&mut self, now: u32) {
+        self.reassembler.expire(now);
+    }
+
+    /// How many fragments wait.
+    pub fn pieces(&self) -> usize {
+        self.reassembler.pieces()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        self.reassembler.counters()
+    }
+
+    /// What goes back for a frame. A frame that is not one of the programs' is nobody's.
+    pub fn answer(&mut self, frame: &[u8], now: u32) -> Vec<Vec<u8>> {
+        let Some((frame, handoff)) = frame
+            .len()
+            .checked_sub(size_of::<Handoff>())
+            .map(|at| frame.split_at(at))
+            .and_then(|(frame, handoff)| Some((frame, Handoff::read_from_bytes(handoff).ok()?)))
+            .filter(|(_, handoff)| handoff.magic == HANDOFF_MAGIC)
+        else {
+            return Vec::new();
+        };
+        let link_header = match handoff.link_header {
+            0 => MADE_UP,
+            length => usize::from(length),
+        };
+        let Some((link, packet)) = frame.split_at_checked(link_header) else {
+            return Vec::new();
+        };
+        match handoff.order {
+            handoff_order::FRAGMENT => {
+                self.piece(link, packet, &handoff, now).into_iter().collect()
+            }
+            handoff_order::REFRAGMENT => self.fragments(link, packet, &handoff),
+            _ => Vec::new(),
+        }
+    }
+
+    fn piece(
+        &mut self,
+        link: &[u8],
+        packet: &[u8],
+        handoff: &Handoff,
+        now: u32,
+    ) -> Option<Vec<u8>> {
+        let way = match handoff.direction {
+            direction::OUT => Direction::Out,
+            _ => Direction::In,
+        };
+        let outcome = match Piece::parse(packet, way) {
+            Some(piece) => self.reassembler.add(piece, now),
+            None => Outcome::Dropped(Some(Reason::Fragment)),
+        };
+        match outcome {
+            Outcome::Held => None,
+            Outcome::Whole(whole) => {
+                let largest = whole.largest as u16;
+                let back = Handoff { order: handoff_order::WHOLE, largest, ..*handoff };
+                Some(frame(link, &whole.bytes, &back))
+            }
+            Outcome::Dropped(reason) => {
+                let reason = reason.map_or(HANDOFF_NO_REASON, |reason| reason as u8);
+                let back = Handoff { order: handoff_order::REFUSED, reason, ..*handoff };
+                Some(frame(link, packet, &back))
+            }
+        }
+    }
+
+    fn fragments(&mut self, link: &[u8], packet: &[u8], handoff: &Handoff) -> Vec<Vec<u8>> {
+        let largest = match handoff.largest {
+            0 => USUAL,
+            largest => usize::from(largest),
+        };
+        self.drawn += 1;
+        let id = self.ids.hash_one(self.drawn) as u32;
+        let fragments = match packet.first().map(|first| first >> 4) {
+            Some(4) => refragment_ipv4(packet, largest),
+            _ => Fragmentation::of(packet, largest).and_then(|how| refragment(packet, &how, id)),
+        };
+        let back = Handoff { order: handoff_order::SEND, ..*handoff };
+        let fragments = fragments.unwrap_or_default();
+        fragments.iter().map(|fragment| frame(link, fragment, &back)).collect()
+    }
+}
+
+fn limits(options: &Options) -> (usize, u32) {
+    (options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
+}
+
+fn frame(link: &[u8], packet: &[u8], handoff: &Handoff) -> Vec<u8> {
+    [link, packet, handoff.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: [u8; 14] = [2; 14];
+
+    fn handoff(order: u8) -> Handoff {
+        Handoff {
+            magic: HANDOFF_MAGIC,
+            ifindex: 5,
+            mark: 0x1234,
+            order,
+            direction: direction::IN,
+            link_header: 14,
+            ..Handoff::default()
+        }
+    }
+
+    fn ipv4(offset: u16, more: bool, data: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet[2..4].copy_from_slice(&(20 + data.len() as u16).to_be_bytes());
+        packet[6..8].copy_from_slice(&((offset / 8) | (u16::from(more) << 13)).to_be_bytes());
+        packet.extend(data);
+        packet
+    }
+
+    #[test]
+    fn fragments_become_a_datagram_and_fragments_again() {
+        let mut fragments = Fragments::new(&Options::default());
+        let order = handoff(handoff_order::FRAGMENT);
+        // what stands behind the packet is padding of the link
+        let first = [ipv4(0, true, &[1; 16]), vec![0; 10]].concat();
+        assert_eq!(fragments.answer(&frame(&LINK, &first, &order), 0), Vec::<Vec<u8>>::new());
+        assert_eq!(fragments.pieces(), 1);
+        let back = fragments.answer(&frame(&LINK, &ipv4(16, false, &[2; 4]), &order), 0);
+        let whole = Handoff { order: handoff_order::WHOLE, largest: 16, ..order };
+        let datagram = ipv4(0, false, &[vec![1; 16], vec![2; 4]].concat());
+        assert_eq!(back, [frame(&LINK, &datagram, &whole)]);
+
+        let again = Handoff { order: handoff_order::REFRAGMENT, largest: 16, ..order };
+        let back = fragments.answer(&frame(&LINK, &datagram, &again), 0);
+        assert_eq!(back.len(), 2);
+        for (sent, (offset, more)) in back.iter().zip([(0, true), (16, false)]) {
+            let piece = Piece::parse(&sent[14..], Direction::Out).unwrap();
+            assert_eq!((piece.id, piece.offset, piece.more), (7, offset, more));
+            assert!(sent.ends_with(Handoff { order: handoff_order::SEND, ..again }.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn what_is_refused_goes_back_with_its_reason() {
+        let mut fragments = Fragments::new(&Options::default());
+        let order = handoff(handoff_order::FRAGMENT);
+        let bad = ipv4(8, true, &[0; 7]);
+        let refused =
+            Handoff { order: handoff_order::REFUSED, reason: Reason::Fragment as u8, ..order };
+        let back = fragments.answer(&frame(&LINK, &bad, &order), 0);
+        assert_eq!(back, [frame(&LINK, &bad, &refused)]);
+    }
+
+    #[test]
+    fn other_frames_are_nobodys() {
+        let mut fragments = Fragments::new(&Options::default());
+        let order = Handoff { magic: 1, ..handoff(handoff_order::FRAGMENT) };
+        let sound = frame(&LINK, &ipv4(0, true, &[1; 16]), &handoff(handoff_order::FRAGMENT));
+        for length in 0..sound.len() {
+            fragments.answer(&sound[..length], 0);
+        }
+        fragments.answer(&frame(&LINK, &ipv4(0, true, &[1; 16]), &order), 0);
+        assert_eq!(fragments.pieces(), 0);
+    }
+}
