@@ -166,6 +166,7 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	/* the second one is for what must be quick */
 	bool urgent = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY;
+	__u16 queue = s->act.queue[0] ? s->act.queue[urgent] : carried_queue(skb);
 	__u32 prio = s->prio;
 
 	if (s->act.flags & PF_STATE_SET_PRIO) {
@@ -173,7 +174,7 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 		if (s->pd.direction == PF_OUT)
 			skb->priority = prio;
 	}
-	set_queue(skb, s->act.queue[0] ? s->act.queue[urgent] : carried_queue(skb));
+	set_queue(skb, queue);
 	/* the kernel fragments IPv4 itself: then those are fragments like any */
 	write_mark(skb, s->reassembled && s->pd.family == AF_INET6 ? PF_MARK_REASSEMBLED : 0,
 		   s->act.tag ? s->act.tag : s->tag, prio);
