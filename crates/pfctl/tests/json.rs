@@ -9,16 +9,17 @@ use pfctl::show::info::{InfoView, InterfaceTraffic};
 use pfctl::show::interfaces::InterfaceView;
 use pfctl::show::queues::QueueTree;
 use pfctl::show::rules::{Inserted, RuleSet, RulesView};
+use pfctl::show::sources::SourcesView;
 use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, TableView};
 use pfctl::show::{
-    Detail, anchors, info, interfaces, labels, memory, osfp, queues, rules, states, tables,
-    timeouts,
+    Detail, anchors, info, interfaces, labels, memory, osfp, queues, rules, sources, states,
+    tables, timeouts,
 };
 use serde_json::{Value, json};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::{Limits, Ruleset, Timeouts};
-use skipstep_scenario::engine::{Engine, RuleCounters};
+use skipstep_scenario::engine::{Engine, NodeKind, RuleCounters, SourceView};
 use skipstep_scenario::{Model, host, parse, run};
 
 /// Whether `document` is what the schema calls `name`.
@@ -64,6 +65,30 @@ fn queues_and_their_counters() {
     let document = queues::json(&[tree]);
     is("queues", &document);
     assert_eq!(document[1]["parent"], "line");
+}
+
+#[test]
+fn sources_that_are_tracked() {
+    let ruleset = ruleset("pass proto tcp keep state (max-src-conn-rate 3/10)");
+    let source = SourceView {
+        rule: Some(0.into()),
+        kind: NodeKind::Track,
+        source: "10.0.1.5".parse().unwrap(),
+        chosen: None,
+        states: 2,
+        connections: 1,
+        rate: (1000, 3),
+        created_at: 1,
+        expires_at: 0,
+        packets: [5, 4],
+        bytes: [500, 400],
+    };
+    let ended = SourceView { rule: None, states: 0, expires_at: 20, ..source.clone() };
+    let document =
+        sources::json(&SourcesView { sources: &[source, ended], ruleset: &ruleset, now: 8 });
+    is("sources", &document);
+    assert_eq!(document[0]["rate"], json!({ "connections": 0.5, "seconds": 10 }));
+    assert_eq!(document[1]["expires"], 12);
 }
 
 #[test]
