@@ -54,7 +54,7 @@ int pf_restore(struct pf_state *given)
 	ref.serial = state->serial;
 	bpf_spin_unlock(&state->lock);
 
-	return !link_keys(state, status, ref.index, ref.serial, status->generation);
+	return !link_keys(state, status, ref.index, ref.serial);
 }
 
 #endif /* PF_RESTORE_H */

@@ -451,22 +451,25 @@ __inline void unmake_state(__u32 slot)
 
 /* What stands in the way of a key for a new state made in `direction`: 0 nothing, 1 something that
  * it may replace, -1 another state. A connection that is over makes way: it counts until it is swept,
- * and can be seen if it was made in the other direction. One that was ended before its time does not. */
-__global int make_way(const struct pf_state_key *key, __u32 direction, __u32 generation)
+ * and can be seen if it was made in the other direction. One that was ended before its time does not,
+ * nor, as in OpenBSD, one whose time is up and that nobody has swept yet. */
+__global int make_way(const struct pf_state_key *key, __u32 direction)
 {
 	__u32 places[PF_NODE_KINDS] = {};
 	__u32 connected = 0, rule_slot = 0;
-	struct pf_state_ref ref;
+	struct pf_state_ref *known, ref;
 	struct pf_state *state;
 	int way = -1;
 
 	if (!key)
 		return -1;
-	if (!bpf_map_lookup_elem(&state_keys, key))
+	known = bpf_map_lookup_elem(&state_keys, key);
+	if (!known)
 		return 0;
-	state = state_of_key(key, &ref, generation, uptime());
+	ref = *known;
+	state = bpf_map_lookup_elem(&states, &ref.index);
 	if (!state)
-		return bpf_map_lookup_elem(&state_keys, key) ? 1 : 0;
+		return 1;
 	bpf_spin_lock(&state->lock);
 	if (state->serial != ref.serial || state->timeout >= PF_TIMEOUT_DETACHED) {
 		way = 1;
@@ -489,7 +492,7 @@ __global int make_way(const struct pf_state_key *key, __u32 direction, __u32 gen
 
 /* Leads one key of a living state to it. Not 0 if another state made in the same direction has that
  * key. */
-__global int link_key(__u32 index, __u32 serial, __u32 side, __u32 generation)
+__global int link_key(__u32 index, __u32 serial, __u32 side)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_state_ref ref = { .index = index, .serial = serial };
@@ -500,7 +503,7 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, __u32 generation)
 	if (!state || !status)
 		return -1;
 	key = state->key[side & 1];
-	way = make_way(&key, state->direction, generation);
+	way = make_way(&key, state->direction);
 	if (way < 0 || way > 1 ||
 	    bpf_map_update_elem(&state_keys, &key, &ref, way ? BPF_EXIST : BPF_NOEXIST))
 		return -1;
@@ -508,17 +511,16 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, __u32 generation)
 		return 0;
 	/* the same key among those of the other kind */
 	key.made = key.made ? 0 : state->direction;
-	return make_way(&key, state->direction, generation) < 0;
+	return make_way(&key, state->direction) < 0;
 }
 
 /* Leads the keys of a living state to it; both or none. */
-__inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial,
-		       __u32 generation)
+__inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial)
 {
 	if (state->key[PF_WIRE].made)
 		__sync_fetch_and_add(&status->translated, 1);
-	if (link_key(index, serial, PF_WIRE, generation) ||
-	    (state->key[PF_WIRE].made && link_key(index, serial, PF_STACK, generation))) {
+	if (link_key(index, serial, PF_WIRE) ||
+	    (state->key[PF_WIRE].made && link_key(index, serial, PF_STACK))) {
 		/* OpenBSD does not give back to pools what never was a state */
 		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
 		remove_state(index, serial);
@@ -553,7 +555,7 @@ __global int insert_state(struct pf_scratch *s)
 	s->ref.serial = state->serial;
 	bpf_spin_unlock(&state->lock);
 
-	if (!link_keys(state, status, s->ref.index, s->ref.serial, s->generation)) {
+	if (!link_keys(state, status, s->ref.index, s->ref.serial)) {
 		count_state(PF_COUNT_INSERTS);
 		return 0;
 	}

@@ -11,8 +11,8 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     let others = rules::text(rng, pool).replace(", matches", "").replace("log (matches)", "log");
     let (mut lines, rules): (Vec<String>, Vec<String>) = others
         .lines()
-        .map(String::from)
-        .partition(|line| line.starts_with("set ") || line.starts_with("table "));
+        .map(lasting)
+        .partition(|line| ["set ", "table ", "queue "].iter().any(|word| line.starts_with(word)));
     for rule in rules {
         if one_in(rng, 3) {
             lines.extend(group(rng, pool));
@@ -24,6 +24,21 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     }
     lines.extend(group(rng, pool));
     lines.join("\n") + "\n"
+}
+
+/// The line without what wears a rule out. Two that match a packet each are not one that does, but as in
+/// pfctl a rule goes if another covers it.
+fn lasting(line: &str) -> String {
+    let mut words = line.split(' ');
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "once" => {}
+            "max-pkt-rate" => drop(words.next()),
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
 }
 
 /// What most of the rules of a group have in common.
