@@ -448,7 +448,7 @@ __inline bool count_load(const struct pf_pool *pool, __u8 family, const struct p
 	return true;
 }
 
-/* A translated state is gone. */
+/* A state is gone for which pools chose addresses, if only those that the packet had. */
 __inline void release_addresses(const struct pf_state *state)
 {
 	const struct pf_state_key *key = &state->key[state->direction == PF_IN ? PF_STACK : PF_WIRE];

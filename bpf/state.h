@@ -197,8 +197,8 @@ __global int remove_state(__u32 index, __u32 serial)
 	if (state->key[PF_WIRE].made) {
 		unlink_key(state, PF_STACK, index, serial);
 		__sync_fetch_and_sub(&status->translated, 1);
-		release_addresses(state);
 	}
+	release_addresses(state);
 	release_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		release_rule(state->anchor_slot);
