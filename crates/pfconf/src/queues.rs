@@ -76,8 +76,7 @@ impl<'a> Tree<'a> {
     fn children_of(&mut self, queue: &Queue) -> Result<Vec<&'a Queue>, String> {
         let mut found: Vec<&'a Queue> = Vec::new();
         for (child, used) in self.children.iter().zip(&mut self.used) {
-            let elsewhere = child.interface.is_some() && child.interface != queue.interface;
-            if child.parent.as_ref() != Some(&queue.name) || elsewhere {
+            if !child.is_below(queue) {
                 continue;
             }
             *used = true;

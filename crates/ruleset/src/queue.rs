@@ -47,14 +47,16 @@ impl Queue {
         }
     }
 
+    /// Whether it stands right below `parent`: one that names an interface, on that interface only.
+    pub fn is_below(&self, parent: &Queue) -> bool {
+        let elsewhere = self.interface.is_some() && self.interface != parent.interface;
+        self.parent.as_ref() == Some(&parent.name) && !elsewhere
+    }
+
     /// The queues right below this one. Of two with one name, the one for its interface counts.
     pub fn children<'q>(&self, queues: &'q [Queue]) -> Vec<&'q Queue> {
         let mut found: Vec<&Queue> = Vec::new();
-        for child in queues {
-            let elsewhere = child.interface.is_some() && child.interface != self.interface;
-            if child.parent.as_ref() != Some(&self.name) || elsewhere {
-                continue;
-            }
+        for child in queues.iter().filter(|queue| queue.is_below(self)) {
             match found.iter_mut().find(|known| known.name == child.name) {
                 None => found.push(child),
                 Some(known) if known.interface.is_none() => *known = child,

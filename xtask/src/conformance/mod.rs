@@ -5,6 +5,7 @@ mod printed;
 mod replay;
 mod shows;
 mod vector;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,8 +1,5 @@
 //! Plays vectors on several evaluators in several threads.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use skipstep_pfconf::{Context, Diagnostic};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
@@ -11,6 +8,7 @@ use skipstep_scenario::case::{Action, Case, File};
 use skipstep_scenario::run::{self, Stop};
 use skipstep_scenario::{Engine, host};
 
+use super::workers::share_out;
 use super::{convert, vector};
 use crate::catch::catching;
 use crate::engines::Choice;
@@ -45,33 +43,9 @@ pub struct Difference {
 
 /// Plays every vector, in any order; the results are in the order of `lines`.
 pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Verdict>> {
-    let next = AtomicUsize::new(0);
-    let verdicts: Mutex<Vec<Option<Verdict>>> = Mutex::new(lines.iter().map(|_| None).collect());
     let host = host::standard();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.clamp(1, lines.len().max(1)))
-            .map(|_| {
-                scope.spawn(|| -> anyhow::Result<()> {
-                    let mut engines = choices
-                        .iter()
-                        .map(|choice| choice.start())
-                        .collect::<Result<Vec<_>, _>>()?;
-                    loop {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(line) = lines.get(place) else {
-                            return Ok(());
-                        };
-                        let verdict = vector(line, &mut engines, &host)?;
-                        verdicts.lock().expect("no thread panics with the lock")[place] =
-                            Some(verdict);
-                    }
-                })
-            })
-            .collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
-    })?;
-    let verdicts = verdicts.into_inner().expect("no thread panics with the lock");
-    Ok(verdicts.into_iter().flatten().collect())
+    let start = |_| choices.iter().map(|choice| choice.start()).collect::<Result<Vec<_>, _>>();
+    share_out(lines, jobs, start, |engines, line| vector(line, engines, &host))
 }
 
 fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::Result<Verdict> {

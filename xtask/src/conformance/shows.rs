@@ -10,8 +10,6 @@ mod subject;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use pfctl::args::{self, Args};
@@ -28,6 +26,7 @@ use self::random::Draws;
 use self::subject::{Subject, Subjects};
 use super::replay::{self, Difference, Played, Refusal, Verdict};
 use super::vector;
+use super::workers::share_out;
 use crate::catch::catching;
 use crate::engines::Choice;
 
@@ -66,31 +65,13 @@ pub fn all(
     jobs: usize,
 ) -> anyhow::Result<Vec<Verdict>> {
     let draws = random::draws(lines, vectors)?;
-    let next = AtomicUsize::new(0);
-    let verdicts: Mutex<Vec<Option<Verdict>>> = Mutex::new(lines.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.clamp(1, lines.len().max(1)))
-            .map(|job| {
-                let (next, verdicts, draws) = (&next, &verdicts, &draws);
-                scope.spawn(move || -> anyhow::Result<()> {
-                    let host = host::standard();
-                    let mut subjects = Subjects::new(choices, job, &host)?;
-                    loop {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(line) = lines.get(place) else {
-                            return Ok(());
-                        };
-                        let verdict = entry(line, draws, choices, &mut subjects, &host)?;
-                        verdicts.lock().expect("no thread panics with the lock")[place] =
-                            Some(verdict);
-                    }
-                })
-            })
-            .collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
-    })?;
-    let verdicts = verdicts.into_inner().expect("no thread panics with the lock");
-    Ok(verdicts.into_iter().flatten().collect())
+    let host = host::standard();
+    share_out(
+        lines,
+        jobs,
+        |job| Subjects::new(choices, job, &host),
+        |subjects, line| entry(line, &draws, choices, subjects, &host),
+    )
 }
 
 fn entry(

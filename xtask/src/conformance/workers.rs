@@ -1,0 +1,36 @@
+//! The lines of a file, shared out among threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Has every line worked on, in any order, by so many threads; the results are in the order of
+/// `lines`. Each thread, told its number, makes what it works with by `begin`: evaluators stay on the
+/// thread that made them.
+pub fn share_out<T, R: Send>(
+    lines: &[String],
+    jobs: usize,
+    begin: impl Fn(usize) -> anyhow::Result<T> + Sync,
+    work: impl Fn(&mut T, &str) -> anyhow::Result<R> + Sync,
+) -> anyhow::Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<R>>> = Mutex::new(lines.iter().map(|_| None).collect());
+    let worker = |job| -> anyhow::Result<()> {
+        let mut tools = begin(job)?;
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(line) = lines.get(place) else {
+                return Ok(());
+            };
+            let result = work(&mut tools, line)?;
+            results.lock().expect("no thread panics with the lock")[place] = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        let jobs = 0..jobs.clamp(1, lines.len().max(1));
+        let worker = &worker;
+        let workers: Vec<_> = jobs.map(|job| scope.spawn(move || worker(job))).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
+    })?;
+    let results = results.into_inner().expect("no thread panics with the lock");
+    Ok(results.into_iter().flatten().collect())
+}
