@@ -2,7 +2,9 @@
 
 # What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
-PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox iperf3 tcpdump netcat-openbsd python3-minimal iptables
+PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3-minimal iptables
+# For the tests on another kernel, in an emulated machine.
+PACKAGES_VM    := $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils)
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
 
@@ -33,7 +35,7 @@ SAY    := @printf '\n%s\n'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-lab kernel root build demo test check bench conformance regress fuzz install uninstall clean
+.PHONY: help packages packages-lab packages-vm kernel root build demo test check bench conformance regress fuzz install uninstall clean
 
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
@@ -46,6 +48,9 @@ packages: # what a build needs
 
 packages-lab: packages # what the demonstration and the tests need besides
 	@packaging/prepare packages '' $(PACKAGES_LAB)
+
+packages-vm: packages-lab # what the tests need besides
+	@packaging/prepare packages '' $(PACKAGES_VM)
 
 kernel: root # refuses where the programs cannot run
 	@packaging/prepare kernel
@@ -60,7 +65,7 @@ build: packages ## build pfctl, skipstepd and the rest (release)
 demo: kernel packages-lab build ## three hosts, a rule set, real programs: what passes and what it costs
 	@BIN=$(abspath $(BIN)) tests/netns/demo.sh
 
-test: packages packages-lab ## every test there is; says what it skipped and why
+test: packages-vm ## every test there is; says what it skipped and why
 	@BIN=$(abspath $(BIN)) VECTORS=$(VECTORS) REGRESS=$(REGRESS) tests/run
 
 check: packages ## format, clippy and C, warnings as errors
