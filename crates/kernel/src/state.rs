@@ -115,6 +115,7 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
         tracked: state.source_nodes.iter().any(|place| *place != 0),
+        route: None,
     }
 }
 

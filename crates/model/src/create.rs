@@ -9,6 +9,8 @@ use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp, Transport};
+use crate::pool::{Around, Purpose};
+use crate::route::NextHop;
 use crate::rulebook::Entry;
 use crate::rules::Answer;
 use crate::source_node::{NodeKey, NodeKind, Refused};
@@ -17,7 +19,7 @@ use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
 use crate::tcp;
 use crate::timestamp::Scrub;
 use crate::trace::Stage;
-use crate::translate::{self, Ends};
+use crate::translate::{self, Ends, pool_of};
 use crate::world::World;
 
 /// What came of making a state.
@@ -27,6 +29,9 @@ pub(crate) enum Made {
     /// The packet was answered by the firewall and goes no further.
     Proxied(StateId),
 }
+
+/// A pool has no address left.
+struct NoAddress;
 
 impl Firewall {
     /// Makes the state that `rule` asks for. Without a state the packet is dropped: the reason is
@@ -99,6 +104,13 @@ impl Firewall {
                 return Err(Reason::BadTimestamp);
             }
         }
+        match self.next_hop(packet, rule) {
+            Ok(hop) => state.route = hop,
+            Err(NoAddress) => {
+                self.remove_unused(&sources);
+                return Err(Reason::NoRoute);
+            }
+        }
         for key in &sources {
             self.sources.get_mut(key).states += 1;
         }
@@ -120,6 +132,22 @@ impl Firewall {
             Ok(()) => Ok(key),
             Err(Refused) => Err(Reason::SrcLimit),
         }
+    }
+
+    /// Who is next for the packets of the state. Rules may have translated the packet: it is chosen for
+    /// its own source.
+    fn next_hop(
+        &mut self,
+        packet: &Descriptor,
+        rule: &Entry,
+    ) -> Result<Option<NextHop>, NoAddress> {
+        let Some((route, of)) = rule.route.as_ref().zip(pool_of(rule, Purpose::Route)) else {
+            return Ok(None);
+        };
+        let around = Around { ruleset: &self.ruleset, world: &self.world };
+        let chosen = self.pools.choose(of, around, packet.family, packet.source, None);
+        let address = chosen.ok_or(NoAddress)?;
+        Ok(Some(NextHop { kind: route.kind, address }))
     }
 
     fn remove_unused(&mut self, sources: &[NodeKey]) {
@@ -152,6 +180,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         anchor_rule: answer.anchor_rule.map(|rule| rule.place),
         nat_rule: translation.nat.map(|rule| rule.place),
         rdr_rule: translation.rdr.map(|rule| rule.place),
+        route: None,
         match_rules: answer.match_rules.iter().map(|rule| rule.place).collect(),
         src,
         dst,

@@ -118,10 +118,12 @@ impl Firewall {
         let around = Around { ruleset: &self.ruleset, world: &self.world };
         let side = if state.direction == Direction::In { STACK } else { WIRE };
         let ends = Ends::of_key(&state.key[side], state.direction);
-        for (place, purpose, address) in [
+        let routed = state.route.map(|hop| (Some(state.rule), Purpose::Route, hop.address));
+        let translated = [
             (state.nat_rule, Purpose::Nat, ends.source.0),
             (state.rdr_rule, Purpose::Rdr, ends.destination.0),
-        ] {
+        ];
+        for (place, purpose, address) in translated.into_iter().chain(routed) {
             let pool = place.and_then(|place| pool_of(self.rulebook.at(place), purpose));
             if let Some(of) = pool.filter(|of| of.pool.kind == PoolKind::LeastStates) {
                 self.pools.count(of, around, Family::of(address), address, -1);
@@ -210,7 +212,7 @@ impl Firewall {
         &self.ruleset
     }
 
-    fn run(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
+    pub(crate) fn run(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
         if self.is_skipped(&input.interface) {
             journal.tracer.tell(|| Stage::Skipped);
             return untouched(input);
@@ -281,6 +283,7 @@ impl Firewall {
         let ruling = self.decide(&ruleset, &rulebook, input, &mut packet, journal);
         let family = packet.family;
         let mut fate = self.settle(input, packet, ruling, journal);
+        self.route(input, &mut fate, journal);
         self.fragment_again(input, family, &mut fate);
         fate
     }

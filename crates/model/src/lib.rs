@@ -36,6 +36,7 @@ mod pool;
 mod port;
 mod rate;
 mod reply;
+mod route;
 mod rulebook;
 mod rules;
 mod scrub;
@@ -64,6 +65,7 @@ pub use skipstep_reassembly::Counters as FragmentCounters;
 
 pub use fate::{Carried, Decision, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way};
 pub use firewall::Firewall;
+pub use route::NextHop;
 pub use source_node::{NodeKind, SourceNode};
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};
 pub use trace::{Stage, Trace};

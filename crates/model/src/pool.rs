@@ -18,6 +18,8 @@ pub(crate) enum Purpose {
     Nat,
     /// Destinations.
     Rdr,
+    /// Next hops.
+    Route,
 }
 
 /// Where the choice from each pool stands, and how many states the addresses of tables have.

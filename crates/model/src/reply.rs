@@ -58,7 +58,7 @@ pub(crate) fn block(packet: &Descriptor, how: BlockReturn, world: &World) -> Ans
         Family::Inet6 => inet6.filter(|_| may_answer_inet6(packet)),
     };
     error
-        .and_then(|(kind, code)| icmp_error(packet, kind, code, world))
+        .and_then(|error| icmp_error(packet, error, 0, world))
         .map_or(Answer::Nothing, Answer::Send)
 }
 
@@ -145,8 +145,39 @@ fn may_answer_inet6(packet: &Descriptor) -> bool {
     packet.icmp().is_none_or(|icmp| icmp.kind >= ECHO_REQUEST && icmp.kind != REDIRECT)
 }
 
-/// An ICMP error about `packet`, if it may be answered at all and there is a way back.
-fn icmp_error(packet: &Descriptor, kind: u8, code: u8, world: &World) -> Option<Vec<u8>> {
+/// Why a packet cannot be forwarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undelivered {
+    /// Its time to live is over.
+    Expired,
+    /// There is no way to its next hop.
+    NoRoute,
+    /// It is longer than so many bytes and must not be fragmented.
+    TooBig(u32),
+}
+
+/// What a router tells the sender of a packet that it cannot forward.
+pub(crate) fn undelivered(packet: &Descriptor, why: Undelivered, world: &World) -> Option<Vec<u8>> {
+    let (may_answer, (kind, code)) = match (packet.family, why) {
+        (Family::Inet, Undelivered::Expired) => (may_answer_inet(packet), (11, 0)),
+        (Family::Inet, Undelivered::NoRoute) => (may_answer_inet(packet), (3, 1)),
+        (Family::Inet, Undelivered::TooBig(_)) => (may_answer_inet(packet), (3, 4)),
+        (Family::Inet6, Undelivered::Expired) => (may_answer_inet6(packet), (3, 0)),
+        (Family::Inet6, Undelivered::NoRoute) => (may_answer_inet6(packet), (1, 0)),
+        (Family::Inet6, Undelivered::TooBig(_)) => (may_answer_inet6(packet), (2, 0)),
+    };
+    let mtu = if let Undelivered::TooBig(mtu) = why { mtu } else { 0 };
+    icmp_error(packet, (kind, code), mtu, world).filter(|_| may_answer)
+}
+
+/// An ICMP error about `packet`, if it may be answered at all and there is a way back. `rest` are the
+/// four bytes behind its checksum.
+fn icmp_error(
+    packet: &Descriptor,
+    (kind, code): (u8, u8),
+    rest: u32,
+    world: &World,
+) -> Option<Vec<u8>> {
     let source = match (packet.source, packet.destination) {
         (IpAddr::V4(source), IpAddr::V4(_)) if !is_answerable_ipv4(source) => return None,
         (IpAddr::V6(source), IpAddr::V6(destination))
@@ -161,7 +192,8 @@ fn icmp_error(packet: &Descriptor, kind: u8, code: u8, world: &World) -> Option<
         Family::Inet6 => (ICMP6_QUOTE, DEFAULT_TTL),
     };
     let quote = &packet.bytes[..quoted.min(packet.bytes.len())];
-    Some(build::ip(source, packet.source).ttl(ttl).icmp(&build::Icmp::quoting(kind, code, quote)))
+    let message = build::Icmp::quoting(kind, code, quote).id((rest >> 16) as u16).seq(rest as u16);
+    Some(build::ip(source, packet.source).ttl(ttl).icmp(&message))
 }
 
 /// Whether an address can be that of a host that deserves an answer.

@@ -7,6 +7,7 @@ use skipstep_ruleset::{Direction, Family, Timeout};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
+use crate::route::NextHop;
 use crate::source_node::NodeKey;
 use crate::timestamp::Scrub;
 
@@ -127,6 +128,8 @@ pub struct State {
     /// Places of the rules whose pools gave the source and the destination.
     pub(crate) nat_rule: Option<usize>,
     pub(crate) rdr_rule: Option<usize>,
+    /// `route-to` and its like.
+    pub route: Option<NextHop>,
     /// Match rules that applied to its first packet, latest first: their counters rise with it.
     pub(crate) match_rules: Vec<usize>,
     /// The side that made it.

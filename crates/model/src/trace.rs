@@ -83,6 +83,13 @@ pub enum Stage {
         /// What it says.
         longest: u16,
     },
+    /// It goes another way than the routing table says.
+    Routed {
+        /// By this interface …
+        interface: String,
+        /// … to this neighbour.
+        next_hop: IpAddr,
+    },
     /// The firewall answered.
     Replied(String),
     /// The packet was changed on its way out.
@@ -216,6 +223,9 @@ impl fmt::Display for Stage {
             Stage::NotCreated(reason) => write!(f, "state: not made, {}", reason.name()),
             Stage::OptionsRefused => write!(f, "options: refused, the rule has no allow-opts"),
             Stage::TooLong { longest } => write!(f, "length: refused, max-pkt-size {longest}"),
+            Stage::Routed { interface, next_hop } => {
+                write!(f, "route: to {next_hop} by {interface}")
+            }
             Stage::Replied(packet) => write!(f, "reply: {packet}"),
             Stage::Changed => write!(f, "scrub: changed the packet"),
         }

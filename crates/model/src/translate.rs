@@ -91,13 +91,13 @@ impl<'r> Translation<'r> {
     ) -> Result<(), Exhausted> {
         if let Some(of) = pool_of(rule, Purpose::Nat) {
             let chosen = self.new_source(of, question, pools, states, counters)?;
-            self.forget(Purpose::Nat, question, pools);
+            self.forget((Purpose::Nat, self.ends.source.0), question, pools);
             (self.nat, self.last) = (Some(rule), Some(rule));
             self.ends.source = chosen;
         }
         if let Some(of) = pool_of(rule, Purpose::Rdr) {
             let chosen = self.new_destination(of, rule, question, pools)?;
-            self.forget(Purpose::Rdr, question, pools);
+            self.forget((Purpose::Rdr, self.ends.destination.0), question, pools);
             (self.rdr, self.last) = (Some(rule), Some(rule));
             self.ends.destination = chosen;
         }
@@ -153,13 +153,14 @@ impl<'r> Translation<'r> {
 
     /// The address that an earlier rule chose is not used after all. PF only remembers the last
     /// rule that translated, so it forgets only what that one chose.
-    fn forget(&self, purpose: Purpose, question: &Question, pools: &mut Pools) {
+    fn forget(
+        &self,
+        (purpose, address): (Purpose, IpAddr),
+        question: &Question,
+        pools: &mut Pools,
+    ) {
         let Some(of) = self.last.and_then(|last| pool_of(last, purpose)) else {
             return;
-        };
-        let address = match purpose {
-            Purpose::Nat => self.ends.source.0,
-            Purpose::Rdr => self.ends.destination.0,
         };
         if of.pool.kind == PoolKind::LeastStates {
             pools.count(of, question.around(), question.packet.family, address, -1);
@@ -170,8 +171,9 @@ impl<'r> Translation<'r> {
 /// The pool that a rule has for a purpose.
 pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
     let pool = match purpose {
-        Purpose::Nat => rule.nat.as_ref(),
-        Purpose::Rdr => rule.rdr.as_ref(),
+        Purpose::Nat => rule.nat.as_deref(),
+        Purpose::Rdr => rule.rdr.as_deref(),
+        Purpose::Route => rule.route.as_ref().map(|route| &route.pool),
     };
     Some(PoolOf { pool: pool?, purpose, rule: rule.place, path: &rule.path })
 }

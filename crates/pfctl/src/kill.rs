@@ -217,6 +217,7 @@ mod tests {
             max_mss: 0,
             tag: None,
             tracked: false,
+            route: None,
         }
     }
 

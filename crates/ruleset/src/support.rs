@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
 use crate::{
-    Address, BlockPolicy, Divert, KeepKind, OldKind, PoolAddress, PoolPorts, RouteKind, Rule,
-    Ruleset, Syncookies,
+    Address, BlockPolicy, Divert, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset,
+    Syncookies,
 };
 
 const SCTP: u8 = 132;
@@ -31,7 +31,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["rtable", "synproxy state"];
+const MODEL_ONLY: &[&str] = &["rtable", "synproxy state", "route-to", "reply-to", "dup-to"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -112,11 +112,7 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         Divert::Reply => "divert-reply",
         Divert::Packet { .. } => "divert-packet",
     }));
-    features.extend(rule.route.as_ref().map(|route| match route.kind {
-        RouteKind::RouteTo => "route-to",
-        RouteKind::ReplyTo => "reply-to",
-        RouteKind::DupTo => "dup-to",
-    }));
+    features.extend(rule.route.as_ref().map(|route| route.kind.name()));
     features.extend(of_pools(rule));
     features
 }

@@ -151,6 +151,25 @@ pub enum RouteKind {
     DupTo,
 }
 
+impl RouteKind {
+    /// All of them.
+    pub const ALL: [RouteKind; 3] = [RouteKind::RouteTo, RouteKind::ReplyTo, RouteKind::DupTo];
+
+    /// Its word in pf.conf.
+    pub fn name(self) -> &'static str {
+        match self {
+            RouteKind::RouteTo => "route-to",
+            RouteKind::ReplyTo => "reply-to",
+            RouteKind::DupTo => "dup-to",
+        }
+    }
+
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        RouteKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// `divert-to`, `divert-reply`, `divert-packet`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Divert {

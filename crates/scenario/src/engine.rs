@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Carried, Draw, Forwarded, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters,
-    SocketOwner, Verdict, Way,
+    Carried, Draw, Forwarded, NextHop, NodeKind, Packet as TestPacket, Peer as PeerView,
+    RuleCounters, SocketOwner, Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
@@ -155,6 +155,8 @@ pub struct StateView {
     pub tag: Option<String>,
     /// Sources count for it.
     pub tracked: bool,
+    /// `route-to` and its like: who is next for its packets.
+    pub route: Option<NextHop>,
 }
 
 /// A source that is tracked, as tests compare and `pfctl -sS` prints it.

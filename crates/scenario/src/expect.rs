@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
+use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
 use crate::engine::{Decision, Fate, Forwarded, LogView, PeerView, StateView, Verdict};
 use crate::look;
@@ -86,6 +86,9 @@ pub struct StateWords {
     pub min_ttl: Option<u8>,
     pub max_mss: Option<u16>,
     pub tag: Option<Option<String>>,
+    /// `routed none` is `Some(None)`
+    pub route: Option<Option<RouteKind>>,
+    pub next_hop: Option<IpAddr>,
 }
 
 /// What is said of one side of a state: `state` or `state:seqlo:seqhi:seqdiff:max_win:wscale`.
@@ -450,6 +453,8 @@ impl StateWords {
             min_ttl: Some(state.min_ttl),
             max_mss: Some(state.max_mss),
             tag: Some(state.tag.clone()),
+            route: Some(state.route.map(|hop| hop.kind)),
+            next_hop: state.route.map(|hop| hop.address),
         }
     }
 
@@ -478,6 +483,11 @@ impl StateWords {
         own.compare("min-ttl", &self.min_ttl, found.min_ttl);
         own.compare("max-mss", &self.max_mss, found.max_mss);
         own.compare("tag", &self.tag, found.tag.clone());
+        own.compare("routed", &self.route, found.route.map(|hop| hop.kind));
+        if self.next_hop.is_some() {
+            let hop = found.route.map(|hop| hop.address);
+            own.compare("next hop", &Some(self.next_hop), hop);
+        }
         differences
             .0
             .extend(own.0.into_iter().map(|difference| format!("state {number} {difference}")));

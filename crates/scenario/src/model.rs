@@ -170,5 +170,6 @@ fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
         max_mss: state.actions.max_mss,
         tag: state.tag.clone(),
         tracked: state.is_tracked(),
+        route: state.route,
     }
 }

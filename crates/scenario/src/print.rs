@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, RuleId};
+use skipstep_ruleset::{Direction, RouteKind, RuleId};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
 use crate::engine::{Decision, Draw, Forwarded, SocketOwner, Verdict, Way};
@@ -361,7 +361,9 @@ impl Display for StateWords {
         word(f, "flags", self.flags.map(|flags| format!("{flags:#x}")))?;
         word(f, "min-ttl", self.min_ttl)?;
         word(f, "max-mss", self.max_mss)?;
-        word(f, "tagging", self.tag.as_ref().map(|tag| quoted(tag.as_deref().unwrap_or("none"))))
+        word(f, "tagging", self.tag.as_ref().map(|tag| quoted(tag.as_deref().unwrap_or("none"))))?;
+        word(f, "routed", self.route.map(|kind| kind.map_or("none", RouteKind::name)))?;
+        word(f, "next-hop", self.next_hop)
     }
 }
 

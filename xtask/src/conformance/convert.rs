@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
-use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
+use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
 use skipstep_scenario::engine::{Decision, Draw, Forwarded, PeerView, Verdict, Way};
 use skipstep_scenario::expect::{
@@ -11,6 +11,7 @@ use skipstep_scenario::expect::{
 };
 use skipstep_scenario::look::unhex;
 use skipstep_scenario::packet::Packet;
+use skipstep_wire::{checksum, protocol};
 
 use super::vector;
 
@@ -192,17 +193,33 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
 fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
     let mut replies = Vec::new();
     for emitted in packet.result.emitted.iter().filter(|emitted| emitted.kind == "send") {
-        let answer = bytes(&emitted.packet)?;
+        let mut answer = bytes(&emitted.packet)?;
         let scoped = |address: Option<&[u8]>| matches!(address, Some([0xfe, 0x80, a, b, ..]) if (*a, *b) != (0, 0));
         if answer[0] >> 4 == 6 && (scoped(answer.get(8..24)) || scoped(answer.get(24..40))) {
             return Ok(None);
         }
         let to_itself =
             packet.dir == "out" && answer[0] >> 4 == 4 && OWN.contains(&&answer[16..20]);
+        if packet.result.verdict == "consumed" {
+            correct_quote(&mut answer);
+        }
         let reply = Reply::Bytes(answer);
         replies.push(if to_itself { reply.without_addresses() } else { reply });
     }
     Ok(Some(replies))
+}
+
+/// pf takes one off the TTL of a packet that it routes and leaves the header's checksum to the IP
+/// output. An ICMP error in between quotes the old one; here both are changed at once.
+fn correct_quote(answer: &mut [u8]) {
+    const QUOTE: usize = 28;
+    let is_error = answer[0] >> 4 == 4 && answer[9] == protocol::ICMP;
+    if is_error && let Some(quoted) = answer.get_mut(QUOTE..QUOTE + 20) {
+        quoted[10..12].fill(0);
+        let sum = checksum::internet(quoted);
+        quoted[10..12].copy_from_slice(&sum.to_be_bytes());
+        checksum::fix(answer);
+    }
 }
 
 /// What goes on in the packet's place or beside it.
@@ -280,6 +297,19 @@ fn state_words(state: &vector::State, anchor: &str) -> anyhow::Result<StateWords
         min_ttl: Some(state.min_ttl),
         max_mss: Some(state.max_mss),
         tag: Some(state.tag.clone()),
+        route: Some(route(state.rt)?),
+        next_hop: None,
+    })
+}
+
+/// OpenBSD's numbers of `route-to` and its like.
+fn route(number: u8) -> anyhow::Result<Option<RouteKind>> {
+    Ok(match number {
+        0 => None,
+        1 => Some(RouteKind::RouteTo),
+        2 => Some(RouteKind::DupTo),
+        3 => Some(RouteKind::ReplyTo),
+        other => bail!("rt {other}"),
     })
 }
 

@@ -125,6 +125,9 @@ pub struct State {
     #[serde(default)]
     pub max_mss: u16,
     pub tag: Option<String>,
+    /// `route-to` and its like, 0 for none.
+    #[serde(default)]
+    pub rt: u8,
     pub src_scrub: Option<Scrub>,
     pub dst_scrub: Option<Scrub>,
 }

@@ -76,7 +76,8 @@ fn name_of(state: &StateView) -> &str {
     state.interface.as_deref().unwrap_or("all")
 }
 
-/// `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`
+/// `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`; in braces behind the
+/// destination stands the next hop of `route-to` and its like.
 fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     let (outer, mut inner, arrow) = match state.direction {
         Direction::Out => (state.wire, state.stack, "->"),
@@ -88,8 +89,13 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
         inner[kind].1 = outer[kind].1;
     }
     let (left, right) = peers(state);
+    let hop = state.route.map(|hop| format!(" {{{}}}", host(hop.address))).unwrap_or_default();
+    let (hop_in, hop_out) = match state.direction {
+        Direction::In => (hop.as_str(), ""),
+        Direction::Out => ("", hop.as_str()),
+    };
     format!(
-        "{} {} {} {arrow} {}       {}\n",
+        "{} {} {}{hop_in} {arrow} {}{hop_out}       {}\n",
         name_of(state),
         protocol_name(state.protocol),
         endpoint(outer[1], inner[1], state.family, host),
@@ -238,6 +244,9 @@ pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
                 "rule": state.rule,
                 "sloppy": state.flags & SLOPPY != 0,
                 "source_track": state.tracked,
+                "route": state.route.map(|hop| {
+                    json!({ "kind": hop.kind.name(), "next_hop": hop.address.to_string() })
+                }),
                 "tag": state.tag,
             })
         })

@@ -1,6 +1,6 @@
 //! What stands behind `=>`.
 
-use skipstep_ruleset::{Direction, Reason, RuleId, Timeout};
+use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
 use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
@@ -181,6 +181,14 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
                 words.tag = Some(following(line, "a tag", |text| {
                     Some((text != "none").then(|| text.into()))
                 })?)
+            }
+            "routed" => {
+                words.route = Some(following(line, "route-to, reply-to, dup-to or none", |text| {
+                    if text == "none" { Some(None) } else { RouteKind::by_name(text).map(Some) }
+                })?)
+            }
+            "next-hop" => {
+                words.next_hop = Some(following(line, "an address", |text| text.parse().ok())?)
             }
             _ => break,
         }

@@ -1,0 +1,179 @@
+//! `route-to`, `reply-to`, `dup-to`: packets of a state that go another way than the routing table
+//! says, to a next hop that was chosen when the state was made (pf-semantics section 11).
+
+use std::net::IpAddr;
+
+use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
+use skipstep_ruleset::{Direction, RouteKind};
+
+use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
+use crate::firewall::Firewall;
+use crate::journal::Journal;
+use crate::normalize::IP_CHECKSUM;
+use crate::packet::Descriptor;
+use crate::patch;
+use crate::reply::{self, Undelivered};
+use crate::state::State;
+use crate::trace::Stage;
+
+/// Who is next for packets of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextHop {
+    /// For which of its packets.
+    pub kind: RouteKind,
+    /// Address of the neighbour.
+    pub address: IpAddr,
+}
+
+impl State {
+    /// Who is next for its packets in this direction.
+    fn next_hop(&self, direction: Direction) -> Option<NextHop> {
+        let along = direction == self.direction;
+        self.route.filter(|route| match route.kind {
+            RouteKind::RouteTo => along,
+            RouteKind::ReplyTo => !along,
+            RouteKind::DupTo => true,
+        })
+    }
+}
+
+/// Why a packet is not routed.
+enum Stuck {
+    /// Nobody is told.
+    Silently,
+    /// Its sender is.
+    Told(Undelivered),
+}
+
+impl Firewall {
+    /// Sends a packet that passed, or a copy of it, the way that its state says.
+    pub(crate) fn route(&mut self, input: &Packet, fate: &mut Fate, journal: &mut Journal) {
+        let state = fate.state.filter(|_| fate.verdict == Verdict::Pass);
+        let hop = state.and_then(|id| self.states.get(id).next_hop(input.direction));
+        let Some(hop) = hop else { return };
+        let copies = hop.kind == RouteKind::DupTo;
+        let bytes = if copies { fate.out.clone() } else { fate.out.take() };
+        let mut packet = Packet {
+            bytes: bytes.unwrap_or_else(|| input.bytes.clone()),
+            carried: fate.carried.clone(),
+            ..input.clone()
+        };
+        if !copies {
+            fate.verdict = Verdict::Consumed;
+        }
+        match self.send(&mut packet, hop, fate, journal) {
+            Ok(()) | Err(Stuck::Silently) => {}
+            Err(Stuck::Told(_)) if copies => {}
+            Err(Stuck::Told(why)) => {
+                if let Some(error) = self.undelivered(&packet, why) {
+                    journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
+                    fate.replies.push(error);
+                }
+            }
+        }
+    }
+
+    /// Sends `packet` to the next hop. One that came in is filtered once more, as it leaves.
+    fn send(
+        &mut self,
+        packet: &mut Packet,
+        hop: NextHop,
+        fate: &mut Fate,
+        journal: &mut Journal,
+    ) -> Result<(), Stuck> {
+        let inbound = packet.direction == Direction::In;
+        if inbound {
+            spend_hop(&mut packet.bytes)?;
+        }
+        let route = self.world.route(hop.address).ok_or(Stuck::Told(Undelivered::NoRoute))?;
+        let interface = route.interface.clone();
+        let mtu = self.world.interface(&interface).map_or(0, |interface| interface.mtu);
+        let (to, next) = (interface.clone(), hop.address);
+        journal.tracer.tell(|| Stage::Routed { interface: to, next_hop: next });
+        if inbound && hop.kind != RouteKind::DupTo {
+            self.filter_routed(packet, &interface, fate, journal)?;
+        }
+        for bytes in self.to_measure(packet, mtu)? {
+            let way = Way::Route { interface: interface.clone(), next_hop: hop.address };
+            fate.forwarded.push(Forwarded { way, bytes });
+        }
+        Ok(())
+    }
+
+    /// Filters a routed packet on the interface that it leaves by. What that causes is added to `fate`.
+    fn filter_routed(
+        &mut self,
+        packet: &mut Packet,
+        interface: &str,
+        fate: &mut Fate,
+        journal: &mut Journal,
+    ) -> Result<(), Stuck> {
+        let mut outbound = Packet {
+            direction: Direction::Out,
+            interface: interface.to_owned(),
+            received_on: Some(packet.interface.clone()),
+            ..packet.clone()
+        };
+        // whoever routes it makes the fragments, not the filter
+        outbound.carried.fragmentation = None;
+        let mut nested = Journal::new(journal.uid, std::mem::take(&mut journal.tracer));
+        let mut second = self.run(&outbound, &mut nested);
+        journal.tracer = nested.tracer;
+        fate.counted.append(&mut second.counted);
+        fate.counted.sort();
+        fate.log.append(&mut second.log);
+        fate.replies.append(&mut second.replies);
+        fate.forwarded.append(&mut second.forwarded);
+        fate.removed.append(&mut second.removed);
+        match second.verdict {
+            Verdict::Pass => {
+                packet.bytes = second.out.unwrap_or(outbound.bytes);
+                Ok(())
+            }
+            Verdict::Drop | Verdict::Consumed => Err(Stuck::Silently),
+        }
+    }
+
+    /// The packet, or the fragments that it leaves in.
+    fn to_measure(&self, packet: &mut Packet, mtu: u32) -> Result<Vec<Vec<u8>>, Stuck> {
+        let bytes = &mut packet.bytes;
+        let mtu = mtu as usize;
+        if bytes[0] >> 4 == 4 {
+            settle_checksum(bytes);
+            let header = usize::from(bytes[0] & 15) * 4;
+            return match () {
+                () if bytes.len() <= mtu => Ok(vec![bytes.clone()]),
+                () if bytes[6] & 0x40 != 0 => Err(Stuck::Told(Undelivered::TooBig(mtu as u32))),
+                () => refragment_ipv4(bytes, mtu.saturating_sub(header)).ok_or(Stuck::Silently),
+            };
+        }
+        if let Some(how) = &packet.carried.fragmentation {
+            return refragment(bytes, how, self.world.draw(u32::MAX)).ok_or(Stuck::Silently);
+        }
+        if bytes.len() > mtu {
+            return Err(Stuck::Told(Undelivered::TooBig(mtu as u32)));
+        }
+        Ok(vec![bytes.clone()])
+    }
+
+    fn undelivered(&self, packet: &Packet, why: Undelivered) -> Option<Vec<u8>> {
+        let packet = Descriptor::parse(packet).ok()?;
+        reply::undelivered(&packet, why, &self.world)
+    }
+}
+
+/// Takes one off the TTL or hop limit.
+fn spend_hop(bytes: &mut [u8]) -> Result<(), Stuck> {
+    let inet = bytes[0] >> 4 == 4;
+    let at = if inet { 8 } else { 7 };
+    if bytes[at] <= 1 {
+        return Err(Stuck::Told(Undelivered::Expired));
+    }
+    let left = bytes[at] - 1;
+    if inet {
+        patch::byte(bytes, IP_CHECKSUM, 0, at, left);
+    } else {
+        bytes[at] = left;
+    }
+    Ok(())
+}
