@@ -118,15 +118,13 @@ enum pf_route {
 	PF_ROUTE_FOUND,
 };
 
-/* Groups, and addresses of a link, are on every link: the kernel knows no way to them that it would
- * forward by. */
+/* Groups of IPv6, and addresses of a link, are on every link: the kernel knows no way to them that it
+ * would forward by. To those of IPv4 it has the way of any other address, as PF. */
 __inline bool is_everywhere(__u8 family, const struct pf_addr *address)
 {
 	__u32 first = bpf_ntohl(address->word[0]);
 
-	if (family == AF_INET)
-		return first >> 28 == 0xe || first == 0xffffffff;
-	return first >> 24 == 0xff || (first & 0xffc00000) == 0xfe800000;
+	return family == AF_INET6 && (first >> 24 == 0xff || (first & 0xffc00000) == 0xfe800000);
 }
 
 /* Asks the kernel's routing tables for the way to an address: to params->ifindex, and if it is
