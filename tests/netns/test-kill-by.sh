@@ -1,0 +1,77 @@
+# `pfctl -k` by the ends of a state, its rule's label, its id and its key, on one interface or on all;
+# `pfctl -ss` shows the states that are left.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+echo_server server 51
+echo_server server 52
+OTHER4=192.168.100.77
+on client ip address add $OTHER4/24 dev eth0
+
+filter gateway <<'END'
+set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
+set skip on lo
+pass
+pass in on lan0 proto udp to port 51 label "one"
+pass in on lan0 proto udp to port 52 label "two"
+END
+
+# talk - each of three senders makes two states on lan0 and two on wan0
+talk() {
+	pf gateway -q -F states
+	local from to port
+	for from in $CLIENT4 $OTHER4 $CLIENT6; do
+		case $from in *:*) to=$SERVER6 ;; *) to=$SERVER4 ;; esac
+		for port in 51 52; do
+			echo hello | on client timeout 1 nc -u -W 1 -s "$from" -p $((4000 + port)) "$to" $port >/dev/null || die "no echo"
+		done
+	done
+}
+
+# killed WHAT COUNT LEFT ARGUMENT... - how many states pfctl says that it killed, and how many are left
+killed() {
+	local what=$1 count=$2 left=$3
+	shift 3
+	same "$what" "killed $count states" "$(pf gateway "$@" 2>&1 | sed 's/ from .*//')"
+	same "left, $what" "$left" "$(state_count gateway '^[a-z0-9]* udp')"
+}
+
+# id PATTERN - of the state whose line matches
+id() {
+	pf gateway -ss -vv | awk -v pattern="$1" '$0 ~ pattern { found = 1 } found && $1 == "id:" { print $2; exit }'
+}
+
+talk
+same "states before" 12 "$(state_count gateway '^[a-z0-9]* udp')"
+killed "by source" 4 8 -k $OTHER4
+killed "by source, which has none left" 0 8 -k $OTHER4
+killed "by network" 4 4 -k 2001:db8:100::/64
+killed "by source and destination" 0 4 -k $CLIENT4 -k $CLIENT4
+killed "by any source, and destination" 4 0 -k 0.0.0.0/0 -k $SERVER4
+
+talk
+killed "by label" 3 9 -k label -k one
+killed "by a label that no rule has" 0 9 -k label -k three
+killed "by key, on both sides of the gateway" 2 7 -k key -k "udp $CLIENT4:4052 -> $SERVER4:52"
+killed "by a key of which one end is another" 0 7 -k key -k "udp $OTHER4:4053 -> $SERVER4:52"
+killed "by key, written from the other end" 2 5 -k key -k "udp $SERVER6[52] <- $CLIENT6[4052]"
+same "the state that is to be killed by its id" 1 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
+killed "by id" 1 4 -k id -k "$(id "$SERVER4:52 <- $OTHER4:4052")"
+same "that state" 0 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
+same "the one of the same packets on the other side" 1 "$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
+
+# floating states are bound to no interface; those that are bound can be killed by it
+filter gateway <<'END'
+set state-policy if-bound
+set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
+pass
+END
+talk
+same "states bound to their interfaces" 6 "$(state_count gateway '^wan0 udp')"
+killed "by source, on one interface" 2 10 -i lan0 -k $CLIENT4
+pf gateway -q -i wan0 -F states
+same "flushed on one interface" 4 "$(state_count gateway '^[a-z0-9]* udp')"
+verdict
