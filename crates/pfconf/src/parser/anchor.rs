@@ -98,24 +98,8 @@ impl Parser<'_> {
     fn anchor_head(&mut self) -> Parse<RuleStatement> {
         let direction = self.direction();
         let quick = self.accept("quick");
-        let interfaces = self.interfaces()?;
-        let family = self.family();
-        let protocols = self.protocols()?;
-        let (source, systems, destination) = self.ends()?;
+        let head = self.head(Action::Pass, None)?;
         let options = self.filter_options(Translation::NONE)?;
-        Ok(RuleStatement {
-            action: Action::Pass,
-            block_return: None,
-            direction,
-            log: None,
-            quick,
-            interfaces,
-            family,
-            protocols,
-            source,
-            destination,
-            systems,
-            options,
-        })
+        Ok(RuleStatement { direction, quick, options, ..head })
     }
 }

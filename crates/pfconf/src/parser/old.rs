@@ -76,26 +76,9 @@ impl Parser<'_> {
 
     /// Which packets an old rule is about.
     fn old_head(&mut self) -> Parse<RuleStatement> {
-        let interfaces = self.interfaces()?;
-        let family = self.family();
-        let protocols = self.protocols()?;
-        let (source, systems, destination) = self.ends()?;
-        let mut options = FilterOptions::default();
-        while self.old_option(&mut options)? {}
-        Ok(RuleStatement {
-            action: Action::Match,
-            block_return: None,
-            direction: None,
-            log: None,
-            quick: false,
-            interfaces,
-            family,
-            protocols,
-            source,
-            systems,
-            destination,
-            options,
-        })
+        let mut rule = self.head(Action::Match, None)?;
+        while self.old_option(&mut rule.options)? {}
+        Ok(rule)
     }
 
     /// `tag`, `tagged` or `rtable`; `false` if there is none.

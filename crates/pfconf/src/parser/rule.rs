@@ -4,7 +4,7 @@ use skipstep_ruleset::rule::Log;
 use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
 
 use super::{Parse, Parser};
-use crate::ast::{Antispoof, RuleStatement, StatementKind, Translation};
+use crate::ast::{Antispoof, FilterOptions, RuleStatement, StatementKind, Translation};
 use crate::token::Kind;
 
 /// Type and code of the ICMP error that says that a port is unreachable.
@@ -18,27 +18,47 @@ impl Parser<'_> {
         let (action, block_return) = self.action()?;
         let direction = self.direction();
         let (log, quick) = self.log_quick()?;
-        let interfaces = self.interfaces()?;
         let mut translation = Translation::NONE;
-        self.early_route(&mut translation)?;
-        let family = self.family();
-        let protocols = self.protocols()?;
-        let (source, systems, destination) = self.ends()?;
+        let head = self.head(action, Some(&mut translation))?;
         let options = self.filter_options(translation)?;
         Ok(StatementKind::Rule(Box::new(RuleStatement {
-            action,
             block_return,
             direction,
             log,
             quick,
+            options,
+            ..head
+        })))
+    }
+
+    /// `[on ...] [af] [proto ...] [hosts]`, the part of a head that all rules have, old ones and
+    /// anchors too. With `early_route`, a route may stand where it stood in old times.
+    pub(super) fn head(
+        &mut self,
+        action: Action,
+        early_route: Option<&mut Translation>,
+    ) -> Parse<RuleStatement> {
+        let interfaces = self.interfaces()?;
+        if let Some(translation) = early_route {
+            self.early_route(translation)?;
+        }
+        let family = self.family();
+        let protocols = self.protocols()?;
+        let (source, systems, destination) = self.ends()?;
+        Ok(RuleStatement {
+            action,
+            block_return: None,
+            direction: None,
+            log: None,
+            quick: false,
             interfaces,
             family,
             protocols,
             source,
             destination,
             systems,
-            options,
-        })))
+            options: FilterOptions::default(),
+        })
     }
 
     fn action(&mut self) -> Parse<(Action, Option<BlockReturn>)> {

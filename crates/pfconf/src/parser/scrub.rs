@@ -96,30 +96,14 @@ impl Parser<'_> {
         if quick {
             return self.error_at("scrub rules do not support 'quick'", place);
         }
-        let interfaces = self.interfaces()?;
-        let family = self.family();
-        let protocols = self.protocols()?;
-        let (source, systems, destination) = self.ends()?;
+        let head = self.head(Action::Match, None)?;
         let mut options = FilterOptions::default();
         let leave_fragments = self.old_scrub_options(&mut options)?;
         self.old = true;
         if options.scrub.reassemble_tcp && direction.is_some() {
             return self.error_at("reassemble tcp rules can not specify direction", place);
         }
-        let rule = RuleStatement {
-            action: Action::Match,
-            block_return: None,
-            direction,
-            log,
-            quick,
-            interfaces,
-            family,
-            protocols,
-            source,
-            systems,
-            destination,
-            options,
-        };
+        let rule = RuleStatement { direction, log, options, ..head };
         Ok(StatementKind::Old(Box::new(OldStatement {
             kind: OldKind::Scrub,
             no,
