@@ -33,10 +33,12 @@ complete -c pfctl -l junit -r -F -d 'with test: write a JUnit report'
 complete -c pfctl -l check -d 'with fmt: only name the files that it would change'
 complete -c pfctl -l write -d 'with fmt: write the files instead of printing them'
 complete -c pfctl -l examples -x -d 'with diff: print at most so many packets (20)'
+complete -c pfctl -l all -d 'with log: print what is in the file, too'
 complete -c pfctl -l remove -d 'disable the filter and remove all of it from the kernel'
 complete -c pfctl -n __fish_use_subcommand -a explain -d 'what happens to a packet and why'
 complete -c pfctl -n __fish_use_subcommand -a test -d 'run scenario files on the model of the filter, without root'
 complete -c pfctl -n __fish_use_subcommand -a diff -d 'what changes from one rule set to another, for rules and for packets'
 complete -c pfctl -n __fish_use_subcommand -a fmt -d 'print rule sets, or standard input, in canonical spacing'
 complete -c pfctl -n __fish_use_subcommand -a import -d 'convert rules in another language (iptables, pcf) to pf.conf'
-complete -c pfctl -n '__fish_seen_subcommand_from test diff fmt import' -F
+complete -c pfctl -n __fish_use_subcommand -a log -d 'print the packets that are logged, as they come'
+complete -c pfctl -n '__fish_seen_subcommand_from test diff fmt import log' -F

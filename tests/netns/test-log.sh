@@ -1,4 +1,4 @@
-# What an unmodified tcpdump and tshark read in the log.
+# What an unmodified tcpdump and tshark read in the log, and how pfctl follows it.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -24,6 +24,22 @@ holds "tcpdump knows the link type" grep -q "PFLOG" "$WORK/tcpdump.err"
 holds "rule, action, direction, interface" grep -Eq "rule 1/0\(match\): block in on lan0: 192.168.100.2.[0-9]+ > $SERVER4.8080: Flags \[S\]" "$WORK/tcpdump"
 holds "IPv6 as well" grep -Eq "rule 1/0\(match\): block in on lan0: 2001:db8:100::2.[0-9]+ > $SERVER6.8080: Flags \[S\]" "$WORK/tcpdump"
 at_least 8 "log (all): every packet of a connection" "$(grep -c 'rule 2/0(match): pass' "$WORK/tcpdump")"
+# followed live, and from one file to the next
+start follow gateway "$BIN/pfctl" log "$log"
+start follow-json gateway "$BIN/pfctl" log --json --all "$log"
+sleep 0.3
+same "blocked" "no answer" "$(probe_web client $SERVER4 8080)"
+await 3 grep -q "rule 1/(match) block in on lan0: tcp 192.168.100.2:[0-9]* > $SERVER4:8080 S" "$WORK/follow.log" ||
+	die "pfctl log does not follow: $(cat "$WORK/follow.log")"
+same "what was there before" 0 "$(grep -c "pass in" "$WORK/follow.log")"
+at_least 8 "with --all" "$(grep -c '"action":"pass"' "$WORK/follow-json.log")"
+mv "$log" "$log.0"
+kill -HUP "${PROCESSES[skipstepd-gateway]}"
+lines=$(wc -l <"$WORK/follow.log")
+same "blocked" "no answer" "$(probe_web client $SERVER6 8080)"
+await 3 grep -q "on lan0: tcp \[*2001:db8:100::2" "$WORK/follow.log" || die "the new log is not followed: $(tail -2 "$WORK/follow.log")"
+at_least $((lines + 1)) "lines" "$(wc -l <"$WORK/follow.log")"
+
 if command -v tshark >/dev/null; then
 	same "tshark's first record" "block lan0 1 in 8080" "$(tshark -r "$log" -T fields -E separator=/s -c 1 \
 		-e pflog.action -e pflog.ifname -e pflog.rulenr -e pflog.dir -e tcp.dstport 2>/dev/null | sed 's/^1 /block /; s/ 1 1 8080$/ 1 in 8080/')"

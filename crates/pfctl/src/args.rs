@@ -83,6 +83,8 @@ pub struct Args {
     pub write: bool,
     /// `--examples`
     pub examples: Option<usize>,
+    /// `--all`
+    pub all: bool,
     /// Addresses of `-T`, the packet of `explain`, the files of the other verbs.
     pub operands: Vec<String>,
 }

@@ -18,6 +18,7 @@ pub mod import;
 pub mod kill;
 pub mod live;
 pub mod load;
+pub mod log;
 pub mod run;
 pub mod scenarios;
 pub mod session;

@@ -17,7 +17,7 @@ use crate::filter::Filter;
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
-    anchors, diff, explain, flush, import, kill, live, load, scenarios, state_file, table,
+    anchors, diff, explain, flush, import, kill, live, load, log, scenarios, state_file, table,
 };
 
 /// The program: reads the command line, does it, and says what went wrong.
@@ -95,6 +95,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Some(Verb::Import) => import::run(args),
         Some(Verb::Fmt) => crate::fmt::run(args),
         Some(Verb::Diff) => diff::run(args),
+        Some(Verb::Log) => log::run(args),
         None if args.no_action => run_dry(args),
         None => run_flags(args),
     }

@@ -16,6 +16,8 @@ pub enum Verb {
     Fmt,
     /// convert another firewall's rules
     Import,
+    /// follow a log
+    Log,
 }
 
 /// A verb: one row of the table.
@@ -37,7 +39,7 @@ pub struct Row {
 }
 
 /// All verbs, in the order of the manual page.
-pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT];
+pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG];
 
 const EXPLAIN: Row = Row {
     verb: Verb::Explain,
@@ -108,6 +110,19 @@ const IMPORT: Row = Row {
            A comment says for each rule from which line it came.\n\
            What has no equivalent in pf is an error with its line, and nothing is printed then.",
     lacks: |operands| (operands == 0).then_some("no language and file given"),
+};
+
+const LOG: Row = Row {
+    verb: Verb::Log,
+    name: "log",
+    usage: "[--all] [--json] [file]",
+    operands: Completion::File,
+    brief: "print the packets that are logged, as they come",
+    text: "Follow a\n.Ar file\nthat\n.Xr skipstepd 8\nwrites,\n.Pa /var/log/skipstep/pflog0\nif none is \
+           named: each packet that is logged is printed as a line, with its time, the\nrule that it matched \
+           with that of the anchor behind it, the reason, and what became of it.\n\
+           A file that is rotated is followed to the next one.",
+    lacks: |_| None,
 };
 
 /// The verb that is written `name`.

@@ -171,6 +171,18 @@ fn tables_anchors_and_numbers() {
 }
 
 #[test]
+fn logged_packets() {
+    // pcap's header, then pflog's: em0, a rule in no anchor, no user
+    let mut bytes = vec![0; 116];
+    bytes[20..23].copy_from_slice(b"em0");
+    bytes[56..64].fill(0xff);
+    for action in [0, 1, 12] {
+        bytes[18] = action;
+        is("log", &pfctl::log::Record::parse(&bytes).unwrap().json());
+    }
+}
+
+#[test]
 fn explanations_and_differences() {
     let rules = ruleset(RULES);
     let arrival = parse::arrival(PACKET).unwrap();

@@ -1,0 +1,148 @@
+//! Flags about what is shown, and how.
+
+#[cfg(test)]
+use super::tests;
+use super::{Completion, Flag, Name, Value, names};
+#[cfg(test)]
+use crate::args::Refusal;
+use crate::words;
+
+pub(super) const DEBUG: Flag = Flag {
+    name: Name::Letter('g'),
+    value: None,
+    brief: "include output helpful for debugging, such as skip steps",
+    text: "Include output helpful for debugging: the skip steps of rules, tables that are only \
+           referenced.",
+    set: |args, _| {
+        args.debug = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn debug() {
+    assert!(tests::args(&["-g", "-sr"]).debug);
+}
+
+pub(super) const HELP: Flag = Flag {
+    name: Name::Letter('h'),
+    value: None,
+    brief: "print this help",
+    text: "Print a summary of the flags.",
+    set: |args, _| {
+        args.help = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn help() {
+    assert!(tests::args(&["-h"]).help);
+    assert!(tests::args(&["test", "-h"]).help);
+}
+
+pub(super) const PORT_NAMES: Flag = Flag {
+    name: Name::Letter('P'),
+    value: None,
+    brief: "print ports by name",
+    text: "Print ports by the names that\n.Xr services 5\nhas for them.",
+    set: |args, _| {
+        args.port_names = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn port_names() {
+    assert!(tests::args(&["-Psr"]).port_names);
+}
+
+pub(super) const QUIET: Flag = Flag {
+    name: Name::Letter('q'),
+    value: None,
+    brief: "print errors and warnings only",
+    text: "Only print errors and warnings.",
+    set: |args, _| {
+        args.quiet = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn quiet() {
+    assert!(tests::args(&["-qe"]).quiet);
+}
+
+pub(super) const HOST_NAMES: Flag = Flag {
+    name: Name::Letter('r'),
+    value: None,
+    brief: "show host names instead of addresses",
+    text: "Ask the name service for the names of addresses when states and tables are shown.",
+    set: |args, _| {
+        args.host_names = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn host_names() {
+    assert!(tests::args(&["-rss"]).host_names);
+}
+
+pub(super) const SHOW: Flag = Flag {
+    name: Name::Letter('s'),
+    value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
+    brief: "show queue, rules, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
+            memory, Tables, osfp or all",
+    text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
+           .Cm queue ,\n.Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n\
+           .Cm Anchors\n(with\n.Fl v\nthose below, too),\n.Cm Sources\n(source tracking),\n\
+           .Cm states ,\n.Cm info\n(status and counters),\n.Cm Interfaces ,\n.Cm labels\n(one line \
+           for each labelled rule: label, evaluations, packets, bytes, packets in, bytes in, packets \
+           out, bytes out, states made),\n.Cm timeouts , memory\n(limits),\n.Cm Tables ,\n.Cm osfp\n\
+           (operating systems that are known by their fingerprints) or\n.Cm all .",
+    set: |args, value| {
+        args.show = Some(words::lookup(words::SHOW, value, "show modifier")?);
+        Ok(())
+    },
+};
+
+#[test]
+fn show() {
+    assert_eq!(tests::args(&["-sT"]).show, Some(words::Show::Tables));
+    assert_eq!(tests::args(&["-s", "timeouts"]).show, Some(words::Show::Timeouts));
+    assert_eq!(tests::refusal(&["-sz"]), Refusal::Usage("Unknown show modifier 'z'".into()));
+}
+
+pub(super) const VERBOSE: Flag = Flag {
+    name: Name::Letter('v'),
+    value: None,
+    brief: "more output; twice: still more",
+    text: "Produce more verbose output. A second\n.Fl v\nadds rule numbers, statistics of tables \
+           and interfaces, and ids of states.",
+    set: |args, _| {
+        args.verbose = args.verbose.saturating_add(1);
+        Ok(())
+    },
+};
+
+#[test]
+fn verbose() {
+    assert_eq!(tests::args(&["-v", "-v", "-sr"]).verbose, 2);
+}
+
+pub(super) const JSON: Flag = Flag {
+    name: Name::Long("json"),
+    value: None,
+    brief: "with -s and -T show: print JSON",
+    text: "With\n.Fl s ,\n.Fl T Cm show\nor\n.Cm explain :\nprint JSON instead of OpenBSD's text.",
+    set: |args, _| {
+        args.json = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn json() {
+    assert!(tests::args(&["--json", "-ss"]).json);
+}

@@ -1,0 +1,92 @@
+//! Flags of verbs, such as `test` and `fmt`.
+
+#[cfg(test)]
+use super::tests;
+use super::{Completion, Flag, Name, Value};
+use crate::args::Refusal;
+
+pub(super) const JUNIT: Flag = Flag {
+    name: Name::Long("junit"),
+    value: Some(Value { name: "file", kind: Completion::File }),
+    brief: "with test: write a JUnit report",
+    text: "With\n.Cm test :\nwrite the results to\n.Ar file\nas JUnit XML, too.",
+    set: |args, value| {
+        args.junit = Some(value.to_string());
+        Ok(())
+    },
+};
+
+#[test]
+fn junit() {
+    let args = tests::args(&["test", "--junit=out.xml", "a.scenario"]);
+    assert_eq!(args.junit.as_deref(), Some("out.xml"));
+}
+
+pub(super) const CHECK: Flag = Flag {
+    name: Name::Long("check"),
+    value: None,
+    brief: "with fmt: only name the files that it would change",
+    text: "With\n.Cm fmt :\nchange nothing, but print the names of the files that are not in canonical \
+           form. The exit status is 1 if there are any.",
+    set: |args, _| {
+        args.check = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn check() {
+    assert!(tests::args(&["fmt", "--check", "pf.conf"]).check);
+}
+
+pub(super) const WRITE: Flag = Flag {
+    name: Name::Long("write"),
+    value: None,
+    brief: "with fmt: write the files instead of printing them",
+    text: "With\n.Cm fmt :\nwrite each file back in canonical form instead of printing it.",
+    set: |args, _| {
+        args.write = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn write() {
+    assert!(tests::args(&["fmt", "--write", "pf.conf"]).write);
+}
+
+pub(super) const EXAMPLES: Flag = Flag {
+    name: Name::Long("examples"),
+    value: Some(Value { name: "number", kind: Completion::None }),
+    brief: "with diff: print at most so many packets (20)",
+    text: "With\n.Cm diff :\nprint at most\n.Ar number\npackets that fare differently, instead of 20.",
+    set: |args, value| {
+        let Ok(number) = value.parse() else {
+            return Err(Refusal::Usage(format!("--examples: '{value}' is not a number")));
+        };
+        args.examples = Some(number);
+        Ok(())
+    },
+};
+
+#[test]
+fn examples() {
+    assert_eq!(tests::args(&["diff", "--examples=3", "a", "b"]).examples, Some(3));
+    assert!(matches!(tests::refusal(&["diff", "--examples", "x", "a", "b"]), Refusal::Usage(_)));
+}
+
+pub(super) const ALL: Flag = Flag {
+    name: Name::Long("all"),
+    value: None,
+    brief: "with log: print what is in the file, too",
+    text: "With\n.Cm log :\nbegin with what is in the file already.",
+    set: |args, _| {
+        args.all = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn all() {
+    assert!(tests::args(&["log", "--all"]).all);
+}

@@ -1,0 +1,167 @@
+//! A pcap file that somebody appends to, cuts off and puts another in the place of.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// pcap's magic number for microseconds, in the byte order that skipstepd writes.
+const MAGIC: u32 = 0xa1b2_c3d4;
+/// `LINKTYPE_PFLOG`
+const LINK_TYPE: u32 = 117;
+const FILE_HEADER: u64 = 24;
+/// Bytes in front of each record: when, and how long.
+pub const RECORD_HEADER: usize = 16;
+/// Longer records there are not.
+const LONGEST: usize = 1 << 18;
+
+/// Reads records as they come.
+pub struct Follower {
+    path: PathBuf,
+    file: File,
+    /// Where the next record begins.
+    at: u64,
+}
+
+impl Follower {
+    /// Opens a log at its end, or at its beginning.
+    pub fn open(path: &Path, from_beginning: bool) -> io::Result<Follower> {
+        let mut follower = Follower { path: path.into(), file: File::open(path)?, at: 0 };
+        if !from_beginning {
+            while follower.here()?.is_some() {}
+        }
+        Ok(follower)
+    }
+
+    /// The next record with its header, if there is one by now. Where the file was replaced or cut
+    /// off, that is the first of the new one.
+    pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(record) = self.here()? {
+            return Ok(Some(record));
+        }
+        let there = match std::fs::metadata(&self.path) {
+            // between one file and the next
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            there => there?,
+        };
+        let own = self.file.metadata()?;
+        if (there.dev(), there.ino()) == (own.dev(), own.ino()) && there.len() >= self.at {
+            return Ok(None);
+        }
+        *self = Follower::open(&self.path, true)?;
+        self.here()
+    }
+
+    /// The next whole record of this file.
+    fn here(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.at == 0 {
+            let Some(header) = self.bytes(0, FILE_HEADER as usize)? else { return Ok(None) };
+            if (number(&header, 0), number(&header, 20)) != (MAGIC, LINK_TYPE) {
+                return Err(not_a_log());
+            }
+            self.at = FILE_HEADER;
+        }
+        let Some(header) = self.bytes(self.at, RECORD_HEADER)? else { return Ok(None) };
+        let length = RECORD_HEADER + number(&header, 8) as usize;
+        if length > LONGEST {
+            return Err(not_a_log());
+        }
+        let record = self.bytes(self.at, length)?;
+        if record.is_some() {
+            self.at += length as u64;
+        }
+        Ok(record)
+    }
+
+    /// So many bytes from a place on, if they are all there.
+    fn bytes(&mut self, at: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = vec![0; length];
+        self.file.seek(SeekFrom::Start(at))?;
+        match self.file.read_exact(&mut bytes) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn not_a_log() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "is not a pflog file")
+}
+
+/// The number at a place of a header.
+pub fn number(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
+    u32::from_le_bytes(four.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    use super::*;
+
+    fn header() -> Vec<u8> {
+        let mut header = vec![0; FILE_HEADER as usize];
+        header[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        header[20..].copy_from_slice(&LINK_TYPE.to_le_bytes());
+        header
+    }
+
+    fn record(text: &str) -> Vec<u8> {
+        let mut record = vec![0; RECORD_HEADER];
+        record[8..12].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        record.extend(text.bytes());
+        record
+    }
+
+    fn append(path: &Path, bytes: &[u8]) {
+        OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
+    }
+
+    #[test]
+    fn records_come_when_they_are_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pflog0");
+        std::fs::write(&path, [header(), record("old")].concat()).unwrap();
+        let mut all = Follower::open(&path, true).unwrap();
+        assert_eq!(all.next().unwrap(), Some(record("old")));
+        let mut new = Follower::open(&path, false).unwrap();
+        assert_eq!(new.next().unwrap(), None);
+        let (first, rest) = (&record("new")[..18], &record("new")[18..]);
+        append(&path, first);
+        assert_eq!(new.next().unwrap(), None);
+        append(&path, rest);
+        assert_eq!(new.next().unwrap(), Some(record("new")));
+        assert_eq!(all.next().unwrap(), Some(record("new")));
+    }
+
+    #[test]
+    fn a_log_that_was_rotated_or_cut_off_begins_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pflog0");
+        std::fs::write(&path, [header(), record("first one")].concat()).unwrap();
+        let mut follower = Follower::open(&path, false).unwrap();
+        append(&path, &record("the last"));
+        std::fs::rename(&path, folder.path().join("pflog0.1")).unwrap();
+        assert_eq!(follower.next().unwrap(), Some(record("the last")));
+        assert_eq!(follower.next().unwrap(), None, "the next one is not there yet");
+        std::fs::write(&path, [header(), record("second")].concat()).unwrap();
+        assert_eq!(follower.next().unwrap(), Some(record("second")));
+        std::fs::write(&path, header()).unwrap();
+        assert_eq!(follower.next().unwrap(), None);
+        append(&path, &record("third"));
+        assert_eq!(follower.next().unwrap(), Some(record("third")));
+    }
+
+    #[test]
+    fn something_else_is_no_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letter");
+        std::fs::write(&path, "a letter to a friend, longer than the header").unwrap();
+        assert!(Follower::open(&path, false).is_err());
+        std::fs::write(&path, [header(), vec![0xff; RECORD_HEADER]].concat()).unwrap();
+        assert!(Follower::open(&path, true).unwrap().next().is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! What a log says of a packet: OpenBSD's pflog header and the packet's first bytes.
+
+use chrono::{DateTime, TimeZone, Utc};
+use serde_json::{Value, json};
+use skipstep_ruleset::Reason;
+use skipstep_wire::print;
+
+use super::file::{RECORD_HEADER, number};
+
+/// Bytes of the pflog header.
+const HEADER: usize = 100;
+/// Number of a rule that there is not.
+const NO_RULE: i32 = -1;
+const UNKNOWN_UID: u32 = u32::MAX;
+
+/// A packet in a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// When it came.
+    pub time: DateTime<Utc>,
+    /// Number of the rule in the main rule set; none for the default rule.
+    pub rule: Option<u32>,
+    /// The anchor's own name and the number of the rule there, if the rule is in an anchor.
+    pub anchor: Option<(String, u32)>,
+    /// Why it was logged, as `pfctl -si` calls it.
+    pub reason: &'static str,
+    /// `pass`, `block`, `match`
+    pub action: &'static str,
+    /// `in`, `out`
+    pub direction: &'static str,
+    /// Interface.
+    pub interface: String,
+    /// User whose socket it belongs to, with `log (user)`.
+    pub uid: Option<u32>,
+    /// Bytes it had.
+    pub length: u32,
+    /// The first of them, from the IP header on.
+    pub packet: Vec<u8>,
+}
+
+impl Record {
+    /// Reads a record of a pcap file, with its header; `None` if it is not one of pflog's.
+    pub fn parse(bytes: &[u8]) -> Option<Record> {
+        let (pcap, rest) = bytes.split_at_checked(RECORD_HEADER)?;
+        let (header, packet) = rest.split_at_checked(HEADER)?;
+        let name = |bytes: &[u8]| {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        };
+        // rules are in network order
+        let rule = |at: usize| {
+            let number = i32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?);
+            (number != NO_RULE).then_some(number as u32)
+        };
+        let anchor = rule(40).map(|number| (name(&header[20..36]), number));
+        Some(Record {
+            time: DateTime::from_timestamp(number(pcap, 0).into(), number(pcap, 4) * 1000)?,
+            rule: rule(36),
+            anchor,
+            reason: Reason::ALL.get(usize::from(header[3])).map_or("unknown", |r| r.name()),
+            action: match header[2] {
+                0 => "pass",
+                1 => "block",
+                12 => "match",
+                _ => return None,
+            },
+            direction: if header[60] == 1 { "in" } else { "out" },
+            interface: name(&header[4..20]),
+            uid: Some(number(header, 44)).filter(|uid| *uid != UNKNOWN_UID),
+            length: number(pcap, 12).saturating_sub(HEADER as u32),
+            packet: packet.to_vec(),
+        })
+    }
+
+    /// A line in the manner of tcpdump, with the time as `zone` has it.
+    pub fn line<Z: TimeZone>(&self, zone: &Z) -> String
+    where
+        Z::Offset: std::fmt::Display,
+    {
+        let time = self.time.with_timezone(zone).format("%F %T%.6f");
+        let rule = self.rule.map_or_else(|| "def".to_owned(), |number| number.to_string());
+        let anchor = self.anchor.as_ref().map(|(name, number)| format!(".{name}.{number}"));
+        let uid = self.uid.map(|uid| format!(" [uid {uid}]"));
+        format!(
+            "{time} rule {rule}{}/({}){} {} {} on {}: {}",
+            anchor.unwrap_or_default(),
+            self.reason,
+            uid.unwrap_or_default(),
+            self.action,
+            self.direction,
+            self.interface,
+            print::line(&self.packet)
+        )
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let anchor = self.anchor.as_ref();
+        json!({
+            "time": self.time.timestamp_micros() as f64 / 1e6,
+            "rule": self.rule,
+            "anchor": anchor.map(|(name, _)| name),
+            "anchor_rule": anchor.map(|(_, number)| number),
+            "reason": self.reason,
+            "action": self.action,
+            "direction": self.direction,
+            "interface": self.interface,
+            "uid": self.uid,
+            "length": self.length,
+            "packet": print::line(&self.packet),
+        })
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use skipstep_wire::build::{Tcp, ipv4};
+
+    use super::*;
+
+    /// A SYN that rule 1 of anchor `web`, called by rule 3, let pass.
+    pub fn bytes(uid: u32) -> Vec<u8> {
+        let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&Tcp::new(4000, 22).flags("S").seq(7));
+        let mut bytes = Vec::new();
+        let length = (HEADER + packet.len()) as u32;
+        for number in [1_700_000_000u32, 5, length, length] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let mut header = vec![0; HEADER];
+        header[..4].copy_from_slice(&[100, 2, 0, 6]);
+        header[4..7].copy_from_slice(b"em0");
+        header[20..23].copy_from_slice(b"web");
+        header[36..40].copy_from_slice(&3u32.to_be_bytes());
+        header[40..44].copy_from_slice(&1u32.to_be_bytes());
+        header[44..48].copy_from_slice(&uid.to_le_bytes());
+        header[60] = 1;
+        bytes.extend(header);
+        bytes.extend(packet);
+        bytes
+    }
+
+    #[test]
+    fn a_record_is_a_line() {
+        let line = |uid| Record::parse(&bytes(uid)).unwrap().line(&Utc);
+        assert_eq!(
+            line(UNKNOWN_UID),
+            "2023-11-14 22:13:20.000005 rule 3.web.1/(bad-timestamp) pass in on em0: \
+             tcp 10.0.0.1:4000 > 10.0.0.2:22 S seq 7 win 65535"
+        );
+        assert!(line(1000).contains(" [uid 1000] pass"));
+    }
+
+    #[test]
+    fn the_default_rule_has_no_number() {
+        let mut bytes = bytes(UNKNOWN_UID);
+        bytes[RECORD_HEADER + 36..RECORD_HEADER + 44].fill(0xff);
+        let record = Record::parse(&bytes).unwrap();
+        assert_eq!((record.rule, record.anchor.clone()), (None, None));
+        assert!(record.line(&Utc).contains(" rule def/("));
+    }
+
+    #[test]
+    fn what_is_too_short_is_no_record() {
+        let bytes = bytes(0);
+        for length in 0..RECORD_HEADER + HEADER {
+            assert_eq!(Record::parse(&bytes[..length]), None);
+        }
+        assert!(Record::parse(&bytes[..RECORD_HEADER + HEADER + 3]).is_some());
+    }
+}
