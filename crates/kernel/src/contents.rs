@@ -1,7 +1,7 @@
 //! Contents of tables in the one trie that holds them all. A version belongs to one table at one
 //! time; what is written under a version that no slot names is seen by nobody.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use ipnet::IpNet;
 use skipstep_abi as abi;
@@ -35,6 +35,21 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
         maps.table_entries.set_many(&keys, &values)?;
     }
     Ok(())
+}
+
+/// An address that was in a table before keeps its weight, as in pf: what a text says of weights
+/// counts for new ones.
+pub(crate) fn keep_weights(before: &[TableEntry], entries: &mut [TableEntry]) {
+    let weighs = |entry: &TableEntry| entry.weight != 0;
+    if !before.iter().any(weighs) && !entries.iter().any(weighs) {
+        return;
+    }
+    let known: HashMap<IpNet, u16> = before.iter().map(|entry| (entry.net, entry.weight)).collect();
+    for entry in entries {
+        if let Some(weight) = known.get(&entry.net) {
+            entry.weight = *weight;
+        }
+    }
 }
 
 /// Removes `entries` from `version`.
@@ -142,6 +157,17 @@ fn net(key: &abi::TableKey) -> Option<IpNet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_was_there_keeps_its_weight() {
+        let entry =
+            |net: &str, weight| TableEntry { negated: false, net: net.parse().unwrap(), weight };
+        let before = [entry("10.0.0.1/32", 3), entry("10.0.0.2/32", 0), entry("10.0.0.3/32", 9)];
+        let mut entries =
+            [entry("10.0.0.1/32", 0), entry("10.0.0.2/32", 7), entry("10.0.0.4/32", 8)];
+        keep_weights(&before, &mut entries);
+        assert_eq!(entries.map(|entry| entry.weight), [3, 0, 8]);
+    }
 
     #[test]
     fn keys_survive_the_round_trip() {

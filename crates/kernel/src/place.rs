@@ -42,6 +42,11 @@ pub(crate) fn tables(
             wanted.entries = None;
         }
         let before = old.tables.get(&wanted.name);
+        if let (Some(entries), Some(before)) =
+            (&mut wanted.entries, before.filter(|before| before.active && !wanted.dynamic))
+        {
+            contents::keep_weights(&current(maps, before)?, entries);
+        }
         let mut table = match before {
             Some(before) if keeps_contents(before, &wanted) => before.clone(),
             _ => new_table(maps, memory, before, &wanted, &mut taken)?,
@@ -81,6 +86,14 @@ pub(crate) fn tables(
         .map(|table| Ok((maps.tables.at(table.slot)?.version, table.contents.clone())))
         .collect::<Result<_>>()?;
     Ok((tables, Some(own), replaced))
+}
+
+/// What is in a table, and what is known of it without asking the kernel.
+pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
+    match &table.contents {
+        Some(entries) => Ok(entries.clone()),
+        None => contents::read(maps, maps.tables.at(table.slot)?.version),
+    }
 }
 
 fn keeps_contents(before: &TableRecord, wanted: &TableUse) -> bool {
@@ -140,10 +153,7 @@ pub(crate) fn count_entries(maps: &Maps, record: &Record) -> Result<()> {
     }
     let mut count = 0;
     for table in record.tables.values().filter(|table| !table.dynamic) {
-        count += match &table.contents {
-            Some(entries) => entries.len(),
-            None => contents::read(maps, maps.tables.at(table.slot)?.version)?.len(),
-        };
+        count += current(maps, table)?.len();
     }
     maps.shared_status.store(0, offset_of!(abi::Status, table_entries), count as u32);
     Ok(())
@@ -252,10 +262,7 @@ pub(crate) fn listing(pooled: bool, dynamic: bool) -> Listing {
 /// Lists what is in a table, for pools to choose from.
 pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Result<()> {
     let seen = maps.tables.at(table.slot)?;
-    let entries = match &table.contents {
-        Some(entries) => entries.clone(),
-        None => contents::read(maps, seen.version)?,
-    };
+    let entries = current(maps, table)?;
     pool::publish(maps, memory, table.slot, seen, listing(true, table.dynamic), &entries)
 }
 

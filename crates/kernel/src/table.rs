@@ -1,6 +1,6 @@
 //! Tables by name: `pfctl -T` and `-sT`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ipnet::IpNet;
@@ -94,7 +94,7 @@ impl Instance {
             active: table.active,
             rules: references(&record.ruleset, name),
             anchors: anchors(record, name),
-            entries: current(&self.maps, table)?.len() as u32,
+            entries: place::current(&self.maps, table)?.len() as u32,
             stats: counters::table(&self.maps, table.slot)?,
             zeroed: UNIX_EPOCH + Duration::from_secs(table.zeroed_at),
         })
@@ -103,7 +103,7 @@ impl Instance {
     /// The contents of a table, ascending.
     pub fn table_entries(&self, name: &TableName) -> Result<Vec<TableEntry>> {
         let record = self.record()?;
-        let mut entries = current(&self.maps, find(&record, name)?)?;
+        let mut entries = place::current(&self.maps, find(&record, name)?)?;
         entries.sort_by_key(|entry| entry.net);
         Ok(entries)
     }
@@ -154,15 +154,8 @@ impl Instance {
     /// is made, to persist. As in pf, an address that was there keeps its weight.
     pub fn table_replace(&self, name: &TableName, entries: &[TableEntry]) -> Result<Replaced> {
         self.change(name, true, |before| {
-            let weights: BTreeMap<IpNet, u16> =
-                before.iter().map(|entry| (entry.net, entry.weight)).collect();
-            let entries: Vec<TableEntry> = entries
-                .iter()
-                .map(|new| match weights.get(&new.net) {
-                    Some(weight) => TableEntry { weight: *weight, ..*new },
-                    None => *new,
-                })
-                .collect();
+            let mut entries = entries.to_vec();
+            contents::keep_weights(before, &mut entries);
             let old: BTreeSet<&TableEntry> = before.iter().collect();
             let new: BTreeSet<&TableEntry> = entries.iter().collect();
             let replaced = Replaced {
@@ -191,7 +184,7 @@ impl Instance {
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
         self.maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
-        let all = current(&self.maps, table)?;
+        let all = place::current(&self.maps, table)?;
         apply(&self.maps, &mut change.memory, table, Step::Date(all))?;
         change.keep()
     }
@@ -248,7 +241,7 @@ impl Instance {
         if table.constant {
             return Err(Error::ConstTable { name: name.clone() });
         }
-        let before = current(&self.maps, table)?;
+        let before = place::current(&self.maps, table)?;
         let (step, answer) = decide(&before);
         let entries = elsewhere + step.size_after(before.len());
         if entries > limit as usize {
@@ -290,7 +283,7 @@ impl Instance {
     /// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
     fn entries_elsewhere(&self, record: &Record, name: &TableName) -> Result<usize> {
         let others = record.tables.iter().filter(|(other, table)| *other != name && !table.dynamic);
-        others.map(|(_, table)| Ok(current(&self.maps, table)?.len())).sum()
+        others.map(|(_, table)| Ok(place::current(&self.maps, table)?.len())).sum()
     }
 }
 
@@ -355,13 +348,6 @@ fn new_table(maps: &Maps, record: &Record) -> Result<TableRecord> {
 }
 
 /// What is in a table at this moment.
-fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
-    match &table.contents {
-        Some(entries) => Ok(entries.clone()),
-        None => contents::read(maps, maps.tables.at(table.slot)?.version),
-    }
-}
-
 fn find<'a>(record: &'a Record, name: &TableName) -> Result<&'a TableRecord> {
     let table = record.tables.get(name).filter(|table| !table.dynamic);
     table.ok_or_else(|| Error::NoTable { name: name.clone() })
