@@ -16,11 +16,9 @@ int pf_restore(struct pf_state *given)
 {
 	const __u32 kept = __builtin_offsetof(struct pf_state, id);
 	struct pf_status *status = pf_status();
-	struct pf_rule_states *rule;
 	struct pf_config *config;
 	struct pf_state_ref ref;
 	struct pf_state *state;
-	__u32 slot;
 
 	if (!status)
 		return 0;
@@ -36,15 +34,14 @@ int pf_restore(struct pf_state *given)
 	if (!state)
 		return 0;
 	__builtin_memcpy((char *)state + kept, (char *)given + kept, sizeof(*state) - kept);
-	/* the match rules that it counted for are not known by their slots any more */
-	state->match_count = 0;
-	/* nor are its sources tracked */
+	/* its sources are not tracked any more */
 	__builtin_memset(state->source_nodes, 0, sizeof(state->source_nodes));
 	state->flags &= ~PF_STATE_CONNECTED;
-	slot = state->rule_slot;
-	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule)
-		__sync_fetch_and_add(&rule->current, 1);
+	hold_again(state->rule_slot);
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		hold_again(state->anchor_slot);
+	if (state->match_count)
+		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 	count_state(PF_COUNT_INSERTS);

@@ -414,18 +414,22 @@ __inline void give_back_state(struct pf_scratch *s)
 	bpf_map_push_elem(&free_states, &s->ref.index, BPF_ANY);
 }
 
+/* The rule has one more state, which it did not make now. */
+__inline void hold_again(__u32 slot)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
+
+	if (rule)
+		__sync_fetch_and_add(&rule->current, 1);
+}
+
 static int hold_match_rule(__u32 i, void *arg)
 {
 	struct pf_state *state = *(struct pf_state **)arg;
-	struct pf_rule_states *rule;
-	__u32 slot;
 
 	if (i >= PF_MATCH_RULES || i >= state->match_count)
 		return 1;
-	slot = state->match[i].slot;
-	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule)
-		__sync_fetch_and_add(&rule->current, 1);
+	hold_again(state->match[i].slot);
 	return 0;
 }
 

@@ -12,9 +12,14 @@ rules() {
 	filter gateway <<-'RULES'
 		block all
 		pass inet6 proto icmp6
+		match proto tcp to port 80 scrub (reassemble tcp)
 		pass in on lan0 proto tcp to port 80 tag web
 		pass out on wan0 proto tcp to port 80 label "web"
 	RULES
+}
+# matched COUNTER - of the match rule
+matched() {
+	pf gateway -vsr -R 2 | grep -o "$1: [0-9]*" | grep -o '[0-9]*$'
 }
 rules
 start transfer client curl --silent --output /dev/null --limit-rate 16M --speed-time 5 --speed-limit 1000 \
@@ -33,14 +38,18 @@ holds "pfctl -F states" pf gateway -F states
 same "states that are left" 0 "$(state_count gateway tcp)"
 holds "pfctl -L" pf gateway -L "$WORK/states"
 same "the states" "$before" "$(pf gateway -ss | grep tcp | sort)"
-same "their rules" "rule 2 rule 3" "$(pf gateway -ss -v | grep -o 'rule [23]' | sort | xargs)"
+same "their rules" "rule 3 rule 4" "$(pf gateway -ss -v | grep -o 'rule [34]' | sort | xargs)"
+same "states of the match rule" 2 "$(matched States)"
+packets=$(matched Packets)
 holds "pfctl -L again" pf gateway -L "$WORK/states"
 same "states, which were there" 2 "$(state_count gateway ESTABLISHED:ESTABLISHED)"
+# with other timestamps than before the servers would not hear the client any more
 kill -CONT "${PROCESSES[transfer]}"
 wait "${PROCESSES[transfer]}"
 same "curl's exit status" 0 $?
 same "its bytes" 67108864 "$(cat "$WORK/transfer.log")"
 unset "PROCESSES[transfer]"
+at_least $((packets + 100)) "packets of the match rule" "$(matched Packets)"
 
 pf gateway -q -F states
 pf gateway -q -f - <<<'pass'

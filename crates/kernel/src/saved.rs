@@ -64,6 +64,51 @@ pub struct SavedState {
     pub max_mss: u16,
     /// Tag of its packets.
     pub tag: Option<String>,
+    /// `set queue`
+    #[serde(default)]
+    pub queues: [Option<String>; 2],
+    /// Longest packet, 0 for no limit.
+    #[serde(default)]
+    pub max_pkt_size: u16,
+    /// Anchor rule that led to the rule.
+    #[serde(default)]
+    pub anchor_rule: Option<RuleId>,
+    /// `match` rules that count its packets.
+    #[serde(default)]
+    pub matches: Vec<SavedMatch>,
+    /// What `reassemble tcp` knows of the side that made it and of the other one.
+    #[serde(default)]
+    pub timestamps: [Option<SavedTimestamps>; 2],
+}
+
+/// A `match` rule that counts the packets of a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedMatch {
+    /// The rule.
+    pub rule: RuleId,
+    /// Log every packet, to this pflog interface.
+    pub log_all: Option<u8>,
+    /// With the owner of the socket.
+    pub log_user: bool,
+}
+
+/// What `reassemble tcp` knows of a side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedTimestamps {
+    /// Added to its timestamps.
+    pub offset: u32,
+    /// Its latest timestamp.
+    pub value: u32,
+    /// Its first.
+    pub first: u32,
+    /// The latest that it echoed.
+    pub echo: u32,
+    /// Seconds since its latest.
+    pub age: u32,
+    /// `PFSS_*`
+    pub flags: u16,
+    /// Highest TTL of its packets.
+    pub ttl: u8,
 }
 
 /// One side of a state.
@@ -142,7 +187,42 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         min_ttl: state.min_ttl,
         max_mss: state.max_mss,
         tag: memory.names.tags.name(u32::from(state.tag)).map(str::to_owned),
+        queues: state
+            .queue
+            .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
+        max_pkt_size: state.max_pkt_size,
+        anchor_rule: record.rule_in(state.anchor_slot),
+        matches: state.r#match[..(state.match_count as usize).min(state.r#match.len())]
+            .iter()
+            .filter_map(|rule| save_match(rule, record))
+            .collect(),
+        timestamps: state.scrub.map(|scrub| save_timestamps(&scrub, now)),
     }
+}
+
+fn save_match(matched: &abi::MatchRule, record: &Record) -> Option<SavedMatch> {
+    Some(SavedMatch {
+        rule: record.rule_in(matched.slot)?,
+        log_all: (matched.log & log_flags::ALL != 0).then_some(matched.log_to),
+        log_user: matched.log & log_flags::USER != 0,
+    })
+}
+
+fn save_timestamps(scrub: &abi::Scrub, now: u32) -> Option<SavedTimestamps> {
+    (scrub.present != 0).then(|| SavedTimestamps {
+        offset: scrub.offset,
+        value: scrub.value,
+        first: scrub.first,
+        echo: scrub.echo,
+        age: now.saturating_sub(scrub.last),
+        flags: scrub.flags,
+        ttl: scrub.ttl,
+    })
+}
+
+/// Flags of a log that all packets go to.
+fn log(all: Option<u8>, user: bool) -> u8 {
+    (if all.is_some() { log_flags::ALL } else { 0 }) | (if user { log_flags::USER } else { 0 })
 }
 
 fn save_peer(peer: &abi::Peer) -> SavedPeer {
@@ -181,7 +261,24 @@ fn restored(
         family: if saved.family == Family::Inet { abi::INET } else { abi::INET6 },
         protocol: saved.protocol,
     };
-    let slot = saved.rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
+    let slot_of = |rule: &Option<RuleId>| {
+        let slot = rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
+        slot.unwrap_or(limits::IDLE_SLOT)
+    };
+    let queue = |name: &Option<String>| {
+        name.as_ref().and_then(|name| memory.names.queues.get(name)).unwrap_or(0) as u16
+    };
+    let mut matched = [abi::MatchRule::default(); limits::MATCH_RULES];
+    let known = saved.matches.iter().filter_map(|saved| {
+        let slot = slot_of(&Some(saved.rule.clone()));
+        (slot != limits::IDLE_SLOT).then(|| abi::MatchRule {
+            slot,
+            log: log(saved.log_all, saved.log_user),
+            log_to: saved.log_all.unwrap_or(0),
+            ..abi::MatchRule::default()
+        })
+    });
+    let match_count = matched.iter_mut().zip(known).map(|(place, rule)| *place = rule).count();
     Some(abi::State {
         id: saved.id,
         key: [key(&saved.wire), key(&saved.stack)],
@@ -191,19 +288,37 @@ fn restored(
         bytes: saved.bytes,
         creation: now.saturating_sub(saved.age),
         expire: now.saturating_sub(saved.idle),
-        rule_slot: slot.unwrap_or(limits::IDLE_SLOT),
+        rule_slot: slot_of(&saved.rule),
+        anchor_slot: slot_of(&saved.anchor_rule),
         flags: saved.flags,
         timeout: timeout as u8,
         direction,
-        log: (if saved.log_all.is_some() { log_flags::ALL } else { 0 })
-            | (if saved.log_user { log_flags::USER } else { 0 }),
+        log: log(saved.log_all, saved.log_user),
         log_to: saved.log_all.unwrap_or(0),
         set_prio: saved.set_prio,
         set_tos: saved.set_tos,
         min_ttl: saved.min_ttl,
         max_mss: saved.max_mss,
         tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
+        queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
+        max_pkt_size: saved.max_pkt_size,
+        match_count: match_count as u32,
+        r#match: matched,
+        scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
         ..abi::State::default()
+    })
+}
+
+fn restored_timestamps(saved: Option<SavedTimestamps>, now: u32) -> abi::Scrub {
+    saved.map_or_else(abi::Scrub::default, |saved| abi::Scrub {
+        offset: saved.offset,
+        value: saved.value,
+        first: saved.first,
+        echo: saved.echo,
+        last: now.saturating_sub(saved.age),
+        flags: saved.flags,
+        ttl: saved.ttl,
+        present: 1,
     })
 }
 
@@ -248,6 +363,18 @@ mod tests {
             direction: abi::verdict::direction::IN,
             tag: memory.names.tags.number("web").unwrap() as u16,
             max_mss: 1400,
+            max_pkt_size: 900,
+            queue: [0, memory.names.queues.number("bulk").unwrap() as u16],
+            anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
+            match_count: 1,
+            r#match: std::array::from_fn(|at| match at {
+                0 => abi::MatchRule { slot: 4, log: log_flags::ALL, log_to: 3, pad: [0; 2] },
+                _ => abi::MatchRule::default(),
+            }),
+            scrub: [
+                abi::Scrub { offset: 77, last: 990, flags: 0x11, present: 1, ..Default::default() },
+                abi::Scrub::default(),
+            ],
             ..abi::State::default()
         }
     }
@@ -274,7 +401,9 @@ mod tests {
         let later = restored(&saved, &memory, &record(&[7, 8]), true, 50).unwrap();
         assert_eq!((later.creation, later.expire, later.rule_slot), (0, 45, 8));
         let other = restored(&saved, &memory, &record(&[7, 8]), false, 50).unwrap();
-        assert_eq!(other.rule_slot, limits::IDLE_SLOT);
+        assert_eq!((other.rule_slot, other.anchor_slot), (limits::IDLE_SLOT, limits::IDLE_SLOT));
+        assert_eq!((later.match_count, later.r#match[0].slot, other.match_count), (1, 7, 0));
+        assert_eq!((later.scrub[0].last, later.scrub[0].offset), (40, 77));
         assert_eq!(restored(&saved, &Memory::default(), &record(&[]), true, 50), None);
     }
 }
