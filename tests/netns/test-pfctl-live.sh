@@ -1,0 +1,75 @@
+# What pfctl does to a filter that is running, and what it leaves alone: -T load, -o profile, -r, -F Reset,
+# and a load, which changes no weight.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+web server 80
+
+rules() {
+	cat <<-END
+		set limit states 5000
+		set optimization aggressive
+		table <clients> persist { $CLIENT4 }
+		table <weights> persist { 10.0.0.1 weight 5, 10.0.0.2 }
+		block all
+		pass inet6 proto icmp6
+		pass in on lan0 proto tcp from <clients> to port 80
+		pass out on wan0 proto tcp to port 80
+	END
+}
+rules | filter gateway
+same "a connection" passed "$(probe_web client $SERVER4 80)"
+
+# the tables of a text alone
+before=$(pf gateway -sr)
+rules | sed "s/{ $CLIENT4 }/{ 198.51.100.7 }/; s/^pass out.*/block out/" >"$WORK/other.conf"
+holds "pfctl -T load" pf gateway -T load -f "$WORK/other.conf"
+same "what is in the table" 198.51.100.7 "$(pf gateway -t clients -T show | xargs)"
+same "the rules" "$before" "$(pf gateway -sr)"
+same "a new connection" "no answer" "$(probe_web client $SERVER4 80)"
+rules >"$WORK/rules.conf"
+holds "pfctl -T load of the first" pf gateway -T load -f "$WORK/rules.conf"
+same "a new connection" passed "$(probe_web client $SERVER4 80)"
+
+# weights of addresses that are there stay
+sed 's/10.0.0.1 weight 5, 10.0.0.2 /10.0.0.1 weight 9, 10.0.0.2 weight 3, 10.0.0.3 weight 7 /' \
+	"$WORK/rules.conf" >"$WORK/weights.conf"
+holds "a load with other weights" pf gateway -f "$WORK/weights.conf"
+same "the weights" "10.0.0.1 Weight: 5 10.0.0.2 10.0.0.3 Weight: 7" \
+	"$(pf gateway -t weights -vT show | grep -v Cleared | xargs)"
+
+# `-o profile` sorts what skips nothing by how often it matched
+cat >"$WORK/profile.conf" <<-END
+	block all
+	pass inet6 proto icmp6
+	pass quick proto udp to port 1:100
+	pass quick proto tcp to port 1:100
+END
+holds "a rule set" pf gateway -o none -f "$WORK/profile.conf"
+for _ in 1 2 3; do probe_web client $SERVER4 80 >/dev/null; done
+pf gateway -q -F states
+at_least 1 "packets of the last rule" "$(pf gateway -vsr -R 3 | grep -o 'Packets: [0-9]*' | grep -o '[0-9]*')"
+holds "pfctl -o profile" pf gateway -o profile -f "$WORK/profile.conf"
+same "rules" "$(pf gateway -nvf "$WORK/profile.conf" -o none | sort)" "$(pf gateway -sr | sort)"
+same "a connection" passed "$(probe_web client $SERVER4 80)"
+
+# addresses as names
+pf gateway -q -t hosts -T add 127.0.0.1
+same "an address" 127.0.0.1 "$(pf gateway -t hosts -T show | xargs)"
+same "pfctl -r" "127.0.0.1 (localhost)" "$(pf gateway -r -t hosts -T show | xargs)"
+
+# options go back, rules, tables and states stay
+rules | pf gateway -q -f -
+same "a connection" passed "$(probe_web client $SERVER4 80)"
+states=$(state_count gateway tcp)
+same "a timeout" "tcp.established 18000s" "$(pf gateway -st | grep established | xargs)"
+holds "pfctl -F Reset" pf gateway -F Reset
+same "the timeout" "tcp.established 86400s" "$(pf gateway -st | grep established | xargs)"
+same "the limit" 100000 "$(pf gateway -sm | awk '$1 == "states" { print $NF }')"
+same "rules" "$(pf gateway -nvf "$WORK/rules.conf" | grep -c '^pass\|^block')" "$(pf gateway -sr | wc -l)"
+same "states" "$states" "$(state_count gateway tcp)"
+same "a connection" passed "$(probe_web client $SERVER4 80)"
+verdict
