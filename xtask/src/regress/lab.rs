@@ -18,7 +18,8 @@ const LOCALHOST: &str = "127.0.0.1 localhost\n::1 localhost\n";
 const NAMES: [(&str, &str); 6] = [
     (
         "/etc/group",
-        "wheel:*:0:\nbin:*:7:\nsshd:*:27:\nnobody:*:32767:\n_ntp:*:83:\n_ftp_proxy:*:71:\n",
+        "wheel:*:0:\nbin:*:7:\nsshd:*:27:\n_pfetch:*:56:\nnobody:*:32767:\n_ntp:*:83:\n\
+         _ftp_proxy:*:71:\n",
     ),
     (
         "/etc/passwd",

@@ -37,7 +37,24 @@ impl Pfctl {
 
     /// Both streams, each by itself.
     pub fn run(&self, arguments: &[&str], input: &str) -> anyhow::Result<Output> {
-        let mut command = self.command(arguments);
+        self.run_command(self.command(arguments), input)
+    }
+
+    /// As [`Pfctl::run`], in a network namespace of its own that a shell command furnishes first.
+    pub fn run_elsewhere(
+        &self,
+        furnish: &str,
+        arguments: &[&str],
+        input: &str,
+    ) -> anyhow::Result<Output> {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", &format!("{furnish} && exec \"$@\""), "sh"]);
+        command.arg(&self.program).args(arguments);
+        command.current_dir(&self.folder).stdin(Stdio::piped());
+        self.run_command(command, input)
+    }
+
+    fn run_command(&self, mut command: Command, input: &str) -> anyhow::Result<Output> {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.with_context(|| self.program.display().to_string())?;
         let writer = write_input(child.stdin.take(), input);

@@ -15,6 +15,8 @@ struct Row {
     dialect: String,
     needs: String,
     verdict: String,
+    /// Line and text of what OpenBSD 7.8 finds first; `-` if it accepts it.
+    first_error: String,
 }
 
 impl Row {
@@ -27,7 +29,9 @@ impl Row {
             .find(|fields| fields[0] == case.stem)
             .with_context(|| format!("{}: no row {}", path.display(), case.stem))?;
         let field = |at: usize| fields.get(at).copied().unwrap_or_default().to_owned();
-        Ok(Row { dialect: field(4), needs: field(7), verdict: field(8) })
+        let first_error = field(9);
+        let first_error = first_error.split(" | ").next().unwrap_or_default().to_owned();
+        Ok(Row { dialect: field(4), needs: field(7), verdict: field(8), first_error })
     }
 
     /// The names behind `what:` in the column of needs.
@@ -45,6 +49,27 @@ impl Row {
         self.verdict.starts_with("accept")
     }
 
+    /// The first error that was told of a text that must not be accepted, and the one of OpenBSD
+    /// 7.8, which ends at old syntax that is read here.
+    fn compare(self, stem: &str, first: String) -> Outcome {
+        let line = |error: &str| error.split(':').next().and_then(|line| line.parse::<u32>().ok());
+        if first == self.first_error {
+            Outcome::Passed
+        } else if let Some((_, why)) = DIFFERENT.iter().find(|(number, _)| *number == stem) {
+            Outcome::Explained((*why).into())
+        } else if self.reads_old() && line(&first) >= line(&self.first_error) {
+            let theirs = &self.first_error;
+            Outcome::Explained(format!("old syntax: `{first}`, on OpenBSD `{theirs}`"))
+        } else {
+            Outcome::Different { expected: self.first_error, actual: first }
+        }
+    }
+
+    /// Its dialect has statements that OpenBSD 7.8 has no more, or never had.
+    fn reads_old(&self) -> bool {
+        self.is_old() || self.dialect == "macOS"
+    }
+
     /// Written for FreeBSD's pf, or OpenBSD's of old times, which is accepted unless something in it
     /// is not; macOS has statements of its own.
     fn is_old(&self) -> bool {
@@ -57,6 +82,17 @@ const REFUSED: [(&str, &str); 2] = [
     ("102", "`{ fill this in }` is for the reader to fill in"),
     ("106", "queues are named and defined nowhere"),
 ];
+
+/// Texts whose first error is not as the index has it, and why.
+const DIFFERENT: [(&str, &str); 1] =
+    [("078", "the index tells of pfctl's two messages, about users and about groups, as one")];
+
+/// Line and text of the first error about the file itself.
+fn first_error(stem: &str, messages: &str) -> String {
+    let begin = format!("{stem}.conf:");
+    let mut errors = messages.lines().filter(|line| !line.contains(": warning: "));
+    errors.find_map(|line| line.strip_prefix(&begin)).unwrap_or_default().to_owned()
+}
 
 pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let row = Row::of(case)?;
@@ -72,10 +108,10 @@ pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
         let refused = REFUSED.iter().any(|(number, _)| *number == case.stem);
         let shaper = freebsd::is_refused_kindly(&output.stderr);
         let must_load = row.is_accepted() || row.is_old() && !refused && !shaper;
-        return Ok(match told && !must_load {
-            true => Outcome::Passed,
-            false => Outcome::Wrong(output.stderr),
-        });
+        if !told || must_load {
+            return Ok(Outcome::Wrong(output.stderr));
+        }
+        return Ok(row.compare(&case.stem, first_error(&case.stem, &output.stderr)));
     }
     if !case.path("printed").exists() {
         return Ok(Outcome::Passed);
@@ -140,7 +176,8 @@ fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 }
 
 /// Interfaces that a text needs and the index does not tell of, by its number.
-const UNTOLD: [(&str, &str); 3] = [("032", "athn0"), ("032", "em0"), ("100", "igb5")];
+const UNTOLD: [(&str, &str); 5] =
+    [("016", "em0"), ("032", "athn0"), ("032", "em0"), ("048", "em0"), ("100", "igb5")];
 
 /// Makes the interfaces that a text needs addresses of, and returns them.
 fn make_interfaces(case: &Case, row: &Row) -> anyhow::Result<Vec<String>> {
