@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use skipstep_ruleset::{Action, Address, Direction, Family, Host, Reason, Ruleset, TableName};
 
+use crate::af_to::read_as;
 use crate::packet::Descriptor;
 use crate::rate::Rate;
 use crate::rulebook::{Entry, Rulebook};
@@ -271,7 +272,7 @@ impl Counters {
             self.rules[rule.place].count(packet.direction as usize, bytes);
         }
         let ends = match &state {
-            Some(state) => endpoints(state),
+            Some(state) => endpoints(state, packet.family),
             None => (packet.source, packet.destination),
         };
         if let Some(state) = state {
@@ -344,9 +345,11 @@ fn rules_of(state: &State) -> impl Iterator<Item = usize> {
     state.match_rules.iter().copied().chain([state.rule]).chain(state.anchor_rule)
 }
 
-/// Source and destination of the packet that made the state.
-fn endpoints(state: &State) -> (IpAddr, IpAddr) {
-    let [first, second] = state.key[STACK].address;
+/// Source and destination of the packet that made the state. PF takes them from the same places if
+/// the state crosses to the other family, where they are the other way round and are no addresses of
+/// the family that it looks for.
+fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
+    let [first, second] = state.key[STACK].address.map(|address| read_as(family, address));
     match state.direction {
         Direction::In => (first, second),
         Direction::Out => (second, first),

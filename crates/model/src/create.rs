@@ -4,6 +4,7 @@ use skipstep_ruleset::{Direction, KeepKind, Reason, Timeout};
 use skipstep_wire::protocol;
 
 use crate::counters::LimitCounter;
+use crate::cross;
 use crate::firewall::Firewall;
 use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
@@ -44,6 +45,7 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Result<Made, Reason> {
         let mut replaced = Vec::new();
+        let received = packet.bytes.clone();
         let made = self.try_create_state(packet, rule, answer, &mut replaced);
         for old in &replaced {
             let old = self.states.get(*old).clone();
@@ -62,7 +64,7 @@ impl Firewall {
                 if state.src.seqdiff != 0 {
                     modulate::segment(packet, &state.src, &state.dst);
                 }
-                translate_first(packet, answer);
+                translate_first(packet, answer, &received);
                 self.counters.state_made(self.states.get(id));
                 journal.tracer.tell(|| Stage::Created(id));
                 Ok(Made::Plain(id))
@@ -203,8 +205,11 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
     }
 }
 
-/// Writes to the packet what its state says.
-fn translate_first(packet: &mut Descriptor, answer: &Answer) {
+/// Writes to the packet what its state says. A packet of which nothing has changed up to its
+/// transport header since it was `received` does not cross to the other family, though its state
+/// does: PF asks just that. It is what becomes of a protocol that it cannot look into, and of a message
+/// that it cannot convert.
+fn translate_first(packet: &mut Descriptor, answer: &Answer, received: &[u8]) {
     let ends = answer.translation.ends;
     let mapping = mapping_of(packet);
     if ends == Ends::of(packet, mapping) {
@@ -213,7 +218,11 @@ fn translate_first(packet: &mut Descriptor, answer: &Answer) {
     let id = mapping
         .filter(|mapping| mapping.is_echo(packet.family))
         .map(|mapping| if mapping.reply { ends.destination.1 } else { ends.source.1 });
-    translate::rewrite(packet, &ends, id);
+    if ends.family() == packet.family {
+        translate::rewrite(packet, &ends, id);
+    } else if cross::transport(packet, &ends, id).is_ok() && packet.bytes != received {
+        packet.crosses_to = Some(ends);
+    }
 }
 
 fn mapping_of(packet: &Descriptor) -> Option<Mapping> {

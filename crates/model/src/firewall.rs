@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{
-    Action, Direction, Family, PoolKind, Reason, RuleId, Ruleset, TableName, Timeout,
-};
+use skipstep_ruleset::{Action, Family, PoolKind, Reason, RuleId, Ruleset, TableName, Timeout};
 use skipstep_wire::tcp_flag;
 
 use crate::actions::Actions;
 use crate::counters::{Counted, Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::create::Made;
-use crate::fate::{Carried, Decision, Fate, Packet, Verdict};
+use crate::fate::{Carried, Decision, Fate, Forwarded, Packet, Verdict, Way};
 use crate::journal::{Journal, LogPlace};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Malformed, Transport};
@@ -22,12 +20,12 @@ use crate::pool::{Around, Pools, Purpose};
 use crate::rulebook::{Entry, Rulebook};
 use crate::rules::{Answer, Context, Question, TagSeen};
 use crate::source_node::{NodeKind, SourceNode, SourceNodes};
-use crate::state::{STACK, State, StateId, StateTable, WIRE};
+use crate::state::{State, StateId, StateTable};
 use crate::timeout::Crowd;
 use crate::trace::{Stage, Trace, Tracer};
-use crate::translate::{Ends, pool_of};
+use crate::translate::pool_of;
 use crate::world::{Draw, World};
-use crate::{icmp, normalize, reply, rules, scrub, timeout};
+use crate::{cross, icmp, normalize, reply, rules, scrub, timeout};
 
 const LOW_DELAY: u8 = 0x10;
 
@@ -116,8 +114,7 @@ impl Firewall {
     /// Pools that count states lose one with this state.
     pub(crate) fn release_addresses(&mut self, state: &State) {
         let around = Around { ruleset: &self.ruleset, world: &self.world };
-        let side = if state.direction == Direction::In { STACK } else { WIRE };
-        let ends = Ends::of_key(&state.key[side], state.direction);
+        let ends = state.first_ends();
         let routed = state.route.map(|hop| (Some(state.rule), Purpose::Route, hop.address));
         let translated = [
             (state.nat_rule, Purpose::Nat, ends.source.0),
@@ -305,6 +302,9 @@ impl Firewall {
         let counted = Counted { passed, rule, anchor_rule };
         self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
         self.count_for_sources(&packet, &ruling);
+        if let Some(ends) = packet.crosses_to.filter(|_| ruling.pass) {
+            cross::network(&mut packet, &ends, &self.world);
+        }
         fate(input, Some(packet), &ruling, carried, journal)
     }
 
@@ -404,7 +404,9 @@ impl Firewall {
 
     /// IP options pass a state only if its rule has `allow-opts`.
     fn check_options(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
-        let Some(id) = ruling.state.filter(|_| ruling.pass && packet.options) else {
+        // a packet that crosses to the other family loses them
+        let stay = packet.options && packet.crosses_to.is_none();
+        let Some(id) = ruling.state.filter(|_| ruling.pass && stay) else {
             return;
         };
         if !self.states.get(id).allow_opts {
@@ -505,7 +507,7 @@ impl Firewall {
             || packet.tcp().is_some_and(|tcp| tcp.has(tcp_flag::ACK) && tcp.payload_len == 0);
         normalize::settle_checksum(packet, &input.bytes);
         scrub::header(packet, &actions, &self.world);
-        if packet.bytes[..] != input.bytes[..packet.bytes.len()] {
+        if is_changed(packet, input) {
             journal.tracer.tell(|| Stage::Changed);
         }
         let tag = state.and_then(|state| state.tag.clone());
@@ -514,7 +516,8 @@ impl Firewall {
             carried.prio = if urgent { low_delay } else { ordinary };
         }
         carried.rtable = ruling.rtable.unwrap_or(carried.rtable);
-        if let Some(rule) = actions.queued_by {
+        // PF gives no queue to a packet that it forwards itself
+        if let Some(rule) = actions.queued_by.filter(|_| packet.crosses_to.is_none()) {
             carried.queue = self.rulebook.at(rule).queue(urgent);
         }
         carried
@@ -542,6 +545,11 @@ impl Firewall {
             }
         }
     }
+}
+
+/// Whether a packet is not what it was when it came. What follows an IPv4 packet does not count.
+fn is_changed(packet: &Descriptor, input: &Packet) -> bool {
+    input.bytes.get(..packet.bytes.len()) != Some(&packet.bytes[..])
 }
 
 /// The user whose socket the packet is about.
@@ -575,9 +583,14 @@ fn fate(
     journal: &mut Journal,
 ) -> Fate {
     journal.counted.sort();
-    let changed = |packet: &Descriptor| packet.bytes[..] != input.bytes[..packet.bytes.len()];
+    let packet = packet.filter(|_| ruling.pass);
+    let (crossed, passed): (Option<_>, Option<_>) = match packet {
+        Some(packet) if packet.crosses_to.is_some() => (Some(packet), None),
+        packet => (None, packet),
+    };
     Fate {
         verdict: match (ruling.pass, ruling.consumed) {
+            (true, _) if crossed.is_some() => Verdict::Consumed,
             (true, _) => Verdict::Pass,
             (false, true) => Verdict::Consumed,
             (false, false) => Verdict::Drop,
@@ -587,9 +600,12 @@ fn fate(
         reason: journal.reason,
         counted: journal.counted.clone(),
         state: ruling.state,
-        out: packet.filter(|packet| ruling.pass && changed(packet)).map(|packet| packet.bytes),
+        out: passed.filter(|packet| is_changed(packet, input)).map(|packet| packet.bytes),
         replies: std::mem::take(&mut journal.replies),
-        forwarded: Vec::new(),
+        forwarded: crossed
+            .map(|packet| Forwarded { way: Way::Forward, bytes: packet.bytes })
+            .into_iter()
+            .collect(),
         carried,
         log: std::mem::take(&mut journal.log),
         removed: std::mem::take(&mut journal.removed),

@@ -91,7 +91,7 @@ pub(crate) fn fits_connection(state: &mut State, error: &Descriptor, seq: u32) -
     if state.sloppy {
         return true;
     }
-    let (to, from): (&mut Peer, &mut Peer) = state.peers_mut(error.direction);
+    let (to, from): (&mut Peer, &mut Peer) = state.peers_mut(state.direction_of(error));
     let shift = if from.wscale != 0 && to.wscale != 0 { to.shift() } else { 0 };
     let seq = seq.wrapping_sub(from.seqdiff);
     let oldest = from.seqlo.wrapping_sub(u32::from(to.max_win) << shift);

@@ -10,8 +10,8 @@
 //! are whole, `lookup` asks the table in [`state`] for
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
 //! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
-//! `translate` what they make of its ends with a `pool` and a `port`, `create` makes a
-//! state, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
+//! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `create` makes
+//! a state, `cross` and `icmp_convert` turn a packet into one of the other family, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
 //! `journal` notes reasons and log records, and [`trace`] tells.
 //!
 //! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
@@ -19,10 +19,13 @@
 
 mod actions;
 mod address;
+mod af_to;
 mod create;
+mod cross;
 mod fragment;
 mod header;
 mod icmp;
+mod icmp_convert;
 mod icmp_error;
 mod journal;
 mod lookup;

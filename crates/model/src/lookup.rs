@@ -8,6 +8,7 @@ use skipstep_wire::{protocol, tcp_flag};
 
 use crate::firewall::Firewall;
 use crate::icmp::{self, Mapping};
+use crate::icmp_convert::Untranslatable;
 use crate::icmp_error::{self, Quoted, QuotedTransport};
 use crate::journal::Journal;
 use crate::packet::{Descriptor, Icmp, Tcp, Transport};
@@ -15,7 +16,7 @@ use crate::state::{Key, StateId};
 use crate::tcp::{self, Tracked};
 use crate::trace::Stage;
 use crate::translate::{self, Ends};
-use crate::{modulate, others, reply, timeout};
+use crate::{cross, modulate, others, reply, timeout};
 
 /// What the search for a state came to.
 pub(crate) enum Lookup {
@@ -44,8 +45,7 @@ impl Firewall {
     pub(crate) fn look_up(&mut self, packet: &mut Descriptor, journal: &mut Journal) -> Lookup {
         let Some(header) = packet.icmp() else {
             let lookup = self.look_up_flow(packet, journal);
-            self.translate(&lookup, packet, None);
-            return lookup;
+            return self.translate(lookup, packet, None, journal);
         };
         let mapping = icmp::mapping(packet.family, header);
         if !mapping.stateless {
@@ -58,16 +58,14 @@ impl Firewall {
                 quoted: false,
             };
             let lookup = self.look_up_message(packet, &message, journal);
-            self.translate(&lookup, packet, Some(mapping));
-            return lookup;
+            return self.translate(lookup, packet, Some(mapping), journal);
         }
         // Neighbour advertisements come here too. PF takes them for errors that quote nothing
         // sensible, counts the reason, and lets the rules decide.
         match icmp_error::quoted(packet) {
             Ok(quoted) => {
                 let lookup = self.look_up_quoted(packet, &quoted, journal);
-                self.translate_error(&lookup, packet, &quoted);
-                lookup
+                self.translate_error(lookup, packet, &quoted, journal)
             }
             Err(reason) => {
                 journal.set_reason(reason);
@@ -78,26 +76,42 @@ impl Firewall {
 
     /// Translates a packet of a translated flow. Once there is a state, PF writes an id to every
     /// ICMP message, whether its type has one or not.
-    fn translate(&self, lookup: &Lookup, packet: &mut Descriptor, mapping: Option<Mapping>) {
-        let Lookup::Accepted(id) = lookup else { return };
-        if let Some(key) = self.states.get(*id).translated(packet.direction) {
-            let ends = Ends::of_key(&key, packet.direction);
-            let id = mapping.map(
-                |mapping| {
-                    if mapping.reply { ends.destination.1 } else { ends.source.1 }
-                },
-            );
+    fn translate(
+        &self,
+        lookup: Lookup,
+        packet: &mut Descriptor,
+        mapping: Option<Mapping>,
+        journal: &mut Journal,
+    ) -> Lookup {
+        let Lookup::Accepted(state) = lookup else { return lookup };
+        let Some(ends) = self.states.get(state).far_ends(packet) else { return lookup };
+        let id =
+            mapping.map(|mapping| if mapping.reply { ends.destination.1 } else { ends.source.1 });
+        if ends.family() == packet.family {
             translate::rewrite(packet, &ends, id);
+            return lookup;
         }
+        let crossed = cross::transport(packet, &ends, id);
+        send_across(packet, ends, crossed, state, journal)
     }
 
     /// Translates an ICMP error about a packet of a translated flow.
-    fn translate_error(&self, lookup: &Lookup, packet: &mut Descriptor, quoted: &Quoted) {
-        let Lookup::Accepted(id) = lookup else { return };
-        if let Some(key) = self.states.get(*id).translated(packet.direction) {
-            let ends = Ends::of_key(&key, packet.direction.opposite());
-            translate::rewrite_error(packet, quoted, &ends);
+    fn translate_error(
+        &self,
+        lookup: Lookup,
+        packet: &mut Descriptor,
+        quoted: &Quoted,
+        journal: &mut Journal,
+    ) -> Lookup {
+        let Lookup::Accepted(state) = lookup else { return lookup };
+        let Some(mut ends) = self.states.get(state).far_ends(packet) else { return lookup };
+        if ends.family() == packet.family {
+            translate::rewrite_error(packet, quoted, &ends.opposite());
+            return lookup;
         }
+        let crossed = cross::error(packet, quoted, &ends, &self.world);
+        cross::name_sender(&mut ends, packet);
+        send_across(packet, ends, crossed, state, journal)
     }
 
     fn search(&mut self, packet: &Descriptor, key: Key, journal: &mut Journal) -> Option<StateId> {
@@ -234,7 +248,8 @@ impl Firewall {
             return Lookup::None;
         };
         let state = self.states.get_mut(id);
-        let forward = state.direction == direction;
+        let through = state.direction_of(packet);
+        let forward = state.direction == if quoted { through.opposite() } else { through };
         if !state.sloppy && forward == mapping.reply {
             rejected(id, "query and answer have changed sides", journal);
             return Lookup::Rejected(id);
@@ -286,10 +301,30 @@ impl Firewall {
                 journal.set_reason(Reason::StateMismatch);
                 return Lookup::Rejected(id);
             }
-            let (_, sender) = state.peers_mut(packet.direction);
+            let (_, sender) = state.peers_mut(state.direction_of(packet));
             modulate::quoted(packet, quoted.offset, sender);
         }
         Lookup::Accepted(id)
+    }
+}
+
+/// A packet goes on in the other family, unless it has a message that is not known there.
+fn send_across(
+    packet: &mut Descriptor,
+    ends: Ends,
+    crossed: Result<(), Untranslatable>,
+    state: StateId,
+    journal: &mut Journal,
+) -> Lookup {
+    match crossed {
+        Ok(()) => {
+            packet.crosses_to = Some(ends);
+            Lookup::Accepted(state)
+        }
+        Err(Untranslatable) => {
+            rejected(state, "there is no such ICMP message in the other family", journal);
+            Lookup::Rejected(state)
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use skipstep_wire::{protocol, tcp_flag};
 
 use crate::fate::Packet;
 use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable};
+use crate::translate::Ends;
 
 /// A packet whose headers made sense.
 #[derive(Debug, Clone)]
@@ -27,9 +28,13 @@ pub(crate) struct Descriptor {
     pub total_len: usize,
     /// TOS or traffic class without its ECN bits.
     pub tos: u8,
+    /// TTL or hop limit as it came.
+    pub ttl: u8,
     /// IP options or extension headers that need `allow-opts`.
     pub options: bool,
     pub transport: Transport,
+    /// Its ends in the other family, to which a state of `af-to` lets it cross.
+    pub crosses_to: Option<Ends>,
 }
 
 /// What is known of the header behind the IP header.
@@ -142,8 +147,10 @@ impl Descriptor {
             offset: walked.offset,
             total_len: ip.total_len,
             tos: header[1] & 0xfc,
+            ttl: ip.ttl,
             options: walked.options,
             transport,
+            crosses_to: None,
             bytes,
         })
     }
@@ -175,8 +182,10 @@ impl Descriptor {
             offset: walked.offset,
             total_len,
             tos: (header[0] << 4 | header[1] >> 4) & 0xfc,
+            ttl: ip.hop_limit,
             options: walked.options,
             transport,
+            crosses_to: None,
             bytes,
         })
     }

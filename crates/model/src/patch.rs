@@ -40,13 +40,19 @@ impl Checksum {
 
     /// Corrects the checksum for words that will be replaced.
     pub fn correct(self, bytes: &mut [u8], at: usize, new: &[u8]) {
+        let old = bytes[at..at + new.len()].to_vec();
+        self.exchange(bytes, &old, new);
+    }
+
+    /// Corrects the checksum: it covers `new` words in the place of `old` ones, perhaps not as many.
+    pub fn exchange(self, bytes: &mut [u8], old: &[u8], new: &[u8]) {
         let Some(place) = self.at else { return };
         let word = |bytes: &[u8]| u16::from_ne_bytes([bytes[0], bytes[1]]);
         let before = word(&bytes[place..]);
         if self.udp && before == 0 {
             return;
         }
-        let old = bytes[at..at + new.len()].chunks_exact(2).map(|old| u32::from(word(old)));
+        let old = old.chunks_exact(2).map(|old| u32::from(word(old)));
         let new = new.chunks_exact(2).map(|new| u32::from(!word(new)));
         let sum = u32::from(before) + old.sum::<u32>() + new.sum::<u32>();
         let sum = (sum & 0xffff) + (sum >> 16);

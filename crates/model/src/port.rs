@@ -1,6 +1,6 @@
 //! The source port, or ICMP id, that a translated packet gets (pf-semantics section 11).
 
-use skipstep_ruleset::{Direction, Family, PoolPorts};
+use skipstep_ruleset::{Direction, PoolPorts};
 use skipstep_wire::protocol;
 
 use crate::counters::Counters;
@@ -51,12 +51,12 @@ pub(crate) fn search(
     };
     let mut try_port = |port| if is_free(port) { Found::Port(port) } else { Found::Taken };
     let own = key.port[source];
-    let (low, high) = match (key.protocol, key.family) {
-        (protocol::ICMP, Family::Inet) if key.port[destination] == ECHO => (1, u16::MAX),
-        (protocol::ICMP6, Family::Inet6) if key.port[destination] == ECHO6 => (1, u16::MAX),
+    let (low, high) = match key.protocol {
+        protocol::ICMP if key.port[destination] == ECHO => (1, u16::MAX),
+        protocol::ICMP6 if key.port[destination] == ECHO6 => (1, u16::MAX),
         // PF gives other messages the id 0, in the key alone
-        (protocol::ICMP | protocol::ICMP6, _) => return Found::Port(0),
-        (protocol::TCP | protocol::UDP, _) => match ports {
+        protocol::ICMP | protocol::ICMP6 => return Found::Port(0),
+        protocol::TCP | protocol::UDP => match ports {
             PoolPorts::Unsaid => DYNAMIC_PORTS,
             PoolPorts::Range(low, high) => (low.min(high), low.max(high)),
             PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(own),

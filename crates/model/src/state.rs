@@ -7,9 +7,11 @@ use skipstep_ruleset::{Direction, Family, Timeout};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
+use crate::packet::Descriptor;
 use crate::route::NextHop;
 use crate::source_node::NodeKey;
 use crate::timestamp::Scrub;
+use crate::translate::Ends;
 
 /// Number of a state. Ascending in order of creation, from 1; never used twice.
 pub type StateId = u64;
@@ -208,11 +210,38 @@ impl State {
         }
     }
 
-    /// The key under which the other side knows a packet that travels in `direction`, if that is
-    /// another one.
-    pub(crate) fn translated(&self, direction: Direction) -> Option<Key> {
-        let side = if direction == Direction::In { STACK } else { WIRE };
-        Some(self.key[side]).filter(|_| self.key[WIRE] != self.key[STACK])
+    /// Whether its packets cross to the other family. One state stands for both sides then, and
+    /// only packets that come in have to do with it.
+    pub(crate) fn crosses(&self) -> bool {
+        self.key[WIRE].family != self.key[STACK].family
+    }
+
+    /// The direction in which a packet goes through the state: what comes in from the other family
+    /// goes against the one that made it.
+    pub(crate) fn direction_of(&self, packet: &Descriptor) -> Direction {
+        if packet.family == self.key[WIRE].family {
+            packet.direction
+        } else {
+            packet.direction.opposite()
+        }
+    }
+
+    /// The ends under which the other side knows a packet, if those are others.
+    pub(crate) fn far_ends(&self, packet: &Descriptor) -> Option<Ends> {
+        if self.key[WIRE] == self.key[STACK] {
+            return None;
+        }
+        let side = if self.direction_of(packet) == Direction::In { STACK } else { WIRE };
+        // on the side that a packet crosses to it goes out
+        let crossed = if self.crosses() { Direction::Out } else { packet.direction };
+        Some(Ends::of_key(&self.key[side], crossed))
+    }
+
+    /// The ends that the packet that made it has got.
+    pub(crate) fn first_ends(&self) -> Ends {
+        let side = if self.direction == Direction::In { STACK } else { WIRE };
+        let direction = if self.crosses() { Direction::Out } else { self.direction };
+        Ends::of_key(&self.key[side], direction)
     }
 
     /// 0 for a packet in the state's direction, 1 for one against it.
@@ -230,6 +259,12 @@ impl State {
     pub(crate) fn end(&mut self) {
         self.purge = true;
         (self.src.state, self.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
+    }
+
+    /// Whether a new state made in `direction` cannot have this key of this one's as well. To the
+    /// far side of a state that crosses families only those made outbound are in the way.
+    fn is_in_the_way(&self, key: &Key, direction: Direction) -> bool {
+        (self.family() == key.family) == (self.direction == direction)
     }
 
     /// Both sides closed so far that a new connection may take the same ports.
@@ -255,14 +290,19 @@ pub(crate) struct StateTable {
 pub(crate) struct Collision(pub Box<State>);
 
 impl StateTable {
-    /// Finds the state of a packet in `direction` on `interface`.
+    /// Finds the state of a packet in `direction` on `interface`. A state whose packets cross to the
+    /// other family has only such that come in, on either side.
     pub fn find(&self, key: &Key, direction: Direction, interface: &str) -> Option<StateId> {
         let side = if direction == Direction::In { WIRE } else { STACK };
         self.by_key.get(key)?.iter().copied().find(|id| {
             let state = &self.states[id];
             !state.purge
                 && state.interface.as_deref().is_none_or(|bound| bound == interface)
-                && state.key[side] == *key
+                && if state.crosses() {
+                    direction == Direction::In
+                } else {
+                    state.key[side] == *key
+                }
         })
     }
 
@@ -286,7 +326,7 @@ impl StateTable {
         for key in distinct(&state.key) {
             let last = self.by_key.get(&key).into_iter().flatten().copied().rfind(|id| {
                 let old = &self.states[id];
-                old.interface == state.interface && old.direction == state.direction
+                old.interface == state.interface && old.is_in_the_way(&key, state.direction)
             });
             let Some(old) = last else { continue };
             if !self.states[&old].reusable() {

@@ -138,7 +138,8 @@ fn track_full(
     slack: u32,
 ) -> Tracked {
     meet_timestamps(state, packet, world);
-    let (from, to) = state.peers_mut(packet.direction);
+    let through = state.direction_of(packet);
+    let (from, to) = state.peers_mut(through);
     let mut segment = Segment::new(tcp, from, to);
     if from.seqlo == 0 {
         if to.seqdiff != 0 && from.seqdiff == 0 {
@@ -172,7 +173,7 @@ fn track_full(
     if (strictly || loosely) && check_timestamps(state, packet, world.now, slack).is_err() {
         return Tracked::BadTimestamp;
     }
-    let (from, to) = state.peers_mut(packet.direction);
+    let (from, to) = state.peers_mut(through);
     if strictly {
         slide(&segment, from, to);
         if tcp.has(SYN) {
@@ -218,7 +219,7 @@ fn track_full(
 
 /// `reassemble tcp`: what the first segment of a side says of its TTL and timestamps.
 fn meet_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
-    let way = state.way(packet.direction);
+    let way = state.way(state.direction_of(packet));
     let from = if way == 0 { &state.src } else { &state.dst };
     let wanted = state.actions.reassemble_tcp || state.scrub[1 - way].is_some();
     if from.seqlo == 0 && wanted && state.scrub[way].is_none() {
@@ -233,8 +234,8 @@ pub(crate) fn check_timestamps(
     now: u32,
     slack: u32,
 ) -> Result<(), BadTimestamp> {
+    let forward = state.direction_of(packet) == state.direction;
     let State { src, dst, scrub: [src_scrub, dst_scrub], created_at, .. } = state;
-    let forward = packet.direction == state.direction;
     let ((from, from_scrub), (to, to_scrub)) = if forward {
         ((src, src_scrub), (dst, dst_scrub))
     } else {

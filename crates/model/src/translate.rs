@@ -3,8 +3,9 @@
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Direction, Family, PoolKind, PoolPorts, Ports};
+use skipstep_ruleset::{AfTo, Direction, Family, PoolKind, PoolPorts, Ports};
 
+use crate::af_to;
 use crate::counters::Counters;
 use crate::icmp::{self, Mapping};
 use crate::icmp_error::{Quoted, QuotedTransport};
@@ -36,6 +37,16 @@ impl Ends {
         }
     }
 
+    /// The family that they are of.
+    pub(crate) fn family(&self) -> Family {
+        Family::of(self.source.0)
+    }
+
+    /// Those of an answer.
+    pub(crate) fn opposite(&self) -> Self {
+        Ends { source: self.destination, destination: self.source }
+    }
+
     /// Those of a packet that travels in `direction` and has this key.
     pub(crate) fn of_key(key: &Key, direction: Direction) -> Self {
         let end = |index: usize| (key.address[index], key.port[index]);
@@ -48,6 +59,11 @@ impl Ends {
     /// The key of the state of `packet` if these are its ends.
     pub(crate) fn key(&self, packet: &Descriptor) -> Key {
         let Ends { mut source, mut destination } = *self;
+        if self.family() != packet.family {
+            let protocol = af_to::other_protocol(packet.protocol);
+            let crossed = packet.direction.opposite();
+            return Key::new(self.family(), protocol, crossed, source, destination);
+        }
         if let Some(message) = packet.icmp()
             && let Some((from, to)) =
                 icmp::key_addresses(packet.protocol, message, source.0, destination.0, false)
@@ -89,8 +105,12 @@ impl<'r> Translation<'r> {
         states: &StateTable,
         counters: &mut Counters,
     ) -> Result<(), Exhausted> {
+        if let Some(af_to) = &rule.af_to {
+            return self.cross(rule, af_to, question, pools, states, counters);
+        }
         if let Some(of) = pool_of(rule, Purpose::Nat) {
-            let chosen = self.new_source(of, question, pools, states, counters)?;
+            let family = question.packet.family;
+            let chosen = self.new_source(of, family, question, pools, states, counters)?;
             self.forget((Purpose::Nat, self.ends.source.0), question, pools);
             (self.nat, self.last) = (Some(rule), Some(rule));
             self.ends.source = chosen;
@@ -104,17 +124,64 @@ impl<'r> Translation<'r> {
         Ok(())
     }
 
-    /// An address of the pool with a port that is free there.
+    /// Ends in the other family.
+    fn cross(
+        &mut self,
+        rule: &'r Entry,
+        af_to: &AfTo,
+        question: &Question,
+        pools: &mut Pools,
+        states: &StateTable,
+        counters: &mut Counters,
+    ) -> Result<(), Exhausted> {
+        let of = |purpose| pool_of(rule, purpose);
+        let from = of(Purpose::Nat).ok_or(Exhausted)?;
+        let source = self.new_source(from, af_to.family, question, pools, states, counters)?;
+        let mut chosen = None;
+        if let Some(to) = of(Purpose::Rdr) {
+            let around = question.around();
+            let address = pools.choose(to, around, af_to.family, source.0, None);
+            chosen = Some((address.ok_or(Exhausted)?, to.pool));
+        }
+        let (destination, port) = self.ends.destination;
+        let port = af_to::destination_port(question.packet.protocol, port, af_to.to.as_ref());
+        let destination = match (source.0, destination) {
+            (IpAddr::V4(_), IpAddr::V6(packet)) => {
+                let chosen = chosen.and_then(|(address, pool)| match address {
+                    IpAddr::V4(v4) => Some((v4, pool)),
+                    IpAddr::V6(_) => None,
+                });
+                af_to::to_inet(packet, rule, chosen).ok_or(Exhausted)?.into()
+            }
+            (IpAddr::V6(own), IpAddr::V4(packet)) => {
+                let chosen = chosen.and_then(|(address, pool)| match address {
+                    IpAddr::V6(v6) => Some((v6, pool)),
+                    IpAddr::V4(_) => None,
+                });
+                af_to::to_inet6(packet, (own, from.pool), chosen).into()
+            }
+            _ => return Err(Exhausted),
+        };
+        self.nat = Some(rule);
+        self.rdr = af_to.to.as_ref().map(|_| rule);
+        self.ends = Ends { source, destination: (destination, port) };
+        Ok(())
+    }
+
+    /// An address of the pool with a port that is free there. For a packet that crosses to the other
+    /// family PF looks for the packet's own destination there, so every port is free.
     fn new_source(
         &self,
         of: PoolOf,
+        family: Family,
         question: &Question,
         pools: &mut Pools,
         states: &StateTable,
         counters: &mut Counters,
     ) -> Result<(IpAddr, u16), Exhausted> {
-        let Ends { source, destination } = self.ends;
-        let &Descriptor { family, protocol, direction, .. } = question.packet;
+        let as_read = |(address, port): (IpAddr, u16)| (af_to::read_as(family, address), port);
+        let (source, destination) = (as_read(self.ends.source), as_read(self.ends.destination));
+        let &Descriptor { protocol, direction, .. } = question.packet;
         let mut first = None;
         let mut choose = || pools.choose(of, question.around(), family, source.0, Some(&mut first));
         let mut address = choose().ok_or(Exhausted)?;
@@ -170,10 +237,12 @@ impl<'r> Translation<'r> {
 
 /// The pool that a rule has for a purpose.
 pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
-    let pool = match purpose {
-        Purpose::Nat => rule.nat.as_deref(),
-        Purpose::Rdr => rule.rdr.as_deref(),
-        Purpose::Route => rule.route.as_ref().map(|route| &route.pool),
+    let pool = match (&rule.af_to, purpose) {
+        (Some(af_to), Purpose::Nat) => Some(&af_to.from),
+        (Some(af_to), Purpose::Rdr) => af_to.to.as_ref(),
+        (None, Purpose::Nat) => rule.nat.as_deref(),
+        (None, Purpose::Rdr) => rule.rdr.as_deref(),
+        (_, Purpose::Route) => rule.route.as_ref().map(|route| &route.pool),
     };
     Some(PoolOf { pool: pool?, purpose, rule: rule.place, path: &rule.path })
 }
@@ -301,14 +370,14 @@ impl End {
     }
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),
     }
 }
 
-fn transport_checksum(packet: &Descriptor) -> Checksum {
+pub(crate) fn transport_checksum(packet: &Descriptor) -> Checksum {
     match &packet.transport {
         Transport::Tcp(_) => Checksum::at(packet.offset + 16),
         Transport::Udp { .. } => Checksum::of_udp(packet.offset + 6),

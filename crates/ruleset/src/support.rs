@@ -31,7 +31,8 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["rtable", "synproxy state", "route-to", "reply-to", "dup-to"];
+const MODEL_ONLY: &[&str] =
+    &["af-to", "rtable", "synproxy state", "route-to", "reply-to", "dup-to"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -99,6 +100,7 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (state.pflow, "pflow"),
         (rule.rtable.is_some(), "rtable"),
         (rule.af_to.is_some(), "af-to"),
+        (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
         (
             rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),
             "address range in a pool",

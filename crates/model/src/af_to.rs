@@ -1,0 +1,186 @@
+//! `af-to`: the ends that a packet gets in the other family (pf-semantics section 11). The source
+//! comes from a pool, as with `nat-to`; the destination carries the IPv4 address in IPv6 (RFC 6052).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use skipstep_ruleset::address::Address;
+use skipstep_ruleset::{Family, Pool, PoolAddress, PoolPorts, Rule};
+use skipstep_wire::protocol;
+
+/// The prefix that is assumed where there is none that could be one.
+const USUAL_PREFIX: u8 = 96;
+
+/// An address as PF reads it where it expects one of the other family: the first four bytes, or
+/// those and zeros. Pools that look at the source do so.
+pub(crate) fn read_as(family: Family, address: IpAddr) -> IpAddr {
+    match (family, address) {
+        (Family::Inet, IpAddr::V6(v6)) => {
+            let [a, b, c, d, ..] = v6.octets();
+            Ipv4Addr::new(a, b, c, d).into()
+        }
+        (Family::Inet6, IpAddr::V4(v4)) => {
+            Ipv6Addr::from_bits(u128::from(v4.to_bits()) << 96).into()
+        }
+        _ => address,
+    }
+}
+
+/// What a protocol is called in the other family.
+pub(crate) fn other_protocol(protocol: u8) -> u8 {
+    match protocol {
+        protocol::ICMP => protocol::ICMP6,
+        protocol::ICMP6 => protocol::ICMP,
+        other => other,
+    }
+}
+
+/// The destination's port in the other family. For ICMP that is the type of a query; PF converts
+/// the id of an answer too if it looks like one.
+pub(crate) fn destination_port(protocol: u8, port: u16, pool: Option<&Pool>) -> u16 {
+    if let Some(PoolPorts::Range(low @ 1.., _)) = pool.map(|pool| pool.ports) {
+        return low;
+    }
+    match (protocol, port) {
+        (protocol::ICMP6, 128) => 8,
+        (protocol::ICMP6, 129) => 0,
+        (protocol::ICMP, 8) => 128,
+        (protocol::ICMP, 0) => 129,
+        _ => port,
+    }
+}
+
+/// The IPv4 destination of an IPv6 packet. `None` if the prefix of the rule's destination is none of
+/// RFC 6052's, so that nobody can tell where the IPv4 address is.
+///
+/// With a pool its network stays and the host bits are those of the packet.
+pub(crate) fn to_inet(
+    packet: Ipv6Addr,
+    rule: &Rule,
+    chosen: Option<(Ipv4Addr, &Pool)>,
+) -> Option<Ipv4Addr> {
+    let Some((chosen, pool)) = chosen else {
+        let prefix = match &rule.destination.host.address {
+            Address::Net(net) => net.prefix_len(),
+            Address::Masked(_, IpAddr::V6(mask)) => mask.to_bits().leading_ones() as u8,
+            Address::Dynamic(dynamic) => dynamic.prefix.unwrap_or(128),
+            _ => 0,
+        };
+        return extract(packet, if prefix < 32 { USUAL_PREFIX } else { prefix });
+    };
+    let low = packet.to_bits() as u32;
+    let mask = leading_bits(prefix_of(pool, 32));
+    Some(Ipv4Addr::from_bits(chosen.to_bits() & mask | low & !mask))
+}
+
+/// The IPv6 destination of an IPv4 packet: embedded in the address that the pool chose or, without
+/// one, behind the prefix of the source.
+pub(crate) fn to_inet6(
+    packet: Ipv4Addr,
+    source: (Ipv6Addr, &Pool),
+    chosen: Option<(Ipv6Addr, &Pool)>,
+) -> Ipv6Addr {
+    match chosen {
+        Some((chosen, pool)) => embed(chosen, prefix_of(pool, 128), packet),
+        None => embed(source.0, prefix_of(source.1, 128).min(USUAL_PREFIX), packet),
+    }
+}
+
+/// Length of the network that a pool has. PF reads it where a table has its name, and so finds none.
+fn prefix_of(pool: &Pool, full: u8) -> u8 {
+    match &pool.address {
+        PoolAddress::Net(net) => net.prefix_len(),
+        PoolAddress::Dynamic(dynamic) => dynamic.prefix.unwrap_or(full),
+        _ => 0,
+    }
+}
+
+/// Where the bytes of an IPv4 address are behind a prefix; the ninth byte is left out (RFC 6052
+/// section 2.2). `None` for other prefixes.
+fn places(prefix: u8) -> Option<[usize; 4]> {
+    match prefix {
+        32 => Some([4, 5, 6, 7]),
+        40 => Some([5, 6, 7, 9]),
+        48 => Some([6, 7, 9, 10]),
+        56 => Some([7, 9, 10, 11]),
+        64 => Some([9, 10, 11, 12]),
+        96 => Some([12, 13, 14, 15]),
+        _ => None,
+    }
+}
+
+fn extract(address: Ipv6Addr, prefix: u8) -> Option<Ipv4Addr> {
+    let octets = address.octets();
+    // longer prefixes than RFC 6052 knows keep their bits, which the address has already
+    let places = places(prefix.min(USUAL_PREFIX))?;
+    Some(Ipv4Addr::from(places.map(|place| octets[place])))
+}
+
+fn embed(prefix: Ipv6Addr, length: u8, address: Ipv4Addr) -> Ipv6Addr {
+    let mut octets = prefix.octets();
+    match places(length) {
+        Some(places) => {
+            octets[8] = 0;
+            for (place, octet) in places.into_iter().zip(address.octets()) {
+                octets[place] = octet;
+            }
+        }
+        None if length > USUAL_PREFIX => {
+            let mask = leading_bits(length - USUAL_PREFIX);
+            let low = prefix.to_bits() as u32 & mask | address.to_bits() & !mask;
+            octets[12..].copy_from_slice(&low.to_be_bytes());
+        }
+        // there is no place for the address: everybody goes to the same destination
+        None => {}
+    }
+    octets.into()
+}
+
+/// A mask of so many bits, 32 at most.
+fn leading_bits(count: u8) -> u32 {
+    !u32::MAX.checked_shr(count.into()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4() -> Ipv4Addr {
+        Ipv4Addr::new(192, 0, 2, 33)
+    }
+
+    /// The table of RFC 6052 section 2.4.
+    #[test]
+    fn addresses_of_rfc_6052() {
+        for (prefix, length, address) in [
+            ("2001:db8::", 32, "2001:db8:c000:221::"),
+            ("2001:db8:100::", 40, "2001:db8:1c0:2:21::"),
+            ("2001:db8:122::", 48, "2001:db8:122:c000:2:2100::"),
+            ("2001:db8:122:300::", 56, "2001:db8:122:3c0:0:221::"),
+            ("2001:db8:122:344::", 64, "2001:db8:122:344:c0:2:2100::"),
+            ("2001:db8:122:344::", 96, "2001:db8:122:344::192.0.2.33"),
+        ] {
+            let (prefix, address): (Ipv6Addr, Ipv6Addr) =
+                (prefix.parse().unwrap(), address.parse().unwrap());
+            assert_eq!(embed(prefix, length, v4()), address, "/{length}");
+            assert_eq!(extract(address, length), Some(v4()), "/{length}");
+        }
+    }
+
+    #[test]
+    fn other_prefixes() {
+        let prefix: Ipv6Addr = "2001:db8::10.0.0.0".parse().unwrap();
+        assert_eq!(embed(prefix, 104, v4()), "2001:db8::10.0.2.33".parse::<Ipv6Addr>().unwrap());
+        assert_eq!(embed(prefix, 128, v4()), prefix);
+        assert_eq!(embed(prefix, 80, v4()), prefix);
+        assert_eq!(extract(prefix, 128), Some(Ipv4Addr::new(10, 0, 0, 0)));
+        assert_eq!(extract(prefix, 80), None);
+    }
+
+    #[test]
+    fn addresses_read_as_the_other_family() {
+        let (v6, v4) = ("2001:db8::1".parse().unwrap(), "32.1.13.184".parse().unwrap());
+        assert_eq!(read_as(Family::Inet, v6), v4);
+        assert_eq!(read_as(Family::Inet6, v4), "2001:db8::".parse::<IpAddr>().unwrap());
+        assert_eq!(read_as(Family::Inet6, v6), v6);
+    }
+}
