@@ -1,0 +1,126 @@
+//! docs/behaviour.md says where each behaviour is proved. This holds it to what there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use skipstep_scenario::parse;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The proofs that the page names, each with its line: the last column of the tables, item by item.
+fn proofs(page: &str) -> Vec<(usize, &str)> {
+    let mut proofs = Vec::new();
+    let mut in_table = false;
+    for (number, line) in page.lines().enumerate() {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        match cells[..] {
+            _ if !line.starts_with('|') => in_table = false,
+            ["what must hold", ..] => in_table = true,
+            [_, upstream, here] if in_table => {
+                assert!(!upstream.is_empty(), "line {}: which test?", number + 1);
+                proofs.extend(here.split("<br>").map(|proof| (number + 1, proof)));
+            }
+            _ => assert!(!in_table || line.starts_with("|---"), "line {}: {line}", number + 1),
+        }
+    }
+    proofs
+}
+
+/// The titles in each scenario file.
+fn titles() -> BTreeMap<String, BTreeSet<String>> {
+    let directory = root().join("tests/scenarios");
+    let entries = std::fs::read_dir(directory).expect("tests/scenarios is there");
+    let mut titles: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in entries.map(|entry| entry.expect("it can be listed").path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("it can be read");
+        let file = parse::file(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+        let of_file = file.cases.into_iter().filter_map(|case| case.title);
+        titles.entry(name).or_default().extend(of_file);
+    }
+    titles
+}
+
+/// What pf.conf(5) calls not built.
+fn not_built() -> BTreeSet<String> {
+    let page = read("man/pf.conf.5");
+    let section = page.split(".Sh NOT BUILT").nth(1).and_then(|rest| rest.split(".Sh ").next());
+    let commands =
+        section.expect("it says so").lines().filter_map(|line| line.strip_prefix(".Cm "));
+    let names = commands.flat_map(|line| line.split([',', ';']));
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+/// What is wrong with a proof.
+fn fault(
+    proof: &str,
+    titles: &BTreeMap<String, BTreeSet<String>>,
+    not_built: &BTreeSet<String>,
+) -> Option<String> {
+    if let Some(feature) = proof.strip_prefix("not built: ") {
+        let refused = not_built.contains(feature);
+        return (!refused).then(|| "it is built: name its scenario".to_owned());
+    }
+    if let Some(reason) = ["not on Linux: ", "open: "].iter().find_map(|p| proof.strip_prefix(p)) {
+        return reason.is_empty().then(|| "why?".to_owned());
+    }
+    let named = proof.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+    let (file, what) = named.map_or(("", ""), |(file, what)| (file, what.trim()));
+    if let Some(known) = titles.get(file) {
+        return (!known.contains(what)).then(|| format!("{file} has no scenario of that title"));
+    }
+    if file.starts_with("test-") {
+        let there = root().join("tests/netns").join(file).is_file();
+        return (!there).then(|| "there is no such test".to_owned());
+    }
+    if file.ends_with(".rs") {
+        let known = root().join(file).is_file() && read(file).contains(&format!("fn {what}("));
+        return (!known).then(|| format!("there is no {what} in {file}"));
+    }
+    Some("is that a scenario, a test, or a reason?".to_owned())
+}
+
+#[test]
+fn every_behaviour_names_a_proof_that_there_is() {
+    let page = read("docs/behaviour.md");
+    let (titles, not_built) = (titles(), not_built());
+    let proofs = proofs(&page);
+    assert!(proofs.len() > 200, "only {} proofs found", proofs.len());
+    let faults: Vec<String> = proofs
+        .iter()
+        .filter_map(|(line, proof)| {
+            let fault = fault(proof, &titles, &not_built)?;
+            Some(format!("docs/behaviour.md:{line}: {proof}: {fault}"))
+        })
+        .collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn what_is_not_there_is_noticed() {
+    let titles = BTreeMap::from([("a.scn".to_owned(), BTreeSet::from(["it works".to_owned()]))]);
+    let not_built = BTreeSet::from(["af-to".to_owned()]);
+    for (proof, right) in [
+        ("`a.scn` it works", true),
+        ("`a.scn` it does not", false),
+        ("`b.scn` it works", false),
+        ("`test-nat.sh`", true),
+        ("`test-nothing.sh`", false),
+        ("`crates/scenario/tests/behaviour.rs` what_is_not_there_is_noticed", true),
+        ("`crates/scenario/tests/behaviour.rs` nothing", false),
+        ("not built: af-to", true),
+        ("not built: nat-to", false),
+        ("not on Linux: no such thing", true),
+        ("open: ", false),
+        ("", false),
+    ] {
+        assert_eq!(fault(proof, &titles, &not_built).is_none(), right, "{proof}");
+    }
+}
