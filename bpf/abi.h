@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		14
+#define PF_ABI_VERSION		15
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -159,6 +159,8 @@ enum pf_tcp_state {
 	PF_TCPS_LAST_ACK = 8,
 	PF_TCPS_FIN_WAIT_2 = 9,
 	PF_TCPS_TIME_WAIT = 10,
+	PF_TCPS_PROXY_SRC = 11,		/* synproxy: we wait for the client … */
+	PF_TCPS_PROXY_DST = 12,		/* … and then for the server */
 };
 
 enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
@@ -292,6 +294,7 @@ enum pf_rule_flags {
 	PF_RULE_MAX_PKT_RATE = 1 << 28,	/* does not match what comes too fast: there too */
 	PF_RULE_MODULATE = 1 << 29,	/* modulate state */
 	PF_RULE_REASSEMBLE_TCP = 1 << 30, /* scrub (reassemble tcp) */
+	PF_RULE_SYNPROXY = 1u << 31,	/* synproxy state */
 };
 
 struct pf_rule {
@@ -659,7 +662,8 @@ struct pf_state {
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
-	__u8 pad[6];
+	__u16 proxy_mss;		/* synproxy: what both sides can have */
+	__u8 pad[4];
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
 	struct pf_scrub scrub[2];	/* of src, of dst */
 };
@@ -772,7 +776,8 @@ struct pf_outcome {
 	__u8 decision;			/* pf_decision */
 	__u8 logged;			/* log records written */
 	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
-	__u8 pad[7];
+	__u8 copies;			/* packets sent besides */
+	__u8 pad[6];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */

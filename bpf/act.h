@@ -18,6 +18,7 @@
 #include "rules.h"
 #include "scratch.h"
 #include "source_node.h"
+#include "synproxy.h"
 #include "table.h"
 
 /* Number of the rule that has this slot, -1 if its rule set was replaced. */
@@ -220,6 +221,8 @@ __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 	count_packet(s, pass);
 	if (pass)
 		return let_through(skb, s);
+	if (s->consumed)
+		return send_proxied(skb, s);
 	s->outcome.verdict = PF_VERDICT_DROP;
 	return s->reply.kind == PF_REPLY_NONE ? PF_TCX_DROP : send_reply(skb, s);
 }

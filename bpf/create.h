@@ -12,6 +12,7 @@
 #include "other.h"
 #include "rules.h"
 #include "state.h"
+#include "synproxy.h"
 #include "tcp.h"
 #include "translate.h"
 
@@ -361,7 +362,16 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		if (s->pd.virtual_protocol == IPPROTO_TCP &&
 		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP)
 			read_timestamp(skb, s, rule->slot);
+		if (wants_proxy(s, rule)) {
+			choose_mss(skb, s);
+			s->consumed = 1;
+		}
 		reason = create_state(s, rule);
+		if (s->consumed && !reason) {
+			proxy_first(s);
+			return 0;
+		}
+		s->consumed = s->reply.mss = 0;
 		if (reason == PF_REASON_STATE_INSERT)
 			s->raced = 1;
 		else if (reason)

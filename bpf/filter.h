@@ -30,6 +30,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->rule.number = s->rule.anchor_number = -1;
 	s->rule.slot = s->rule.anchor_slot = PF_IDLE_SLOT;
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
+	__builtin_memset(&s->copy, 0, sizeof(s->copy));
 	s->match_count = 0;
 	s->translated = s->rewrite_id = s->icmp_answer = 0;
 	s->nat_slot = s->rdr_slot = s->last_slot = PF_IDLE_SLOT;
@@ -41,7 +42,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->log_anchor = 0;
 	s->held = s->reassembled = 0;
 	s->has_state = s->state_hit = s->raced = s->too_fast = s->against_state = 0;
-	s->empty_ack = s->owner_sought = s->has_sequence = 0;
+	s->empty_ack = s->owner_sought = s->has_sequence = s->consumed = 0;
 	s->sack_difference = s->quoted_difference = 0;
 	__builtin_memset(&s->stamp, 0, sizeof(s->stamp));
 }
@@ -213,8 +214,11 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 
 	if (!s || !status)
 		return PF_TCX_DROP;
+	/* before the scratch value is touched: a copy that we send comes by while we are at work */
+	if (is_generated(skb))
+		return PF_TCX_NEXT;
 	begin(s, status->generation);
-	if (!status->running || is_generated(skb))
+	if (!status->running)
 		return PF_TCX_NEXT;
 	find_interface(&s->interface, skb->ifindex);
 	if (skipped(&s->interface, s->generation))

@@ -24,11 +24,13 @@
 struct answer4_tcp {
 	struct ip ip;
 	struct tcp tcp;
+	__be32 mss;			/* an option, which only SYNs have */
 };
 
 struct answer6_tcp {
 	struct ip6 ip;
 	struct tcp tcp;
+	__be32 mss;
 };
 
 struct answer_icmp_header {		/* of both families; the last word is unused in errors */
@@ -125,30 +127,57 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 
 /* ---- TCP ------------------------------------------------------------------------------------- */
 
-__inline void set_tcp(struct tcp *tcp, const struct pf_scratch *s)
+/* Length of the answer's header. */
+__inline __u32 tcp_length(const struct pf_scratch *s)
+{
+	return sizeof(struct tcp) + (s->reply.mss ? TCPOLEN_MAXSEG : 0);
+}
+
+__inline void set_tcp(struct tcp *tcp, __be32 *mss, const struct pf_scratch *s)
 {
 	tcp->source = s->pd.destination_port;
 	tcp->destination = s->pd.source_port;
 	tcp->seq = bpf_htonl(s->reply.seq);
 	tcp->ack = bpf_htonl(s->reply.ack);
-	tcp->offset = sizeof(*tcp) / 4 << 4;
+	tcp->offset = tcp_length(s) / 4 << 4;
 	tcp->flags = s->reply.tcp_flags;
+	tcp->window = bpf_htons(s->reply.window);
+	if (s->reply.mss)
+		*mss = bpf_htonl(TCPOPT_MAXSEG << 24 | TCPOLEN_MAXSEG << 16 | s->reply.mss);
 }
 
-/* The segment's checksum. Where the kernel is still to sum up the segment (CHECKSUM_PARTIAL), that
+/* The segment's checksum, of an option that is not sent too: that is zero. Where the kernel is still to sum up the segment (CHECKSUM_PARTIAL), that
  * of the pseudo header: the sum of the addresses is the same both ways. */
 __inline __u16 tcp_checksum(const struct pf_scratch *s, const struct tcp *tcp, bool partial)
 {
-	__u32 sum = sum_pseudo(&s->pd, IPPROTO_TCP, sizeof(*tcp));
+	__u32 sum = sum_pseudo(&s->pd, IPPROTO_TCP, tcp_length(s));
 
-	return partial ? fold(sum) : ~fold(sum_of(tcp, sizeof(*tcp), sum));
+	return partial ? fold(sum) : ~fold(sum_of(tcp, sizeof(*tcp) + TCPOLEN_MAXSEG, sum));
 }
 
-__inline int write_tcp_answer(struct __sk_buff *skb, struct pf_scratch *s)
+/* Puts the segment in the packet's place: its last four bytes only if it has the option. */
+__inline int store_segment(struct __sk_buff *skb, const struct pf_scratch *s, const void *answer,
+			   __u32 length)
+{
+	__u64 flags = BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH;
+	__u32 ip = s->pd.ip;
+
+	if (!s->reply.mss)
+		return shrink(skb, ip + length - TCPOLEN_MAXSEG) ?:
+			bpf_skb_store_bytes(skb, ip, answer, length - TCPOLEN_MAXSEG, flags);
+	return bpf_skb_change_tail(skb, ip + length, 0) ?:
+		bpf_skb_store_bytes(skb, ip, answer, length, flags);
+}
+
+/* Turns the packet into the segment s->reply from its destination to its source. */
+__global int write_tcp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	bool partial = checksum_status(skb) == CHECKSUM_PARTIAL;
-	struct pf_pdesc *pd = &s->pd;
+	struct pf_pdesc *pd;
 
+	if (!s)
+		return -1;
+	pd = &s->pd;
 	if (pd->family == AF_INET) {
 		struct answer4_tcp answer = {};
 		struct pf_addr own;
@@ -160,27 +189,23 @@ __inline int write_tcp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 		if (partial && pd->offset != sizeof(answer.ip))
 			return -1;
 		set_ip(&answer.ip, pd->destination.word[0], pd->source.word[0], IPPROTO_TCP,
-		       sizeof(answer));
+		       sizeof(answer.ip) + tcp_length(s));
 		answer.ip.tos = IPTOS_LOWDELAY;
 		answer.ip.offset = bpf_htons(IP_DF);
 		answer.ip.ttl = s->reply.ttl ? s->reply.ttl : IP_DEFAULT_TTL;
 		answer.ip.checksum = ~fold(sum_of(&answer.ip, sizeof(answer.ip), 0));
-		set_tcp(&answer.tcp, s);
+		set_tcp(&answer.tcp, &answer.mss, s);
 		answer.tcp.checksum = tcp_checksum(s, &answer.tcp, partial);
-		return shrink(skb, pd->ip + sizeof(answer)) ?:
-			bpf_skb_store_bytes(skb, pd->ip, &answer, sizeof(answer),
-					    BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH);
+		return store_segment(skb, s, &answer, sizeof(answer));
 	} else {
 		struct answer6_tcp answer = {};
 
 		if (partial && pd->offset != sizeof(answer.ip))
 			return -1;
-		set_ip6(&answer.ip, &pd->destination, &pd->source, IPPROTO_TCP, sizeof(answer.tcp));
-		set_tcp(&answer.tcp, s);
+		set_ip6(&answer.ip, &pd->destination, &pd->source, IPPROTO_TCP, tcp_length(s));
+		set_tcp(&answer.tcp, &answer.mss, s);
 		answer.tcp.checksum = tcp_checksum(s, &answer.tcp, partial);
-		return shrink(skb, pd->ip + sizeof(answer)) ?:
-			bpf_skb_store_bytes(skb, pd->ip, &answer, sizeof(answer),
-					    BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH);
+		return store_segment(skb, s, &answer, sizeof(answer));
 	}
 }
 

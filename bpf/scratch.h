@@ -3,7 +3,8 @@
  * What is known about the packet in hand: one value per CPU, because the stack has but 512 bytes.
  *
  * Nothing in it outlives the packet, and nothing here runs nested: a packet that we send ourselves
- * is handed to the kernel by the return code, after we are done.
+ * is handed to the kernel by the return code, after we are done. Only a copy that we send besides
+ * comes by the programs while we are at work; its mark keeps them from this value.
  */
 #ifndef PF_SCRATCH_H
 #define PF_SCRATCH_H
@@ -120,6 +121,8 @@ enum pf_reply_kind {
 	PF_REPLY_NONE = 0,
 	PF_REPLY_TCP,
 	PF_REPLY_ICMP,
+	PF_REPLY_ONWARD,		/* synproxy: the SYN that goes on to the server */
+	PF_REPLY_JOIN,			/* synproxy: our last acknowledgment to the server */
 };
 
 /* What is sent in answer to a packet that was dropped */
@@ -132,6 +135,8 @@ struct pf_reply {
 	__u8 icmp_type;
 	__u8 icmp_code;
 	__u8 pad[3];
+	__u16 window;			/* of TCP */
+	__u16 mss;			/* 0: no such option */
 };
 
 /* The rule that answers for the packet: of the walk, or of the state */
@@ -212,6 +217,7 @@ struct pf_scratch {
 	struct pf_rule_actions act;	/* what is done in the end */
 	struct pf_deciding_rule rule;
 	struct pf_reply reply;
+	struct pf_reply copy;		/* synproxy: what goes to the client besides */
 	__u32 match_count;		/* match rules that count with the packet's state */
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u32 generation;
@@ -247,6 +253,7 @@ struct pf_scratch {
 	struct tcp tcp_received;	/* the TCP header before we changed it */
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */
 	__u8 has_sequence;
+	__u8 consumed;			/* we took it: what is sent in its place is in reply */
 	struct pf_stamp stamp;
 	__u32 sack_difference;		/* to take off the blocks of SACK options */
 	__u32 quoted_difference;	/* to take off the quoted segment's sequence number */

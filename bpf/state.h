@@ -551,7 +551,7 @@ __global int insert_state(struct pf_scratch *s)
 		hold_rule(state->anchor_slot);
 	if (state->match_count)
 		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
-	if (state->key[PF_WIRE].protocol == IPPROTO_TCP)
+	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 
 	bpf_spin_lock(&state->lock);

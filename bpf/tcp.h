@@ -21,6 +21,8 @@ enum pf_track {
 	PF_TRACK_CONNECTED,		/* accepted, if the limits of its source allow the connection */
 	PF_TRACK_MISMATCH,		/* does not fit: drop */
 	PF_TRACK_BAD_TIMESTAMP,		/* its place fits, its timestamp does not */
+	PF_TRACK_PROXY,			/* of our own handshake: for us, not for the other side */
+	PF_TRACK_PROXY_MISMATCH,	/* not what our handshake waits for: drop */
 	PF_TRACK_CHALLENGE,		/* drop and ask the sender what it thinks */
 	PF_TRACK_WRONG_WAY,		/* an ICMP answer from the side that asked, or the reverse */
 	PF_TRACK_GONE,			/* the state is over, and this may be a new connection */
@@ -299,6 +301,12 @@ __inline void create_tcp(struct pf_state *state, struct pf_scratch *s, const str
 	dst->max_win = 1;
 	dst->state = PF_TCPS_CLOSED;
 	state->timeout = PF_TIMEOUT_TCP_FIRST;
+	if (s->consumed) {	/* by synproxy: what does not pass is not counted */
+		src->state = PF_TCPS_PROXY_SRC;
+		src->seqhi = initial_sequence(s, PF_SECRET_SEQUENCE);
+		state->proxy_mss = s->reply.mss;
+		state->packets[0] = state->bytes[0] = 0;
+	}
 }
 
 #endif /* PF_TCP_H */

@@ -12,6 +12,7 @@
 #include "overload.h"
 #include "packet.h"
 #include "state.h"
+#include "synproxy.h"
 #include "tcp.h"
 
 enum pf_known {
@@ -95,6 +96,10 @@ __inline void prepare_tcp(struct __sk_buff *skb, struct pf_scratch *s)
 
 	if (!state)
 		return;
+	if (state->src.state >= PF_TCPS_PROXY_SRC) {
+		s->sequence = initial_sequence(s, PF_SECRET_PROXY);
+		s->has_sequence = 1;
+	}
 	if ((state->src.seqdiff || state->dst.seqdiff) &&
 	    (!state->src.seqlo || !state->dst.seqlo)) {
 		s->sequence = initial_sequence(s, PF_SECRET_SEQUENCE);
@@ -134,7 +139,9 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 		track = track_icmp(state, s, kind);
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
 		half = half_open(&state->src);
-		track = track_tcp(state, s, x, y);
+		track = track_proxy(state, s, forward);
+		if (track == PF_TRACK_PASS)
+			track = track_tcp(state, s, x, y);
 		half = half && !half_open(&state->src);
 	} else {
 		track = track_other(state, s, x, y);
@@ -165,6 +172,8 @@ __global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial)
 		track = PF_TRACK_GONE;
+	else if (state->src.state == PF_TCPS_PROXY_DST)
+		track = ask_server(state, s);
 	else
 		pass_by_state(state, s, state->direction == s->pd.direction, relation, kind);
 	bpf_spin_unlock(&state->lock);
@@ -187,6 +196,13 @@ __inline enum pf_known judge(struct pf_scratch *s, enum pf_relation relation, __
 		return PF_KNOWN_DROP;
 	case PF_TRACK_LIMITED:
 		reason_set(s, PF_REASON_SRC_LIMIT);
+		return PF_KNOWN_DROP;
+	case PF_TRACK_PROXY:
+		s->consumed = 1;
+		reason_set(s, PF_REASON_SYNPROXY);
+		return PF_KNOWN_DROP;
+	case PF_TRACK_PROXY_MISMATCH:
+		reason_set(s, PF_REASON_SYNPROXY);
 		return PF_KNOWN_DROP;
 	case PF_TRACK_BAD_TIMESTAMP:
 		reason_set(s, PF_REASON_BAD_TIMESTAMP);

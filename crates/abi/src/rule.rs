@@ -85,6 +85,8 @@ pub mod rule_flags {
     pub const MODULATE: u32 = 1 << 29;
     /// scrub (reassemble tcp)
     pub const REASSEMBLE_TCP: u32 = 1 << 30;
+    /// synproxy state
+    pub const SYNPROXY: u32 = 1 << 31;
 }
 
 /// `enum pf_source_flags`: how a rule tracks sources.

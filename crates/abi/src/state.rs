@@ -51,6 +51,10 @@ pub mod tcp_state {
     pub const LAST_ACK: u8 = 8;
     pub const FIN_WAIT_2: u8 = 9;
     pub const TIME_WAIT: u8 = 10;
+    /// `synproxy`: the data plane waits for the client …
+    pub const PROXY_SRC: u8 = 11;
+    /// … and then for the server
+    pub const PROXY_DST: u8 = 12;
 }
 
 /// `enum pf_other_state`: UDP and everything that is neither TCP nor ICMP.
@@ -279,8 +283,10 @@ pub struct State {
     pub r#match: [MatchRule; MATCH_RULES],
     /// Longest packet, 0 for no limit.
     pub max_pkt_size: u16,
+    /// `synproxy state`: the MSS that both sides can have.
+    pub proxy_mss: u16,
     /// Zero.
-    pub pad: [u8; 6],
+    pub pad: [u8; 4],
     /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
     pub source_nodes: [u32; NODE_KINDS],
     /// Of `src`, of `dst`.

@@ -152,6 +152,8 @@ pub struct Outcome {
     pub logged: u8,
     /// How often the packet counted each reason.
     pub counted: [u8; REASON_MAX],
+    /// Packets sent besides.
+    pub copies: u8,
     /// Zero.
-    pub pad: [u8; 7],
+    pub pad: [u8; 6],
 }

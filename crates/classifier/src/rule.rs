@@ -268,6 +268,7 @@ fn state_flags(options: &StateOptions) -> u32 {
         (options.sloppy, flags::SLOPPY),
         (options.no_sync, flags::NO_SYNC),
         (options.kind == KeepKind::Modulate, flags::MODULATE),
+        (options.kind == KeepKind::Synproxy, flags::SYNPROXY),
     ]
     .into_iter()
     .filter(|(set, _)| *set)

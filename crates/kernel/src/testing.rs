@@ -2,6 +2,7 @@
 //! packets, a clock, random draws, interfaces and routes of the test's making.
 
 mod arrival;
+mod copies;
 mod daemon;
 mod instance;
 mod reset;
@@ -38,6 +39,9 @@ use libbpf_rs::{MapCore, MapFlags};
 
 /// Id of the owner of no socket.
 const NOBODY: u32 = Owner::UNKNOWN;
+
+/// What a program returns to drop a packet.
+const TCX_DROP: u32 = 2;
 
 /// Longest packet that `BPF_PROG_TEST_RUN` takes: it must fit in a page with what the kernel keeps
 /// beside it.
@@ -158,6 +162,7 @@ impl TestEngine {
     fn enter_network(&mut self, host: &Host) -> Result<()> {
         if self.network.as_ref().is_none_or(|(before, _)| before != host) {
             self.network = Some((host.clone(), TestNetwork::enter(host)?));
+            copies::listen()?;
         }
         Ok(())
     }
@@ -253,13 +258,36 @@ impl TestEngine {
             state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
             out: (passed && after != packet.bytes).then(|| after.to_vec()),
             replies: match outcome.verdict {
-                verdict::REPLY | verdict::CONSUMED => vec![after.to_vec()],
+                verdict::REPLY => vec![after.to_vec()],
+                verdict::CONSUMED => self.proxied(packet, run, outcome)?,
                 _ => Vec::new(),
             },
             forwarded: Vec::new(),
             carried,
             log: self.log_views(outcome)?,
         })
+    }
+
+    /// What was sent in a packet's place. What goes to the other side of the connection stands where
+    /// OpenBSD sends it: the SYN to the server last, the acknowledgment first.
+    fn proxied(
+        &self,
+        packet: &TestPacket,
+        run: &Run,
+        outcome: &abi::Outcome,
+    ) -> Result<Vec<Vec<u8>>> {
+        if run.returned == TCX_DROP {
+            return Ok(Vec::new());
+        }
+        let mut sent = vec![run.packet.get(arrival::LINK_HEADER..).unwrap_or_default().to_vec()];
+        if outcome.copies != 0 {
+            let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
+            sent.extend(copies::sent_by(arrival::index_of(network.host(), &packet.interface)?)?);
+        }
+        if packet.direction == Direction::In {
+            sent.rotate_left(1);
+        }
+        Ok(sent)
     }
 
     fn program(&self, direction: Direction) -> &Program {

@@ -87,7 +87,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
-            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, pad, source_nodes, scrub,
+            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, pad, source_nodes, scrub,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -103,7 +103,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
         pf_outcome => abi::Outcome {
-            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, pad,
+            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals }
@@ -238,7 +238,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "TCPS_" abi::state::tcp_state {
             CLOSED, LISTEN, SYN_SENT, SYN_RECEIVED, ESTABLISHED, CLOSE_WAIT, FIN_WAIT_1, CLOSING,
-            LAST_ACK, FIN_WAIT_2, TIME_WAIT,
+            LAST_ACK, FIN_WAIT_2, TIME_WAIT, PROXY_SRC, PROXY_DST,
         }
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
         "STATE_" abi::state::state_flags {
@@ -262,7 +262,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             NO_SYNC, RETURN, RETURN_RST, RETURN_ICMP, NO_DF, SET_TOS, SET_PRIO, MATCH_TOS,
             MATCH_PRIO, MATCH_ICMP_TYPE, MATCH_ICMP_CODE, PROBABILITY, INTERFACE_NOT,
             RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR, ONCE, MAX_PKT_RATE,
-            MODULATE, REASSEMBLE_TCP,
+            MODULATE, REASSEMBLE_TCP, SYNPROXY,
         }
         "POOL_" abi::pool::purpose { NAT, RDR }
         "POOL_" abi::pool::pool_kind {

@@ -25,6 +25,10 @@ const RST: u8 = 4;
 const PUSH: u8 = 8;
 const ACK: u8 = 16;
 
+/// What the maker of a state is while `synproxy` waits for it, and then for the other side.
+const PROXY_SRC: u8 = 11;
+const PROXY_DST: u8 = 12;
+
 /// Two hosts that talk.
 #[derive(Clone)]
 struct Conversation {
@@ -365,6 +369,10 @@ fn segment(
     if one_in(rng, 20) {
         flags = rng.u8(..);
     }
+    let handshake = peers(states, from, to).and_then(of_proxy).filter(|_| !one_in(rng, 8));
+    if let Some((fitting, ..)) = handshake {
+        flags = fitting;
+    }
     let length = if flags & SYN != 0 && !one_in(rng, 20) {
         0
     } else {
@@ -379,6 +387,9 @@ fn segment(
         if one_in(rng, 4) {
             (seq, ack) = at_an_edge(rng, (seq, ack), &sender, &receiver, u32::from(length));
         }
+    }
+    if let Some((_, fitting_seq, fitting_ack)) = handshake {
+        (seq, ack) = (fitting_seq.unwrap_or(seq), fitting_ack);
     }
     // an acknowledgment means the numbers that this side saw, which may be modulated
     let modulated = peers(states, from, to).map_or(0, |(_, receiver)| receiver.seqdiff);
@@ -439,6 +450,19 @@ fn sack(rng: &mut Rng, ack: u32) -> Vec<u8> {
         option.extend(ack.wrapping_add(edge * 1000).to_be_bytes());
     }
     option
+}
+
+/// What a proxy waits for while it shakes hands: flags, sequence number if there is but one, and
+/// acknowledgment.
+fn of_proxy((sender, receiver): (PeerView, PeerView)) -> Option<(u8, Option<u32>, u32)> {
+    if matches!(sender.state, PROXY_SRC | PROXY_DST) {
+        let (seq, ack) = (sender.seqlo.wrapping_add(1), sender.seqhi.wrapping_add(1));
+        Some((ACK, Some(seq), ack))
+    } else if receiver.state == PROXY_DST {
+        Some((SYN | ACK, None, sender.seqhi.wrapping_add(1)))
+    } else {
+        None
+    }
 }
 
 /// The sender's and the receiver's side of the state of a flow, if there is one.

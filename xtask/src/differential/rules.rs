@@ -492,7 +492,7 @@ fn state(rng: &mut Rng) -> Option<String> {
             let kinds: &[&str] = if parts.iter().any(|part| part == "sloppy") {
                 &["keep"]
             } else {
-                &["keep", "modulate"]
+                &["keep", "modulate", "synproxy"]
             };
             let kind = pick(rng, kinds);
             Some(if parts.is_empty() {

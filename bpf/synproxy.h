@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * `synproxy state`: we shake hands with the client before the server hears of it (pf-semantics
+ * section 14).
+ *
+ * While the maker of the state is at PROXY_SRC, the client has to acknowledge our SYN|ACK; while it is
+ * at PROXY_DST, the server has to answer our SYN. src.seqhi is where our numbers towards the client
+ * begin, dst.seqhi those towards the server. Then the two handshakes are joined: from there on the
+ * state modulates, and windows are not scaled.
+ *
+ * Every segment that we send is made of the one that made us send it. The client's acknowledgment
+ * becomes the SYN and goes on to the server. Of the server's SYN|ACK, which is on its way to the
+ * client, a copy becomes the client's window update, and it itself our acknowledgment.
+ */
+#ifndef PF_SYNPROXY_H
+#define PF_SYNPROXY_H
+
+#include "kern.h"
+#include "mark.h"
+#include "packet.h"
+#include "reply.h"
+#include "scratch.h"
+#include "secret.h"
+#include "state.h"
+#include "table.h"
+#include "tcp.h"
+
+#define DEFAULT_MSS	512		/* what every path can carry, BSD's idea */
+#define LEAST_MSS	64
+
+/* ---- how much fits into a segment ------------------------------------------------------------- */
+
+static int find_mss(__unused __u32 i, void *arg)
+{
+	struct pf_scratch *s = ((struct pf_loop *)arg)->s;
+	__u32 offset = s->cursor;
+	__u8 type, length;
+
+	if (offset + TCPOLEN_MAXSEG > s->cursor_end || offset >= TCP_MAX_OPTIONS)
+		return 1;
+	type = s->buffer[offset];
+	if (type == TCPOPT_EOL || type == TCPOPT_NOP) {
+		s->cursor++;
+		return 0;
+	}
+	length = s->buffer[offset + 1];
+	if (type == TCPOPT_MAXSEG && length >= TCPOLEN_MAXSEG)
+		s->reply.mss = s->buffer[offset + 2] << 8 | s->buffer[offset + 3];
+	s->cursor += max(length, 2);
+	return 0;
+}
+
+/* What the client's SYN offers. One without options offers nothing. */
+__global int offered_mss(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_loop loop = { .s = s };
+
+	if (!s || !load_tcp_options(skb, s) || s->cursor_end < TCPOLEN_MAXSEG)
+		return 0;
+	s->reply.mss = DEFAULT_MSS;
+	bpf_loop(TCP_MAX_OPTIONS, find_mss, &loop, 0);
+	return s->reply.mss;
+}
+
+/* What fits into a packet on the way to the packet's source, or its destination. */
+__global int way_mss(struct __sk_buff *skb, struct pf_scratch *s, __u32 to_source)
+{
+	struct bpf_fib_lookup params;
+	struct pf_addr address;
+	__u32 headers, out = 0, mtu = 0;
+
+	if (!s)
+		return DEFAULT_MSS;
+	address = to_source ? s->pd.original_source : s->pd.original_destination;
+	switch (find_route(skb, &params, s->pd.family, &address, 0)) {
+	case PF_ROUTE_NONE:
+		return DEFAULT_MSS;
+	case PF_ROUTE_FOUND:
+		out = params.ifindex;
+		break;
+	default:	/* one of our own addresses: the packet's device stands for the one that has it */
+		break;
+	}
+	bpf_check_mtu(skb, out, &mtu, 0, 0);
+	headers = sizeof(struct tcp) +
+		(s->pd.family == AF_INET ? sizeof(struct ip) : sizeof(struct ip6));
+	return mtu > headers + DEFAULT_MSS ? min(mtu - headers, 0xffff) : DEFAULT_MSS;
+}
+
+/* Sets s->reply.mss: what the client offers, as far as the ways to both ends can carry it. */
+__inline void choose_mss(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 mss = offered_mss(skb, s);
+
+	mss = min(mss, (__u32)way_mss(skb, s, true));
+	mss = min(max(mss, LEAST_MSS), (__u32)way_mss(skb, s, false));
+	s->reply.mss = max(mss, LEAST_MSS);
+}
+
+/* ---- the handshakes --------------------------------------------------------------------------- */
+
+/* Whether the rule wants to hear from the client before the server hears of it. */
+__inline bool wants_proxy(const struct pf_scratch *s, const struct pf_rule *rule)
+{
+	return rule->flags & PF_RULE_SYNPROXY && s->pd.virtual_protocol == IPPROTO_TCP &&
+	       (s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN && s->pd.direction == PF_IN;
+}
+
+/* Our SYN|ACK to the client. The window is closed until the server has answered. */
+__inline void answer_client(struct pf_scratch *s, struct pf_reply *reply, __u32 seq, __u16 mss)
+{
+	reply->kind = PF_REPLY_TCP;
+	reply->tcp_flags = TH_SYN | TH_ACK;
+	reply->seq = seq;
+	reply->ack = bpf_ntohl(s->pd.tcp.seq) + 1;
+	reply->window = 0;
+	reply->mss = mss;
+}
+
+/* Answers the SYN that made the state s->ref: it goes no further. */
+__inline void proxy_first(struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	if (state)
+		answer_client(s, &s->reply, state->src.seqhi, state->proxy_mss);
+	restore_original(&s->pd);
+	reason_count(s, PF_REASON_SYNPROXY);
+}
+
+/* Whether the client answers exactly what we sent it. */
+__inline bool acknowledges_us(const struct pf_state *state, const struct tcp *tcp)
+{
+	return bpf_ntohl(tcp->ack) == state->src.seqhi + 1 &&
+	       bpf_ntohl(tcp->seq) == state->src.seqlo + 1;
+}
+
+/* Makes one connection of the two. */
+__inline void join(struct pf_state *state)
+{
+	struct pf_peer *src = &state->src, *dst = &state->dst;
+
+	src->seqdiff = dst->seqhi - src->seqlo;
+	dst->seqdiff = src->seqhi - dst->seqlo;
+	src->seqhi = src->seqlo + dst->max_win;
+	dst->seqhi = dst->seqlo + src->max_win;
+	src->wscale = dst->wscale = 0;
+	src->state = dst->state = PF_TCPS_ESTABLISHED;
+}
+
+/* The client's acknowledgment becomes our SYN to the server. */
+__inline enum pf_track ask_server(struct pf_state *state, struct pf_scratch *s)
+{
+	const struct tcp *tcp = &s->pd.tcp;
+	struct pf_reply *reply = &s->reply;
+
+	if ((tcp->flags & (TH_SYN | TH_ACK)) != TH_ACK || !acknowledges_us(state, tcp))
+		return PF_TRACK_PROXY_MISMATCH;
+	state->src.max_win = max(bpf_ntohs(tcp->window), 1);
+	if (state->dst.seqhi == 1) {
+		if (!s->has_sequence)
+			return PF_TRACK_PROXY_MISMATCH;
+		state->dst.seqhi = s->sequence;
+	}
+	s->key = state->key[PF_STACK];
+	reply->kind = PF_REPLY_ONWARD;
+	reply->tcp_flags = TH_SYN;
+	reply->seq = state->dst.seqhi;
+	reply->mss = state->proxy_mss;
+	s->act.tag = state->tag;
+	return PF_TRACK_PROXY;
+}
+
+/* The server's SYN|ACK makes the connection. */
+__inline enum pf_track hear_server(struct pf_state *state, struct pf_scratch *s)
+{
+	const struct tcp *tcp = &s->pd.tcp;
+	struct pf_reply *reply = &s->reply, *copy = &s->copy;
+
+	if ((tcp->flags & (TH_SYN | TH_ACK)) != (TH_SYN | TH_ACK) ||
+	    bpf_ntohl(tcp->ack) != state->dst.seqhi + 1)
+		return PF_TRACK_PROXY_MISMATCH;
+	state->dst.max_win = max(bpf_ntohs(tcp->window), 1);
+	state->dst.seqlo = bpf_ntohl(tcp->seq);
+	s->key = state->key[PF_WIRE];
+	reply->kind = PF_REPLY_JOIN;
+	reply->tcp_flags = TH_ACK;
+	reply->seq = bpf_ntohl(tcp->ack);
+	reply->ack = state->dst.seqlo + 1;
+	reply->window = state->src.max_win;
+	copy->kind = PF_REPLY_TCP;
+	copy->tcp_flags = TH_ACK;
+	copy->seq = state->src.seqhi + 1;
+	copy->ack = state->src.seqlo + 1;
+	copy->window = state->dst.max_win;
+	s->act.tag = state->tag;
+	join(state);
+	return PF_TRACK_PROXY;
+}
+
+/* What a state whose handshakes are not joined yet makes of a segment; PF_TRACK_PASS if they are. Runs
+ * under the state's lock. */
+__inline enum pf_track track_proxy(struct pf_state *state, struct pf_scratch *s, bool forward)
+{
+	const struct tcp *tcp = &s->pd.tcp;
+
+	if (state->src.state == PF_TCPS_PROXY_SRC) {
+		if (!forward)
+			return PF_TRACK_PROXY;
+		if (tcp->flags & TH_SYN) {
+			if (bpf_ntohl(tcp->seq) != state->src.seqlo)
+				return PF_TRACK_PROXY_MISMATCH;
+			answer_client(s, &s->reply, state->src.seqhi, state->proxy_mss);
+			return PF_TRACK_PROXY;
+		}
+		if ((tcp->flags & (TH_ACK | TH_RST | TH_FIN)) != TH_ACK ||
+		    !acknowledges_us(state, tcp))
+			return PF_TRACK_PROXY_MISMATCH;
+		state->src.state = PF_TCPS_PROXY_DST;
+		connect(state, s);
+		if (s->connected)	/* the server hears of it if the limits allow it */
+			return PF_TRACK_CONNECTED;
+	}
+	if (state->src.state != PF_TCPS_PROXY_DST)
+		return PF_TRACK_PASS;
+	return forward ? ask_server(state, s) : hear_server(state, s);
+}
+
+/* ---- sending ---------------------------------------------------------------------------------- */
+
+/* Makes the answer one from end `from` of s->key to the other: it goes from the packet's destination to
+ * its source. */
+__inline void aim(struct pf_scratch *s, __u32 from)
+{
+	const struct pf_state_key *key = &s->key;
+
+	__builtin_memcpy(&s->pd.destination, key->address[from & 1], 16);
+	__builtin_memcpy(&s->pd.source, key->address[!from], 16);
+	s->pd.destination_port = key->port[from & 1];
+	s->pd.source_port = key->port[!from];
+}
+
+/* Sends s->copy on the packet's interface, made of the packet, which is lost over it. */
+__global int send_copy(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_reply reply;
+	int failed;
+
+	if (!s)
+		return -1;
+	reply = s->reply;
+	s->reply = s->copy;
+	failed = write_tcp_answer(skb, s);
+	s->reply = reply;
+	if (failed)
+		return -1;
+	write_mark(skb, PF_MARK_GENERATED, 0, PF_DEFAULT_PRIO);
+	s->outcome.copies++;
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return 0;
+}
+
+/* The SYN goes on where the client's acknowledgment was going. */
+__inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	aim(s, 0);
+	if (write_tcp_answer(skb, s))
+		return PF_TCX_DROP;
+	write_mark(skb, 0, s->act.tag, PF_DEFAULT_PRIO);
+	return PF_TCX_NEXT;
+}
+
+/* Opens the client's window and acknowledges the server's SYN|ACK. A server elsewhere gets that as a
+ * packet of the connection that goes out to it; one of our own where the client's packets come in. */
+__inline int send_joined(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	aim(s, 1);
+	if (send_copy(skb, s))
+		return PF_TCX_DROP;
+	restore_original(&s->pd);
+	if (write_tcp_answer(skb, s))
+		return PF_TCX_DROP;
+	if (s->came_in_by) {
+		write_mark(skb, 0, s->act.tag, PF_DEFAULT_PRIO);
+		return bpf_redirect_neigh(s->came_in_by, NULL, 0, 0);
+	}
+	reverse_link_header(skb);
+	return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+}
+
+/* Sends what the handshakes want in the packet's place. Returns what the program returns. */
+__global int send_proxied(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	int result = PF_TCX_DROP;
+
+	if (!s)
+		return PF_TCX_DROP;
+	switch (s->reply.kind) {
+	case PF_REPLY_TCP:
+		result = send_reply(skb, s);
+		break;
+	case PF_REPLY_ONWARD:
+		result = send_onward(skb, s);
+		break;
+	case PF_REPLY_JOIN:
+		result = send_joined(skb, s);
+		break;
+	}
+	s->outcome.verdict = PF_VERDICT_CONSUMED;
+	return result;
+}
+
+#endif /* PF_SYNPROXY_H */

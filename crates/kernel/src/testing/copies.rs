@@ -1,0 +1,75 @@
+//! What the data plane sends besides the packet it was given: copies, which a test run lets go for good.
+//! A socket that hears all that leaves the test's network has them.
+
+use std::cell::RefCell;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, socket,
+};
+use skipstep_wire::protocol;
+
+use super::arrival::LINK_HEADER;
+use crate::error::{Context, Result};
+
+thread_local! {
+    /// The socket in the network that this thread is in: test runs of all its engines go there,
+    /// whichever of them made it.
+    static SOCKET: RefCell<Option<OwnedFd>> = const { RefCell::new(None) };
+}
+
+/// Longer than any packet of a test.
+const LONGEST: usize = 4096;
+
+/// What the kernel says of a packet that leaves.
+const PACKET_OUTGOING: u8 = 4;
+
+/// Hears what leaves the network that this thread is in now.
+pub(super) fn listen() -> Result<()> {
+    let socket = socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
+        SockProtocol::EthAll,
+    );
+    let socket = socket.context(|| "packet socket".to_owned())?;
+    SOCKET.set(Some(socket));
+    Ok(())
+}
+
+/// The TCP segments that left by an interface since the last time, from the IP header on. Others are
+/// the network's own.
+pub(super) fn sent_by(index: u32) -> Result<Vec<Vec<u8>>> {
+    let mut sent = Vec::new();
+    let mut frame = vec![0; LONGEST];
+    loop {
+        let (length, from) = match receive(&mut frame) {
+            Ok(received) => received,
+            Err(Errno::EAGAIN) => return Ok(sent),
+            Err(error) => return Err(error).context(|| "packet socket: read".to_owned()),
+        };
+        let packet = frame.get(LINK_HEADER..length).unwrap_or_default();
+        let leaves = from.is_some_and(|from| {
+            from.ifindex() == index as usize && from.pkttype() == PACKET_OUTGOING
+        });
+        if leaves && is_tcp(packet) {
+            sent.push(packet.to_vec());
+        }
+    }
+}
+
+fn receive(frame: &mut [u8]) -> nix::Result<(usize, Option<LinkAddr>)> {
+    SOCKET.with_borrow(|socket| match socket {
+        Some(socket) => recvfrom::<LinkAddr>(socket.as_raw_fd(), frame),
+        None => Err(Errno::EAGAIN),
+    })
+}
+
+fn is_tcp(packet: &[u8]) -> bool {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => packet.get(9) == Some(&protocol::TCP),
+        Some(6) => packet.get(6) == Some(&protocol::TCP),
+        _ => false,
+    }
+}
