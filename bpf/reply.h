@@ -96,21 +96,24 @@ __inline bool is_forwarded(const struct pf_scratch *s)
 __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf_addr *own)
 {
 	const struct pf_pdesc *pd = &s->pd;
+	struct pf_addr sender = pd->source;
 	struct bpf_fib_lookup params;
 	enum pf_route route;
 
 	*own = pd->destination;
 	if (find_route(skb, &params, pd->family, &pd->destination, 0) == PF_ROUTE_LOCAL)
 		return true;
-	route = find_route(skb, &params, pd->family, &pd->source, PF_FIB_LOOKUP_SRC);
-	if (route == PF_ROUTE_BROADCAST)	/* then the one that we would have sent with */
-		route = find_route(skb, &params, pd->family, &pd->destination, PF_FIB_LOOKUP_SRC);
+	route = find_route(skb, &params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
+	if (route == PF_ROUTE_BROADCAST) {	/* all of a link are where any of them is */
+		sender.word[0] ^= bpf_htonl(1);
+		route = find_route(skb, &params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
+	}
 	switch (route) {
 	case PF_ROUTE_NONE:
 		return false;
 	case PF_ROUTE_LOCAL:
 		if (pd->family == AF_INET6 || pd->direction == PF_IN || is_forwarded(s))
-			*own = pd->source;
+			*own = sender;
 		break;
 	case PF_ROUTE_FOUND:
 		if (pd->family == AF_INET && params.ipv4_src)
