@@ -471,7 +471,7 @@ struct pf_pool {
 	__u8 kind;			/* pf_pool_kind */
 	__u8 listed;			/* choose from the table, not from the network */
 	__u8 single;			/* the network is one address */
-	__u8 pad;
+	__u8 sticky;			/* sticky-address: a source keeps the one that it got */
 	__u32 table;			/* slot */
 	__u16 low;			/* new ports, host order; 0 and 0 keep the packet's */
 	__u16 high;

@@ -140,13 +140,7 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
  * packet: its own source is meant. Returns -1 if a limit is reached. */
 __inline int track_source(struct pf_scratch *s, __u32 rule_slot)
 {
-	__builtin_memset(&s->source_key, 0, sizeof(s->source_key));
-	__builtin_memset(&s->source_chosen, 0, sizeof(s->source_chosen));
-	s->source_key.rule_slot = rule_slot;
-	s->source_key.kind = PF_NODE_TRACK;
-	s->source_key.family = s->pd.family;
-	__builtin_memcpy(s->source_key.address, &s->pd.original_source,
-			 sizeof(s->source_key.address));
+	set_source_key(s, rule_slot, PF_NODE_TRACK, &s->pd.original_source);
 	return hold_source(s);
 }
 
@@ -185,9 +179,11 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	reason = insert_state(s);
 	if (reason) {
 		/* the state has let go of its nodes */
-		for (int kind = 0; kind < PF_NODE_KINDS; kind++)
+		for (int kind = 0; kind < PF_NODE_KINDS; kind++) {
 			if (s->test.source_nodes[kind])
 				remove_source(s->test.source_nodes[kind] - 1, s->now);
+			s->test.source_nodes[kind] = 0;
+		}
 		return reason;
 	}
 	state = bpf_map_lookup_elem(&states, &s->ref.index);

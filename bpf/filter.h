@@ -71,6 +71,17 @@ __inline bool bad_packet(struct pf_scratch *s, int reason)
 	return false;
 }
 
+/* Lets the rules decide. The nodes of sources that pools chose for are held by the state, if there is
+ * one; else they stay until they are swept. */
+__inline bool ask_rules(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	bool pass = test_rules(skb, s);
+
+	if (!s->has_state)
+		forget_sources(s, false);
+	return pass;
+}
+
 /* Fragments that are not put together are matched by rules alone. */
 __inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -79,7 +90,7 @@ __inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 	if (s->held)
 		return false;
 	keep_original(&s->pd);
-	if (test_rules(skb, s))
+	if (ask_rules(skb, s))
 		return true;
 	reason_set(s, PF_REASON_FRAGMENT);
 	return false;
@@ -91,7 +102,7 @@ __inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	int known = test_state(skb, s);
 
 	if (known == PF_KNOWN_NO) {
-		if (test_rules(skb, s))
+		if (ask_rules(skb, s))
 			return true;
 		if (!s->raced)
 			return false;

@@ -184,7 +184,8 @@ struct pf_choice {
 	__u8 use_counter;		/* the pool's, which is in the block to look at */
 	__u8 wrapped;
 	__u8 found;
-	__u8 free;			/* the port is */
+	__u8 has_first;			/* there is one, so the search goes on */
+	__u8 recalled;			/* the source has had the address before */
 };
 
 /* The segment's timestamp, if its state or its rule has a use for it */

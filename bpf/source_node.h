@@ -47,6 +47,18 @@ __inline bool same_source(const struct pf_source_key *a, const struct pf_source_
 	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2];
 }
 
+/* Names a node: `source`'s, of a rule. */
+__inline void set_source_key(struct pf_scratch *s, __u32 rule_slot, __u8 kind,
+			     const struct pf_addr *source)
+{
+	__builtin_memset(&s->source_key, 0, sizeof(s->source_key));
+	__builtin_memset(&s->source_chosen, 0, sizeof(s->source_chosen));
+	s->source_key.rule_slot = rule_slot;
+	s->source_key.kind = kind;
+	s->source_key.family = s->pd.family;
+	__builtin_memcpy(s->source_key.address, source, sizeof(s->source_key.address));
+}
+
 /* ---- making, holding ------------------------------------------------------------------------- */
 
 enum pf_hold {
@@ -255,6 +267,29 @@ __global int remove_source(__u32 index, __u32 now)
 		return 0;
 	unlist_source(index, &key);
 	bpf_map_push_elem(&free_sources, &index, BPF_ANY);
+	return 1;
+}
+
+/* Drops the node in a place, if it is the one of this key: who looks for it finds none. The states that
+ * hold it go on. Returns 1, or 0 if it was gone. */
+__global int drop_source(__u32 index, struct pf_source_key *key)
+{
+	struct pf_source_node *node = bpf_map_lookup_elem(&source_nodes, &index);
+	bool mine, unused;
+
+	if (!node || !key)
+		return 0;
+	bpf_spin_lock(&node->lock);
+	mine = node->use == PF_NODE_USED && same_source(&node->key, key);
+	unused = !node->states;
+	if (mine)
+		node->use = unused ? PF_NODE_FREE : PF_NODE_DROPPED;
+	bpf_spin_unlock(&node->lock);
+	if (!mine)
+		return 0;
+	unlist_source(index, key);
+	if (unused)
+		bpf_map_push_elem(&free_sources, &index, BPF_ANY);
 	return 1;
 }
 

@@ -174,31 +174,13 @@ int pf_sweep(__unused void *ctx)
 	return removed;
 }
 
-/* Drops a source node: whoever comes from there next is a new source. The states that hold it go on.
- * Returns 1, or 0 if it was gone. */
+/* Drops a source node: whoever comes from there next is a new source. */
 SEC("syscall")
 int pf_drop_source(struct pf_source_ref *ref)
 {
 	struct pf_source_key key = ref->key;
-	struct pf_source_node *node;
-	__u32 index = ref->index;
-	bool mine, unused;
 
-	node = bpf_map_lookup_elem(&source_nodes, &index);
-	if (!node)
-		return 0;
-	bpf_spin_lock(&node->lock);
-	mine = node->use == PF_NODE_USED && same_source(&node->key, &key);
-	unused = !node->states;
-	if (mine)
-		node->use = unused ? PF_NODE_FREE : PF_NODE_DROPPED;
-	bpf_spin_unlock(&node->lock);
-	if (!mine)
-		return 0;
-	unlist_source(index, &key);
-	if (unused)
-		bpf_map_push_elem(&free_sources, &index, BPF_ANY);
-	return 1;
+	return drop_source(ref->index, &key);
 }
 
 /* Removes one state. Returns 1, or 0 if it was gone. */

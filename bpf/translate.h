@@ -11,6 +11,7 @@
 #include "pool.h"
 #include "scratch.h"
 #include "state.h"
+#include "sticky.h"
 
 /* where ports of ICMP echo come from: its ids */
 #define LOWEST_ID	1
@@ -140,33 +141,31 @@ __inline void forget_choice(struct pf_scratch *s, __u32 purpose, const struct pf
 		count_load(pool, s->pd.family, address, -1);
 }
 
-/* The next address of a search over several, or the first. */
-__inline bool choose_counted(struct pf_scratch *s, struct pf_pool *pool, bool begins)
-{
-	return choose_address(s, pool, begins) &&
-	       (pool->kind != PF_POOL_LEAST_STATES ||
-		count_load(pool, s->pd.family, &s->choice.address, 1));
-}
-
-/* Chooses an address with a free port, and another address as long as there is none. */
-__inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool)
+/* Chooses an address with a free port, and another address as long as there is none. A search that
+ * began with what the source had before ends, as in OpenBSD, with the next one unseen. */
+__inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
 {
 	struct pf_choice *choice = &s->choice;
 	int i;
 
-	if (!choose_counted(s, pool, true))
-		return false;
-	choice->first = choice->address;
+	choice->has_first = 0;
 	bpf_for(i, 0, MAX_POOL_STEPS) {
+		if (!choose(s, pool, slot, PF_POOL_NAT, !choice->has_first))
+			return false;
+		if (i && (!choice->has_first ||
+			  (choice->address.half[0] == choice->first.half[0] &&
+			   choice->address.half[1] == choice->first.half[1])))
+			return false;
+		if (!i && !choice->recalled) {
+			choice->first = choice->address;
+			choice->has_first = 1;
+		}
 		if (search_port(s, pool))
 			return true;
 		if (pool->kind != PF_POOL_RANDOM && pool->kind != PF_POOL_ROUND_ROBIN &&
 		    pool->kind != PF_POOL_LEAST_STATES)
 			return false;
-		if (!choice->probes || !choose_counted(s, pool, false))
-			return false;
-		if (choice->address.half[0] == choice->first.half[0] &&
-		    choice->address.half[1] == choice->first.half[1])
+		if (!choice->probes)
 			return false;
 	}
 	return false;
@@ -180,7 +179,7 @@ __global int translate_source(struct pf_scratch *s, __u32 slot)
 		return 0;
 	s->choice.source = s->pd.source;
 	s->choice.probes = MAX_PROBES;
-	if (!search_addresses(s, pool))
+	if (!search_addresses(s, pool, slot))
 		return 0;
 	forget_choice(s, PF_POOL_NAT, &s->pd.source);
 	s->nat_slot = s->last_slot = slot;
@@ -221,10 +220,7 @@ __global int translate_destination(struct pf_scratch *s, __u32 slot)
 		return 0;
 	choice = &s->choice;
 	choice->source = s->pd.source;
-	if (!choose_address(s, pool, false))
-		return 0;
-	if (pool->kind == PF_POOL_LEAST_STATES &&
-	    !count_load(pool, s->pd.family, &choice->address, 1))
+	if (!choose(s, pool, slot, PF_POOL_RDR, false))
 		return 0;
 	/* the pool has put in the host bits of the source; those of the destination are meant */
 	if (pool->kind == PF_POOL_BITMASK && !pool->listed) {

@@ -46,8 +46,8 @@ pub struct Pool {
     pub listed: u8,
     /// 1: the network is one address.
     pub single: u8,
-    /// Zero.
-    pub pad: u8,
+    /// 1: a source keeps the address that it got.
+    pub sticky: u8,
     /// Slot of the table.
     pub table: u32,
     /// Lowest new port; 0 with `high` 0 keeps the packet's.

@@ -54,7 +54,7 @@ fn addresses(pool: &Pool, anchor: &str, slots: &Slots) -> Result<abi::Pool, Erro
     // four words, which pf keeps in the byte order of its commonest machines
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
-    let compiled = abi::Pool { kind, key, ..abi::Pool::default() };
+    let compiled = abi::Pool { kind, key, sticky: u8::from(pool.sticky), ..abi::Pool::default() };
     let listed = |name: TableName| {
         let table = slots.tables.get(&name).copied();
         let table = table.ok_or(Error::UnknownTable { line: 0, name })?;

@@ -66,7 +66,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_entry_stats => abi::EntryStats { packets, bytes }
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
-            kind, listed, single, pad, table, low, high, first, pad2, address, mask, key, counter,
+            kind, listed, single, sticky, table, low, high, first, pad2, address, mask, key, counter,
             index, turn,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }

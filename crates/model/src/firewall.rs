@@ -429,8 +429,9 @@ impl Firewall {
         let mapping = packet.icmp().map(|message| icmp::mapping(packet.family, message));
         let world = &self.world;
         let question = Question { ruleset, rulebook, world, input, packet, mapping };
-        let Firewall { states, pools, counters, .. } = self;
-        let answer = rules::evaluate(&question, Context { states, pools, counters }, journal);
+        let Firewall { states, pools, sources, counters, .. } = self;
+        let context = Context { states, pools, sources, held: Vec::new(), counters };
+        let answer = rules::evaluate(&question, context, journal);
         match answer.failed {
             None => {}
             Some(Reason::Translate) => {

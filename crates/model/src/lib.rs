@@ -44,6 +44,7 @@ mod rulebook;
 mod rules;
 mod scrub;
 mod siphash;
+mod sticky;
 mod synproxy;
 mod table;
 mod tcp;

@@ -8,7 +8,9 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{Family, Pool, PoolAddress, PoolKind, Ruleset, TableName};
 
 use crate::address;
+use crate::rulebook::Entry;
 use crate::siphash::siphash24;
+use crate::source_node::NodeKind;
 use crate::world::World;
 
 /// What a rule uses a pool for.
@@ -20,6 +22,17 @@ pub(crate) enum Purpose {
     Rdr,
     /// Next hops.
     Route,
+}
+
+impl Purpose {
+    /// The nodes that remember what `sticky-address` pools chose.
+    pub fn node_kind(self) -> NodeKind {
+        match self {
+            Purpose::Nat => NodeKind::Nat,
+            Purpose::Rdr => NodeKind::Rdr,
+            Purpose::Route => NodeKind::Route,
+        }
+    }
 }
 
 /// Where the choice from each pool stands, and how many states the addresses of tables have.
@@ -57,10 +70,7 @@ pub(crate) enum Listed {
 pub(crate) struct PoolOf<'a> {
     pub pool: &'a Pool,
     pub purpose: Purpose,
-    /// Place of the rule.
-    pub rule: usize,
-    /// Path of the anchor that it is in.
-    pub path: &'a str,
+    pub rule: &'a Entry,
 }
 
 /// What a pool's addresses depend on.
@@ -106,7 +116,7 @@ impl Pools {
         source: IpAddr,
         first: Option<&mut Option<IpAddr>>,
     ) -> Option<IpAddr> {
-        let cursor = self.cursors.entry((of.rule, of.purpose)).or_default();
+        let cursor = self.cursors.entry((of.rule.place, of.purpose)).or_default();
         let chosen = match listed(of, around, family) {
             Some(list) => from_list(of.pool, cursor, &list, around, source, &self.loads)?,
             None => {
@@ -143,6 +153,15 @@ impl Pools {
         let load = self.loads.entry((list.name, chosen)).or_default();
         *load = load.saturating_add_signed(change);
         Some(())
+    }
+}
+
+/// Whether the pool has the address; to PF a negated entry of a table is one too.
+pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
+    let family = Family::of(address);
+    match listed(of, around, family) {
+        Some(list) => list.best(to_bits(address)).is_some(),
+        None => net(&of.pool.address, family).is_some_and(|net| net.contains(to_bits(address))),
     }
 }
 
@@ -380,7 +399,7 @@ impl Block {
 fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
     let (name, entries) = match &of.pool.address {
         PoolAddress::Table(name) => {
-            let (name, table) = around.ruleset.table_seen_from(of.path, name)?;
+            let (name, table) = around.ruleset.table_seen_from(&of.rule.path, name)?;
             (Listed::Table(name), table.entries.clone())
         }
         PoolAddress::Dynamic(dynamic) => {

@@ -18,7 +18,7 @@ use crate::journal::{Journal, LogPlace};
 use crate::packet::{Descriptor, Transport};
 use crate::pool::{Around, Pools};
 use crate::rulebook::{Entry, Rulebook};
-use crate::source_node::NodeKey;
+use crate::source_node::{NodeKey, SourceNodes};
 use crate::state::StateTable;
 use crate::trace::{Criterion, Stage};
 use crate::translate::{Ends, Exhausted, Translation};
@@ -46,8 +46,11 @@ impl Question<'_, '_> {
 
 /// What the walk looks at and changes besides.
 pub(crate) struct Context<'w> {
-    pub states: &'w StateTable,
+    pub states: &'w mut StateTable,
     pub pools: &'w mut Pools,
+    pub sources: &'w mut SourceNodes,
+    /// Source nodes that pools made or found, for the state to count for.
+    pub held: Vec<NodeKey>,
     pub counters: &'w mut Counters,
 }
 
@@ -138,6 +141,7 @@ pub(crate) fn evaluate<'r>(
         walk.answer.actions.merge(rule);
         walk.translate(rule);
     }
+    walk.answer.sources = walk.context.held;
     walk.answer
 }
 
@@ -225,8 +229,7 @@ impl<'r> Walk<'_, 'r, '_> {
     /// Translates the packet for a rule that matched.
     fn translate(&mut self, rule: &'r Entry) -> End {
         let before = self.answer.translation.ends;
-        let Context { states, pools, counters } = &mut self.context;
-        match self.answer.translation.apply(rule, self.question, pools, states, counters) {
+        match self.answer.translation.apply(rule, self.question, &mut self.context) {
             Err(Exhausted) => self.fail(Reason::Translate),
             Ok(()) => {
                 let ends = self.answer.translation.ends;

@@ -104,6 +104,11 @@ impl SourceNodes {
         Ok(())
     }
 
+    /// The node of a source, if there is one.
+    pub fn get(&self, key: &NodeKey) -> Option<&SourceNode> {
+        self.nodes.get(key)
+    }
+
     /// A node that a state holds.
     pub fn get_mut(&mut self, key: &NodeKey) -> &mut SourceNode {
         self.nodes.get_mut(key).expect("a node lives as long as states hold it")
@@ -112,7 +117,8 @@ impl SourceNodes {
     /// A state is gone. Without states the node stays until `expires_at`.
     pub fn release(&mut self, key: &NodeKey, connected: bool, expires_at: u32) {
         let node = self.get_mut(key);
-        node.connections -= u32::from(connected);
+        // PF takes connections off the nodes of pools too, which never counted them
+        node.connections -= u32::from(connected && key.kind == NodeKind::Track);
         node.states -= 1;
         if node.states == 0 {
             node.expires_at = expires_at;
@@ -122,10 +128,15 @@ impl SourceNodes {
     /// Removes a node that no state holds and whose time is up.
     pub fn remove_unused(&mut self, key: &NodeKey, now: u32, status: &mut Status) {
         if self.nodes.get(key).is_some_and(|node| node.states == 0 && node.expires_at <= now) {
-            self.nodes.remove(key);
-            *self.of_rule.entry(key.rule).or_default() -= 1;
-            status.source_removals += 1;
+            self.remove(key, status);
         }
+    }
+
+    /// Removes a node that no state holds any more.
+    pub fn remove(&mut self, key: &NodeKey, status: &mut Status) {
+        self.nodes.remove(key);
+        *self.of_rule.entry(key.rule).or_default() -= 1;
+        status.source_removals += 1;
     }
 
     /// Removes all of these.

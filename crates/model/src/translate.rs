@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use skipstep_ruleset::{AfTo, Direction, Family, PoolKind, PoolPorts, Ports};
 
 use crate::af_to;
-use crate::counters::Counters;
 use crate::icmp::{self, Mapping};
 use crate::icmp_error::{Quoted, QuotedTransport};
 use crate::packet::{Descriptor, Transport};
@@ -14,8 +13,8 @@ use crate::patch::Checksum;
 use crate::pool::{self, PoolOf, Pools, Purpose};
 use crate::port::{self, Flow, Found};
 use crate::rulebook::Entry;
-use crate::rules::Question;
-use crate::state::{Key, StateTable};
+use crate::rules::{Context, Question};
+use crate::state::Key;
 
 /// Who talks to whom: addresses with ports, or id and type of an ICMP query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,23 +100,21 @@ impl<'r> Translation<'r> {
         &mut self,
         rule: &'r Entry,
         question: &Question,
-        pools: &mut Pools,
-        states: &StateTable,
-        counters: &mut Counters,
+        context: &mut Context,
     ) -> Result<(), Exhausted> {
         if let Some(af_to) = &rule.af_to {
-            return self.cross(rule, af_to, question, pools, states, counters);
+            return self.cross(rule, af_to, question, context);
         }
         if let Some(of) = pool_of(rule, Purpose::Nat) {
             let family = question.packet.family;
-            let chosen = self.new_source(of, family, question, pools, states, counters)?;
-            self.forget((Purpose::Nat, self.ends.source.0), question, pools);
+            let chosen = self.new_source(of, family, question, context)?;
+            self.forget((Purpose::Nat, self.ends.source.0), question, context.pools);
             (self.nat, self.last) = (Some(rule), Some(rule));
             self.ends.source = chosen;
         }
         if let Some(of) = pool_of(rule, Purpose::Rdr) {
-            let chosen = self.new_destination(of, rule, question, pools)?;
-            self.forget((Purpose::Rdr, self.ends.destination.0), question, pools);
+            let chosen = self.new_destination(of, question, context)?;
+            self.forget((Purpose::Rdr, self.ends.destination.0), question, context.pools);
             (self.rdr, self.last) = (Some(rule), Some(rule));
             self.ends.destination = chosen;
         }
@@ -130,17 +127,15 @@ impl<'r> Translation<'r> {
         rule: &'r Entry,
         af_to: &AfTo,
         question: &Question,
-        pools: &mut Pools,
-        states: &StateTable,
-        counters: &mut Counters,
+        context: &mut Context,
     ) -> Result<(), Exhausted> {
         let of = |purpose| pool_of(rule, purpose);
         let from = of(Purpose::Nat).ok_or(Exhausted)?;
-        let source = self.new_source(from, af_to.family, question, pools, states, counters)?;
+        let source = self.new_source(from, af_to.family, question, context)?;
         let mut chosen = None;
         if let Some(to) = of(Purpose::Rdr) {
             let around = question.around();
-            let address = pools.choose(to, around, af_to.family, source.0, None);
+            let address = context.choose(to, around, af_to.family, source.0, None);
             chosen = Some((address.ok_or(Exhausted)?, to.pool));
         }
         let (destination, port) = self.ends.destination;
@@ -175,27 +170,26 @@ impl<'r> Translation<'r> {
         of: PoolOf,
         family: Family,
         question: &Question,
-        pools: &mut Pools,
-        states: &StateTable,
-        counters: &mut Counters,
+        context: &mut Context,
     ) -> Result<(IpAddr, u16), Exhausted> {
         let as_read = |(address, port): (IpAddr, u16)| (af_to::read_as(family, address), port);
         let (source, destination) = (as_read(self.ends.source), as_read(self.ends.destination));
         let &Descriptor { protocol, direction, .. } = question.packet;
+        let around = question.around();
         let mut first = None;
-        let mut choose = || pools.choose(of, question.around(), family, source.0, Some(&mut first));
-        let mut address = choose().ok_or(Exhausted)?;
-        let begin = address;
+        let mut again = false;
         loop {
+            let address = context.choose(of, around, family, source.0, Some(&mut first));
+            let address = address.filter(|address| !again || first != Some(*address));
+            let address = address.ok_or(Exhausted)?;
+            again = true;
             let key = Key::new(family, protocol, direction, (address, source.1), destination);
             let flow = Flow { key, direction, interface: &question.packet.interface };
+            let Context { states, counters, .. } = context;
             match port::search(&flow, of.pool.ports, states, question.world, counters) {
                 Found::Port(port) => return Ok((address, port)),
                 Found::Taken if !chooses_again(&of.pool.kind) => return Err(Exhausted),
-                Found::Taken => address = choose().ok_or(Exhausted)?,
-            }
-            if address == begin {
-                return Err(Exhausted);
+                Found::Taken => {}
             }
         }
     }
@@ -203,19 +197,17 @@ impl<'r> Translation<'r> {
     fn new_destination(
         &self,
         of: PoolOf,
-        rule: &Entry,
         question: &Question,
-        pools: &mut Pools,
+        context: &mut Context,
     ) -> Result<(IpAddr, u16), Exhausted> {
         let Ends { source, destination } = self.ends;
-        let family = question.packet.family;
-        let mut address =
-            pools.choose(of, question.around(), family, source.0, None).ok_or(Exhausted)?;
+        let (family, around) = (question.packet.family, question.around());
+        let mut address = context.choose(of, around, family, source.0, None).ok_or(Exhausted)?;
         if of.pool.kind == PoolKind::Bitmask {
             // the pool has put in the host bits of the source; those of the destination are meant
             address = pool::with_host_bits(&of.pool.address, address, destination.0);
         }
-        Ok((address, redirected(destination.1, of.pool.ports, rule.destination.ports)))
+        Ok((address, redirected(destination.1, of.pool.ports, of.rule.destination.ports)))
     }
 
     /// The address that an earlier rule chose is not used after all. PF only remembers the last
@@ -244,7 +236,7 @@ pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
         (None, Purpose::Rdr) => rule.rdr.as_deref(),
         (_, Purpose::Route) => rule.route.as_ref().map(|route| &route.pool),
     };
-    Some(PoolOf { pool: pool?, purpose, rule: rule.place, path: &rule.path })
+    Some(PoolOf { pool: pool?, purpose, rule })
 }
 
 /// Whether the pool has another address when the ports of one are taken.

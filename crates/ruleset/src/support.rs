@@ -103,7 +103,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
             rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),
             "address range in a pool",
         ),
-        (rule.pools().any(|pool| pool.sticky), "sticky-address"),
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();

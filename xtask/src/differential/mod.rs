@@ -25,6 +25,7 @@ use skipstep_pfconf::Context as RulesContext;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Case, File, Rules, Step};
+use skipstep_scenario::expect::Out;
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::run::{self, Event, Finding, Player, Stop};
 use skipstep_scenario::{Engine, Model, host};
@@ -187,7 +188,11 @@ fn loosen(case: &mut Case, host: &Host) {
         let (outbound, bytes, expected) = match &mut step.action {
             Action::Packet(arrival, expected) => {
                 let bytes = arrival.packet.bytes();
-                previous = Some(bytes.clone());
+                // on its way out it is what the way in made of it
+                previous = match &expected.out {
+                    Some(Out::Bytes(out)) => Some(out.clone()),
+                    _ => Some(bytes.clone()),
+                };
                 (arrival.direction == Direction::Out, bytes, expected)
             }
             Action::Forward(_, expected) => match previous.clone() {

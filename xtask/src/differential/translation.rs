@@ -74,7 +74,7 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
         ];
         pick(rng, &kinds[..most]).to_owned()
     };
-    match rng.u8(..8) {
+    let words = match rng.u8(..8) {
         0 => {
             let (net, kind) = (network(rng, pool, ipv6), several(rng, 4));
             with(net, kind)
@@ -96,7 +96,8 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
             with(pick(rng, &["(em0)", "(em1:network)", "(egress)"]).to_owned(), kind)
         }
         _ => with(address(rng, pool, ipv6), String::new()),
-    }
+    };
+    if one_in(rng, 4) { words + " sticky-address" } else { words }
 }
 
 fn address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {

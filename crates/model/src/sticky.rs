@@ -1,0 +1,83 @@
+//! `sticky-address`: a source keeps the address that a pool gave it, as long as the pool has it and
+//! its node lives (pf-semantics section 11).
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Family, PoolKind};
+
+use crate::pool::{self, Around, PoolOf};
+use crate::rules::Context;
+use crate::source_node::{NodeKey, Refused};
+
+impl Context<'_> {
+    /// Chooses an address of a pool for a packet from `source`; `first` as in
+    /// [`crate::pool::Pools::choose`]. One that is remembered is not the first of a search.
+    pub fn choose(
+        &mut self,
+        of: PoolOf,
+        around: Around,
+        family: Family,
+        source: IpAddr,
+        first: Option<&mut Option<IpAddr>>,
+    ) -> Option<IpAddr> {
+        let key = NodeKey { rule: of.rule.place, kind: of.purpose.node_kind(), source };
+        let asked = self.held.iter().any(|held| held.kind == key.kind);
+        if of.pool.sticky
+            && of.pool.kind != PoolKind::None
+            && !asked
+            && let Some(address) = self.remembered(&key, of, around, family)
+        {
+            return Some(address);
+        }
+        let chosen = self.pools.choose(of, around, family, source, first)?;
+        if of.pool.sticky {
+            self.remember(key, of, around, chosen).ok()?;
+        }
+        Some(chosen)
+    }
+
+    /// The address that the source got before. If the pool no longer has it, the node goes, and
+    /// nobody counts the states that it had.
+    fn remembered(
+        &mut self,
+        key: &NodeKey,
+        of: PoolOf,
+        around: Around,
+        family: Family,
+    ) -> Option<IpAddr> {
+        self.counters.status.source_searches += 1;
+        let chosen = self.sources.get(key)?.chosen?;
+        if !pool::has(of, around, chosen) {
+            for state in self.states.iter_mut() {
+                state.sources.retain(|held| held != key);
+            }
+            self.sources.remove(key, &mut self.counters.status);
+            return None;
+        }
+        self.held.push(*key);
+        if of.pool.kind == PoolKind::LeastStates {
+            self.pools.count(of, around, family, chosen, 1)?;
+        }
+        Some(chosen)
+    }
+
+    /// Notes what a pool chose in the source's node, in place of the one that an earlier choice of
+    /// this packet left.
+    fn remember(
+        &mut self,
+        key: NodeKey,
+        of: PoolOf,
+        around: Around,
+        chosen: IpAddr,
+    ) -> Result<(), Refused> {
+        let (limit, now) = (around.ruleset.options.limits.src_nodes, around.world.now);
+        let status = &mut self.counters.status;
+        if let Some(place) = self.held.iter().position(|held| held.kind == key.kind) {
+            let earlier = self.held.remove(place);
+            self.sources.remove_unused(&earlier, now, status);
+        }
+        self.sources.insert(key, of.rule, Some(chosen), (limit, now), status)?;
+        self.held.push(key);
+        Ok(())
+    }
+}
