@@ -13,7 +13,7 @@ use crate::packet::{Descriptor, Tcp, Transport};
 use crate::pool::{Around, Purpose};
 use crate::route::NextHop;
 use crate::rulebook::Entry;
-use crate::rules::Answer;
+use crate::rules::{Answer, Context};
 use crate::source_node::{NodeKey, NodeKind, Refused};
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
 use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
@@ -106,7 +106,7 @@ impl Firewall {
                 return Err(Reason::BadTimestamp);
             }
         }
-        match self.next_hop(packet, rule) {
+        match self.next_hop(packet, rule, &mut sources) {
             Ok(hop) => state.route = hop,
             Err(NoAddress) => {
                 self.remove_unused(&sources);
@@ -142,12 +142,16 @@ impl Firewall {
         &mut self,
         packet: &Descriptor,
         rule: &Entry,
+        held: &mut Vec<NodeKey>,
     ) -> Result<Option<NextHop>, NoAddress> {
         let Some((route, of)) = rule.route.as_ref().zip(pool_of(rule, Purpose::Route)) else {
             return Ok(None);
         };
         let around = Around { ruleset: &self.ruleset, world: &self.world };
-        let chosen = self.pools.choose(of, around, packet.family, packet.source, None);
+        let Firewall { states, pools, sources, counters, .. } = self;
+        let mut context = Context { states, pools, sources, held: std::mem::take(held), counters };
+        let chosen = context.choose(of, around, packet.family, packet.source, None);
+        *held = context.held;
         let address = chosen.ok_or(NoAddress)?;
         Ok(Some(NextHop { kind: route.kind, address }))
     }
