@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		15
+#define PF_ABI_VERSION		17
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -38,6 +38,7 @@ enum pf_verdict {
 	PF_VERDICT_CONSUMED = 3, /* taken, and turned into what is sent in its place (syn proxy) */
 	PF_VERDICT_HELD = 4,	/* a fragment: skipstepd has it */
 	PF_VERDICT_REFRAGMENT = 5,	/* passed, and skipstepd makes fragments of it */
+	PF_VERDICT_ROUTED = 6,	/* passed, and leaves where the outcome says */
 };
 
 enum pf_direction {
@@ -339,13 +340,15 @@ struct pf_rule {
 	__u16 max_mss;
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
 	__u8 pools;			/* 1 << pf_purpose of those it has: see struct pf_pool_key */
-	__u8 pad;
+	__u8 route;			/* pf_route_kind */
 	__u16 queue[2];			/* ordinary; lowdelay and empty ACKs. 0: leaves it */
 	__u32 slot;			/* in rule_stats and rule_states */
 	__u32 number;			/* in its rule set */
 	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
 	__u32 call_first;		/* PF_RULE_ANCHOR: index of the first rule it calls … */
 	__u32 call_end;			/* … and one more than that of the last */
+	__u16 rtable;			/* one more than the routing table's number; 0: not said */
+	__u8 pad[2];
 };
 
 /* per CPU, indexed by slot */
@@ -451,6 +454,14 @@ struct pf_entry_stats {
 enum pf_purpose {
 	PF_POOL_NAT = 0,
 	PF_POOL_RDR = 1,
+	PF_POOL_ROUTE = 2,
+};
+
+enum pf_route_kind {			/* values of OpenBSD's PF_ROUTETO and its like */
+	PF_HOP_NO = 0,
+	PF_HOP_ROUTE_TO = 1,
+	PF_HOP_DUP_TO = 2,
+	PF_HOP_REPLY_TO = 3,
 };
 
 enum pf_pool_kind {
@@ -663,7 +674,10 @@ struct pf_state {
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
 	__u16 proxy_mss;		/* synproxy: what both sides can have */
-	__u8 pad[4];
+	__u16 rtable;			/* as pf_rule.rtable, for packets with the state's direction */
+	__u8 route;			/* pf_route_kind */
+	__u8 pad;
+	__u8 next_hop[16];
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
 	struct pf_scrub scrub[2];	/* of src, of dst */
 };
@@ -777,7 +791,11 @@ struct pf_outcome {
 	__u8 logged;			/* log records written */
 	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
 	__u8 copies;			/* packets sent besides */
-	__u8 pad[6];
+	__u16 rtable;			/* as pf_rule.rtable: of the packet that passed */
+	__u32 ifindex;			/* the packet, or a copy of it, is routed: by this interface … */
+	__u8 next_hop[16];		/* … to this neighbour */
+	__u8 route;			/* pf_route_kind */
+	__u8 pad[7];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */

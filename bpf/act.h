@@ -15,6 +15,7 @@
 #include "queue.h"
 #include "reply.h"
 #include "rewrite.h"
+#include "route.h"
 #include "rules.h"
 #include "scratch.h"
 #include "source_node.h"
@@ -181,17 +182,38 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 		   s->act.tag ? s->act.tag : s->tag, prio);
 }
 
+/* Sends the answer if there is one. Returns what the program returns: `result` if there is none. */
+__inline int answer_or(struct __sk_buff *skb, struct pf_scratch *s, int result)
+{
+	return s->reply.kind == PF_REPLY_NONE ? result : send_reply(skb, s);
+}
+
 /* The packet passes. Returns what the program returns. */
 __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 {
+	__u32 mtu = too_big(skb, s);
 	int result;
 
 	s->outcome.verdict = PF_VERDICT_PASS;
+	s->outcome.rtable = s->act.rtable;
+	if (mtu) {
+		s->outcome.verdict = PF_VERDICT_DROP;
+		/* its sender knows it as it was */
+		restore_original(&s->pd);
+		tell_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
+		return answer_or(skb, s, PF_TCX_DROP);
+	}
 	if (s->translated == PF_TRANSLATED_PACKET)
 		rewrite_packet(skb, s);
 	else if (s->translated == PF_TRANSLATED_QUOTED)
 		rewrite_error(skb, s);
 	write_normalized(skb, s);
+	if (s->route) {
+		carry(skb, s);
+		result = route_packet(skb, s);
+		if (s->route != PF_HOP_DUP_TO)
+			return answer_or(skb, s, result);
+	}
 	if (must_fragment(skb, s)) {
 		s->outcome.verdict = PF_VERDICT_REFRAGMENT;
 		result = hand_over(skb, s, PF_HANDOFF_REFRAGMENT);
@@ -201,11 +223,12 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_count(s, PF_REASON_FRAGMENT);
 		return PF_TCX_DROP;
 	}
-	if (s->reassembled && s->pd.direction == PF_OUT)
+	if ((s->reassembled || s->routed_here) && s->pd.direction == PF_OUT)
 		shrink(skb, s->pd.ip + s->pd.length);
 	carry(skb, s);
-	if (s->reassembled && s->pd.family == AF_INET6 && s->pd.direction == PF_IN)
-		return forward_datagram(skb, s);
+	if (s->pd.direction == PF_IN &&
+	    (table_of(s) || (s->reassembled && s->pd.family == AF_INET6)))
+		return answer_or(skb, s, forward_packet(skb, s));
 	return PF_TCX_NEXT;
 }
 
@@ -224,7 +247,7 @@ __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 	if (s->consumed)
 		return send_proxied(skb, s);
 	s->outcome.verdict = PF_VERDICT_DROP;
-	return s->reply.kind == PF_REPLY_NONE ? PF_TCX_DROP : send_reply(skb, s);
+	return answer_or(skb, s, PF_TCX_DROP);
 }
 
 #endif /* PF_ACT_H */

@@ -9,7 +9,9 @@
 #include "checksum.h"
 #include "icmp.h"
 #include "kern.h"
+#include "next_hop.h"
 #include "other.h"
+#include "reply.h"
 #include "rules.h"
 #include "state.h"
 #include "synproxy.h"
@@ -109,6 +111,8 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
 	state->creation = state->expire = s->now;
 	state->max_pkt_size = act->max_pkt_size;
+	state->rtable = act->rtable;
+	state->route = rule->route;
 	__builtin_memcpy(state->source_nodes, s->test.source_nodes, sizeof(state->source_nodes));
 	/* the packet that makes the state is its first, unless it is dropped in the end */
 	if (!exceeds_pkt_size(s, act->max_pkt_size)) {
@@ -171,6 +175,8 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 		return reason;
 	}
 	reason = describe_state(s, rule);
+	if (!reason && rule->route && !choose_next_hop(s, slot))
+		reason = PF_REASON_NO_ROUTE;
 	if (reason) {
 		give_back_state(s);
 		forget_sources(s, true);
@@ -194,33 +200,13 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
 	translate_first(s, state);
+	route_by_state(state, s, true);
 	s->act = s->test.act;
+	if (!s->act.rtable)
+		s->act.rtable = 1;
 	s->match_count = s->test.match_count;
 	__builtin_memcpy(s->match, s->test.match, sizeof(s->match));
 	return 0;
-}
-
-__inline bool icmp_informational(__u8 type)
-{
-	switch (type) {
-	case ICMP_ECHOREPLY:
-	case ICMP_ECHO:
-	case ICMP_ROUTERADVERT:
-	case ICMP_ROUTERSOLICIT:
-	case ICMP_TSTAMP:
-	case ICMP_TSTAMPREPLY:
-	case ICMP_IREQ:
-	case ICMP_IREQREPLY:
-	case ICMP_MASKREQ:
-	case ICMP_MASKREPLY:
-		return true;
-	}
-	return false;
-}
-
-__inline bool icmp6_informational(__u8 type)
-{
-	return type >= ICMP6_ECHO_REQUEST && type != ND_REDIRECT;
 }
 
 /* `block return`: decides on the answer, which is sent when all else is done. */
@@ -272,6 +258,7 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 {
 	struct pf_test_ctx *test = &s->test;
 	__u16 tag = test->act.tag, max_pkt_size = test->act.max_pkt_size;
+	__u16 rtable = test->act.rtable ? test->act.rtable : 1;
 
 	restore_original(&s->pd);
 	__builtin_memset(&test->act, 0, sizeof(test->act));
@@ -279,6 +266,7 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	s->act = test->act;
 	s->act.tag = tag;
 	s->act.max_pkt_size = max_pkt_size;
+	s->act.rtable = rtable;
 }
 
 /* Lets the rules decide. Returns 1 to pass the packet. */
@@ -315,6 +303,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		}
 		reason_count(s, PF_REASON_MATCH);
 		s->act.tag = s->test.act.tag;
+		s->act.rtable = s->test.act.rtable ? s->test.act.rtable : 1;
 		s->act.max_pkt_size = s->test.act.max_pkt_size;
 		if (s->test.log & PF_RULE_LOG_MATCHES)
 			pf_log_matches(skb, s, -1, PF_ACTION_PASS);

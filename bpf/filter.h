@@ -32,7 +32,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
 	__builtin_memset(&s->copy, 0, sizeof(s->copy));
 	s->match_count = 0;
-	s->translated = s->rewrite_id = s->icmp_answer = 0;
+	s->translated = s->rewrite_id = s->icmp_answer = s->route = 0;
 	s->nat_slot = s->rdr_slot = s->last_slot = PF_IDLE_SLOT;
 	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
 	s->connected = 0;
@@ -223,11 +223,11 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	struct pf_status *status = pf_status();
 	bool pass;
 
-	if (!s || !status)
-		return PF_TCX_DROP;
 	/* before the scratch value is touched: a copy that we send comes by while we are at work */
 	if (is_generated(skb))
-		return PF_TCX_NEXT;
+		return pass_generated(skb, direction);
+	if (!s || !status)
+		return PF_TCX_DROP;
 	begin(s, status->generation);
 	if (!status->running)
 		return PF_TCX_NEXT;
@@ -239,6 +239,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 		return PF_TCX_NEXT;
 
 	s->came_in_by = came_in_by(skb);
+	s->routed_here = direction == PF_OUT && s->came_in_by && skb->cb[1] == ROUTED_MAGIC;
 	find_interface(&s->received, direction == PF_IN ? skb->ifindex : s->came_in_by);
 	s->now = uptime();
 	read_mark(skb, s);

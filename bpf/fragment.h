@@ -96,16 +96,17 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	return bpf_redirect(device, 0);
 }
 
-/* A packet that passed and is longer than its fragments were. */
+/* A packet that passed and is longer than its fragments were, or than the link that we routed it to. */
 __inline bool must_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 length = s->pd.length;
 
-	if (!s->reassembled || s->pd.direction != PF_OUT)
+	if ((!s->reassembled && !s->routed_here) || s->pd.direction != PF_OUT)
 		return false;
 	/* routers fragment IPv4 as they like, IPv6 must not notice that there was one */
-	return s->pd.family == AF_INET6 ||
-	       bpf_check_mtu(skb, 0, &length, 0, 0) == BPF_MTU_CHK_RET_FRAG_NEEDED;
+	if (s->pd.family == AF_INET6)
+		return s->reassembled;
+	return bpf_check_mtu(skb, 0, &length, 0, 0) == BPF_MTU_CHK_RET_FRAG_NEEDED;
 }
 
 #endif /* PF_FRAGMENT_H */

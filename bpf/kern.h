@@ -52,6 +52,8 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 #define PF_TCX_NEXT		(-1)
 #define PF_TCX_DROP		2
 #define PF_TCX_REDIRECT		7
+#define PF_FIB_LOOKUP_SKIP_NEIGH (1U << 2)	/* Linux 6.3 */
+#define PF_FIB_LOOKUP_TBID	(1U << 3)	/* Linux 6.5 */
 #define PF_FIB_LOOKUP_SRC	(1U << 4)	/* Linux 6.7 */
 
 #define CHECKSUM_UNNECESSARY	1

@@ -15,6 +15,21 @@ __inline bool is_generated(const struct __sk_buff *skb)
 	return skb->mark & PF_MARK_GENERATED;
 }
 
+/* What is to be done with a packet of ours: stands where others have their tag. */
+enum pf_generated {
+	PF_GENERATED_PASS = 0,
+	PF_GENERATED_COPY,		/* send it to the next hop that is noted beside it */
+	PF_GENERATED_ROUTED,		/* fragment it, if it is too long for the link */
+};
+
+__inline enum pf_generated generated_for(const struct __sk_buff *skb)
+{
+	return (skb->mark & PF_MARK_TAG_MASK) >> PF_MARK_TAG_SHIFT;
+}
+
+/* A routed packet that is filtered once more as it leaves has this beside it. */
+#define ROUTED_MAGIC	0x70667274u
+
 __inline void read_mark(const struct __sk_buff *skb, struct pf_scratch *s)
 {
 	s->tag = (skb->mark & PF_MARK_TAG_MASK) >> PF_MARK_TAG_SHIFT;

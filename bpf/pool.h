@@ -462,6 +462,12 @@ __inline void release_addresses(const struct pf_state *state)
 		if (pool && pool->kind == PF_POOL_LEAST_STATES)
 			count_load(pool, key->family, &address, -1);
 	}
+	if (state->route != PF_HOP_NO) {
+		pool = pool_of(state->rule_slot, PF_POOL_ROUTE);
+		__builtin_memcpy(&address, state->next_hop, 16);
+		if (pool && pool->kind == PF_POOL_LEAST_STATES)
+			count_load(pool, key->family, &address, -1);
+	}
 	if (state->rdr_slot != PF_IDLE_SLOT) {
 		pool = pool_of(state->rdr_slot, PF_POOL_RDR);
 		__builtin_memcpy(&address, key->address[!source], 16);

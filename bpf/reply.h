@@ -33,11 +33,11 @@ struct answer6_tcp {
 	__be32 mss;
 };
 
-struct answer_icmp_header {		/* of both families; the last word is unused in errors */
+struct answer_icmp_header {		/* of both families; the last word is the MTU in some errors */
 	__u8 type;
 	__u8 code;
 	__be16 checksum;
-	__be32 unused;
+	__be32 rest;
 };
 
 struct answer4_icmp {
@@ -110,6 +110,7 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	}
 	switch (route) {
 	case PF_ROUTE_NONE:
+	case PF_ROUTE_REFUSED:
 		return false;
 	case PF_ROUTE_LOCAL:
 		if (pd->family == AF_INET6 || pd->direction == PF_IN || is_forwarded(s))
@@ -214,6 +215,29 @@ __global int write_tcp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* ---- ICMP ------------------------------------------------------------------------------------ */
 
+__inline bool icmp_informational(__u8 type)
+{
+	switch (type) {
+	case ICMP_ECHOREPLY:
+	case ICMP_ECHO:
+	case ICMP_ROUTERADVERT:
+	case ICMP_ROUTERSOLICIT:
+	case ICMP_TSTAMP:
+	case ICMP_TSTAMPREPLY:
+	case ICMP_IREQ:
+	case ICMP_IREQREPLY:
+	case ICMP_MASKREQ:
+	case ICMP_MASKREPLY:
+		return true;
+	}
+	return false;
+}
+
+__inline bool icmp6_informational(__u8 type)
+{
+	return type >= ICMP6_ECHO_REQUEST && type != ND_REDIRECT;
+}
+
 /* RFC 1122 3.2.2, RFC 4443 2.4: errors are not sent to or about groups or nobody. */
 __inline bool may_send_error(const struct pf_pdesc *pd)
 {
@@ -296,6 +320,7 @@ __inline int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 		answer.ip.checksum = ~fold(sum_of(&answer.ip, sizeof(answer.ip), 0));
 		answer.icmp.type = s->reply.icmp_type;
 		answer.icmp.code = s->reply.icmp_code;
+		answer.icmp.rest = bpf_htonl(s->reply.icmp_rest);
 		answer.icmp.checksum = ~fold(sum_of(&answer.icmp, sizeof(answer.icmp), sum));
 		return bpf_skb_store_bytes(skb, pd->ip, &answer, sizeof(answer),
 					   BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH);
@@ -308,6 +333,7 @@ __inline int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 			sizeof(answer.icmp) + quote);
 		answer.icmp.type = s->reply.icmp_type;
 		answer.icmp.code = s->reply.icmp_code;
+		answer.icmp.rest = bpf_htonl(s->reply.icmp_rest);
 		pd->destination = source;	/* for the pseudo header */
 		sum += sum_pseudo(pd, IPPROTO_ICMPV6, sizeof(answer.icmp) + quote);
 		answer.icmp.checksum = ~fold(sum_of(&answer.icmp, sizeof(answer.icmp), fold(sum)));

@@ -262,6 +262,8 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.max_mss = rule->max_mss;
 	if (rule->max_pkt_size)
 		test->act.max_pkt_size = rule->max_pkt_size;
+	if (rule->rtable)
+		test->act.rtable = rule->rtable;
 }
 
 /* A match rule acts at once and is remembered. False if there are more of them than we can, or it

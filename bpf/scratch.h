@@ -74,7 +74,7 @@ struct pf_rule_actions {
 	__u8 set_tos;
 	__u8 set_prio[2];
 	__u16 queue[2];			/* as pf_rule.queue */
-	__u8 pad[2];
+	__u16 rtable;			/* as pf_rule.rtable */
 };
 
 /* The anchor rule that called the rules in hand */
@@ -137,6 +137,7 @@ struct pf_reply {
 	__u8 pad[3];
 	__u16 window;			/* of TCP */
 	__u16 mss;			/* 0: no such option */
+	__u32 icmp_rest;		/* the four bytes behind its checksum, host order */
 };
 
 /* The rule that answers for the packet: of the walk, or of the state */
@@ -243,6 +244,9 @@ struct pf_scratch {
 	__u8 reassembled;		/* it came in fragments */
 	__u8 held;			/* a fragment that waits for the others */
 	__u32 came_in_by;		/* ifindex, for a forwarded packet on its way out */
+	__u8 routed_here;		/* we have sent it to the interface that it leaves by */
+	__u8 route;			/* pf_route_kind: of this packet */
+	struct pf_addr next_hop;
 	__u8 translated;		/* pf_translated */
 	__u8 rewrite_id;		/* … with its ICMP id, … */
 	__u8 icmp_answer;		/* … which is the destination's "port" */
@@ -268,7 +272,7 @@ struct pf_scratch {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);		/* the second is for what a packet causes to be sent meanwhile */
 	__type(key, __u32);
 	__type(value, struct pf_scratch);
 } scratch SEC(".maps");

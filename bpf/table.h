@@ -115,6 +115,7 @@ enum pf_route {
 	PF_ROUTE_UNKNOWN,		/* the kernel does not say: it does not forward, or not this */
 	PF_ROUTE_LOCAL,			/* one of our own addresses */
 	PF_ROUTE_BROADCAST,		/* to all on a link of ours */
+	PF_ROUTE_REFUSED,		/* the table says that nobody may go there */
 	PF_ROUTE_FOUND,
 };
 
@@ -127,11 +128,12 @@ __inline bool is_everywhere(__u8 family, const struct pf_addr *address)
 	return family == AF_INET6 && (first >> 24 == 0xff || (first & 0xffc00000) == 0xfe800000);
 }
 
-/* Asks the kernel's routing tables for the way to an address: to params->ifindex, and if it is
- * asked for (PF_FIB_LOOKUP_SRC) which of our addresses a packet that goes there has. This is the
- * only place that does. */
-__inline enum pf_route find_route(struct __sk_buff *skb, struct bpf_fib_lookup *params,
-				  __u8 family, const struct pf_addr *address, __u32 flags)
+/* Asks the kernel's routing tables, or just this one if it is not 0, for the way to an address: to
+ * params->ifindex, and if it is asked for (PF_FIB_LOOKUP_SRC) which of our addresses a packet that goes
+ * there has. This is the only place that does. */
+__inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_lookup *params,
+				     __u8 family, const struct pf_addr *address, __u32 flags,
+				     __u32 table)
 {
 	struct pf_table_entry *self;
 	long result;
@@ -146,8 +148,22 @@ __inline enum pf_route find_route(struct __sk_buff *skb, struct bpf_fib_lookup *
 		__builtin_memset(params->ipv6_dst, 0, sizeof(params->ipv6_dst));
 		params->ipv4_dst = address->word[0];
 	}
+	if (table) {
+		/* tbid, which Debian 12's headers do not know yet, is in its place */
+		__builtin_memcpy(&params->h_vlan_proto, &table, sizeof(table));
+		flags |= BPF_FIB_LOOKUP_DIRECT | PF_FIB_LOOKUP_TBID;
+	}
 	result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
-	if (result == BPF_FIB_LKUP_RET_FWD_DISABLED || result < 0)
+	switch (result) {
+	case BPF_FIB_LKUP_RET_BLACKHOLE:
+	case BPF_FIB_LKUP_RET_UNREACHABLE:
+	case BPF_FIB_LKUP_RET_PROHIBIT:
+		return PF_ROUTE_REFUSED;
+	case BPF_FIB_LKUP_RET_FWD_DISABLED:
+	case BPF_FIB_LKUP_RET_UNSUPP_LWT:
+		return PF_ROUTE_UNKNOWN;
+	}
+	if (result < 0)
 		return PF_ROUTE_UNKNOWN;
 	/* the kernel has one answer for "that is me" and "no idea" */
 	if (result != BPF_FIB_LKUP_RET_NOT_FWDED)
@@ -156,6 +172,12 @@ __inline enum pf_route find_route(struct __sk_buff *skb, struct bpf_fib_lookup *
 	if (!self)
 		return PF_ROUTE_NONE;
 	return self->negated ? PF_ROUTE_BROADCAST : PF_ROUTE_LOCAL;
+}
+
+__inline enum pf_route find_route(struct __sk_buff *skb, struct bpf_fib_lookup *params,
+				  __u8 family, const struct pf_addr *address, __u32 flags)
+{
+	return find_route_in(skb, params, family, address, flags, 0);
 }
 
 /* no-route, urpf-failed. Where the kernel does not tell, neither holds. */
@@ -171,6 +193,7 @@ __inline bool match_route(struct __sk_buff *skb, struct pf_scratch *s, __u8 kind
 		return route == PF_ROUTE_NONE;
 	switch (route) {
 	case PF_ROUTE_NONE:
+	case PF_ROUTE_REFUSED:
 		return true;
 	case PF_ROUTE_LOCAL:
 	case PF_ROUTE_BROADCAST:

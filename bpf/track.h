@@ -8,6 +8,7 @@
 
 #include "icmp.h"
 #include "kern.h"
+#include "next_hop.h"
 #include "other.h"
 #include "overload.h"
 #include "packet.h"
@@ -64,6 +65,10 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	s->act.tag = state->tag;
 	s->act.set_prio[0] = state->set_prio[0];
 	s->act.set_prio[1] = state->set_prio[1];
+	/* without one it is the main table's again, whatever rules said on the way in */
+	if (forward)
+		s->act.rtable = state->rtable ? state->rtable : 1;
+	route_by_state(state, s, forward);
 	s->act.queue[0] = state->queue[0];
 	s->act.queue[1] = state->queue[1];
 	s->rule.slot = state->rule_slot;

@@ -149,6 +149,70 @@ gateway_between_client_and_server() {
 	SERVER4=192.168.10.2 SERVER6=2001:db8:10::2
 }
 
+# gateway_with_two_ways_out - two providers lead to the same server; the default route is the first's:
+#
+#   client        gateway                      isp1, isp2                 server
+#   eth0 ---- lan0      wan1 ---------- gw0 [isp1] net0 ----------------- eth1
+#   192.168.100.2      10.1.0.2    10.1.0.1      10.11.0.1         10.11.0.2
+#                       wan2 ---------- gw0 [isp2] net0 ----------------- eth2
+#                      10.2.0.2    10.2.0.1      10.12.0.1         10.12.0.2
+#
+# and the same in IPv6 under 2001:db8. The server is 192.0.2.80 and 2001:db8:80::80, and answers by the
+# way that a packet came, as far as its source tells. No provider takes what has an address of the other.
+gateway_with_two_ways_out() {
+	local way
+	host client server
+	router gateway isp1 isp2
+	wire client eth0 gateway lan0
+	address client eth0 192.168.100.2/24 2001:db8:100::2/64
+	address gateway lan0 192.168.100.1/24 2001:db8:100::1/64
+	on client ip route add default via 192.168.100.1
+	on client ip -6 route add default via 2001:db8:100::1
+	for way in 1 2; do
+		wire gateway "wan$way" "isp$way" gw0
+		wire "isp$way" net0 server "eth$way"
+		address gateway "wan$way" "10.$way.0.2/24" "2001:db8:$way::2/64"
+		address "isp$way" gw0 "10.$way.0.1/24" "2001:db8:$way::1/64"
+		address "isp$way" net0 "10.1$way.0.1/24" "2001:db8:1$way::1/64"
+		address server "eth$way" "10.1$way.0.2/24" "2001:db8:1$way::2/64"
+		on "isp$way" ip route add 192.0.2.80 via "10.1$way.0.2"
+		on "isp$way" ip -6 route add 2001:db8:80::80 via "2001:db8:1$way::2"
+		on "isp$way" sh -c 'echo 1 >/proc/sys/net/ipv4/conf/gw0/rp_filter'
+		on server ip route add "10.$way.0.0/24" via "10.1$way.0.1"
+		on server ip -6 route add "2001:db8:$way::/64" via "2001:db8:1$way::1"
+	done
+	on server ip address add 192.0.2.80/32 dev lo
+	on server ip address add 2001:db8:80::80/128 dev lo nodad
+	on gateway ip route add default via 10.1.0.1
+	on gateway ip -6 route add default via 2001:db8:1::1
+	for way in 1 2; do
+		await 5 on gateway ping -n -q -c 1 -W 1 "10.$way.0.1" || die "no way to isp$way over IPv4"
+		await 5 on gateway ping -n -q -c 1 -W 1 "2001:db8:$way::1" || die "no way to isp$way over IPv6"
+	done
+}
+
+# seen_from HOST ADDRESS PORT - who the server believes to talk to, over TCP; `witness` answers
+seen_from() {
+	on "$1" timeout 2 nc -w 2 "$2" "$3" </dev/null 2>/dev/null || echo "no answer"
+}
+
+# witness HOST PORT... - tells everybody who connects from which address
+witness() {
+	local host=$1 port
+	shift
+	for port; do
+		start "witness-$host-$port" "$host" python3 -c '
+import socket, sys
+s = socket.create_server(("::", int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True)
+print("ready", flush=True)
+while True:
+    c, (address, *_) = s.accept()
+    c.sendall(address.removeprefix("::ffff:").encode() + b"\n")
+    c.close()' "$port"
+		await 3 grep -q ready "$WORK/witness-$host-$port.log" || die "no witness on port $port of $host"
+	done
+}
+
 # on HOST COMMAND... - runs a command there and waits for it
 on() {
 	local host=$1

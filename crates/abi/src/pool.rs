@@ -8,6 +8,17 @@ pub mod purpose {
     pub const NAT: u32 = 0;
     /// destinations
     pub const RDR: u32 = 1;
+    /// next hops
+    pub const ROUTE: u32 = 2;
+}
+
+/// `enum pf_route_kind`.
+#[allow(missing_docs)]
+pub mod route_kind {
+    pub const NO: u8 = 0;
+    pub const ROUTE_TO: u8 = 1;
+    pub const DUP_TO: u8 = 2;
+    pub const REPLY_TO: u8 = 3;
 }
 
 /// `enum pf_pool_kind`.

@@ -230,8 +230,8 @@ pub struct Rule {
     pub max_pkt_size: u16,
     /// `1 << purpose` of the pools that it has ([`crate::pool::purpose`]).
     pub pools: u8,
-    /// Zero.
-    pub pad: u8,
+    /// [`crate::pool::route_kind`]
+    pub route: u8,
     /// Numbers of the queues for ordinary packets, and for lowdelay and empty ACKs; 0 leaves it.
     pub queue: [u16; 2],
     /// Place in rule_stats and rule_states.
@@ -244,6 +244,10 @@ pub struct Rule {
     pub call_first: u32,
     /// And one more than that of the last.
     pub call_end: u32,
+    /// One more than the routing table's number; 0 if the rule does not say.
+    pub rtable: u16,
+    /// Zero.
+    pub pad: [u8; 2],
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.

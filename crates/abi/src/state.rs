@@ -285,8 +285,14 @@ pub struct State {
     pub max_pkt_size: u16,
     /// `synproxy state`: the MSS that both sides can have.
     pub proxy_mss: u16,
+    /// As [`crate::Rule::rtable`], for packets with the state's direction.
+    pub rtable: u16,
+    /// [`crate::pool::route_kind`]
+    pub route: u8,
     /// Zero.
-    pub pad: [u8; 4],
+    pub pad: u8,
+    /// Who is next for the packets that are routed.
+    pub next_hop: [u8; 16],
     /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
     pub source_nodes: [u32; NODE_KINDS],
     /// Of `src`, of `dst`.

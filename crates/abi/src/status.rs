@@ -154,6 +154,14 @@ pub struct Outcome {
     pub counted: [u8; REASON_MAX],
     /// Packets sent besides.
     pub copies: u8,
+    /// As [`crate::Rule::rtable`]: of the packet that passed.
+    pub rtable: u16,
+    /// The packet, or a copy of it, is routed: by this interface …
+    pub ifindex: u32,
+    /// … to this neighbour.
+    pub next_hop: [u8; 16],
+    /// [`crate::pool::route_kind`]
+    pub route: u8,
     /// Zero.
-    pub pad: [u8; 6],
+    pub pad: [u8; 7],
 }

@@ -15,6 +15,8 @@ pub mod verdict {
     pub const HELD: u8 = 4;
     /// passed, and skipstepd makes fragments of it
     pub const REFRAGMENT: u8 = 5;
+    /// passed, and leaves where the outcome says
+    pub const ROUTED: u8 = 6;
 }
 
 /// `enum pf_direction`.

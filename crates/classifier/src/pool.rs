@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use skipstep_abi as abi;
-use skipstep_abi::pool::{pool_kind, purpose};
+use skipstep_abi::pool::{pool_kind, purpose, route_kind};
 use skipstep_abi::{PoolKey, address_bytes};
-use skipstep_ruleset::{Pool, PoolAddress, PoolKind, PoolPorts, Rule, TableName};
+use skipstep_ruleset::{Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName};
 
 use crate::error::not_built;
 use crate::image::Slots;
@@ -23,7 +23,12 @@ pub fn pools(
 ) -> Result<Vec<(PoolKey, abi::Pool)>, Error> {
     let mut pools = Vec::new();
     let first = rule.destination.ports.map_or(0, |ports| ports.low);
-    for (purpose, pool) in [(purpose::NAT, &rule.nat), (purpose::RDR, &rule.rdr)] {
+    let route = rule.route.as_ref().map(|route| &route.pool);
+    for (purpose, pool) in [
+        (purpose::NAT, rule.nat.as_deref()),
+        (purpose::RDR, rule.rdr.as_deref()),
+        (purpose::ROUTE, route),
+    ] {
         let Some(pool) = pool else { continue };
         let (low, high) = match (pool.ports, purpose) {
             (PoolPorts::Range(low, high), _) => (low, high),
@@ -39,7 +44,18 @@ pub fn pools(
 
 /// `1 << purpose` of the pools that a rule has.
 pub fn purposes(rule: &Rule) -> u8 {
-    u8::from(rule.nat.is_some()) << purpose::NAT | u8::from(rule.rdr.is_some()) << purpose::RDR
+    u8::from(rule.nat.is_some()) << purpose::NAT
+        | u8::from(rule.rdr.is_some()) << purpose::RDR
+        | u8::from(rule.route.is_some()) << purpose::ROUTE
+}
+
+/// What a rule routes.
+pub fn route_kind(rule: &Rule) -> u8 {
+    rule.route.as_ref().map_or(route_kind::NO, |route| match route.kind {
+        RouteKind::RouteTo => route_kind::ROUTE_TO,
+        RouteKind::ReplyTo => route_kind::REPLY_TO,
+        RouteKind::DupTo => route_kind::DUP_TO,
+    })
 }
 
 fn addresses(pool: &Pool, anchor: &str, slots: &Slots) -> Result<abi::Pool, Error> {

@@ -95,14 +95,16 @@ impl Compiler<'_> {
             log_to: rule.log.map_or(0, |log| log.to),
             max_mss: rule.scrub.max_mss.unwrap_or(0),
             max_pkt_size: rule.max_pkt_size.unwrap_or(0),
-            pad: 0,
             pools: crate::pool::purposes(rule),
+            route: crate::pool::route_kind(rule),
             queue,
             slot,
             number: rule.number,
             anchor: self.anchor(anchor)?,
             call_first: called.start as u32,
             call_end: called.end as u32,
+            rtable: rule.rtable.map_or(0, |number| number as u16 + 1),
+            pad: [0; 2],
         })
     }
 

@@ -18,7 +18,7 @@ pub struct Program {
 }
 
 /// The kernel's `struct __sk_buff`: what a test may say of its packet, and what became of it.
-/// Only `mark`, `priority`, `ingress_ifindex` and `ifindex` may be set; the rest must be zero.
+/// Only what is public may be set; the rest must be zero.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SkBuff {
@@ -35,7 +35,10 @@ pub struct SkBuff {
     pub ingress_ifindex: u32,
     /// Interface the packet is at.
     pub ifindex: u32,
-    rest: [u32; 37],
+    tc_index: u32,
+    /// What programs note beside the packet.
+    pub cb: [u32; 5],
+    rest: [u32; 31],
 }
 
 impl SkBuff {

@@ -3,10 +3,11 @@
 use std::mem::offset_of;
 
 use skipstep_abi as abi;
+use skipstep_abi::pool::route_kind;
 use skipstep_abi::state::{STACK, WIRE, timeout};
 use skipstep_classifier::Names;
-use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
-use skipstep_scenario::engine::{PeerView, StateView};
+use skipstep_ruleset::{Direction, Family, RouteKind, RuleId, Timeout};
+use skipstep_scenario::engine::{NextHop, PeerView, StateView};
 
 use crate::error::Result;
 use crate::object::{Maps, Programs};
@@ -115,8 +116,18 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
         tracked: state.source_nodes.iter().any(|place| *place != 0),
-        route: None,
+        route: next_hop(key.family, state),
     }
+}
+
+fn next_hop(family: u8, state: &abi::State) -> Option<NextHop> {
+    let kind = match state.route {
+        route_kind::ROUTE_TO => RouteKind::RouteTo,
+        route_kind::DUP_TO => RouteKind::DupTo,
+        route_kind::REPLY_TO => RouteKind::ReplyTo,
+        _ => return None,
+    };
+    Some(NextHop { kind, address: abi::address_from(family, state.next_hop) })
 }
 
 /// Number of the rule in a slot, unless it is gone or the slot is that of no rule.

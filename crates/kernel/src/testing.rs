@@ -6,12 +6,14 @@ mod copies;
 mod daemon;
 mod instance;
 mod reset;
+mod route;
 
 pub use instance::TestInstance;
 
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
+use skipstep_abi::pool::route_kind;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_classifier::Names;
@@ -42,6 +44,8 @@ const NOBODY: u32 = Owner::UNKNOWN;
 
 /// What a program returns to drop a packet.
 const TCX_DROP: u32 = 2;
+/// Stands beside a packet that the data plane has sent where it leaves (`ROUTED_MAGIC`).
+const ROUTED_MAGIC: u32 = 0x7066_7274;
 
 /// Longest packet that `BPF_PROG_TEST_RUN` takes: it must fit in a page with what the kernel keeps
 /// beside it.
@@ -206,16 +210,17 @@ impl TestEngine {
     fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
         match packet.carried.fragmentation {
             Some(_) => self.try_datagram(packet),
-            None => self.try_marked(packet, 0),
+            None => self.try_marked(packet, 0, false),
         }
     }
 
     /// The same for a datagram that came in fragments.
     fn try_datagram(&mut self, packet: &TestPacket) -> Result<Fate> {
-        self.try_marked(packet, abi::mark::REASSEMBLED)
+        self.try_marked(packet, abi::mark::REASSEMBLED, false)
     }
 
-    fn try_marked(&mut self, packet: &TestPacket, mark: u32) -> Result<Fate> {
+    /// `routed` says that the data plane has sent the packet where it leaves.
+    fn try_marked(&mut self, packet: &TestPacket, mark: u32, routed: bool) -> Result<Fate> {
         let owner = packet.owner.unwrap_or(SocketOwner { uid: NOBODY, gid: NOBODY });
         if (self.test.uid, self.test.gid) != (owner.uid, owner.gid) {
             (self.test.uid, self.test.gid) = (owner.uid, owner.gid);
@@ -226,6 +231,9 @@ impl TestEngine {
             arrival::context(packet, network.host(), &self.memory.names)?
         };
         context.mark |= mark;
+        if routed {
+            context.cb[1] = ROUTED_MAGIC;
+        }
         let program = self.program(packet.direction);
         let run = program.run_packet(&arrival::frame(&packet.bytes), &context, 1)?;
         let outcome = self.outcome()?;
@@ -234,6 +242,11 @@ impl TestEngine {
             verdict::REFRAGMENT => {
                 let fate = self.fate(packet, &run, &outcome)?;
                 Ok(self.fragment_again(packet, fate))
+            }
+            _ if outcome.route != route_kind::NO => {
+                let fate = self.fate(packet, &run, &outcome)?;
+                let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+                self.carry_on(packet, after, &outcome, fate)
             }
             _ => self.fate(packet, &run, &outcome),
         }
@@ -245,6 +258,10 @@ impl TestEngine {
         let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
         let mut carried = arrival::carried(run, &self.memory.names);
         carried.fragmentation = packet.carried.fragmentation.filter(|_| passed);
+        carried.rtable = match outcome.rtable {
+            0 => packet.carried.rtable,
+            number => u32::from(number) - 1,
+        };
         Ok(Fate {
             verdict: match outcome.verdict {
                 _ if passed => Verdict::Pass,

@@ -49,9 +49,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             tagged, probability, source, destination, source_port, destination_port, user, group,
             return_ttl,
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
-            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, pad, queue, slot, number,
+            set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end,
+            call_first, call_end, rtable, pad,
         }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
@@ -87,7 +87,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
-            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, pad, source_nodes, scrub,
+            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
+            next_hop, source_nodes, scrub,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -103,7 +104,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
         pf_outcome => abi::Outcome {
-            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies, pad,
+            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies,
+            rtable, ifindex, next_hop, route, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals }
@@ -222,7 +224,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             MAX_STEPS, SNAPLEN,
             IDLE_SLOT, SELF_TABLE,
         }
-        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT }
+        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED }
         "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
@@ -264,7 +266,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             RECEIVED_NOT, TAGGED_NOT, LOG_USER, RANDOM_ID, ANCHOR, ONCE, MAX_PKT_RATE,
             MODULATE, REASSEMBLE_TCP, SYNPROXY,
         }
-        "POOL_" abi::pool::purpose { NAT, RDR }
+        "POOL_" abi::pool::purpose { NAT, RDR, ROUTE }
+        "HOP_" abi::pool::route_kind { NO, ROUTE_TO, DUP_TO, REPLY_TO }
         "POOL_" abi::pool::pool_kind {
             NONE, BITMASK, RANDOM, SOURCE_HASH, ROUND_ROBIN, LEAST_STATES,
         }

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
-use skipstep_ruleset::{Direction, RouteKind};
+use skipstep_ruleset::{Direction, Reason, RouteKind};
 
 use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
@@ -65,6 +65,10 @@ impl Firewall {
             Ok(()) | Err(Stuck::Silently) => {}
             Err(Stuck::Told(_)) if copies => {}
             Err(Stuck::Told(why)) => {
+                if why == Undelivered::NoRoute {
+                    journal.count_only(Reason::NoRoute);
+                    fate.counted.push(Reason::NoRoute);
+                }
                 if let Some(error) = self.undelivered(&packet, why) {
                     journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
                     fate.replies.push(error);
@@ -90,24 +94,27 @@ impl Firewall {
         let mtu = self.world.interface(&interface).map_or(0, |interface| interface.mtu);
         let (to, next) = (interface.clone(), hop.address);
         journal.tracer.tell(|| Stage::Routed { interface: to, next_hop: next });
+        let mut outgoing = packet.clone();
         if inbound && hop.kind != RouteKind::DupTo {
-            self.filter_routed(packet, &interface, fate, journal)?;
+            outgoing.bytes = self.filter_routed(packet, &interface, fate, journal)?;
         }
-        for bytes in self.to_measure(packet, mtu)? {
+        settle_checksum(&mut outgoing.bytes);
+        for bytes in self.to_measure(&outgoing, mtu)? {
             let way = Way::Route { interface: interface.clone(), next_hop: hop.address };
             fate.forwarded.push(Forwarded { way, bytes });
         }
         Ok(())
     }
 
-    /// Filters a routed packet on the interface that it leaves by. What that causes is added to `fate`.
+    /// Filters a routed packet on the interface that it leaves by, and says how it leaves. What that
+    /// causes is added to `fate`.
     fn filter_routed(
         &mut self,
-        packet: &mut Packet,
+        packet: &Packet,
         interface: &str,
         fate: &mut Fate,
         journal: &mut Journal,
-    ) -> Result<(), Stuck> {
+    ) -> Result<Vec<u8>, Stuck> {
         let mut outbound = Packet {
             direction: Direction::Out,
             interface: interface.to_owned(),
@@ -126,20 +133,16 @@ impl Firewall {
         fate.forwarded.append(&mut second.forwarded);
         fate.removed.append(&mut second.removed);
         match second.verdict {
-            Verdict::Pass => {
-                packet.bytes = second.out.unwrap_or(outbound.bytes);
-                Ok(())
-            }
+            Verdict::Pass => Ok(second.out.unwrap_or(outbound.bytes)),
             Verdict::Drop | Verdict::Consumed => Err(Stuck::Silently),
         }
     }
 
     /// The packet, or the fragments that it leaves in.
-    fn to_measure(&self, packet: &mut Packet, mtu: u32) -> Result<Vec<Vec<u8>>, Stuck> {
-        let bytes = &mut packet.bytes;
+    fn to_measure(&self, packet: &Packet, mtu: u32) -> Result<Vec<Vec<u8>>, Stuck> {
+        let bytes = &packet.bytes;
         let mtu = mtu as usize;
         if bytes[0] >> 4 == 4 {
-            settle_checksum(bytes);
             let header = usize::from(bytes[0] & 15) * 4;
             return match () {
                 () if bytes.len() <= mtu => Ok(vec![bytes.clone()]),

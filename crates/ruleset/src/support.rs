@@ -31,7 +31,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["af-to", "rtable", "route-to", "reply-to", "dup-to"];
+const MODEL_ONLY: &[&str] = &["af-to"];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -96,7 +96,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.source_limiter.is_some(), limiter_name(true)),
         (rule.set_delay.is_some(), "set delay"),
         (state.pflow, "pflow"),
-        (rule.rtable.is_some(), "rtable"),
         (rule.af_to.is_some(), "af-to"),
         (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
         (
@@ -111,7 +110,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         Divert::Reply => "divert-reply",
         Divert::Packet { .. } => "divert-packet",
     }));
-    features.extend(rule.route.as_ref().map(|route| route.kind.name()));
     features.extend(of_pools(rule));
     features
 }

@@ -30,7 +30,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The length of a packet as its IP header gives it; all of `packet` if that makes no sense.
-pub(crate) fn ip_length(packet: &[u8]) -> usize {
+pub fn ip_length(packet: &[u8]) -> usize {
     let length = match packet {
         [first, _, high, low, ..] if first >> 4 == 4 => {
             usize::from(u16::from_be_bytes([*high, *low]))

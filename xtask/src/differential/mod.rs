@@ -9,6 +9,7 @@ mod coverage;
 mod optimizer;
 mod packets;
 mod pool;
+mod routing;
 mod rules;
 mod shrink;
 mod translation;

@@ -5,7 +5,7 @@ use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
-use super::translation;
+use super::{routing, translation};
 
 const QUEUES: [&str; 3] = [
     "queue line on em1 bandwidth 100M",
@@ -143,6 +143,9 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
 pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 6) {
         return translation::rule(rng, pool);
+    }
+    if one_in(rng, 14) {
+        return routing::rule(rng, pool);
     }
     let action = pick(rng, &["pass", "pass", "pass", "pass", "block", "block", "match"]);
     let family = match rng.u8(..6) {
@@ -321,6 +324,9 @@ fn ports_words(rng: &mut Rng, pool: &mut Pool) -> String {
 
 fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     let mut words = Vec::new();
+    if one_in(rng, 15) {
+        words.push(format!("rtable {}", rng.u8(..3)));
+    }
     if head.protocol == Some("tcp") && one_in(rng, 3) {
         words.push(format!(
             "flags {}",

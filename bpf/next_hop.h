@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Who is next for packets of a state whose rule says `route-to`, `reply-to` or `dup-to`: chosen when the
+ * state is made, and remembered with it. route.h sends them there.
+ */
+#ifndef PF_NEXT_HOP_H
+#define PF_NEXT_HOP_H
+
+#include "kern.h"
+#include "pool.h"
+#include "scratch.h"
+#include "state.h"
+#include "sticky.h"
+
+/* Chooses who is next for packets of the state in s->ref: for the packet's own source, as rules may
+ * have translated it. Returns 1, or 0 if the pool has no address left. */
+__global int choose_next_hop(struct pf_scratch *s, __u32 slot)
+{
+	struct pf_pool *pool = pool_of(slot, PF_POOL_ROUTE);
+	struct pf_state *state;
+
+	if (!s || !pool)
+		return 0;
+	s->choice.source = s->pd.original_source;
+	if (!choose(s, pool, slot, PF_POOL_ROUTE, false))
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
+	__builtin_memcpy(state->next_hop, &s->choice.address, sizeof(state->next_hop));
+	state->source_nodes[PF_NODE_ROUTE] = s->test.source_nodes[PF_NODE_ROUTE];
+	return 1;
+}
+
+/* Where the state sends packets of this direction. */
+__inline void route_by_state(const struct pf_state *state, struct pf_scratch *s, bool forward)
+{
+	if (state->route == PF_HOP_DUP_TO || (state->route == PF_HOP_ROUTE_TO && forward) ||
+	    (state->route == PF_HOP_REPLY_TO && !forward)) {
+		s->route = state->route;
+		__builtin_memcpy(&s->next_hop, state->next_hop, sizeof(s->next_hop));
+	}
+}
+
+#endif /* PF_NEXT_HOP_H */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * `route-to`, `reply-to`, `dup-to`: packets of a state that go another way than the routing table says,
+ * to the next hop that was chosen when the state was made (pf-semantics section 11).
+ *
+ * A packet that came in is filtered once more by the program of the interface that it leaves by, where
+ * its length is looked at too. One that was on its way out is not: it has its mark of our own packets.
+ * A copy takes a way of its own: cloned to the interface it meets the program there while the one that
+ * made it is still at work, and only there it can be sent to a neighbour.
+ */
+#ifndef PF_ROUTE_H
+#define PF_ROUTE_H
+
+#include "fragment.h"
+#include "forward.h"
+#include "frame.h"
+#include "kern.h"
+#include "mark.h"
+#include "packet.h"
+#include "scratch.h"
+#include "table.h"
+
+/* Whether the packet must leave in one piece. */
+__inline bool keeps_whole(const struct pf_scratch *s)
+{
+	if (s->pd.family == AF_INET6)
+		return !s->reassembled;
+	return s->pd.ip_offset & bpf_htons(IP_DF) && !(s->act.flags & PF_STATE_NO_DF);
+}
+
+/* A packet that we routed is too long for the link: its bytes there, or 0 if it is not. */
+__inline __u32 too_big(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 length = s->length;
+
+	if (!s->routed_here || !keeps_whole(s) ||
+	    bpf_check_mtu(skb, 0, &length, 0, 0) != BPF_MTU_CHK_RET_FRAG_NEEDED)
+		return 0;
+	return length;
+}
+
+/* Clones the packet to the interface, with the neighbour noted beside it. */
+__inline void clone_to_neighbour(struct __sk_buff *skb, struct pf_scratch *s,
+				 const struct bpf_fib_lookup *params)
+{
+	__u32 mark = skb->mark;
+
+	skb->cb[0] = params->ipv6_dst[0];
+	skb->cb[1] = params->ipv6_dst[1];
+	skb->cb[2] = params->ipv6_dst[2];
+	skb->cb[3] = params->ipv6_dst[3];
+	skb->cb[4] = params->family;
+	write_mark(skb, PF_MARK_GENERATED | (s->reassembled ? PF_MARK_REASSEMBLED : 0),
+		   PF_GENERATED_COPY, PF_DEFAULT_PRIO);
+	bpf_clone_redirect(skb, params->ifindex, 0);
+	skb->mark = mark;
+}
+
+/* Sends the packet, or a copy, to s->next_hop. Returns what the program returns, unless there is a reply. */
+__global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct bpf_fib_lookup params;
+	bool in, copies;
+
+	if (!s)
+		return PF_TCX_DROP;
+	in = s->pd.direction == PF_IN;
+	copies = s->route == PF_HOP_DUP_TO;
+	if (!copies) {
+		s->outcome.verdict = PF_VERDICT_ROUTED;
+		s->outcome.route = s->route;
+	}
+	if (in && !spend_hops(skb, s, 1))
+		return copies ? PF_TCX_NEXT : tell_sender(s, PF_UNDELIVERED_EXPIRED, 0);
+	if (find_route_in(skb, &params, s->pd.family, &s->next_hop, PF_FIB_LOOKUP_SKIP_NEIGH,
+			  table_of(s)) != PF_ROUTE_FOUND) {
+		if (!copies) {
+			reason_count(s, PF_REASON_NO_ROUTE);
+			return tell_sender(s, PF_UNDELIVERED_NO_ROUTE, 0);
+		}
+		goto restore;
+	}
+	/* without a length of its own the lookup tells the link's */
+	if ((!in || copies) && s->length > params.mtu_result && keeps_whole(s)) {
+		if (!copies)
+			return tell_sender(s, PF_UNDELIVERED_TOO_BIG, params.mtu_result);
+		goto restore;
+	}
+	s->outcome.route = s->route;
+	s->outcome.ifindex = params.ifindex;
+	__builtin_memcpy(s->outcome.next_hop, &s->next_hop, sizeof(s->outcome.next_hop));
+	if (driven_by_test())
+		goto restore;
+	if (copies) {
+		clone_to_neighbour(skb, s, &params);
+		goto restore;
+	}
+	if (in)
+		skb->cb[1] = ROUTED_MAGIC;
+	else
+		write_mark(skb, PF_MARK_GENERATED | (s->reassembled ? PF_MARK_REASSEMBLED : 0),
+			   PF_GENERATED_ROUTED, s->prio);
+	return send_to_neighbour(skb, &params);
+restore:
+	if (in && copies)
+		spend_hops(skb, s, -1);
+	return PF_TCX_NEXT;
+}
+
+/* ---- where they leave ------------------------------------------------------------------------ */
+
+/* A copy has come to the interface: on to the neighbour. */
+__inline int pass_on_copy(struct __sk_buff *skb)
+{
+	struct bpf_redir_neigh next = { .nh_family = skb->cb[4] };
+
+	next.ipv6_nh[0] = skb->cb[0];
+	next.ipv6_nh[1] = skb->cb[1];
+	next.ipv6_nh[2] = skb->cb[2];
+	next.ipv6_nh[3] = skb->cb[3];
+	skb->mark = (skb->mark & ~PF_MARK_TAG_MASK) | PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT;
+	return bpf_redirect_neigh(skb->ifindex, &next, sizeof(next), 0);
+}
+
+/* A packet that leaves where we have sent it, and is not filtered: only its length is looked at. The
+ * scratch of the packet in hand may be that of the one it is a copy of, so this has one of its own. */
+__inline int fit(struct __sk_buff *skb)
+{
+	__u32 nested = 1;
+	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &nested);
+	int result;
+
+	if (!s)
+		return PF_TCX_DROP;
+	s->pd.direction = PF_OUT;
+	s->came_in_by = 0;
+	s->reassembled = !!(skb->mark & PF_MARK_REASSEMBLED);
+	s->routed_here = 1;
+	if (!find_ip(skb, &s->pd) || setup_pdesc(skb, s))
+		return PF_TCX_DROP;
+	if (!must_fragment(skb, s)) {
+		shrink(skb, s->pd.ip + s->pd.length);
+		return PF_TCX_NEXT;
+	}
+	result = hand_over(skb, s, PF_HANDOFF_REFRAGMENT);
+	return result < 0 ? PF_TCX_DROP : result;
+}
+
+/* A packet of ours. Returns what the program returns. */
+__inline int pass_generated(struct __sk_buff *skb, __u8 direction)
+{
+	if (direction == PF_IN)
+		return PF_TCX_NEXT;
+	switch (generated_for(skb)) {
+	case PF_GENERATED_COPY:
+		return pass_on_copy(skb);
+	case PF_GENERATED_ROUTED:
+		return fit(skb);
+	default:
+		return PF_TCX_NEXT;
+	}
+}
+
+#endif /* PF_ROUTE_H */

@@ -1,0 +1,102 @@
+//! What the network does with routed packets, done by the test: it brings one that came in to the
+//! program of the interface that it leaves by, and fragments what is too long for the link.
+
+use skipstep_abi as abi;
+use skipstep_abi::pool::route_kind;
+use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
+use skipstep_ruleset::Direction;
+use skipstep_scenario::engine::{Fate, Forwarded, TestPacket, Verdict, Way};
+use skipstep_scenario::look;
+
+use super::{TestEngine, no_network};
+use crate::error::Result;
+
+/// Which way a packet, or a copy of it, was sent.
+struct Sent {
+    interface: String,
+    mtu: usize,
+    next_hop: std::net::IpAddr,
+}
+
+impl TestEngine {
+    /// Carries on a packet that was routed: `after` is how the program left it.
+    pub(super) fn carry_on(
+        &mut self,
+        packet: &TestPacket,
+        after: &[u8],
+        outcome: &abi::Outcome,
+        mut fate: Fate,
+    ) -> Result<Fate> {
+        let copies = outcome.route == route_kind::DUP_TO;
+        if !copies {
+            fate.verdict = Verdict::Consumed;
+        }
+        let inbound = packet.direction == Direction::In;
+        let Some(sent) = self.sent(after, outcome)? else {
+            return Ok(fate); // its sender was told, or nobody
+        };
+        let mut bytes = after.to_vec();
+        if copies && inbound {
+            spend_hop(&mut bytes);
+        }
+        if inbound && !copies {
+            let mut outbound = TestPacket {
+                direction: Direction::Out,
+                interface: sent.interface.clone(),
+                bytes,
+                received_on: Some(packet.interface.clone()),
+                carried: fate.carried.clone(),
+                owner: None,
+            };
+            let mark =
+                if packet.carried.fragmentation.is_some() { abi::mark::REASSEMBLED } else { 0 };
+            outbound.carried.fragmentation = None;
+            let mut second = self.try_marked(&outbound, mark, true)?;
+            fate.counted.append(&mut second.counted);
+            fate.counted.sort();
+            fate.log.append(&mut second.log);
+            fate.replies.append(&mut second.replies);
+            fate.forwarded.append(&mut second.forwarded);
+            if second.verdict != Verdict::Pass {
+                return Ok(fate);
+            }
+            bytes = second.out.unwrap_or(outbound.bytes);
+        }
+        settle_checksum(&mut bytes);
+        bytes.truncate(look::ip_length(&bytes));
+        let fragments = match packet.carried.fragmentation {
+            Some(how) => refragment(&bytes, &how, self.test.random.min(u32::MAX - 1)),
+            None if bytes.len() > sent.mtu => {
+                let header = usize::from(bytes[0] & 15) * 4;
+                refragment_ipv4(&bytes, sent.mtu.saturating_sub(header))
+            }
+            None => Some(vec![bytes]),
+        };
+        let way = Way::Route { interface: sent.interface, next_hop: sent.next_hop };
+        let onward = |bytes| Forwarded { way: way.clone(), bytes };
+        fate.forwarded.extend(fragments.into_iter().flatten().map(onward));
+        Ok(fate)
+    }
+
+    fn sent(&self, packet: &[u8], outcome: &abi::Outcome) -> Result<Option<Sent>> {
+        let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
+        let interfaces = &network.host().interfaces;
+        let family = if packet.first().is_some_and(|first| first >> 4 == 6) {
+            abi::INET6
+        } else {
+            abi::INET
+        };
+        let interface = interfaces.iter().find(|interface| interface.index == outcome.ifindex);
+        Ok(interface.map(|interface| Sent {
+            interface: interface.name.clone(),
+            mtu: interface.mtu as usize,
+            next_hop: abi::address_from(family, outcome.next_hop),
+        }))
+    }
+}
+
+/// What the data plane does to a copy, and undoes in the packet.
+fn spend_hop(packet: &mut [u8]) {
+    let at = if packet[0] >> 4 == 4 { 8 } else { 7 };
+    packet[at] -= 1;
+}

@@ -1,0 +1,86 @@
+# A gateway with two providers: route-to sends some connections by the second, reply-to answers by the
+# one that asked, dup-to copies to a collector; and what a router tells a sender, through it.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_with_two_ways_out
+host collector
+wire collector eth0 gateway tap0
+address gateway tap0 10.3.0.1/24 2001:db8:3::1/64
+address collector eth0 10.3.0.2/24 2001:db8:3::2/64
+witness server 80 8080 81
+web client 80
+echo_server server 53
+daemon gateway
+
+filter gateway <<'END_OF_RULES'
+block return
+pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+pass in on lan0
+pass in on lan0 inet proto tcp to port 8080 route-to 10.2.0.1
+pass in on lan0 inet6 proto tcp to port 8080 route-to 2001:db8:2::1
+pass in on lan0 inet proto tcp to port 81 route-to 10.2.0.1
+pass in on lan0 inet proto icmp route-to 10.2.0.1
+pass in on lan0 inet6 proto icmp6 icmp6-type echoreq route-to 2001:db8:2::1
+pass in on lan0 inet proto udp to port 53 dup-to 10.3.0.2
+pass in on lan0 inet6 proto udp to port 53 dup-to 2001:db8:3::2
+pass out on wan1 inet nat-to (wan1)
+pass out on wan1 inet6 nat-to (wan1:0)
+pass out on wan2 inet nat-to (wan2)
+pass out on wan2 inet6 nat-to (wan2:0)
+block return out on wan2 proto tcp to port 81
+# what comes from the second provider, for the gateway itself and for the client
+pass in on wan2 inet proto tcp to port 22 reply-to 10.2.0.1
+pass in on wan2 inet6 proto tcp to port 22 reply-to 2001:db8:2::1
+pass in on wan2 inet proto tcp to port 8000 rdr-to 192.168.100.2 port 80 reply-to 10.2.0.1
+pass out on lan0
+END_OF_RULES
+
+# route-to, in both families; only what the rule names
+same "the routing table's way" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
+same "the other way" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
+same "the routing table's way, IPv6" 2001:db8:1::2 "$(seen_from client 2001:db8:80::80 80)"
+same "the other way, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8080)"
+at_least 1 "states that show the next hop" "$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.1} <- 192.168.100.2')"
+
+# the packet is filtered once more where it leaves
+same "refused where it leaves" "no answer" "$(seen_from client 192.0.2.80 81)"
+
+# time to live: the gateway spends one, and answers when it was the last
+expired_at() {
+	on client ping -n -c 1 -W 2 -t "$1" "$2" | sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\).*[Tt]ime.*exceeded.*/\1/p'
+}
+same "the first router" 192.168.100.1 "$(expired_at 1 192.0.2.80)"
+same "the second router" 10.2.0.1 "$(expired_at 2 192.0.2.80)"
+same "ping" passed "$(probe_ping client 192.0.2.80)"
+same "the first router, IPv6" 2001:db8:100::1 "$(expired_at 1 2001:db8:80::80)"
+same "the second router, IPv6" 2001:db8:2::1 "$(expired_at 2 2001:db8:80::80)"
+same "ping, IPv6" passed "$(probe_ping client 2001:db8:80::80)"
+
+# a link that takes less: told, or fragmented
+on gateway ip link set wan2 mtu 1400
+on isp2 ip link set gw0 mtu 1400
+same "too big" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 192.0.2.80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
+same "too big, IPv6" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 2001:db8:80::80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
+on client ip route flush cache
+same "fragmented" passed "$(on client ping -n -q -c 1 -W 2 -M dont -s 1450 192.0.2.80 >/dev/null && echo passed)"
+on gateway ip link set wan2 mtu 1500
+on isp2 ip link set gw0 mtu 1500
+
+# reply-to: of the gateway's own, and through it
+echo_server gateway 22
+same "answers go back where the question came from" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 10.2.0.2 22' | grep -q hello && echo passed)"
+same "the same in IPv6" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 2001:db8:2::2 22' | grep -q hello && echo passed)"
+same "a web server behind it" passed "$(PATIENCE=3 probe_web server 10.2.0.2 8000)"
+
+# dup-to: the collector hears what the server hears, the client notices nothing
+heard() {
+	on collector awk '$1 == "eth0:" { print $3 }' /proc/net/dev
+}
+for server in 10.11.0.2 2001:db8:11::2; do
+	before=$(heard)
+	for _ in 1 2 3 4 5; do
+		same "UDP to $server" passed "$(probe_udp client "$server" 53)"
+	done
+	at_least 10 "packets that the collector heard" $(($(heard) - before))
+done
+verdict

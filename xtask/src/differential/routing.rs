@@ -1,0 +1,63 @@
+//! Words of random rules that route.
+
+use fastrand::Rng;
+
+use super::pool::{Pool, one_in, pick};
+use super::rules::{Head, hosts, interface};
+
+/// A rule with `route-to`, `reply-to` or `dup-to`, as it may stand anywhere.
+pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
+    let ipv6 = one_in(rng, 3);
+    let protocols: &[&str] =
+        if ipv6 { &["tcp", "udp", "ipv6-icmp"] } else { &["tcp", "udp", "icmp", "47"] };
+    let protocol = one_in(rng, 3).then(|| pick(rng, protocols));
+    let head = Head { action: "pass", family: Some(ipv6), protocol };
+    let kind = pick(rng, &["route-to", "route-to", "reply-to", "dup-to"]);
+    let mut words = vec!["pass".to_owned()];
+    if kind != "dup-to" || one_in(rng, 2) {
+        words.push(pick(rng, &["in", "in", "out"]).into());
+    }
+    if one_in(rng, 5) {
+        words.push("log (all)".into());
+    }
+    if one_in(rng, 4) {
+        words.push("quick".into());
+    }
+    words.extend(interface(rng, "on"));
+    words.push(if ipv6 { "inet6" } else { "inet" }.into());
+    words.extend(protocol.map(|protocol| format!("proto {protocol}")));
+    words.extend(hosts(rng, pool, &head));
+    words.push(format!("{kind} {}", next_hops(rng, ipv6)));
+    if one_in(rng, 6) {
+        words.push("keep state (if-bound)".into());
+    }
+    words.join(" ")
+}
+
+/// Neighbours on either side. None is an address of the host itself, of which a router makes nothing.
+fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
+    let hop = |rng: &mut Rng| {
+        let link = rng.u8(1..=2);
+        let host = rng.u8(64..80);
+        if ipv6 { format!("2001:db8:{link}::{host:x}") } else { format!("10.0.{link}.{host}") }
+    };
+    let kinds = [
+        "",
+        "round-robin",
+        "random",
+        "source-hash 0x0123456789abcdef0123456789abcdef",
+        "least-states",
+    ];
+    match rng.u8(..4) {
+        0 => {
+            let prefix = if ipv6 { 124 } else { 28 };
+            let kinds = ["", "round-robin", "random", "bitmask", kinds[3]];
+            format!("{}/{prefix} {}", hop(rng), pick(rng, &kinds)).trim_end().to_owned()
+        }
+        1 => {
+            let hops: Vec<String> = (0..rng.usize(2..4)).map(|_| hop(rng)).collect();
+            format!("{{ {} }} {}", hops.join(", "), pick(rng, &kinds)).trim_end().to_owned()
+        }
+        _ => hop(rng),
+    }
+}
