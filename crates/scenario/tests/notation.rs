@@ -183,3 +183,13 @@ fn what_is_too_large_or_no_line_at_all_is_refused() {
     let long = message(&"a".repeat(1_000_000));
     assert!(long.starts_with("f:1: ") && long.len() < 2000, "{}", long.len());
 }
+
+#[test]
+fn signs_of_blocks_are_no_names() {
+    let refused = |text: &str| parse::file(text, "f").unwrap_err().to_string();
+    // written back this would end its block
+    let message = refused("interfaces {\n    a\n  { }b 198.51.100.1/24\n}\nrules { pass }\n");
+    assert!(message.starts_with("f:3:3: ") || message.starts_with("f:3: "), "{message}");
+    let message = refused("interfaces { em0 }\nroutes { default on \"a b\" }\nrules { pass }\n");
+    assert!(message.starts_with("f:2"), "{message}");
+}

@@ -306,10 +306,17 @@ fn entries<T>(pieces: &[Piece], read: impl Fn(usize, &mut Line) -> Parsed<T>) ->
     Ok(entries)
 }
 
+/// Whether a word can be the name of an interface, in a block: signs of the blocks are none of it.
+fn is_name(word: &str) -> bool {
+    let foreign = |c: char| c.is_whitespace() || ['{', '}', '#', '"', ';'].contains(&c);
+    !word.is_empty() && !word.contains(foreign)
+}
+
 fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
     entries(pieces, |place, line| {
         let mut interface = Interface {
-            name: line.word("an interface's name")?.text.clone(),
+            name: line
+                .value("an interface's name", |text| is_name(text).then(|| text.to_owned()))?,
             index: place as u32 + 1,
             mtu: 1500,
             groups: vec!["all".into()],
@@ -358,7 +365,8 @@ fn read_routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
             _ => text.parse().ok(),
         })?;
         line.expect("on")?;
-        let interface = line.word("an interface")?.text.clone();
+        let interface =
+            line.value("an interface", |text| is_name(text).then(|| text.to_owned()))?;
         let gateway = match line.take("via") {
             true => Some(line.value("an address", |text| text.parse().ok())?),
             false => None,
