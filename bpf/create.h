@@ -359,8 +359,11 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		s->consumed = s->reply.mss = 0;
 		if (reason == PF_REASON_STATE_INSERT)
 			s->raced = 1;
-		else if (reason)
+		else if (reason) {
 			reason_count(s, reason);
+			restore_original(&s->pd);
+			answer(skb, s, rule);	/* set fail-policy return */
+		}
 		return !reason;
 	}
 	act_without_state(s, rule);

@@ -455,11 +455,7 @@ impl Firewall {
 
         let mut ruling = Ruling { rule, anchor_rule, ..Ruling::default() };
         if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
-            match reply::block(packet, rule.block_return, &self.world) {
-                reply::Answer::Nothing => {}
-                reply::Answer::Send(bytes) => journal.reply(bytes),
-                reply::Answer::BadChecksum => journal.count_only(Reason::ProtoCksum),
-            }
+            self.answer(packet, rule, journal);
             return ruling;
         }
         if packet.options && !rule.is_some_and(|rule| rule.allow_opts) {
@@ -475,7 +471,12 @@ impl Firewall {
                 Ok(Made::Proxied(id)) => {
                     return Ruling { state: Some(id), consumed: true, ..ruling };
                 }
-                Err(_) => return ruling,
+                Err(Reason::StateInsert) => return ruling,
+                Err(_) => {
+                    // `set fail-policy return`
+                    self.answer(packet, rule, journal);
+                    return ruling;
+                }
             }
         }
         ruling.pass = true;
@@ -483,6 +484,15 @@ impl Firewall {
         ruling.tag = answer.tag;
         ruling.rtable = Some(answer.actions.rtable());
         ruling
+    }
+
+    /// Tells the sender of a packet that is dropped, if the rule says so.
+    fn answer(&self, packet: &Descriptor, rule: &Entry, journal: &mut Journal) {
+        match reply::block(packet, rule.block_return, &self.world) {
+            reply::Answer::Nothing => {}
+            reply::Answer::Send(bytes) => journal.reply(bytes),
+            reply::Answer::BadChecksum => journal.count_only(Reason::ProtoCksum),
+        }
     }
 
     /// Changes a packet that passes and what it carries. With a state its actions count, those of

@@ -366,6 +366,9 @@ impl Expansion<'_> {
         match (statement.action, statement.block_return, self.options.block_policy) {
             (Action::Block, Some(block_return), _) => block_return,
             (Action::Block, None, BlockPolicy::Return) => BlockReturn::Return,
+            (Action::Pass, ..) if self.options.fail_policy == BlockPolicy::Return => {
+                BlockReturn::Return
+            }
             _ => BlockReturn::Drop,
         }
     }

@@ -28,7 +28,7 @@ pub struct Rule {
     pub anchor: Option<Box<AnchorCall>>,
     /// What the rule does when it decides.
     pub action: Action,
-    /// How a block rule answers.
+    /// How a block rule answers, and a pass rule that cannot make the state it asks for.
     pub block_return: BlockReturn,
     /// `in`, `out` or both.
     pub direction: Option<Direction>,

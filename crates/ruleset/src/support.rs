@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
 use crate::{
-    Address, BlockPolicy, Divert, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset,
-    Syncookies,
+    Address, Divert, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies,
 };
 
 const SCTP: u8 = 132;
@@ -53,12 +52,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     }
     if ruleset.options.fingerprints.is_some() {
         refuse(&None, 0, "fingerprints");
-    }
-    if ruleset.options.fail_policy != BlockPolicy::Drop {
-        refuse(&None, 0, "fail-policy return");
-    }
-    if ruleset.options.keep_counters {
-        refuse(&None, 0, "keepcounters");
     }
     for limiter in &ruleset.limiters {
         refuse(&None, limiter.line, limiter_name(limiter.source));

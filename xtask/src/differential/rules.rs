@@ -72,6 +72,7 @@ fn settings(rng: &mut Rng) -> Vec<String> {
     }
     for (odds, options) in [
         (4, &["set block-policy return", "set block-policy drop"][..]),
+        (4, &["set fail-policy return", "set fail-policy drop"]),
         (4, &["set state-policy if-bound", "set state-policy floating"]),
         (8, &["set skip on lo", "set skip on em1", "set skip on egress"]),
         (
