@@ -2,13 +2,14 @@
 //! word, the generation in `status`, turns the page. Killed before that, a loader leaves the old
 //! rule set whole; killed after, the new one. Whoever calls holds the instance's lock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
 use skipstep_abi::rule::source_flags;
 use skipstep_classifier::{Image, Slots};
+use skipstep_ruleset::Rule;
 use skipstep_ruleset::interface::Host;
 
 use crate::error::{Error, Result};
@@ -80,6 +81,9 @@ pub(crate) fn prepare(
     let in_force: BTreeSet<u32> = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;
     let staying = write_rule_slots(maps, next, &slots, &image)?;
+    if next.ruleset.options.keep_counters {
+        keep_counters(maps, old, next, &slots)?;
+    }
     let rules = write_rules(maps, home, generation, &image)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
@@ -220,6 +224,31 @@ fn write_rule_slots(
         }
     }
     Ok(staying)
+}
+
+/// `set keepcounters`: a rule that was in its rule set before goes on counting where it was. Of rules
+/// that are equal the first one's counters are taken, as FreeBSD does.
+fn keep_counters(maps: &Maps, old: &Record, next: &Next, slots: &Slots) -> Result<()> {
+    // what a rule does, wherever it stands
+    let meaning = |rule: &Rule| {
+        let rule = Rule { number: 0, line: 0, file: None, ..rule.clone() };
+        format!("{rule:?}")
+    };
+    for path in &next.replaced {
+        let (Some(before), Some(slots)) = (old.rule_sets.get(path), slots.rules.get(path)) else {
+            continue;
+        };
+        let mut known = HashMap::new();
+        for (rule, slot) in old.ruleset.rules_of(path).iter().zip(&before.slots) {
+            known.entry(meaning(rule)).or_insert(*slot);
+        }
+        for (rule, slot) in next.ruleset.rules_of(path).iter().zip(slots) {
+            if let Some(before) = known.get(&meaning(rule)) {
+                maps.rule_stats.set_each(slot, &maps.rule_stats.get(before)?)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write_rules(

@@ -71,6 +71,16 @@ pub enum Error {
         /// instance
         name: String,
     },
+    /// More of something than a limit would allow is in use.
+    #[error("Current pool size exceeds requested {limit} limit {wanted}: {used} are in use")]
+    InUse {
+        /// name of the limit
+        limit: &'static str,
+        /// what the rule set says
+        wanted: u32,
+        /// how many there are
+        used: u32,
+    },
     /// A `set limit` exceeds what the maps were made for.
     #[error(
         "limit {limit} {wanted}: the running instance has room for {capacity}: disable it first (pfctl -d), then load and enable again"

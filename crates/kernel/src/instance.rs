@@ -222,6 +222,16 @@ impl Instance {
             ("states", limits.states, self.maps.states.capacity()),
             ("src-nodes", limits.src_nodes, self.maps.source_nodes.capacity()),
         ];
+        let status = self.maps.status.at(0)?;
+        let used = [
+            ("states", limits.states, status.states),
+            ("src-nodes", limits.src_nodes, status.sources),
+        ];
+        if let Some((limit, wanted, used)) =
+            used.into_iter().find(|(_, wanted, used)| next.replaces("") && wanted < used)
+        {
+            return Err(Error::InUse { limit, wanted, used });
+        }
         let too_small = rooms.into_iter().find(|(_, wanted, capacity)| wanted > capacity);
         let fits = too_small.is_none() && slots_for(rules) <= self.maps.rule_states.capacity();
         if fits || self.running() {
@@ -292,7 +302,7 @@ impl Instance {
     pub fn rules_in_force(&self) -> Result<Vec<abi::Rule>> {
         let side = self.generation() & 1;
         let rules = map::by_id::<abi::Rule>("rules", self.maps.rulesets.at(side)?)?;
-        rules.first(self.maps.configs.at(side)?.rules)
+        Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
     /// Takes up what changed in the host: interfaces, their groups and addresses. New interfaces

@@ -124,6 +124,55 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
 }
 
 #[test]
+fn a_limit_below_what_is_in_use_is_refused() {
+    isolated(|| {
+        let mut fixture = Fixture::new("in-use");
+        let to = receiver();
+        fixture.load("pass\n");
+        fixture.instance().enable().unwrap();
+        for _ in 0..3 {
+            assert!(arrives(&UdpSocket::bind("127.0.0.1:0").unwrap(), &to));
+        }
+        let host = fixture.host.clone();
+        let smaller = ruleset("set limit states 2\nblock\n", &host);
+        let error = fixture.instance().load(&smaller, &host).unwrap_err();
+        assert!(matches!(error, Error::InUse { limit: "states", wanted: 2, .. }), "{error}");
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(arrives(&from, &to), "the old rules stay");
+        fixture.instance().kill_states(|_| true).unwrap();
+        fixture.instance().load(&smaller, &host).unwrap();
+        assert!(!arrives(&from, &to));
+    });
+}
+
+#[test]
+fn counters_stay_over_a_load_if_they_shall() {
+    isolated(|| {
+        let mut fixture = Fixture::new("keepcounters");
+        let (port, to) = (receiver().1.port(), receiver());
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let rules = |first: &str| {
+            format!("{first}\nblock\npass out\npass in proto udp to port {}\n", to.1.port())
+        };
+        let other = format!("pass proto udp to port {port}");
+        let counted = |fixture: &mut Fixture| {
+            let counters = fixture.instance().rule_counters("").unwrap();
+            counters.iter().map(|rule| rule.packets[0]).collect::<Vec<_>>()
+        };
+        fixture.load(&rules("set keepcounters"));
+        fixture.instance().enable().unwrap();
+        assert!(arrives(&from, &to));
+        let before = counted(&mut fixture);
+        assert_eq!(before[2], 1);
+        fixture.load(&rules(&format!("set keepcounters\n{other}")));
+        assert_eq!(counted(&mut fixture)[3], 1, "the rule has moved");
+        assert_eq!(counted(&mut fixture)[0], 0, "this one is new");
+        fixture.load(&rules(""));
+        assert_eq!(counted(&mut fixture)[2], 0);
+    });
+}
+
+#[test]
 fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
     isolated(|| {
         let mut fixture = Fixture::new("refused");
