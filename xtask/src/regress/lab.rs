@@ -18,7 +18,7 @@ const LOCALHOST: &str = "127.0.0.1 localhost\n::1 localhost\n";
 const NAMES: [(&str, &str); 6] = [
     (
         "/etc/group",
-        "wheel:*:0:\nbin:*:7:\nsshd:*:27:\n_pfetch:*:56:\nnobody:*:32767:\n_ntp:*:83:\n\
+        "wheel:*:0:\nbin:*:7:\nsshd:*:27:\n_pfetch:*:56:\n_pkgfetch:*:57:\n_relayd:*:89:\n_syspatch:*:112:\nnobody:*:32767:\n_ntp:*:83:\n\
          _ftp_proxy:*:71:\n",
     ),
     (
