@@ -55,10 +55,8 @@ pub(crate) fn make_room(
 /// Numbers of interfaces and of tags that states hold.
 fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let states = maps.states.first(maps.status.at(0)?.states_used)?;
-    let living: Vec<_> = states.iter().filter(|state| state.in_use()).collect();
-    let interfaces = living.iter().map(|state| state.key[abi::state::WIRE].interface).collect();
-    let tags = living.iter().map(|state| u32::from(state.tag)).collect();
-    Ok((interfaces, tags))
+    let living = states.filter(|state| state.in_use());
+    Ok(living.map(|state| (state.key[abi::state::WIRE].interface, u32::from(state.tag))).unzip())
 }
 
 fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {

@@ -124,17 +124,15 @@ impl<V: Plain> Map<u32, V> {
     }
 
     /// The first `count` values of an array, in as few system calls as may be.
-    pub fn first(&self, count: u32) -> Result<Vec<V>> {
+    pub fn first(&self, count: u32) -> Result<impl Iterator<Item = V>> {
         let count = count.min(self.capacity());
-        let mut values = Vec::with_capacity(count as usize);
-        if count > 0 {
-            let batches = self
-                .handle
-                .lookup_batch(count.min(BATCH as u32), MapFlags::ANY, MapFlags::ANY)
-                .context(|| self.what("read"))?;
-            values.extend(batches.take(count as usize).map(|(_, bytes)| value::<V>(&bytes)));
-        }
-        Ok(values)
+        let batches = (count > 0).then(|| {
+            let batch = count.min(BATCH as u32);
+            self.handle.lookup_batch(batch, MapFlags::ANY, MapFlags::ANY)
+        });
+        let batches = batches.transpose().context(|| self.what("read"))?;
+        let values = batches.into_iter().flatten().map(|(_, bytes)| value::<V>(&bytes));
+        Ok(values.take(count as usize))
     }
 }
 

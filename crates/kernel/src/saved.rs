@@ -134,20 +134,24 @@ impl Instance {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let used = self.maps.status.at(0)?.states_used;
         let states = self.maps.states.first(used)?;
-        let alive = states.iter().filter(|s| s.in_use() && s.timeout < timeout::PURGE);
-        let mut saved: Vec<_> = alive.map(|state| save(state, &memory, &record, now)).collect();
+        let alive = states.filter(|s| s.in_use() && s.timeout < timeout::PURGE);
+        let mut saved: Vec<_> = alive.map(|state| save(&state, &memory, &record, now)).collect();
         saved.sort_by_key(|state| state.id);
         Ok(saved)
     }
 
-    /// Puts a state in place; false if its key is taken, there is no room, or the interface it is
-    /// bound to is not known. With `same_rules` it belongs to its rule again, else to none.
-    pub fn restore_state(&self, saved: &SavedState, same_rules: bool) -> Result<bool> {
-        let (memory, record) = (self.run.memory()?, self.record()?);
-        let Some(state) = restored(saved, &memory, &record, same_rules, self.uptime()?) else {
-            return Ok(false);
-        };
-        Ok(self.programs.restore.call(&state)? == 1)
+    /// Puts states in place; how many. One whose key is taken, for which there is no room, or that is
+    /// bound to an interface that is not known, is left out. With `same_rules` they belong to their
+    /// rules again, else to none.
+    pub fn restore_states(&self, saved: &[SavedState], same_rules: bool) -> Result<u64> {
+        let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
+        let mut placed = 0;
+        for saved in saved {
+            if let Some(state) = restored(saved, &memory, &record, same_rules, now) {
+                placed += u64::from(self.programs.restore.call(&state)? == 1);
+            }
+        }
+        Ok(placed)
     }
 }
 

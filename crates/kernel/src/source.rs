@@ -23,10 +23,10 @@ pub(crate) struct Found {
 pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let used = maps.status.at(0)?.sources_used.min(maps.source_nodes.capacity());
     let nodes = maps.source_nodes.first(used)?;
-    let nodes = nodes.iter().zip(0..).filter(|(node, _)| node.r#use == node_use::USED);
+    let nodes = nodes.zip(0..).filter(|(node, _)| node.r#use == node_use::USED);
     let found = nodes.map(|(node, index)| Found {
         place: abi::SourceRef { index, pad: 0, key: node.key },
-        view: view(maps, names, node),
+        view: view(maps, names, &node),
     });
     let mut found: Vec<Found> = found.collect();
     found.sort_by_cached_key(|found| found.view.order());

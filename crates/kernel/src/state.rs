@@ -28,12 +28,11 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let mut found: Vec<Found> = maps
         .states
         .first(status.states_used)?
-        .iter()
         .enumerate()
         .filter(|(_, state)| state.in_use() && state.timeout < timeout::DETACHED)
         .map(|(index, state)| Found {
             kill: abi::Kill { index: index as u32, serial: state.serial },
-            view: view(maps, names, &clock, state),
+            view: view(maps, names, &clock, &state),
         })
         .collect();
     found.sort_by_key(|found| found.view.id);

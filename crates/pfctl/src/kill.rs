@@ -21,6 +21,8 @@ pub enum Target {
     Label(String),
     /// The one with this id, and creator if one is given.
     Id(u64, Option<u32>),
+    /// Those whose packets are routed to this next hop, or to one in this network.
+    Gateway(IpNet),
     /// Those of this protocol from an address and port to another.
     Key(u8, (IpAddr, u16), (IpAddr, u16)),
 }
@@ -35,6 +37,7 @@ pub fn parse(keys: &[String]) -> Result<Target> {
         Some("label") => Ok(Target::Label(second("label")?.to_string())),
         Some("id") => parse_id(second("id")?),
         Some("key") => parse_key(second("key")?),
+        Some("gateway") => Ok(Target::Gateway(network(second("gateway")?)?)),
         Some(source) => {
             let destination = keys.get(1).map(|key| network(key)).transpose()?;
             Ok(Target::Hosts(network(source)?, destination))
@@ -122,6 +125,7 @@ impl Target {
             Target::Id(id, creator) => {
                 state.id == *id && creator.is_none_or(|creator| creator == hostid)
             }
+            Target::Gateway(net) => state.route.is_some_and(|hop| net.contains(&hop.address)),
             Target::Key(protocol, from, to) => {
                 state.protocol == *protocol && source == *from && destination == *to
             }
@@ -181,8 +185,8 @@ pub fn sources(instance: Option<&Instance>, keys: &[String]) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use skipstep_ruleset::{Family, Timeout};
-    use skipstep_scenario::engine::PeerView;
+    use skipstep_ruleset::{Family, RouteKind, Timeout};
+    use skipstep_scenario::engine::{NextHop, PeerView};
 
     use super::*;
 
@@ -247,6 +251,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn routed_states_are_found_by_their_next_hop() {
+        let address = "192.168.1.254".parse().unwrap();
+        let hop = NextHop { kind: RouteKind::RouteTo, address };
+        let routed = StateView { route: Some(hop), ..state(Direction::In) };
+        for (gateway, matches) in
+            [("192.168.1.254", true), ("192.168.0.0/16", true), ("192.168.1.1", false)]
+        {
+            let target = parse(&keys(&["gateway", gateway])).unwrap();
+            assert_eq!(target.matches(&routed, &Ruleset::default(), 1), matches, "{gateway}");
+            assert!(!target.matches(&state(Direction::In), &Ruleset::default(), 1));
+        }
+        assert!(parse(&keys(&["gateway"])).is_err());
     }
 
     #[test]

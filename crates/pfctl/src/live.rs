@@ -1,6 +1,7 @@
 //! `-s`: reads what a modifier shows from the filter and has it printed.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow};
@@ -35,19 +36,28 @@ use crate::words::Show;
 /// Title of the rules in `-s all`.
 const RULES_TITLE: &str = "FILTER RULES:";
 
-/// What `show` prints. Without a filter nothing was ever loaded: there are the defaults. `host` reads
-/// the machine's interfaces, which not every modifier wants to know.
-pub fn show(
+/// Writes what `show` prints. Without a filter nothing was ever loaded: there are the defaults. `host`
+/// reads the machine's interfaces, which not every modifier wants to know.
+pub fn write(
     filter: Option<&dyn Filter>,
     host: &dyn Fn() -> Result<Host>,
     show: Show,
     args: &Args,
-) -> Result<String> {
+    out: &mut dyn Write,
+) -> Result<()> {
     let live = Live::new(filter, host, args)?;
-    if args.json {
-        return Ok(format!("{:#}\n", live.json(show)?));
+    let interface = args.interface.as_deref();
+    match (show, args.json) {
+        (Show::States, true) => {
+            live.with_states(|view| states::write_json(view, interface, out))??;
+        }
+        (Show::States, false) => {
+            live.with_states(|view| states::write(view, interface, live.detail, out))??;
+        }
+        (_, true) => writeln!(out, "{:#}", live.json(show)?)?,
+        (_, false) => out.write_all(live.text(show)?.as_bytes())?,
     }
-    live.text(show)
+    Ok(out.flush()?)
 }
 
 /// The filter with the rules that are loaded now.

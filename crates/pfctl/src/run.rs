@@ -176,7 +176,8 @@ fn show_and_zero(args: &Args) -> Result<()> {
     let instance = open(args)?;
     if let Some(show) = args.show {
         let filter = instance.as_ref().map(|instance| instance as &dyn Filter);
-        print(&live::show(filter, &read_host, show, args)?)?;
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        live::write(filter, &read_host, show, args, &mut out)?;
     }
     if let (true, Some(instance)) = (args.zero, &instance) {
         let anchor = args.anchor.clone().unwrap_or_default();

@@ -67,9 +67,7 @@ pub fn load(instance: &Instance, file: &str) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| file.to_owned())?;
     let (head, states) = read(&text).with_context(|| file.to_owned())?;
     let same_rules = head == Head::of(instance)?;
-    for state in &states {
-        instance.restore_state(state, same_rules)?;
-    }
+    instance.restore_states(&states, same_rules)?;
     Ok(())
 }
 

@@ -152,7 +152,9 @@ fn say(arguments: &str, subject: &Subject) -> anyhow::Result<Said> {
     let args = args::parse(&words).map_err(|_| anyhow::anyhow!("arguments refused"))?;
     if let Some(show) = args.show {
         let host = || Ok(subject.host().clone());
-        let stdout = live::show(Some(subject.filter()), &host, show, &args)?;
+        let mut stdout = Vec::new();
+        live::write(Some(subject.filter()), &host, show, &args, &mut stdout)?;
+        let stdout = String::from_utf8(stdout)?;
         return Ok(Said { stdout, ..Said::default() });
     }
     let name = args.table.as_ref().context("neither -s nor -t")?;

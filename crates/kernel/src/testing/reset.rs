@@ -52,7 +52,7 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
 
 fn states(maps: &Maps) -> Result<()> {
     let used = maps.status.at(0)?.states_used;
-    for (index, state) in maps.states.first(used)?.iter().enumerate() {
+    for (index, state) in maps.states.first(used)?.enumerate() {
         for key in &state.key {
             maps.state_keys.remove(key)?;
         }
@@ -63,7 +63,7 @@ fn states(maps: &Maps) -> Result<()> {
 
 fn sources(maps: &Maps) -> Result<()> {
     let used = maps.status.at(0)?.sources_used;
-    for (index, node) in maps.source_nodes.first(used)?.iter().enumerate() {
+    for (index, node) in maps.source_nodes.first(used)?.enumerate() {
         maps.source_keys.remove(&node.key)?;
         maps.source_nodes.set(&(index as u32), &abi::SourceNode::default())?;
     }

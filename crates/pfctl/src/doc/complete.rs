@@ -169,6 +169,6 @@ mod tests {
     #[test]
     fn files_are_completed_where_a_verb_takes_them() {
         assert!(bash().contains("*\" diff \"*|*\" fmt \"*"), "{}", bash());
-        assert!(fish().contains("from test diff fmt import' -F"), "{}", fish());
+        assert!(fish().contains("from test diff fmt import log' -F"), "{}", fish());
     }
 }

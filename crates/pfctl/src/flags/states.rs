@@ -54,7 +54,9 @@ pub(super) const KILL: Flag = Flag {
            host or network they go to. If the first\n.Ar key\nis the word\n.Cm label\nor\n.Cm id ,\n\
            the second one is the label of the rule that made the states, or the id of a state as\n\
            .Fl vvss\nprints it, with the creator's behind a slash if wished; if it is\n.Cm key ,\n\
-           the second is\n.Dq protocol host1:port1 direction host2:port2\nas\n.Fl ss\nprints it.",
+           the second is\n.Dq protocol host1:port1 direction host2:port2\nas\n.Fl ss\nprints it; if \
+           it is\n.Cm gateway ,\nit is the next hop that\n.Cm route-to\nand its like gave the states, or \
+           a network.",
     set: |args, value| {
         if args.kill.len() == 2 {
             return Err(Refusal::Usage("can only specify -k twice".into()));

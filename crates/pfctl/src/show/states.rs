@@ -1,8 +1,10 @@
 //! `-s states`
 
+use std::io::{self, Write};
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use serde::ser::{SerializeSeq, Serializer as _};
+use serde_json::{Serializer, Value, json};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::{Direction, Family};
 use skipstep_scenario::engine::{PeerView, StateView};
@@ -56,20 +58,31 @@ impl StatesView<'_> {
     }
 }
 
-/// The states on `interface`, if one is given.
-pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> String {
-    let mut text = String::new();
+/// Writes the states on `interface`, if one is given, one after the other: there may be millions.
+pub fn write(
+    view: &StatesView,
+    interface: Option<&str>,
+    detail: Detail,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for state in view.on(interface) {
-        text += &summary(state, view.host);
+        out.write_all(summary(state, view.host).as_bytes())?;
         if detail.verbose() {
-            text += &windows(state);
-            text += &history(state, view.now);
+            out.write_all(windows(state).as_bytes())?;
+            out.write_all(history(state, view.now).as_bytes())?;
         }
         if detail.very_verbose() {
-            text += &format!("   id: {:016x} creatorid: {:08x}\n", state.id, view.hostid);
+            writeln!(out, "   id: {:016x} creatorid: {:08x}", state.id, view.hostid)?;
         }
     }
-    text
+    Ok(())
+}
+
+/// The same as text.
+pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> String {
+    let mut text = Vec::new();
+    write(view, interface, detail, &mut text).expect("memory takes everything");
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn name_of(state: &StateView) -> &str {
@@ -210,47 +223,62 @@ pub(super) fn clock(seconds: u32) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// A list with an object for each state on `interface`, if one is given.
+/// Writes a list with an object for each state on `interface`, if one is given.
+pub fn write_json(
+    view: &StatesView,
+    interface: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut serializer = Serializer::pretty(&mut *out);
+    let mut list = serializer.serialize_seq(None)?;
+    for state in view.on(interface) {
+        list.serialize_element(&object(view, state))?;
+    }
+    list.end()?;
+    writeln!(out)
+}
+
+/// The same as one value.
 pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
-    view.on(interface)
-        .map(|state| {
-            let key = |key: [(IpAddr, u16); 2]| {
-                key.map(|(address, port)| json!({ "address": address.to_string(), "port": port }))
-            };
-            let peer = |peer: &PeerView, other: &PeerView| {
-                json!({
-                    "state": peer_state(state.protocol, peer.state, other.state),
-                    "seqlo": peer.seqlo,
-                    "seqhi": peer.seqhi,
-                    "window": peer.max_win,
-                    "wscale": peer.wscale & WSCALE_MASK,
-                })
-            };
-            json!({
-                "id": format!("{:016x}", state.id),
-                "creatorid": format!("{:08x}", view.hostid),
-                "interface": name_of(state),
-                "protocol": protocol_name(state.protocol),
-                "direction": if state.direction == Direction::In { "in" } else { "out" },
-                "wire": key(state.wire),
-                "stack": key(state.stack),
-                "source": peer(&state.src, &state.dst),
-                "destination": peer(&state.dst, &state.src),
-                "timeout": state.timeout.name(),
-                "age": view.now.saturating_sub(state.created_at),
-                "expires_in": state.expires_at.saturating_sub(view.now),
-                "packets": state.packets,
-                "bytes": state.bytes,
-                "rule": state.rule,
-                "sloppy": state.flags & SLOPPY != 0,
-                "source_track": state.tracked,
-                "route": state.route.map(|hop| {
-                    json!({ "kind": hop.kind.name(), "next_hop": hop.address.to_string() })
-                }),
-                "tag": state.tag,
-            })
+    view.on(interface).map(|state| object(view, state)).collect()
+}
+
+fn object(view: &StatesView, state: &StateView) -> Value {
+    let key = |key: [(IpAddr, u16); 2]| {
+        key.map(|(address, port)| json!({ "address": address.to_string(), "port": port }))
+    };
+    let peer = |peer: &PeerView, other: &PeerView| {
+        json!({
+            "state": peer_state(state.protocol, peer.state, other.state),
+            "seqlo": peer.seqlo,
+            "seqhi": peer.seqhi,
+            "window": peer.max_win,
+            "wscale": peer.wscale & WSCALE_MASK,
         })
-        .collect()
+    };
+    json!({
+        "id": format!("{:016x}", state.id),
+        "creatorid": format!("{:08x}", view.hostid),
+        "interface": name_of(state),
+        "protocol": protocol_name(state.protocol),
+        "direction": if state.direction == Direction::In { "in" } else { "out" },
+        "wire": key(state.wire),
+        "stack": key(state.stack),
+        "source": peer(&state.src, &state.dst),
+        "destination": peer(&state.dst, &state.src),
+        "timeout": state.timeout.name(),
+        "age": view.now.saturating_sub(state.created_at),
+        "expires_in": state.expires_at.saturating_sub(view.now),
+        "packets": state.packets,
+        "bytes": state.bytes,
+        "rule": state.rule,
+        "sloppy": state.flags & SLOPPY != 0,
+        "source_track": state.tracked,
+        "route": state.route.map(|hop| {
+            json!({ "kind": hop.kind.name(), "next_hop": hop.address.to_string() })
+        }),
+        "tag": state.tag,
+    })
 }
 
 #[cfg(test)]
