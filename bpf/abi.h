@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		17
+#define PF_ABI_VERSION		18
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -823,7 +823,7 @@ struct pf_log_record {
 	__u8 reason;
 	__u8 direction;
 	__u8 log_to;
-	__u8 pad;
+	__u8 rewritten;			/* source and destination are not those of data */
 	__u16 caplen;			/* bytes in data */
 	__u32 wirelen;
 	__u8 data[PF_SNAPLEN];		/* from the IP header on */

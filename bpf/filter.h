@@ -125,6 +125,7 @@ __inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
 	struct pf_pdesc *pd = &s->pd;
 	int reason = setup_pdesc(skb, s);
 
+	keep_original(pd);
 	count_segments(skb, s);
 	s->outcome.decision = PF_DECISION_DEFAULT;
 	if (reason)
@@ -181,6 +182,7 @@ __inline int refuse_fragment(struct __sk_buff *skb, struct pf_scratch *s, struct
 	s->pd.direction = frame->direction;
 	if (!find_ip(skb, &s->pd) || setup_pdesc(skb, s))
 		return PF_TCX_DROP;
+	keep_original(&s->pd);
 	count_segments(skb, s);
 	s->outcome.decision = PF_DECISION_DEFAULT;
 	if (frame->reason < PF_REASON_MAX)

@@ -71,7 +71,7 @@ __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u
 	record->direction = s->pd.direction;
 	record->log_to = target;
 	record->uid = target & LOG_TARGET_USER ? s->owner_uid : NOBODY;
-	record->pad = 0;
+	record->rewritten = has_new_ends(&s->pd);
 	record->wirelen = skb->len - s->pd.ip;
 	length = min(record->wirelen, PF_SNAPLEN);
 	if (load_bytes(skb, s->pd.ip, record->data, length, PF_SNAPLEN))

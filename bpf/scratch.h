@@ -64,6 +64,17 @@ struct pf_pdesc {
 	};
 };
 
+/* Whether rules, or a state, have translated it. */
+__inline bool has_new_ends(const struct pf_pdesc *pd)
+{
+	return pd->source.half[0] != pd->original_source.half[0] ||
+	       pd->source.half[1] != pd->original_source.half[1] ||
+	       pd->destination.half[0] != pd->original_destination.half[0] ||
+	       pd->destination.half[1] != pd->original_destination.half[1] ||
+	       pd->source_port != pd->original_source_port ||
+	       pd->destination_port != pd->original_destination_port;
+}
+
 /* What rules or a state want done with a packet that passes */
 struct pf_rule_actions {
 	__u32 flags;			/* PF_STATE_NO_DF, _SET_TOS, _RANDOM_ID, _SET_PRIO */

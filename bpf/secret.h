@@ -16,10 +16,12 @@ enum pf_secret_use {
 	PF_SECRET_SEQUENCE,		/* where a side's sequence numbers begin */
 	PF_SECRET_PROXY,		/* and those of the proxy towards the server */
 	PF_SECRET_TIMESTAMP,		/* what is added to a side's timestamps */
+	PF_SECRET_PORT,			/* where the search for a port begins */
 };
 
 #define SEQUENCE_CLOCK_SHIFT	12	/* RFC 6528 says 4 microseconds a step: 4.096 */
 
+/* Of ports every moment has its own, else the same connection would get the same one again. */
 __global __u64 hash_connection(struct pf_scratch *s, __u32 use)
 {
 	struct pf_status *status = pf_status();
@@ -34,7 +36,18 @@ __global __u64 hash_connection(struct pf_scratch *s, __u32 use)
 	siphash_word(&h, s->pd.destination.half[1]);
 	siphash_word(&h, (__u64)s->pd.source_port << 48 | (__u64)s->pd.destination_port << 32 |
 			 s->pd.family << 8 | use);
-	return siphash_end(&h, 0, 40);
+	siphash_word(&h, use == PF_SECRET_PORT ? bpf_ktime_get_boot_ns() : 0);
+	return siphash_end(&h, 0, 48);
+}
+
+/* A number from 0 to bound - 1 for a port. */
+__inline __u32 secret_draw(struct pf_scratch *s, __u32 bound)
+{
+	struct pf_test *driven = pf_driven();
+
+	if (driven)
+		return min(driven->random, bound - 1);
+	return (__u32)hash_connection(s, PF_SECRET_PORT) % bound;
 }
 
 /* An initial sequence number (RFC 6528): later connections of the same ends begin higher. */

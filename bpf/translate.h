@@ -10,6 +10,7 @@
 #include "kern.h"
 #include "pool.h"
 #include "scratch.h"
+#include "secret.h"
 #include "state.h"
 #include "sticky.h"
 
@@ -122,7 +123,7 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 		choice->low = pool->high;
 		choice->high = pool->low;
 	}
-	choice->begin = choice->low + random_draw((__u32)(choice->high - choice->low) + 1);
+	choice->begin = choice->low + secret_draw(s, (__u32)(choice->high - choice->low) + 1);
 	return try_ports(s);
 }
 
@@ -241,16 +242,6 @@ __inline bool translate(struct pf_scratch *s, const struct pf_rule *rule)
 	if (rule->pools & 1 << PF_POOL_NAT && !translate_source(s, rule->slot))
 		return false;
 	return !(rule->pools & 1 << PF_POOL_RDR) || translate_destination(s, rule->slot);
-}
-
-__inline bool has_new_ends(const struct pf_pdesc *pd)
-{
-	return pd->source.half[0] != pd->original_source.half[0] ||
-	       pd->source.half[1] != pd->original_source.half[1] ||
-	       pd->destination.half[0] != pd->original_destination.half[0] ||
-	       pd->destination.half[1] != pd->original_destination.half[1] ||
-	       pd->source_port != pd->original_source_port ||
-	       pd->destination_port != pd->original_destination_port;
 }
 
 #endif /* PF_TRANSLATE_H */

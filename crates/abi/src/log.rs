@@ -38,8 +38,8 @@ pub struct LogRecord {
     pub direction: u8,
     /// n of pflogN.
     pub log_to: u8,
-    /// Zero.
-    pub pad: u8,
+    /// 1: source and destination are not those of `data`.
+    pub rewritten: u8,
     /// Bytes in `data`.
     pub caplen: u16,
     /// Length of the packet.

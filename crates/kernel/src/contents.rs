@@ -90,11 +90,12 @@ pub(crate) fn keep_counters(
 
 /// The entries of `version`.
 pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
-    Ok(read_all(maps, version)?.into_iter().map(|info| info.entry).collect())
+    Ok(read_all(maps, None, version)?.into_iter().map(|info| info.entry).collect())
 }
 
-/// The entries of `version` with all that is known of them; found by walking the whole trie.
-pub(crate) fn read_all(maps: &Maps, version: u32) -> Result<Vec<EntryInfo>> {
+/// The entries of `version` with all that is known of them, if the table's slot is given also of its
+/// use by pools; found by walking the whole trie.
+pub(crate) fn read_all(maps: &Maps, slot: Option<u32>, version: u32) -> Result<Vec<EntryInfo>> {
     let mut entries = Vec::new();
     if version == 0 {
         return Ok(entries);
@@ -108,7 +109,14 @@ pub(crate) fn read_all(maps: &Maps, version: u32) -> Result<Vec<EntryInfo>> {
             let stats = if counted { maps.entry_stats.get(&key)? } else { None };
             let traffic =
                 stats.map(|abi::EntryStats { packets, bytes }| EntryTraffic { packets, bytes });
-            entries.push(EntryInfo { entry, cleared: value.cleared, traffic });
+            let states = match slot {
+                Some(table) => {
+                    let load = abi::PoolLoadKey { table, family: key.family, address: key.address };
+                    maps.pool_loads.get(&load)?
+                }
+                None => None,
+            };
+            entries.push(EntryInfo { entry, cleared: value.cleared, traffic, states });
         }
     }
     entries.sort_by_key(|info| info.entry.net);

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
+use skipstep_abi::source::node_use;
 use skipstep_abi::state::{STACK, WIRE, timeout};
 use skipstep_classifier::Names;
 use skipstep_ruleset::{Direction, Family, RouteKind, RuleId, Timeout};
@@ -84,6 +85,12 @@ impl Clock {
     }
 }
 
+/// Whether a state's node is still found by sources; one that was dropped only waits for the state.
+fn is_known(maps: &Maps, place: u32) -> bool {
+    let node = place.checked_sub(1).and_then(|index| maps.source_nodes.at(index).ok());
+    node.is_some_and(|node| node.r#use == node_use::USED)
+}
+
 fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateView {
     let rule = maps.rule_states.at(state.rule_slot).unwrap_or_default();
     let key = &state.key[WIRE];
@@ -114,7 +121,7 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
         min_ttl: state.min_ttl,
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
-        tracked: state.source_nodes.iter().any(|place| *place != 0),
+        tracked: state.source_nodes.iter().any(|place| is_known(maps, *place)),
         route: next_hop(key.family, state),
     }
 }

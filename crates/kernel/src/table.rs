@@ -51,6 +51,8 @@ pub struct EntryInfo {
     pub cleared: u32,
     /// What was counted for it, if it was defined with `counters` and a packet hit it.
     pub traffic: Option<EntryTraffic>,
+    /// States that `least-states` pools gave the address, if they ever did.
+    pub states: Option<u32>,
 }
 
 /// Packets that matched a rule for the sake of an entry: `[in, out][block, match, pass]`.
@@ -111,8 +113,8 @@ impl Instance {
     /// The contents of a table, ascending, with all that is known of them.
     pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
         let record = self.record()?;
-        let version = self.maps.tables.at(find(&record, name)?.slot)?.version;
-        contents::read_all(&self.maps, version)
+        let slot = find(&record, name)?.slot;
+        contents::read_all(&self.maps, Some(slot), self.maps.tables.at(slot)?.version)
     }
 
     /// Clears the counters of entries; how many of them there are.

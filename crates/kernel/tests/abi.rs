@@ -114,7 +114,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_log_record => abi::LogRecord {
             time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
-            family, action, reason, direction, log_to, pad, caplen, wirelen, data,
+            family, action, reason, direction, log_to, rewritten, caplen, wirelen, data,
         }
     }
 }

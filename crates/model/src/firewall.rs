@@ -188,6 +188,11 @@ impl Firewall {
         self.counters.table(name)
     }
 
+    /// States that `least-states` pools gave an address of a table; `None` if they never did.
+    pub fn states_of_address(&self, table: &TableName, address: IpAddr) -> Option<u64> {
+        self.pools.load(table, address)
+    }
+
     /// Counters of the whole firewall.
     pub fn status(&self) -> Status {
         Status {

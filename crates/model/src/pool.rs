@@ -135,6 +135,11 @@ impl Pools {
         Some(chosen)
     }
 
+    /// How many states have an address of a table, if any ever had.
+    pub fn load(&self, table: &TableName, address: IpAddr) -> Option<u64> {
+        self.loads.get(&(Listed::Table(table.clone()), address)).copied()
+    }
+
     /// A state got the address, or lost it, which only pools that look at the number of states want
     /// to know. `None` if the address is none of the list's.
     pub fn count(

@@ -150,7 +150,12 @@ pub fn addresses(entries: &[EntryInfo]) -> Vec<AddressView> {
     let view = |info: &EntryInfo| AddressView {
         entry: info.entry,
         cleared: info.cleared.into(),
-        traffic: info.traffic.map(|traffic| entry_traffic(traffic.packets, traffic.bytes)),
+        // pf keeps both in one place, which it makes for either
+        traffic: match (info.traffic, info.states) {
+            (Some(traffic), _) => Some(entry_traffic(traffic.packets, traffic.bytes)),
+            (None, states) => states.map(|_| Default::default()),
+        },
+        states: info.states.unwrap_or(0),
     };
     let mut addresses: Vec<AddressView> = entries.iter().map(view).collect();
     sort(&mut addresses);

@@ -162,7 +162,7 @@ fn tables_anchors_and_numbers() {
     is("tables", &tables::json(&[table], Detail::default()));
     let net = "10.0.0.0/8".parse().unwrap();
     let entry = skipstep_ruleset::TableEntry { negated: true, net, weight: 0 };
-    let address = AddressView { entry, cleared: 5, traffic: None };
+    let address = AddressView { entry, cleared: 5, traffic: None, states: 0 };
     is("contents", &tables::contents_json(&[address]));
     is("anchors", &anchors::json(&["a", "b"], ""));
     is("timeouts", &timeouts::json(&Timeouts::default()));

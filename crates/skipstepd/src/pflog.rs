@@ -66,8 +66,7 @@ pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     for number in [record.uid, NO_PID, origin.uid, origin.pid] {
         header.extend(number.to_le_bytes());
     }
-    let (rewritten, pad) = (0, 0);
-    header.extend([record.direction, rewritten, family, pad]);
+    header.extend([record.direction, record.rewritten, family, 0]);
     header.extend(record.source);
     header.extend(record.destination);
     header.extend(record.source_port);
@@ -79,4 +78,18 @@ pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
 pub fn packet(record: &LogRecord, snaplen: usize) -> &[u8] {
     let length = usize::from(record.caplen).min(record.data.len()).min(snaplen);
     &record.data[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn a_translated_packet_says_so() {
+        for rewritten in [0, 1] {
+            let record = LogRecord { direction: 2, rewritten, ..LogRecord::new_zeroed() };
+            assert_eq!(header(&record, &Origin::default())[60..62], [2, rewritten]);
+        }
+    }
 }

@@ -51,6 +51,8 @@ pub struct AddressView {
     pub cleared: i64,
     /// `[in, out][block, match, pass]`, if the table has counters and a packet hit the address.
     pub traffic: Option<[[Traffic; 3]; 2]>,
+    /// States that `least-states` pools gave it.
+    pub states: u32,
 }
 
 /// The tables, which must be sorted by name. Those that rules only name appear with `-g`.
@@ -135,6 +137,9 @@ pub fn contents(
         }
         if detail.verbose() {
             text += &cleared_line(address.cleared);
+            if address.states > 0 {
+                text += &format!("\t{:<19} {}\n", "Active States:", address.states);
+            }
             if let Some(traffic) = &address.traffic {
                 text += &traffic_lines(traffic);
             }
@@ -239,6 +244,7 @@ pub fn contents_json(addresses: &[AddressView]) -> Value {
                 "weight": address.entry.weight,
                 "cleared": address.cleared,
                 "traffic": address.traffic.as_ref().map(traffic_json),
+                "states": address.states,
             })
         })
         .collect()

@@ -231,11 +231,14 @@ impl Filter for ShownModel {
         let ruleset = self.filled();
         let mut tables = ruleset.tables_of(&name.anchor).iter();
         let table = tables.find(|table| table.name == name.name).context("no such table")?;
-        let counters = self.model.borrow_mut().firewall().table_counters(name);
+        let mut model = self.model.borrow_mut();
+        let firewall = model.firewall();
+        let counters = firewall.table_counters(name);
         let info = |entry: &TableEntry| EntryInfo {
             entry: *entry,
             cleared: START,
             traffic: counters.entries.get(&entry.net).map(entry_traffic),
+            states: firewall.states_of_address(name, entry.net.addr()).map(|states| states as u32),
         };
         Ok(table.entries.iter().map(info).collect())
     }
