@@ -97,16 +97,16 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 {
 	const struct pf_pdesc *pd = &s->pd;
 	struct pf_addr sender = pd->source;
-	struct bpf_fib_lookup params;
+	struct bpf_fib_lookup *params = &s->lookup;	/* the stack is deep here */
 	enum pf_route route;
 
 	*own = pd->destination;
-	if (find_route(skb, &params, pd->family, &pd->destination, 0) == PF_ROUTE_LOCAL)
+	if (find_route(skb, params, pd->family, &pd->destination, 0) == PF_ROUTE_LOCAL)
 		return true;
-	route = find_route(skb, &params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
+	route = find_route(skb, params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
 	if (route == PF_ROUTE_BROADCAST) {	/* all of a link are where any of them is */
 		sender.word[0] ^= bpf_htonl(1);
-		route = find_route(skb, &params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
+		route = find_route(skb, params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
 	}
 	switch (route) {
 	case PF_ROUTE_NONE:
@@ -117,10 +117,10 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 			*own = sender;
 		break;
 	case PF_ROUTE_FOUND:
-		if (pd->family == AF_INET && params.ipv4_src)
-			own->word[0] = params.ipv4_src;
-		else if (pd->family == AF_INET6 && (params.ipv6_src[0] || params.ipv6_src[3]))
-			__builtin_memcpy(own, params.ipv6_src, sizeof(*own));
+		if (pd->family == AF_INET && params->ipv4_src)
+			own->word[0] = params->ipv4_src;
+		else if (pd->family == AF_INET6 && (params->ipv6_src[0] || params->ipv6_src[3]))
+			__builtin_memcpy(own, params->ipv6_src, sizeof(*own));
 		break;
 	case PF_ROUTE_BROADCAST:
 	case PF_ROUTE_UNKNOWN:	/* a host that does not forward, or Linux 6.6: as above */

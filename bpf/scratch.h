@@ -261,6 +261,7 @@ struct pf_scratch {
 	__u8 translated;		/* pf_translated */
 	__u8 rewrite_id;		/* … with its ICMP id, … */
 	__u8 icmp_answer;		/* … which is the destination's "port" */
+	struct bpf_fib_lookup lookup;	/* a question to the kernel's routing tables */
 	struct pf_choice choice;
 	__u32 nat_slot;			/* of the rules that translated it, PF_IDLE_SLOT for none */
 	__u32 rdr_slot;
