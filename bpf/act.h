@@ -188,6 +188,17 @@ __inline int answer_or(struct __sk_buff *skb, struct pf_scratch *s, int result)
 	return s->reply.kind == PF_REPLY_NONE ? result : send_reply(skb, s);
 }
 
+/* Whether the way that was found for the packet is that of another destination. A test has no ways. */
+__inline bool has_new_way(const struct pf_scratch *s)
+{
+	const struct pf_pdesc *pd = &s->pd;
+
+	return pd->direction == PF_OUT && s->translated == PF_TRANSLATED_PACKET &&
+	       (pd->destination.half[0] != pd->original_destination.half[0] ||
+		pd->destination.half[1] != pd->original_destination.half[1]) &&
+	       !driven_by_test();
+}
+
 /* The packet passes. Returns what the program returns. */
 __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -213,6 +224,10 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		result = route_packet(skb, s);
 		if (s->route != PF_HOP_DUP_TO)
 			return answer_or(skb, s, result);
+	}
+	if (has_new_way(s)) {
+		carry(skb, s);
+		return answer_or(skb, s, reroute_packet(skb, s));
 	}
 	if (must_fragment(skb, s)) {
 		s->outcome.verdict = PF_VERDICT_REFRAGMENT;

@@ -32,12 +32,12 @@ __inline void set_state_key(struct pf_scratch *s, const struct pf_rule *rule)
 }
 
 /* The packet that makes a translated state is rewritten: of ICMP only echo has an id that changes. */
-__inline void translate_first(struct pf_scratch *s, const struct pf_state *state)
+__inline void translate_first(struct pf_scratch *s)
 {
 	const struct pf_pdesc *pd = &s->pd;
 	__u8 type = pd->icmp.type;
 
-	if (!state->key[PF_WIRE].made)
+	if (!has_new_ends(pd))
 		return;
 	s->translated = PF_TRANSLATED_PACKET;
 	s->rewrite_id = pd->family == AF_INET ?
@@ -81,6 +81,9 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 		set_state_key(s, rule);
 		swap_ends(&s->pd);
 		state->key[!far_side(s->pd.direction)] = s->key;
+		/* of a neighbour that is sought the key has the name, not where it was sought */
+		if (same_key(&state->key[PF_WIRE], &state->key[PF_STACK]))
+			state->key[PF_WIRE].made = state->key[PF_STACK].made = 0;
 	}
 	state->nat_slot = s->nat_slot;
 	state->rdr_slot = s->rdr_slot;
@@ -199,7 +202,7 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	__builtin_memcpy(s->source_nodes, s->test.source_nodes, sizeof(s->source_nodes));
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
-	translate_first(s, state);
+	translate_first(s);
 	route_by_state(state, s, true);
 	s->act = s->test.act;
 	if (!s->act.rtable)

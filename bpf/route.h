@@ -107,6 +107,32 @@ restore:
 	return PF_TCX_NEXT;
 }
 
+/* The packet got another destination on its way out: that may be elsewhere. Returns what the program
+ * returns, unless there is a reply. Where the kernel tells nothing, and to ourselves, it goes on as it
+ * was going. */
+__global int reroute_packet(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct bpf_fib_lookup *params;
+	enum pf_route route;
+
+	if (!s)
+		return PF_TCX_DROP;
+	params = &s->lookup;
+	route = find_route_in(skb, params, s->pd.family, &s->pd.destination,
+			      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
+	if (route == PF_ROUTE_NONE || route == PF_ROUTE_REFUSED) {
+		reason_count(s, PF_REASON_NO_ROUTE);
+		return tell_sender(s, PF_UNDELIVERED_NO_ROUTE, 0);
+	}
+	if (route != PF_ROUTE_FOUND)
+		return PF_TCX_NEXT;
+	if (s->length > params->mtu_result && keeps_whole(s))
+		return tell_sender(s, PF_UNDELIVERED_TOO_BIG, params->mtu_result);
+	write_mark(skb, PF_MARK_GENERATED | (s->reassembled ? PF_MARK_REASSEMBLED : 0),
+		   PF_GENERATED_ROUTED, s->prio);
+	return send_to_neighbour(skb, params);
+}
+
 /* ---- where they leave ------------------------------------------------------------------------ */
 
 /* A copy has come to the interface: on to the neighbour. */

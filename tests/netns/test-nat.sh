@@ -82,4 +82,19 @@ except TimeoutError:
     print("nothing came")
 END_OF_PROGRAM
 )"
+
+# A new destination on the way out is where it is: for packets of the gateway's own, and for those that
+# come through it. The routing table leads all of them to the server.
+web client 80
+on gateway ip route add 203.0.113.0/24 via "$SERVER4"
+on dmz ip route add 203.0.113.0/24 via 192.168.200.1
+filter gateway <<'END_OF_RULES'
+pass
+pass out on wan0 inet proto tcp to 203.0.113.9 rdr-to 192.168.100.2
+END_OF_RULES
+pf gateway -q -F states
+same "its own packets, to another link" passed "$(probe_web gateway 203.0.113.9 80)"
+same "packets that come through" passed "$(probe_web dmz 203.0.113.9 80)"
+at_least 2 "states of the other destination" "$(pf gateway -ss | grep -c '192.168.100.2:80 (203.0.113.9:80')"
+same "none of it went to the server" 0 "$(on server ss -Htan | grep -c '192.168.100.2')"
 verdict
