@@ -394,7 +394,16 @@ struct pf_rule_states {
 	__u32 max_src_conn_rate;	/* in … */
 	__u32 max_src_conn_seconds;
 	__u32 overload_table;		/* slot */
-	__u32 pad;
+	__u8 divert;			/* pf_divert_kind */
+	__u8 pad;
+	__be16 divert_port;		/* of the socket that divert-to names */
+	__u8 divert_address[16];
+};
+
+enum pf_divert_kind {
+	PF_DIVERT_NO = 0,
+	PF_DIVERT_TO = 1,
+	PF_DIVERT_REPLY = 2,
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -795,7 +804,8 @@ struct pf_outcome {
 	__u32 ifindex;			/* the packet, or a copy of it, is routed: by this interface … */
 	__u8 next_hop[16];		/* … to this neighbour */
 	__u8 route;			/* pf_route_kind */
-	__u8 pad[7];
+	__u8 divert;			/* pf_divert_kind: it goes to a socket of this host */
+	__u8 pad[6];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */
@@ -875,6 +885,9 @@ struct pf_handoff {
 #define PF_MARK_TAG_SHIFT	16		/* 11 bits */
 #define PF_MARK_TAG_MASK	0x07ff0000u
 #define PF_DEFAULT_PRIO		3
+#define PF_MARK_DIVERTED	0x80030000u	/* the kernel delivers it here, by a policy rule … */
+#define PF_MARK_DIVERTED_MASK	0x87ff0000u	/* … that looks at these bits … */
+#define PF_DIVERT_TABLE		28774		/* … and leads to this routing table */
 #define PF_MAX_TAG		2047
 
 /* ---- queues: skb->priority names a class of the interface's HTB qdisc; its minor number is the

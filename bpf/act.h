@@ -5,6 +5,7 @@
 #ifndef PF_ACT_H
 #define PF_ACT_H
 
+#include "divert.h"
 #include "forward.h"
 #include "fragment.h"
 #include "interface.h"
@@ -203,6 +204,7 @@ __inline bool has_new_way(const struct pf_scratch *s)
 __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 mtu = too_big(skb, s);
+	struct pf_rule_states *rule;
 	int result;
 
 	s->outcome.verdict = PF_VERDICT_PASS;
@@ -241,6 +243,9 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	if ((s->reassembled || s->routed_here) && s->pd.direction == PF_OUT)
 		shrink(skb, s->pd.ip + s->pd.length);
 	carry(skb, s);
+	rule = find_divert(s);
+	if (rule)
+		return answer_or(skb, s, divert(skb, s, rule));
 	if (s->pd.direction == PF_IN &&
 	    (table_of(s) || (s->reassembled && s->pd.family == AF_INET6)))
 		return answer_or(skb, s, forward_packet(skb, s));

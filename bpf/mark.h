@@ -20,6 +20,7 @@ enum pf_generated {
 	PF_GENERATED_PASS = 0,
 	PF_GENERATED_COPY,		/* send it to the next hop that is noted beside it */
 	PF_GENERATED_ROUTED,		/* fragment it, if it is too long for the link */
+	PF_GENERATED_DIVERTED,		/* deliver it here: PF_MARK_DIVERTED */
 };
 
 __inline enum pf_generated generated_for(const struct __sk_buff *skb)

@@ -142,8 +142,10 @@ struct icmp {				/* of both families; RFC 792, RFC 4443 */
 #define ICMP_HEADER		8
 
 #define ICMP_UNREACH_HOST	1		/* codes of the next */
+#define ICMP_UNREACH_PORT	3
 #define ICMP_UNREACH_NEEDFRAG	4
 #define ICMP6_DST_UNREACH_NOROUTE 0
+#define ICMP6_DST_UNREACH_NOPORT 4
 
 #define ICMP_ECHOREPLY		0
 #define ICMP_UNREACH		3

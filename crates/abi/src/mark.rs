@@ -19,6 +19,13 @@ pub const DEFAULT_PRIO: u8 = 3;
 /// Highest tag (`PF_MAX_TAG`).
 pub const MAX_TAG: u16 = 2047;
 
+/// Diverted: the kernel delivers it here, by a policy rule (`PF_MARK_DIVERTED`) …
+pub const DIVERTED: u32 = 0x8003_0000;
+/// … that looks at these bits.
+pub const DIVERTED_MASK: u32 = 0x87ff_0000;
+/// The routing table that it leads to (`PF_DIVERT_TABLE`).
+pub const DIVERT_TABLE: u32 = 28774;
+
 /// The mark of a packet with this tag (0 for none) and priority (0 to 7).
 pub fn compose(tag: u16, prio: u8) -> u32 {
     (u32::from(tag) << TAG_SHIFT & TAG_MASK)

@@ -308,8 +308,22 @@ pub struct RuleStates {
     pub max_src_conn_seconds: u32,
     /// `overload`: slot of the table.
     pub overload_table: u32,
+    /// [`divert_kind`]
+    pub divert: u8,
     /// Zero.
-    pub pad: u32,
+    pub pad: u8,
+    /// Port of the socket that `divert-to` names, in network byte order.
+    pub divert_port: [u8; 2],
+    /// And its address.
+    pub divert_address: [u8; 16],
+}
+
+/// `enum pf_divert_kind`.
+#[allow(missing_docs)]
+pub mod divert_kind {
+    pub const NO: u8 = 0;
+    pub const TO: u8 = 1;
+    pub const REPLY: u8 = 2;
 }
 
 /// `struct pf_rule_table`: a table whose counters rise with the rule's.

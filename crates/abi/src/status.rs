@@ -162,6 +162,8 @@ pub struct Outcome {
     pub next_hop: [u8; 16],
     /// [`crate::pool::route_kind`]
     pub route: u8,
+    /// [`crate::rule::divert_kind`]: it goes to a socket of this host.
+    pub divert: u8,
     /// Zero.
-    pub pad: [u8; 7],
+    pub pad: [u8; 6],
 }

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_match;
-use skipstep_abi::rule::{rule_flags as flags, source_flags};
+use skipstep_abi::rule::{divert_kind, rule_flags as flags, source_flags};
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::{
-    Action, Address, AnchorCall, BlockReturn, Direction, Family, InterfaceMatch, KeepKind, Not,
-    Rule, SourceTrack, StateOptions,
+    Action, Address, AnchorCall, BlockReturn, Direction, Divert, Family, InterfaceMatch, KeepKind,
+    Not, Rule, SourceTrack, StateOptions,
 };
 
 use crate::address::{address, family, owner, port};
@@ -182,6 +182,15 @@ pub fn states(rule: &Rule, compiled: &abi::Rule, overload_table: Option<u32>) ->
         (states.max_src_conn_rate, states.max_src_conn_seconds) =
             options.max_src_conn_rate.unwrap_or_default();
         states.overload_table = overload_table.unwrap_or(0);
+    }
+    match rule.divert {
+        None | Some(Divert::Packet { .. }) => {}
+        Some(Divert::Reply) => states.divert = divert_kind::REPLY,
+        Some(Divert::To { address, port }) => {
+            states.divert = divert_kind::TO;
+            states.divert_port = port.to_be_bytes();
+            states.divert_address = abi::address_bytes(address);
+        }
     }
     (states.max_packets, states.max_packets_seconds) = rule.max_pkt_rate.unwrap_or_default();
     if let Some(options) = &rule.state {

@@ -21,7 +21,7 @@ use crate::object::{Maps, Programs, Sizes, slots_for};
 use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
-use crate::{attach, commit, forget, host, map, netns, pins, place, queue, source, state};
+use crate::{attach, commit, divert, forget, host, map, netns, pins, place, queue, source, state};
 
 /// Longest name of an instance.
 const NAME_BYTES: usize = 63;
@@ -125,6 +125,7 @@ impl Instance {
         attach::detach_all(&self.directory)?;
         queue::remove_all()?;
         pins::remove(&self.directory)?;
+        divert::tear_down();
         self.run.remove()
     }
 
@@ -138,6 +139,7 @@ impl Instance {
         let _lock = run.lock()?;
         pins::remove(&directory)?;
         pins::remove_unfinished()?;
+        divert::tear_down();
         run.remove()
     }
 
@@ -249,6 +251,9 @@ impl Instance {
     }
 
     pub(crate) fn commit(&self, mut change: Change, next: &Next, host: &Host) -> Result<()> {
+        if divert::is_used(&next.ruleset) {
+            divert::set_up()?;
+        }
         let prepared = commit::prepare(
             &self.maps,
             &RuleHome::New,

@@ -11,6 +11,7 @@ mod commit;
 mod contents;
 pub mod counters;
 pub mod device;
+mod divert;
 pub mod error;
 mod forget;
 pub mod host;

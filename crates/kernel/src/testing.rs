@@ -14,6 +14,7 @@ use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
+use skipstep_abi::rule::divert_kind;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_classifier::Names;
@@ -22,8 +23,8 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Decision, Draw, Fate, LogView, RuleCounters, SocketOwner, SourceView, StateView, Status,
-    TestPacket, Verdict,
+    Decision, Diverted, Draw, Fate, LogView, RuleCounters, SocketOwner, SourceView, StateView,
+    Status, TestPacket, Verdict,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -258,6 +259,11 @@ impl TestEngine {
         let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
         let mut carried = arrival::carried(run, &self.memory.names);
         carried.fragmentation = packet.carried.fragmentation.filter(|_| passed);
+        carried.diverted = match outcome.divert {
+            divert_kind::TO => Some(Diverted::To),
+            divert_kind::REPLY => Some(Diverted::Reply),
+            _ => None,
+        };
         carried.rtable = match outcome.rtable {
             0 => packet.carried.rtable,
             number => u32::from(number) - 1,

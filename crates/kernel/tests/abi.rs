@@ -58,7 +58,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_rule_states => abi::RuleStates {
             total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
             max_packets_seconds, source_flags, source_nodes, max_src_nodes, max_src_states,
-            max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, pad,
+            max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, divert, pad,
+            divert_port, divert_address,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
@@ -105,7 +106,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies,
-            rtable, ifindex, next_hop, route, pad,
+            rtable, ifindex, next_hop, route, divert, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals }
@@ -267,6 +268,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             MODULATE, REASSEMBLE_TCP, SYNPROXY,
         }
         "POOL_" abi::pool::purpose { NAT, RDR, ROUTE }
+        "DIVERT_" abi::rule::divert_kind { NO, TO, REPLY }
         "HOP_" abi::pool::route_kind { NO, ROUTE_TO, DUP_TO, REPLY_TO }
         "POOL_" abi::pool::pool_kind {
             NONE, BITMASK, RANDOM, SOURCE_HASH, ROUND_ROBIN, LEAST_STATES,
@@ -280,8 +282,9 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::status { REASON_MAX, LCOUNT_MAX }
         "MARK_" abi::mark {
             MASK, GENERATED, REASSEMBLED, PRIO_SHIFT, PRIO_MASK, TAG_SHIFT, TAG_MASK,
+            DIVERTED, DIVERTED_MASK,
         }
-        "" abi::mark { DEFAULT_PRIO, MAX_TAG }
+        "" abi::mark { DEFAULT_PRIO, MAX_TAG, DIVERT_TABLE }
         "ABI_" abi { VERSION }
         "" abi::rule { SKIP_MAX }
     };

@@ -49,11 +49,22 @@ pub struct Carried {
     pub fragmentation: Option<Fragmentation>,
     /// Queue it waits in when it leaves; `None` is the default queue of its interface.
     pub queue: Option<String>,
+    /// It goes to a socket of this host, whatever address it is for.
+    pub diverted: Option<Diverted>,
+}
+
+/// To which socket a packet is diverted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Diverted {
+    /// `divert-to`: the one that the rule names.
+    To,
+    /// `divert-reply`: the one that has sent what it answers.
+    Reply,
 }
 
 impl Default for Carried {
     fn default() -> Self {
-        Carried { tag: None, prio: 3, rtable: 0, fragmentation: None, queue: None }
+        Carried { tag: None, prio: 3, rtable: 0, fragmentation: None, queue: None, diverted: None }
     }
 }
 

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Action, Family, PoolKind, Reason, RuleId, Ruleset, TableName, Timeout};
+use skipstep_ruleset::{
+    Action, Direction, Divert, Family, PoolKind, Reason, RuleId, Ruleset, TableName, Timeout,
+};
 use skipstep_wire::tcp_flag;
 
 use crate::actions::Actions;
 use crate::counters::{Counted, Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::create::Made;
-use crate::fate::{Carried, Decision, Fate, Forwarded, Packet, Verdict, Way};
+use crate::fate::{Carried, Decision, Diverted, Fate, Forwarded, Packet, Verdict, Way};
 use crate::journal::{Journal, LogPlace};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Malformed, Transport};
@@ -532,6 +534,11 @@ impl Firewall {
             carried.prio = if urgent { low_delay } else { ordinary };
         }
         carried.rtable = ruling.rtable.unwrap_or(carried.rtable);
+        carried.diverted = match ruling.rule.and_then(|rule| rule.divert) {
+            Some(Divert::To { .. }) if packet.direction == Direction::In => Some(Diverted::To),
+            Some(Divert::Reply) if packet.direction == Direction::In => Some(Diverted::Reply),
+            _ => None,
+        };
         // PF gives no queue to a packet that it forwards itself
         if let Some(rule) = actions.queued_by.filter(|_| packet.crosses_to.is_none()) {
             carried.queue = self.rulebook.at(rule).queue(urgent);

@@ -67,7 +67,9 @@ pub use counters::{
 };
 pub use skipstep_reassembly::Counters as FragmentCounters;
 
-pub use fate::{Carried, Decision, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way};
+pub use fate::{
+    Carried, Decision, Diverted, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way,
+};
 pub use firewall::Firewall;
 pub use route::NextHop;
 pub use source_node::{NodeKind, SourceNode};

@@ -98,11 +98,9 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();
-    features.extend(rule.divert.map(|divert| match divert {
-        Divert::To { .. } => "divert-to",
-        Divert::Reply => "divert-reply",
-        Divert::Packet { .. } => "divert-packet",
-    }));
+    if let Some(Divert::Packet { .. }) = rule.divert {
+        features.push("divert-packet");
+    }
     features.extend(of_pools(rule));
     features
 }

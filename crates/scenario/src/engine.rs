@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Carried, Draw, Forwarded, NextHop, NodeKind, Packet as TestPacket, Peer as PeerView,
+    Carried, Diverted, Draw, Forwarded, NextHop, NodeKind, Packet as TestPacket, Peer as PeerView,
     RuleCounters, SocketOwner, Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
-use crate::engine::{Decision, Fate, Forwarded, LogView, PeerView, StateView, Verdict};
+use crate::engine::{Decision, Diverted, Fate, Forwarded, LogView, PeerView, StateView, Verdict};
 use crate::look;
 use crate::observe::Observation;
 
@@ -42,6 +42,8 @@ pub struct Expectation {
     pub queue: Option<Option<String>>,
     /// `rtable`: the routing table that knows its way
     pub rtable: Option<u32>,
+    /// `divert-to`, `divert-reply`, `no divert`: to a socket of this host
+    pub diverted: Option<Option<Diverted>>,
     /// `expired`: states that ended just before, by the clock
     pub expired: Option<Vec<u32>>,
     /// `removed`: states that this packet removed
@@ -235,6 +237,7 @@ impl Expectation {
             prio: passed.then_some(fate.carried.prio),
             queue: passed.then(|| fate.carried.queue.clone()),
             rtable: passed.then_some(fate.carried.rtable),
+            diverted: passed.then_some(fate.carried.diverted),
             expired: Some(observation.expired.clone()),
             removed: settled.then(|| observation.removed.clone()),
             states: settled.then_some(observation.states.len() as u64),
@@ -258,6 +261,7 @@ impl Expectation {
         differences.compare("prio", &self.prio, fate.carried.prio);
         differences.compare("queue", &self.queue, fate.carried.queue.clone());
         differences.compare("rtable", &self.rtable, fate.carried.rtable);
+        differences.compare("divert", &self.diverted, fate.carried.diverted);
         differences.compare("removed", &self.removed, observation.removed.clone());
         differences.compare("states", &self.states, observation.states.len() as u64);
         differences.compare("sources", &self.sources, observation.sources.len() as u64);

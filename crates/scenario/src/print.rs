@@ -7,7 +7,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RouteKind, RuleId};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
-use crate::engine::{Decision, Draw, Forwarded, SocketOwner, Verdict, Way};
+use crate::engine::{Decision, Diverted, Draw, Forwarded, SocketOwner, Verdict, Way};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -324,6 +324,13 @@ impl Expectation {
             Some(queue) => format!("queue {}", quoted(queue)),
         }));
         items.extend(self.rtable.map(|rtable| format!("rtable {rtable}")));
+        items.extend(self.diverted.map(|diverted| {
+            String::from(match diverted {
+                None => "no divert",
+                Some(Diverted::To) => "divert-to",
+                Some(Diverted::Reply) => "divert-reply",
+            })
+        }));
         items.extend(self.expired.as_ref().map(|numbers| format!("expired {}", list(numbers))));
         items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));
         items.extend(self.states.map(|states| format!("states {states}")));

@@ -179,6 +179,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         prio: passed.then_some(result.prio.unwrap_or(DEFAULT_PRIO)),
         queue: None,
         rtable: passed.then_some(result.rtable.unwrap_or(0)),
+        diverted: None,
         expired: (!ended_before).then(|| sorted(&result.expired)),
         removed: (!states.ended).then(|| sorted(&result.removed)),
         states: (!states.ended).then_some(result.nstates),

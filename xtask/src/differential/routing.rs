@@ -61,3 +61,19 @@ fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
         _ => hop(rng),
     }
 }
+
+/// `divert-to` or `divert-reply`, where it may stand.
+pub(super) fn diversion(rng: &mut Rng, words: &[String], head: &Head) -> Option<String> {
+    if head.action != "pass" || !one_in(rng, 10) {
+        return None;
+    }
+    match words.get(1).map(String::as_str) {
+        Some("in") => Some(match head.family {
+            Some(true) => "divert-to ::1 port 8080".into(),
+            Some(false) => "divert-to 127.0.0.1 port 8080".into(),
+            None => return None,
+        }),
+        Some("out") => Some("divert-reply".into()),
+        _ => None,
+    }
+}

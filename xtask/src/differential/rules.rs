@@ -196,6 +196,7 @@ pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.extend(hosts(rng, pool, &head));
     words.extend(owners(rng, &head));
     words.extend(options(rng, pool, &head));
+    words.extend(routing::diversion(rng, &words, &head));
     words.join(" ")
 }
 

@@ -4,7 +4,7 @@ use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
 use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
-use crate::engine::{Decision, Forwarded, PeerView, Verdict, Way};
+use crate::engine::{Decision, Diverted, Forwarded, PeerView, Verdict, Way};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
 };
@@ -79,6 +79,8 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
                 expectation.queue.replace(Some(line.word("a queue")?.text.clone())).is_some()
             }
             "prio" => expectation.prio.replace(line.number("a priority")?).is_some(),
+            "divert-to" => expectation.diverted.replace(Some(Diverted::To)).is_some(),
+            "divert-reply" => expectation.diverted.replace(Some(Diverted::Reply)).is_some(),
             "rtable" => expectation.rtable.replace(line.number("a routing table")?).is_some(),
             "expired" => {
                 expectation.expired.replace(list(line, "a state's number", number)?).is_some()
@@ -101,10 +103,10 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
     }
 }
 
-/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`. Returns whether it contradicts
-/// what was said before.
+/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`, `no divert`. Returns whether it
+/// contradicts what was said before.
 fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
-    let what = line.word("state, reply, forward, log, tag or queue")?;
+    let what = line.word("state, reply, forward, log, tag, queue or divert")?;
     match what.text.as_str() {
         "state" => Ok(expectation.state.replace(StateUse::None).is_some()),
         "reply" => Ok(expectation.replies.replace(Vec::new()).is_some()),
@@ -112,7 +114,8 @@ fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
         "log" => Ok(expectation.log.replace(Vec::new()).is_some()),
         "tag" => Ok(expectation.tag.replace(None).is_some()),
         "queue" => Ok(expectation.queue.replace(None).is_some()),
-        _ => Err(what.fault("expected state, reply, forward, log, tag or queue")),
+        "divert" => Ok(expectation.diverted.replace(None).is_some()),
+        _ => Err(what.fault("expected state, reply, forward, log, tag, queue or divert")),
     }
 }
 

@@ -1,0 +1,110 @@
+# Sockets that take what is for others: a proxy on the gateway answers in the server's name (divert-to),
+# asks the server in the client's name and hears its answers (divert-reply). Over TCP and UDP, in both
+# families, with no other set-up than the rules.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+echo_server server 53
+
+# proxy PORT - answers everybody who comes with both ends of the conversation
+cat >"$WORK/proxy.py" <<'END_OF_PROGRAM'
+import selectors, socket, sys
+IP_TRANSPARENT, IPV6_TRANSPARENT, IP_RECVORIGDSTADDR, IPV6_RECVORIGDSTADDR = 19, 75, 20, 74
+wait = selectors.DefaultSelector()
+for family, level, option, heard, host in (
+        (socket.AF_INET, socket.IPPROTO_IP, IP_TRANSPARENT, IP_RECVORIGDSTADDR, "127.0.0.1"),
+        (socket.AF_INET6, socket.IPPROTO_IPV6, IPV6_TRANSPARENT, IPV6_RECVORIGDSTADDR, "::1")):
+    for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+        s = socket.socket(family, kind)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.setsockopt(level, option, 1)
+        if family == socket.AF_INET6:
+            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if kind == socket.SOCK_DGRAM:
+            s.setsockopt(level, heard, 1)
+        s.bind((host, 8080))
+        if kind == socket.SOCK_STREAM:
+            s.listen()
+        wait.register(s, selectors.EVENT_READ, (family, level, option))
+print("ready", flush=True)
+while True:
+    for key, _ in wait.select():
+        s, (family, level, option) = key.fileobj, key.data
+        if s.type == socket.SOCK_STREAM:
+            c, peer = s.accept()
+            own = c.getsockname()
+            c.sendall(f"{peer[0]} to {own[0]} {own[1]}\n".encode())
+            c.close()
+            continue
+        _, extra, _, peer = s.recvmsg(2048, 256)
+        data = next(data for level, _, data in extra)
+        port = int.from_bytes(data[2:4], "big")
+        own = socket.inet_ntop(family, data[4:8] if family == socket.AF_INET else data[8:24])
+        answer = socket.socket(family, socket.SOCK_DGRAM)
+        answer.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        answer.setsockopt(level, option, 1)
+        answer.bind((own, port))
+        answer.sendto(f"{peer[0]} to {own} {port}\n".encode(), peer[:2])
+        answer.close()
+END_OF_PROGRAM
+# ask ADDRESS PORT FROM - in the name of FROM, a line of UDP to an echo server
+cat >"$WORK/ask.py" <<'END_OF_PROGRAM'
+import socket, sys
+address, port, own = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+v6 = ":" in address
+s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IPV6 if v6 else socket.IPPROTO_IP, 75 if v6 else 19, 1)
+s.bind((own, 4444))
+s.settimeout(2)
+s.sendto(b"hello", (address, port))
+try:
+    print(s.recv(100).decode())
+except TimeoutError:
+    print("no answer")
+END_OF_PROGRAM
+start proxy gateway python3 "$WORK/proxy.py"
+await 3 grep -q ready "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
+
+filter gateway <<'END_OF_RULES'
+block
+pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+pass in on lan0 inet proto { tcp, udp } to port { 80, 5353 } divert-to 127.0.0.1 port 8080
+pass in on lan0 inet6 proto { tcp, udp } to port { 80, 5353 } divert-to ::1 port 8080
+pass in on lan0 inet proto { tcp, udp } to port 81 divert-to 127.0.0.1 port 9
+pass out on wan0 proto udp to port 53 divert-reply
+END_OF_RULES
+
+asks() {
+	on client timeout 2 nc "$@" </dev/null 2>/dev/null || echo "no answer"
+}
+same "TCP" "$CLIENT4 to 198.51.100.7 80" "$(asks -w 2 198.51.100.7 80)"
+same "TCP to the server's own address" "$CLIENT4 to $SERVER4 80" "$(asks -w 2 "$SERVER4" 80)"
+same "TCP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 80" "$(asks -w 2 2001:db8:ffff::7 80)"
+says() {
+	on client python3 - "$1" "$2" <<'END_OF_PROGRAM'
+import socket, sys
+address = sys.argv[1]
+s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(2)
+s.connect((address, int(sys.argv[2])))
+s.send(b"hello")
+try:
+    print(s.recv(100).decode().strip())
+except TimeoutError:
+    print("no answer")
+except ConnectionRefusedError:
+    print("refused")
+END_OF_PROGRAM
+}
+same "UDP" "$CLIENT4 to 198.51.100.7 5353" "$(says 198.51.100.7 5353)"
+same "UDP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 5353" "$(says 2001:db8:ffff::7 5353)"
+same "where nobody listens, TCP" refused "$(probe_web client 198.51.100.7 81)"
+same "where nobody listens, UDP" refused "$(says 198.51.100.7 81)"
+
+same "in the client's name" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
+same "in the client's name, IPv6" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"
+
+# what pfctl made for it goes with it
+pf gateway -q --remove
+same "nothing is left" "" "$(on gateway ip rule show | grep 28774; on gateway ip route show table 28774)"
+verdict
