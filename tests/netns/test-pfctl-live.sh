@@ -1,5 +1,5 @@
 # What pfctl does to a filter that is running, and what it leaves alone: -T load, -o profile, -r, -F Reset,
-# and a load, which changes no weight.
+# -k gateway, and a load, which changes no weight and with set keepcounters no counter.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -72,4 +72,26 @@ same "the limit" 100000 "$(pf gateway -sm | awk '$1 == "states" { print $NF }')"
 same "rules" "$(pf gateway -nvf "$WORK/rules.conf" | grep -c '^pass\|^block')" "$(pf gateway -sr | wc -l)"
 same "states" "$states" "$(state_count gateway tcp)"
 same "a connection" passed "$(probe_web client $SERVER4 80)"
+
+# counters over a load, if they shall stay
+counted() {
+	pf gateway -vsr | grep -A 1 '^pass in on lan0' | grep -o 'Packets: [0-9]*' | grep -o '[0-9]*'
+}
+(echo set keepcounters; rules) | filter gateway
+same "a connection" passed "$(probe_web client $SERVER4 80)"
+packets=$(counted)
+at_least 5 "packets of a rule" "$packets"
+(echo set keepcounters; rules; echo pass out proto udp) | pf gateway -q -f -
+at_least "$packets" "its packets after set keepcounters" "$(counted)"
+rules | pf gateway -q -f -
+same "its packets without" 0 "$(counted)"
+
+# states are ended by the next hop that route-to gave them
+rules | sed 's/^pass in on lan0.*/& route-to 192.168.10.2/' | filter gateway
+pf gateway -q -F states
+same "a connection" passed "$(probe_web client $SERVER4 80)"
+same "states" 2 "$(state_count gateway tcp)"
+same "of another gateway" "killed 0 states" "$(pf gateway -k gateway -k 192.168.10.3 2>&1)"
+same "of this gateway" "killed 1 states" "$(pf gateway -k gateway -k 192.168.10.0/24 2>&1)"
+same "states that are left" 1 "$(state_count gateway tcp)"
 verdict
