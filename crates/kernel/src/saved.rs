@@ -70,6 +70,15 @@ pub struct SavedState {
     /// Longest packet, 0 for no limit.
     #[serde(default)]
     pub max_pkt_size: u16,
+    /// What both sides of a handshake of `synproxy state` can have as MSS.
+    #[serde(default)]
+    pub proxy_mss: u16,
+    /// `rtable`, as the data plane has it.
+    #[serde(default)]
+    pub rtable: u16,
+    /// `enum pf_route_kind` and the next hop.
+    #[serde(default)]
+    pub route: Option<(u8, IpAddr)>,
     /// Anchor rule that led to the rule.
     #[serde(default)]
     pub anchor_rule: Option<RuleId>,
@@ -195,6 +204,10 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
             .queue
             .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
         max_pkt_size: state.max_pkt_size,
+        proxy_mss: state.proxy_mss,
+        rtable: state.rtable,
+        route: (state.route != 0)
+            .then(|| (state.route, abi::address_from(key.family, state.next_hop))),
         anchor_rule: record.rule_in(state.anchor_slot),
         matches: state.r#match[..(state.match_count as usize).min(state.r#match.len())]
             .iter()
@@ -306,6 +319,10 @@ fn restored(
         tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
         queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
         max_pkt_size: saved.max_pkt_size,
+        proxy_mss: saved.proxy_mss,
+        rtable: saved.rtable,
+        route: saved.route.map_or(0, |(kind, _)| kind),
+        next_hop: saved.route.map_or([0; 16], |(_, address)| address_bytes(address)),
         match_count: match_count as u32,
         r#match: matched,
         scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
@@ -368,6 +385,9 @@ mod tests {
             tag: memory.names.tags.number("web").unwrap() as u16,
             max_mss: 1400,
             max_pkt_size: 900,
+            rtable: 3,
+            route: 1,
+            next_hop: address("10.0.0.254"),
             queue: [0, memory.names.queues.number("bulk").unwrap() as u16],
             anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
             match_count: 1,
