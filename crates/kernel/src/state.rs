@@ -1,5 +1,6 @@
 //! States as userland sees them.
 
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 use skipstep_abi as abi;
@@ -26,14 +27,18 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status = maps.status.at(0)?;
     let config = maps.configs.at(status.generation & 1)?;
     let clock = Clock { config, states: status.states };
+    // many states are of few rules
+    let mut rules: HashMap<u32, abi::RuleStates> = HashMap::new();
     let mut found: Vec<Found> = maps
         .states
         .first(status.states_used)?
         .enumerate()
         .filter(|(_, state)| state.in_use() && state.timeout < timeout::DETACHED)
-        .map(|(index, state)| Found {
-            kill: abi::Kill { index: index as u32, serial: state.serial },
-            view: view(maps, names, &clock, &state),
+        .map(|(index, state)| {
+            let kill = abi::Kill { index: index as u32, serial: state.serial };
+            let rule = rules.entry(state.rule_slot);
+            let rule = rule.or_insert_with(|| rule_states(maps, state.rule_slot));
+            Found { kill, view: view(maps, names, &clock, &state, rule) }
         })
         .collect();
     found.sort_by_key(|found| found.view.id);
@@ -91,8 +96,18 @@ fn is_known(maps: &Maps, place: u32) -> bool {
     node.is_some_and(|node| node.r#use == node_use::USED)
 }
 
-fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateView {
-    let rule = maps.rule_states.at(state.rule_slot).unwrap_or_default();
+/// What a rule's states know of it; of one that is gone, nothing.
+fn rule_states(maps: &Maps, slot: u32) -> abi::RuleStates {
+    maps.rule_states.at(slot).unwrap_or_default()
+}
+
+fn view(
+    maps: &Maps,
+    names: &Names,
+    clock: &Clock,
+    state: &abi::State,
+    rule: &abi::RuleStates,
+) -> StateView {
     let key = &state.key[WIRE];
     StateView {
         id: state.id,
@@ -114,7 +129,7 @@ fn view(maps: &Maps, names: &Names, clock: &Clock, state: &abi::State) -> StateV
         dst: peer(&state.dst),
         timeout: Timeout::ALL.get(usize::from(state.timeout)).copied().unwrap_or(Timeout::TcpFirst),
         created_at: state.creation,
-        expires_at: state.expire.saturating_add(clock.timeout(state, &rule)),
+        expires_at: state.expire.saturating_add(clock.timeout(state, rule)),
         packets: state.packets,
         bytes: state.bytes,
         flags: state.flags as u16,
