@@ -1,0 +1,34 @@
+# How long skipstepd takes to see that an interface has another address: pings to an address that comes are
+# answered until the rule about (wan0) knows it. Says how long; that it ends is what is tested.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+filter gateway <<'END'
+pass no state
+block in on lan0 proto icmp to (wan0)
+END
+daemon gateway
+# nobody is told that there is no such address yet
+on gateway ip route add blackhole 203.0.113.0/24
+INTERVAL=2 # milliseconds
+
+# answered ADDRESS - how many of a hundred pings to it are answered
+answered() {
+	on client ping -n -q -i 0.00$INTERVAL -c 100 -W 0.5 "$1" | awk '/received/ { print $4 }'
+}
+
+for number in 1 2 3 4 5; do
+	address=203.0.113.$number
+	start pings client ping -n -i 0.00$INTERVAL -c 500 -W 0.5 $address
+	sleep 0.2
+	on gateway ip address add $address/32 dev wan0
+	wait "${PROCESSES[pings]}"
+	unset "PROCESSES[pings]"
+	count=$(grep -c 'bytes from' "$WORK/pings.log")
+	echo "$address came, known within $((count * INTERVAL + INTERVAL)) ms"
+	same "pings to it a second later" 0 "$(answered $address)"
+done
+verdict
