@@ -23,7 +23,7 @@ impl Firewall {
         if let Err(reason) = normalize::fragmentation(&mut fragment, &self.ruleset.options) {
             return self.refuse_fragment(input, fragment, Some(reason), journal);
         }
-        let Some(piece) = Piece::parse(&fragment.bytes, input.direction) else {
+        let Some(piece) = Piece::parse(&fragment.bytes) else {
             return self.refuse_fragment(input, fragment, Some(Reason::Fragment), journal);
         };
         match self.fragments.add(piece, self.world.now) {

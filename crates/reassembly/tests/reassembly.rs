@@ -3,14 +3,14 @@
 use skipstep_reassembly::{
     Outcome, Piece, Reassembler, Whole, refragment, refragment_ipv4, settle_checksum,
 };
-use skipstep_ruleset::{Direction, Reason};
+use skipstep_ruleset::Reason;
 use skipstep_wire::build::{ipv4, ipv6};
 
 const TIMEOUT: u32 = 60;
 
 fn piece4(id: u16, offset: u16, more: bool, data: &[u8]) -> Piece {
     let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(id).fragment(offset, more).raw(17, data);
-    Piece::parse(&packet, Direction::In).unwrap()
+    Piece::parse(&packet).unwrap()
 }
 
 fn piece6(id: u32, offset: u16, more: bool, data: &[u8]) -> Piece {
@@ -19,7 +19,7 @@ fn piece6(id: u32, offset: u16, more: bool, data: &[u8]) -> Piece {
     behind.extend((offset | u16::from(more)).to_be_bytes());
     behind.extend(id.to_be_bytes());
     behind.extend(data);
-    Piece::parse(&ipv6(a, b).raw(44, &behind), Direction::In).unwrap()
+    Piece::parse(&ipv6(a, b).raw(44, &behind)).unwrap()
 }
 
 /// The data of the datagram behind `header` bytes.
@@ -171,8 +171,7 @@ fn fragments_as_they_were() {
     };
     let how = whole.fragmentation.unwrap();
     let again = refragment(&whole.bytes, &how, 9).unwrap();
-    let pieces: Vec<Piece> =
-        again.iter().map(|packet| Piece::parse(packet, Direction::In).unwrap()).collect();
+    let pieces: Vec<Piece> = again.iter().map(|packet| Piece::parse(packet).unwrap()).collect();
     let expected = [(0, true), (16, true), (32, false)].map(|(offset, more)| {
         let end = (usize::from(offset) + 16).min(40);
         piece6(9, offset, more, &data[usize::from(offset)..end])

@@ -6,7 +6,7 @@ use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, Handoff, handoff_o
 use skipstep_abi::verdict::direction;
 use skipstep_reassembly::{Counters, Fragmentation, Outcome, Piece, Reassembler};
 use skipstep_reassembly::{refragment, refragment_ipv4};
-use skipstep_ruleset::{Direction, Options, Reason, Timeout};
+use skipstep_ruleset::{Options, Reason, Timeout};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Longest frame: a packet, a link header, and what stands behind them.
@@ -88,11 +88,7 @@ impl Fragments {
         handoff: &Handoff,
         now: u32,
     ) -> Option<Vec<u8>> {
-        let way = match handoff.direction {
-            direction::OUT => Direction::Out,
-            _ => Direction::In,
-        };
-        let outcome = match Piece::parse(packet, way) {
+        let outcome = match Piece::parse(packet) {
             Some(piece) => self.reassembler.add(piece, now),
             None => Outcome::Dropped(Some(Reason::Fragment)),
         };
@@ -179,7 +175,7 @@ mod tests {
         let back = fragments.answer(&frame(&LINK, &datagram, &again), 0);
         assert_eq!(back.len(), 2);
         for (sent, (offset, more)) in back.iter().zip([(0, true), (16, false)]) {
-            let piece = Piece::parse(&sent[14..], Direction::Out).unwrap();
+            let piece = Piece::parse(&sent[14..]).unwrap();
             assert_eq!((piece.id, piece.offset, piece.more), (7, offset, more));
             assert!(sent.ends_with(Handoff { order: handoff_order::SEND, ..again }.as_bytes()));
         }
