@@ -1,4 +1,4 @@
-# `pfctl -k` by the ends of a state, its rule's label, its id and its key, on one interface or on all;
+# `pfctl -k` by the ends of a state, its rule's label, its id, its key and its next hop, on one interface or on all;
 # `pfctl -ss` shows the states that are left.
 #
 #   client ----------------- gateway ----------------- server
@@ -62,6 +62,17 @@ same "the state that is to be killed by its id" 1 "$(state_count gateway "$SERVE
 killed "by id" 1 4 -k id -k "$(id "$SERVER4:52 <- $OTHER4:4052")"
 same "that state" 0 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
 same "the one of the same packets on the other side" 1 "$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
+
+# a state that sends its packets by a next hop of its own
+filter gateway <<END
+set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
+pass
+pass in on lan0 inet proto udp to port 51 route-to $SERVER4
+END
+talk
+killed "by a gateway that no state has" 0 12 -k gateway -k 192.168.10.3
+killed "by gateway" 2 10 -k gateway -k $SERVER4
+same "states to the port of that rule, over IPv4 into lan0" 0 "$(state_count gateway "$SERVER4:51 <- ")"
 
 # floating states are bound to no interface; those that are bound can be killed by it
 filter gateway <<'END'
