@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		18
+#define PF_ABI_VERSION		19
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -39,6 +39,7 @@ enum pf_verdict {
 	PF_VERDICT_HELD = 4,	/* a fragment: skipstepd has it */
 	PF_VERDICT_REFRAGMENT = 5,	/* passed, and skipstepd makes fragments of it */
 	PF_VERDICT_ROUTED = 6,	/* passed, and leaves where the outcome says */
+	PF_VERDICT_CROSSED = 7,	/* taken, and forwarded as a packet of the other family */
 };
 
 enum pf_direction {
@@ -348,7 +349,8 @@ struct pf_rule {
 	__u32 call_first;		/* PF_RULE_ANCHOR: index of the first rule it calls … */
 	__u32 call_end;			/* … and one more than that of the last */
 	__u16 rtable;			/* one more than the routing table's number; 0: not said */
-	__u8 pad[2];
+	__u8 cross_to;			/* af-to: family that its packets get, else 0 */
+	__u8 pad;
 };
 
 /* per CPU, indexed by slot */
@@ -496,7 +498,8 @@ struct pf_pool {
 	__u16 low;			/* new ports, host order; 0 and 0 keep the packet's */
 	__u16 high;
 	__u16 first;			/* the lowest port that the rule looks for: where low belongs */
-	__u16 pad2;
+	__u8 prefix;			/* af-to: its length in front of an IPv4 address */
+	__u8 pad;
 	__u8 address[16];		/* the network */
 	__u8 mask[16];
 	__u8 key[16];			/* of source-hash */
@@ -554,6 +557,16 @@ struct pf_config {
 
 /* ---- states -------------------------------------------------------------------------------- */
 
+/* What a state's key leads to */
+enum pf_made {
+	PF_MADE_PLAIN = 0,		/* a state that has but this one */
+	PF_MADE_IN = PF_IN,		/* a translated one of two keys, made in this direction */
+	PF_MADE_OUT = PF_OUT,
+	PF_MADE_NEAR = 3,		/* one whose packets cross to the other family: on the side of its
+					 * maker … */
+	PF_MADE_FAR = 4,		/* … and on the other. Packets that come in have both */
+};
+
 /* Index 0 is the source of inbound and the destination of outbound packets, so that a reply has
  * the key of what it answers. For ICMP queries one port is the id, the other the type. */
 struct pf_state_key {
@@ -561,7 +574,7 @@ struct pf_state_key {
 	__be16 port[2];
 	__u32 interface;		/* the id of an if-bound state's interface, 0 for floating ones */
 	__u8 rdomain;
-	__u8 made;			/* translated states, each with two keys: direction of the state; else 0 */
+	__u8 made;			/* pf_made */
 	__u8 family;
 	__u8 protocol;
 };
@@ -689,6 +702,7 @@ struct pf_state {
 	__u8 next_hop[16];
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
 	struct pf_scrub scrub[2];	/* of src, of dst */
+	struct pf_state_ref next_far;	/* the next state that has its far key; serial 0: none */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
@@ -757,7 +771,7 @@ struct pf_status {
 	__u32 source_capacity;		/* places in that map */
 	__u32 table_entries;		/* in all tables of pf.conf, as far as userland knows, and overloaded ones */
 	__u32 boot_time;		/* wall-clock second at second 0 of the boot clock */
-	__u32 pad;
+	__u32 crossing;			/* states whose packets cross to the other family, current */
 };
 
 /* per CPU; one element */

@@ -5,6 +5,7 @@
 #ifndef PF_ACT_H
 #define PF_ACT_H
 
+#include "cross.h"
 #include "divert.h"
 #include "forward.h"
 #include "fragment.h"
@@ -130,6 +131,11 @@ __global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op
 	source = s->pd.direction == PF_IN ? &s->pd.source : &s->pd.original_source;
 	destination = s->pd.direction == PF_IN ? &s->pd.destination :
 						 &s->pd.original_destination;
+	if (s->cross_to) {
+		/* OpenBSD takes them from the same places, where they are the other way round */
+		source = s->crosses_back ? &s->pd.original_source : &s->pd.destination;
+		destination = s->crosses_back ? &s->pd.original_destination : &s->pd.source;
+	}
 	count_table(s, &states->tables[0], s->against_state ? destination : source, op);
 	count_table(s, &states->tables[1], s->against_state ? source : destination, op);
 	return 0;
@@ -150,7 +156,8 @@ __inline void count_packet(struct pf_scratch *s, bool pass)
 {
 	struct pf_loop loop = { .s = s };
 
-	count_interface(s, !pass);
+	/* what crosses to the other family does not pass, to OpenBSD's interface */
+	count_interface(s, !pass || (s->cross_to && s->translated));
 	if (!pass && s->rule.action != PF_ACTION_BLOCK)
 		return;
 	count_rule(s, s->rule.slot, s->pd.direction == PF_OUT,
@@ -216,6 +223,10 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		tell_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
 		return answer_or(skb, s, PF_TCX_DROP);
 	}
+	if (s->cross_to && s->translated)
+		return answer_or(skb, s, cross_over(skb, s));
+	if (s->cross_to)
+		restore_original(&s->pd);	/* its state crosses, but not this packet */
 	if (s->translated == PF_TRANSLATED_PACKET)
 		rewrite_packet(skb, s);
 	else if (s->translated == PF_TRANSLATED_QUOTED)

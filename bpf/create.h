@@ -6,6 +6,7 @@
 #ifndef PF_CREATE_H
 #define PF_CREATE_H
 
+#include "af_to.h"
 #include "checksum.h"
 #include "icmp.h"
 #include "kern.h"
@@ -27,17 +28,56 @@ __inline void set_state_key(struct pf_scratch *s, const struct pf_rule *rule)
 		set_key(&s->key, &s->pd, s->pd.direction);
 	if (rule->flags & PF_RULE_IF_BOUND)
 		s->key.interface = s->interface.id;
-	if (has_new_ends(&s->pd))
+	if (s->cross_to)
+		s->key.made = PF_MADE_NEAR;
+	else if (has_new_ends(&s->pd))
 		s->key.made = s->pd.direction;
 }
 
+/* The state's packets cross families: it has a key in each. */
+__inline void set_crossing_keys(struct pf_scratch *s, struct pf_state *state,
+				const struct pf_rule *rule)
+{
+	swap_ends(&s->pd);
+	set_state_key(s, rule);
+	swap_ends(&s->pd);
+	state->key[PF_WIRE] = s->key;
+	set_far_key(s);
+	s->key.interface = state->key[PF_WIRE].interface;
+	state->key[PF_STACK] = s->key;
+}
+
+/* Whether anything of the packet behind its IP header changes. If not, OpenBSD does not let it cross
+ * families, though its state does: so it is with protocols that it cannot look into, and messages that
+ * it cannot convert. */
+__inline bool is_changed(const struct pf_scratch *s, const struct pf_state *state)
+{
+	const struct pf_pdesc *pd = &s->pd;
+
+	switch (pd->protocol) {
+	case IPPROTO_TCP:
+		if (state->src.seqdiff || s->stamp.add_to_value)
+			return true;
+		/* fallthrough */
+	case IPPROTO_UDP:
+		return pd->source_port != pd->original_source_port ||
+		       pd->destination_port != pd->original_destination_port;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return s->convertible;
+	}
+	return false;
+}
+
 /* The packet that makes a translated state is rewritten: of ICMP only echo has an id that changes. */
-__inline void translate_first(struct pf_scratch *s)
+__inline void translate_first(struct pf_scratch *s, const struct pf_state *state)
 {
 	const struct pf_pdesc *pd = &s->pd;
 	__u8 type = pd->icmp.type;
 
 	if (!has_new_ends(pd))
+		return;
+	if (s->cross_to && !is_changed(s, state))
 		return;
 	s->translated = PF_TRANSLATED_PACKET;
 	s->rewrite_id = pd->family == AF_INET ?
@@ -76,7 +116,9 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	__builtin_memset(&state->id, 0, sizeof(*state) - offsetof(struct pf_state, id));
 	set_state_key(s, rule);
 	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
-	if (s->key.made) {
+	if (s->cross_to) {
+		set_crossing_keys(s, state, rule);
+	} else if (s->key.made) {
 		swap_ends(&s->pd);
 		set_state_key(s, rule);
 		swap_ends(&s->pd);
@@ -202,7 +244,7 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	__builtin_memcpy(s->source_nodes, s->test.source_nodes, sizeof(s->source_nodes));
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
-	translate_first(s);
+	translate_first(s, state);
 	route_by_state(state, s, true);
 	s->act = s->test.act;
 	if (!s->act.rtable)
@@ -322,7 +364,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	}
 	name_rule(s, rule);
-	if (s->test.exhausted || !translate(s, rule)) {
+	if (s->test.exhausted ||
+	    !(rule->cross_to ? translate_across(s, rule) : translate(s, rule))) {
 		reason_count(s, PF_REASON_TRANSLATE);
 		return 0;
 	}

@@ -32,6 +32,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
 	__builtin_memset(&s->copy, 0, sizeof(s->copy));
 	s->match_count = 0;
+	s->cross_to = s->crosses_back = s->convertible = 0;
 	s->translated = s->rewrite_id = s->icmp_answer = s->route = 0;
 	s->nat_slot = s->rdr_slot = s->last_slot = PF_IDLE_SLOT;
 	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
@@ -114,7 +115,8 @@ __inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (known != PF_KNOWN_PASS)
 		return false;
-	if (s->pd.bad_options && !(s->act.flags & PF_STATE_ALLOW_OPTS))
+	/* a packet that crosses to the other family loses them */
+	if (s->pd.bad_options && !s->cross_to && !(s->act.flags & PF_STATE_ALLOW_OPTS))
 		return bad_packet(s, PF_REASON_IP_OPTION);
 	return true;
 }

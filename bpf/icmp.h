@@ -221,16 +221,19 @@ __global int read_quoted(struct __sk_buff *skb, struct pf_scratch *s)
 /* ---- tracking, under the state's lock -------------------------------------------------------- */
 
 /* A query must come from the side that asked first, an answer from the other. */
-__inline bool right_way(const struct pf_state *state, __u8 direction, enum pf_icmp_kind kind)
+__inline bool right_way(const struct pf_state *state, const struct pf_scratch *s, __u8 direction,
+			enum pf_icmp_kind kind)
 {
-	return state->flags & PF_STATE_SLOPPY ||
-	       (state->direction == direction) == (kind != PF_ICMP_REPLY);
+	/* what comes from the far side goes against the state, though it comes in */
+	bool forward = (state->direction == direction) != s->crosses_back;
+
+	return state->flags & PF_STATE_SLOPPY || forward == (kind != PF_ICMP_REPLY);
 }
 
 __inline enum pf_track track_icmp(struct pf_state *state, struct pf_scratch *s,
 				  enum pf_icmp_kind kind)
 {
-	if (!right_way(state, s->pd.direction, kind))
+	if (!right_way(state, s, s->pd.direction, kind))
 		return PF_TRACK_WRONG_WAY;
 	state->expire = s->now;
 	state->timeout = PF_TIMEOUT_ICMP_ERROR;
@@ -258,7 +261,7 @@ __inline enum pf_track track_icmp_error(const struct pf_state *state, struct pf_
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		if (!right_way(state, opposite, quoted_kind))
+		if (!right_way(state, s, opposite, quoted_kind))
 			return PF_TRACK_WRONG_WAY;
 	}
 	return PF_TRACK_PASS;

@@ -452,7 +452,8 @@ __inline bool count_load(const struct pf_pool *pool, __u8 family, const struct p
 __inline void release_addresses(const struct pf_state *state)
 {
 	const struct pf_state_key *key = &state->key[state->direction == PF_IN ? PF_STACK : PF_WIRE];
-	int source = state->direction == PF_IN ? 0 : 1;
+	/* on the side that a packet crosses to it goes out */
+	int source = state->direction == PF_IN && key->made != PF_MADE_FAR ? 0 : 1;
 	struct pf_addr address;
 	struct pf_pool *pool;
 

@@ -136,6 +136,17 @@ enum pf_reply_kind {
 	PF_REPLY_JOIN,			/* synproxy: our last acknowledgment to the server */
 };
 
+/* The first bytes of an ICMP or ICMPv6 message */
+struct pf_icmp_start {
+	__u8 type;
+	__u8 code;
+	__be16 zero;			/* where the checksum is */
+	union {
+		__be32 word;
+		__be16 id;
+	};
+};
+
 /* What is sent in answer to a packet that was dropped */
 struct pf_reply {
 	__u32 seq;
@@ -222,6 +233,7 @@ struct pf_scratch {
 	struct pf_interface received;	/* where a forwarded packet came in */
 	struct pf_state_key key;
 	struct pf_state_ref ref;	/* of the state found or made */
+	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
 	struct pf_source_key source_key;	/* of the source node looked for */
 	struct pf_addr source_chosen;	/* the address a pool chose for it */
 	__u32 source_nodes[PF_NODE_KINDS];	/* that count the packet, as pf_state.source_nodes */
@@ -259,6 +271,11 @@ struct pf_scratch {
 	__u8 route;			/* pf_route_kind: of this packet */
 	struct pf_addr next_hop;
 	__u8 translated;		/* pf_translated */
+	__u8 cross_to;			/* family that its state lets it cross to, else 0 */
+	__u8 crosses_back;		/* it comes from the far side of its state */
+	__u8 convertible;		/* its ICMP message is known in the other family: as … */
+	struct pf_icmp_start converted;	/* … this … */
+	struct pf_icmp_start converted_quoted;	/* … and as this what it quotes */
 	__u8 rewrite_id;		/* … with its ICMP id, … */
 	__u8 icmp_answer;		/* … which is the destination's "port" */
 	struct bpf_fib_lookup lookup;	/* a question to the kernel's routing tables */

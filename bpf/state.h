@@ -48,6 +48,12 @@ struct {
 	__type(value, __u32);
 } free_states SEC(".maps");
 
+/* states with the same far key: more are refused */
+#define MAX_FAR_STATES	1024
+
+/* Whether a state's packets cross to the other family. */
+#define crosses(state)	((state)->key[PF_WIRE].made == PF_MADE_NEAR)
+
 /* Whether the maker of a connection has said no more than SYN. A connection that was ended has not. */
 #define half_open(peer)	((peer)->state > PF_TCPS_CLOSED && (peer)->state < PF_TCPS_ESTABLISHED)
 
@@ -164,6 +170,14 @@ static int release_match_rule(__u32 i, void *arg)
 	return 0;
 }
 
+/* A state with two keys is made, or gone. */
+__inline void count_translated(struct pf_status *status, const struct pf_state *state, int change)
+{
+	__sync_fetch_and_add(&status->translated, change);
+	if (state->key[PF_WIRE].made == PF_MADE_NEAR)
+		__sync_fetch_and_add(&status->crossing, change);
+}
+
 /* Forgets the way from a key to the state, unless it leads to another by now. */
 __inline void unlink_key(struct pf_state *state, __u32 side, __u32 index, __u32 serial)
 {
@@ -172,6 +186,44 @@ __inline void unlink_key(struct pf_state *state, __u32 side, __u32 index, __u32 
 
 	if (ref && ref->index == index && ref->serial == serial)
 		bpf_map_delete_elem(&state_keys, key);
+}
+
+/* Takes a state out of those that have its far key. */
+__global int unlink_far_key(__u32 index, __u32 serial)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &index), *before;
+	struct pf_state_ref *first, ref, next;
+	const struct pf_state_key *key;
+	int i;
+
+	if (!state)
+		return 0;
+	key = &state->key[PF_STACK];
+	first = bpf_map_lookup_elem(&state_keys, key);
+	if (!first)
+		return 0;
+	ref = *first;
+	next = state->next_far;
+	if (ref.index == index && ref.serial == serial) {
+		if (!next.serial)
+			bpf_map_delete_elem(&state_keys, key);
+		else
+			bpf_map_update_elem(&state_keys, key, &next, BPF_EXIST);
+		return 0;
+	}
+	bpf_for(i, 0, MAX_FAR_STATES) {
+		before = bpf_map_lookup_elem(&states, &ref.index);
+		if (!before)
+			return 0;
+		bpf_spin_lock(&before->lock);
+		ref = before->next_far;
+		if (ref.index == index && ref.serial == serial)
+			before->next_far = next;
+		bpf_spin_unlock(&before->lock);
+		if (!ref.serial || (ref.index == index && ref.serial == serial))
+			return 0;
+	}
+	return 0;
 }
 
 /* Takes a state out of the table. Returns 1, or 0 if somebody else did or it was used again. */
@@ -195,8 +247,11 @@ __global int remove_state(__u32 index, __u32 serial)
 	half = state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src);
 	unlink_key(state, PF_WIRE, index, serial);
 	if (state->key[PF_WIRE].made) {
-		unlink_key(state, PF_STACK, index, serial);
-		__sync_fetch_and_sub(&status->translated, 1);
+		if (crosses(state))
+			unlink_far_key(index, serial);
+		else
+			unlink_key(state, PF_STACK, index, serial);
+		count_translated(status, state, -1);
 	}
 	release_addresses(state);
 	release_rule(state->rule_slot);
@@ -267,6 +322,53 @@ __inline struct pf_state *state_of_key(const struct pf_state_key *key, struct pf
 	return state;
 }
 
+/* The side of a state on which packets in this direction find it. */
+__inline __u32 near_side(__u32 made, __u8 direction)
+{
+	if (made == PF_MADE_NEAR)
+		return PF_WIRE;
+	return made == PF_MADE_FAR || direction == PF_OUT ? PF_STACK : PF_WIRE;
+}
+
+/* Finds the first living state with this far key; its place goes to s->far. */
+__global int find_far(struct pf_scratch *s)
+{
+	struct pf_state_ref *first, ref;
+	struct pf_state *state;
+	__u8 timeout;
+	int i;
+
+	if (!s)
+		return 0;
+	first = bpf_map_lookup_elem(&state_keys, &s->key);
+	if (!first)
+		return 0;
+	ref = *first;
+	bpf_for(i, 0, MAX_FAR_STATES) {
+		state = bpf_map_lookup_elem(&states, &ref.index);
+		if (!state || state->serial != ref.serial)
+			return 0;
+		timeout = state->timeout;
+		if (timeout < PF_TIMEOUT_PURGE &&
+		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now)) {
+			s->far = ref;
+			return 1;
+		}
+		ref = state->next_far;
+		if (!ref.serial)
+			return 0;
+	}
+	return 0;
+}
+
+__inline struct pf_state *far_state(struct pf_scratch *s, struct pf_state_ref *found)
+{
+	if (!find_far(s))
+		return NULL;
+	*found = s->far;
+	return bpf_map_lookup_elem(&states, &found->index);
+}
+
 /* Looks for a state with s->key on the side where packets in this direction look; of one that was
  * found earlier and this one the older floating and the younger bound state counts, as in OpenBSD's lists.
  * Translated states have keys apart from others, since theirs may be those of others on the other side. */
@@ -278,10 +380,11 @@ __global int look_for_state(struct pf_scratch *s, __u32 made, __u32 found_before
 	if (!s)
 		return found_before;
 	s->key.made = made;
-	state = state_of_key(&s->key, &ref, s->generation, s->now);
+	state = made == PF_MADE_FAR ? far_state(s, &ref) :
+				      state_of_key(&s->key, &ref, s->generation, s->now);
 	if (!state || state->timeout >= PF_TIMEOUT_PURGE)
 		return found_before;
-	if (made && !same_key(&s->key, &state->key[s->pd.direction == PF_IN ? PF_WIRE : PF_STACK]))
+	if (made && !same_key(&s->key, &state->key[near_side(made, s->pd.direction)]))
 		return found_before;
 	if (found_before) {
 		before = bpf_map_lookup_elem(&states, &s->ref.index);
@@ -293,15 +396,19 @@ __global int look_for_state(struct pf_scratch *s, __u32 made, __u32 found_before
 }
 
 /* The same for bound states or floating ones of both kinds. */
-__inline bool look_everywhere(struct pf_scratch *s, __u32 interface, bool translated)
+__inline bool look_everywhere(struct pf_scratch *s, __u32 interface, bool translated, bool crossing)
 {
 	int found;
 
 	s->key.interface = interface;
-	found = look_for_state(s, 0, 0);
+	found = look_for_state(s, PF_MADE_PLAIN, 0);
 	if (translated) {
-		found = look_for_state(s, PF_IN, found);
-		found = look_for_state(s, PF_OUT, found);
+		found = look_for_state(s, PF_MADE_IN, found);
+		found = look_for_state(s, PF_MADE_OUT, found);
+	}
+	if (crossing) {
+		found = look_for_state(s, PF_MADE_NEAR, found);
+		found = look_for_state(s, PF_MADE_FAR, found);
 	}
 	return found;
 }
@@ -325,7 +432,7 @@ __global int find_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
 	struct pf_config *config;
-	bool translated;
+	bool translated, crossing;
 
 	if (!s || !status)
 		return 0;
@@ -335,9 +442,10 @@ __global int find_state(struct pf_scratch *s)
 	if (!s->raced)
 		count_state(PF_COUNT_SEARCHES);
 	translated = status->translated;
+	crossing = status->crossing && s->pd.direction == PF_IN;
 	if ((config->if_bound_states && s->interface.id &&
-	     look_everywhere(s, s->interface.id, translated)) ||
-	    look_everywhere(s, 0, translated))
+	     look_everywhere(s, s->interface.id, translated, crossing)) ||
+	    look_everywhere(s, 0, translated, crossing))
 		return !too_fast_for_state(s);
 	return 0;
 }
@@ -494,6 +602,63 @@ __global int make_way(const struct pf_state_key *key, __u32 direction)
 	return way;
 }
 
+/* Puts a state behind the last one that has its far key. */
+__global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
+{
+	struct pf_state_ref ref;
+	struct pf_state *state;
+	int i;
+
+	if (!first || !new)
+		return -1;
+	ref = *first;
+	bpf_for(i, 0, MAX_FAR_STATES) {
+		state = bpf_map_lookup_elem(&states, &ref.index);
+		if (!state)
+			return -1;
+		bpf_spin_lock(&state->lock);
+		ref = state->next_far;
+		if (!ref.serial)
+			state->next_far = *new;
+		bpf_spin_unlock(&state->lock);
+		if (!ref.serial)
+			return 0;
+	}
+	return -1;
+}
+
+/* Leads the far key of a state whose packets cross families to it. Others may have it, too: then the
+ * answers are those of the oldest floating or the youngest bound state, as in OpenBSD's lists. */
+__global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
+{
+	struct pf_state_ref *known, first;
+	struct pf_state *state;
+
+	if (!key || !ref)
+		return -1;
+	for (int made = PF_MADE_PLAIN; made <= PF_MADE_NEAR; made++) {
+		if (made == PF_MADE_OUT)
+			continue;
+		key->made = made;
+		if (make_way(key, PF_IN) < 0)
+			return -1;
+	}
+	key->made = PF_MADE_FAR;
+	known = bpf_map_lookup_elem(&state_keys, key);
+	if (!known)
+		return bpf_map_update_elem(&state_keys, key, ref, BPF_NOEXIST);
+	first = *known;
+	if (!key->interface)
+		return append_far(&first, ref);
+	state = bpf_map_lookup_elem(&states, &ref->index);
+	if (!state)
+		return -1;
+	bpf_spin_lock(&state->lock);
+	state->next_far = first;
+	bpf_spin_unlock(&state->lock);
+	return bpf_map_update_elem(&state_keys, key, ref, BPF_EXIST);
+}
+
 /* Leads one key of a living state to it. Not 0 if another state made in the same direction has that
  * key. */
 __global int link_key(__u32 index, __u32 serial, __u32 side)
@@ -502,27 +667,40 @@ __global int link_key(__u32 index, __u32 serial, __u32 side)
 	struct pf_state_ref ref = { .index = index, .serial = serial };
 	struct pf_status *status = pf_status();
 	struct pf_state_key key;
+	__u8 made;
 	int way;
 
 	if (!state || !status)
 		return -1;
 	key = state->key[side & 1];
+	if (key.made == PF_MADE_FAR)
+		return link_far_key(&key, &ref);
 	way = make_way(&key, state->direction);
 	if (way < 0 || way > 1 ||
 	    bpf_map_update_elem(&state_keys, &key, &ref, way ? BPF_EXIST : BPF_NOEXIST))
 		return -1;
 	if (!key.made && !status->translated)
 		return 0;
-	/* the same key among those of the other kind */
-	key.made = key.made ? 0 : state->direction;
-	return make_way(&key, state->direction) < 0;
+	/* the same key among those of the other kinds */
+	made = key.made;
+	key.made = made ? PF_MADE_PLAIN : state->direction;
+	if (make_way(&key, state->direction) < 0)
+		return -1;
+	if (!status->crossing)
+		return 0;
+	/* to the far side of a state that crosses families only those made outbound are in the way */
+	if (made == PF_MADE_NEAR)
+		key.made = PF_MADE_IN;
+	else
+		key.made = state->direction == PF_IN ? PF_MADE_NEAR : PF_MADE_FAR;
+	return make_way(&key, PF_IN) < 0;
 }
 
 /* Leads the keys of a living state to it; both or none. */
 __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial)
 {
 	if (state->key[PF_WIRE].made)
-		__sync_fetch_and_add(&status->translated, 1);
+		count_translated(status, state, 1);
 	if (link_key(index, serial, PF_WIRE) ||
 	    (state->key[PF_WIRE].made && link_key(index, serial, PF_STACK))) {
 		/* OpenBSD does not give back to pools what never was a state */

@@ -272,7 +272,8 @@ __inline enum pf_track track_tcp(struct pf_state *state, struct pf_scratch *s,
 	}
 	if (state->flags & PF_STATE_SLOPPY)
 		return track_sloppy(state, s, x, y);
-	return track_full(state, s, x, y);
+	/* all but this takes what comes from the far side of a state for its maker's, as in OpenBSD */
+	return s->crosses_back ? track_full(state, s, y, x) : track_full(state, s, x, y);
 }
 
 /* The first packet of a connection, before there is a state. */

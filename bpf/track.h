@@ -7,6 +7,7 @@
 #define PF_TRACK_H
 
 #include "icmp.h"
+#include "icmp_convert.h"
 #include "kern.h"
 #include "next_hop.h"
 #include "other.h"
@@ -29,6 +30,26 @@ enum pf_relation {
 	PF_RELATION_ERROR,		/* an ICMP error about one of its own */
 };
 
+/* The state lets the packet cross to the other family. What an error quotes comes from there. */
+__inline void cross_by_state(const struct pf_state *state, struct pf_scratch *s, __u32 relation)
+{
+	const struct pf_state_key *key = &state->key[s->crosses_back ? PF_WIRE : PF_STACK];
+	__u32 quoted_header = s->quoted.offset - s->pd.offset - ICMP_HEADER;
+	__be32 sender = s->pd.source.word[0];
+
+	s->cross_to = key->family;
+	s->rewrite_id = 1;
+	set_ends(&s->pd, key, PF_OUT);
+	if (relation != PF_RELATION_ERROR)
+		return;
+	set_ends(&s->quoted, key, PF_IN);
+	/* traceroute shows who sent the error, in the place of the one whom the packet was for */
+	if (s->cross_to == AF_INET6)
+		s->pd.source.word[3] = sender;
+	/* OpenBSD counts the error as long as it is when what it quotes has its new header */
+	s->bytes += (s->cross_to == AF_INET ? sizeof(struct ip) : sizeof(struct ip6)) - quoted_header;
+}
+
 /* A translated state passes the packet: it, or what it quotes, gets the ends that the side knows
  * where it goes to. Once there is a state every ICMP message has an id to OpenBSD. */
 __inline void translate_by_state(const struct pf_state *state, struct pf_scratch *s, __u32 relation,
@@ -40,8 +61,14 @@ __inline void translate_by_state(const struct pf_state *state, struct pf_scratch
 
 	s->translated = relation == PF_RELATION_ERROR ? PF_TRANSLATED_QUOTED : PF_TRANSLATED_PACKET;
 	s->icmp_answer = kind == PF_ICMP_REPLY;
+	if (key->made == PF_MADE_NEAR || key->made == PF_MADE_FAR) {
+		cross_by_state(state, s, relation);
+		if (relation != PF_RELATION_ERROR)
+			return;
+	}
 	if (relation == PF_RELATION_ERROR) {
-		set_ends(&s->quoted, key, opposite);
+		if (!s->cross_to)
+			set_ends(&s->quoted, key, opposite);
 		s->rewrite_id = s->quoted.family == AF_INET ?
 			type == ICMP_ECHO || type == ICMP_ECHOREPLY :
 			type == ICMP6_ECHO_REQUEST || type == ICMP6_ECHO_REPLY;
@@ -82,7 +109,7 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 		__builtin_memcpy(s->match, state->match, sizeof(s->match));
 	__builtin_memcpy(s->source_nodes, state->source_nodes, sizeof(s->source_nodes));
 	/* dropped in the end, for its options or its length: not counted */
-	if ((s->pd.bad_options && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
+	if ((s->pd.bad_options && !s->cross_to && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
 	    exceeds_pkt_size(s, state->max_pkt_size))
 		return;
 	if (forward) {
@@ -135,13 +162,19 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 		return PF_TRACK_GONE;
 	}
 	forward = state->direction == s->pd.direction;
+	s->crosses_back = crosses(state) && state->key[PF_WIRE].family != s->pd.family;
 	x = forward == (relation != PF_RELATION_ERROR) ? &state->src : &state->dst;
 	y = forward == (relation != PF_RELATION_ERROR) ? &state->dst : &state->src;
 	s->outcome.state_id = state->id;
 	if (relation == PF_RELATION_ERROR) {
-		track = track_icmp_error(state, s, x, y, kind);
+		track = s->crosses_back ? track_icmp_error(state, s, y, x, kind) :
+					  track_icmp_error(state, s, x, y, kind);
+		if (track == PF_TRACK_PASS && crosses(state) && !s->convertible)
+			track = PF_TRACK_WRONG_WAY;
 	} else if (relation == PF_RELATION_ICMP) {
 		track = track_icmp(state, s, kind);
+		if (track == PF_TRACK_PASS && crosses(state) && !s->convertible)
+			track = PF_TRACK_WRONG_WAY;
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
 		half = half_open(&state->src);
 		track = track_proxy(state, s, forward);
@@ -241,6 +274,8 @@ __inline enum pf_known test_state_error(struct __sk_buff *skb, struct pf_scratch
 		set_key(&s->key, &s->quoted, opposite);
 		found = find_state(s);
 	}
+	if (found)
+		convert_messages(s, true);
 	return found ? judge(s, PF_RELATION_ERROR, kind) : PF_KNOWN_NO;
 }
 
@@ -259,8 +294,10 @@ __inline enum pf_known test_state_icmp(struct __sk_buff *skb, struct pf_scratch 
 	s->test.icmp_error = kind == PF_ICMP_ERROR;
 	if (kind == PF_ICMP_ERROR)
 		return test_state_error(skb, s);
-	return find_icmp_state(s, &s->pd, s->pd.direction, kind) ?
-		judge(s, PF_RELATION_ICMP, kind) : PF_KNOWN_NO;
+	if (!find_icmp_state(s, &s->pd, s->pd.direction, kind))
+		return PF_KNOWN_NO;
+	convert_messages(s, false);
+	return judge(s, PF_RELATION_ICMP, kind);
 }
 
 __global int test_state(struct __sk_buff *skb, struct pf_scratch *s)

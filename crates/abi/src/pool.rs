@@ -67,8 +67,10 @@ pub struct Pool {
     pub high: u16,
     /// The lowest port that the rule looks for.
     pub first: u16,
+    /// `af-to`: its length in front of an IPv4 address.
+    pub prefix: u8,
     /// Zero.
-    pub pad2: u16,
+    pub pad: u8,
     /// The network.
     pub address: [u8; 16],
     /// Its mask.

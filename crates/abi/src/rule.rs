@@ -246,8 +246,10 @@ pub struct Rule {
     pub call_end: u32,
     /// One more than the routing table's number; 0 if the rule does not say.
     pub rtable: u16,
+    /// `af-to`: family that its packets get ([`crate::INET`], [`crate::INET6`]), else 0.
+    pub cross_to: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.

@@ -107,12 +107,25 @@ pub struct StateKey {
     pub interface: u32,
     /// Routing domain, 0.
     pub rdomain: u8,
-    /// Translated states, each with two keys: direction of the state; else 0.
+    /// One of [`made`].
     pub made: u8,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// IP protocol.
     pub protocol: u8,
+}
+
+/// `enum pf_made`.
+#[allow(missing_docs)]
+pub mod made {
+    pub const PLAIN: u8 = 0;
+    /// a translated state of two keys, made in this direction
+    pub const IN: u8 = 1;
+    pub const OUT: u8 = 2;
+    /// one whose packets cross to the other family: on the side of its maker
+    pub const NEAR: u8 = 3;
+    /// and on the other
+    pub const FAR: u8 = 4;
 }
 
 /// `struct pf_state_ref`: value of the state_keys map.
@@ -297,6 +310,8 @@ pub struct State {
     pub source_nodes: [u32; NODE_KINDS],
     /// Of `src`, of `dst`.
     pub scrub: [Scrub; 2],
+    /// The next state that has its far key; serial 0 for none.
+    pub next_far: StateRef,
 }
 
 impl State {

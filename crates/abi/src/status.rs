@@ -70,8 +70,8 @@ pub struct Status {
     pub table_entries: u32,
     /// Wall-clock second at second 0 of the boot clock.
     pub boot_time: u32,
-    /// Zero.
-    pub pad: u32,
+    /// States whose packets cross to the other family, current.
+    pub crossing: u32,
 }
 
 /// `struct pf_counters`: per CPU.

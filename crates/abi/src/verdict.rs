@@ -17,6 +17,8 @@ pub mod verdict {
     pub const REFRAGMENT: u8 = 5;
     /// passed, and leaves where the outcome says
     pub const ROUTED: u8 = 6;
+    /// taken, and forwarded as a packet of the other family
+    pub const CROSSED: u8 = 7;
 }
 
 /// `enum pf_direction`.

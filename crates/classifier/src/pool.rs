@@ -24,19 +24,23 @@ pub fn pools(
     let mut pools = Vec::new();
     let first = rule.destination.ports.map_or(0, |ports| ports.low);
     let route = rule.route.as_ref().map(|route| &route.pool);
+    let af_to = rule.af_to.as_deref();
+    let from = af_to.map(|af_to| (&af_to.from, af_to.prefix(&rule.destination.host)));
+    let to = af_to.and_then(|af_to| Some((af_to.to.as_ref()?, af_to.kept())));
+    let without_prefix = |pool| (pool, 0);
     for (purpose, pool) in [
-        (purpose::NAT, rule.nat.as_deref()),
-        (purpose::RDR, rule.rdr.as_deref()),
-        (purpose::ROUTE, route),
+        (purpose::NAT, from.or(rule.nat.as_deref().map(without_prefix))),
+        (purpose::RDR, to.or(rule.rdr.as_deref().map(without_prefix))),
+        (purpose::ROUTE, route.map(without_prefix)),
     ] {
-        let Some(pool) = pool else { continue };
+        let Some((pool, prefix)) = pool else { continue };
         let (low, high) = match (pool.ports, purpose) {
             (PoolPorts::Range(low, high), _) => (low, high),
             (PoolPorts::Unsaid, purpose::NAT) => DYNAMIC_PORTS,
             (PoolPorts::Unsaid | PoolPorts::Static, _) => (0, 0),
             (PoolPorts::MapE { .. }, _) => return Err(not_built("map-e-portset")),
         };
-        let compiled = abi::Pool { low, high, first, ..addresses(pool, anchor, slots)? };
+        let compiled = abi::Pool { low, high, first, prefix, ..addresses(pool, anchor, slots)? };
         pools.push((PoolKey { slot, purpose }, compiled));
     }
     Ok(pools)
@@ -44,8 +48,9 @@ pub fn pools(
 
 /// `1 << purpose` of the pools that a rule has.
 pub fn purposes(rule: &Rule) -> u8 {
-    u8::from(rule.nat.is_some()) << purpose::NAT
-        | u8::from(rule.rdr.is_some()) << purpose::RDR
+    let to = rule.af_to.as_ref().is_some_and(|af_to| af_to.to.is_some());
+    u8::from(rule.nat.is_some() || rule.af_to.is_some()) << purpose::NAT
+        | u8::from(rule.rdr.is_some() || to) << purpose::RDR
         | u8::from(rule.route.is_some()) << purpose::ROUTE
 }
 

@@ -104,7 +104,8 @@ impl Compiler<'_> {
             call_first: called.start as u32,
             call_end: called.end as u32,
             rtable: rule.rtable.map_or(0, |number| number as u16 + 1),
-            pad: [0; 2],
+            cross_to: rule.af_to.as_ref().map_or(0, |af_to| family_number(Some(af_to.family))),
+            pad: 0,
         })
     }
 

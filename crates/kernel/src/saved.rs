@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
-use skipstep_abi::state::{STACK, WIRE, log_flags, timeout};
+use skipstep_abi::state::{STACK, WIRE, log_flags, made, timeout};
 use skipstep_abi::{address_bytes, limits};
 use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
+use skipstep_wire::protocol;
 
 use crate::error::Result;
 use crate::instance::Instance;
@@ -269,14 +270,26 @@ fn restored(
         Direction::In => abi::verdict::direction::IN,
         Direction::Out => abi::verdict::direction::OUT,
     };
-    let key = |sides: &[(IpAddr, u16); 2]| abi::StateKey {
-        address: sides.map(|(address, _)| address_bytes(address)),
-        port: sides.map(|(_, port)| port.to_be_bytes()),
+    let sides = [saved.wire, saved.stack];
+    let crosses = sides[WIRE][0].0.is_ipv4() != sides[STACK][0].0.is_ipv4();
+    let far_protocol = match saved.protocol {
+        protocol::ICMP if crosses => protocol::ICMP6,
+        protocol::ICMP6 if crosses => protocol::ICMP,
+        same => same,
+    };
+    let key = |side: usize| abi::StateKey {
+        address: sides[side].map(|(address, _)| address_bytes(address)),
+        port: sides[side].map(|(_, port)| port.to_be_bytes()),
         interface,
         rdomain: 0,
-        made: if saved.wire == saved.stack { 0 } else { direction },
-        family: if saved.family == Family::Inet { abi::INET } else { abi::INET6 },
-        protocol: saved.protocol,
+        made: match (crosses, side) {
+            (true, WIRE) => made::NEAR,
+            (true, _) => made::FAR,
+            _ if saved.wire == saved.stack => made::PLAIN,
+            _ => direction,
+        },
+        family: if sides[side][0].0.is_ipv4() { abi::INET } else { abi::INET6 },
+        protocol: if side == WIRE { saved.protocol } else { far_protocol },
     };
     let slot_of = |rule: &Option<RuleId>| {
         let slot = rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
@@ -298,7 +311,7 @@ fn restored(
     let match_count = matched.iter_mut().zip(known).map(|(place, rule)| *place = rule).count();
     Some(abi::State {
         id: saved.id,
-        key: [key(&saved.wire), key(&saved.stack)],
+        key: [key(WIRE), key(STACK)],
         src: restored_peer(&saved.source),
         dst: restored_peer(&saved.destination),
         packets: saved.packets,

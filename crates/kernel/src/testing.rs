@@ -23,8 +23,8 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Decision, Diverted, Draw, Fate, LogView, RuleCounters, SocketOwner, SourceView, StateView,
-    Status, TestPacket, Verdict,
+    Decision, Diverted, Draw, Fate, Forwarded, LogView, RuleCounters, SocketOwner, SourceView,
+    StateView, Status, TestPacket, Verdict, Way,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -271,7 +271,7 @@ impl TestEngine {
         Ok(Fate {
             verdict: match outcome.verdict {
                 _ if passed => Verdict::Pass,
-                verdict::CONSUMED => Verdict::Consumed,
+                verdict::CONSUMED | verdict::CROSSED => Verdict::Consumed,
                 _ => Verdict::Drop,
             },
             decision: self.decided(outcome),
@@ -285,7 +285,10 @@ impl TestEngine {
                 verdict::CONSUMED => self.proxied(packet, run, outcome)?,
                 _ => Vec::new(),
             },
-            forwarded: Vec::new(),
+            forwarded: match outcome.verdict {
+                verdict::CROSSED => vec![Forwarded { way: Way::Forward, bytes: after.to_vec() }],
+                _ => Vec::new(),
+            },
             carried,
             log: self.log_views(outcome)?,
         })

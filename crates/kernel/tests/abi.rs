@@ -51,7 +51,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, pad,
+            call_first, call_end, rtable, cross_to, pad,
         }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
@@ -67,7 +67,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_entry_stats => abi::EntryStats { packets, bytes }
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
-            kind, listed, single, sticky, table, low, high, first, pad2, address, mask, key, counter,
+            kind, listed, single, sticky, table, low, high, first, prefix, pad, address, mask, key, counter,
             index, turn,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
@@ -89,13 +89,13 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
-            next_hop, source_nodes, scrub,
+            next_hop, source_nodes, scrub, next_far,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
-            sources_used, source_cursor, source_capacity, table_entries, boot_time, pad,
+            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing,
         }
         pf_counters => abi::Counters { reason, state, limit, source, log_lost }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
@@ -225,7 +225,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             MAX_STEPS, SNAPLEN,
             IDLE_SLOT, SELF_TABLE,
         }
-        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED }
+        "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
         "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
@@ -244,6 +244,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             LAST_ACK, FIN_WAIT_2, TIME_WAIT, PROXY_SRC, PROXY_DST,
         }
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
+        "MADE_" abi::state::made { PLAIN, IN, OUT, NEAR, FAR }
         "STATE_" abi::state::state_flags {
             ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,

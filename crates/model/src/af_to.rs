@@ -3,12 +3,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use skipstep_ruleset::address::Address;
-use skipstep_ruleset::{Family, Pool, PoolAddress, PoolPorts, Rule};
+use skipstep_ruleset::{AfTo, Family, Pool, PoolPorts, Rule};
 use skipstep_wire::protocol;
 
-/// The prefix that is assumed where there is none that could be one.
-const USUAL_PREFIX: u8 = 96;
+/// The longest prefix in front of an address.
+const LONGEST_PREFIX: u8 = 96;
 
 /// An address as PF reads it where it expects one of the other family: the first four bytes, or
 /// those and zeros. Pools that look at the source do so.
@@ -56,19 +55,14 @@ pub(crate) fn destination_port(protocol: u8, port: u16, pool: Option<&Pool>) -> 
 pub(crate) fn to_inet(
     packet: Ipv6Addr,
     rule: &Rule,
-    chosen: Option<(Ipv4Addr, &Pool)>,
+    af_to: &AfTo,
+    chosen: Option<IpAddr>,
 ) -> Option<Ipv4Addr> {
-    let Some((chosen, pool)) = chosen else {
-        let prefix = match &rule.destination.host.address {
-            Address::Net(net) => net.prefix_len(),
-            Address::Masked(_, IpAddr::V6(mask)) => mask.to_bits().leading_ones() as u8,
-            Address::Dynamic(dynamic) => dynamic.prefix.unwrap_or(128),
-            _ => 0,
-        };
-        return extract(packet, if prefix < 32 { USUAL_PREFIX } else { prefix });
+    let Some(IpAddr::V4(chosen)) = chosen else {
+        return extract(packet, af_to.prefix(&rule.destination.host));
     };
     let low = packet.to_bits() as u32;
-    let mask = leading_bits(prefix_of(pool, 32));
+    let mask = leading_bits(af_to.kept());
     Some(Ipv4Addr::from_bits(chosen.to_bits() & mask | low & !mask))
 }
 
@@ -76,21 +70,14 @@ pub(crate) fn to_inet(
 /// one, behind the prefix of the source.
 pub(crate) fn to_inet6(
     packet: Ipv4Addr,
-    source: (Ipv6Addr, &Pool),
-    chosen: Option<(Ipv6Addr, &Pool)>,
+    rule: &Rule,
+    af_to: &AfTo,
+    source: Ipv6Addr,
+    chosen: Option<IpAddr>,
 ) -> Ipv6Addr {
     match chosen {
-        Some((chosen, pool)) => embed(chosen, prefix_of(pool, 128), packet),
-        None => embed(source.0, prefix_of(source.1, 128).min(USUAL_PREFIX), packet),
-    }
-}
-
-/// Length of the network that a pool has. PF reads it where a table has its name, and so finds none.
-fn prefix_of(pool: &Pool, full: u8) -> u8 {
-    match &pool.address {
-        PoolAddress::Net(net) => net.prefix_len(),
-        PoolAddress::Dynamic(dynamic) => dynamic.prefix.unwrap_or(full),
-        _ => 0,
+        Some(IpAddr::V6(chosen)) => embed(chosen, af_to.kept(), packet),
+        _ => embed(source, af_to.prefix(&rule.destination.host), packet),
     }
 }
 
@@ -111,7 +98,7 @@ fn places(prefix: u8) -> Option<[usize; 4]> {
 fn extract(address: Ipv6Addr, prefix: u8) -> Option<Ipv4Addr> {
     let octets = address.octets();
     // longer prefixes than RFC 6052 knows keep their bits, which the address has already
-    let places = places(prefix.min(USUAL_PREFIX))?;
+    let places = places(prefix.min(LONGEST_PREFIX))?;
     Some(Ipv4Addr::from(places.map(|place| octets[place])))
 }
 
@@ -124,8 +111,8 @@ fn embed(prefix: Ipv6Addr, length: u8, address: Ipv4Addr) -> Ipv6Addr {
                 octets[place] = octet;
             }
         }
-        None if length > USUAL_PREFIX => {
-            let mask = leading_bits(length - USUAL_PREFIX);
+        None if length > LONGEST_PREFIX => {
+            let mask = leading_bits(length - LONGEST_PREFIX);
             let low = prefix.to_bits() as u32 & mask | address.to_bits() & !mask;
             octets[12..].copy_from_slice(&low.to_be_bytes());
         }

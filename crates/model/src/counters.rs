@@ -257,7 +257,8 @@ impl Counters {
             packet.direction,
             packet.family,
             packet.total_len,
-            ruling.passed,
+            // what crosses to the other family does not pass, to PF's interface
+            ruling.passed && packet.crosses_to.is_none(),
         );
         let blocks = ruling.rule.is_some_and(|rule| rule.action == Action::Block);
         if !ruling.passed && !blocks {

@@ -136,24 +136,16 @@ impl<'r> Translation<'r> {
         if let Some(to) = of(Purpose::Rdr) {
             let around = question.around();
             let address = context.choose(to, around, af_to.family, source.0, None);
-            chosen = Some((address.ok_or(Exhausted)?, to.pool));
+            chosen = Some(address.ok_or(Exhausted)?);
         }
         let (destination, port) = self.ends.destination;
         let port = af_to::destination_port(question.packet.protocol, port, af_to.to.as_ref());
         let destination = match (source.0, destination) {
             (IpAddr::V4(_), IpAddr::V6(packet)) => {
-                let chosen = chosen.and_then(|(address, pool)| match address {
-                    IpAddr::V4(v4) => Some((v4, pool)),
-                    IpAddr::V6(_) => None,
-                });
-                af_to::to_inet(packet, rule, chosen).ok_or(Exhausted)?.into()
+                af_to::to_inet(packet, rule, af_to, chosen).ok_or(Exhausted)?.into()
             }
             (IpAddr::V6(own), IpAddr::V4(packet)) => {
-                let chosen = chosen.and_then(|(address, pool)| match address {
-                    IpAddr::V6(v6) => Some((v6, pool)),
-                    IpAddr::V4(_) => None,
-                });
-                af_to::to_inet6(packet, (own, from.pool), chosen).into()
+                af_to::to_inet6(packet, rule, af_to, own, chosen).into()
             }
             _ => return Err(Exhausted),
         };

@@ -30,7 +30,7 @@ impl fmt::Display for Refusal {
 }
 
 /// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &["af-to"];
+const MODEL_ONLY: &[&str] = &[];
 
 /// What of [`refusals`] the model cannot do either.
 pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -89,7 +89,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.source_limiter.is_some(), limiter_name(true)),
         (rule.set_delay.is_some(), "set delay"),
         (state.pflow, "pflow"),
-        (rule.af_to.is_some(), "af-to"),
         (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
         (
             rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::address::{DynamicAddress, Family};
+use crate::address::{Address, DynamicAddress, Family, Host};
 use crate::rule::{InterfaceName, Scrub};
 
 /// A pool that replacement addresses or next hops come from.
@@ -129,6 +129,43 @@ pub struct AfTo {
     pub from: Pool,
     /// Its destinations; embedded in the address (RFC 6052) if there is none.
     pub to: Option<Pool>,
+}
+
+impl AfTo {
+    /// Without `to`: how long the prefix is behind which the packet's destination has an IPv4 address, or
+    /// gets it. 96 if there is none that could be one, as behind a table, whose name stands in its place
+    /// in OpenBSD.
+    pub fn prefix(&self, destination: &Host) -> u8 {
+        const USUAL: u8 = 96;
+        let sought = match &destination.address {
+            Address::Net(net) => net.prefix_len(),
+            Address::Masked(_, IpAddr::V6(mask)) => mask.to_bits().leading_ones() as u8,
+            Address::Dynamic(dynamic) => dynamic.prefix.unwrap_or(128),
+            _ => 0,
+        };
+        match self.family {
+            Family::Inet if sought < 32 => USUAL,
+            Family::Inet => sought,
+            Family::Inet6 => self.from.prefix(128).min(USUAL),
+        }
+    }
+
+    /// How many bits of an address of `to` stay.
+    pub fn kept(&self) -> u8 {
+        let full = if self.family == Family::Inet { 32 } else { 128 };
+        self.to.as_ref().map_or(0, |to| to.prefix(full))
+    }
+}
+
+impl Pool {
+    /// Length of its network. OpenBSD reads it where a table has its name, and finds none.
+    fn prefix(&self, full: u8) -> u8 {
+        match &self.address {
+            PoolAddress::Net(net) => net.prefix_len(),
+            PoolAddress::Dynamic(dynamic) => dynamic.prefix.unwrap_or(full),
+            _ => 0,
+        }
+    }
 }
 
 /// `route-to`, `reply-to`, `dup-to`

@@ -18,7 +18,8 @@ pub(super) enum Use {
 pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
     let mut text = rule.divert.map(divert).unwrap_or_default();
     if let Some(af_to) = &rule.af_to {
-        let family = Some(af_to.family);
+        // to pf the pools are of the family of the rule: so it counts the addresses of interfaces
+        let family = rule.family;
         let name = if af_to.family == Family::Inet { "inet" } else { "inet6" };
         text += &format!(" af-to {name} from {}", pool(&af_to.from, family, Use::Source, options));
         if let Some(to) = &af_to.to {

@@ -101,6 +101,9 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
         let kind = if state.direction == Direction::Out { 0 } else { 1 };
         inner[kind].1 = outer[kind].1;
     }
+    // where packets cross to the other family they go out
+    let crosses = outer[0].0.is_ipv4() != inner[0].0.is_ipv4();
+    let (arrow, inner) = if crosses { ("->", [inner[1], inner[0]]) } else { (arrow, inner) };
     let (left, right) = peers(state);
     let hop = state.route.map(|hop| format!(" {{{}}}", host(hop.address))).unwrap_or_default();
     let (hop_in, hop_out) = match state.direction {
@@ -111,8 +114,8 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
         "{} {} {}{hop_in} {arrow} {}{hop_out}       {}\n",
         name_of(state),
         protocol_name(state.protocol),
-        endpoint(outer[1], inner[1], state.family, host),
-        endpoint(outer[0], inner[0], state.family, host),
+        endpoint(outer[1], inner[1], host),
+        endpoint(outer[0], inner[0], host),
         peer_states(state.protocol, left.state, right.state),
     )
 }
@@ -145,13 +148,8 @@ fn protocol_name(protocol: u8) -> String {
 }
 
 /// An end of the connection, with what it is translated from in parentheses.
-fn endpoint(
-    outer: (IpAddr, u16),
-    inner: (IpAddr, u16),
-    family: Family,
-    host: &dyn Fn(IpAddr) -> String,
-) -> String {
-    let side = |(address, port)| with_port(&host(address), port, family);
+fn endpoint(outer: (IpAddr, u16), inner: (IpAddr, u16), host: &dyn Fn(IpAddr) -> String) -> String {
+    let side = |(address, port)| with_port(&host(address), port, Family::of(address));
     if outer == inner { side(outer) } else { format!("{} ({})", side(outer), side(inner)) }
 }
 

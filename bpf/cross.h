@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Packets that cross from one family to the other (`af-to`, pf-semantics sections 10 and 11): their
+ * headers, with those that an ICMP error quotes, are written anew, and they are forwarded from here. The
+ * kernel would not do that: an IPv4 packet that comes in with one of our own addresses is a lie to it.
+ *
+ * Checksums are corrected by what changes, as in rewrite.h.
+ */
+#ifndef PF_CROSS_H
+#define PF_CROSS_H
+
+#include "af_to.h"
+#include "checksum.h"
+#include "forward.h"
+#include "kern.h"
+#include "mark.h"
+#include "normalize.h"
+#include "reply.h"
+#include "rewrite.h"
+#include "scratch.h"
+
+__inline __u32 header_length(__u8 family)
+{
+	return family == AF_INET ? sizeof(struct ip) : sizeof(struct ip6);
+}
+
+/* Writes an IP header for `length` bytes behind it to s->buffer. */
+__inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr *source,
+			   const struct pf_addr *destination, __u8 protocol, __u16 length, __u8 tos,
+			   __u8 ttl)
+{
+	if (s->cross_to == AF_INET) {
+		struct ip ip = {};
+
+		set_ip(&ip, source->word[0], destination->word[0], protocol, sizeof(ip) + length);
+		ip.tos = tos;
+		ip.id = bpf_htons(random_draw(0x10000));
+		ip.offset = bpf_htons(IP_DF);
+		ip.ttl = ttl;
+		ip.checksum = ~fold(sum_of(&ip, sizeof(ip), 0));
+		__builtin_memcpy(s->buffer + at, &ip, sizeof(ip));
+	} else {
+		struct ip6 ip6 = {};
+
+		set_ip6(&ip6, source, destination, protocol, length);
+		ip6.flow |= bpf_htonl((__u32)tos << 20);
+		/* more hops than usual nobody needs */
+		ip6.hop_limit = ttl && ttl < IP_DEFAULT_TTL ? ttl : IP_DEFAULT_TTL;
+		__builtin_memcpy(s->buffer + at, &ip6, sizeof(ip6));
+	}
+}
+
+/* ---- checksums ------------------------------------------------------------------------------- */
+
+/* What an ICMPv6 checksum covers besides the message. */
+__inline __u16 sum_ends(const struct pf_addr *source, const struct pf_addr *destination, __u32 length)
+{
+	__u32 sum = bpf_csum_diff(NULL, 0, (__be32 *)source, sizeof(*source), 0);
+
+	sum = bpf_csum_diff(NULL, 0, (__be32 *)destination, sizeof(*destination), sum);
+	return fold(fold(sum) + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6));
+}
+
+/* A sum with words taken off. */
+__inline __u32 without(__u32 sum, __u16 words)
+{
+	return fold(sum) + (__u16)~words;
+}
+
+/* Replaces what the transport checksum covers of the IP header: of TCP and UDP, the addresses. */
+__inline void move_checksum(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	const struct pf_pdesc *pd = &s->pd;
+	__s64 change;
+
+	_Static_assert(offsetof(struct pf_pdesc, original_destination) ==
+			       offsetof(struct pf_pdesc, original_source) + 16 &&
+		       offsetof(struct pf_pdesc, destination) ==
+			       offsetof(struct pf_pdesc, source) + 16, "ends are summed up at once");
+	change = bpf_csum_diff((__be32 *)&pd->original_source, 32, (__be32 *)&pd->source, 32, 0);
+	if (change >= 0)
+		bpf_l4_csum_replace(skb, checksum_of_ends(pd), 0, change,
+				    checksum_flags(pd) | BPF_F_PSEUDO_HDR);
+}
+
+/* ---- ICMP ------------------------------------------------------------------------------------ */
+
+/* Writes the ends to what an error quotes behind the quoted IP header. Returns the checksum's sum
+ * with what changes there. */
+__global __u32 cross_quoted(struct __sk_buff *skb, struct pf_scratch *s, __u32 sum)
+{
+	const struct pf_pdesc *quoted;
+	struct pf_icmp_start old, new;
+	__be16 ports[2];
+	__u32 at;
+
+	if (!s)
+		return sum;
+	quoted = &s->quoted;
+	at = quoted->ip + quoted->offset;
+	switch (quoted->protocol) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+		ports[0] = quoted->source_port;
+		ports[1] = quoted->destination_port;
+		sum = without(sum, quoted->original_source_port);
+		sum = without(sum, quoted->original_destination_port);
+		sum += ports[0];
+		sum += ports[1];
+		bpf_skb_store_bytes(skb, at, ports, sizeof(ports), BPF_F_RECOMPUTE_CSUM);
+		break;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		if (bpf_skb_load_bytes(skb, at, &old, sizeof(old)))
+			break;
+		new = s->converted_quoted;
+		new.zero = old.zero;
+		if (s->rewrite_id)
+			new.id = s->icmp_answer ? quoted->destination_port : quoted->source_port;
+		sum = without(sum, fold(sum_of(&old, sizeof(old), 0)));
+		sum += fold(sum_of(&new, sizeof(new), 0));
+		bpf_skb_store_bytes(skb, at, &new, sizeof(new), BPF_F_RECOMPUTE_CSUM);
+	}
+	return fold(sum);
+}
+
+/* Writes the message's first bytes, and behind those the IP header of the packet that it quotes, to
+ * s->buffer. Returns their length, 0 if it fails. */
+__global int build_message(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_pdesc *pd, *quoted;
+	struct pf_icmp_start old, new;
+	__u32 at, length, grown = 0, sum;
+	bool quotes;
+
+	if (!s)
+		return 0;
+	pd = &s->pd;
+	quoted = &s->quoted;
+	quotes = s->translated == PF_TRANSLATED_QUOTED;
+	if (bpf_skb_load_bytes(skb, pd->ip + pd->offset, &old, sizeof(old)))
+		return 0;
+	new = s->converted;
+	new.zero = 0;
+	if (!quotes && s->rewrite_id)
+		new.id = s->icmp_answer ? pd->destination_port : pd->source_port;
+
+	sum = (__u16)~old.zero;
+	old.zero = 0;
+	sum = without(sum, fold(sum_of(&old, sizeof(old), 0)));
+	sum += fold(sum_of(&new, sizeof(new), 0));
+	length = pd->length - pd->offset;
+	at = header_length(s->cross_to);
+	if (quotes) {
+		__u32 header = quoted->offset - pd->offset - ICMP_HEADER;
+		__u32 behind = quoted->length - header;
+
+		sum = cross_quoted(skb, s, fold(sum));
+		sum = without(sum, fold(sum_packet(skb, s, pd->ip + pd->offset + ICMP_HEADER, header,
+						   0)));
+		build_header(s, at + ICMP_HEADER, &quoted->source, &quoted->destination,
+			     other_protocol(quoted->protocol), behind, 0, quoted->ttl);
+		if (s->cross_to == AF_INET6)
+			sum += fold(sum_of(s->buffer + sizeof(struct ip6) + ICMP_HEADER,
+					   sizeof(struct ip6), 0));
+		grown = header_length(s->cross_to) - header;
+	}
+	if (pd->family == AF_INET6)
+		sum = without(sum, sum_ends(&pd->original_source, &pd->original_destination,
+					    length));
+	else
+		sum = fold(sum) + sum_ends(&pd->source, &pd->destination, length + grown);
+	new.zero = ~fold(sum);
+	if (s->cross_to == AF_INET)
+		__builtin_memcpy(s->buffer + sizeof(struct ip), &new, sizeof(new));
+	else
+		__builtin_memcpy(s->buffer + sizeof(struct ip6), &new, sizeof(new));
+	return at + ICMP_HEADER + (quotes ? header_length(s->cross_to) : 0);
+}
+
+/* ---- the packet ------------------------------------------------------------------------------ */
+
+/* Makes the packet's headers, `old` bytes, `new` bytes long and the packet one of the other family. */
+__inline bool make_room(struct __sk_buff *skb, struct pf_scratch *s, __s32 old, __s32 new)
+{
+	bool to_inet = s->cross_to == AF_INET;
+	__be16 type = bpf_htons(to_inet ? ETHERTYPE_IP : ETHERTYPE_IPV6);
+	__s32 rest = new - old - (to_inet ? -HEADER_DIFFERENCE : HEADER_DIFFERENCE);
+
+	if (rest && bpf_skb_adjust_room(skb, rest, rest < 0 ? BPF_ADJ_ROOM_NET : BPF_ADJ_ROOM_MAC,
+					BPF_F_ADJ_ROOM_FIXED_GSO))
+		return false;
+	if (bpf_skb_change_proto(skb, type, 0))
+		return false;
+	return s->pd.ip < sizeof(struct ethernet) ||
+	       !bpf_skb_store_bytes(skb, s->pd.ip - sizeof(type), &type, sizeof(type), 0);
+}
+
+/* IPv6 has no UDP without a checksum (RFC 8200 section 8.1). */
+__inline void sum_up_datagram(struct __sk_buff *skb, struct pf_scratch *s, __u32 length)
+{
+	__u32 at = s->pd.ip + sizeof(struct ip6), sum;
+	__u16 checksum;
+
+	if (bpf_skb_load_bytes(skb, at + offsetof(struct udp, checksum), &checksum,
+			       sizeof(checksum)) || checksum)
+		return;
+	sum = sum_packet(skb, s, at, length, sum_pseudo(&s->pd, IPPROTO_UDP, length));
+	checksum = ~fold(sum);
+	if (!checksum)
+		checksum = 0xffff;
+	bpf_skb_store_bytes(skb, at + offsetof(struct udp, checksum), &checksum, sizeof(checksum),
+			    BPF_F_RECOMPUTE_CSUM);
+}
+
+/* Turns the packet into one of the other family; `hops` are taken off its time to live. Not 0 if that
+ * cannot be done. */
+__global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
+{
+	__u32 old, new, length, header;
+	struct pf_pdesc *pd;
+
+	if (!s)
+		return -1;
+	pd = &s->pd;
+	/* the kernel moves the link header as it knows it, without tags that are in the frame */
+	if (pd->ip && pd->ip != sizeof(struct ethernet))
+		return -1;
+	if (pd->family == AF_INET && shrink(skb, pd->ip + pd->length))
+		return -1;
+	length = pd->length - pd->offset;
+	old = pd->offset;
+	new = header = header_length(s->cross_to);
+	switch (pd->virtual_protocol) {
+	case IPPROTO_TCP:
+		write_tcp(skb, s);
+		/* fallthrough */
+	case IPPROTO_UDP:
+		rewrite_word(skb, pd, pd->ip + old + offsetof(struct tcp, source),
+			     pd->original_source_port, pd->source_port);
+		rewrite_word(skb, pd, pd->ip + old + offsetof(struct tcp, destination),
+			     pd->original_destination_port, pd->destination_port);
+		move_checksum(skb, s);
+		break;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		if (s->quoted_difference)
+			write_quoted_sequence(skb, s);
+		old += ICMP_HEADER;
+		new = build_message(skb, s);
+		if (!new)
+			return -1;
+		if (s->translated == PF_TRANSLATED_QUOTED) {
+			old = s->quoted.offset;
+			length += header - (old - pd->offset - ICMP_HEADER);
+		}
+	}
+	if (!make_room(skb, s, old, new))
+		return -1;
+	build_header(s, 0, &pd->source, &pd->destination, other_protocol(pd->protocol), length,
+		     pd->tos, pd->ttl - hops);
+	barrier_var(new);
+	if (new < 1 || new > 2 * sizeof(struct ip6) + ICMP_HEADER)
+		return -1;
+	barrier_var(new);
+	if (bpf_skb_store_bytes(skb, pd->ip, s->buffer, new,
+				BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH))
+		return -1;
+	pd->length = header + length;
+	if (pd->virtual_protocol == IPPROTO_UDP && s->cross_to == AF_INET6)
+		sum_up_datagram(skb, s, length);
+	return 0;
+}
+
+/* ---- on its way ------------------------------------------------------------------------------ */
+
+/* Too long for the next link: bytes there, or 0. Of a GSO packet its segments count, which the ends of
+ * a connection have agreed upon. */
+__inline __u32 too_big_across(struct __sk_buff *skb, struct pf_scratch *s, __u32 ifindex)
+{
+	__u32 mtu = s->pd.length - s->pd.offset + header_length(s->cross_to);
+
+	if (s->segments > 1 ||
+	    bpf_check_mtu(skb, ifindex, &mtu, 0, 0) != BPF_MTU_CHK_RET_FRAG_NEEDED)
+		return 0;
+	/* as the sender counts */
+	return s->cross_to == AF_INET ? mtu + HEADER_DIFFERENCE : mtu - HEADER_DIFFERENCE;
+}
+
+/* The sender knows the packet as it was. */
+__inline int tell_own_sender(struct pf_scratch *s, enum pf_undelivered why, __u32 mtu)
+{
+	s->outcome.verdict = PF_VERDICT_DROP;
+	restore_original(&s->pd);
+	return tell_sender(s, why, mtu);
+}
+
+/* What the packet carries on, and that nobody filters it any more. OpenBSD gives it no queue. */
+__inline void carry_across(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	bool urgent = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY;
+	__u32 prio = s->prio;
+
+	if (s->act.flags & PF_STATE_SET_PRIO)
+		skb->priority = prio = s->act.set_prio[urgent];
+	write_mark(skb, PF_MARK_GENERATED, driven_by_test() ? s->act.tag ? s->act.tag : s->tag : 0,
+		   prio);
+}
+
+/* Sends the packet on in the other family. Returns what the program returns, unless there is a reply. A
+ * test has no neighbours. */
+__global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct bpf_fib_lookup *params;
+	enum pf_route route;
+	__u32 mtu;
+
+	if (!s)
+		return PF_TCX_DROP;
+	params = &s->lookup;
+	s->outcome.verdict = PF_VERDICT_CROSSED;
+	if (driven_by_test()) {
+		carry_across(skb, s);
+		if (cross(skb, s, 0))
+			s->outcome.verdict = PF_VERDICT_DROP;
+		return PF_TCX_NEXT;
+	}
+	route = find_route_in(skb, params, s->cross_to, &s->pd.destination,
+			      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
+	switch (route) {
+	case PF_ROUTE_FOUND:
+		break;
+	case PF_ROUTE_LOCAL:
+		carry_across(skb, s);
+		return cross(skb, s, 0) ? PF_TCX_DROP : PF_TCX_NEXT;
+	case PF_ROUTE_NONE:
+	case PF_ROUTE_REFUSED:
+		reason_count(s, PF_REASON_NO_ROUTE);
+		return tell_own_sender(s, PF_UNDELIVERED_NO_ROUTE, 0);
+	default:
+		return PF_TCX_DROP;
+	}
+	if (s->pd.ttl <= 1)
+		return tell_own_sender(s, PF_UNDELIVERED_EXPIRED, 0);
+	mtu = too_big_across(skb, s, params->ifindex);
+	if (mtu)
+		return tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
+	carry_across(skb, s);
+	return cross(skb, s, 1) ? PF_TCX_DROP : send_to_neighbour(skb, params);
+}
+
+#endif /* PF_CROSS_H */

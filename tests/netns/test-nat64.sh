@@ -1,0 +1,117 @@
+# A network without IPv4 and one without IPv6 with a gateway between them that translates (af-to), as
+# real programs see it: transfers with large packets (GSO) and without, datagrams, echo, errors of the
+# network and of the gateway itself, and the other way round.
+#
+#   client (IPv6 only)         gateway            server (IPv4 only)
+#   eth0 ------------------ lan0      wan0 ------------------ eth0
+#   2001:db8:100::2                   192.168.10.81     192.168.10.2
+. "$(dirname "$0")/lab.sh"
+lab_begin
+host client server
+router gateway
+wire client eth0 gateway lan0
+wire server eth0 gateway wan0
+address client eth0 2001:db8:100::2/64
+address gateway lan0 2001:db8:100::1/64
+address gateway wan0 192.168.10.81/24
+address server eth0 192.168.10.2/24
+on client ip route add default via 2001:db8:100::1
+on server ip route add default via 192.168.10.81
+web server 80
+web client 80
+echo_server server 53
+
+SERVER64=64:ff9b::192.168.10.2
+
+filter gateway <<'END_OF_RULES'
+block all
+pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0:0)
+pass in on wan0 inet proto { tcp, icmp } to 192.168.10.100 af-to inet6 from 2001:db8:64::/96 to 2001:db8:100::2
+END_OF_RULES
+on server ip route add 192.168.10.100/32 via 192.168.10.81
+on client ip route add 2001:db8:64::/96 via 2001:db8:100::1
+
+# offloads HOST IFACE 0|1 - what the kernel leaves to the card: checksums, segments, joining them
+offloads() {
+	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
+import array, fcntl, socket, struct, sys
+TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO = 0x17, 0x15, 0x1f, 0x24, 0x2c
+for command in TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO:
+    value = array.array("I", [command, int(sys.argv[2])])
+    request = struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0])
+    try:
+        fcntl.ioctl(socket.socket(), 0x8946, request)
+    except OSError:
+        pass  # not every kernel lets each be changed
+END_OF_PROGRAM
+}
+
+# digest HOST ADDRESS PORT - of the large file there
+digest() {
+	local address=$2
+	case $address in *:*) address="[$address]" ;; esac
+	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$address:$3/random" | sha256sum
+}
+
+head -c 20M /dev/urandom >"$WORK/www/random"
+for offload in 1 0; do
+	for pair in client:eth0 gateway:lan0 gateway:wan0 server:eth0; do
+		offloads "${pair%:*}" "${pair#*:}" $offload
+	done
+	same "a transfer from IPv4 to IPv6, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
+	same "a transfer from IPv6 to IPv4, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
+	same "web, offloads $offload" passed "$(probe_web client $SERVER64 80)"
+	same "UDP, offloads $offload" passed "$(probe_udp client $SERVER64 53)"
+	same "echo to IPv4, offloads $offload" passed "$(probe_ping client $SERVER64)"
+	same "echo to IPv6, offloads $offload" passed "$(probe_ping server 192.168.10.100)"
+done
+pf gateway -ss
+at_least 1 "states between the families" "$(pf gateway -ss | grep -c '^all tcp 192.168.10.81:[0-9]* (2001:db8:100::2\[[0-9]*\]) -> 192.168.10.2:80 (64:ff9b::c0a8:a02\[80\])')"
+
+# closed HOST ADDRESS - what a program hears about a datagram to a port that nobody has
+closed() {
+	on "$1" python3 - "$2" <<'END_OF_PROGRAM'
+import socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+s = socket.socket(family, socket.SOCK_DGRAM)
+s.settimeout(3)
+s.connect((sys.argv[1], 9999))
+s.send(b"x")
+try:
+    s.recv(1)
+except ConnectionRefusedError:
+    print("refused")
+except TimeoutError:
+    print("nothing came")
+END_OF_PROGRAM
+}
+same "a closed port, told in IPv4, heard in IPv6" "refused" "$(closed client $SERVER64)"
+
+# hops HOST ADDRESS HOPS - whom the error names about an echo request that goes no further
+hops() {
+	on "$1" ping -n -c 1 -W 2 -t "$3" "$2" | sed -n 's/^From \([^ ]*\) .*/\1/p'
+}
+same "the gateway is the first hop" 2001:db8:100::1 "$(hops client $SERVER64 1)"
+
+# The link to the server is shorter: TCP hears of it and goes on, in both directions.
+on gateway ip link set wan0 mtu 1300
+on server ip link set eth0 mtu 1300
+same "a transfer over a shorter link" "$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
+same "a transfer to a shorter link" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
+same "too long for the link" 1320 "$(on client python3 - $SERVER64 <<'END_OF_PROGRAM'
+import socket, sys, time
+IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, IPV6_MTU = 23, 2, 24
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO)
+s.connect((sys.argv[1], 53))
+s.send(b"x" * 1400)
+time.sleep(0.3)
+print(s.getsockopt(socket.IPPROTO_IPV6, IPV6_MTU))
+END_OF_PROGRAM
+)"
+
+# Nobody knows the way.
+on gateway ip route add prohibit 203.0.113.0/24
+same "an address without a way" "No route" "$(on client ping -n -c 1 -W 2 64:ff9b::203.0.113.1 | grep -o 'No route')"
+verdict
