@@ -62,6 +62,8 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 #define PACKET_BROADCAST	1
 #define PACKET_MULTICAST	2
 
+#define LOOPBACK_IFINDEX	1
+
 #define ARPHRD_ETHER		1
 #define ARPHRD_LOOPBACK		772
 

@@ -154,6 +154,11 @@ __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_looku
 		flags |= BPF_FIB_LOOKUP_DIRECT | PF_FIB_LOOKUP_TBID;
 	}
 	result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
+	/* where rules route on a host that does not forward, pfctl has let loopback do so to be asked */
+	if (result == BPF_FIB_LKUP_RET_FWD_DISABLED) {
+		params->ifindex = LOOPBACK_IFINDEX;
+		result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
+	}
 	switch (result) {
 	case BPF_FIB_LKUP_RET_BLACKHOLE:
 	case BPF_FIB_LKUP_RET_UNREACHABLE:

@@ -72,6 +72,21 @@ same "answers go back where the question came from" passed "$(on server timeout 
 same "the same in IPv6" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 2001:db8:2::2 22' | grep -q hello && echo passed)"
 same "a web server behind it" passed "$(PATIENCE=3 probe_web server 10.2.0.2 8000)"
 
+# reply-to on a host that forwards nothing, and whose own way back leads nowhere
+on server ip route replace 10.2.0.0/24 via 10.11.0.1
+on server ip -6 route replace 2001:db8:2::/64 via 2001:db8:11::1
+on gateway ip route add 10.12.0.0/24 via 10.2.0.1
+on gateway ip -6 route add 2001:db8:12::/64 via 2001:db8:2::1
+same "without reply-to" "no answer" "$(seen_from gateway 10.12.0.2 8080)"
+filter server <<'END_OF_RULES'
+pass
+pass in on eth2 inet proto tcp reply-to 10.12.0.1
+pass in on eth2 inet6 proto tcp reply-to 2001:db8:12::1
+END_OF_RULES
+same "with reply-to" 10.2.0.2 "$(seen_from gateway 10.12.0.2 8080)"
+same "with reply-to, IPv6" 2001:db8:2::2 "$(seen_from gateway 2001:db8:12::2 8080)"
+pf server -q --remove
+
 # dup-to: the collector hears what the server hears, the client notices nothing
 heard() {
 	on collector awk '$1 == "eth0:" { print $3 }' /proc/net/dev

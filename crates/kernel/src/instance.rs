@@ -21,7 +21,9 @@ use crate::object::{Maps, Programs, Sizes, slots_for};
 use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
-use crate::{attach, commit, divert, forget, host, map, netns, pins, place, queue, source, state};
+use crate::{
+    attach, commit, divert, forget, host, map, netns, pins, place, queue, routing, source, state,
+};
 
 /// Longest name of an instance.
 const NAME_BYTES: usize = 63;
@@ -126,6 +128,7 @@ impl Instance {
         queue::remove_all()?;
         pins::remove(&self.directory)?;
         divert::tear_down();
+        routing::tear_down();
         self.run.remove()
     }
 
@@ -140,6 +143,7 @@ impl Instance {
         pins::remove(&directory)?;
         pins::remove_unfinished()?;
         divert::tear_down();
+        routing::tear_down();
         run.remove()
     }
 
@@ -253,6 +257,9 @@ impl Instance {
     pub(crate) fn commit(&self, mut change: Change, next: &Next, host: &Host) -> Result<()> {
         if divert::is_used(&next.ruleset) {
             divert::set_up()?;
+        }
+        if routing::is_used(&next.ruleset) {
+            routing::set_up()?;
         }
         let prepared = commit::prepare(
             &self.maps,
