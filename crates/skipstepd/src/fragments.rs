@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher, RandomState};
 
 use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, Handoff, handoff_order};
-use skipstep_abi::verdict::direction;
 use skipstep_reassembly::{Counters, Fragmentation, Outcome, Piece, Reassembler};
 use skipstep_reassembly::{refragment, refragment_ipv4};
 use skipstep_ruleset::{Options, Reason, Timeout};
@@ -134,6 +133,8 @@ fn frame(link: &[u8], packet: &[u8], handoff: &Handoff) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use skipstep_abi::verdict::direction;
+
     use super::*;
 
     const LINK: [u8; 14] = [2; 14];
