@@ -148,6 +148,9 @@ pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 14) {
         return routing::rule(rng, pool);
     }
+    if one_in(rng, 14) {
+        return translation::crossing(rng, pool);
+    }
     let action = pick(rng, &["pass", "pass", "pass", "pass", "block", "block", "match"]);
     let family = match rng.u8(..6) {
         0 | 1 => Some(false),

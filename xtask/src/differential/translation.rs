@@ -57,6 +57,34 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
+/// A rule with `af-to`.
+pub(super) fn crossing(rng: &mut Rng, pool: &mut Pool) -> String {
+    let ipv6 = rng.bool();
+    let protocols: &[&str] = if ipv6 {
+        &["tcp", "udp", "ipv6-icmp", "{ tcp, udp }"]
+    } else {
+        &["tcp", "udp", "icmp", "{ tcp, udp }", "47"]
+    };
+    let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
+    let head = Head { action: "pass", family: Some(ipv6), protocol };
+    let mut words = vec!["pass in".to_owned()];
+    if one_in(rng, 4) {
+        words.push("quick".into());
+    }
+    words.extend(interface(rng, "on"));
+    words.push(if ipv6 { "inet6" } else { "inet" }.into());
+    words.extend(protocol.map(|protocol| format!("proto {protocol}")));
+    words.extend(hosts(rng, pool, &head));
+    let target = if ipv6 { "inet" } else { "inet6" };
+    let ports = one_in(rng, 3).then(|| format!("port 1:{}", rng.u16(2..60)));
+    words.push(format!("af-to {target} from {}", addresses(rng, pool, !ipv6, ports)));
+    if !ipv6 || one_in(rng, 2) {
+        let port = one_in(rng, 3).then(|| format!("port {}", pool.rule_port(rng)));
+        words.push(format!("to {}", addresses(rng, pool, !ipv6, port)));
+    }
+    words.join(" ")
+}
+
 /// A pool with its ports and its type.
 fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) -> String {
     let with = |address: String, kind: String| {
