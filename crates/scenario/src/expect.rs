@@ -8,6 +8,7 @@ use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 use crate::engine::{Decision, Diverted, Fate, Forwarded, LogView, PeerView, StateView, Verdict};
 use crate::look;
 use crate::observe::Observation;
+use crate::source::SourceWords;
 
 /// What is expected of one packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Expectation {
     pub states: Option<u64>,
     /// `sources`: how many are tracked afterwards
     pub sources: Option<u64>,
+    /// `source`: one of them
+    pub tracked: Vec<SourceWords>,
 }
 
 /// What the packet has to do with states.
@@ -242,6 +245,10 @@ impl Expectation {
             removed: settled.then(|| observation.removed.clone()),
             states: settled.then_some(observation.states.len() as u64),
             sources: settled.then_some(observation.sources.len() as u64),
+            tracked: match settled {
+                true => observation.sources.iter().map(SourceWords::complete).collect(),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -265,6 +272,9 @@ impl Expectation {
         differences.compare("removed", &self.removed, observation.removed.clone());
         differences.compare("states", &self.states, observation.states.len() as u64);
         differences.compare("sources", &self.sources, observation.sources.len() as u64);
+        for words in &self.tracked {
+            words.compare(&observation.sources, &mut differences);
+        }
         differences.0
     }
 

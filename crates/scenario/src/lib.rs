@@ -18,6 +18,7 @@ pub mod packet;
 pub mod parse;
 mod print;
 pub mod run;
+pub mod source;
 
 pub use case::{Case, File};
 pub use engine::Engine;

@@ -335,6 +335,7 @@ impl Expectation {
         items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));
         items.extend(self.states.map(|states| format!("states {states}")));
         items.extend(self.sources.map(|sources| format!("sources {sources}")));
+        items.extend(self.tracked.iter().map(ToString::to_string));
         items
     }
 }
@@ -353,7 +354,6 @@ impl Display for StateWords {
         )?;
         word(f, "from-rule", self.rule.as_ref().map(rule))?;
         word(f, "anchor-rule", self.anchor_rule.map(number_or_none))?;
-        let pair = |pair: [u64; 2]| format!("{}:{}", pair[0], pair[1]);
         let key = |key: [(IpAddr, u16); 2]| {
             format!("{} {}", address_port(key[0].0, key[0].1), address_port(key[1].0, key[1].1))
         };
@@ -484,7 +484,15 @@ impl Display for Check {
 }
 
 /// ` name value`, if there is a value.
-fn word<T: Display>(f: &mut fmt::Formatter<'_>, name: &str, value: Option<T>) -> fmt::Result {
+pub(crate) fn pair(pair: [u64; 2]) -> String {
+    format!("{}:{}", pair[0], pair[1])
+}
+
+pub(crate) fn word<T: Display>(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    value: Option<T>,
+) -> fmt::Result {
     match value {
         None => Ok(()),
         Some(value) => write!(f, " {name} {value}"),
@@ -509,7 +517,7 @@ fn address_port(address: IpAddr, port: u16) -> String {
     if address.is_ipv4() { format!("{address}:{port}") } else { format!("{address}[{port}]") }
 }
 
-fn rule(rule: &Option<RuleId>) -> String {
+pub(crate) fn rule(rule: &Option<RuleId>) -> String {
     rule.as_ref().map_or_else(|| "default".into(), |id| quoted(&id.to_string()))
 }
 

@@ -184,6 +184,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         removed: (!states.ended).then(|| sorted(&result.removed)),
         states: (!states.ended).then_some(result.nstates),
         sources: (!states.ended).then_some(result.src_nodes),
+        tracked: Vec::new(),
     })
 }
 

@@ -9,6 +9,7 @@ use crate::expect::{
     Expectation, LogAction, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
 };
 use crate::names;
+use crate::source::{SourceWords, kind_by_name};
 
 /// Reads one `=>` line into `expectation`.
 pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Parsed<()> {
@@ -89,6 +90,10 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
                 expectation.removed.replace(list(line, "a state's number", number)?).is_some()
             }
             "sources" => expectation.sources.replace(line.number("a number of sources")?).is_some(),
+            "source" => {
+                expectation.tracked.push(source_words(line)?);
+                false
+            }
             "states" => expectation.states.replace(line.number("a number of states")?).is_some(),
             "no" => no(line, expectation)?,
             other => {
@@ -193,6 +198,28 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
             "next-hop" => {
                 words.next_hop = Some(following(line, "an address", |text| text.parse().ok())?)
             }
+            _ => break,
+        }
+    }
+    Ok(words)
+}
+
+fn source_words(line: &mut Line) -> Parsed<SourceWords> {
+    let kind = line.value("track, nat-to, rdr-to or route-to", kind_by_name)?;
+    let source = line.value("an address", |text| text.parse().ok())?;
+    let mut words = SourceWords::new(kind, source);
+    while let Some(word) = line.peek() {
+        match word {
+            "from-rule" => words.rule = Some(following(line, "a rule or `default`", rule)?),
+            "chosen" => {
+                words.chosen = Some(following(line, "an address or `none`", |text| {
+                    if text == "none" { Some(None) } else { text.parse().ok().map(Some) }
+                })?)
+            }
+            "held-by" => words.states = Some(following(line, "a number of states", number)?),
+            "connected" => words.connections = Some(following(line, "a number", number)?),
+            "packets" => words.packets = Some(following(line, "two numbers as 1:2", pair)?),
+            "bytes" => words.bytes = Some(following(line, "two numbers as 1:2", pair)?),
             _ => break,
         }
     }

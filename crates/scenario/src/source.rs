@@ -1,0 +1,107 @@
+//! What a scenario says of a tracked source: `source nat-to 10.0.1.5 chosen 10.0.2.1 held-by 2`.
+
+use std::fmt::{self, Display};
+use std::net::IpAddr;
+
+use skipstep_ruleset::RuleId;
+
+use crate::engine::{NodeKind, SourceView};
+use crate::expect::Differences;
+use crate::print::{pair, rule, word};
+
+/// A source and what is known of it, of which what is not said is not compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceWords {
+    /// What it is tracked for.
+    pub kind: NodeKind,
+    /// Its address.
+    pub source: IpAddr,
+    /// `from-rule`: whose source it is; needed if several rules track it
+    pub rule: Option<Option<RuleId>>,
+    /// `chosen`: the address that a pool gave it, or `none`
+    pub chosen: Option<Option<IpAddr>>,
+    /// `held-by`: states
+    pub states: Option<u32>,
+    /// `connected`: connections among them
+    pub connections: Option<u32>,
+    /// `packets`: with the direction of their states, and against it
+    pub packets: Option<[u64; 2]>,
+    /// `bytes`, in the same order
+    pub bytes: Option<[u64; 2]>,
+}
+
+impl SourceWords {
+    /// Nothing but whose it is.
+    pub(crate) fn new(kind: NodeKind, source: IpAddr) -> Self {
+        SourceWords {
+            kind,
+            source,
+            rule: None,
+            chosen: None,
+            states: None,
+            connections: None,
+            packets: None,
+            bytes: None,
+        }
+    }
+
+    /// All that can be said.
+    pub(crate) fn complete(view: &SourceView) -> Self {
+        SourceWords {
+            rule: Some(view.rule.clone()),
+            chosen: Some(view.chosen),
+            states: Some(view.states),
+            connections: Some(view.connections),
+            packets: Some(view.packets),
+            bytes: Some(view.bytes),
+            ..SourceWords::new(view.kind, view.source)
+        }
+    }
+
+    /// What differs from the sources that there are.
+    pub(crate) fn compare(&self, sources: &[SourceView], differences: &mut Differences) {
+        let meant = |view: &&SourceView| {
+            (view.kind, view.source) == (self.kind, self.source)
+                && self.rule.as_ref().is_none_or(|rule| *rule == view.rule)
+        };
+        let name = format!("source {} {}", kind_name(self.kind), self.source);
+        let Some(view) = sources.iter().find(meant) else {
+            differences.0.push(format!("{name}: expected one, found none"));
+            return;
+        };
+        differences.compare(&format!("{name} chosen"), &self.chosen, view.chosen);
+        differences.compare(&format!("{name} held by"), &self.states, view.states);
+        differences.compare(&format!("{name} connected"), &self.connections, view.connections);
+        differences.compare(&format!("{name} packets"), &self.packets, view.packets);
+        differences.compare(&format!("{name} bytes"), &self.bytes, view.bytes);
+    }
+}
+
+impl Display for SourceWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "source {} {}", kind_name(self.kind), self.source)?;
+        word(f, "from-rule", self.rule.as_ref().map(rule))?;
+        let chosen = |chosen: Option<IpAddr>| chosen.map_or("none".into(), |it| it.to_string());
+        word(f, "chosen", self.chosen.map(chosen))?;
+        word(f, "held-by", self.states)?;
+        word(f, "connected", self.connections)?;
+        word(f, "packets", self.packets.map(pair))?;
+        word(f, "bytes", self.bytes.map(pair))
+    }
+}
+
+const KINDS: [(NodeKind, &str); 4] = [
+    (NodeKind::Track, "track"),
+    (NodeKind::Nat, "nat-to"),
+    (NodeKind::Rdr, "rdr-to"),
+    (NodeKind::Route, "route-to"),
+];
+
+fn kind_name(kind: NodeKind) -> &'static str {
+    KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name)
+}
+
+/// `track`, `nat-to`, `rdr-to`, `route-to`
+pub(crate) fn kind_by_name(text: &str) -> Option<NodeKind> {
+    KINDS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind)
+}
