@@ -233,6 +233,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	if (!s || !status)
 		return PF_TCX_DROP;
 	begin(s, status->generation);
+	s->first_id = status->next_state_id;
 	if (!status->running)
 		return PF_TCX_NEXT;
 	find_interface(&s->interface, skb->ifindex);

@@ -234,6 +234,7 @@ struct pf_scratch {
 	struct pf_state_key key;
 	struct pf_state_ref ref;	/* of the state found or made */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
+	__u64 first_id;			/* of states made since the packet came */
 	struct pf_source_key source_key;	/* of the source node looked for */
 	struct pf_addr source_chosen;	/* the address a pool chose for it */
 	__u32 source_nodes[PF_NODE_KINDS];	/* that count the packet, as pf_state.source_nodes */
@@ -260,7 +261,7 @@ struct pf_scratch {
 	__u32 log_anchor;
 	__u8 has_state;
 	__u8 state_hit;			/* the state was there before the packet */
-	__u8 raced;			/* another CPU made the same state first */
+	__u8 raced;			/* another CPU made the same state first, it may be */
 	__u8 too_fast;			/* there is a state, but max-pkt-rate keeps the packet from it */
 	__u8 against_state;		/* it goes the other way than the one that made the state */
 	__u8 empty_ack;

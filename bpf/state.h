@@ -384,6 +384,9 @@ __global int look_for_state(struct pf_scratch *s, __u32 made, __u32 found_before
 				      state_of_key(&s->key, &ref, s->generation, s->now);
 	if (!state || state->timeout >= PF_TIMEOUT_PURGE)
 		return found_before;
+	/* what was there when the packet came has won no race against it */
+	if (s->raced && state->id < s->first_id)
+		return found_before;
 	if (made && !same_key(&s->key, &state->key[near_side(made, s->pd.direction)]))
 		return found_before;
 	if (found_before) {
