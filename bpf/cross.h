@@ -15,6 +15,7 @@
 #include "kern.h"
 #include "mark.h"
 #include "normalize.h"
+#include "reason.h"
 #include "reply.h"
 #include "rewrite.h"
 #include "scratch.h"
@@ -226,7 +227,7 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 	/* the kernel moves the link header as it knows it, without tags that are in the frame */
 	if (pd->ip && pd->ip != sizeof(struct ethernet))
 		return -1;
-	if (pd->family == AF_INET && shrink(skb, pd->ip + pd->length))
+	if ((pd->family == AF_INET || s->reassembled) && shrink(skb, pd->ip + pd->length))
 		return -1;
 	length = pd->length - pd->offset;
 	old = pd->offset;
@@ -307,6 +308,15 @@ __inline void carry_across(struct __sk_buff *skb, struct pf_scratch *s)
 		   prio);
 }
 
+/* The packet cannot be one of the other family: UDP segments that are still together, or tags in front
+ * of the IP header. Returns what the program returns. */
+__inline int give_up(struct pf_scratch *s)
+{
+	s->outcome.verdict = PF_VERDICT_DROP;
+	reason_count(s, PF_REASON_TRANSLATE);
+	return PF_TCX_DROP;
+}
+
 /* Sends the packet on in the other family. Returns what the program returns, unless there is a reply. A
  * test has no neighbours. */
 __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
@@ -321,9 +331,7 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	s->outcome.verdict = PF_VERDICT_CROSSED;
 	if (driven_by_test()) {
 		carry_across(skb, s);
-		if (cross(skb, s, 0))
-			s->outcome.verdict = PF_VERDICT_DROP;
-		return PF_TCX_NEXT;
+		return cross(skb, s, 0) ? give_up(s) : PF_TCX_NEXT;
 	}
 	route = find_route_in(skb, params, s->cross_to, &s->pd.destination,
 			      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
@@ -332,12 +340,14 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 		break;
 	case PF_ROUTE_LOCAL:
 		carry_across(skb, s);
-		return cross(skb, s, 0) ? PF_TCX_DROP : PF_TCX_NEXT;
+		return cross(skb, s, 0) ? give_up(s) : PF_TCX_NEXT;
 	case PF_ROUTE_NONE:
 	case PF_ROUTE_REFUSED:
 		reason_count(s, PF_REASON_NO_ROUTE);
 		return tell_own_sender(s, PF_UNDELIVERED_NO_ROUTE, 0);
 	default:
+		s->outcome.verdict = PF_VERDICT_DROP;
+		reason_count(s, PF_REASON_NO_ROUTE);
 		return PF_TCX_DROP;
 	}
 	if (s->pd.ttl <= 1)
@@ -346,7 +356,7 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	if (mtu)
 		return tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
 	carry_across(skb, s);
-	return cross(skb, s, 1) ? PF_TCX_DROP : send_to_neighbour(skb, params);
+	return cross(skb, s, 1) ? give_up(s) : send_to_neighbour(skb, params);
 }
 
 #endif /* PF_CROSS_H */

@@ -94,6 +94,12 @@ hops() {
 }
 same "the gateway is the first hop" 2001:db8:100::1 "$(hops client $SERVER64 1)"
 
+# What comes in fragments is put together before it crosses.
+daemon gateway
+on client ip route change default via 2001:db8:100::1 mtu 1280
+same "echo in fragments" "1 received" "$(on client ping -n -c 1 -W 3 -s 1400 $SERVER64 | grep -o '1 received')"
+on client ip route change default via 2001:db8:100::1
+
 # The link to the server is shorter: TCP hears of it and goes on, in both directions.
 on gateway ip link set wan0 mtu 1300
 on server ip link set eth0 mtu 1300
