@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		19
+#define PF_ABI_VERSION		20
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -541,6 +541,12 @@ enum pf_reassemble {			/* none of them: fragments are matched one by one */
 	PF_REASSEMBLE_NO_DF = 1 << 1,	/* `no-df`: fragments with DF are not bad, DF is cleared */
 };
 
+enum pf_syncookie_mode {
+	PF_SYNCOOKIES_NEVER = 0,
+	PF_SYNCOOKIES_ALWAYS,
+	PF_SYNCOOKIES_ADAPTIVE,
+};
+
 struct pf_config {
 	__u32 rules;			/* how many there are in the main rule set, with which a walk begins */
 	__u32 steps;			/* most rules to look at for one packet */
@@ -552,6 +558,9 @@ struct pf_config {
 	__u32 if_bound_states;		/* some rule makes them: look for one before a floating state */
 	__u32 limit_src_nodes;
 	__u32 limit_table_entries;
+	__u32 syncookies;		/* pf_syncookie_mode */
+	__u32 syncookies_start;		/* adaptive: with more half-open states than these … */
+	__u32 syncookies_end;		/* … until there are fewer than these */
 	__u32 timeouts[PF_TIMEOUT_MAX];
 };
 
@@ -750,6 +759,21 @@ struct pf_source_ref {
 
 /* ---- status -------------------------------------------------------------------------------- */
 
+enum pf_cookies_active {
+	PF_COOKIES_OFF = 0,
+	PF_COOKIES_ON,
+	PF_COOKIES_BEGIN,		/* somebody makes the first key */
+};
+
+struct pf_syncookies {
+	__u64 key[2][2];
+	__u32 in_flight[2];		/* of each key: cookies sent that did not come back */
+	__u32 keys_made;		/* the lowest bit says which of the two is in use */
+	__u32 next_key_at;		/* second of its end; 0: there is none */
+	__u32 active;			/* pf_cookies_active */
+	__u32 pad;
+};
+
 /* shared by all CPUs; one element */
 struct pf_status {
 	__u32 abi_version;
@@ -772,6 +796,7 @@ struct pf_status {
 	__u32 table_entries;		/* in all tables of pf.conf, as far as userland knows, and overloaded ones */
 	__u32 boot_time;		/* wall-clock second at second 0 of the boot clock */
 	__u32 crossing;			/* states whose packets cross to the other family, current */
+	struct pf_syncookies syncookies;
 };
 
 /* per CPU; one element */
@@ -792,7 +817,8 @@ struct pf_test {
 	__u32 gid;
 	__u32 sequence;			/* initial sequence numbers */
 	__u32 timestamp;		/* offsets of TCP timestamps */
-	__u32 pad;
+	__u32 keeps_cookie_key;		/* the key of syncookies is this one for good: */
+	__u64 cookie_key[2];
 };
 
 enum pf_decision {

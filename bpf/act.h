@@ -171,6 +171,16 @@ __inline void count_packet(struct pf_scratch *s, bool pass)
 	count_sources(s);
 }
 
+/* Logs and counts the packet. Apart from the programs, whose stack all else stands on. */
+__global int account(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
+{
+	if (!s)
+		return 0;
+	log_packet(skb, s);
+	count_packet(s, pass);
+	return 0;
+}
+
 /* Priority, queue and tag that go on with the packet. */
 __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -271,8 +281,8 @@ __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 	s->outcome.rule = s->rule.number;
 	s->outcome.anchor_rule = s->rule.anchor_number;
 	s->outcome.anchor = s->rule.anchor;
-	log_packet(skb, s);
-	count_packet(s, pass);
+	if (!s->uncounted)
+		account(skb, s, pass);
 	if (pass)
 		return let_through(skb, s);
 	if (s->consumed)

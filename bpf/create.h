@@ -269,7 +269,7 @@ __global int answer(struct __sk_buff *skb, struct pf_scratch *s, const struct pf
 		return 0;
 	if (pd->protocol == IPPROTO_TCP && rule->flags & (PF_RULE_RETURN | PF_RULE_RETURN_RST) &&
 	    !(tcp->flags & TH_RST)) {
-		if (!tcp_checksum_right(skb, s)) {
+		if (!s->cookie_mss && !tcp_checksum_right(skb, s)) {
 			reason_count(s, PF_REASON_PROTO_CKSUM);
 			return 0;
 		}
@@ -390,7 +390,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (rule->flags & PF_RULE_KEEP_STATE && !s->test.icmp_error &&
 	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
-		if (s->pd.virtual_protocol == IPPROTO_TCP &&
+		if (s->pd.virtual_protocol == IPPROTO_TCP && !s->cookie_mss &&
 		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP)
 			read_timestamp(skb, s, rule->slot);
 		if (wants_proxy(s, rule)) {

@@ -16,36 +16,46 @@
 #include "packet.h"
 #include "reason.h"
 #include "scratch.h"
+#include "syncookie.h"
 #include "track.h"
 
-/* Forgets the packet before. Arrays that have a count are left as they are. */
-__inline void begin(struct pf_scratch *s, __u32 generation)
+/* Forgets what rules said. Arrays that have a count are left as they are. */
+__inline void forget_rules(struct pf_scratch *s)
 {
-	__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
 	s->outcome.state_id = ~0ull;
-	s->outcome.rule = s->outcome.anchor_rule = -1;
+	s->outcome.decision = PF_DECISION_NONE;
 	__builtin_memset(&s->test, 0, offsetof(struct pf_test_ctx, match));
 	__builtin_memset(&s->act, 0, sizeof(s->act));
 	__builtin_memset(&s->rule, 0, sizeof(s->rule));
 	s->rule.number = s->rule.anchor_number = -1;
 	s->rule.slot = s->rule.anchor_slot = PF_IDLE_SLOT;
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
-	__builtin_memset(&s->copy, 0, sizeof(s->copy));
 	s->match_count = 0;
 	s->cross_to = s->crosses_back = s->convertible = 0;
 	s->translated = s->rewrite_id = s->icmp_answer = s->route = 0;
 	s->nat_slot = s->rdr_slot = s->last_slot = PF_IDLE_SLOT;
 	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
 	s->connected = 0;
-	s->generation = generation;
 	s->log_force = s->log_reason = 0;
 	s->log_anchor_rule = -1;
 	s->log_anchor = 0;
-	s->held = s->reassembled = 0;
 	s->has_state = s->state_hit = s->raced = s->too_fast = s->against_state = 0;
-	s->empty_ack = s->owner_sought = s->has_sequence = s->consumed = 0;
+	s->has_sequence = s->consumed = 0;
 	s->sack_difference = s->quoted_difference = 0;
 	__builtin_memset(&s->stamp, 0, sizeof(s->stamp));
+}
+
+/* Forgets the packet before. */
+__inline void begin(struct pf_scratch *s, __u32 generation)
+{
+	__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
+	s->outcome.rule = s->outcome.anchor_rule = -1;
+	forget_rules(s);
+	__builtin_memset(&s->copy, 0, sizeof(s->copy));
+	s->generation = generation;
+	s->held = s->reassembled = 0;
+	s->empty_ack = s->owner_sought = s->uncounted = 0;
+	s->cookie_mss = 0;
 }
 
 /* A GSO packet counts as the segments that it holds, each with its headers. */
@@ -70,6 +80,12 @@ __inline bool bad_packet(struct pf_scratch *s, int reason)
 	reason_set(s, reason);
 	s->log_force = 1;
 	return false;
+}
+
+/* max-pkt-size drops what is longer, be it passed by a rule or by a state. */
+__inline bool too_long(struct pf_scratch *s)
+{
+	return exceeds_pkt_size(s, s->act.max_pkt_size) && !bad_packet(s, PF_REASON_NORMALIZE);
 }
 
 /* Lets the rules decide. The nodes of sources that pools chose for are held by the state, if there is
@@ -97,11 +113,60 @@ __inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 	return false;
 }
 
+/*
+ * The rules judge the SYN with which the client began, as if it came only now: logged and counted
+ * like any other. False if it makes no state because they, or a limit, refuse it.
+ */
+__inline bool replay_syn(struct __sk_buff *skb, struct pf_scratch *s, __u32 cookie)
+{
+	bool pass;
+
+	describe_syn(s, cookie);
+	count_state(PF_COUNT_SEARCHES);
+	pass = ask_rules(skb, s) && !too_long(s);
+	account(skb, s, pass);
+	describe_packet(s);
+	return pass || s->consumed;
+}
+
+/* What becomes of a packet without a state that may bring a cookie back: if its SYN makes a state, the
+ * client has shaken hands already. PF_KNOWN_NO: the rules are asked about the packet itself. */
+__inline enum pf_known redeem_cookie(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	int cookie = valid_cookie(s), track;
+	bool replayed, made;
+
+	if (cookie < 0)
+		return PF_KNOWN_NO;
+	replayed = replay_syn(skb, s, cookie);
+	made = s->has_state;
+	if (s->consumed)
+		s->copy = s->reply;
+	forget_rules(s);
+	s->outcome.decision = PF_DECISION_DEFAULT;
+	if (!replayed)
+		return PF_KNOWN_NO;
+
+	s->uncounted = 1;
+	/* OpenBSD looks the state up; here it may count as expired already (adaptive.end) */
+	count_state(PF_COUNT_SEARCHES);
+	if (!made || too_fast_for_state(s))
+		return PF_KNOWN_DROP;
+	track = ask_with_cookie(s);
+	if (track == PF_TRACK_GONE)
+		return PF_KNOWN_DROP;
+	s->consumed = track == PF_TRACK_PROXY;
+	reason_set(s, PF_REASON_SYNPROXY);
+	return PF_KNOWN_DROP;
+}
+
 /* State first, then rules. Whether the packet passes. */
 __inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	int known = test_state(skb, s);
 
+	if (known == PF_KNOWN_NO && may_have_cookie(s))
+		known = redeem_cookie(skb, s);
 	if (known == PF_KNOWN_NO) {
 		if (ask_rules(skb, s))
 			return true;
@@ -145,6 +210,9 @@ __inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
 		}
 		break;
 	case IPPROTO_TCP:
+		if (pd->direction == PF_IN && (pd->tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN &&
+		    send_cookie(skb, s))
+			return false;
 		s->empty_ack = pd->tcp.flags & TH_ACK && !pd->payload;
 		if (!normalize_tcp(s)) {
 			reason_count(s, PF_REASON_NORMALIZE);
@@ -152,12 +220,6 @@ __inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
 		}
 	}
 	return filter_packet(skb, s);
-}
-
-/* max-pkt-size drops what is longer, be it passed by a rule or by a state. */
-__inline bool too_long(struct pf_scratch *s)
-{
-	return exceeds_pkt_size(s, s->act.max_pkt_size) && !bad_packet(s, PF_REASON_NORMALIZE);
 }
 
 /* Gives a fragment to the daemon; if there is none, drops it. */

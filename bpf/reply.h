@@ -288,12 +288,16 @@ __inline void clear_reserved_bit(struct __sk_buff *skb, const struct pf_pdesc *p
 				    sizeof(offset), 0);
 }
 
-__inline int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
+/* Turns the packet into the ICMP error s->reply about itself. */
+__global int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	struct pf_pdesc *pd = &s->pd;
 	struct pf_addr source;
+	struct pf_pdesc *pd;
 	__u32 quote, sum;
 
+	if (!s)
+		return -1;
+	pd = &s->pd;
 	if (!may_send_error(pd) || !own_address(skb, s, &source))
 		return -1;
 	if (checksum_status(skb) == CHECKSUM_PARTIAL && pd->protocol != IPPROTO_TCP &&

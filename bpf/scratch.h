@@ -225,6 +225,16 @@ struct pf_stamp {
 	__u8 ttl;			/* that the packet gets, 0: its own */
 };
 
+/* Of the packet in hand, while the SYN that its cookie stands for takes its place; its descriptor is in
+ * `quoted` */
+struct pf_waiting {
+	__u64 bytes;			/* as the fields of these names below */
+	__u32 segments;
+	__u32 length;
+	__u16 tag;
+	__u8 prio;
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -288,6 +298,9 @@ struct pf_scratch {
 	struct tcp tcp_received;	/* the TCP header before we changed it */
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */
 	__u8 has_sequence;
+	struct pf_waiting waiting;
+	__u8 uncounted;			/* nobody logs or counts it: its SYN was */
+	__u16 cookie_mss;		/* the SYN in hand was made again from a cookie that says so; 0: it is real */
 	__u8 consumed;			/* we took it: what is sent in its place is in reply */
 	struct pf_stamp stamp;
 	__u32 sack_difference;		/* to take off the blocks of SACK options */

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "kern.h"
 #include "state.h"
+#include "syncookie.h"
 #include "time.h"
 
 #define CLOCK_BOOTTIME	7
@@ -145,6 +146,7 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 			interval = max(config->timeouts[PF_TIMEOUT_INTERVAL], 1);
 		sweep(max(status->states_used / interval + 1, SWEEP_AT_LEAST));
 		sweep_sources(max(status->sources_used / interval + 1, SWEEP_AT_LEAST));
+		turn_cookie_keys(status->generation, uptime());
 	}
 	bpf_timer_start(&sweeper->timer, NSEC_PER_SEC, 0);
 	return 0;
@@ -164,13 +166,16 @@ int pf_start(__unused void *ctx)
 	return bpf_timer_start(&one->timer, NSEC_PER_SEC, 0);
 }
 
-/* Sweeps all of the tables at once. Returns how many states it removed. */
+/* Sweeps all of the tables at once, and turns the keys of syncookies if it is time. Returns how many states it removed. */
 SEC("syscall")
 int pf_sweep(__unused void *ctx)
 {
+	struct pf_status *status = pf_status();
 	int removed = sweep(0);
 
 	sweep_sources(0);
+	if (status)
+		turn_cookie_keys(status->generation, uptime());
 	return removed;
 }
 

@@ -50,12 +50,16 @@ static int find_mss(__unused __u32 i, void *arg)
 	return 0;
 }
 
-/* What the client's SYN offers. One without options offers nothing. */
+/* What the client's SYN offers, or its cookie. One without options offers nothing. */
 __global int offered_mss(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };
 
-	if (!s || !load_tcp_options(skb, s) || s->cursor_end < TCPOLEN_MAXSEG)
+	if (!s)
+		return 0;
+	if (s->cookie_mss)
+		return s->cookie_mss;
+	if (!load_tcp_options(skb, s) || s->cursor_end < TCPOLEN_MAXSEG)
 		return 0;
 	s->reply.mss = DEFAULT_MSS;
 	bpf_loop(TCP_MAX_OPTIONS, find_mss, &loop, 0);
@@ -260,9 +264,16 @@ __global int send_copy(struct __sk_buff *skb, struct pf_scratch *s)
 	return 0;
 }
 
-/* The SYN goes on where the client's acknowledgment was going. */
+/* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule may
+ * have wanted to answer its SYN: so it does, back to the client. */
 __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 {
+	if (s->copy.kind) {
+		reverse_link_header(skb);
+		if (send_copy(skb, s))
+			return PF_TCX_DROP;
+		reverse_link_header(skb);
+	}
 	aim(s, 0);
 	if (write_tcp_answer(skb, s))
 		return PF_TCX_DROP;

@@ -38,6 +38,22 @@ pub struct Config {
     pub limit_src_nodes: u32,
     /// `set limit table-entries`
     pub limit_table_entries: u32,
+    /// [`syncookies`]
+    pub syncookies: u32,
+    /// Adaptive: with more half-open states than these …
+    pub syncookies_start: u32,
+    /// … until there are fewer than these.
+    pub syncookies_end: u32,
     /// Seconds; the adaptive ones count states.
     pub timeouts: [u32; timeout::MAX],
+}
+
+/// `enum pf_syncookie_mode`: `set syncookies`.
+pub mod syncookies {
+    /// no
+    pub const NEVER: u32 = 0;
+    /// every SYN is answered with one
+    pub const ALWAYS: u32 = 1;
+    /// while there are too many handshakes under way
+    pub const ADAPTIVE: u32 = 2;
 }

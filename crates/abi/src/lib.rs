@@ -30,11 +30,11 @@ pub use pool::{Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey};
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
 pub use state::{Kill, MatchRule, Peer, Scrub, State, StateKey, StateRef};
-pub use status::{Counters, Outcome, Status, Test};
+pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -72,6 +72,38 @@ pub struct Status {
     pub boot_time: u32,
     /// States whose packets cross to the other family, current.
     pub crossing: u32,
+    /// Keys of syncookies.
+    pub syncookies: Syncookies,
+}
+
+/// `struct pf_syncookies`: the keys, and what was sent with them.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Syncookies {
+    /// The keys.
+    pub key: [[u64; 2]; 2],
+    /// Of each key: cookies sent that did not come back.
+    pub in_flight: [u32; 2],
+    /// The lowest bit says which of the two is in use.
+    pub keys_made: u32,
+    /// Second of its end; 0: there is none.
+    pub next_key_at: u32,
+    /// [`cookies_active`]
+    pub active: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// `enum pf_cookies_active`: whether SYNs are answered with cookies now.
+pub mod cookies_active {
+    /// no
+    pub const OFF: u32 = 0;
+    /// yes
+    pub const ON: u32 = 1;
+    /// somebody makes the first key
+    pub const BEGIN: u32 = 2;
 }
 
 /// `struct pf_counters`: per CPU.
@@ -112,8 +144,10 @@ pub struct Test {
     pub sequence: u32,
     /// Offsets of TCP timestamps.
     pub timestamp: u32,
-    /// Zero.
-    pub pad: u32,
+    /// 1: the key of syncookies is the one below for good.
+    pub keeps_cookie_key: u32,
+    /// That key.
+    pub cookie_key: [u64; 2],
 }
 
 /// `enum pf_decision`: what decided about a packet.

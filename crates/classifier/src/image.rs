@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use skipstep_abi as abi;
-use skipstep_abi::config::reassemble;
+use skipstep_abi::config::{reassemble, syncookies};
 use skipstep_abi::limits::{MAX_RULES, MAX_STEPS};
 use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{AnchorCall, Evaluator, Options, Ruleset, TableName};
+use skipstep_ruleset::{AnchorCall, Evaluator, Options, Ruleset, Syncookies, TableName};
 
 use crate::rule::Compiler;
 use crate::{Error, Names};
@@ -171,6 +171,13 @@ fn config(
         hostid: options.hostid.unwrap_or(0),
         limit_src_nodes: options.limits.src_nodes,
         limit_table_entries: options.limits.table_entries,
+        syncookies: match options.syncookies {
+            Syncookies::Never => syncookies::NEVER,
+            Syncookies::Always => syncookies::ALWAYS,
+            Syncookies::Adaptive { .. } => syncookies::ADAPTIVE,
+        },
+        syncookies_start: options.syncookie_marks().start,
+        syncookies_end: options.syncookie_marks().end,
         if_bound_states: u32::from(any(rule_flags::IF_BOUND)),
         timeouts: options.timeouts.0,
     })

@@ -194,7 +194,7 @@ impl TestEngine {
         self.maps.test.set(&0, &self.test)?;
         self.fragments.expire(seconds);
         let status = self.maps.status.at(0)?;
-        if status.states == 0 && status.sources == 0 {
+        if status.states == 0 && status.sources == 0 && status.syncookies.next_key_at == 0 {
             return Ok(Vec::new());
         }
         let before = self.ids()?;
@@ -444,6 +444,11 @@ fn set_random(test: &mut abi::Test, draw: Draw) {
         Draw::Bounded(number) => test.random = number,
         Draw::Sequence(number) => test.sequence = number,
         Draw::Timestamp(number) => test.timestamp = number,
+        Draw::SyncookieKey(key) => {
+            test.keeps_cookie_key = 1;
+            let half = |at: usize| key[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+            test.cookie_key = [half(0), half(8)];
+        }
     }
 }
 

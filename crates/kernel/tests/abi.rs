@@ -76,7 +76,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
-            if_bound_states, limit_src_nodes, limit_table_entries, timeouts,
+            if_bound_states, limit_src_nodes, limit_table_entries,
+            syncookies, syncookies_start, syncookies_end, timeouts,
         }
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol,
@@ -96,14 +97,16 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing,
+            syncookies,
         }
+        pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters { reason, state, limit, source, log_lost }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
             lock, r#use, key, rate, packets, bytes, states, connections, creation, expire, chosen,
         }
         pf_source_ref => abi::SourceRef { index, pad, key }
-        pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, pad }
+        pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies,
             rtable, ifindex, next_hop, route, divert, pad,
@@ -230,6 +233,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
         "ACTION_" abi::verdict::action { PASS, BLOCK, MATCH }
+        "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
+        "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }
         "COUNT_" abi::status::state_counter { SEARCHES, INSERTS, REMOVALS, MAX }
         "SCRUB_" abi::state::scrub_flags { TIMESTAMP, PAWS, PAWS_IDLED, DATA_TS, DATA_NO_TS }

@@ -23,6 +23,7 @@ use crate::rulebook::{Entry, Rulebook};
 use crate::rules::{Answer, Context, Question, TagSeen};
 use crate::source_node::{NodeKind, SourceNode, SourceNodes};
 use crate::state::{State, StateId, StateTable};
+use crate::syncookie::{Cookies, Redeemed};
 use crate::timeout::Crowd;
 use crate::trace::{Stage, Trace, Tracer};
 use crate::translate::pool_of;
@@ -41,6 +42,7 @@ pub struct Firewall {
     pub(crate) pools: Pools,
     pub(crate) sources: SourceNodes,
     pub(crate) fragments: Reassembler,
+    pub(crate) cookies: Cookies,
     pub(crate) counters: Counters,
 }
 
@@ -50,6 +52,8 @@ struct Ruling<'a> {
     pass: bool,
     /// The firewall has taken it; it does not pass.
     consumed: bool,
+    /// Nobody logs or counts it: its SYN was.
+    uncounted: bool,
     rule: Option<&'a Entry>,
     /// The anchor rule that led to the rule.
     anchor_rule: Option<&'a Entry>,
@@ -80,6 +84,7 @@ impl Firewall {
             world: World { host, ..World::default() },
             states: StateTable::default(),
             sources: SourceNodes::default(),
+            cookies: Cookies::default(),
             pools: Pools::default(),
         }
     }
@@ -99,6 +104,7 @@ impl Firewall {
             self.states.remove(state.id);
             self.counters.state_removed(state);
         }
+        self.turn_cookie_keys();
         self.sources.purge(seconds, &mut self.counters.status);
         over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
     }
@@ -301,6 +307,9 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Fate {
         let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
+        if ruling.uncounted {
+            return fate(input, Some(packet), &ruling, Carried::default(), journal);
+        }
         self.check_length(&packet, &mut ruling, journal);
         let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
         self.log(&ruling, journal);
@@ -343,6 +352,9 @@ impl Firewall {
             }
             _ => {}
         }
+        if self.send_cookie(packet, journal) {
+            return Ruling::default();
+        }
         match normalize::tcp(packet) {
             Ok(false) => {}
             Ok(true) => journal.tracer.tell(|| Stage::Repaired),
@@ -368,7 +380,16 @@ impl Firewall {
             }
             Lookup::Rejected(id) => Ruling { state: Some(id), ..Ruling::default() },
             Lookup::Consumed(id) => Ruling { state: Some(id), consumed: true, ..Ruling::default() },
-            Lookup::None => self.ask_rules(ruleset, rulebook, input, packet, journal),
+            Lookup::None => match self.redeem_cookie(input, packet, journal) {
+                Redeemed::Taken(Lookup::Consumed(id)) => {
+                    let (state, consumed) = (Some(id), true);
+                    return Ruling { state, consumed, uncounted: true, ..Ruling::default() };
+                }
+                Redeemed::Taken(_) => return Ruling { uncounted: true, ..Ruling::default() },
+                Redeemed::No | Redeemed::Refused => {
+                    self.ask_rules(ruleset, rulebook, input, packet, journal)
+                }
+            },
         };
         let max_mss = match (ruling.state, ruling.rule) {
             (Some(id), _) => self.states.get(id).actions.max_mss,

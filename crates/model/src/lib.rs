@@ -45,6 +45,7 @@ mod rules;
 mod scrub;
 mod siphash;
 mod sticky;
+mod syncookie;
 mod synproxy;
 mod table;
 mod tcp;

@@ -114,7 +114,12 @@ impl Firewall {
         send_across(packet, ends, crossed, state, journal)
     }
 
-    fn search(&mut self, packet: &Descriptor, key: Key, journal: &mut Journal) -> Option<StateId> {
+    pub(crate) fn search(
+        &mut self,
+        packet: &Descriptor,
+        key: Key,
+        journal: &mut Journal,
+    ) -> Option<StateId> {
         self.counters.status.searches += 1;
         let found = self.states.find(&key, packet.direction, &packet.interface);
         let found = found.filter(|id| !self.too_fast(packet, *id));

@@ -35,6 +35,8 @@ pub(crate) struct Descriptor {
     pub transport: Transport,
     /// Its ends in the other family, to which a state of `af-to` lets it cross.
     pub crosses_to: Option<Ends>,
+    /// A SYN made again from a cookie.
+    pub recreated: bool,
 }
 
 /// What is known of the header behind the IP header.
@@ -151,6 +153,7 @@ impl Descriptor {
             options: walked.options,
             transport,
             crosses_to: None,
+            recreated: false,
             bytes,
         })
     }
@@ -186,6 +189,7 @@ impl Descriptor {
             options: walked.options,
             transport,
             crosses_to: None,
+            recreated: false,
             bytes,
         })
     }

@@ -123,8 +123,13 @@ pub(crate) struct Segment {
 }
 
 pub(crate) fn proxied(segment: &Segment) -> Vec<u8> {
+    proxied_with_ttl(segment, DEFAULT_TTL)
+}
+
+/// The same from further away.
+pub(crate) fn proxied_with_ttl(segment: &Segment, ttl: u8) -> Vec<u8> {
     let Segment { source, destination, seq, ack, flags, window, mss } = *segment;
-    let ip = build::ip(source.0, destination.0).ttl(DEFAULT_TTL);
+    let ip = build::ip(source.0, destination.0).ttl(ttl);
     let ip = if source.0.is_ipv4() { ip.tos(LOW_DELAY).df(true) } else { ip };
     let tcp = build::Tcp::new(source.1, destination.1);
     let tcp = tcp.flag_bits(flags).seq(seq).ack(ack).window(window);

@@ -23,7 +23,7 @@ use crate::tcp_option;
 use crate::world::World;
 
 /// The MSS that every path can carry (RFC 9293 section 3.7.1 says 536; BSD's default is less).
-const DEFAULT_MSS: u16 = 512;
+pub(crate) const DEFAULT_MSS: u16 = 512;
 
 /// Never less, whatever the client offers.
 const LEAST_MSS: u16 = 64;

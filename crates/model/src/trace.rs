@@ -38,6 +38,11 @@ pub enum Stage {
         found: Option<StateId>,
     },
     /// The packet fits its state.
+    /// A SYN was answered with a cookie.
+    CookieSent,
+    /// A cookie came back: the SYN is made again.
+    CookieValid,
+    /// A state lets the packet pass.
     Accepted(StateId),
     /// The packet does not fit its state.
     Rejected {
@@ -197,6 +202,8 @@ impl fmt::Display for Stage {
                     None => write!(f, "not found"),
                 }
             }
+            Stage::CookieSent => write!(f, "syncookie: sent"),
+            Stage::CookieValid => write!(f, "syncookie: came back, the SYN is made again"),
             Stage::Accepted(id) => write!(f, "state: {id} accepts the packet"),
             Stage::Rejected { state, why } => write!(f, "state: {state} rejects the packet: {why}"),
             Stage::Reused(id) => write!(f, "state: {id} has ended and makes way"),

@@ -17,6 +17,8 @@ pub struct World {
     pub sequence: u32,
     /// The next offset of a TCP timestamp.
     pub timestamp: u32,
+    /// The key of syncookies, kept for good; `None` if keys come and go.
+    pub cookie_key: Option<[u8; 16]>,
 }
 
 /// Sets something that is random in real life.
@@ -29,6 +31,8 @@ pub enum Draw {
     Sequence(u32),
     /// Offsets that it adds to TCP timestamps.
     Timestamp(u32),
+    /// The key of syncookies, which stays from then on.
+    SyncookieKey([u8; 16]),
 }
 
 impl World {
@@ -37,6 +41,7 @@ impl World {
             Draw::Bounded(number) => self.random = number,
             Draw::Sequence(number) => self.sequence = number,
             Draw::Timestamp(number) => self.timestamp = number,
+            Draw::SyncookieKey(key) => self.cookie_key = Some(key),
         }
     }
 

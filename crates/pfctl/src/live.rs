@@ -283,6 +283,7 @@ impl<'a> Live<'a> {
                 status: Status::default(),
                 half_open: 0,
                 limits: [0; 10],
+                syncookie_marks: self.ruleset.options.syncookie_marks(),
                 fragments: FragmentStatus::default(),
                 log_lost: 0,
             });
@@ -300,6 +301,7 @@ impl<'a> Live<'a> {
             status: status.engine,
             half_open: status.half_open.into(),
             limits: status.limits,
+            syncookie_marks: self.ruleset.options.syncookie_marks(),
             fragments: status.fragments,
             log_lost: status.log_lost,
         })

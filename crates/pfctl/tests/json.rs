@@ -147,6 +147,7 @@ fn status_and_interfaces() {
         status,
         half_open: 0,
         limits: Default::default(),
+        syncookie_marks: skipstep_ruleset::SyncookieMarks { start: 25_000, end: 12_500 },
         fragments: Default::default(),
         log_lost: 0,
     };

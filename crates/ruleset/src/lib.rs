@@ -27,8 +27,8 @@ pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
-    BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
-    Timeouts,
+    BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, SyncookieMarks, Syncookies,
+    Timeout, Timeouts,
 };
 pub use queue::{Limiter, LimiterUse, Queue, ServiceCurve};
 pub use reason::Reason;

@@ -63,6 +63,30 @@ impl Default for Options {
     }
 }
 
+/// Numbers of TCP states whose handshake is under way, for `set syncookies adaptive`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncookieMarks {
+    /// More than these: a flood.
+    pub start: u32,
+    /// Fewer than these: it is over.
+    pub end: u32,
+}
+
+impl Options {
+    /// The marks that the percentages make, of as many states as there may be; without any those that
+    /// OpenBSD's kernel begins with.
+    pub fn syncookie_marks(&self) -> SyncookieMarks {
+        let (start, end, states) = match self.syncookies {
+            Syncookies::Adaptive { start, end } => {
+                (u16::from(start) * 10, u16::from(end) * 10, self.limits.states)
+            }
+            _ => (250, 125, Limits::default().states),
+        };
+        let share = |of_1000: u16| (u64::from(states) * u64::from(of_1000) / 1000) as u32;
+        SyncookieMarks { start: share(start), end: share(end) }
+    }
+}
+
 /// `set block-policy`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockPolicy {

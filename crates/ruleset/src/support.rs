@@ -47,9 +47,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let mut refuse = |file: &Option<Arc<str>>, line, feature| {
         refusals.push(Refusal { file: file.clone(), line, feature });
     };
-    if ruleset.options.syncookies != Syncookies::Never {
-        refuse(&None, 0, "syncookies");
-    }
     if ruleset.options.fingerprints.is_some() {
         refuse(&None, 0, "fingerprints");
     }
@@ -67,6 +64,9 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     }
     let seen = |path: &str| path.is_empty() || called.contains(path);
     for (_, rule) in ruleset.all_rules().filter(|(path, _)| seen(path)) {
+        if ruleset.options.syncookies != Syncookies::Never && rule.af_to.is_some() {
+            refuse(&rule.file, rule.line, "set syncookies with af-to");
+        }
         for feature in features(rule) {
             refuse(&rule.file, rule.line, feature);
         }

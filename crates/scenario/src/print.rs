@@ -92,6 +92,10 @@ impl Display for Action {
             Action::Random(Draw::Bounded(draw)) => write!(f, "random {draw}"),
             Action::Random(Draw::Sequence(number)) => write!(f, "random sequence {number}"),
             Action::Random(Draw::Timestamp(offset)) => write!(f, "random timestamp {offset}"),
+            Action::Random(Draw::SyncookieKey(key)) => {
+                let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                write!(f, "random syncookie-key {key}")
+            }
             Action::Check(check) => write!(f, "check {check}"),
         }
     }

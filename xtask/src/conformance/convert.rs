@@ -24,8 +24,12 @@ const OWN: [&[u8]; 3] = [&[10, 0, 1, 1], &[10, 0, 2, 1], &[127, 0, 0, 1]];
 /// The case that `vector` records.
 pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
     let mut steps = Vec::new();
+    if let Some(key) = vector.syncookie_keys.last() {
+        let key = bytes(key)?.try_into().ok().context("a key of syncookies has 16 bytes")?;
+        steps.push(Action::Random(Draw::SyncookieKey(key)));
+    }
     let mut now = 0;
-    let mut states = States::default();
+    let mut states = States { cookies: !vector.syncookie_keys.is_empty(), ..States::default() };
     let mut previous: Option<&vector::Packet> = None;
     for packet in &vector.packets {
         if packet.t > now {
@@ -98,6 +102,8 @@ fn draws(packet: &vector::Packet, states_before: u32) -> Vec<Draw> {
 /// What is known of the states while a vector is read.
 #[derive(Default)]
 struct States {
+    /// SYNs are made again from cookies.
+    cookies: bool,
     /// How many there were.
     seen: u32,
     /// Paths of the anchors with the rules that made them, in order.
@@ -137,6 +143,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     let known = states.seen;
     let ended_before = states.ended;
     states.ended = result.states.iter().any(has_ended);
+    let decided = decided(result, states.cookies);
     let mut used = StateWords::default();
     let mut others = Vec::new();
     for state in &result.states {
@@ -154,12 +161,12 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     let unseen = packet.pre.is_some();
     Ok(Expectation {
         verdict: Some(verdict),
-        decision: Some(match result.rule {
+        decision: Some(match decided.rule {
             None => Decision::None,
-            Some(number) => rule(&result.anchor, number).map_or(Decision::Default, Decision::Rule),
+            Some(number) => rule(decided.anchor, number).map_or(Decision::Default, Decision::Rule),
         }),
-        anchor_rule: Some(result.anchor_rule.and_then(number)),
-        reason: result.reason.as_deref().map(reason).transpose()?,
+        anchor_rule: Some(decided.anchor_rule.and_then(number)),
+        reason: decided.reason.map(reason).transpose()?,
         counted: Some(counted(&result.counted)?),
         state: Some(match result.state {
             None => StateUse::None,
@@ -193,6 +200,33 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
 fn without_padding(mut packet: Vec<u8>) -> Vec<u8> {
     packet.truncate(ip_length(&packet));
     packet
+}
+
+/// What decided about a packet.
+struct Decided<'a> {
+    rule: Option<i64>,
+    anchor: &'a str,
+    anchor_rule: Option<i64>,
+    reason: Option<&'a str>,
+}
+
+/// The recorder took down first what was over first: of a packet that brings back a cookie that is
+/// the SYN made again, and the packet's own end is among the nested ones.
+fn decided(result: &vector::Outcome, cookies: bool) -> Decided<'_> {
+    match result.nested.last().filter(|_| cookies) {
+        Some(own) => Decided {
+            rule: own.rule,
+            anchor: &own.anchor,
+            anchor_rule: own.anchor_rule,
+            reason: own.reason.as_deref(),
+        },
+        None => Decided {
+            rule: result.rule,
+            anchor: &result.anchor,
+            anchor_rule: result.anchor_rule,
+            reason: result.reason.as_deref(),
+        },
+    }
 }
 
 /// The answers. Left out are those to or from a link-local address into which the recorder wrote

@@ -16,6 +16,10 @@ pub struct Vector {
     pub packets: Vec<Packet>,
     pub counters: Vec<RuleCounters>,
     pub status: Status,
+    /// The two keys of syncookies, the second of which is the one in use; none where there are no
+    /// cookies.
+    #[serde(default)]
+    pub syncookie_keys: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,9 +69,22 @@ pub struct Outcome {
     pub expired: Vec<u32>,
     #[serde(default)]
     pub removed: Vec<u32>,
+    /// Other ways through pf while it had this packet.
+    #[serde(default)]
+    pub nested: Vec<Nested>,
     pub nstates: u64,
     #[serde(default)]
     pub src_nodes: u64,
+}
+
+/// What one of the other ways through pf came to.
+#[derive(Debug, Default, Deserialize)]
+pub struct Nested {
+    pub rule: Option<i64>,
+    #[serde(default)]
+    pub anchor: String,
+    pub anchor_rule: Option<i64>,
+    pub reason: Option<String>,
 }
 
 /// A random number that was drawn: `["r", number]`, or `["u", bound, number]`.

@@ -12,6 +12,7 @@ use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{
     Body, Damage, Extension, Icmp, IcmpBody, Ip, Packet, Payload, Tcp, Udp, Words,
 };
+use skipstep_wire::build;
 
 use super::pool::{IDS, Pool, one_in, pick};
 
@@ -104,6 +105,12 @@ impl<'p> Traffic<'p> {
                 let out = if arrival.interface == "em0" { "em1" } else { "em0" };
                 return Action::Forward(out.into(), Expectation::default());
             }
+        }
+        if let Some((Action::Packet(arrival, _), observation)) = last
+            && let Some(answer) = shaken_hand(arrival, observation)
+            && !one_in(rng, 4)
+        {
+            return Action::Packet(answer, Expectation::default());
         }
         let arrival = match rng.u8(..20) {
             0 | 1 if !self.recent.is_empty() => self.error(rng),
@@ -450,6 +457,32 @@ fn sack(rng: &mut Rng, ack: u32) -> Vec<u8> {
         option.extend(ack.wrapping_add(edge * 1000).to_be_bytes());
     }
     option
+}
+
+/// The client's last word in a handshake with the firewall, if it just sent a SYN|ACK.
+fn shaken_hand(syn: &Arrival, observation: &Observation) -> Option<Arrival> {
+    let answer = observation.fate.replies.first()?;
+    let (ends, tcp): ([IpAddr; 2], &[u8]) = match answer.first()? >> 4 {
+        4 => {
+            let at =
+                |at: usize| <[u8; 4]>::try_from(answer.get(at..at + 4)?).ok().map(IpAddr::from);
+            ([at(12)?, at(16)?], answer.get(20..)?)
+        }
+        _ => {
+            let at =
+                |at: usize| <[u8; 16]>::try_from(answer.get(at..at + 16)?).ok().map(IpAddr::from);
+            ([at(8)?, at(24)?], answer.get(40..)?)
+        }
+    };
+    let word = |at: usize| tcp.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+    if *tcp.get(13)? != SYN | ACK || syn.direction != Direction::In {
+        return None;
+    }
+    let ports = word(0)?;
+    let segment = build::Tcp::new(ports as u16, (ports >> 16) as u16);
+    let segment = segment.flag_bits(ACK).seq(word(8)?).ack(word(4)?.wrapping_add(1));
+    let packet = Packet::Hex(build::ip(ends[1], ends[0]).tcp(&segment));
+    Some(Arrival { packet, ..syn.clone() })
 }
 
 /// What a proxy waits for while it shakes hands: flags, sequence number if there is but one, and

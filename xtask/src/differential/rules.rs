@@ -74,6 +74,14 @@ fn settings(rng: &mut Rng) -> Vec<String> {
         (4, &["set block-policy return", "set block-policy drop"][..]),
         (4, &["set fail-policy return", "set fail-policy drop"]),
         (4, &["set state-policy if-bound", "set state-policy floating"]),
+        (
+            8,
+            &[
+                "set syncookies always",
+                "set syncookies adaptive (start 40%, end 20%)",
+                "set syncookies adaptive (start 20%, end 10%)",
+            ],
+        ),
         (8, &["set skip on lo", "set skip on em1", "set skip on egress"]),
         (
             8,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use skipstep_kernel::report::FragmentStatus;
-use skipstep_ruleset::Reason;
+use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_scenario::engine::Status;
 
 use super::{Detail, Traffic};
@@ -21,10 +21,6 @@ pub const LIMIT_COUNTERS: [&str; 10] = [
     "syncookies sent",
     "syncookies validated",
 ];
-
-/// `set syncookies adaptive` is not built, so that its marks are always OpenBSD's: a quarter and
-/// an eighth of the default state limit.
-const SYNCOOKIE_MARKS: [(&str, u32); 2] = [("start", 25_000), ("end", 12_500)];
 
 /// What there is to know about the firewall as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +43,8 @@ pub struct InfoView {
     pub half_open: u64,
     /// In the order of [`LIMIT_COUNTERS`].
     pub limits: [u64; LIMIT_COUNTERS.len()],
+    /// When `set syncookies adaptive` begins and ends.
+    pub syncookie_marks: SyncookieMarks,
     /// Fragments that wait, and what was done with them.
     pub fragments: FragmentStatus,
     /// Log records that nobody took in time. OpenBSD's text has no place for them.
@@ -103,7 +101,8 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
             text += &counter_line(name, count, view.seconds);
         }
         text += "Adaptive Syncookies Watermarks\n";
-        for (name, states) in SYNCOOKIE_MARKS {
+        let marks = view.syncookie_marks;
+        for (name, states) in [("start", marks.start), ("end", marks.end)] {
             text += &format!("  {name:<25} {states:>14} states\n");
         }
     }
@@ -203,6 +202,7 @@ mod tests {
             status: Status::default(),
             half_open: 0,
             limits: [0; 10],
+            syncookie_marks: SyncookieMarks { start: 0, end: 0 },
             fragments: FragmentStatus::default(),
             log_lost: 0,
         };

@@ -20,6 +20,7 @@ use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCh
 use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
 use crate::host;
+use crate::look::unhex;
 
 /// Longest file, in bytes.
 const LARGEST: usize = 1 << 23;
@@ -187,6 +188,10 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
 }
 
 fn random(left: &mut Line) -> Parsed<Draw> {
+    if left.take("syncookie-key") {
+        let key = |text: &str| unhex(text)?.try_into().ok();
+        return left.value("16 bytes in hexadecimal", key).map(Draw::SyncookieKey);
+    }
     let draw = if left.take("sequence") {
         Draw::Sequence
     } else if left.take("timestamp") {

@@ -1,0 +1,284 @@
+//! `set syncookies`: a SYN makes no state but is answered with a number that the client must bring
+//! back, from which its SYN is made again (pf-semantics section 14; RFC 4987, and
+//! <http://cr.yp.to/syncookies.html> for the idea).
+//!
+//! The number is 24 bits of a keyed hash of the connection and eight bits of what the SYN said:
+//!
+//! ```text
+//!  31                    8 7   5 4   2   1      0
+//! +-----------------------+-----+-----+------+------+
+//! |         hash          | MSS |scale| SACK | key  |   the low byte xor the high one
+//! +-----------------------+-----+-----+------+------+
+//! ```
+
+use std::net::IpAddr;
+
+use skipstep_ruleset::{Direction, Reason, Syncookies};
+use skipstep_wire::tcp_flag::{ACK, RST, SYN};
+
+use crate::counters::LimitCounter;
+use crate::fate::{Carried, Packet, Verdict};
+use crate::firewall::Firewall;
+use crate::journal::Journal;
+use crate::lookup::Lookup;
+use crate::packet::{Descriptor, Tcp};
+use crate::reply::{self, Segment};
+use crate::siphash::siphash24;
+use crate::state::tcp_state::{CLOSED, ESTABLISHED, PROXY_DST};
+use crate::state::{Key, WSCALE_OFFERED};
+use crate::synproxy::{DEFAULT_MSS, offered_mss};
+use crate::tcp_option;
+use crate::trace::Stage;
+
+/// Seconds that a key is given out.
+const KEY_LIFETIME: u32 = 15;
+
+/// What is remembered of the client's MSS and window scale is the next lower one of these.
+const MSS: [u16; 8] = [216, 536, 1200, 1360, 1400, 1440, 1452, 1460];
+const SCALE: [u8; 8] = [0, 0, 1, 2, 4, 6, 7, 8];
+
+/// The two keys, and what was sent with them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cookies {
+    /// SYNs are answered with cookies now.
+    active: bool,
+    keys: [[u8; 16]; 2],
+    /// Cookies of each key that did not come back.
+    in_flight: [u32; 2],
+    /// How many keys there were; the odd ones are the second of the two.
+    keys_made: u32,
+    /// When the next key is due; there is no key if this is `None`.
+    next_key_at: Option<u32>,
+}
+
+/// What became of the packet with a cookie.
+pub(crate) enum Redeemed {
+    /// It has none.
+    No,
+    /// The rules refused its SYN: they are asked about the packet itself.
+    Refused,
+    /// The firewall has it, and nobody counts it.
+    Taken(Lookup),
+}
+
+impl Cookies {
+    fn current(&self) -> usize {
+        self.keys_made as usize & 1
+    }
+}
+
+impl Firewall {
+    /// Answers a SYN with a cookie, if it is time for that: then it goes no further.
+    pub(crate) fn send_cookie(&mut self, packet: &Descriptor, journal: &mut Journal) -> bool {
+        let Some(tcp) = packet.tcp().filter(|tcp| tcp.opens()) else {
+            return false;
+        };
+        if packet.direction != Direction::In || packet.recreated || !self.cookies_are_sent() {
+            return false;
+        }
+        let mss = offered_mss(packet).max(DEFAULT_MSS);
+        let scale =
+            tcp_option::window_scale(packet.tcp_options()).map_or(0, |s| s | WSCALE_OFFERED);
+        let key = self.cookies.current();
+        let cookie = largest_below(&MSS, mss) << 5 | largest_below(&SCALE, scale) << 2 | key as u8;
+        let hash = hash(packet, tcp, cookie, tcp.seq, self.cookies.keys[key]);
+        journal.tracer.tell(|| Stage::CookieSent);
+        journal.reply(reply::proxied(&Segment {
+            source: (packet.destination, tcp.destination_port),
+            destination: (packet.source, tcp.source_port),
+            seq: hash & !0xff | u32::from(cookie) ^ hash >> 24,
+            ack: tcp.seq.wrapping_add(1),
+            flags: SYN | ACK,
+            window: 0,
+            mss,
+        }));
+        self.cookies.in_flight[key] = self.cookies.in_flight[key].wrapping_add(1);
+        self.counters.status.limits[LimitCounter::SyncookiesSent as usize] += 1;
+        true
+    }
+
+    /// Whether a SYN is to be answered with a cookie; begins with it if there are too many handshakes
+    /// under way.
+    fn cookies_are_sent(&mut self) -> bool {
+        let options = &self.ruleset.options;
+        match options.syncookies {
+            Syncookies::Never => return false,
+            _ if self.cookies.active => return true,
+            Syncookies::Always => {}
+            Syncookies::Adaptive { .. } => {
+                if self.half_open() <= options.syncookie_marks().start {
+                    return false;
+                }
+                self.counters.status.limits[LimitCounter::Synfloods as usize] += 1;
+            }
+        }
+        self.new_cookie_key();
+        self.cookies.active = true;
+        true
+    }
+
+    fn half_open(&self) -> u32 {
+        let is_half_open = |state: u8| state > CLOSED && state < ESTABLISHED;
+        let tcp =
+            self.states.iter().filter(|state| state.protocol() == skipstep_wire::protocol::TCP);
+        tcp.filter(|state| is_half_open(state.src.state)).count() as u32
+    }
+
+    /// The next key. Nothing that was sent with the one in its place before is valid any more.
+    fn new_cookie_key(&mut self) {
+        self.cookies.keys_made = self.cookies.keys_made.wrapping_add(1);
+        let (made, current) = (self.cookies.keys_made, self.cookies.current());
+        self.cookies.keys[current] = self.world.cookie_key.unwrap_or_else(|| drawn_key(made));
+        self.cookies.in_flight[current] = 0;
+        self.cookies.next_key_at = Some(self.world.now.saturating_add(KEY_LIFETIME));
+    }
+
+    /// What the clock does to keys: ends the cookies when the flood is over, and forgets keys that
+    /// nobody needs any more. A key that a test has set stays.
+    pub(crate) fn turn_cookie_keys(&mut self) {
+        let due = self.cookies.next_key_at.is_some_and(|at| self.world.now >= at);
+        if !due || self.world.cookie_key.is_some() {
+            return;
+        }
+        let in_flight = self.cookies.in_flight.iter().map(|count| u64::from(*count)).sum::<u64>();
+        let options = &self.ruleset.options;
+        let over = match options.syncookies {
+            Syncookies::Never => true,
+            Syncookies::Always => false,
+            Syncookies::Adaptive { .. } => {
+                u64::from(self.half_open()) + in_flight < options.syncookie_marks().end.into()
+            }
+        };
+        self.cookies.active &= !over;
+        if self.cookies.active || in_flight != 0 {
+            self.new_cookie_key();
+        } else {
+            self.cookies.keys = Default::default();
+            self.cookies.next_key_at = None;
+        }
+    }
+
+    /// What becomes of a packet without a state that may bring back a cookie. Its SYN is made again,
+    /// and if that makes a state, the client has shaken hands already.
+    pub(crate) fn redeem_cookie(
+        &mut self,
+        input: &Packet,
+        packet: &Descriptor,
+        journal: &mut Journal,
+    ) -> Redeemed {
+        let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags & (SYN | ACK | RST) == ACK).cloned()
+        else {
+            return Redeemed::No;
+        };
+        let Some(cookie) = self.valid_cookie(packet, &tcp) else {
+            return Redeemed::No;
+        };
+        journal.tracer.tell(|| Stage::CookieValid);
+        if self.replay_syn(input, packet, &tcp, cookie, journal) == Verdict::Drop {
+            return Redeemed::Refused;
+        }
+        let (source, destination) =
+            ((packet.source, tcp.source_port), (packet.destination, tcp.destination_port));
+        let key = Key::new(packet.family, packet.protocol, Direction::In, source, destination);
+        let Some(id) = self.search(packet, key, journal) else {
+            return Redeemed::Taken(Lookup::None);
+        };
+        let state = self.states.get_mut(id);
+        state.src.seqlo = tcp.seq.wrapping_sub(1);
+        state.src.seqhi = tcp.ack.wrapping_sub(1);
+        state.dst.seqhi = tcp.ack.wrapping_sub(1);
+        state.src.state = PROXY_DST;
+        Redeemed::Taken(self.proxy(packet, &tcp, id, journal).unwrap_or(Lookup::None))
+    }
+
+    /// The cookie that a segment brings back, if it is one of ours and was not brought before.
+    fn valid_cookie(&mut self, packet: &Descriptor, tcp: &Tcp) -> Option<u8> {
+        if packet.direction != Direction::In {
+            return None;
+        }
+        let (seq, ack) = (tcp.seq.wrapping_sub(1), tcp.ack.wrapping_sub(1));
+        let cookie = ack as u8 ^ (ack >> 24) as u8;
+        let key = usize::from(cookie & 1);
+        if self.cookies.in_flight[key] == 0 {
+            return None;
+        }
+        if hash(packet, tcp, cookie, seq, self.cookies.keys[key]) & !0xff != ack & !0xff {
+            return None;
+        }
+        self.cookies.in_flight[key] -= 1;
+        self.counters.status.limits[LimitCounter::SyncookiesValid as usize] += 1;
+        Some(cookie)
+    }
+
+    /// Runs the SYN with which the client began through the firewall, as if it came only now.
+    fn replay_syn(
+        &mut self,
+        input: &Packet,
+        packet: &Descriptor,
+        tcp: &Tcp,
+        cookie: u8,
+        journal: &mut Journal,
+    ) -> Verdict {
+        let bytes = reply::proxied_with_ttl(
+            &Segment {
+                source: (packet.source, tcp.source_port),
+                destination: (packet.destination, tcp.destination_port),
+                seq: tcp.seq.wrapping_sub(1),
+                ack: 0,
+                flags: SYN,
+                // where OpenBSD puts what it should say as an option
+                window: SCALE[usize::from(cookie >> 2 & 7)].into(),
+                mss: MSS[usize::from(cookie >> 5)],
+            },
+            packet.ttl,
+        );
+        let syn = Packet { bytes, carried: Carried::default(), ..input.clone() };
+        let Ok(mut descriptor) = Descriptor::parse(&syn) else {
+            return Verdict::Drop;
+        };
+        descriptor.recreated = true;
+        let reason = std::mem::replace(&mut journal.reason, Reason::Match);
+        let sent = std::mem::take(&mut journal.replies);
+        let (log, removed) =
+            (std::mem::take(&mut journal.log), std::mem::take(&mut journal.removed));
+        let fate = self.filter(&syn, descriptor, journal);
+        journal.reason = reason;
+        // of a SYN that is refused the sender hears by the answer to the segment at hand
+        let answers = if fate.verdict == Verdict::Drop { Vec::new() } else { fate.replies };
+        journal.replies = [sent, answers].concat();
+        journal.log = [log, fate.log].concat();
+        journal.removed = [removed, fate.removed].concat();
+        fate.verdict
+    }
+}
+
+/// The 24 bits that nobody can guess, and eight more.
+fn hash(packet: &Descriptor, tcp: &Tcp, cookie: u8, seq: u32, key: [u8; 16]) -> u32 {
+    let mut message = Vec::new();
+    for address in [packet.source, packet.destination] {
+        match address {
+            IpAddr::V4(address) => message.extend(address.octets()),
+            IpAddr::V6(address) => message.extend(address.octets()),
+        }
+    }
+    message.extend(tcp.source_port.to_be_bytes());
+    message.extend(tcp.destination_port.to_be_bytes());
+    message.extend(seq.to_le_bytes());
+    message.push(cookie);
+    let hash = siphash24(key, &message);
+    hash as u32 ^ (hash >> 32) as u32
+}
+
+/// A key out of nothing: whoever is to keep it secret has something to hash it with.
+fn drawn_key(number: u32) -> [u8; 16] {
+    let half = |which: u64| siphash24([0; 16], &(u64::from(number) << 1 | which).to_le_bytes());
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&half(0).to_le_bytes());
+    key[8..].copy_from_slice(&half(1).to_le_bytes());
+    key
+}
+
+/// Place of the last one in an ascending table that is not above `value`; 0 if all are.
+fn largest_below<T: PartialOrd>(table: &[T; 8], value: T) -> u8 {
+    table.iter().rposition(|entry| *entry <= value).unwrap_or(0) as u8
+}
