@@ -119,6 +119,8 @@ impl Firewall {
             direction: Direction::Out,
             interface: interface.to_owned(),
             received_on: Some(packet.interface.clone()),
+            // who forwards it looks for no socket
+            owner: None,
             ..packet.clone()
         };
         // whoever routes it makes the fragments, not the filter
