@@ -260,10 +260,13 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 		return -1;
 	build_header(s, 0, &pd->source, &pd->destination, other_protocol(pd->protocol), length,
 		     pd->tos, pd->ttl - hops);
+	/* kept apart for the verifier of Linux 6.12, as in load_bytes */
 	barrier_var(new);
-	if (new < 1 || new > 2 * sizeof(struct ip6) + ICMP_HEADER)
+	if (new < 1)
 		return -1;
 	barrier_var(new);
+	if (new > 2 * sizeof(struct ip6) + ICMP_HEADER)
+		return -1;
 	if (bpf_skb_store_bytes(skb, pd->ip, s->buffer, new,
 				BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH))
 		return -1;
