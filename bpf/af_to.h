@@ -211,8 +211,10 @@ __global int translate_across(struct pf_scratch *s, const struct pf_rule *rule)
 	pd->source = s->choice.address;
 	if (to) {
 		s->choice.source = pd->source;
-		if (!choose_across(s, to, slot, PF_POOL_RDR, false))
+		if (!choose_across(s, to, slot, PF_POOL_RDR, false)) {
+			draw_port(s, from);	/* which OpenBSD has sought by then */
 			return 0;
+		}
 		pd->destination = s->choice.address;
 		if (s->cross_to == AF_INET6) {
 			embed(&pd->destination, to->prefix, &packet);
@@ -226,6 +228,7 @@ __global int translate_across(struct pf_scratch *s, const struct pf_rule *rule)
 		pd->destination = pd->source;
 		embed(&pd->destination, from->prefix, &packet);
 	} else if (!extract(&pd->destination, &packet, from->prefix)) {
+		draw_port(s, from);
 		return 0;
 	}
 	pd->destination_port = to && to->low ? bpf_htons(to->low) : crossed_port(pd);

@@ -317,9 +317,6 @@ mod tests {
         let side = ("10.0.0.1".parse().unwrap(), 22);
         let other = ("10.0.0.2".parse().unwrap(), 22);
         let name = |address: IpAddr| format!("host-{address}");
-        assert_eq!(
-            endpoint(side, other, Family::Inet, &name),
-            "host-10.0.0.1:22 (host-10.0.0.2:22)"
-        );
+        assert_eq!(endpoint(side, other, &name), "host-10.0.0.1:22 (host-10.0.0.2:22)");
     }
 }
