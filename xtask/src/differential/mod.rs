@@ -24,6 +24,7 @@ use anyhow::Context;
 use fastrand::Rng;
 use skipstep_pfconf::Context as RulesContext;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Case, File, Rules, Step};
 use skipstep_scenario::expect::Out;
@@ -267,10 +268,10 @@ fn carries_unknown_tag(case: &Case, ruleset: &Ruleset) -> bool {
     })
 }
 
+/// The rule set, unless it is wrong or has together what is not built together.
 fn load(text: &str, host: &Host) -> Result<Ruleset, ()> {
-    skipstep_pfconf::load(text, &RulesContext::new(host))
-        .map(|loaded| loaded.ruleset)
-        .map_err(|_| ())
+    let loaded = skipstep_pfconf::load(text, &RulesContext::new(host)).map_err(|_| ())?;
+    if refusals(&loaded.ruleset).is_empty() { Ok(loaded.ruleset) } else { Err(()) }
 }
 
 /// Plays a case on all engines. The first that disagrees with the model is told, with the case
