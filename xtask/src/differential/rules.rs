@@ -44,6 +44,10 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
             .into(),
         );
     }
+    // nobody does both
+    if lines.iter().any(|line| line.contains(" af-to ")) {
+        lines.retain(|line| !line.starts_with("set syncookies"));
+    }
     lines.join("\n") + "\n"
 }
 
