@@ -124,6 +124,18 @@ __inline void set_far_key(struct pf_scratch *s)
 	s->key.made = PF_MADE_FAR;
 }
 
+/* Whether the packet has a port, or what OpenBSD looks for in its place: of ICMP only echo has an id. */
+__inline bool has_port(const struct pf_pdesc *pd)
+{
+	switch (pd->protocol) {
+	case IPPROTO_ICMP:
+		return pd->original_destination_port == bpf_htons(ICMP_ECHO);
+	case IPPROTO_ICMPV6:
+		return pd->original_destination_port == bpf_htons(ICMP6_ECHO_REQUEST);
+	}
+	return true;
+}
+
 /* Draws a source port. OpenBSD looks for the packet's own destination in the other family, so
  * every port is free to it. We draw again if the answers would be those of another state, or if it
  * is the packet's own port, with which OpenBSD would not let the first packet cross. */
@@ -132,15 +144,13 @@ __inline __be16 draw_port(struct pf_scratch *s, const struct pf_pool *pool)
 	struct pf_pdesc *pd = &s->pd;
 	__u16 low = min(pool->low, pool->high), high = max(pool->low, pool->high);
 	__be16 own = pd->source_port;
-	bool ports = false, echo;
+	bool ports = false;
 	int i;
 
 	switch (pd->protocol) {
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		echo = pd->original_destination_port == bpf_htons(pd->protocol == IPPROTO_ICMP ?
-				ICMP_ECHO : ICMP6_ECHO_REQUEST);
-		if (!echo)
+		if (!has_port(pd))
 			return 0;
 		low = LOWEST_ID;
 		high = HIGHEST_ID;
@@ -152,10 +162,8 @@ __inline __be16 draw_port(struct pf_scratch *s, const struct pf_pool *pool)
 			break;
 		/* fallthrough */
 	default:
-		count_state(PF_COUNT_SEARCHES);
 		return own;
 	}
-	count_state(PF_COUNT_SEARCHES);
 	bpf_for(i, 0, PORT_DRAWS) {
 		pd->source_port = bpf_htons(low + secret_draw(s, (__u32)(high - low) + 1));
 		if (ports && pd->source_port == own)
@@ -209,6 +217,8 @@ __global int translate_across(struct pf_scratch *s, const struct pf_rule *rule)
 	if (!choose_across(s, from, slot, PF_POOL_NAT, true))
 		return 0;
 	pd->source = s->choice.address;
+	if (has_port(pd))
+		count_state(PF_COUNT_SEARCHES);	/* OpenBSD looks for a port now */
 	if (to) {
 		s->choice.source = pd->source;
 		if (!choose_across(s, to, slot, PF_POOL_RDR, false)) {
