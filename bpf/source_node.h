@@ -309,12 +309,13 @@ __inline void forget_sources(struct pf_scratch *s, bool remove)
 	}
 }
 
-/* Lets go of the nodes that a state held. */
-__inline void release_sources(const __u32 *places, __u32 connected, __u32 rule_slot)
+/* Lets go of the nodes that a state held. Only that of its rule counts connections. */
+__inline void release_sources(const __u32 *places, bool connected, __u32 rule_slot)
 {
 	for (int kind = 0; kind < PF_NODE_KINDS; kind++)
 		if (places[kind])
-			release_source(places[kind], connected, rule_slot, 1);
+			release_source(places[kind], connected && kind == PF_NODE_TRACK, rule_slot,
+				       1);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

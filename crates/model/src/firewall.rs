@@ -286,16 +286,26 @@ impl Firewall {
     pub(crate) fn filter(
         &mut self,
         input: &Packet,
+        packet: Descriptor,
+        journal: &mut Journal,
+    ) -> Fate {
+        let family = packet.family;
+        let mut fate = self.judge(input, packet, journal);
+        self.route(input, &mut fate, journal);
+        self.fragment_again(input, family, &mut fate);
+        fate
+    }
+
+    /// What becomes of it here, before it goes its own way.
+    pub(crate) fn judge(
+        &mut self,
+        input: &Packet,
         mut packet: Descriptor,
         journal: &mut Journal,
     ) -> Fate {
         let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
         let ruling = self.decide(&ruleset, &rulebook, input, &mut packet, journal);
-        let family = packet.family;
-        let mut fate = self.settle(input, packet, ruling, journal);
-        self.route(input, &mut fate, journal);
-        self.fragment_again(input, family, &mut fate);
-        fate
+        self.settle(input, packet, ruling, journal)
     }
 
     /// Carries out what was decided, logs and counts.
@@ -613,7 +623,8 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
         out: None,
         replies: Vec::new(),
         forwarded: Vec::new(),
-        carried: input.carried.clone(),
+        // who is not asked gives it to no socket
+        carried: Carried { diverted: None, ..input.carried.clone() },
         log: Vec::new(),
         removed: Vec::new(),
     }

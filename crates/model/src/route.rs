@@ -125,7 +125,7 @@ impl Firewall {
         };
         // whoever routes it makes the fragments, not the filter
         outbound.carried.fragmentation = None;
-        let mut nested = Journal::new(journal.uid, std::mem::take(&mut journal.tracer));
+        let mut nested = Journal::new(None, std::mem::take(&mut journal.tracer));
         let mut second = self.run(&outbound, &mut nested);
         journal.tracer = nested.tracer;
         fate.counted.append(&mut second.counted);

@@ -241,7 +241,8 @@ impl Firewall {
         let sent = std::mem::take(&mut journal.replies);
         let (log, removed) =
             (std::mem::take(&mut journal.log), std::mem::take(&mut journal.removed));
-        let fate = self.filter(&syn, descriptor, journal);
+        // it is not there to be sent
+        let fate = self.judge(&syn, descriptor, journal);
         journal.reason = reason;
         // of a SYN that is refused the sender hears by the answer to the segment at hand
         let answers = if fate.verdict == Verdict::Drop { Vec::new() } else { fate.replies };
