@@ -29,17 +29,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What the model does and the data plane does not yet, by its name in pf.conf.
-const MODEL_ONLY: &[&str] = &[];
-
-/// What of [`refusals`] the model cannot do either.
-pub fn refused_by_model(ruleset: &Ruleset) -> Vec<Refusal> {
-    let mut refusals = refusals(ruleset);
-    refusals.retain(|refusal| !MODEL_ONLY.contains(&refusal.feature));
-    refusals
-}
-
-/// Everything in `ruleset` that the data plane does not do yet, in the order of its rules. Anchors
+/// Everything in `ruleset` that the evaluators do not do yet, in the order of its rules. Anchors
 /// that nobody calls may hold anything: no packet sees them, and who loads the rule that calls them
 /// is refused.
 pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
@@ -74,7 +64,7 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     refusals
 }
 
-/// What of `rule` the data plane does not do yet.
+/// What of `rule` is not done yet.
 fn features(rule: &Rule) -> Vec<&'static str> {
     let state = rule.state.clone().unwrap_or_default();
     let rdomain = |value: &InterfaceMatch| matches!(value, InterfaceMatch::Rdomain(_));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refused_by_model;
+use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Action, RuleId, Ruleset};
 
 use crate::engine::{
@@ -37,7 +37,7 @@ impl Engine for Model {
     }
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
-        if let Some(refusal) = refused_by_model(ruleset).first() {
+        if let Some(refusal) = refusals(ruleset).first() {
             return Err(format!("line {}: {refusal}", refusal.line));
         }
         self.firewall = Some(model::Firewall::new(ruleset.clone(), host.clone()));

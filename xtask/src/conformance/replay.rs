@@ -3,7 +3,7 @@
 use skipstep_pfconf::{Context, Diagnostic};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::{refusals, refused_by_model};
+use skipstep_ruleset::support::refusals;
 use skipstep_scenario::case::{Action, Case, File};
 use skipstep_scenario::run::{self, Stop};
 use skipstep_scenario::{Engine, host};
@@ -65,11 +65,7 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
         }
     };
     let case = convert::case(&vector)?;
-    let only_model = !refusals(&ruleset).is_empty();
-    let play = |engine: &mut Box<dyn Engine>| match only_model && engine.name() != "model" {
-        true => Played::NotBuilt,
-        false => play(&case, &ruleset, host, engine.as_mut()),
-    };
+    let play = |engine: &mut Box<dyn Engine>| play(&case, &ruleset, host, engine.as_mut());
     Ok(Verdict::Played(engines.iter_mut().map(play).collect()))
 }
 
@@ -85,7 +81,7 @@ pub enum Refusal {
 pub fn load(rules: &str, context: &Context) -> Result<Ruleset, Refusal> {
     let loaded = catching(|| skipstep_pfconf::load(rules, context)).map_err(Refusal::Error)?;
     match loaded {
-        Ok(loaded) => match refused_by_model(&loaded.ruleset).first() {
+        Ok(loaded) => match refusals(&loaded.ruleset).first() {
             Some(refusal) => Err(Refusal::NotBuilt(refusal.feature.into())),
             None => Ok(loaded.ruleset),
         },

@@ -18,7 +18,6 @@ use pfctl::{live, table};
 use serde::Deserialize;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{AutomaticTables, Ruleset, TableEntry, TableName};
 use skipstep_scenario::host;
 
@@ -96,8 +95,7 @@ fn entry(
         }
     };
     // an instance under test has no skipstepd
-    let only_model =
-        replay::needs_reassembly(&ruleset, &entry.packets) || !refusals(&ruleset).is_empty();
+    let only_model = replay::needs_reassembly(&ruleset, &entry.packets);
     let compared = choices.iter().map(|choice| {
         let subject = subjects.subject(*choice).filter(|_| !only_model || *choice == Choice::Model);
         let Some(mut subject) = subject else { return Played::NotBuilt };

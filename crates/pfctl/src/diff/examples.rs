@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::json;
 use skipstep_model::Firewall;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refused_by_model;
+use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Address, InterfaceMatch, Rule};
 use skipstep_scenario::case::Arrival;
 
@@ -44,7 +44,7 @@ pub fn find(
     limit: usize,
 ) -> Result<Vec<Example>, String> {
     for side in [old, new] {
-        if let Some(refusal) = refused_by_model(&side.ruleset).first() {
+        if let Some(refusal) = refusals(&side.ruleset).first() {
             let file = refusal.file.as_deref().unwrap_or(&side.file);
             return Err(format!("{file}:{}: {refusal}", refusal.line));
         }
