@@ -132,7 +132,8 @@ fn source_view(
         rule: Some(rule),
         kind,
         source,
-        chosen: node.chosen,
+        // to pf an address of zeros is none
+        chosen: node.chosen.filter(|address| !address.is_unspecified()),
         states: node.states,
         connections: node.connections,
         rate: node.rate(),

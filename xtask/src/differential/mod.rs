@@ -25,7 +25,7 @@ use fastrand::Rng;
 use skipstep_pfconf::Context as RulesContext;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_ruleset::{Direction, Rule, Ruleset, Timeout, Timeouts};
 use skipstep_scenario::case::{Action, Case, File, Rules, Step};
 use skipstep_scenario::expect::Out;
 use skipstep_scenario::observe::Observation;
@@ -268,10 +268,29 @@ fn carries_unknown_tag(case: &Case, ruleset: &Ruleset) -> bool {
     })
 }
 
-/// The rule set, unless it is wrong or has together what is not built together.
+/// The rule set, unless it is wrong, has together what is not built together, or may end states
+/// where nobody can compare them.
 fn load(text: &str, host: &Host) -> Result<Ruleset, ()> {
-    let loaded = skipstep_pfconf::load(text, &RulesContext::new(host)).map_err(|_| ())?;
-    if refusals(&loaded.ruleset).is_empty() { Ok(loaded.ruleset) } else { Err(()) }
+    let ruleset = skipstep_pfconf::load(text, &RulesContext::new(host)).map_err(|_| ())?.ruleset;
+    match refusals(&ruleset).is_empty() && !ends_states_in_between(&ruleset) {
+        true => Ok(ruleset),
+        false => Err(()),
+    }
+}
+
+/// Whether the state of a packet may end others by their number before the packet is filtered once
+/// more, where it is routed to. The model finds those until its purge, as pf; the data plane, which
+/// needs no purge, does not.
+fn ends_states_in_between(ruleset: &Ruleset) -> bool {
+    let crowds = |rule: &Rule| {
+        let own = |(class, _): &(Timeout, u32)| *class == Timeout::AdaptiveStart;
+        rule.state.as_ref().is_some_and(|s| s.max.is_some() || s.timeouts.iter().any(own))
+    };
+    let options = &ruleset.options.timeouts;
+    let usual = Timeouts::default().get(Timeout::AdaptiveStart);
+    let crowded = options.get(Timeout::AdaptiveStart) != usual
+        || ruleset.all_rules().any(|(_, rule)| crowds(rule));
+    crowded && ruleset.all_rules().any(|(_, rule)| rule.route.is_some())
 }
 
 /// Plays a case on all engines. The first that disagrees with the model is told, with the case
