@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::{Address, BlockReturn, Pool, PoolKind, Rule, Scrub, SourceTrack, StateOptions};
+use crate::{Address, BlockReturn, PoolKind, Rule, Scrub, SourceTrack, StateOptions};
 
 /// The meaning of a field; each includes less than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,11 +65,15 @@ pub fn is_barrier(rule: &Rule) -> bool {
             || state.max_src_conn_rate.is_some()
             || state.source_track == Some(SourceTrack::Rule)
     });
-    // what such a pool gives hangs on what it gave before, and each rule has its own
-    let remembers = |pool: &Pool| {
+    limits || has_barrier(rule)
+}
+
+/// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it never
+/// decides; it may not decide for another, each of them has a pool of its own.
+pub fn has_memory(rule: &Rule) -> bool {
+    rule.pools().any(|pool| {
         pool.sticky || matches!(pool.kind, PoolKind::RoundRobin | PoolKind::LeastStates)
-    };
-    limits || rule.pools().any(remembers) || has_barrier(rule)
+    })
 }
 
 /// What may not differ within a superblock of the fields that are not `Break` as a whole; the rest of

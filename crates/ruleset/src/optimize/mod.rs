@@ -152,6 +152,9 @@ impl Optimizer<'_> {
             return rules;
         }
         let mut rules = duplicates::remove(rules);
+        if fields::has_memory(&rules[0]) {
+            return rules;
+        }
         // pfctl combines rules that count for themselves, too: then one counts for all
         if !rules[0].once && rules[0].max_pkt_rate.is_none() {
             rules = combine::into_tables(rules, self.names, tables);
