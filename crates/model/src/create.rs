@@ -118,6 +118,7 @@ impl Firewall {
         }
         state.sources = sources;
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
+            self.release_addresses(&refused);
             self.release_sources(&refused);
             self.remove_unused(&refused.sources);
             Reason::StateInsert
