@@ -52,12 +52,10 @@ impl Firewall {
         let hop = state.and_then(|id| self.states.get(id).next_hop(input.direction));
         let Some(hop) = hop else { return };
         let copies = hop.kind == RouteKind::DupTo;
-        let bytes = if copies { fate.out.clone() } else { fate.out.take() };
-        let mut packet = Packet {
-            bytes: bytes.unwrap_or_else(|| without_padding(&input.bytes)),
-            carried: fate.carried.clone(),
-            ..input.clone()
-        };
+        let changed = if copies { fate.out.clone() } else { fate.out.take() };
+        let mut bytes = changed.unwrap_or_else(|| input.bytes.clone());
+        bytes.truncate(skipstep_wire::ip_length(&bytes)); // what follows in the frame stays behind
+        let mut packet = Packet { bytes, carried: fate.carried.clone(), ..input.clone() };
         if !copies {
             fate.verdict = Verdict::Consumed;
         }
@@ -165,13 +163,6 @@ impl Firewall {
         let packet = Descriptor::parse(packet).ok()?;
         reply::undelivered(&packet, why, &self.world)
     }
-}
-
-/// A packet without what follows it in its frame.
-fn without_padding(packet: &[u8]) -> Vec<u8> {
-    let word = |at: usize| usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
-    let length = if packet[0] >> 4 == 4 { word(2) } else { 40 + word(4) };
-    packet[..length.min(packet.len())].to_vec()
 }
 
 /// Takes one off the TTL or hop limit.

@@ -29,20 +29,6 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The length of a packet as its IP header gives it; all of `packet` if that makes no sense.
-pub fn ip_length(packet: &[u8]) -> usize {
-    let length = match packet {
-        [first, _, high, low, ..] if first >> 4 == 4 => {
-            usize::from(u16::from_be_bytes([*high, *low]))
-        }
-        [first, _, _, _, high, low, ..] if first >> 4 == 6 => {
-            40 + usize::from(u16::from_be_bytes([*high, *low]))
-        }
-        _ => packet.len(),
-    };
-    length.clamp(20, packet.len().max(20))
-}
-
 /// The fields of a TCP header that replies are judged by.
 pub(crate) struct Tcp {
     pub seq: u32,

@@ -7,7 +7,6 @@ use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
 use crate::engine::{Draw, Engine, Fate, SourceView, StateView, TestPacket};
-use crate::look;
 
 /// Drives an engine and keeps track of its states.
 pub struct Observer<'e> {
@@ -108,7 +107,7 @@ impl<'e> Observer<'e> {
         fate.counted.dedup();
         // what stands behind the packet is padding of the link
         if let Some(out) = &mut fate.out {
-            out.truncate(look::ip_length(out));
+            out.truncate(skipstep_wire::ip_length(out));
         }
         let mut views = self.engine.states();
         views.sort_by_key(|view| view.id);

@@ -53,3 +53,17 @@ pub mod tcp_flag {
     /// Letters of the flags, lowest bit first, as pf.conf writes them.
     pub const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'W'];
 }
+
+/// The length of a packet as its IP header gives it; all of `packet` if that makes no sense.
+pub fn ip_length(packet: &[u8]) -> usize {
+    let length = match packet {
+        [first, _, high, low, ..] if first >> 4 == 4 => {
+            usize::from(u16::from_be_bytes([*high, *low]))
+        }
+        [first, _, _, _, high, low, ..] if first >> 4 == 6 => {
+            40 + usize::from(u16::from_be_bytes([*high, *low]))
+        }
+        _ => packet.len(),
+    };
+    length.clamp(20, packet.len().max(20))
+}

@@ -9,7 +9,7 @@ use skipstep_scenario::engine::{Decision, Draw, Forwarded, PeerView, Verdict, Wa
 use skipstep_scenario::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
-use skipstep_scenario::look::{ip_length, unhex};
+use skipstep_scenario::look::unhex;
 use skipstep_scenario::packet::Packet;
 use skipstep_wire::{checksum, protocol};
 
@@ -198,7 +198,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
 /// Cuts off what stands behind an IPv6 packet in its frame: OpenBSD's stack does that behind pf, so that
 /// it is in the recordings. Evaluators are not asked for it.
 fn without_padding(mut packet: Vec<u8>) -> Vec<u8> {
-    packet.truncate(ip_length(&packet));
+    packet.truncate(skipstep_wire::ip_length(&packet));
     packet
 }
 

@@ -6,7 +6,6 @@ use skipstep_abi::pool::route_kind;
 use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
 use skipstep_ruleset::Direction;
 use skipstep_scenario::engine::{Fate, Forwarded, TestPacket, Verdict, Way};
-use skipstep_scenario::look;
 
 use super::{TestEngine, no_network};
 use crate::error::Result;
@@ -63,7 +62,7 @@ impl TestEngine {
             bytes = second.out.unwrap_or(outbound.bytes);
         }
         settle_checksum(&mut bytes);
-        bytes.truncate(look::ip_length(&bytes));
+        bytes.truncate(skipstep_wire::ip_length(&bytes));
         let fragments = match packet.carried.fragmentation {
             Some(how) => refragment(&bytes, &how, self.test.random.min(u32::MAX - 1)),
             None if bytes.len() > sent.mtu => {
