@@ -108,6 +108,16 @@ wire() {
 		die "cannot join $1 and $3"
 }
 
+# bad_wire HOST IFACE HOST IFACE - joins two hosts by a network that treats frames badly, in a way that the
+# numbers in $BADNESS say; what it did stands in $WORK/bad-IFACE.log when it was stopped
+bad_wire() {
+	local name="bad-$4"
+	# shellcheck disable=SC2086
+	start "$name" "$1" "$BIN/fwlab" bad-network "$2" far0 ${BADNESS:-}
+	await 3 grep -q ready "$WORK/$name.log" || die "cannot join $1 and $3: $(cat "$WORK/$name.log")"
+	on "$1" ip link set far0 netns "$LAB-$3" name "$4" || die "cannot join $1 and $3"
+}
+
 # address HOST IFACE ADDRESS... - gives addresses and brings the interface up
 address() {
 	local host=$1 interface=$2 address
@@ -123,17 +133,18 @@ address() {
 	on "$host" ip link set "$interface" up
 }
 
-# gateway_between_client_and_server - the usual three hosts:
+# gateway_between_client_and_server [WIRE] - the usual three hosts, joined by `wire` or what is named:
 #
 #   client                      gateway                      server
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
 #   192.168.100.2    192.168.100.1    192.168.10.81   192.168.10.2
 #   2001:db8:100::2  2001:db8:100::1  2001:db8:10::81 2001:db8:10::2
 gateway_between_client_and_server() {
+	local join=${1:-wire}
 	host client server
 	router gateway
-	wire client eth0 gateway lan0
-	wire server eth0 gateway wan0
+	"$join" client eth0 gateway lan0
+	"$join" server eth0 gateway wan0
 	address client eth0 192.168.100.2/24 2001:db8:100::2/64
 	address gateway lan0 192.168.100.1/24 2001:db8:100::1/64
 	address gateway wan0 192.168.10.81/24 2001:db8:10::81/64

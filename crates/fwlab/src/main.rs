@@ -1,9 +1,12 @@
 //! `fwlab`, the laboratory that measures a firewall from the hosts on both sides of it.
 //!
-//! What it can do so far is the request/response test: one host echoes, the other counts how
-//! many questions a second are answered. Because only one packet is under way at any time, the
-//! figure is the whole path's latency, and what a firewall adds to it is plain to see.
+//! The request/response test: one host echoes, the other counts how many questions a second are
+//! answered. Because only one packet is under way at any time, the figure is the whole path's
+//! latency, and what a firewall adds to it is plain to see.
+//!
+//! The bad network: a cable between two hosts that treats frames badly, the same way each time.
 
+mod bad_network;
 mod echo;
 mod request_response;
 
@@ -12,6 +15,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+use bad_network::Badness;
 use request_response::Protocol;
 
 #[derive(Parser)]
@@ -42,12 +46,36 @@ enum Command {
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
     },
+    /// Join two new devices by a network that loses, repeats, delays and cuts frames
+    BadNetwork {
+        /// Name of the device at one end, in this network namespace; it may be moved to another
+        #[arg(value_parser = device)]
+        one: String,
+        /// Name of the device at the other end
+        #[arg(value_parser = device)]
+        other: String,
+        /// What decides about the fate of each frame
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[command(flatten)]
+        badness: Badness,
+        /// Seconds until the devices go, if no signal ends it before
+        #[arg(long, default_value_t = 60.0, value_parser = seconds)]
+        seconds: f64,
+    },
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("between 0.01 and 3600 seconds".to_string()),
+    }
+}
+
+fn device(name: &str) -> Result<String, String> {
+    match name.len() {
+        1..=15 if !name.contains(['/', '%', ' ']) => Ok(name.to_owned()),
+        _ => Err("no name of a network device".to_string()),
     }
 }
 
@@ -59,6 +87,30 @@ fn main() -> anyhow::Result<()> {
             let result = request_response::measure(protocol, server, usize::from(size), duration)?;
             println!("{result}");
             Ok(())
+        }
+        Command::BadNetwork { one, other, seed, badness, seconds } => {
+            bad_network::join([&one, &other], badness, seed, Duration::from_secs_f64(seconds))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_command_and_flag() {
+        let page = include_str!("../../../man/fwlab.1");
+        let arguments = Arguments::command();
+        arguments.clone().debug_assert();
+        for command in arguments.get_subcommands() {
+            assert!(page.contains(&format!(".It Cm {}\n", command.get_name())));
+            for flag in command.get_arguments().filter_map(|argument| argument.get_long()) {
+                assert!(page.contains(&format!("\n.Op Fl -{flag} ")), "--{flag}");
+                assert!(page.contains(&format!("\n.Fl -{flag}")), "--{flag} is not explained");
+            }
         }
     }
 }

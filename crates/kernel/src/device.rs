@@ -1,16 +1,13 @@
 //! skipstepd's device: where the programs send fragments, and where datagrams come back. It is a TAP
 //! that lasts as long as this process, so that the programs see by its absence that nobody is there.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use libbpf_rs::libbpf_sys::{self, BPF_TCX_INGRESS};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use skipstep_abi as abi;
 use skipstep_reassembly::Counters;
@@ -19,14 +16,14 @@ use crate::error::{Context, Result};
 use crate::instance::Instance;
 use crate::netlink::Rtnetlink;
 use crate::program::check;
+use crate::tap::Tap;
 
 /// Devices of ours are called so, with a number behind it; they are nobody else's interfaces.
 pub(crate) const PREFIX: &str = "pffrag";
 
 /// The device of an instance.
 pub struct Device {
-    tap: File,
-    index: u32,
+    tap: Tap,
     /// Attaches the program that takes what comes back.
     _link: OwnedFd,
 }
@@ -34,14 +31,8 @@ pub struct Device {
 impl Device {
     /// Makes the device of `instance` and tells the programs about it.
     pub fn new(instance: &Instance) -> Result<Self> {
-        let what = || "device for fragments".to_owned();
-        let tap = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open("/dev/net/tun")
-            .context(|| "/dev/net/tun".to_owned())?;
-        let (name, index) = make(&tap).context(what)?;
+        let tap = Tap::new(&format!("{PREFIX}%d"))?;
+        let (name, index) = (tap.name(), tap.index());
         // nothing but what we write there is to come in by it
         let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         if fs::exists(&quiet).unwrap_or(false) {
@@ -64,7 +55,7 @@ impl Device {
         up.header.flags = LinkFlags::Up;
         up.header.change_mask = LinkFlags::Up;
         Rtnetlink::open()?.order(RouteNetlinkMessage::SetLink(up), 0)?;
-        let device = Device { tap, index, _link: link };
+        let device = Device { tap, _link: link };
         device.publish(instance, 0, Counters::default())?;
         Ok(device)
     }
@@ -73,7 +64,8 @@ impl Device {
     pub fn publish(&self, instance: &Instance, pieces: usize, counters: Counters) -> Result<()> {
         let Counters { searches, inserts, removals } = counters;
         let pieces = pieces as u32;
-        let value = abi::Reassembler { ifindex: self.index, pieces, searches, inserts, removals };
+        let ifindex = self.tap.index();
+        let value = abi::Reassembler { ifindex, pieces, searches, inserts, removals };
         instance.maps.reassembler.set(&0, &value)
     }
 
@@ -91,37 +83,11 @@ impl Device {
 
     /// Takes the next frame, `None` if there is none.
     pub fn take<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>> {
-        match self.tap.read(buffer) {
-            Ok(length) => Ok(Some(&buffer[..length])),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error).context(|| "device for fragments: read".to_owned()),
-        }
+        self.tap.take(buffer).context(|| "device for fragments: read".to_owned())
     }
 
     /// Gives a frame back.
     pub fn give(&mut self, frame: &[u8]) -> Result<()> {
-        self.tap.write(frame).map(drop).context(|| "device for fragments: write".to_owned())
+        self.tap.give(frame).context(|| "device for fragments: write".to_owned())
     }
-}
-
-/// Makes the device behind an open `/dev/net/tun`; its name and index.
-fn make(tap: &File) -> std::io::Result<(String, u32)> {
-    // SAFETY: a structure of numbers and arrays, of which zero is a value
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(format!("{PREFIX}%d").bytes()) {
-        *to = from as libc::c_char;
-    }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-    // SAFETY: the descriptor is open, the request lives until the call returns
-    let made = unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    if made < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has written a name that ends with a zero
-    let index = unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) };
-    if index == 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    let name = request.ifr_name.iter().take_while(|c| **c != 0).map(|c| *c as u8 as char);
-    Ok((name.collect(), index))
 }

@@ -37,6 +37,7 @@ pub mod shared;
 mod source;
 mod state;
 pub mod table;
+pub mod tap;
 pub mod testing;
 mod verifier;
 
@@ -45,3 +46,4 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use instance::Instance;
 pub use log::LogReader;
+pub use tap::Tap;

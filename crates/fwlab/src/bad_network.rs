@@ -1,0 +1,273 @@
+//! A network that loses frames, repeats them, lets others overtake them and cuts them short: two
+//! devices, and what goes into one comes out of the other, or what is left of it.
+//!
+//! A seed says what becomes of the first frame, the second, and so on, in each direction by
+//! itself. Frames that are held back wait for others to overtake them, but not for long.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use skipstep_kernel::Tap;
+
+/// A frame that is held back goes when so many others have overtaken it,
+const OVERTAKEN_BY: u64 = 5;
+
+/// or after this time if there are no others.
+const HELD_AT_MOST: Duration = Duration::from_millis(20);
+
+/// How often the network looks for frames that were held long enough, and for its end.
+const TICK_MILLISECONDS: u8 = 5;
+
+/// What no frame is cut shorter than: its Ethernet header.
+const SHORTEST: usize = 14;
+
+/// Longest frame that a device gives.
+const LONGEST: usize = 65_535 + SHORTEST;
+
+/// Frames taken from one device before the other has its turn.
+const TURN: usize = 64;
+
+/// How many frames of a hundred suffer what. No frame suffers two things.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Badness {
+    /// Percent of the frames that are lost
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    loss: f64,
+    /// Percent that arrive twice
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    duplicate: f64,
+    /// Percent that five others overtake
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    reorder: f64,
+    /// Percent that arrive without their end
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
+    truncate: f64,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=25.0).contains(&percent) => Ok(percent),
+        _ => Err("between 0 and 25 percent".to_string()),
+    }
+}
+
+/// Makes devices of these names and joins them for `duration`, or until it is told to end by
+/// SIGTERM or SIGINT. Prints `ready` once they are there, and at the end what was done.
+pub fn join(
+    names: [&str; 2],
+    badness: Badness,
+    seed: u64,
+    duration: Duration,
+) -> anyhow::Result<()> {
+    let end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&end))?;
+    }
+    let mut devices = [Tap::new(names[0])?, Tap::new(names[1])?];
+    let mut lines = [Line::new(badness, seed), Line::new(badness, !seed)];
+    println!("ready");
+    let start = Instant::now();
+    let mut buffer = vec![0; LONGEST];
+    while start.elapsed() < duration && !end.load(Ordering::Relaxed) {
+        wait(&devices)?;
+        for (from, to) in [(0, 1), (1, 0)] {
+            for _ in 0..TURN {
+                let taken = devices[from].take(&mut buffer);
+                let Some(frame) = taken.with_context(|| names[from].to_owned())? else {
+                    break;
+                };
+                lines[from].carry(frame, Instant::now());
+                lines[from].deliver(&mut devices[to]);
+            }
+            lines[from].hurry(Instant::now());
+            lines[from].deliver(&mut devices[to]);
+        }
+    }
+    for (from, to) in [(0, 1), (1, 0)] {
+        println!("{} to {}: {}", names[from], names[to], lines[from].done);
+    }
+    Ok(())
+}
+
+/// Waits for a frame, or for the next tick.
+fn wait(devices: &[Tap; 2]) -> anyhow::Result<()> {
+    let mut ready =
+        [0, 1].map(|number: usize| PollFd::new(devices[number].as_fd(), PollFlags::POLLIN));
+    match poll(&mut ready, TICK_MILLISECONDS) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One direction.
+struct Line {
+    badness: Badness,
+    random: fastrand::Rng,
+    /// Frames that others shall overtake, the oldest first.
+    held: VecDeque<Held>,
+    /// What is to be given to the device at the end.
+    arriving: Vec<Vec<u8>>,
+    done: Done,
+}
+
+/// A frame that was held back.
+struct Held {
+    frame: Vec<u8>,
+    /// When the line had taken so many frames, it goes,
+    until: u64,
+    /// or then.
+    deadline: Instant,
+}
+
+/// What was done to how many frames.
+#[derive(Default, PartialEq, Debug)]
+struct Done {
+    taken: u64,
+    lost: u64,
+    repeated: u64,
+    overtaken: u64,
+    cut: u64,
+    refused: u64,
+}
+
+impl Line {
+    fn new(badness: Badness, seed: u64) -> Line {
+        let random = fastrand::Rng::with_seed(seed);
+        Line { badness, random, held: VecDeque::new(), arriving: Vec::new(), done: Done::default() }
+    }
+
+    /// Takes a frame; it arrives at once, later, twice, in part or never.
+    fn carry(&mut self, frame: &[u8], now: Instant) {
+        let Badness { loss, duplicate, reorder, truncate } = self.badness;
+        let drawn = self.random.f64() * 100.0;
+        let place = self.random.usize(..);
+        self.done.taken += 1;
+        if drawn < loss {
+            self.done.lost += 1;
+        } else if drawn < loss + duplicate {
+            self.done.repeated += 1;
+            self.arriving.extend([frame.to_vec(), frame.to_vec()]);
+        } else if drawn < loss + duplicate + reorder {
+            self.done.overtaken += 1;
+            let (until, deadline) = (self.done.taken + OVERTAKEN_BY, now + HELD_AT_MOST);
+            self.held.push_back(Held { frame: frame.to_vec(), until, deadline });
+        } else if drawn < loss + duplicate + reorder + truncate && frame.len() > SHORTEST {
+            self.done.cut += 1;
+            let length = SHORTEST + place % (frame.len() - SHORTEST);
+            self.arriving.push(frame[..length].to_vec());
+        } else {
+            self.arriving.push(frame.to_vec());
+        }
+        self.hurry(now);
+    }
+
+    /// Lets go what was held long enough.
+    fn hurry(&mut self, now: Instant) {
+        let taken = self.done.taken;
+        let due = |held: &mut Held| held.until <= taken || held.deadline <= now;
+        while let Some(held) = self.held.pop_front_if(due) {
+            self.arriving.push(held.frame);
+        }
+    }
+
+    /// Gives the device at the end what has arrived. It takes nothing as long as it is down.
+    fn deliver(&mut self, device: &mut Tap) {
+        for frame in self.arriving.drain(..) {
+            if device.give(&frame).is_err() {
+                self.done.refused += 1;
+            }
+        }
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Done { taken, lost, repeated, overtaken, cut, refused } = self;
+        write!(
+            f,
+            "frames={taken} lost={lost} repeated={repeated} overtaken={overtaken} cut={cut} \
+             refused={refused}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: Badness = Badness { loss: 0.0, duplicate: 0.0, reorder: 0.0, truncate: 0.0 };
+
+    /// What arrives of frames of 100 bytes, each filled with its number.
+    fn arrivals(badness: Badness, seed: u64, frames: u8) -> (Vec<Vec<u8>>, Done) {
+        let now = Instant::now();
+        let mut line = Line::new(badness, seed);
+        for number in 0..frames {
+            line.carry(&[number; 100], now);
+        }
+        line.hurry(now + HELD_AT_MOST);
+        (line.arriving, line.done)
+    }
+
+    #[test]
+    fn a_good_network_changes_nothing() {
+        let (arrived, done) = arrivals(GOOD, 1, 200);
+        assert_eq!(arrived, (0..200).map(|number| vec![number; 100]).collect::<Vec<_>>());
+        assert_eq!(done, Done { taken: 200, ..Done::default() });
+    }
+
+    #[test]
+    fn what_is_counted_is_what_happened() {
+        let all = Badness { loss: 10.0, duplicate: 10.0, reorder: 10.0, truncate: 10.0 };
+        let (arrived, done) = arrivals(all, 7, 250);
+        assert!(done.lost > 0 && done.repeated > 0 && done.overtaken > 0 && done.cut > 0);
+        assert_eq!(arrived.len() as u64, 250 - done.lost + done.repeated);
+        let cut = arrived.iter().filter(|frame| frame.len() < 100);
+        assert_eq!(cut.count() as u64, done.cut);
+        assert!(arrived.iter().all(|frame| frame.len() >= SHORTEST));
+        let late = arrived.windows(2).filter(|pair| pair[0][0] > pair[1][0]);
+        assert!(late.count() > 0);
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let bad = Badness { loss: 20.0, ..GOOD };
+        assert_eq!(arrivals(bad, 3, 250), arrivals(bad, 3, 250));
+        assert_ne!(arrivals(bad, 3, 250), arrivals(bad, 4, 250));
+    }
+
+    #[test]
+    fn five_frames_overtake_one_that_is_held_and_time_lets_it_go() {
+        let now = Instant::now();
+        let mut line = Line::new(Badness { reorder: 25.0, ..GOOD }, 1);
+        let mut number = 0;
+        while line.held.is_empty() {
+            line.carry(&[number; 20], now);
+            number += 1;
+        }
+        line.arriving.clear();
+        line.badness = GOOD;
+        for after in number..number + 5 {
+            line.carry(&[after; 20], now);
+        }
+        let order = line.arriving.iter().map(|frame| frame[0]).collect::<Vec<_>>();
+        let expected = (number..number + 5).chain([number - 1]).collect::<Vec<_>>();
+        assert_eq!(order, expected);
+
+        line.badness = Badness { reorder: 25.0, ..GOOD };
+        while line.held.is_empty() {
+            line.carry(&[0; 20], now);
+        }
+        line.hurry(now);
+        assert_eq!(line.held.len(), 1);
+        line.hurry(now + HELD_AT_MOST);
+        assert!(line.held.is_empty());
+    }
+}
