@@ -708,6 +708,7 @@ __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 i
 	    (state->key[PF_WIRE].made && link_key(index, serial, PF_STACK))) {
 		/* OpenBSD does not give back to pools what never was a state */
 		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
+		state->route = PF_HOP_NO;
 		remove_state(index, serial);
 		return -1;
 	}

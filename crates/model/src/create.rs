@@ -118,7 +118,7 @@ impl Firewall {
         }
         state.sources = sources;
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
-            self.release_addresses(&refused);
+            // PF does not give back to pools what never was a state
             self.release_sources(&refused);
             self.remove_unused(&refused.sources);
             Reason::StateInsert
