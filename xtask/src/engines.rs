@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use skipstep_kernel::object::check_kernel;
 use skipstep_kernel::testing::TestEngine;
 use skipstep_ruleset::Evaluator;
 use skipstep_scenario::{Engine, Model};
@@ -30,17 +31,17 @@ impl Choice {
         }
     }
 
-    /// Makes the chosen evaluators. What cannot run here (BPF without root, or on an old kernel) is
-    /// said and left out; whatever else keeps one from starting is an error.
+    /// Those of the chosen evaluators that can run here. BPF without root or on an old kernel cannot,
+    /// which is said; whatever else keeps one from starting is an error when it is to start.
     pub fn available(self) -> anyhow::Result<Vec<Choice>> {
         let mut available = Vec::new();
         for &choice in self.expand() {
-            match choice.start() {
-                Ok(_) => available.push(choice),
-                Err(error) if is_unsupported(&error) => {
+            match check_kernel() {
+                Err(error) if choice != Choice::Model && error.is_unsupported() => {
                     println!("skipped: {}: {error:#}", choice.name())
                 }
-                Err(error) => return Err(error),
+                Err(error) if choice != Choice::Model => return Err(error.into()),
+                _ => available.push(choice),
             }
         }
         Ok(available)
@@ -68,10 +69,4 @@ impl Choice {
             Choice::All => Err(anyhow!("choose one evaluator")),
         }
     }
-}
-
-fn is_unsupported(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<skipstep_kernel::Error>()
-        .is_some_and(skipstep_kernel::Error::is_unsupported)
 }

@@ -47,6 +47,10 @@ pub struct Sizes {
     pub table_slots: u32,
     /// Addresses in all tables and dynamic addresses, both versions of one being replaced.
     pub table_entries: u32,
+    /// Pools of rules, blocks of the tables they choose from, addresses for which they count states.
+    pub pools: [u32; 3],
+    /// Table entries with counters.
+    pub entry_stats: u32,
     /// Interfaces with an id.
     pub interfaces: u32,
     /// Bytes of the log ring: a power of two, whole pages.
@@ -63,6 +67,8 @@ impl Sizes {
             rule_slots: slots_for(rules).max(LEAST_RULE_SLOTS),
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
+            pools: [65_536, 1_000_000, 65_536],
+            entry_stats: 262_144,
             interfaces: abi::limits::MAX_INTERFACES,
             log_bytes: 1 << 20,
         }
@@ -76,6 +82,8 @@ impl Sizes {
             rule_slots: 8192,
             table_slots: 256,
             table_entries: 65_536,
+            pools: [1024, 4096, 4096],
+            entry_stats: 4096,
             interfaces: 64,
             log_bytes: 1 << 18,
         }
@@ -92,6 +100,10 @@ impl Sizes {
             map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
             map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
             map_name::TABLE_ENTRIES => Some(self.table_entries),
+            map_name::POOLS => Some(self.pools[0]),
+            map_name::POOL_BLOCKS => Some(self.pools[1]),
+            map_name::POOL_LOADS => Some(self.pools[2]),
+            map_name::ENTRY_STATS => Some(self.entry_stats),
             map_name::INTERFACES | map_name::INTERFACE_STATS => Some(self.interfaces),
             map_name::LOG_RING => Some(self.log_bytes),
             _ => None,
@@ -102,8 +114,8 @@ impl Sizes {
 /// The first kernel with tcx.
 const FIRST_RELEASE: (u32, u32) = (6, 6);
 
-/// Maps of which userland changes single words.
-const MAPPED: [&str; 2] = [map_name::STATUS, map_name::RULE_STATES];
+/// Maps that userland has in its memory, to change single words or to read without system calls.
+const MAPPED: [&str; 3] = [map_name::STATUS, map_name::CONFIGS, map_name::RULE_STATES];
 
 /// Defines the maps once, with their type and their name.
 macro_rules! maps {
@@ -125,6 +137,8 @@ macro_rules! maps {
             pub shared_status: Shared,
             /// Single words of `rule_states`.
             pub shared_rule_states: Shared,
+            /// To read `configs`.
+            pub shared_configs: Shared,
         }
 
         impl Maps {
@@ -134,8 +148,11 @@ macro_rules! maps {
                     handle(map_name::RULE_STATES)?,
                     map_name::RULE_STATES,
                 )?;
+                let configs =
+                    Map::<u32, abi::Config>::new(handle(map_name::CONFIGS)?, map_name::CONFIGS)?;
                 Ok(Maps {
                     shared_status: Shared::new(&status)?,
+                    shared_configs: Shared::new(&configs)?,
                     shared_rule_states: Shared::new(&rule_states)?,
                     $($field: $kind::new(handle($name)?, $name)?,)*
                     log_ring: handle(map_name::LOG_RING)?,
@@ -334,8 +351,9 @@ fn refused(error: libbpf_rs::Error) -> Error {
     }
 }
 
-/// Says clearly what otherwise comes out of the kernel as a riddle.
-fn check_kernel() -> Result<()> {
+/// Whether the data plane can be loaded at all. Says clearly what otherwise comes out of the kernel
+/// as a riddle.
+pub fn check_kernel() -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::NotRoot { what: "data plane: load".to_owned() });
     }

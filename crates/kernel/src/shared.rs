@@ -45,6 +45,15 @@ impl Shared {
         self.word(index, offset).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
+    /// Reads element `index`, word by word: what is changed meanwhile may be half of it old.
+    pub fn element<V: Plain>(&self, index: u32) -> V {
+        let mut value = V::new_zeroed();
+        for (word, offset) in value.as_mut_bytes().chunks_mut(4).zip((0..).step_by(4)) {
+            word.copy_from_slice(&self.load(index, offset).to_ne_bytes()[..word.len()]);
+        }
+        value
+    }
+
     /// Writes the word at `offset` of element `index`, in one piece.
     pub fn store(&self, index: u32, offset: usize, value: u32) {
         if let Some(word) = self.word(index, offset) {

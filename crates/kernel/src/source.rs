@@ -21,7 +21,8 @@ pub(crate) struct Found {
 
 /// All nodes, by rule.
 pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
-    let used = maps.status.at(0)?.sources_used.min(maps.source_nodes.capacity());
+    let status: abi::Status = maps.shared_status.element(0);
+    let used = status.sources_used.min(maps.source_nodes.capacity());
     let nodes = maps.source_nodes.first(used)?;
     let nodes = nodes.zip(0..).filter(|(node, _)| node.r#use == node_use::USED);
     let found = nodes.map(|(node, index)| Found {

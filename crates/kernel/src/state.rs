@@ -24,8 +24,8 @@ pub(crate) struct Found {
 
 /// All states, in order of creation.
 pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
-    let status = maps.status.at(0)?;
-    let config = maps.configs.at(status.generation & 1)?;
+    let status: abi::Status = maps.shared_status.element(0);
+    let config = maps.shared_configs.element(status.generation & 1);
     let clock = Clock { config, states: status.states };
     // many states are of few rules
     let mut rules: HashMap<u32, abi::RuleStates> = HashMap::new();
@@ -98,7 +98,7 @@ fn is_known(maps: &Maps, place: u32) -> bool {
 
 /// What a rule's states know of it; of one that is gone, nothing.
 fn rule_states(maps: &Maps, slot: u32) -> abi::RuleStates {
-    maps.rule_states.at(slot).unwrap_or_default()
+    maps.shared_rule_states.element(slot)
 }
 
 fn view(

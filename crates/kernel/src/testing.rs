@@ -80,6 +80,8 @@ pub struct TestEngine {
     /// Fragments that wait, and whether rules want that.
     fragments: Reassembler,
     reassembles: bool,
+    /// The states there are, as long as nothing ran that could change that.
+    known: Option<Vec<u64>>,
     cpu: usize,
 }
 
@@ -117,6 +119,7 @@ impl TestEngine {
             test: quiet(),
             fragments: daemon::reassembler(&Ruleset::default()),
             reassembles: false,
+            known: None,
             cpu,
         };
         engine.maps.test.set(&0, &engine.test)?;
@@ -179,26 +182,36 @@ impl TestEngine {
     }
 
     fn reset(&mut self) -> Result<()> {
+        self.known = None;
         reset::maps(&self.maps, &self.memory, &mut self.record)?;
         self.log.drain(|_| {})?;
         self.memory = Memory::default();
         self.record = Record::default();
-        let running = abi::Status { running: 1, next_state_id: 1, ..self.maps.status.at(0)? };
+        let status: abi::Status = self.maps.shared_status.element(0);
+        let running = abi::Status { running: 1, next_state_id: 1, ..status };
         self.maps.status.set(&0, &running)?;
         self.test = quiet();
         self.maps.test.set(&0, &self.test)
     }
 
     fn try_set_time(&mut self, seconds: u32) -> Result<Vec<u64>> {
-        self.test.now = seconds;
-        self.maps.test.set(&0, &self.test)?;
+        if self.test.now != seconds {
+            self.test.now = seconds;
+            self.maps.test.set(&0, &self.test)?;
+        }
         self.fragments.expire(seconds);
-        let status = self.maps.status.at(0)?;
+        let status: abi::Status = self.maps.shared_status.element(0);
         if status.states == 0 && status.sources == 0 && status.syncookies.next_key_at == 0 {
             return Ok(Vec::new());
         }
-        let before = self.ids()?;
-        self.programs.sweep.call(&())?;
+        let before = match self.known.take() {
+            Some(known) => known,
+            None => self.ids()?,
+        };
+        if self.programs.sweep.call(&())? == 0 {
+            self.known = Some(before);
+            return Ok(Vec::new());
+        }
         let after = self.ids()?;
         Ok(before.into_iter().filter(|id| !after.contains(id)).collect())
     }
@@ -404,11 +417,13 @@ impl Engine for TestEngine {
     }
 
     fn packet(&mut self, packet: &TestPacket) -> Fate {
+        self.known = None;
         certain(self.try_packet(packet))
     }
 
     fn states(&mut self) -> Vec<StateView> {
         let states = certain(state::list(&self.maps, &self.memory.names));
+        self.known = Some(states.iter().map(|found| found.view.id).collect());
         states.into_iter().map(|found| found.view).collect()
     }
 

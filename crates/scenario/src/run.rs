@@ -5,7 +5,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, RuleId, Ruleset};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
-use crate::engine::{Carried, Engine, RuleCounters, Status, TestPacket, Verdict};
+use crate::engine::{Carried, Engine, Fate, RuleCounters, Status, TestPacket, Verdict};
 use crate::expect::{Differences, Expectation};
 use crate::host;
 use crate::observe::{Observation, Observer};
@@ -161,52 +161,79 @@ pub fn record(
     engine: &mut dyn Engine,
 ) -> Result<Case, String> {
     let mut player = Player::load(engine, ruleset, host)?;
-    let mut recorded = Case { steps: Vec::with_capacity(case.steps.len()), ..case.clone() };
-    // a state that only waits to be removed, because its time is up or another took its place, is
-    // there no more for some evaluators: until all agree, who ends when is not compared
-    let mut settled = true;
+    let mut recorder = Recorder::default();
     for step in &case.steps {
+        let event = player.act(&step.action)?;
+        if let Event::Refused = event {
+            return Err("the evaluator cannot be given this packet".into());
+        }
+        if !matches!(step.action, Action::Check(_)) {
+            recorder.note(step, &event);
+        }
+    }
+    Ok(Case { steps: recorder.finish(ruleset, player.observer.engine()), ..case.clone() })
+}
+
+/// Makes what an engine did into what is expected of others.
+pub struct Recorder {
+    steps: Vec<Step>,
+    /// A state that only waits to be removed, because its time is up or another took its place, is
+    /// there no more for some evaluators: until all agree, who ends when is not compared.
+    settled: bool,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Recorder { steps: Vec::new(), settled: true }
+    }
+}
+
+impl Recorder {
+    /// A step and what it brought about.
+    pub fn note(&mut self, step: &Step, event: &Event) {
         let mut action = step.action.clone();
-        match (player.act(&action)?, &mut action) {
+        match (event, &mut action) {
             (
                 Event::Packet(observation),
                 Action::Packet(_, expected) | Action::Forward(_, expected),
             ) => {
-                *expected = Expectation::complete(&observation);
-                if !settled {
+                *expected = Expectation::complete(observation);
+                if !self.settled {
                     expected.expired = None;
                 }
-                settled = !observation.has_ended_states() && observation.removed.is_empty();
+                self.settled = !observation.has_ended_states() && observation.removed.is_empty();
             }
             (Event::Time(found), Action::Wait { expired, .. }) => {
-                *expired = settled.then_some(found);
+                *expired = self.settled.then(|| found.clone());
             }
-            (Event::Refused, _) => return Err("the evaluator cannot be given this packet".into()),
             _ => {}
         }
-        if !matches!(action, Action::Check(_)) {
-            recorded.steps.push(Step { action, line: step.line });
+        self.steps.push(Step { action, line: step.line });
+    }
+
+    /// The steps so far.
+    pub fn into_steps(self) -> Vec<Step> {
+        self.steps
+    }
+
+    /// The steps so far, and looks at all the counters.
+    pub fn finish(mut self, ruleset: &Ruleset, engine: &mut dyn Engine) -> Vec<Step> {
+        let mut check = |check| self.steps.push(Step { line: 0, action: Action::Check(check) });
+        let rules = ruleset
+            .all_rules()
+            .map(|(anchor, rule)| Some(RuleId { anchor: anchor.to_owned(), number: rule.number }));
+        for rule in std::iter::once(None).chain(rules) {
+            let mut counters = rule_check(engine.rule_counters(rule.as_ref()));
+            counters.states = counters.states.filter(|_| self.settled);
+            check(Check::Rule(rule, counters));
         }
+        let mut status = status_check(engine.status());
+        if !self.settled {
+            (status.states, status.removals) = (None, None);
+        }
+        check(Check::Status(status));
+        self.steps
     }
-    let engine = player.observer.engine();
-    let mut checks = Vec::new();
-    let rules = ruleset
-        .all_rules()
-        .map(|(anchor, rule)| Some(RuleId { anchor: anchor.to_owned(), number: rule.number }));
-    for rule in std::iter::once(None).chain(rules) {
-        let mut check = rule_check(engine.rule_counters(rule.as_ref()));
-        check.states = check.states.filter(|_| settled);
-        checks.push(Check::Rule(rule, check));
-    }
-    let mut status = status_check(engine.status());
-    if !settled {
-        (status.states, status.removals) = (None, None);
-    }
-    checks.push(Check::Status(status));
-    recorded
-        .steps
-        .extend(checks.into_iter().map(|check| Step { line: 0, action: Action::Check(check) }));
-    Ok(recorded)
 }
 
 /// Takes an engine through the steps of a case.
@@ -215,7 +242,15 @@ pub struct Player<'e> {
     pub observer: Observer<'e>,
     /// Seconds since the start.
     pub now: u32,
-    previous: Option<(TestPacket, Observation)>,
+    previous: Option<Passed>,
+}
+
+/// A packet that was played, as far as it may go on.
+struct Passed {
+    packet: TestPacket,
+    verdict: Verdict,
+    out: Option<Vec<u8>>,
+    carried: Carried,
 }
 
 /// What a step brought about.
@@ -262,7 +297,9 @@ impl<'e> Player<'e> {
         // a state may have ended without the clock's doing: adaptive timeouts
         self.observer.set_time(self.now);
         let observation = self.observer.packet(&packet);
-        self.previous = Some((packet, observation.clone()));
+        let Fate { verdict, out, carried, .. } = &observation.fate;
+        let (out, carried) = (out.clone(), carried.clone());
+        self.previous = Some(Passed { packet, verdict: *verdict, out, carried });
         Ok(Event::Packet(Box::new(observation)))
     }
 }
@@ -285,23 +322,21 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
 }
 
 /// The packet that `previous` becomes when it leaves by `interface`.
-fn forwarded(
-    previous: Option<(TestPacket, Observation)>,
-    interface: &str,
-) -> Result<TestPacket, &'static str> {
-    let (packet, observation) = previous.ok_or("forward: there is no packet before it")?;
+fn forwarded(previous: Option<Passed>, interface: &str) -> Result<TestPacket, &'static str> {
+    let Passed { packet, verdict, out, carried } =
+        previous.ok_or("forward: there is no packet before it")?;
     if packet.direction != Direction::In {
         return Err("forward: the packet before it did not come in");
     }
-    if observation.fate.verdict != Verdict::Pass {
+    if verdict != Verdict::Pass {
         return Err("forward: the packet before it did not pass");
     }
     Ok(TestPacket {
         direction: Direction::Out,
         interface: interface.to_owned(),
-        bytes: observation.fate.out.unwrap_or(packet.bytes),
+        bytes: out.unwrap_or(packet.bytes),
         received_on: Some(packet.interface),
-        carried: observation.fate.carried,
+        carried,
         owner: None,
     })
 }

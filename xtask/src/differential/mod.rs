@@ -5,37 +5,27 @@
 //! rules that still show it and written as a scenario file.
 
 mod anchors;
+mod compare;
 mod coverage;
+mod generate;
 mod optimizer;
 mod packets;
 mod pool;
+mod progress;
 mod routing;
 mod rules;
 mod shrink;
 mod translation;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
-use fastrand::Rng;
-use skipstep_pfconf::Context as RulesContext;
-use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Direction, Rule, Ruleset, Timeout, Timeouts};
-use skipstep_scenario::case::{Action, Case, File, Rules, Step};
-use skipstep_scenario::expect::Out;
-use skipstep_scenario::observe::Observation;
-use skipstep_scenario::run::{self, Event, Finding, Player, Stop};
-use skipstep_scenario::{Engine, Model, host};
+use skipstep_scenario::case::{Case, File};
+use skipstep_scenario::host;
 
-use self::coverage::Coverage;
-use self::packets::Traffic;
-use self::pool::Pool;
-use crate::catch::catching;
+use self::progress::Progress;
 use crate::engines::Choice;
 
 #[derive(clap::Args)]
@@ -50,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
     /// Compare the model before and after the rule set optimizer instead
-    #[arg(long, conflicts_with_all = ["engine", "jobs"])]
+    #[arg(long, conflicts_with_all = ["engine", "jobs", "resume"])]
     optimizer: bool,
     /// Threads
     #[arg(long, value_name = "N")]
@@ -58,6 +48,9 @@ pub struct Arguments {
     /// Disagreements to look for before stopping
     #[arg(long, value_name = "N", default_value_t = 1)]
     failures: usize,
+    /// Keep in this file how far the seed got, and go on from there
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
     /// Where disagreements are written as scenario files
     #[arg(long, value_name = "DIR", default_value = "target/differential")]
     output: PathBuf,
@@ -65,9 +58,6 @@ pub struct Arguments {
 
 /// Why locking cannot fail.
 const UNPOISONED: &str = "no thread panics with the lock";
-
-/// Steps of one case.
-const STEPS: usize = 120;
 
 /// A case on which two evaluators disagree.
 struct Disagreement {
@@ -85,261 +75,37 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let jobs = arguments
         .jobs
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let cases = AtomicU64::new(0);
-    let covered = Mutex::new(Coverage::default());
-    let found = Mutex::new(0);
+    let progress = Mutex::new(Progress::begin(arguments.seed, arguments.resume.as_deref())?);
     let host = host::standard();
+    let worker = || -> anyhow::Result<()> {
+        let mut engines =
+            choices.iter().map(|choice| choice.start()).collect::<Result<Vec<_>, _>>()?;
+        loop {
+            let number = {
+                let mut progress = progress.lock().expect(UNPOISONED);
+                let enough = progress.packets() >= arguments.packets;
+                if enough || progress.disagreements() >= arguments.failures {
+                    return Ok(());
+                }
+                progress.next_case()
+            };
+            let generated = generate::generate(arguments.seed, number, &host, rules::text)?;
+            let coverage = generated.coverage;
+            let disagreement = compare::compare(number, generated, &host, &mut engines)?;
+            if let Some(disagreement) = &disagreement {
+                report(disagreement, &arguments)?;
+            }
+            progress.lock().expect(UNPOISONED).done(number, &coverage, disagreement.is_some())?;
+        }
+    };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs)
-            .map(|_| {
-                scope.spawn(|| -> anyhow::Result<()> {
-                    let mut engines = choices
-                        .iter()
-                        .map(|choice| choice.start())
-                        .collect::<Result<Vec<_>, _>>()?;
-                    while covered.lock().expect(UNPOISONED).packets < arguments.packets {
-                        let number = cases.fetch_add(1, Ordering::Relaxed);
-                        let (case, coverage) =
-                            generate(arguments.seed, number, &host, rules::text)?;
-                        covered.lock().expect(UNPOISONED).add(&coverage);
-                        let disagreement = compare(number, &case, &host, &mut engines)?;
-                        let mut found = found.lock().expect(UNPOISONED);
-                        if let Some(disagreement) = disagreement {
-                            report(&disagreement, &arguments)?;
-                            *found += 1;
-                        }
-                        if *found >= arguments.failures {
-                            return Ok(());
-                        }
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
+        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("workers catch panics"))
     })?;
-    let found = found.into_inner().expect(UNPOISONED);
     let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
-    let covered = covered.into_inner().expect(UNPOISONED);
-    println!("differential: {covered}");
-    println!(
-        "differential: seed {}, {} cases, {} packets on {}: {} disagreements",
-        arguments.seed,
-        cases.into_inner(),
-        covered.packets,
-        names.join(", "),
-        found
-    );
-    Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Case `number` of a seed, without expectations, and what its packets met.
-fn generate(
-    seed: u64,
-    number: u64,
-    host: &Host,
-    text: fn(&mut Rng, &mut Pool) -> String,
-) -> anyhow::Result<(Case, Coverage)> {
-    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-    let (rules, ruleset, pool) = loop {
-        let mut pool = Pool::new();
-        let text = text(&mut rng, &mut pool);
-        if let Ok(ruleset) = load(&text, host) {
-            break (text, ruleset, pool);
-        }
-    };
-    let mut model = Model::new();
-    let mut player = Player::load(&mut model, &ruleset, host).map_err(anyhow::Error::msg)?;
-    let mut traffic = Traffic::new(&pool, tags(&ruleset));
-    let mut case = Case {
-        title: Some(format!("seed {seed} case {number}")),
-        rules: Rules { text: rules, lines: Vec::new() },
-        steps: Vec::new(),
-    };
-    let mut last: Option<(Action, Box<Observation>)> = None;
-    let mut coverage = Coverage::default();
-    for _ in 0..STEPS {
-        let before = last.as_ref().map(|(action, observation)| (action, observation.as_ref()));
-        let action = traffic.step(&mut rng, before, player.now);
-        case.steps.push(Step { line: 0, action: action.clone() });
-        match catching(|| player.act(&action)) {
-            Ok(Ok(Event::Packet(observation))) => {
-                coverage.count(&observation);
-                last = Some((action, observation));
-            }
-            Ok(Ok(_)) => {
-                // the states seen last stay of use, but the packet cannot go on any more
-                if let Some((before, _)) = &mut last {
-                    *before = action;
-                }
-            }
-            // the comparison will meet the same panic and report it
-            Ok(Err(_)) | Err(_) => break,
-        }
-    }
-    Ok((case, coverage))
-}
-
-/// Leaves out of the expectations the addresses of ICMP errors where skipstep deliberately
-/// answers from another address than pf: with the destination of the packet instead of an own
-/// address if Linux would refuse its own address as a source (an answer to this host itself), or
-/// if the kernel does not say which own address is right (link-local and broadcast addresses).
-fn loosen(case: &mut Case, host: &Host) {
-    let mut previous = None;
-    for step in &mut case.steps {
-        let (outbound, bytes, expected) = match &mut step.action {
-            Action::Packet(arrival, expected) => {
-                let bytes = arrival.packet.bytes();
-                // on its way out it is what the way in made of it
-                previous = match &expected.out {
-                    Some(Out::Bytes(out)) => Some(out.clone()),
-                    _ => Some(bytes.clone()),
-                };
-                (arrival.direction == Direction::Out, bytes, expected)
-            }
-            Action::Forward(_, expected) => match previous.clone() {
-                Some(bytes) => (true, bytes, expected),
-                None => continue,
-            },
-            _ => continue,
-        };
-        let special = addresses(&bytes).is_none_or(|(source, destination)| {
-            outbound && is_own(host, source)
-                || is_special(host, source)
-                || is_special(host, destination)
-        });
-        if special && let Some(replies) = &mut expected.replies {
-            replies.iter_mut().for_each(|reply| *reply = reply.without_addresses());
-        }
-    }
-}
-
-/// Source and destination of an IP packet.
-fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-    let part = |range: std::ops::Range<usize>| packet.get(range);
-    match packet.first()? >> 4 {
-        4 => {
-            let address = |range| Some(IpAddr::from(<[u8; 4]>::try_from(part(range)?).ok()?));
-            Some((address(12..16)?, address(16..20)?))
-        }
-        6 => {
-            let address = |range| Some(IpAddr::from(<[u8; 16]>::try_from(part(range)?).ok()?));
-            Some((address(8..24)?, address(24..40)?))
-        }
-        _ => None,
-    }
-}
-
-fn is_own(host: &Host, address: IpAddr) -> bool {
-    let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
-    own.any(|own| own.net.addr() == address)
-}
-
-/// Whether an address is link-local, multicast, or the first or last of an own network.
-fn is_special(host: &Host, address: IpAddr) -> bool {
-    let link_local = match address {
-        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
-        IpAddr::V6(address) => address.segments()[0] & 0xff80 == 0xfe80,
-    };
-    let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
-    let edge = own.any(|own| own.net.network() == address || own.net.broadcast() == address);
-    link_local || address.is_multicast() || edge
-}
-
-/// The tags that rules set or look for.
-fn tags(ruleset: &Ruleset) -> Vec<String> {
-    let mut tags: Vec<String> = Vec::new();
-    for (_, rule) in ruleset.all_rules() {
-        tags.extend(rule.tag.clone());
-        tags.extend(rule.tagged.as_ref().map(|tagged| tagged.value.clone()));
-    }
-    tags.sort();
-    tags.dedup();
-    tags
-}
-
-/// Whether a packet carries a tag that no rule knows, as may happen when rules were left out. The
-/// data plane has no such tags, so that means nothing.
-fn carries_unknown_tag(case: &Case, ruleset: &Ruleset) -> bool {
-    let known = tags(ruleset);
-    case.steps.iter().any(|step| match &step.action {
-        Action::Packet(arrival, _) => arrival.tag.as_ref().is_some_and(|tag| !known.contains(tag)),
-        _ => false,
-    })
-}
-
-/// The rule set, unless it is wrong, has together what is not built together, or may end states
-/// where nobody can compare them.
-fn load(text: &str, host: &Host) -> Result<Ruleset, ()> {
-    let ruleset = skipstep_pfconf::load(text, &RulesContext::new(host)).map_err(|_| ())?.ruleset;
-    match refusals(&ruleset).is_empty() && !ends_states_in_between(&ruleset) {
-        true => Ok(ruleset),
-        false => Err(()),
-    }
-}
-
-/// Whether the state of a packet may end others by their number before the packet is filtered once
-/// more, where it is routed to. The model finds those until its purge, as pf; the data plane, which
-/// needs no purge, does not.
-fn ends_states_in_between(ruleset: &Ruleset) -> bool {
-    let crowds = |rule: &Rule| {
-        let own = |(class, _): &(Timeout, u32)| *class == Timeout::AdaptiveStart;
-        rule.state.as_ref().is_some_and(|s| s.max.is_some() || s.timeouts.iter().any(own))
-    };
-    let options = &ruleset.options.timeouts;
-    let usual = Timeouts::default().get(Timeout::AdaptiveStart);
-    let crowded = options.get(Timeout::AdaptiveStart) != usual
-        || ruleset.all_rules().any(|(_, rule)| crowds(rule));
-    crowded && ruleset.all_rules().any(|(_, rule)| rule.route.is_some())
-}
-
-/// Plays a case on all engines. The first that disagrees with the model is told, with the case
-/// shrunk.
-fn compare(
-    number: u64,
-    case: &Case,
-    host: &Host,
-    engines: &mut [Box<dyn Engine>],
-) -> anyhow::Result<Option<Disagreement>> {
-    for engine in engines {
-        if let Some((cut, _)) = disagreement(case, host, engine.as_mut()) {
-            let shrunk =
-                shrink::smallest(&cut, |case| disagreement(case, host, engine.as_mut()).is_some());
-            let (case, differences) = disagreement(&shrunk, host, engine.as_mut())
-                .context("a disagreement does not come back when it is played again")?;
-            return Ok(Some(Disagreement {
-                number,
-                engine: engine.name().to_owned(),
-                case,
-                differences,
-            }));
-        }
-    }
-    Ok(None)
-}
-
-/// How an engine's play of a case differs from the model's: the case with the model's results
-/// expected, up to the first difference, and that difference.
-fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Case, Vec<String>)> {
-    let ruleset = load(&case.rules.text, host).ok()?;
-    if carries_unknown_tag(case, &ruleset) {
-        return None;
-    }
-    let mut recorded = match catching(|| run::record(case, &ruleset, host, &mut Model::new())) {
-        Ok(Ok(recorded)) => recorded,
-        Ok(Err(_)) => return None,
-        Err(panic) => return Some((case.clone(), vec![format!("the model: {panic}")])),
-    };
-    loosen(&mut recorded, host);
-    match catching(|| run::play(&recorded, &ruleset, host, engine, Stop::AtFirst)) {
-        Ok(Ok(findings)) => {
-            let Finding { step, differences, .. } = findings.into_iter().next()?;
-            let mut case = recorded;
-            case.steps.truncate(step + 1);
-            Some((case, differences))
-        }
-        Ok(Err(error)) | Err(error) => Some((recorded, vec![error])),
-    }
+    let progress = progress.into_inner().expect(UNPOISONED);
+    println!("{}", progress.total(&names.join(", "))?);
+    Ok(if progress.disagreements() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn report(disagreement: &Disagreement, arguments: &Arguments) -> anyhow::Result<()> {

@@ -20,7 +20,8 @@ use skipstep_scenario::run::{Event, Player};
 use skipstep_scenario::{Model, host};
 
 use super::coverage::Coverage;
-use super::{Arguments, Disagreement, generate, report, shrink};
+use super::generate::{Generated, generate};
+use super::{Arguments, Disagreement, report, shrink};
 use crate::catch::catching;
 
 /// Plays cases until there were packets enough.
@@ -30,7 +31,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut effect = Effect::default();
     let (mut number, mut found) = (0, 0);
     while covered.packets < arguments.packets && found < arguments.failures {
-        let (case, coverage) = generate(arguments.seed, number, &host, alike::text)?;
+        let Generated { case, coverage, .. } =
+            generate(arguments.seed, number, &host, alike::text)?;
         covered.add(&coverage);
         for level in [Optimization::Basic, Optimization::Profile] {
             if let Some(before) = load(&case, Optimization::None, &host)

@@ -1,0 +1,155 @@
+//! Plays a case on the data plane, which must do what the model did; shrinks it where it does not.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use anyhow::Context;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_scenario::case::{Action, Case, Step};
+use skipstep_scenario::expect::{Expectation, Out};
+use skipstep_scenario::run::{self, Finding, Stop};
+use skipstep_scenario::{Engine, Model};
+
+use super::generate::{Generated, load, tags};
+use super::{Disagreement, shrink};
+use crate::catch::catching;
+
+/// The first of the engines that does not do what the model did is told, with the case shrunk.
+pub fn compare(
+    number: u64,
+    mut generated: Generated,
+    host: &Host,
+    engines: &mut [Box<dyn Engine>],
+) -> anyhow::Result<Option<Disagreement>> {
+    loosen(&mut generated.case, host);
+    let Generated { case, ruleset, panic, .. } = generated;
+    for engine in engines {
+        let play = || run::play(&case, &ruleset, host, engine.as_mut(), Stop::AtFirst);
+        if panic.is_none() && matches!(catching(play), Ok(Ok(findings)) if findings.is_empty()) {
+            continue;
+        }
+        let (cut, _) = disagreement(&case, host, engine.as_mut())
+            .context("a disagreement does not come back when it is played again")?;
+        let shrunk =
+            shrink::smallest(&cut, |case| disagreement(case, host, engine.as_mut()).is_some());
+        let (case, differences) = disagreement(&shrunk, host, engine.as_mut())
+            .context("a shrunk disagreement does not come back when it is played again")?;
+        let engine = engine.name().to_owned();
+        return Ok(Some(Disagreement { number, engine, case, differences }));
+    }
+    Ok(None)
+}
+
+/// How an engine's play of a case differs from the model's: the case with the model's results
+/// expected, up to the first difference, and that difference.
+fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Case, Vec<String>)> {
+    let ruleset = load(&case.rules.text, host)?;
+    if carries_unknown_tag(case, &ruleset) {
+        return None;
+    }
+    let mut recorded = match catching(|| run::record(case, &ruleset, host, &mut Model::new())) {
+        Ok(Ok(recorded)) => recorded,
+        Ok(Err(_)) => return None,
+        Err(panic) => return Some((case.clone(), vec![format!("the model: {panic}")])),
+    };
+    loosen(&mut recorded, host);
+    match catching(|| run::play(&recorded, &ruleset, host, engine, Stop::AtFirst)) {
+        Ok(Ok(findings)) => {
+            let Finding { step, differences, .. } = findings.into_iter().next()?;
+            let mut case = recorded;
+            case.steps.truncate(step + 1);
+            Some((case, differences))
+        }
+        Ok(Err(error)) | Err(error) => Some((recorded, vec![error])),
+    }
+}
+
+/// Whether a packet carries a tag that no rule knows, as may happen when rules were left out. The
+/// data plane has no such tags, so that means nothing.
+fn carries_unknown_tag(case: &Case, ruleset: &Ruleset) -> bool {
+    let known = tags(ruleset);
+    case.steps.iter().any(|step| match &step.action {
+        Action::Packet(arrival, _) => arrival.tag.as_ref().is_some_and(|tag| !known.contains(tag)),
+        _ => false,
+    })
+}
+
+/// Leaves out of the expectations the addresses of ICMP errors where skipstep deliberately
+/// answers from another address than pf: with the destination of the packet instead of an own
+/// address if Linux would refuse its own address as a source (an answer to this host itself), or
+/// if the kernel does not say which own address is right (link-local and broadcast addresses).
+fn loosen(case: &mut Case, host: &Host) {
+    for at in 0..case.steps.len() {
+        let (before, rest) = case.steps.split_at_mut(at);
+        let Some((outbound, bytes, expected)) = answered(before, &mut rest[0]) else { continue };
+        let special = addresses(&bytes).is_none_or(|(source, destination)| {
+            outbound && is_own(host, source)
+                || is_special(host, source)
+                || is_special(host, destination)
+        });
+        if special && let Some(replies) = &mut expected.replies {
+            replies.iter_mut().for_each(|reply| *reply = reply.without_addresses());
+        }
+    }
+}
+
+/// The packet of a step that is answered, and whether it is on its way out; `before` are the steps
+/// before it.
+fn answered<'s>(
+    before: &[Step],
+    step: &'s mut Step,
+) -> Option<(bool, Vec<u8>, &'s mut Expectation)> {
+    let (Action::Packet(_, expected) | Action::Forward(_, expected)) = &step.action else {
+        return None;
+    };
+    if expected.replies.as_ref().is_none_or(Vec::is_empty) {
+        return None;
+    }
+    match &mut step.action {
+        Action::Packet(arrival, expected) => {
+            Some((arrival.direction == Direction::Out, arrival.packet.bytes(), expected))
+        }
+        Action::Forward(_, expected) => match &before.last()?.action {
+            // on its way out it is what the way in made of it
+            Action::Packet(_, Expectation { out: Some(Out::Bytes(bytes)), .. }) => {
+                Some((true, bytes.clone(), expected))
+            }
+            Action::Packet(arrival, _) => Some((true, arrival.packet.bytes(), expected)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Source and destination of an IP packet.
+fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    let part = |range: Range<usize>| packet.get(range);
+    match packet.first()? >> 4 {
+        4 => {
+            let address = |range| Some(IpAddr::from(<[u8; 4]>::try_from(part(range)?).ok()?));
+            Some((address(12..16)?, address(16..20)?))
+        }
+        6 => {
+            let address = |range| Some(IpAddr::from(<[u8; 16]>::try_from(part(range)?).ok()?));
+            Some((address(8..24)?, address(24..40)?))
+        }
+        _ => None,
+    }
+}
+
+fn is_own(host: &Host, address: IpAddr) -> bool {
+    let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
+    own.any(|own| own.net.addr() == address)
+}
+
+/// Whether an address is link-local, multicast, or the first or last of an own network.
+fn is_special(host: &Host, address: IpAddr) -> bool {
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
+        IpAddr::V6(address) => address.segments()[0] & 0xff80 == 0xfe80,
+    };
+    let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
+    let edge = own.any(|own| own.net.network() == address || own.net.broadcast() == address);
+    link_local || address.is_multicast() || edge
+}

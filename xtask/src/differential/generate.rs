@@ -1,0 +1,119 @@
+//! Makes a case: a rule set that all evaluators take, and steps that come about while the model plays
+//! along. What the model did is expected of the others.
+
+use fastrand::Rng;
+use skipstep_pfconf::Context as RulesContext;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::support::refusals;
+use skipstep_ruleset::{Rule, Ruleset, Timeout, Timeouts};
+use skipstep_scenario::Model;
+use skipstep_scenario::case::{Action, Case, Rules, Step};
+use skipstep_scenario::observe::Observation;
+use skipstep_scenario::run::{Event, Player, Recorder};
+
+use super::coverage::Coverage;
+use super::packets::Traffic;
+use super::pool::Pool;
+use crate::catch::catching;
+
+/// Steps of one case.
+const STEPS: usize = 240;
+
+/// A case and how the model fared.
+pub struct Generated {
+    /// With everything expected that the model did.
+    pub case: Case,
+    pub ruleset: Ruleset,
+    /// What the packets met.
+    pub coverage: Coverage,
+    /// What the model said when it gave up.
+    pub panic: Option<String>,
+}
+
+/// Case `number` of a seed; `text` makes its rules.
+pub fn generate(
+    seed: u64,
+    number: u64,
+    host: &Host,
+    text: fn(&mut Rng, &mut Pool) -> String,
+) -> anyhow::Result<Generated> {
+    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+    let (rules, ruleset, pool) = loop {
+        let mut pool = Pool::new();
+        let text = text(&mut rng, &mut pool);
+        if let Some(ruleset) = load(&text, host) {
+            break (text, ruleset, pool);
+        }
+    };
+    let mut case = Case {
+        title: Some(format!("seed {seed} case {number}")),
+        rules: Rules { text: rules, lines: Vec::new() },
+        steps: Vec::new(),
+    };
+    let mut model = Model::new();
+    let mut player = Player::load(&mut model, &ruleset, host).map_err(anyhow::Error::msg)?;
+    let mut traffic = Traffic::new(&pool, tags(&ruleset));
+    let mut recorder = Recorder::default();
+    let mut last: Option<(Action, Box<Observation>)> = None;
+    let mut coverage = Coverage::default();
+    for _ in 0..STEPS {
+        let before = last.as_ref().map(|(action, observation)| (action, observation.as_ref()));
+        let action = traffic.step(&mut rng, before, player.now);
+        let step = Step { line: 0, action: action.clone() };
+        let event = match catching(|| player.act(&action)) {
+            Ok(Ok(event)) => event,
+            Ok(Err(reason)) => anyhow::bail!("seed {seed} case {number}: {reason}"),
+            Err(panic) => {
+                case.steps = recorder.into_steps();
+                case.steps.push(step);
+                return Ok(Generated { case, ruleset, coverage, panic: Some(panic) });
+            }
+        };
+        recorder.note(&step, &event);
+        match (event, &mut last) {
+            (Event::Packet(observation), _) => {
+                coverage.count(&observation);
+                last = Some((action, observation));
+            }
+            // the states seen last stay of use, but the packet cannot go on any more
+            (_, Some((before, _))) => *before = action,
+            _ => {}
+        }
+    }
+    case.steps = recorder.finish(&ruleset, player.observer.engine());
+    Ok(Generated { case, ruleset, coverage, panic: None })
+}
+
+/// The tags that rules set or look for.
+pub fn tags(ruleset: &Ruleset) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for (_, rule) in ruleset.all_rules() {
+        tags.extend(rule.tag.clone());
+        tags.extend(rule.tagged.as_ref().map(|tagged| tagged.value.clone()));
+    }
+    tags.sort();
+    tags.dedup();
+    tags
+}
+
+/// The rule set, unless it is wrong, has together what is not built together, or may end states
+/// where nobody can compare them.
+pub fn load(text: &str, host: &Host) -> Option<Ruleset> {
+    let ruleset = skipstep_pfconf::load(text, &RulesContext::new(host)).ok()?.ruleset;
+    (refusals(&ruleset).is_empty() && !ends_states_in_between(&ruleset)).then_some(ruleset)
+}
+
+/// Whether the state of a packet may end others by their number before the packet is filtered once
+/// more, where it is routed to. The model finds those until its purge, as pf; the data plane, which
+/// needs no purge, does not.
+fn ends_states_in_between(ruleset: &Ruleset) -> bool {
+    let crowds = |rule: &Rule| {
+        let own = |(class, _): &(Timeout, u32)| *class == Timeout::AdaptiveStart;
+        rule.state.as_ref().is_some_and(|s| s.max.is_some() || s.timeouts.iter().any(own))
+    };
+    let options = &ruleset.options.timeouts;
+    let usual = Timeouts::default().get(Timeout::AdaptiveStart);
+    let crowded = options.get(Timeout::AdaptiveStart) != usual
+        || ruleset.all_rules().any(|(_, rule)| crowds(rule));
+    crowded && ruleset.all_rules().any(|(_, rule)| rule.route.is_some())
+}
