@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		20
+#define PF_ABI_VERSION		21
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -398,7 +398,7 @@ struct pf_rule_states {
 	__u32 overload_table;		/* slot */
 	__u8 divert;			/* pf_divert_kind */
 	__u8 pad;
-	__be16 divert_port;		/* of the socket that divert-to names */
+	__be16 divert_port;		/* of the socket that divert-to, or divert-packet, names */
 	__u8 divert_address[16];
 };
 
@@ -406,6 +406,7 @@ enum pf_divert_kind {
 	PF_DIVERT_NO = 0,
 	PF_DIVERT_TO = 1,
 	PF_DIVERT_REPLY = 2,
+	PF_DIVERT_PACKET = 3,
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -806,6 +807,7 @@ struct pf_counters {
 	__u64 limit[PF_LCOUNT_MAX];
 	__u64 source[PF_SOURCE_COUNT_MAX];
 	__u64 log_lost;			/* records that found the ring full */
+	__u64 divert_lost;		/* packets for programs that did not come as far as skipstepd */
 };
 
 /* What tests drive instead of the kernel's clock and randomness; one element, zero in real life */
@@ -844,8 +846,9 @@ struct pf_outcome {
 	__u32 ifindex;			/* the packet, or a copy of it, is routed: by this interface … */
 	__u8 next_hop[16];		/* … to this neighbour */
 	__u8 route;			/* pf_route_kind */
-	__u8 divert;			/* pf_divert_kind: it goes to a socket of this host */
-	__u8 pad[6];
+	__u8 divert;			/* pf_divert_kind: it goes to a socket or a program of this host */
+	__be16 divert_port;		/* of the program */
+	__u8 pad[4];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */
@@ -915,6 +918,34 @@ struct pf_handoff {
 	__u8 pad[2];
 };
 
+/* ---- diverted packets: what goes to skipstepd's other device, for programs, and comes back ---- */
+
+/* value of the diverter map, which skipstepd writes */
+struct pf_diverter {
+	__u32 ifindex;			/* of its device, 0 if there never was one */
+	__u32 pad;
+	__u64 delivered;		/* packets that programs got … */
+	__u64 returned;			/* … and that they wrote */
+	__u64 no_program;		/* dropped, because no program is at the port … */
+	__u64 full;			/* … or because it does not keep up */
+	__u64 malformed;		/* what programs wrote and is no packet */
+};
+
+#define PF_DIVERTED_MAGIC		0x70666469u
+
+/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets it,
+ * and behind the Ethernet header on the way back, where a program can cut it out */
+struct pf_diverted {
+	__u32 magic;
+	__u32 ifindex;			/* where the packet was */
+	__u32 mark;			/* the user's half of it */
+	__be16 port;			/* of the program */
+	__u8 direction;			/* pf_direction */
+	__u8 link_header;		/* bytes between this and the IP header, 0 or an Ethernet header's */
+	__be16 vlan_protocol;		/* of the tag that the packet has besides, 0 for none */
+	__u16 vlan_tag;
+};
+
 /* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */
 
 #define PF_MARK_MASK		0xffff0000u
@@ -955,6 +986,7 @@ struct pf_handoff {
  * states           array             index -> struct pf_state
  * free_states      stack             index of a freed place
  * reassembler      array of 1        struct pf_reassembler
+ * diverter         array of 1        struct pf_diverter
  * source_keys      hash              struct pf_source_key -> index
  * source_nodes     array             index -> struct pf_source_node
  * free_sources     stack             index of a freed place

@@ -7,6 +7,7 @@
 
 #include "cross.h"
 #include "divert.h"
+#include "divert_packet.h"
 #include "forward.h"
 #include "fragment.h"
 #include "interface.h"
@@ -242,6 +243,9 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	else if (s->translated == PF_TRANSLATED_QUOTED)
 		rewrite_error(skb, s);
 	write_normalized(skb, s);
+	rule = find_program(s);
+	if (rule)
+		return divert_packet(skb, s, rule->divert_port);
 	if (s->route) {
 		carry(skb, s);
 		result = route_packet(skb, s);

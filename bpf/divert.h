@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `divert-to` and `divert-reply`: what comes in goes to a socket of this host, whatever address it is
+ * `divert-to` and `divert-reply` (divert_packet.h has the third of them): what comes in goes to a socket of this host, whatever address it is
  * for. The mark has the kernel deliver it here, by the policy rule that pfctl makes (crates/kernel's
  * divert.rs); the socket is found by the rule's address, or by that of the packet once there is a
  * connection. It must be IP_TRANSPARENT, since it answers in somebody else's name.
@@ -21,7 +21,8 @@ __inline struct pf_rule_states *find_divert(struct pf_scratch *s)
 {
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &s->rule.slot);
 
-	return s->pd.direction == PF_IN && rule && rule->divert ? rule : NULL;
+	return s->pd.direction == PF_IN && rule &&
+	       (rule->divert == PF_DIVERT_TO || rule->divert == PF_DIVERT_REPLY) ? rule : NULL;
 }
 
 /* The packet's ends as a socket sees them. */

@@ -255,6 +255,24 @@ __inline int refuse_fragment(struct __sk_buff *skb, struct pf_scratch *s, struct
 	return act(skb, s, false);
 }
 
+/* What programs give back comes in by the daemon's other device, and goes on where it was. */
+__inline int come_back_from_program(struct __sk_buff *skb)
+{
+	struct pf_diverted frame;
+
+	if (bpf_skb_load_bytes(skb, sizeof(struct ethernet), &frame, sizeof(frame)) ||
+	    frame.magic != PF_DIVERTED_MAGIC ||
+	    bpf_skb_adjust_room(skb, -(__s32)sizeof(frame), BPF_ADJ_ROOM_MAC, 0))
+		return PF_TCX_DROP;
+	if (frame.vlan_protocol && bpf_skb_vlan_push(skb, frame.vlan_protocol, frame.vlan_tag))
+		return PF_TCX_DROP;
+	/* on lo what goes out comes in as it is, and it was for nobody on this device */
+	bpf_skb_change_type(skb, PACKET_HOST);
+	skb->mark = frame.mark & ~PF_MARK_MASK;
+	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
+	return bpf_redirect(frame.ifindex, frame.direction == PF_IN ? BPF_F_INGRESS : 0);
+}
+
 /* What comes in by the daemon's device goes on where it belongs. */
 __inline int come_back(struct __sk_buff *skb)
 {

@@ -32,15 +32,21 @@ struct {
 #define HASH_MAGIC	0x70660000u
 #define HASH_MASK	0xffff0000u
 
+/* Whether a device of the daemon is there: it goes with the daemon. */
+__inline bool has_device(struct __sk_buff *skb, __u32 ifindex)
+{
+	__u32 mtu = 0;
+
+	return ifindex && bpf_check_mtu(skb, ifindex, &mtu, 0, 0) != -ENODEV;
+}
+
 /* Index of the daemon's device, 0 if no daemon runs: the device goes with it. */
 __inline __u32 find_device(struct __sk_buff *skb)
 {
-	__u32 zero = 0, mtu = 0;
+	__u32 zero = 0;
 	struct pf_reassembler *daemon = bpf_map_lookup_elem(&reassembler, &zero);
 
-	if (!daemon || !daemon->ifindex)
-		return 0;
-	return bpf_check_mtu(skb, daemon->ifindex, &mtu, 0, 0) == -ENODEV ? 0 : daemon->ifindex;
+	return daemon && has_device(skb, daemon->ifindex) ? daemon->ifindex : 0;
 }
 
 /* Where the packet came in before it goes out. Of one that comes from the daemon's device the

@@ -59,6 +59,7 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 #define CHECKSUM_UNNECESSARY	1
 #define CHECKSUM_PARTIAL	3
 
+#define PACKET_HOST		0
 #define PACKET_BROADCAST	1
 #define PACKET_MULTICAST	2
 

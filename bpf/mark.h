@@ -21,6 +21,7 @@ enum pf_generated {
 	PF_GENERATED_COPY,		/* send it to the next hop that is noted beside it */
 	PF_GENERATED_ROUTED,		/* fragment it, if it is too long for the link */
 	PF_GENERATED_DIVERTED,		/* deliver it here: PF_MARK_DIVERTED */
+	PF_GENERATED_GIVEN_BACK,	/* a program had it: let it by, but only here */
 };
 
 __inline enum pf_generated generated_for(const struct __sk_buff *skb)

@@ -83,4 +83,13 @@ __inline void count_log_lost(void)
 		count->log_lost++;
 }
 
+__inline void count_divert_lost(void)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->divert_lost++;
+}
+
 #endif /* PF_REASON_H */

@@ -175,9 +175,15 @@ __inline int fit(struct __sk_buff *skb)
 /* A packet of ours. Returns what the program returns. */
 __inline int pass_generated(struct __sk_buff *skb, __u8 direction)
 {
+	enum pf_generated what = generated_for(skb);
+
+	if (what == PF_GENERATED_GIVEN_BACK) {
+		skb->mark &= ~PF_MARK_MASK;
+		return PF_TCX_NEXT;
+	}
 	if (direction == PF_IN)
 		return PF_TCX_NEXT;
-	switch (generated_for(skb)) {
+	switch (what) {
 	case PF_GENERATED_COPY:
 		return pass_on_copy(skb);
 	case PF_GENERATED_ROUTED:

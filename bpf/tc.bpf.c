@@ -25,4 +25,11 @@ int pf_return(struct __sk_buff *skb)
 	return come_back(skb);
 }
 
+/* on skipstepd's device for diverted packets */
+SEC("tcx/ingress")
+int pf_give_back(struct __sk_buff *skb)
+{
+	return come_back_from_program(skb);
+}
+
 char pf_license[] SEC("license") = "Dual BSD/GPL";

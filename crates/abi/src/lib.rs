@@ -7,6 +7,7 @@
 //! everything else is in host order; times are seconds of the boot clock.
 
 pub mod config;
+pub mod diverted;
 pub mod handoff;
 pub mod interface;
 pub mod limits;
@@ -23,6 +24,7 @@ pub mod table;
 pub mod verdict;
 
 pub use config::Config;
+pub use diverted::{Diverted, Diverter};
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use log::LogRecord;
@@ -34,7 +36,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

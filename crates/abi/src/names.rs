@@ -89,6 +89,8 @@ pub mod map {
     pub const SCRATCH: &str = "scratch";
     /// one `struct pf_reassembler`
     pub const REASSEMBLER: &str = "reassembler";
+    /// one `struct pf_diverter`
+    pub const DIVERTER: &str = "diverter";
     /// one `struct pf_test`
     pub const TEST: &str = "test";
 }

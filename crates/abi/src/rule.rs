@@ -314,7 +314,7 @@ pub struct RuleStates {
     pub divert: u8,
     /// Zero.
     pub pad: u8,
-    /// Port of the socket that `divert-to` names, in network byte order.
+    /// Port of the socket that `divert-to`, or `divert-packet`, names, in network byte order.
     pub divert_port: [u8; 2],
     /// And its address.
     pub divert_address: [u8; 16],
@@ -326,6 +326,7 @@ pub mod divert_kind {
     pub const NO: u8 = 0;
     pub const TO: u8 = 1;
     pub const REPLY: u8 = 2;
+    pub const PACKET: u8 = 3;
 }
 
 /// `struct pf_rule_table`: a table whose counters rise with the rule's.

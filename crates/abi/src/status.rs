@@ -122,6 +122,8 @@ pub struct Counters {
     pub source: [u64; source_counter::MAX],
     /// Log records that found the ring full.
     pub log_lost: u64,
+    /// Packets for programs that did not come as far as skipstepd.
+    pub divert_lost: u64,
 }
 
 /// `struct pf_test`: what tests drive instead of the kernel's clock and randomness.
@@ -196,8 +198,10 @@ pub struct Outcome {
     pub next_hop: [u8; 16],
     /// [`crate::pool::route_kind`]
     pub route: u8,
-    /// [`crate::rule::divert_kind`]: it goes to a socket of this host.
+    /// [`crate::rule::divert_kind`]: it goes to a socket or a program of this host.
     pub divert: u8,
+    /// Of the program, in network byte order.
+    pub divert_port: [u8; 2],
     /// Zero.
-    pub pad: [u8; 6],
+    pub pad: [u8; 4],
 }

@@ -185,7 +185,11 @@ pub fn states(rule: &Rule, compiled: &abi::Rule, overload_table: Option<u32>) ->
         states.overload_table = overload_table.unwrap_or(0);
     }
     match rule.divert {
-        None | Some(Divert::Packet { .. }) => {}
+        None => {}
+        Some(Divert::Packet { port }) => {
+            states.divert = divert_kind::PACKET;
+            states.divert_port = port.to_be_bytes();
+        }
         Some(Divert::Reply) => states.divert = divert_kind::REPLY,
         Some(Divert::To { address, port }) => {
             states.divert = divert_kind::TO;

@@ -19,9 +19,9 @@ use netlink_sys::{Socket, SocketAddr};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
-use crate::device;
 use crate::error::{Context, Result};
 use crate::netlink::Rtnetlink;
+use crate::own_device;
 
 /// Names of Linux's interface groups, `number name` a line.
 const GROUP_NAMES: &str = "/etc/iproute2/group";
@@ -35,7 +35,7 @@ pub fn read() -> Result<Host> {
     for object in netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
         if let RouteNetlinkMessage::NewLink(link) = object {
             let interface = interface(&link, &group_names);
-            if !interface.name.starts_with(device::PREFIX) {
+            if !own_device::is_ours(&interface.name) {
                 interfaces.insert(link.header.index, interface);
             }
         }

@@ -223,6 +223,8 @@ maps! {
     /// one element
     reassembler: Map<u32, abi::Reassembler> = map_name::REASSEMBLER,
     /// one element
+    diverter: Map<u32, abi::Diverter> = map_name::DIVERTER,
+    /// one element
     test: Map<u32, abi::Test> = map_name::TEST,
 }
 
@@ -244,6 +246,8 @@ pub struct Programs {
     pub egress: Program,
     /// Packets that come back from skipstepd.
     pub come_back: Program,
+    /// Packets that come back from programs.
+    pub give_back: Program,
     /// Removes every state whose time is up.
     pub sweep: Program,
     /// Starts the timer that sweeps.
@@ -262,6 +266,7 @@ impl Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
             come_back: program("pf_return")?,
+            give_back: program("pf_give_back")?,
             sweep: program("pf_sweep")?,
             start: program("pf_start")?,
             kill: program("pf_kill")?,
@@ -277,9 +282,12 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, come_back, sweep, start, kill, restore, drop_source } =
-            self;
-        for program in [ingress, egress, come_back, sweep, start, kill, restore, drop_source] {
+        let Programs { ingress, egress, come_back, give_back, .. } = self;
+        let Programs { sweep, start, kill, restore, drop_source, .. } = self;
+        for program in [ingress, egress, come_back, give_back] {
+            program.pin(directory)?;
+        }
+        for program in [sweep, start, kill, restore, drop_source] {
             program.pin(directory)?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use skipstep_scenario::engine::{RuleCounters, Status};
 
 use crate::change::Change;
 use crate::counters::InterfaceCounters;
+use crate::diverter::DivertCounters;
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::record::{Record, wall_clock};
@@ -54,6 +55,10 @@ pub struct InstanceStatus {
     pub fragments: FragmentStatus,
     /// Log records that found the ring full.
     pub log_lost: u64,
+    /// Packets for programs, as skipstepd says once a second.
+    pub divert: DivertCounters,
+    /// Packets for programs that did not come as far as skipstepd.
+    pub divert_lost: u64,
     /// `set loginterface`: its name and counters; a group's are the sum over its members.
     pub loginterface: Option<(String, InterfaceCounters)>,
 }
@@ -123,6 +128,8 @@ impl Instance {
             limits: totals.limit,
             fragments: self.fragments()?,
             log_lost: totals.log_lost,
+            divert: self.diverted()?,
+            divert_lost: totals.divert_lost,
             loginterface: self.loginterface(&record)?,
         })
     }
@@ -132,6 +139,12 @@ impl Instance {
         let abi::Reassembler { pieces, searches, inserts, removals, .. } =
             self.maps.reassembler.at(0)?;
         Ok(FragmentStatus { current: pieces.into(), searches, inserts, removals })
+    }
+
+    fn diverted(&self) -> Result<DivertCounters> {
+        let abi::Diverter { delivered, returned, no_program, full, malformed, .. } =
+            self.maps.diverter.at(0)?;
+        Ok(DivertCounters { delivered, returned, no_program, full, malformed })
     }
 
     fn loginterface(&self, record: &Record) -> Result<Option<(String, InterfaceCounters)>> {

@@ -133,6 +133,11 @@ impl RunDir {
         }
     }
 
+    /// The folder of the sockets for diverted packets.
+    pub fn divert(&self) -> PathBuf {
+        self.path.join("divert")
+    }
+
     fn rules(&self, generation: u32) -> PathBuf {
         self.path.join(format!("rules.{generation}.json"))
     }

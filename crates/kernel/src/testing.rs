@@ -23,8 +23,8 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Decision, Diverted, Draw, Fate, Forwarded, LogView, RuleCounters, SocketOwner, SourceView,
-    StateView, Status, TestPacket, Verdict, Way,
+    Carried, Decision, Diverted, Draw, Fate, Forwarded, LogView, RuleCounters, SocketOwner,
+    SourceView, StateView, Status, TestPacket, Verdict, Way,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -281,6 +281,10 @@ impl TestEngine {
             0 => packet.carried.rtable,
             number => u32::from(number) - 1,
         };
+        if outcome.divert == divert_kind::PACKET {
+            let diverted = Some(Diverted::Packet(u16::from_be_bytes(outcome.divert_port)));
+            carried = Carried { diverted, ..Carried::default() };
+        }
         Ok(Fate {
             verdict: match outcome.verdict {
                 _ if passed => Verdict::Pass,

@@ -100,7 +100,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             syncookies,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
-        pf_counters => abi::Counters { reason, state, limit, source, log_lost }
+        pf_counters => abi::Counters {
+            reason, state, limit, source, log_lost, divert_lost,
+        }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
             lock, r#use, key, rate, packets, bytes, states, connections, creation, expire, chosen,
@@ -109,10 +111,16 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies,
-            rtable, ifindex, next_hop, route, divert, pad,
+            rtable, ifindex, next_hop, route, divert, divert_port, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals }
+        pf_diverter => abi::Diverter {
+            ifindex, pad, delivered, returned, no_program, full, malformed,
+        }
+        pf_diverted => abi::Diverted {
+            magic, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
+        }
         pf_handoff => abi::Handoff {
             magic, ifindex, received, mark, largest, order, direction, reason, link_header, pad,
         }
@@ -229,6 +237,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             IDLE_SLOT, SELF_TABLE,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
+        "" abi::diverted { DIVERTED_MAGIC }
         "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
@@ -274,7 +283,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             MODULATE, REASSEMBLE_TCP, SYNPROXY,
         }
         "POOL_" abi::pool::purpose { NAT, RDR, ROUTE }
-        "DIVERT_" abi::rule::divert_kind { NO, TO, REPLY }
+        "DIVERT_" abi::rule::divert_kind { NO, TO, REPLY, PACKET }
         "HOP_" abi::pool::route_kind { NO, ROUTE_TO, DUP_TO, REPLY_TO }
         "POOL_" abi::pool::pool_kind {
             NONE, BITMASK, RANDOM, SOURCE_HASH, ROUND_ROBIN, LEAST_STATES,
@@ -378,6 +387,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::SWEEPER,
         abi::names::map::SCRATCH,
         abi::names::map::REASSEMBLER,
+        abi::names::map::DIVERTER,
         abi::names::map::TEST,
     ];
     assert_eq!(BTreeSet::from(ours), listed, "left crates/abi, right bpf/abi.h");

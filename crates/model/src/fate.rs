@@ -49,17 +49,20 @@ pub struct Carried {
     pub fragmentation: Option<Fragmentation>,
     /// Queue it waits in when it leaves; `None` is the default queue of its interface.
     pub queue: Option<String>,
-    /// It goes to a socket of this host, whatever address it is for.
+    /// It goes to a socket or a program of this host, whatever address it is for.
     pub diverted: Option<Diverted>,
 }
 
-/// To which socket a packet is diverted.
+/// To whom a packet is diverted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Diverted {
     /// `divert-to`: the one that the rule names.
     To,
     /// `divert-reply`: the one that has sent what it answers.
     Reply,
+    /// `divert-packet`: the program at this port, which may write it back. Then it goes on from here,
+    /// and carries nothing.
+    Packet(u16),
 }
 
 impl Default for Carried {

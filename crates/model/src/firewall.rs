@@ -291,8 +291,10 @@ impl Firewall {
     ) -> Fate {
         let family = packet.family;
         let mut fate = self.judge(input, packet, journal);
-        self.route(input, &mut fate, journal);
-        self.fragment_again(input, family, &mut fate);
+        if !matches!(fate.carried.diverted, Some(Diverted::Packet(_))) {
+            self.route(input, &mut fate, journal);
+            self.fragment_again(input, family, &mut fate);
+        }
         fate
     }
 
@@ -568,6 +570,10 @@ impl Firewall {
         carried.diverted = match ruling.rule.and_then(|rule| rule.divert) {
             Some(Divert::To { .. }) if packet.direction == Direction::In => Some(Diverted::To),
             Some(Divert::Reply) if packet.direction == Direction::In => Some(Diverted::Reply),
+            Some(Divert::Packet { port }) if packet.crosses_to.is_none() => {
+                let diverted = Some(Diverted::Packet(port));
+                return Carried { diverted, ..Carried::default() };
+            }
             _ => None,
         };
         // PF gives no queue to a packet that it forwards itself

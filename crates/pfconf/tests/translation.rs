@@ -91,7 +91,6 @@ fn what_cannot_be_done_yet_is_refused_with_its_line() {
         ("binat on em0 from 10.0.0.1 to any -> 192.0.2.1", "old binat"),
         ("scrub in all no-df", "old scrub with options"),
         ("no scrub in all", "old scrub with options"),
-        ("pass in proto tcp divert-packet port 700", "divert-packet"),
     ] {
         assert_eq!(refused(text), [(2, feature)], "{text}");
     }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use skipstep_kernel::DivertCounters;
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
@@ -286,6 +287,8 @@ impl<'a> Live<'a> {
                 syncookie_marks: self.ruleset.options.syncookie_marks(),
                 fragments: FragmentStatus::default(),
                 log_lost: 0,
+                divert: DivertCounters::default(),
+                divert_lost: 0,
             });
         };
         let status = filter.status()?;
@@ -304,6 +307,8 @@ impl<'a> Live<'a> {
             syncookie_marks: self.ruleset.options.syncookie_marks(),
             fragments: status.fragments,
             log_lost: status.log_lost,
+            divert: status.divert,
+            divert_lost: status.divert_lost,
         })
     }
 

@@ -6,9 +6,7 @@ use std::iter;
 use std::sync::Arc;
 
 use crate::rule::InterfaceMatch;
-use crate::{
-    Address, Divert, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies,
-};
+use crate::{Address, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies};
 
 const SCTP: u8 = 132;
 
@@ -87,9 +85,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();
-    if let Some(Divert::Packet { .. }) = rule.divert {
-        features.push("divert-packet");
-    }
     features.extend(of_pools(rule));
     features
 }

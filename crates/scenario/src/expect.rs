@@ -43,7 +43,7 @@ pub struct Expectation {
     pub queue: Option<Option<String>>,
     /// `rtable`: the routing table that knows its way
     pub rtable: Option<u32>,
-    /// `divert-to`, `divert-reply`, `no divert`: to a socket of this host
+    /// `divert-to`, `divert-reply`, `divert-packet`, `no divert`: to a socket or a program of this host
     pub diverted: Option<Option<Diverted>>,
     /// `expired`: states that ended just before, by the clock
     pub expired: Option<Vec<u32>>,

@@ -328,12 +328,11 @@ impl Expectation {
             Some(queue) => format!("queue {}", quoted(queue)),
         }));
         items.extend(self.rtable.map(|rtable| format!("rtable {rtable}")));
-        items.extend(self.diverted.map(|diverted| {
-            String::from(match diverted {
-                None => "no divert",
-                Some(Diverted::To) => "divert-to",
-                Some(Diverted::Reply) => "divert-reply",
-            })
+        items.extend(self.diverted.map(|diverted| match diverted {
+            None => "no divert".into(),
+            Some(Diverted::To) => "divert-to".into(),
+            Some(Diverted::Reply) => "divert-reply".into(),
+            Some(Diverted::Packet(port)) => format!("divert-packet {port}"),
         }));
         items.extend(self.expired.as_ref().map(|numbers| format!("expired {}", list(numbers))));
         items.extend(self.removed.as_ref().map(|numbers| format!("removed {}", list(numbers))));

@@ -1,5 +1,5 @@
-//! The daemon at work: one thread follows interfaces, one puts fragments together, one writes the
-//! log.
+//! The daemon at work: one thread follows interfaces, one puts fragments together, one hands packets
+//! to programs, one writes the log.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -14,8 +14,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
-use skipstep_kernel::{Device, Error, Instance, LogReader};
+use skipstep_kernel::{Device, Diverter, Error, Instance, LogReader};
 
+use crate::divert::Ports;
 use crate::fragments::{Fragments, LONGEST_FRAME};
 use crate::log::Logs;
 use crate::notify;
@@ -24,6 +25,9 @@ use crate::pflog::Origin;
 
 /// How soon a signal is heeded, and an instance noticed that appears or is made anew.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Packets taken for programs before what they wrote has its turn.
+const BURST: usize = 64;
 
 /// What signals ask for.
 #[derive(Clone, Default)]
@@ -75,10 +79,17 @@ pub fn run(options: &Options) -> Result<()> {
         let (signals, name) = (signals.clone(), name.clone());
         thread::spawn(move || reassemble(&signals, &name))
     };
+    let diverter = {
+        let (signals, name) = (signals.clone(), name.clone());
+        thread::spawn(move || divert(&signals, &name))
+    };
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
     if reassembler.join().is_err() {
         say("the thread that puts fragments together has failed");
+    }
+    if diverter.join().is_err() {
+        say("the thread that hands packets to programs has failed");
     }
     if follower.join().is_err() {
         say("the thread that follows interfaces has failed");
@@ -201,6 +212,61 @@ fn serve(signals: &Signals, instance: &Instance) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Hands packets to programs and back until told to stop.
+fn divert(signals: &Signals, name: &str) {
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        match complaint.note(open(name)).flatten() {
+            Some(instance) => {
+                if complaint.note(hand_packets(signals, &instance)).is_none() {
+                    thread::sleep(TICK);
+                }
+            }
+            None => thread::sleep(TICK),
+        }
+    }
+}
+
+/// The same for an instance, while this is the one of its name.
+fn hand_packets(signals: &Signals, instance: &Instance) -> Result<(), Error> {
+    let mut device = Diverter::new(instance)?;
+    let mut ports = Ports::new(&instance.divert_directory());
+    let mut generation = None;
+    let mut buffer = vec![0; LONGEST_FRAME];
+    let mut checked = Instant::now();
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        if generation != Some(instance.generation()) {
+            let now = instance.generation();
+            let opened = ports.open(&instance.divert_ports()?);
+            complaint.note(opened.map_err(|cause| system("sockets for diverted packets", cause)));
+            generation = Some(now);
+        }
+        let waited = ports.wait(&device, TICK);
+        waited.map_err(|cause| system("diverted packets", cause))?;
+        for _ in 0..BURST {
+            let Some(frame) = device.take(&mut buffer)? else { break };
+            ports.deliver(frame);
+        }
+        ports.serve(|frame| {
+            complaint.note(device.give(frame)); // the others are not to suffer for it
+        });
+        if checked.elapsed() >= TICK {
+            checked = Instant::now();
+            device.publish(instance, ports.counters())?;
+            if !instance.is_current() {
+                return Ok(());
+            }
+        }
+    }
+    device.publish(instance, ports.counters())
+}
+
+/// What the system said.
+fn system(what: &str, cause: std::io::Error) -> Error {
+    Error::System { what: what.to_owned(), cause }
 }
 
 /// Takes records out of the ring and writes them, until told to stop; then what is left in it.

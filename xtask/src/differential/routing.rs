@@ -62,10 +62,13 @@ fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
     }
 }
 
-/// `divert-to` or `divert-reply`, where it may stand.
+/// `divert-packet`, or `divert-to` or `divert-reply` where it may stand.
 pub(super) fn diversion(rng: &mut Rng, words: &[String], head: &Head) -> Option<String> {
     if head.action != "pass" || !one_in(rng, 10) {
         return None;
+    }
+    if one_in(rng, 3) {
+        return Some(format!("divert-packet port {}", rng.u16(700..703)));
     }
     match words.get(1).map(String::as_str) {
         Some("in") => Some(match head.family {

@@ -1,6 +1,7 @@
 //! `-s info`: status and counters.
 
 use serde_json::{Map, Value, json};
+use skipstep_kernel::DivertCounters;
 use skipstep_kernel::report::FragmentStatus;
 use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_scenario::engine::Status;
@@ -49,6 +50,10 @@ pub struct InfoView {
     pub fragments: FragmentStatus,
     /// Log records that nobody took in time. OpenBSD's text has no place for them.
     pub log_lost: u64,
+    /// Packets for programs, which OpenBSD's netstat counts.
+    pub divert: DivertCounters,
+    /// Packets for programs that did not come as far as skipstepd.
+    pub divert_lost: u64,
 }
 
 /// Statistics of an interface: `[inet, inet6][in, out][pass, block]`.
@@ -183,6 +188,14 @@ pub fn json(view: &InfoView) -> Value {
         "counters": reasons,
         "limit_counters": limits,
         "log_lost": view.log_lost,
+        "divert": {
+            "delivered": view.divert.delivered,
+            "returned": view.divert.returned,
+            "no_program": view.divert.no_program,
+            "full": view.divert.full,
+            "malformed": view.divert.malformed,
+            "lost": view.divert_lost,
+        },
     })
 }
 
@@ -205,6 +218,8 @@ mod tests {
             syncookie_marks: SyncookieMarks { start: 0, end: 0 },
             fragments: FragmentStatus::default(),
             log_lost: 0,
+            divert: DivertCounters::default(),
+            divert_lost: 0,
         };
         let head = "Status: Disabled                                 Debug: err\n\nState Table";
         assert!(text(&view, Detail::default()).starts_with(head));

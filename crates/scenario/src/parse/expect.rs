@@ -82,6 +82,10 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             "prio" => expectation.prio.replace(line.number("a priority")?).is_some(),
             "divert-to" => expectation.diverted.replace(Some(Diverted::To)).is_some(),
             "divert-reply" => expectation.diverted.replace(Some(Diverted::Reply)).is_some(),
+            "divert-packet" => {
+                let port = Diverted::Packet(line.number("the port of a program")?);
+                expectation.diverted.replace(Some(port)).is_some()
+            }
             "rtable" => expectation.rtable.replace(line.number("a routing table")?).is_some(),
             "expired" => {
                 expectation.expired.replace(list(line, "a state's number", number)?).is_some()

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * `divert-packet`: what passes goes to a program of the user's, in either direction, and on from here if
+ * the program writes it back. skipstepd stands between: the packet is sent out of a device of its own,
+ * with struct pf_diverted in front of it, and what the program writes comes in by that device.
+ *
+ * Whatever the kernel has joined (GSO), it takes apart on the way out of that device, and completes
+ * checksums: programs see packets as they are on the wire.
+ */
+#ifndef PF_DIVERT_PACKET_H
+#define PF_DIVERT_PACKET_H
+
+#include "fragment.h"
+#include "kern.h"
+#include "mark.h"
+#include "reason.h"
+#include "scratch.h"
+#include "time.h"
+#include "timeout.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_diverter);
+} diverter SEC(".maps");
+
+/* What the rule that decided says, if it is divert-packet. */
+__inline struct pf_rule_states *find_program(struct pf_scratch *s)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &s->rule.slot);
+
+	return rule && rule->divert == PF_DIVERT_PACKET ? rule : NULL;
+}
+
+/* Puts struct pf_diverted in front of the packet. False if it cannot be done: the packet is too long, or
+ * has VLAN tags inside of each other. */
+__inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 port)
+{
+	struct pf_diverted label = {
+		.magic = PF_DIVERTED_MAGIC,
+		.ifindex = skb->ifindex,
+		.mark = skb->mark & ~PF_MARK_MASK,
+		.port = port,
+		.direction = s->pd.direction,
+		.link_header = s->pd.ip,
+	};
+
+	if (s->pd.ip != 0 && s->pd.ip != sizeof(struct ethernet))
+		return false;
+	if (skb->vlan_present) {
+		label.vlan_protocol = skb->vlan_proto;
+		label.vlan_tag = skb->vlan_tci;
+		if (bpf_skb_vlan_pop(skb))
+			return false;
+	}
+	return !bpf_skb_change_head(skb, sizeof(label), 0) &&
+	       !bpf_skb_store_bytes(skb, 0, &label, sizeof(label), 0);
+}
+
+/* Sends the packet to the daemon. Returns what the program returns. What comes back carries nothing: to
+ * OpenBSD too it is a new packet. A test has no daemon. */
+__global int divert_packet(struct __sk_buff *skb, struct pf_scratch *s, __u16 port)
+{
+	struct pf_diverter *daemon;
+	__u32 zero = 0;
+
+	if (!s)
+		return PF_TCX_DROP;
+	s->outcome.divert = PF_DIVERT_PACKET;
+	s->outcome.divert_port = port;
+	s->outcome.rtable = 1;
+	if (driven_by_test())
+		return PF_TCX_NEXT;
+	daemon = bpf_map_lookup_elem(&diverter, &zero);
+	if (!daemon || !has_device(skb, daemon->ifindex) || !label_packet(skb, s, port)) {
+		count_divert_lost();
+		s->outcome.verdict = PF_VERDICT_DROP;
+		return PF_TCX_DROP;
+	}
+	return bpf_redirect(daemon->ifindex, 0);
+}
+
+#endif /* PF_DIVERT_PACKET_H */

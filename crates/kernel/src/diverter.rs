@@ -1,0 +1,83 @@
+//! skipstepd's device for packets that `divert-packet` hands to programs: where they come out, and where
+//! what the programs write goes in.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use skipstep_abi as abi;
+use skipstep_ruleset::Divert;
+
+use crate::error::Result;
+use crate::instance::Instance;
+use crate::own_device::{OwnDevice, Purpose};
+
+/// What was done with packets for programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DivertCounters {
+    /// Packets that programs got.
+    pub delivered: u64,
+    /// Packets that they wrote.
+    pub returned: u64,
+    /// Packets dropped because no program was at their port.
+    pub no_program: u64,
+    /// Packets dropped because their program did not keep up.
+    pub full: u64,
+    /// What programs wrote and is no packet.
+    pub malformed: u64,
+}
+
+/// The device of an instance.
+pub struct Diverter(OwnDevice);
+
+impl Diverter {
+    /// Makes the device of `instance` and tells the programs about it.
+    pub fn new(instance: &Instance) -> Result<Self> {
+        let device = Diverter(OwnDevice::new(Purpose::Diverted, &instance.programs.give_back)?);
+        device.publish(instance, DivertCounters::default())?;
+        Ok(device)
+    }
+
+    /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in front
+    /// of the device is added.
+    pub fn publish(&self, instance: &Instance, counters: DivertCounters) -> Result<()> {
+        let DivertCounters { delivered, returned, no_program, full, malformed } = counters;
+        let full = full + self.0.dropped()?;
+        let ifindex = self.0.index();
+        let value =
+            abi::Diverter { ifindex, pad: 0, delivered, returned, no_program, full, malformed };
+        instance.maps.diverter.set(&0, &value)
+    }
+
+    /// Takes the next frame, `None` if there is none.
+    pub fn take<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>> {
+        self.0.take(buffer)
+    }
+
+    /// Gives a frame back.
+    pub fn give(&mut self, frame: &[u8]) -> Result<()> {
+        self.0.give(frame)
+    }
+}
+
+impl AsFd for Diverter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Instance {
+    /// The ports that rules divert packets to.
+    pub fn divert_ports(&self) -> Result<BTreeSet<u16>> {
+        let ruleset = self.record()?.ruleset;
+        let ports = ruleset.all_rules().filter_map(|(_, rule)| match rule.divert {
+            Some(Divert::Packet { port }) => Some(port),
+            _ => None,
+        });
+        Ok(ports.collect())
+    }
+
+    /// Where programs find the ports: a socket for each, called by its number.
+    pub fn divert_directory(&self) -> std::path::PathBuf {
+        self.run.divert()
+    }
+}
