@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		21
+#define PF_ABI_VERSION		22
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -27,6 +27,7 @@
 #define PF_MAX_STEPS		1048576	/* rules looked at for one packet, each as often as it is called */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
 #define PF_IDLE_SLOT		0	/* statistics slot of the implicit default rule */
+#define PF_LIMITERS		256	/* numbers of limiters of one kind; none has 0 */
 #define PF_SELF_TABLE		0	/* table slot with the host's own addresses; broadcast ones negated */
 
 /* ---- verdicts, directions ----------------------------------------------------------------- */
@@ -351,6 +352,8 @@ struct pf_rule {
 	__u16 rtable;			/* one more than the routing table's number; 0: not said */
 	__u8 cross_to;			/* af-to: family that its packets get, else 0 */
 	__u8 pad;
+	__u16 limiter[2];		/* by pf_limiter_kind: number, with PF_LIMITER_NO_MATCH; 0: none */
+	__u32 set_end;			/* one more than the index of the last rule of its rule set */
 };
 
 /* per CPU, indexed by slot */
@@ -407,6 +410,90 @@ enum pf_divert_kind {
 	PF_DIVERT_TO = 1,
 	PF_DIVERT_REPLY = 2,
 	PF_DIVERT_PACKET = 3,
+};
+
+/* ---- limiters: what many rules may use up together -------------------------------------------- */
+
+enum pf_limiter_kind {
+	PF_LIMITER_STATE = 0,
+	PF_LIMITER_SOURCE = 1,
+	PF_LIMITER_KINDS,
+};
+
+/* in pf_rule.limiter: beyond the limit the rule does not match; else the packet is dropped */
+#define PF_LIMITER_NO_MATCH	0x100
+
+/* What was written of one, by generation & 1, kind and number. Times are in nanoseconds. */
+struct pf_limiter {
+	__u64 token;			/* rate: one more state in this time … */
+	__u64 bucket;			/* … and those of this time can be saved; 0: no rate */
+	__u32 limit;			/* states; 0: there is no such limiter */
+	__u32 entries;			/* the rest is of source limiters */
+	__u32 table;			/* slot … */
+	__u32 above;			/* … of the table where a source goes with as many states; 0: none … */
+	__u32 below;			/* … and leaves with less */
+	__u8 inet_mask;			/* prefix lengths */
+	__u8 inet6_mask;
+	__u8 pad[2];
+};
+
+/* What is used of one, by kind and number; shared by all CPUs */
+struct pf_limiter_use {
+	__u64 saved_since;		/* state limiter: moment, signed, from which on its tokens were saved */
+	__u64 admitted;			/* states */
+	__u64 hard_limited;		/* packets that were refused, by limit … */
+	__u64 rate_limited;		/* … and by rate */
+	__u64 sources_made;
+	__u64 sources_limited;		/* packets refused, by entries … */
+	__u64 sources_lost;		/* … and for want of memory */
+	__u32 serial;			/* rises when the limiter goes: what states hold of it is void */
+	__u32 states;			/* now, as the next */
+	__u32 sources;
+	__u32 pad;
+};
+
+/* A source limiter's sources have a place in a hash: */
+struct pf_limited_key {
+	__u32 serial;			/* of pf_limiter_use */
+	__u8 id;
+	__u8 family;
+	__u8 pad[2];
+	__u8 address[16];		/* without the bits that the mask leaves out */
+};
+
+struct pf_limited_source {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	__u32 lock;
+#endif
+	__u32 states;			/* now */
+	__u64 saved_since;
+	__u64 admitted;
+	__u64 hard_limited;
+	__u64 rate_limited;
+	__u32 stays_until;		/* second, without states */
+	__u8 in_table;
+	__u8 gone;			/* it is being removed: nobody may hold it any more */
+	__u8 pad[2];
+};
+
+/* A source that is to leave its limiter's table. pfctl's programs and the timer may not touch tables, so
+ * the next packet that asks rules sees to it. */
+struct pf_leaving {
+	struct pf_limited_key key;
+	__u32 table;			/* slot */
+	__u32 prefix;
+	__u32 below;			/* it leaves unless it has as many states again */
+	__u32 pad;
+};
+
+/* What a state holds of a limiter */
+struct pf_limited {
+	__u32 serial;			/* of pf_limiter_use */
+	__u8 id;			/* 0: nothing */
+	__u8 prefix;			/* source limiter: length of the mask */
+	__u8 pad[2];
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -713,6 +800,7 @@ struct pf_state {
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
 	struct pf_scrub scrub[2];	/* of src, of dst */
 	struct pf_state_ref next_far;	/* the next state that has its far key; serial 0: none */
+	struct pf_limited limited[PF_LIMITER_KINDS];
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
@@ -797,6 +885,8 @@ struct pf_status {
 	__u32 table_entries;		/* in all tables of pf.conf, as far as userland knows, and overloaded ones */
 	__u32 boot_time;		/* wall-clock second at second 0 of the boot clock */
 	__u32 crossing;			/* states whose packets cross to the other family, current */
+	__u32 limited_sources;		/* sources of limiters, current */
+	__u32 leaving;			/* sources in the map of this name */
 	struct pf_syncookies syncookies;
 };
 
@@ -990,6 +1080,10 @@ struct pf_diverted {
  * source_keys      hash              struct pf_source_key -> index
  * source_nodes     array             index -> struct pf_source_node
  * free_sources     stack             index of a freed place
+ * limiters         array             generation & 1, kind, number -> struct pf_limiter
+ * limiter_uses     array             kind, number -> struct pf_limiter_use
+ * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
+ * leaving          queue             struct pf_leaving
  * log_ring         ring buffer       struct pf_log_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself

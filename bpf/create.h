@@ -193,6 +193,26 @@ __inline int track_source(struct pf_scratch *s, __u32 rule_slot)
 	return hold_source(s);
 }
 
+/* The limiters that let the rule match count the state that is being made. Returns the reason why they do
+ * not any more, or 0. */
+__inline int hold_limiters(struct pf_scratch *s, const struct pf_rule *rule)
+{
+	__u32 of_states = rule->limiter[PF_LIMITER_STATE], of_sources;
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	int reason = 0;
+
+	if (!state)
+		return PF_REASON_MEMORY;
+	of_sources = rule->limiter[PF_LIMITER_SOURCE];
+	if (of_states)
+		reason = hold_state_limiter(s, &state->limited[PF_LIMITER_STATE], of_states & 0xff);
+	if (!reason && of_sources)
+		reason = hold_source_limiter(s, &state->limited[PF_LIMITER_SOURCE], of_sources);
+	if (reason)
+		release_limiters(s->ref.index, 1);
+	return reason;
+}
+
 /* Makes the packet's state. Returns the reason why there is none, or 0. */
 __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
@@ -222,6 +242,8 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	reason = describe_state(s, rule);
 	if (!reason && rule->route && !choose_next_hop(s, slot))
 		reason = PF_REASON_NO_ROUTE;
+	if (!reason)
+		reason = hold_limiters(s, rule);
 	if (reason) {
 		give_back_state(s);
 		forget_sources(s, true);
@@ -314,6 +336,15 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	s->act.rtable = rtable;
 }
 
+/* Whether a limiter has the packet dropped. Rules have nothing to say about it then, and send no answer. */
+__inline bool is_limited(struct pf_scratch *s)
+{
+	if (!s->test.limited || s->test.failed)
+		return false;
+	s->outcome.reason = s->test.limited;
+	return true;
+}
+
 /* Lets the rules decide. Returns 1 to pass the packet. */
 __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -342,6 +373,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	log_place(s, s->test.decided_by.number, 0);
 	if (index == NO_RULE) {
 		restore_original(&s->pd);
+		if (is_limited(s))
+			return 0;
 		if (s->test.exhausted) {
 			reason_count(s, PF_REASON_TRANSLATE);
 			return 0;
@@ -364,6 +397,10 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	}
 	name_rule(s, rule);
+	if (is_limited(s)) {
+		restore_original(&s->pd);
+		return 0;
+	}
 	if (s->test.exhausted ||
 	    !(rule->cross_to ? translate_across(s, rule) : translate(s, rule))) {
 		reason_count(s, PF_REASON_TRANSLATE);

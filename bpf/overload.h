@@ -12,29 +12,6 @@
 #include "state.h"
 #include "table.h"
 
-/* Adds an address to a table, if there is room for it and it is not there yet. */
-__inline void put_in_table(__u32 slot, const struct pf_source_key *source, __u32 most, __u32 now)
-{
-	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
-	struct pf_status *status = pf_status();
-	struct pf_table_entry entry = {};
-	struct pf_table_key key;
-
-	if (!table || !table->version || !status)
-		return;
-	if (__sync_fetch_and_add(&status->table_entries, 1) < most) {
-		entry.prefix = source->family == AF_INET ? 32 : 128;
-		key.prefixlen = 64 + entry.prefix;
-		key.version = table->version;
-		key.family = source->family;
-		__builtin_memcpy(key.address, source->address, sizeof(key.address));
-		entry.cleared = status->boot_time + now;
-		if (!bpf_map_update_elem(&table_entries, &key, &entry, BPF_NOEXIST))
-			return;
-	}
-	__sync_fetch_and_sub(&status->table_entries, 1);
-}
-
 /* Whose states end */
 struct pf_flush {
 	struct pf_source_key source;
@@ -119,7 +96,8 @@ __global int exceeds_connections(struct pf_scratch *s)
 		return 0;
 	if (rule->source_flags & PF_SOURCE_OVERLOAD) {
 		count_limit(PF_LCOUNT_OVERLOAD_TABLE);
-		put_in_table(rule->overload_table, &source, config->limit_table_entries, s->now);
+		put_entry(rule->overload_table, source.family, source.address,
+			  source.family == AF_INET ? 32 : 128, config->limit_table_entries, s->now);
 		if (rule->source_flags & (PF_SOURCE_FLUSH | PF_SOURCE_FLUSH_GLOBAL))
 			flush_source(rule, state, &source);
 	}

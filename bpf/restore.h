@@ -34,8 +34,9 @@ int pf_restore(struct pf_state *given)
 	if (!state)
 		return 0;
 	__builtin_memcpy((char *)state + kept, (char *)given + kept, sizeof(*state) - kept);
-	/* its sources are not tracked any more */
+	/* its sources are not tracked any more, nor does any limiter count it */
 	__builtin_memset(state->source_nodes, 0, sizeof(state->source_nodes));
+	__builtin_memset(state->limited, 0, sizeof(state->limited));
 	state->flags &= ~PF_STATE_CONNECTED;
 	hold_again(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)

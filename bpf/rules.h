@@ -15,6 +15,7 @@
 
 #include "interface.h"
 #include "kern.h"
+#include "limiter.h"
 #include "log.h"
 #include "owner.h"
 #include "scratch.h"
@@ -52,6 +53,7 @@ struct {
 /* result of a rule's tests: the parameter that failed (enum pf_skip), or one of these */
 #define MATCHES		(-1)
 #define MISMATCH	PF_SKIP_MAX	/* in something that has no skip steps */
+#define REFUSED		(PF_SKIP_MAX + 1)	/* a limiter drops the packet */
 
 __inline bool match_masked(const struct pf_address *want, const struct pf_addr *address)
 {
@@ -222,6 +224,16 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 		return MISMATCH;
 	if (flags & PF_RULE_MATCH_PRIO && rule->prio != s->prio)
 		return MISMATCH;
+	if (rule->limiter[PF_LIMITER_STATE] || rule->limiter[PF_LIMITER_SOURCE]) {
+		switch (ask_limiters(s, rule)) {
+		case LIMITER_ADMITS:
+			break;
+		case LIMITER_DROPS:
+			return REFUSED;
+		default:
+			return MISMATCH;
+		}
+	}
 	/* must be the last: only packets that match are counted */
 	if (flags & PF_RULE_MAX_PKT_RATE && exceeds_pkt_rate(rule->slot, s->now))
 		return MISMATCH;
@@ -367,6 +379,12 @@ static int visit_rule(__unused __u32 i, void *arg)
 	}
 	count_evaluation(rule->slot);
 	result = test_rule(loop->skb, s, rule);
+	if (result == REFUSED) {
+		/* as in OpenBSD the walk leaves this rule set, but goes on behind the anchor rule */
+		reason_count(s, s->test.limited);
+		s->test.next = rule->set_end;
+		return 0;
+	}
 	if (result != MATCHES) {
 		if (s->test.evaluator == PF_EVALUATOR_SKIP_STEPS && result >= 0 &&
 		    result < PF_SKIP_MAX)
@@ -416,6 +434,7 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 	struct pf_loop loop = { .skb = skb, .s = s, .map = rules };
 	struct pf_test_ctx *test = &s->test;
 
+	let_sources_leave();
 	test->next = 0;
 	test->end = config->rules;
 	test->depth = 0;
@@ -425,7 +444,7 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 	test->caller.quick = 0;
 	test->evaluator = config->evaluator;
 	test->decided = NO_RULE;
-	test->over = test->failed = 0;
+	test->over = test->failed = test->limited = 0;
 	bpf_loop(config->steps, visit_rule, &loop, 0);
 	/* a walk that was cut short must not pass what the rest would have blocked */
 	if (!test->over && (test->depth || test->next < test->end))

@@ -120,7 +120,7 @@ struct pf_test_ctx {
 	__u8 icmp_code;
 	__u8 icmp_reply;		/* answers a query, so it makes no state */
 	__u8 icmp_error;		/* makes no state either */
-	__u8 pad;
+	__u8 limited;			/* reason for which a limiter has the packet dropped, or 0 */
 	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];

@@ -18,6 +18,7 @@
 
 #include "kern.h"
 #include "config.h"
+#include "limiter.h"
 #include "pool.h"
 #include "reason.h"
 #include "scratch.h"
@@ -56,6 +57,10 @@ struct {
 
 /* Whether the maker of a connection has said no more than SYN. A connection that was ended has not. */
 #define half_open(peer)	((peer)->state > PF_TCPS_CLOSED && (peer)->state < PF_TCPS_ESTABLISHED)
+
+/* Whether limiters count a state. */
+#define has_limiters(state)	((state)->limited[PF_LIMITER_STATE].id || \
+				 (state)->limited[PF_LIMITER_SOURCE].id)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -170,6 +175,42 @@ static int release_match_rule(__u32 i, void *arg)
 	return 0;
 }
 
+/* The limiters that count a state lose it, once. `unmade`: it was not made after all, and gives back what
+ * it took of their rates. */
+__global int release_limiters(__u32 index, __u32 unmade)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+	struct pf_limited of_states, of_sources;
+	struct pf_status *status = pf_status();
+	const struct pf_state_key *side;
+	struct pf_limiter_use *use;
+	struct pf_limiter *limiter;
+	struct pf_limited_key key;
+
+	if (!state || !status)
+		return 0;
+	bpf_spin_lock(&state->lock);
+	of_states = state->limited[PF_LIMITER_STATE];
+	of_sources = state->limited[PF_LIMITER_SOURCE];
+	state->limited[PF_LIMITER_STATE].id = state->limited[PF_LIMITER_SOURCE].id = 0;
+	bpf_spin_unlock(&state->lock);
+	use = limiter_use(PF_LIMITER_STATE, of_states.id);
+	if (of_states.id && use && use->serial == of_states.serial) {
+		__sync_fetch_and_sub(&use->states, 1);
+		limiter = find_limiter(status->generation, PF_LIMITER_STATE, of_states.id);
+		if (unmade && limiter)
+			__sync_fetch_and_sub(&use->saved_since, limiter->token);
+	}
+	if (of_sources.id) {
+		side = state->direction == PF_IN ? &state->key[PF_WIRE] : &state->key[PF_STACK];
+		set_limited_key(&key, of_sources.serial, of_sources.id, side->family,
+				state->direction == PF_IN ? side->address[0] : side->address[1],
+				of_sources.prefix);
+		release_limited(&key, status->generation, unmade);
+	}
+	return 0;
+}
+
 /* A state with two keys is made, or gone. */
 __inline void count_translated(struct pf_status *status, const struct pf_state *state, int change)
 {
@@ -261,6 +302,8 @@ __global int remove_state(__u32 index, __u32 serial)
 		bpf_loop(PF_MATCH_RULES, release_match_rule, &state, 0);
 	__builtin_memcpy(places, state->source_nodes, sizeof(places));
 	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot);
+	if (has_limiters(state))
+		release_limiters(index, 0);
 	if (half)
 		__sync_fetch_and_sub(&status->half_open, 1);
 	__sync_fetch_and_sub(&status->states, 1);
@@ -574,6 +617,7 @@ __global int make_way(const struct pf_state_key *key, __u32 direction)
 	__u32 connected = 0, rule_slot = 0;
 	struct pf_state_ref *known, ref;
 	struct pf_state *state;
+	bool limited = false;
 	int way = -1;
 
 	if (!key)
@@ -594,7 +638,8 @@ __global int make_way(const struct pf_state_key *key, __u32 direction)
 		   state->dst.state >= PF_TCPS_FIN_WAIT_2) {
 		state->timeout = PF_TIMEOUT_DETACHED;
 		way = 1;
-		/* its sources do not count it any more */
+		/* its sources and limiters do not count it any more */
+		limited = has_limiters(state);
 		__builtin_memcpy(places, state->source_nodes, sizeof(places));
 		__builtin_memset(state->source_nodes, 0, sizeof(places));
 		connected = state->flags & PF_STATE_CONNECTED;
@@ -602,6 +647,8 @@ __global int make_way(const struct pf_state_key *key, __u32 direction)
 	}
 	bpf_spin_unlock(&state->lock);
 	release_sources(places, connected, rule_slot);
+	if (limited)
+		release_limiters(ref.index, 0);
 	return way;
 }
 
@@ -709,6 +756,8 @@ __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 i
 		/* OpenBSD does not give back to pools what never was a state */
 		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
 		state->route = PF_HOP_NO;
+		if (has_limiters(state))
+			release_limiters(index, 1);
 		remove_state(index, serial);
 		return -1;
 	}

@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "kern.h"
+#include "limiter.h"
 #include "state.h"
 #include "syncookie.h"
 #include "time.h"
@@ -147,6 +148,8 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 		sweep(max(status->states_used / interval + 1, SWEEP_AT_LEAST));
 		sweep_sources(max(status->sources_used / interval + 1, SWEEP_AT_LEAST));
 		turn_cookie_keys(status->generation, uptime());
+		if (uptime() % interval == 0)
+			sweep_limited_sources();
 	}
 	bpf_timer_start(&sweeper->timer, NSEC_PER_SEC, 0);
 	return 0;
@@ -174,6 +177,7 @@ int pf_sweep(__unused void *ctx)
 	int removed = sweep(0);
 
 	sweep_sources(0);
+	sweep_limited_sources();
 	if (status)
 		turn_cookie_keys(status->generation, uptime());
 	return removed;

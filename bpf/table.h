@@ -9,6 +9,7 @@
 #ifndef PF_TABLE_H
 #define PF_TABLE_H
 
+#include "config.h"
 #include "kern.h"
 #include "scratch.h"
 
@@ -73,6 +74,53 @@ __inline bool match_table(__u32 slot, __u8 family, const struct pf_addr *address
 			stats->nomatch++;
 	}
 	return match;
+}
+
+/* Names an entry of a table's contents. */
+__inline void set_entry_key(struct pf_table_key *key, __u32 version, __u8 family,
+			    const void *address, __u32 prefix)
+{
+	key->prefixlen = 64 + prefix;
+	key->version = version;
+	key->family = family;
+	__builtin_memcpy(key->address, address, sizeof(key->address));
+}
+
+/* Adds a network to a table, if there is room for it and it is not there yet. */
+__inline void put_entry(__u32 slot, __u8 family, const void *address, __u32 prefix, __u32 most,
+			__u32 now)
+{
+	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+	struct pf_status *status = pf_status();
+	struct pf_table_entry entry = {};
+	struct pf_table_key key;
+
+	if (!table || !table->version || !status)
+		return;
+	if (__sync_fetch_and_add(&status->table_entries, 1) < most) {
+		set_entry_key(&key, table->version, family, address, prefix);
+		entry.prefix = prefix;
+		entry.cleared = status->boot_time + now;
+		if (!bpf_map_update_elem(&table_entries, &key, &entry, BPF_NOEXIST))
+			return;
+	}
+	__sync_fetch_and_sub(&status->table_entries, 1);
+}
+
+/* Takes a network out of a table, with what was counted for it. */
+__inline void take_entry(__u32 slot, __u8 family, const void *address, __u32 prefix)
+{
+	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+	struct pf_status *status = pf_status();
+	struct pf_table_key key;
+
+	if (!table || !table->version || !status)
+		return;
+	set_entry_key(&key, table->version, family, address, prefix);
+	if (bpf_map_delete_elem(&table_entries, &key))
+		return;
+	__sync_fetch_and_sub(&status->table_entries, 1);
+	bpf_map_delete_elem(&entry_stats, &key);
 }
 
 /* Counts the packet for the entry of a table that its address was found by. Counters are made for

@@ -32,4 +32,11 @@ int pf_give_back(struct __sk_buff *skb)
 	return come_back_from_program(skb);
 }
 
+/* pfctl runs it before it looks into tables */
+SEC("tc")
+int pf_settle(__unused struct __sk_buff *skb)
+{
+	return let_sources_leave();
+}
+
 char pf_license[] SEC("license") = "Dual BSD/GPL";

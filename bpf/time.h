@@ -45,6 +45,16 @@ __inline __u32 uptime(void)
 	return bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
 }
 
+/* the same in nanoseconds */
+__inline __u64 uptime_ns(void)
+{
+	struct pf_test *driven = pf_driven();
+
+	if (driven)
+		return driven->now * NSEC_PER_SEC;
+	return bpf_ktime_get_boot_ns();
+}
+
 /* a number from 0 to bound - 1 */
 __inline __u32 random_draw(__u32 bound)
 {

@@ -10,6 +10,7 @@ pub mod config;
 pub mod diverted;
 pub mod handoff;
 pub mod interface;
+pub mod limiter;
 pub mod limits;
 pub mod log;
 pub mod mark;
@@ -27,6 +28,7 @@ pub use config::Config;
 pub use diverted::{Diverted, Diverter};
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
+pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, Limiter, LimiterUse};
 pub use log::LogRecord;
 pub use pool::{Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey};
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
@@ -36,7 +38,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 21;
+pub const VERSION: u32 = 22;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -83,6 +83,14 @@ pub mod map {
     pub const FREE_SOURCES: &str = "free_sources";
     /// ring of `struct pf_log_record`
     pub const LOG_RING: &str = "log_ring";
+    /// generation & 1, kind, number -> `struct pf_limiter`
+    pub const LIMITERS: &str = "limiters";
+    /// kind, number -> `struct pf_limiter_use`
+    pub const LIMITER_USES: &str = "limiter_uses";
+    /// `struct pf_limited_key` -> `struct pf_limited_source`
+    pub const LIMITED_SOURCES: &str = "limited_sources";
+    /// queue of `struct pf_leaving`
+    pub const LEAVING: &str = "leaving";
     /// the timer that expires states
     pub const SWEEPER: &str = "sweeper";
     /// per CPU, `struct pf_outcome` and what follows it

@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::limiter::LIMITER_KINDS;
 use crate::state::timeout;
 
 /// Parameters with skip steps, in the order of `enum pf_skip`.
@@ -250,6 +251,11 @@ pub struct Rule {
     pub cross_to: u8,
     /// Zero.
     pub pad: u8,
+    /// By [`crate::limiter::limiter_kind`]: its number, with
+    /// [`crate::limiter::LIMITER_NO_MATCH`]; 0 for none.
+    pub limiter: [u16; LIMITER_KINDS],
+    /// One more than the index of the last rule of its rule set.
+    pub set_end: u32,
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.

@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::limiter::{LIMITER_KINDS, Limited};
 use crate::limits::MATCH_RULES;
 use crate::source::NODE_KINDS;
 
@@ -312,6 +313,8 @@ pub struct State {
     pub scrub: [Scrub; 2],
     /// The next state that has its far key; serial 0 for none.
     pub next_far: StateRef,
+    /// What it holds of limiters, by [`crate::limiter::limiter_kind`].
+    pub limited: [Limited; LIMITER_KINDS],
 }
 
 impl State {

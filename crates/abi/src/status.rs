@@ -72,6 +72,10 @@ pub struct Status {
     pub boot_time: u32,
     /// States whose packets cross to the other family, current.
     pub crossing: u32,
+    /// Sources of limiters, current.
+    pub limited_sources: u32,
+    /// Of these, how many are to leave a table.
+    pub leaving: u32,
     /// Keys of syncookies.
     pub syncookies: Syncookies,
 }

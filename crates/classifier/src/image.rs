@@ -37,6 +37,8 @@ pub struct Image {
     pub states: Vec<abi::RuleStates>,
     /// Pools of the rules.
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
+    /// Limiters, with the place of each in the map: its kind and its number.
+    pub limiters: Vec<(u32, abi::Limiter)>,
     /// Settings.
     pub config: abi::Config,
 }
@@ -95,7 +97,8 @@ pub fn compile(
         for ((rule, step), slot) in set.iter().zip(steps).zip(slots) {
             let skip = step.map(|index| place.start as u32 + index);
             let compiled = compiler.rule(rule, path, skip, *slot);
-            let compiled = compiled.map_err(|error| error.on_line(rule.line))?;
+            let mut compiled = compiled.map_err(|error| error.on_line(rule.line))?;
+            compiled.set_end = place.end as u32;
             let overload = rule.state.as_ref().and_then(|options| options.overload.as_ref());
             let table = overload.map(|overload| TableName::new(path, &overload.table));
             let table = table.and_then(|name| tables.get(&name).copied());
@@ -107,7 +110,8 @@ pub fn compile(
     }
     let main = rule_sets[0].1.len();
     let config = config(&ruleset.options, &rules, main, host, names)?;
-    Ok(Image { config, pools, states, rules, rule_sets })
+    let limiters = ruleset.limiters.iter().map(|each| crate::limiter::limiter(each, slots));
+    Ok(Image { config, limiters: limiters.collect(), pools, states, rules, rule_sets })
 }
 
 /// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one

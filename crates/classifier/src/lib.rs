@@ -10,6 +10,7 @@ pub mod dynamic;
 pub mod error;
 pub mod image;
 pub mod interfaces;
+pub mod limiter;
 pub mod names;
 pub mod pool;
 pub mod rule;

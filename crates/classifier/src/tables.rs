@@ -19,7 +19,7 @@ pub struct TableUse {
     pub dynamic: bool,
     /// Pools choose from it.
     pub pooled: bool,
-    /// `overload`: the data plane adds to it.
+    /// `overload`, or the table of a limiter: the data plane adds to it.
     pub filled: bool,
     /// What must be in it; `None` keeps what the kernel has under that name.
     pub entries: Option<Vec<TableEntry>>,
@@ -73,13 +73,14 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     Ok(uses)
 }
 
-/// The tables that rules fill with sources: path of the anchor, name.
+/// The tables that rules and limiters fill with sources: path of the anchor, name.
 fn filled(ruleset: &Ruleset) -> BTreeSet<(&str, &str)> {
     let rules = ruleset.all_rules();
     let targets = rules.filter_map(|(path, rule)| {
         Some((path, rule.state.as_ref()?.overload.as_ref()?.table.as_str()))
     });
-    targets.collect()
+    let limiters = ruleset.limiters.iter().filter_map(|limiter| limiter.table.as_ref());
+    targets.chain(limiters.map(|(name, ..)| ("", name.as_str()))).collect()
 }
 
 /// Names of the tables and dynamic addresses that pools choose from, in whatever anchor they are.

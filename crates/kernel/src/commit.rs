@@ -17,7 +17,7 @@ use crate::next::Next;
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, slot_seen};
-use crate::{forget, map, pool};
+use crate::{forget, limiter, map, pool};
 
 /// Inner maps of different sizes need this flag (`BPF_F_INNER_MAP`).
 const INNER_MAP: u32 = libbpf_rs::libbpf_sys::BPF_F_INNER_MAP;
@@ -50,6 +50,8 @@ pub(crate) struct Prepared {
     replaced: Replaced,
     /// Rules in a map of their own.
     rules: Option<map::Map<u32, abi::Rule>>,
+    /// The main rule set was loaded.
+    main: bool,
     /// Rules that stay, and what their states are to know of them from now on.
     staying: Vec<(u32, abi::RuleStates)>,
 }
@@ -86,22 +88,26 @@ pub(crate) fn prepare(
     }
     let rules = write_rules(maps, home, generation, &image)?;
     maps.configs.set(&(generation & 1), &image.config)?;
+    limiter::write(maps, generation, (&old.ruleset, ruleset), &image)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
     write_interfaces(maps, memory, host, skip_lists(generation, skip))?;
     let ruleset = ruleset.clone();
     let record = Record { generation, ruleset, rule_sets, tables, own_addresses };
-    Ok(Prepared { record, replaced, rules, staying })
+    Ok(Prepared { record, replaced, rules, main: next.replaces(""), staying })
 }
 
 /// Puts a prepared rule set in force and lets go of the old one.
 pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()> {
     let generation = prepared.record.generation;
     maps.shared_status.store(0, offset_of!(abi::Status, generation), generation);
+    let (before, after) = (&old.ruleset, &prepared.record.ruleset);
+    limiter::retire(maps, before, after);
     if let Some(rules) = &prepared.rules {
         // the kernel waits for its readers whenever a map of maps is changed, even into what it
         // was: every packet that began under the old generation is through when this returns
         put(maps, generation, rules)?;
     }
+    limiter::finish(maps, before, after, prepared.main);
     let in_force: BTreeSet<u32> = prepared.record.slots().collect();
     for slot in old.slots().filter(|slot| !in_force.contains(slot)) {
         let gone = -1i32;

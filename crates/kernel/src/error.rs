@@ -105,6 +105,16 @@ pub enum Error {
         /// slots there are
         limit: u32,
     },
+    /// A source limiter cannot name its sources otherwise while it has some.
+    #[error(
+        "line {line}: source limiter {name} tracks sources: its masks and its table cannot change until they are gone"
+    )]
+    LimiterBusy {
+        /// name of the limiter
+        name: String,
+        /// line of pf.conf
+        line: u32,
+    },
     /// A map is full.
     #[error("{map}: full, it holds at most {limit} entries")]
     MapFull {

@@ -17,6 +17,7 @@ pub mod error;
 mod forget;
 pub mod host;
 pub mod instance;
+mod limiter;
 pub mod log;
 pub mod map;
 mod netlink;

@@ -115,7 +115,8 @@ impl Sizes {
 const FIRST_RELEASE: (u32, u32) = (6, 6);
 
 /// Maps that userland has in its memory, to change single words or to read without system calls.
-const MAPPED: [&str; 3] = [map_name::STATUS, map_name::CONFIGS, map_name::RULE_STATES];
+const MAPPED: [&str; 4] =
+    [map_name::STATUS, map_name::CONFIGS, map_name::RULE_STATES, map_name::LIMITER_USES];
 
 /// Defines the maps once, with their type and their name.
 macro_rules! maps {
@@ -131,6 +132,8 @@ macro_rules! maps {
             pub free_states: MapHandle,
             /// Stack of freed places for source nodes.
             pub free_sources: MapHandle,
+            /// Queue of sources that are to leave a table.
+            pub leaving: MapHandle,
             /// Scratch values, which begin with `abi::Outcome`.
             pub scratch: MapHandle,
             /// Single words of `status`.
@@ -139,6 +142,8 @@ macro_rules! maps {
             pub shared_rule_states: Shared,
             /// To read `configs`.
             pub shared_configs: Shared,
+            /// Single words of `limiter_uses`.
+            pub shared_limiter_uses: Shared,
         }
 
         impl Maps {
@@ -150,7 +155,12 @@ macro_rules! maps {
                 )?;
                 let configs =
                     Map::<u32, abi::Config>::new(handle(map_name::CONFIGS)?, map_name::CONFIGS)?;
+                let limiter_uses = Map::<u32, abi::LimiterUse>::new(
+                    handle(map_name::LIMITER_USES)?,
+                    map_name::LIMITER_USES,
+                )?;
                 Ok(Maps {
+                    shared_limiter_uses: Shared::new(&limiter_uses)?,
                     shared_status: Shared::new(&status)?,
                     shared_configs: Shared::new(&configs)?,
                     shared_rule_states: Shared::new(&rule_states)?,
@@ -159,6 +169,7 @@ macro_rules! maps {
                     sweeper: handle(map_name::SWEEPER)?,
                     free_states: handle(map_name::FREE_STATES)?,
                     free_sources: handle(map_name::FREE_SOURCES)?,
+                    leaving: handle(map_name::LEAVING)?,
                     scratch: handle(map_name::SCRATCH)?,
                 })
             }
@@ -171,6 +182,7 @@ macro_rules! maps {
                     (&mut self.sweeper, map_name::SWEEPER),
                     (&mut self.free_states, map_name::FREE_STATES),
                     (&mut self.free_sources, map_name::FREE_SOURCES),
+                    (&mut self.leaving, map_name::LEAVING),
                     (&mut self.scratch, map_name::SCRATCH),
                 ] {
                     handle.pin(directory.join(name)).context(|| format!("map {name}: pin"))?;
@@ -220,6 +232,12 @@ maps! {
     source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
     /// places of source nodes
     source_nodes: Map<u32, abi::SourceNode> = map_name::SOURCE_NODES,
+    /// generation & 1, kind, number
+    limiters: Map<u32, abi::Limiter> = map_name::LIMITERS,
+    /// kind, number
+    limiter_uses: Map<u32, abi::LimiterUse> = map_name::LIMITER_USES,
+    /// sources of limiters
+    limited_sources: Map<abi::LimitedKey, abi::LimitedSource> = map_name::LIMITED_SOURCES,
     /// one element
     reassembler: Map<u32, abi::Reassembler> = map_name::REASSEMBLER,
     /// one element
@@ -258,6 +276,8 @@ pub struct Programs {
     pub restore: Program,
     /// Drops one source node.
     pub drop_source: Program,
+    /// Has sources of limiters leave tables.
+    pub settle: Program,
 }
 
 impl Programs {
@@ -272,6 +292,7 @@ impl Programs {
             kill: program("pf_kill")?,
             restore: program("pf_restore")?,
             drop_source: program("pf_drop_source")?,
+            settle: program("pf_settle")?,
         })
     }
 
@@ -283,11 +304,11 @@ impl Programs {
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
         let Programs { ingress, egress, come_back, give_back, .. } = self;
-        let Programs { sweep, start, kill, restore, drop_source, .. } = self;
+        let Programs { sweep, start, kill, restore, drop_source, settle, .. } = self;
         for program in [ingress, egress, come_back, give_back] {
             program.pin(directory)?;
         }
-        for program in [sweep, start, kill, restore, drop_source] {
+        for program in [sweep, start, kill, restore, drop_source, settle] {
             program.pin(directory)?;
         }
         Ok(())

@@ -23,8 +23,8 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Owner, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Carried, Decision, Diverted, Draw, Fate, Forwarded, LogView, RuleCounters, SocketOwner,
-    SourceView, StateView, Status, TestPacket, Verdict, Way,
+    Carried, Decision, Diverted, Draw, Fate, Forwarded, LimiterView, LogView, RuleCounters,
+    SocketOwner, SourceView, StateView, Status, TestPacket, Verdict, Way,
 };
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -37,7 +37,7 @@ use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
-use crate::{commit, counters, source, state};
+use crate::{commit, counters, limiter, source, state};
 use libbpf_rs::{MapCore, MapFlags};
 
 /// Id of the owner of no socket.
@@ -201,7 +201,8 @@ impl TestEngine {
         }
         self.fragments.expire(seconds);
         let status: abi::Status = self.maps.shared_status.element(0);
-        if status.states == 0 && status.sources == 0 && status.syncookies.next_key_at == 0 {
+        let used = status.states != 0 || status.sources != 0 || status.limited_sources != 0;
+        if !used && status.syncookies.next_key_at == 0 {
             return Ok(Vec::new());
         }
         let before = match self.known.take() {
@@ -434,6 +435,10 @@ impl Engine for TestEngine {
     fn sources(&mut self) -> Vec<SourceView> {
         let sources = certain(source::list(&self.maps, &self.memory.names));
         sources.into_iter().map(|found| found.view).collect()
+    }
+
+    fn limiters(&mut self) -> Vec<LimiterView> {
+        certain(limiter::list(&self.maps, &self.record.ruleset))
     }
 
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {

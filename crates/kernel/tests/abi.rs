@@ -51,8 +51,22 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, cross_to, pad,
+            call_first, call_end, rtable, cross_to, pad, limiter, set_end,
         }
+        pf_limiter => abi::Limiter {
+            token, bucket, limit, entries, table, above, below, inet_mask, inet6_mask, pad,
+        }
+        pf_limiter_use => abi::LimiterUse {
+            saved_since, admitted, hard_limited, rate_limited, sources_made, sources_limited,
+            sources_lost, serial, states, sources, pad,
+        }
+        pf_limited_key => abi::LimitedKey { serial, id, family, pad, address }
+        pf_limited_source => abi::LimitedSource {
+            lock, states, saved_since, admitted, hard_limited, rate_limited, stays_until, in_table,
+            gone, pad,
+        }
+        pf_leaving => abi::Leaving { key, table, prefix, below, pad }
+        pf_limited => abi::Limited { serial, id, prefix, pad }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
         pf_rule_states => abi::RuleStates {
@@ -90,14 +104,13 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
-            next_hop, source_nodes, scrub, next_far,
+            next_hop, source_nodes, scrub, next_far, limited,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
-            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing,
-            syncookies,
+            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving, syncookies,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -234,7 +247,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::limits {
             IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, MAX_DEPTH,
             MAX_STEPS, SNAPLEN,
-            IDLE_SLOT, SELF_TABLE,
+            IDLE_SLOT, SELF_TABLE, LIMITERS,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
         "" abi::diverted { DIVERTED_MAGIC }
@@ -263,6 +276,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
         }
+        "LIMITER_" abi::limiter::limiter_kind { STATE, SOURCE }
+        "" abi::limiter { LIMITER_KINDS, LIMITER_NO_MATCH }
         "NODE_" abi::source::node_kind { TRACK, NAT, RDR, ROUTE }
         "NODE_" abi::source::node_use { FREE, USED, DROPPED }
         "" abi::source { NODE_KINDS }
@@ -377,6 +392,10 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::POOL_LOADS,
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_STATS,
+        abi::names::map::LIMITERS,
+        abi::names::map::LIMITER_USES,
+        abi::names::map::LIMITED_SOURCES,
+        abi::names::map::LEAVING,
         abi::names::map::STATE_KEYS,
         abi::names::map::STATES,
         abi::names::map::FREE_STATES,

@@ -51,6 +51,7 @@ impl Firewall {
             let old = self.states.get(*old).clone();
             self.release_addresses(&old);
             self.release_sources(&old);
+            self.release_limiters(&old, false);
         }
         journal.removed.extend(replaced);
         match made {
@@ -117,9 +118,11 @@ impl Firewall {
             self.sources.get_mut(key).states += 1;
         }
         state.sources = sources;
+        self.hold_limiters(&mut state, packet, rule);
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
             // PF does not give back to pools what never was a state
             self.release_sources(&refused);
+            self.release_limiters(&refused, true);
             self.remove_unused(&refused.sources);
             Reason::StateInsert
         })
@@ -137,6 +140,19 @@ impl Firewall {
         }
     }
 
+    /// The limiters that let the rule match count the state.
+    fn hold_limiters(&mut self, state: &mut State, packet: &Descriptor, rule: &Entry) {
+        if let Some(used) = rule.state_limiter {
+            self.limiters.hold_state(used.id);
+            state.state_limiter = Some(used.id);
+        }
+        if let Some(used) = rule.source_limiter {
+            let (held, change) = self.limiters.hold_source(used.id, packet.source);
+            state.source_limiter = held;
+            self.change_table(change);
+        }
+    }
+
     /// Who is next for the packets of the state. Rules may have translated the packet: it is chosen for
     /// its own source.
     fn next_hop(
@@ -149,8 +165,9 @@ impl Firewall {
             return Ok(None);
         };
         let around = Around { ruleset: &self.ruleset, world: &self.world };
-        let Firewall { states, pools, sources, counters, .. } = self;
-        let mut context = Context { states, pools, sources, held: std::mem::take(held), counters };
+        let Firewall { states, pools, sources, limiters, counters, .. } = self;
+        let held_before = std::mem::take(held);
+        let mut context = Context { states, pools, sources, held: held_before, limiters, counters };
         let chosen = context.choose(of, around, packet.family, packet.source, None);
         *held = context.held;
         let address = chosen.ok_or(NoAddress)?;
@@ -207,6 +224,8 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         tag: answer.tag.clone().known(),
         sources: Vec::new(),
         connected: false,
+        state_limiter: None,
+        source_limiter: None,
     }
 }
 

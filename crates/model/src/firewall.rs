@@ -16,6 +16,7 @@ use crate::counters::{Counted, Counters, InterfaceCounters, RuleCounters, Status
 use crate::create::Made;
 use crate::fate::{Carried, Decision, Diverted, Fate, Forwarded, Packet, Verdict, Way};
 use crate::journal::{Journal, LogPlace};
+use crate::limiter::{LimiterState, Limiters};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Malformed, Transport};
 use crate::pool::{Around, Pools, Purpose};
@@ -41,6 +42,7 @@ pub struct Firewall {
     pub(crate) states: StateTable,
     pub(crate) pools: Pools,
     pub(crate) sources: SourceNodes,
+    pub(crate) limiters: Limiters,
     pub(crate) fragments: Reassembler,
     pub(crate) cookies: Cookies,
     pub(crate) counters: Counters,
@@ -78,6 +80,7 @@ impl Firewall {
         let (limit, timeout) = Self::limits_of_fragments(&ruleset.options);
         Firewall {
             fragments: Reassembler::new(limit, timeout),
+            limiters: Limiters::new(&ruleset),
             counters: Counters::new(rulebook.len()),
             rulebook: Arc::new(rulebook),
             ruleset: Arc::new(ruleset),
@@ -100,12 +103,14 @@ impl Firewall {
             if !state.unlinked {
                 self.release_addresses(state);
                 self.release_sources(state);
+                self.release_limiters(state, false);
             }
             self.states.remove(state.id);
             self.counters.state_removed(state);
         }
         self.turn_cookie_keys();
         self.sources.purge(seconds, &mut self.counters.status);
+        self.limiters.purge(seconds);
         over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
     }
 
@@ -116,6 +121,18 @@ impl Firewall {
         for key in &state.sources {
             let expires_at = self.world.now.saturating_add(seconds);
             self.sources.release(key, state.connected, expires_at);
+        }
+    }
+
+    /// The limiters that count a state lose it. One that was not made after all gives back what it took
+    /// of their rates.
+    pub(crate) fn release_limiters(&mut self, state: &State, unmade: bool) {
+        if let Some(id) = state.state_limiter {
+            self.limiters.release_state(id, unmade);
+        }
+        if let Some(held) = state.source_limiter {
+            let change = self.limiters.release_source(held, unmade, self.world.now);
+            self.change_table(change);
         }
     }
 
@@ -215,6 +232,11 @@ impl Firewall {
         self.sources
             .iter()
             .map(|(key, node)| (self.rulebook.at(key.rule).id(), key.kind, key.source, node))
+    }
+
+    /// The limiters, those of states first.
+    pub fn limiters(&self) -> impl Iterator<Item = &LimiterState> {
+        self.limiters.iter()
     }
 
     /// The rules it runs.
@@ -469,8 +491,9 @@ impl Firewall {
         let mapping = packet.icmp().map(|message| icmp::mapping(packet.family, message));
         let world = &self.world;
         let question = Question { ruleset, rulebook, world, input, packet, mapping };
-        let Firewall { states, pools, sources, counters, .. } = self;
-        let context = Context { states, pools, sources, held: Vec::new(), counters };
+        let Firewall { states, pools, sources, limiters, counters, .. } = self;
+        let held = Vec::new();
+        let context = Context { states, pools, sources, held, limiters, counters };
         let answer = rules::evaluate(&question, context, journal);
         match answer.failed {
             None => {}
@@ -485,6 +508,10 @@ impl Firewall {
             }
         }
         let (rule, anchor_rule) = (answer.rule, answer.anchor_rule);
+        if let Some(reason) = answer.limited {
+            journal.reason = reason;
+            return Ruling { rule, anchor_rule, ..Ruling::default() };
+        }
         let action = rule.map_or(Action::Pass, |rule| rule.action);
         journal.tracer.tell(|| Stage::Decided { rule: rule.map(Entry::id), action });
         journal.count_only(Reason::Match);

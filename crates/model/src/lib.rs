@@ -10,8 +10,8 @@
 //! are whole, `lookup` asks the table in [`state`] for
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
 //! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
-//! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `create` makes
-//! a state, `cross` and `icmp_convert` turn a packet into one of the other family, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
+//! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `limiter` lets it be made, `create` makes
+//! it, `cross` and `icmp_convert` turn a packet into one of the other family, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
 //! `journal` notes reasons and log records, and [`trace`] tells.
 //!
 //! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
@@ -56,6 +56,7 @@ mod translate;
 pub mod counters;
 pub mod fate;
 pub mod firewall;
+pub mod limiter;
 pub mod source_node;
 pub mod state;
 pub mod timestamp;
@@ -72,6 +73,7 @@ pub use fate::{
     Carried, Decision, Diverted, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way,
 };
 pub use firewall::Firewall;
+pub use limiter::{Admissions, LimitedSource, LimiterState};
 pub use route::NextHop;
 pub use source_node::{NodeKind, SourceNode};
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};

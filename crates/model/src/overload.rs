@@ -1,7 +1,6 @@
 //! Sources with too many connections (pf-semantics section 15): the connection that exceeds a limit
 //! ends, its source is put in a table, and its other states end with it if the rule says so.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -10,6 +9,7 @@ use skipstep_ruleset::{Direction, StateOptions, Table, TableEntry};
 
 use crate::counters::LimitCounter;
 use crate::firewall::Firewall;
+use crate::limiter::TableChange;
 use crate::source_node::{NodeKey, NodeKind};
 use crate::state::{StateId, WIRE};
 
@@ -37,7 +37,7 @@ impl Firewall {
         }
         if let Some(overload) = &options.overload {
             self.count_limit(LimitCounter::OverloadTable);
-            self.put_in_table(&rule.path, &overload.table, key.source);
+            self.put_in_table(&rule.path, &overload.table, IpNet::from(key.source));
             self.flush(id, &key, overload);
         }
         self.states.get_mut(id).end();
@@ -60,21 +60,37 @@ impl Firewall {
 
     /// `overload`: an anchor's rule has a table of its own there, whatever the main rule set has
     /// under that name.
-    fn put_in_table(&mut self, path: &str, name: &str, source: IpAddr) {
+    fn put_in_table(&mut self, path: &str, name: &str, net: IpNet) {
         let limit = self.ruleset.options.limits.table_entries as usize;
         let count: usize = self.ruleset.all_tables().map(|(_, table)| table.entries.len()).sum();
-        let ruleset = Arc::make_mut(&mut self.ruleset);
-        let tables: &mut Vec<Table> = match ruleset.anchors.get_mut(path) {
-            Some(anchor) => &mut anchor.tables,
-            None => &mut ruleset.tables,
-        };
-        let Some(table) = tables.iter_mut().find(|table| table.name == name) else {
+        let Some(table) = self.table_mut(path, name) else {
             return;
         };
-        let net = IpNet::from(source);
         if count < limit && !table.entries.iter().any(|entry| entry.net == net) {
             table.entries.push(TableEntry::from(net));
         }
+    }
+
+    /// What a source limiter does with its table, which is one of the main rule set.
+    pub(crate) fn change_table(&mut self, change: Option<TableChange>) {
+        match change {
+            None => {}
+            Some(TableChange::Put(name, net)) => self.put_in_table("", &name, net),
+            Some(TableChange::Take(name, net)) => {
+                if let Some(table) = self.table_mut("", &name) {
+                    table.entries.retain(|entry| entry.net != net);
+                }
+            }
+        }
+    }
+
+    fn table_mut(&mut self, path: &str, name: &str) -> Option<&mut Table> {
+        let ruleset = Arc::make_mut(&mut self.ruleset);
+        let tables = match ruleset.anchors.get_mut(path) {
+            Some(anchor) => &mut anchor.tables,
+            None => &mut ruleset.tables,
+        };
+        tables.iter_mut().find(|table| table.name == name)
     }
 
     /// `flush`: ends the other states of the source, of this rule or of all.

@@ -15,6 +15,7 @@ use crate::counters::Counters;
 use crate::fate::Packet;
 use crate::icmp::Mapping;
 use crate::journal::{Journal, LogPlace};
+use crate::limiter::{self, Limiters};
 use crate::packet::{Descriptor, Transport};
 use crate::pool::{Around, Pools};
 use crate::rulebook::{Entry, Rulebook};
@@ -51,6 +52,7 @@ pub(crate) struct Context<'w> {
     pub sources: &'w mut SourceNodes,
     /// Source nodes that pools made or found, for the state to count for.
     pub held: Vec<NodeKey>,
+    pub limiters: &'w mut Limiters,
     pub counters: &'w mut Counters,
 }
 
@@ -69,6 +71,8 @@ pub(crate) struct Answer<'r> {
     pub translation: Translation<'r>,
     /// Source nodes that pools made or found, for the state to count for.
     pub sources: Vec<NodeKey>,
+    /// A limiter wants the packet dropped.
+    pub limited: Option<Reason>,
     /// The walk came to no end, and the packet must be dropped.
     pub failed: Option<Reason>,
 }
@@ -131,11 +135,13 @@ pub(crate) fn evaluate<'r>(
         tag: TagSeen::Unknown,
         translation: Translation::new(question),
         sources: Vec::new(),
+        limited: None,
         failed: None,
     };
     let mut walk = Walk { question, context, journal, answer, anchor_rule: None, depth: 0 };
     let end = walk.rule_set(&question.rulebook.main());
     if end != End::Failed
+        && walk.answer.limited.is_none()
         && let Some(rule) = walk.answer.rule
     {
         walk.answer.actions.merge(rule);
@@ -171,7 +177,13 @@ impl<'r> Walk<'_, 'r, '_> {
                 action: rule.anchor.is_none().then_some(rule.action),
                 failed,
             });
-            if failed.is_some() {
+            if let Some(failed) = failed {
+                if let Some(reason) = limiter::reason(failed) {
+                    self.journal.count_only(reason);
+                    self.answer.limited = Some(reason);
+                    // PF leaves this rule set, but goes on behind the anchor rule that called it
+                    break;
+                }
                 continue;
             }
             if let Some(tag) = &rule.tag {
@@ -249,7 +261,8 @@ impl<'r> Walk<'_, 'r, '_> {
     /// The first criterion that the packet does not meet, in PF's order of testing.
     fn first_mismatch(&mut self, rule: &Entry) -> Option<Criterion> {
         let Answer { tag, translation, .. } = &mut self.answer;
-        first_mismatch(rule, self.question, &translation.ends, tag, self.context.counters)
+        let Context { limiters, counters, .. } = &mut self.context;
+        first_mismatch(rule, self.question, &translation.ends, tag, (limiters, counters))
     }
 }
 
@@ -274,7 +287,7 @@ fn first_mismatch(
     question: &Question,
     ends: &Ends,
     tag: &mut TagSeen,
-    counters: &mut Counters,
+    (limiters, counters): (&mut Limiters, &mut Counters),
 ) -> Option<Criterion> {
     let &Question { ruleset, world, input, packet, .. } = question;
     let on_this = |wanted: &Not<InterfaceMatch>| {
@@ -332,6 +345,17 @@ fn first_mismatch(
     }
     if rule.prio.is_some_and(|wanted| wanted != input.carried.prio) {
         return Some(Criterion::Prio);
+    }
+    if let Some(refused) =
+        rule.state_limiter.and_then(|used| limiters.refuses_state(used, world.now))
+    {
+        return Some(refused);
+    }
+    // translation by match rules does not change whose packet it is
+    if let Some(refused) =
+        rule.source_limiter.and_then(|used| limiters.refuses_source(used, packet.source, world.now))
+    {
+        return Some(refused);
     }
     if counters.too_fast(rule, world.now) {
         return Some(Criterion::MaxPktRate);

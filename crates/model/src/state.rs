@@ -7,6 +7,7 @@ use skipstep_ruleset::{Direction, Family, Timeout};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
+use crate::limiter::LimitedBy;
 use crate::packet::Descriptor;
 use crate::route::NextHop;
 use crate::source_node::NodeKey;
@@ -170,6 +171,9 @@ pub struct State {
     pub(crate) sources: Vec<NodeKey>,
     /// It counts among the connections of its source.
     pub(crate) connected: bool,
+    /// Limiters that it counts for.
+    pub(crate) state_limiter: Option<u32>,
+    pub(crate) source_limiter: Option<LimitedBy>,
 }
 
 impl State {

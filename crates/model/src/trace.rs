@@ -127,6 +127,13 @@ pub enum Criterion {
     Tagged,
     ReceivedOn,
     Prio,
+    /// A limiter that has no more to give; `drops` says that the packet is dropped for it.
+    StateLimiter {
+        drops: bool,
+    },
+    SourceLimiter {
+        drops: bool,
+    },
     MaxPktRate,
 }
 
@@ -154,6 +161,8 @@ impl Criterion {
             Criterion::Tagged => "tagged",
             Criterion::ReceivedOn => "received-on",
             Criterion::Prio => "prio",
+            Criterion::StateLimiter { .. } => "state limiter",
+            Criterion::SourceLimiter { .. } => "source limiter",
             Criterion::MaxPktRate => "max-pkt-rate",
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
-    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, OldKind, OldRule, Optimizer, Rule,
-    Ruleset, Table, TablesMade, Timeout,
+    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Limiter, OldKind, OldRule,
+    Optimizer, Rule, Ruleset, Table, TablesMade, Timeout,
 };
 
 use crate::ast::{AnchorStatement, OldStatement, Setting, StateOption, Statement, StatementKind};
@@ -162,6 +162,9 @@ impl Builder<'_> {
         }
         let rules = contents.rules.iter().chain(contents.old_rules.iter().map(|old| &old.rule));
         mention_tables(rules, &mut contents.tables);
+        if path.is_empty() {
+            define_tables(&self.ruleset.limiters, &mut contents.tables);
+        }
         let made = self.optimize(path, &mut contents);
         self.number_labels(&mut contents.rules);
         self.echo_old_rules(&contents.old_rules);
@@ -524,6 +527,18 @@ fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Ta
                 tables.len() - 1
             });
             tables[place].defined |= defined;
+        }
+    }
+}
+
+/// So is the table of a source limiter.
+fn define_tables(limiters: &[Limiter], tables: &mut Vec<Table>) {
+    for (name, ..) in limiters.iter().filter_map(|limiter| limiter.table.as_ref()) {
+        match tables.iter_mut().find(|table| table.name == *name) {
+            Some(table) => table.defined = true,
+            None => {
+                tables.push(Table { name: name.clone(), defined: true, ..Table::default() });
+            }
         }
     }
 }

@@ -90,8 +90,6 @@ fn what_it_calls_not_built_is_what_is_refused() {
         ("set delay", "match set delay 10"),
         ("source-track", "pass keep state (source-track)"),
         ("source-track", "pass keep state (max-src-conn 1, overload <t>)"),
-        ("state limiter", "state limiter \"a\" id 1 limit 1"),
-        ("source limiter", "source limiter \"a\" id 1 entries 1 limit 1"),
         ("modulate state", "pass modulate state"),
         ("synproxy state", "pass in proto tcp synproxy state"),
         ("pflow", "pass keep state (pflow)"),

@@ -1,5 +1,8 @@
 //! `queue` statements, and the limiters of later releases (pf-features sections 2 and 11).
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// `queue name on em0 bandwidth 10M`, `queue name parent other bandwidth 5M`
@@ -108,6 +111,17 @@ pub struct Limiter {
     pub inet6_mask: Option<u8>,
     /// `table <name> above high below low`, of source limiters
     pub table: Option<(String, u32, u32)>,
+}
+
+impl Limiter {
+    /// What its mask leaves of a source.
+    pub fn masked(&self, source: IpAddr) -> IpNet {
+        let length = match source {
+            IpAddr::V4(_) => self.inet_mask.unwrap_or(32),
+            IpAddr::V6(_) => self.inet6_mask.unwrap_or(128),
+        };
+        IpNet::new(source, length).map_or(IpNet::from(source), |net| net.trunc())
+    }
 }
 
 /// `state limiter "name" (block)` of a rule

@@ -38,9 +38,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     if ruleset.options.fingerprints.is_some() {
         refuse(&None, 0, "fingerprints");
     }
-    for limiter in &ruleset.limiters {
-        refuse(&None, limiter.line, limiter_name(limiter.source));
-    }
     let called = ruleset.called_anchors();
     let anchors = ruleset.anchors.iter().filter(|(path, _)| called.contains(path.as_str()));
     let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
@@ -73,8 +70,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
         (rule.os.is_some(), "os"),
-        (rule.state_limiter.is_some(), limiter_name(false)),
-        (rule.source_limiter.is_some(), limiter_name(true)),
         (rule.set_delay.is_some(), "set delay"),
         (state.pflow, "pflow"),
         (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
@@ -97,10 +92,6 @@ fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
         (rule.pools().any(|pool| matches!(pool.ports, PoolPorts::MapE { .. })), "map-e-portset"),
     ];
     table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
-}
-
-fn limiter_name(source: bool) -> &'static str {
-    if source { "source limiter" } else { "state limiter" }
 }
 
 fn old_name(kind: OldKind) -> &'static str {

@@ -5,6 +5,7 @@ use skipstep_ruleset::{Direction, RuleId};
 
 use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
+use crate::limiter::LimiterCheck;
 use crate::packet::Packet;
 
 /// A scenario file.
@@ -123,6 +124,8 @@ pub enum Check {
     Rule(Option<RuleId>, RuleCheck),
     /// Of the whole firewall.
     Status(StatusCheck),
+    /// Of a limiter.
+    Limiter(LimiterCheck),
 }
 
 /// Counters of a rule.

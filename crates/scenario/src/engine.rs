@@ -3,13 +3,15 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Carried, Diverted, Draw, Forwarded, NextHop, NodeKind, Packet as TestPacket, Peer as PeerView,
-    RuleCounters, SocketOwner, Verdict, Way,
+    Admissions, Carried, Diverted, Draw, Forwarded, NextHop, NodeKind, Packet as TestPacket,
+    Peer as PeerView, RuleCounters, SocketOwner, Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, Timeout};
+use skipstep_ruleset::{Direction, Family, Limiter, Reason, RuleId, Ruleset, Timeout};
 
 /// An evaluator under test.
 pub trait Engine {
@@ -41,6 +43,9 @@ pub trait Engine {
 
     /// The sources that are tracked, in any order.
     fn sources(&mut self) -> Vec<SourceView>;
+
+    /// The limiters in the order of their numbers, those of states first.
+    fn limiters(&mut self) -> Vec<LimiterView>;
 
     /// Counters of a rule, `None` for the default rule.
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters;
@@ -192,6 +197,36 @@ impl SourceView {
         let rule = self.rule.as_ref().map(|rule| (rule.anchor.clone(), rule.number));
         (rule, self.kind, self.source, self.created_at)
     }
+}
+
+/// A limiter, as tests compare and `pfctl -s` prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimiterView {
+    /// What was written of it.
+    pub limiter: Limiter,
+    /// States now.
+    pub states: u32,
+    /// What it did, of all sources together.
+    pub counts: Admissions,
+    /// Sources ever met.
+    pub sources_made: u64,
+    /// Packets refused by `entries`.
+    pub sources_limited: u64,
+    /// Packets refused because there was no memory for a source.
+    pub sources_lost: u64,
+    /// Its sources in the order of their addresses.
+    pub sources: Vec<LimitedView>,
+}
+
+/// A source of a limiter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitedView {
+    /// What the mask leaves of its address.
+    pub net: IpNet,
+    /// States now.
+    pub states: u32,
+    /// What the limiter did with it.
+    pub counts: Admissions,
 }
 
 /// Counters of the whole firewall.

@@ -10,6 +10,7 @@ pub mod engine;
 pub mod expect;
 pub mod host;
 pub mod junit;
+pub mod limiter;
 pub mod look;
 pub mod model;
 mod names;

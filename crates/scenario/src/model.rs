@@ -8,8 +8,8 @@ use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Action, RuleId, Ruleset};
 
 use crate::engine::{
-    Decision, Draw, Engine, Fate, LogView, NodeKind, RuleCounters, SourceView, StateView, Status,
-    TestPacket,
+    Decision, Draw, Engine, Fate, LimitedView, LimiterView, LogView, NodeKind, RuleCounters,
+    SourceView, StateView, Status, TestPacket,
 };
 
 /// The model, before or after its rules were loaded.
@@ -64,6 +64,10 @@ impl Engine for Model {
     fn sources(&mut self) -> Vec<SourceView> {
         let sources = self.firewall().sources();
         sources.map(|(rule, kind, source, node)| source_view(rule, kind, source, node)).collect()
+    }
+
+    fn limiters(&mut self) -> Vec<LimiterView> {
+        self.firewall().limiters().map(limiter_view).collect()
     }
 
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {
@@ -141,6 +145,23 @@ fn source_view(
         expires_at: node.expires_at,
         packets: node.packets,
         bytes: node.bytes,
+    }
+}
+
+fn limiter_view(state: &model::LimiterState) -> LimiterView {
+    let sources = state.sources.iter().map(|(address, source)| LimitedView {
+        net: state.limiter.masked(*address),
+        states: source.states,
+        counts: source.counts,
+    });
+    LimiterView {
+        limiter: state.limiter.clone(),
+        states: state.states,
+        counts: state.counts,
+        sources_made: state.sources_made,
+        sources_limited: state.sources_limited,
+        sources_lost: 0,
+        sources: sources.collect(),
     }
 }
 

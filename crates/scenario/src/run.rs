@@ -8,6 +8,7 @@ use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, St
 use crate::engine::{Carried, Engine, Fate, RuleCounters, Status, TestPacket, Verdict};
 use crate::expect::{Differences, Expectation};
 use crate::host;
+use crate::limiter::LimiterCheck;
 use crate::observe::{Observation, Observer};
 
 /// A step that did not go as expected.
@@ -232,6 +233,12 @@ impl Recorder {
             (status.states, status.removals) = (None, None);
         }
         check(Check::Status(status));
+        for view in engine.limiters() {
+            let mut limiter = LimiterCheck::of(&view);
+            // what only waits to be removed may still count
+            limiter.states = limiter.states.filter(|_| self.settled);
+            check(Check::Limiter(limiter));
+        }
         self.steps
     }
 }
@@ -378,6 +385,7 @@ fn compare_counters(check: &Check, engine: &mut dyn Engine, walks_as_pf: bool) -
             differences.compare("states", states, found.states);
             differences.compare("states created", created, found.states_created);
         }
+        Check::Limiter(expected) => expected.compare(&engine.limiters(), &mut differences),
         Check::Status(StatusCheck { states, searches, inserts, removals, reasons }) => {
             let found = engine.status();
             differences.compare("states", states, found.states);

@@ -8,6 +8,7 @@ mod anchors;
 mod compare;
 mod coverage;
 mod generate;
+mod limiters;
 mod optimizer;
 mod packets;
 mod pool;

@@ -14,6 +14,8 @@ pub struct Pool {
     pub tables: Vec<String>,
     /// Whether the rules have queues.
     pub has_queues: bool,
+    /// Limiters that rules may use, as they name them.
+    pub limiters: Vec<String>,
 }
 
 /// Tags and labels in rules.
@@ -48,6 +50,7 @@ impl Pool {
             ports: vec![22, 53, 80, 1024, 4000, 40000],
             tables: Vec::new(),
             has_queues: false,
+            limiters: Vec::new(),
         }
     }
 

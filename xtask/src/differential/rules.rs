@@ -5,7 +5,7 @@ use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
-use super::{routing, translation};
+use super::{limiters, routing, translation};
 
 const QUEUES: [&str; 3] = [
     "queue line on em1 bandwidth 100M",
@@ -19,6 +19,7 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     for _ in 0..rng.usize(..3) {
         lines.push(table(rng, pool));
     }
+    lines.extend(limiters::statements(rng, pool));
     pool.has_queues = one_in(rng, 4);
     if pool.has_queues {
         lines.extend(QUEUES.map(String::from));
@@ -397,6 +398,7 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     if fragment {
         words.push("fragment".into());
     }
+    words.extend(limiters::uses(rng, pool));
     if head.action == "pass" {
         words.extend(state(rng));
         if one_in(rng, 6) {

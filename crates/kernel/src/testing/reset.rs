@@ -8,13 +8,20 @@ use skipstep_abi as abi;
 use crate::error::{Context, Result};
 use crate::object::Maps;
 use crate::record::{Memory, Record};
-use crate::{contents, pool};
+use crate::{contents, limiter, pool};
 
 /// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
 /// plane does not run afterwards.
 pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<()> {
     states(maps)?;
     sources(maps)?;
+    for limiter in &record.ruleset.limiters {
+        limiter::clear(maps, skipstep_classifier::limiter::place(limiter.source, limiter.id));
+    }
+    empty(&maps.leaving)?;
+    for key in maps.limited_sources.keys().collect::<Vec<_>>() {
+        maps.limited_sources.remove(&key)?;
+    }
     let slots: Vec<u32> = (0..memory.slots_used.max(1)).collect();
     maps.rule_stats.clear_many(&slots)?;
     maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;

@@ -15,11 +15,13 @@ use skipstep_ruleset::{Direction, Reason};
 
 use self::block::Piece;
 use self::expect::{list, pair, rule_id};
-use self::line::{Fault, Line, Parsed, Word, number, words};
+use self::line::{Fault, Word, number, words};
+pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
 use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
 use crate::host;
+use crate::limiter::LimiterCheck;
 use crate::look::unhex;
 
 /// Longest file, in bytes.
@@ -246,7 +248,7 @@ fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
 }
 
 fn check(line: &mut Line) -> Parsed<Check> {
-    let what = line.word("rule, default or status")?;
+    let what = line.word("rule, default, status or a limiter")?;
     match what.text.as_str() {
         "rule" => {
             let rule = rule_id(line)?;
@@ -254,7 +256,9 @@ fn check(line: &mut Line) -> Parsed<Check> {
         }
         "default" => Ok(Check::Rule(None, rule_check(line)?)),
         "status" => Ok(Check::Status(status_check(line)?)),
-        _ => Err(what.fault("expected rule, default or status")),
+        "state-limiter" => Ok(Check::Limiter(LimiterCheck::parse(false, line)?)),
+        "source-limiter" => Ok(Check::Limiter(LimiterCheck::parse(true, line)?)),
+        _ => Err(what.fault("expected rule, default, status, state-limiter or source-limiter")),
     }
 }
 

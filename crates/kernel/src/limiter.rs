@@ -1,0 +1,150 @@
+//! Limiters: what a rule set says of them, what is used of them, and their sources.
+
+use std::mem::offset_of;
+
+use skipstep_abi as abi;
+use skipstep_abi::limiter::LIMITER_KINDS;
+use skipstep_abi::limits::LIMITERS;
+use skipstep_classifier::{Image, limiter};
+use skipstep_ruleset::{Limiter, Ruleset};
+use skipstep_scenario::engine::{Admissions, LimitedView, LimiterView};
+
+use crate::error::{Error, Result};
+use crate::object::Maps;
+
+/// Places in one generation.
+const PLACES: u32 = LIMITER_KINDS as u32 * LIMITERS;
+/// All tokens that can be saved: they were saved since forever.
+const FULL: u64 = i64::MIN as u64;
+
+fn place_of(limiter: &Limiter) -> u32 {
+    limiter::place(limiter.source, limiter.id)
+}
+
+/// The limiters of `ruleset` that `other` does not have.
+fn missing_from<'a>(ruleset: &'a Ruleset, other: &'a Ruleset) -> impl Iterator<Item = &'a Limiter> {
+    let is_there =
+        |wanted: &Limiter| other.limiters.iter().any(|l| place_of(l) == place_of(wanted));
+    ruleset.limiters.iter().filter(move |limiter| !is_there(limiter))
+}
+
+/// Writes the limiters of a generation that is not in force. A source limiter that knows sources must
+/// name them as before, as in pf.
+pub(crate) fn write(
+    maps: &Maps,
+    generation: u32,
+    (old, new): (&Ruleset, &Ruleset),
+    image: &Image,
+) -> Result<()> {
+    for limiter in &new.limiters {
+        let before = old.limiters.iter().find(|before| place_of(before) == place_of(limiter));
+        let changed = before.is_some_and(|before| !names_sources_alike(before, limiter));
+        if changed && maps.limiter_uses.at(place_of(limiter))?.sources != 0 {
+            return Err(Error::LimiterBusy { name: limiter.name.clone(), line: limiter.line });
+        }
+    }
+    for limiter in missing_from(new, old) {
+        clear(maps, place_of(limiter));
+    }
+    let mut limiters = vec![abi::Limiter::default(); PLACES as usize];
+    for (place, limiter) in &image.limiters {
+        limiters[*place as usize] = *limiter;
+    }
+    let first = (generation & 1) * PLACES;
+    let places: Vec<u32> = (first..first + PLACES).collect();
+    maps.limiters.set_many(&places, &limiters)
+}
+
+fn names_sources_alike(before: &Limiter, after: &Limiter) -> bool {
+    let table = |limiter: &Limiter| limiter.table.as_ref().map(|(name, ..)| name.clone());
+    let masks =
+        |limiter: &Limiter| (limiter.inet_mask.unwrap_or(32), limiter.inet6_mask.unwrap_or(128));
+    (table(before), masks(before)) == (table(after), masks(after))
+}
+
+/// The limiters that `new` does not have any more go: what states hold of them is void from now on.
+pub(crate) fn retire(maps: &Maps, old: &Ruleset, new: &Ruleset) {
+    let serial = offset_of!(abi::LimiterUse, serial);
+    for limiter in missing_from(old, new) {
+        let place = place_of(limiter);
+        let before = maps.shared_limiter_uses.load(place, serial);
+        maps.shared_limiter_uses.store(place, serial, before.wrapping_add(1));
+    }
+}
+
+/// The rest of [`retire`], once no packet is under way that saw the old rule set. If the main rule set
+/// was loaded, state limiters have all their tokens again, as in pf.
+pub(crate) fn finish(maps: &Maps, old: &Ruleset, new: &Ruleset, loaded: bool) {
+    for limiter in missing_from(old, new) {
+        clear(maps, place_of(limiter));
+    }
+    for limiter in new.limiters.iter().filter(|_| loaded) {
+        let saved_since = offset_of!(abi::LimiterUse, saved_since);
+        maps.shared_limiter_uses.store_long(place_of(limiter), saved_since, FULL);
+    }
+}
+
+/// Nothing is used of a limiter that nobody uses.
+pub(crate) fn clear(maps: &Maps, place: u32) {
+    let uses = &maps.shared_limiter_uses;
+    uses.store_long(place, offset_of!(abi::LimiterUse, saved_since), FULL);
+    for counter in [
+        offset_of!(abi::LimiterUse, admitted),
+        offset_of!(abi::LimiterUse, hard_limited),
+        offset_of!(abi::LimiterUse, rate_limited),
+        offset_of!(abi::LimiterUse, sources_made),
+        offset_of!(abi::LimiterUse, sources_limited),
+        offset_of!(abi::LimiterUse, sources_lost),
+    ] {
+        uses.store_long(place, counter, 0);
+    }
+    uses.store(place, offset_of!(abi::LimiterUse, states), 0);
+    uses.store(place, offset_of!(abi::LimiterUse, sources), 0);
+}
+
+/// All limiters of a rule set in the order of their numbers, those of states first.
+pub(crate) fn list(maps: &Maps, ruleset: &Ruleset) -> Result<Vec<LimiterView>> {
+    let mut limiters: Vec<&Limiter> = ruleset.limiters.iter().collect();
+    limiters.sort_by_key(|limiter| place_of(limiter));
+    limiters.into_iter().map(|limiter| view(maps, limiter)).collect()
+}
+
+fn view(maps: &Maps, limiter: &Limiter) -> Result<LimiterView> {
+    let used = maps.limiter_uses.at(place_of(limiter))?;
+    Ok(LimiterView {
+        limiter: limiter.clone(),
+        states: used.states,
+        counts: Admissions {
+            admitted: used.admitted,
+            hard_limited: used.hard_limited,
+            rate_limited: used.rate_limited,
+        },
+        sources_made: used.sources_made,
+        sources_limited: used.sources_limited,
+        sources_lost: used.sources_lost,
+        sources: if limiter.source { sources(maps, limiter, used.serial)? } else { Vec::new() },
+    })
+}
+
+fn sources(maps: &Maps, limiter: &Limiter, serial: u32) -> Result<Vec<LimitedView>> {
+    let keys = maps.limited_sources.keys();
+    let keys = keys.filter(|key| key.serial == serial && u32::from(key.id) == limiter.id);
+    let mut sources = Vec::new();
+    for key in keys.collect::<Vec<_>>() {
+        let Some(source) = maps.limited_sources.get(&key)?.filter(|source| source.gone == 0) else {
+            continue;
+        };
+        let counts = Admissions {
+            admitted: source.admitted,
+            hard_limited: source.hard_limited,
+            rate_limited: source.rate_limited,
+        };
+        sources.push(LimitedView {
+            net: limiter.masked(abi::address_from(key.family, key.address)),
+            states: source.states,
+            counts,
+        });
+    }
+    sources.sort_by_key(|source| source.net);
+    Ok(sources)
+}

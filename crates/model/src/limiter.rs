@@ -1,0 +1,275 @@
+//! State limiters and source limiters: what many rules may use up together (pf-semantics section 16).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use skipstep_ruleset::{Limiter, LimiterUse, Reason, Ruleset};
+
+use crate::trace::Criterion;
+
+const NANOSECONDS: i64 = 1_000_000_000;
+
+/// What a limiter has let through and refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Admissions {
+    /// States that it let be made.
+    pub admitted: u64,
+    /// Packets beyond `limit`.
+    pub hard_limited: u64,
+    /// Packets beyond `rate`.
+    pub rate_limited: u64,
+}
+
+/// A limiter at work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimiterState {
+    /// What was written of it.
+    pub limiter: Limiter,
+    /// States now.
+    pub states: u32,
+    /// What it did, of all its sources together.
+    pub counts: Admissions,
+    /// Of a source limiter: sources ever met.
+    pub sources_made: u64,
+    /// Packets of sources beyond `entries`.
+    pub sources_limited: u64,
+    /// The sources that it knows, by the address that the mask leaves of theirs.
+    pub sources: BTreeMap<IpAddr, LimitedSource>,
+    tokens: Tokens,
+}
+
+/// A source of a source limiter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitedSource {
+    /// States now.
+    pub states: u32,
+    /// What the limiter did with it.
+    pub counts: Admissions,
+    /// Its address was put in the limiter's table.
+    pub in_table: bool,
+    /// Without states it stays until this second.
+    pub stays_until: u32,
+    tokens: Tokens,
+}
+
+/// A state's place in a source limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LimitedBy {
+    pub id: u32,
+    pub source: IpAddr,
+}
+
+/// What becomes of the limiter's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TableChange {
+    Put(String, IpNet),
+    Take(String, IpNet),
+}
+
+/// All limiters of a rule set. Their numbers are unique in each kind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Limiters {
+    of_states: BTreeMap<u32, LimiterState>,
+    of_sources: BTreeMap<u32, LimiterState>,
+}
+
+/// Tokens for new states: one comes in `seconds / limit`, and those of `seconds` can be saved. The
+/// moment from which on they were saved says how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tokens {
+    saved_since: i64,
+}
+
+impl Tokens {
+    /// All that can be had.
+    const FULL: Tokens = Tokens { saved_since: i64::MIN };
+
+    /// Whether there is one; what cannot be saved is lost.
+    fn has_one(&mut self, rate: (u32, u32), now: i64) -> bool {
+        self.saved_since = self.saved_since.max(now - bucket(rate));
+        now - self.saved_since >= token(rate)
+    }
+}
+
+fn bucket((_, seconds): (u32, u32)) -> i64 {
+    i64::from(seconds) * NANOSECONDS
+}
+
+fn token((states, seconds): (u32, u32)) -> i64 {
+    bucket((states, seconds)) / i64::from(states)
+}
+
+impl Limiters {
+    /// The limiters of a rule set that has just been loaded.
+    pub fn new(ruleset: &Ruleset) -> Self {
+        let mut limiters = Limiters::default();
+        for limiter in &ruleset.limiters {
+            let state = LimiterState {
+                limiter: limiter.clone(),
+                states: 0,
+                counts: Admissions::default(),
+                sources_made: 0,
+                sources_limited: 0,
+                sources: BTreeMap::new(),
+                tokens: Tokens::FULL,
+            };
+            let kind =
+                if limiter.source { &mut limiters.of_sources } else { &mut limiters.of_states };
+            kind.insert(limiter.id, state);
+        }
+        limiters
+    }
+
+    /// All, those of states first.
+    pub fn iter(&self) -> impl Iterator<Item = &LimiterState> {
+        self.of_states.values().chain(self.of_sources.values())
+    }
+
+    /// Why a state limiter keeps a rule from matching, if it does. One that is not there is never
+    /// to be had.
+    pub fn refuses_state(&mut self, used: LimiterUse, now: u32) -> Option<Criterion> {
+        let Some(state) = self.of_states.get_mut(&used.id) else {
+            return Some(Criterion::StateLimiter { drops: false });
+        };
+        let refused = Some(Criterion::StateLimiter { drops: !used.no_match });
+        if state.states >= state.limiter.limit {
+            state.counts.hard_limited += 1;
+            return refused;
+        }
+        if let Some(rate) = state.limiter.rate
+            && !state.tokens.has_one(rate, nanoseconds(now))
+        {
+            state.counts.rate_limited += 1;
+            return refused;
+        }
+        None
+    }
+
+    /// The same for a source limiter and a packet from `source`.
+    pub fn refuses_source(
+        &mut self,
+        used: LimiterUse,
+        source: IpAddr,
+        now: u32,
+    ) -> Option<Criterion> {
+        let Some(state) = self.of_sources.get_mut(&used.id) else {
+            return Some(Criterion::SourceLimiter { drops: false });
+        };
+        let refused = Some(Criterion::SourceLimiter { drops: !used.no_match });
+        let known = state.sources.len();
+        let Some(source) = state.sources.get_mut(&state.limiter.masked(source).network()) else {
+            let full = known >= state.limiter.entries.unwrap_or(0) as usize;
+            state.sources_limited += u64::from(full);
+            return refused.filter(|_| full);
+        };
+        if source.states >= state.limiter.limit {
+            source.counts.hard_limited += 1;
+            state.counts.hard_limited += 1;
+            return refused;
+        }
+        if let Some(rate) = state.limiter.rate
+            && !source.tokens.has_one(rate, nanoseconds(now))
+        {
+            source.counts.rate_limited += 1;
+            state.counts.rate_limited += 1;
+            return refused;
+        }
+        None
+    }
+
+    /// A state is made, which the state limiter has admitted.
+    pub fn hold_state(&mut self, id: u32) {
+        if let Some(state) = self.of_states.get_mut(&id) {
+            state.states += 1;
+            state.counts.admitted += 1;
+            state.tokens.saved_since += state.limiter.rate.map_or(0, token);
+        }
+    }
+
+    /// A state is made, which the source limiter has admitted.
+    pub fn hold_source(
+        &mut self,
+        id: u32,
+        source: IpAddr,
+    ) -> (Option<LimitedBy>, Option<TableChange>) {
+        let Some(state) = self.of_sources.get_mut(&id) else {
+            return (None, None);
+        };
+        let (limiter, net) = (&state.limiter, state.limiter.masked(source));
+        let cost = limiter.rate.map_or(0, token);
+        let source = state.sources.entry(net.network()).or_insert_with(|| {
+            state.sources_made += 1;
+            // PF too lets it begin in the distant past, so that the first state costs nothing
+            let (tokens, counts) = (Tokens::FULL, Admissions::default());
+            LimitedSource { states: 0, counts, in_table: false, stays_until: 0, tokens }
+        });
+        let before = source.states;
+        source.states += 1;
+        source.tokens.saved_since += cost;
+        source.counts.admitted += 1;
+        state.states += 1;
+        state.counts.admitted += 1;
+        let over = limiter.table.as_ref().filter(|(_, above, _)| before != 0 && before >= *above);
+        let change = over.filter(|_| !std::mem::replace(&mut source.in_table, over.is_some()));
+        let change = change.map(|(name, ..)| TableChange::Put(name.clone(), net));
+        (Some(LimitedBy { id, source: net.network() }), change)
+    }
+
+    /// A state is gone, or was not made after all and gives its token back.
+    pub fn release_state(&mut self, id: u32, unmade: bool) {
+        if let Some(state) = self.of_states.get_mut(&id) {
+            state.states -= 1;
+            if unmade {
+                state.tokens.saved_since -= state.limiter.rate.map_or(0, token);
+            }
+        }
+    }
+
+    /// The same of a source limiter.
+    pub fn release_source(
+        &mut self,
+        held: LimitedBy,
+        unmade: bool,
+        now: u32,
+    ) -> Option<TableChange> {
+        let state = self.of_sources.get_mut(&held.id)?;
+        let source = state.sources.get_mut(&held.source)?;
+        state.states -= 1;
+        source.states -= 1;
+        if unmade {
+            source.tokens.saved_since -= state.limiter.rate.map_or(0, token);
+        }
+        if source.states == 0 {
+            let seconds = state.limiter.rate.map_or(0, |(_, seconds)| seconds);
+            // PF adds the seconds when the source loses its last state, and again when it looks
+            source.stays_until = now.saturating_add(seconds.saturating_mul(2)).saturating_add(1);
+        }
+        let (name, _, below) = state.limiter.table.as_ref()?;
+        if !source.in_table || source.states >= *below {
+            return None;
+        }
+        source.in_table = false;
+        Some(TableChange::Take(name.clone(), state.limiter.masked(held.source)))
+    }
+
+    /// Forgets sources that have had no states for long enough.
+    pub fn purge(&mut self, now: u32) {
+        for state in self.of_sources.values_mut() {
+            state.sources.retain(|_, source| source.states != 0 || now <= source.stays_until);
+        }
+    }
+}
+
+fn nanoseconds(seconds: u32) -> i64 {
+    i64::from(seconds) * NANOSECONDS
+}
+
+/// Why a packet is dropped that a limiter refused.
+pub(crate) fn reason(refused: Criterion) -> Option<Reason> {
+    match refused {
+        Criterion::StateLimiter { drops: true } => Some(Reason::StateLimit),
+        Criterion::SourceLimiter { drops: true } => Some(Reason::SrcLimit),
+        _ => None,
+    }
+}
