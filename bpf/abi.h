@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		22
+#define PF_ABI_VERSION		23
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -179,6 +179,7 @@ enum pf_interface_match {
 	PF_IFMATCH_NAME = 1,	/* id is that of an interface name */
 	PF_IFMATCH_GROUP = 2,	/* id is a bit of pf_interface.groups */
 	PF_IFMATCH_ANY = 3,	/* `on any`: everything but loopback */
+	PF_IFMATCH_RDOMAIN = 4,	/* `on rdomain`: id is the number */
 };
 
 enum pf_interface_flags {
@@ -195,6 +196,8 @@ struct pf_interface {
 	__u32 flags;			/* pf_interface_flags */
 	__u64 groups;			/* bit per group */
 	char name[PF_IFNAMSIZ];
+	__u32 rdomain;			/* the table of the VRF it is in, 0 if it is in none */
+	__u32 pad;
 };
 
 /* per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block] */
@@ -670,10 +673,11 @@ struct pf_state_key {
 	__u8 address[2][16];
 	__be16 port[2];
 	__u32 interface;		/* the id of an if-bound state's interface, 0 for floating ones */
-	__u8 rdomain;
+	__u32 rdomain;			/* of the interface where its packets are */
 	__u8 made;			/* pf_made */
 	__u8 family;
 	__u8 protocol;
+	__u8 pad;
 };
 
 /* value of the state_keys map: where the state is, and that it still is the one meant */
@@ -1006,6 +1010,7 @@ struct pf_handoff {
 	__u8 reason;			/* PF_HANDOFF_REFUSED: pf_reason, or PF_HANDOFF_NO_REASON */
 	__u8 link_header;		/* bytes in front of the IP header; 0: a made-up Ethernet header is */
 	__u8 pad[2];
+	__u32 rdomain;			/* of the interface */
 };
 
 /* ---- diverted packets: what goes to skipstepd's other device, for programs, and comes back ---- */

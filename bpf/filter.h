@@ -317,6 +317,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	if (!status->running)
 		return PF_TCX_NEXT;
 	find_interface(&s->interface, skb->ifindex);
+	s->pd.rdomain = s->interface.rdomain;
 	if (skipped(&s->interface, s->generation))
 		return PF_TCX_NEXT;
 	s->pd.direction = direction;

@@ -183,6 +183,7 @@ __global int read_quoted(struct __sk_buff *skb, struct pf_scratch *s)
 	quoted->ip = s->pd.ip;
 	quoted->limit = s->pd.limit;
 	quoted->family = s->pd.family;
+	quoted->rdomain = s->pd.rdomain;
 	quoted->offset = s->pd.offset + ICMP_HEADER;
 	if (quoted->family == AF_INET) {
 		reason = read_ip(skb, s, quoted, true);

@@ -43,6 +43,7 @@ __inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *int
 {
 	switch (how) {
 	case PF_IFMATCH_NONE:
+	case PF_IFMATCH_RDOMAIN:	/* names no interface */
 		return true;
 	case PF_IFMATCH_NAME:
 		return interface->id == id && id;

@@ -173,6 +173,8 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 		return PF_SKIP_INTERFACE;
 	if (rule->direction && rule->direction != pd->direction)
 		return PF_SKIP_DIRECTION;
+	if (rule->interface_match == PF_IFMATCH_RDOMAIN && rule->interface != pd->rdomain)
+		return PF_SKIP_RDOMAIN;
 	if (rule->family && rule->family != pd->family)
 		return PF_SKIP_FAMILY;
 	if (rule->protocol && rule->protocol != pd->protocol)

@@ -84,10 +84,11 @@ __inline void set_key(struct pf_state_key *key, const struct pf_pdesc *pd, __u8 
 		key->port[0] = pd->destination_port;
 	}
 	key->interface = 0;
-	key->rdomain = 0;
+	key->rdomain = pd->rdomain;
 	key->made = 0;
 	key->family = pd->family;
 	key->protocol = pd->protocol;
+	key->pad = 0;
 }
 
 /* The ends of a packet have not been translated yet. */
@@ -141,8 +142,8 @@ __inline bool same_key(const struct pf_state_key *a, const struct pf_state_key *
 {
 	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;
 
-	_Static_assert(sizeof(*a) == 44, "a key has no holes");
-	for (int i = 0; i < 11; i++)
+	_Static_assert(sizeof(*a) == 48, "a key has no holes");
+	for (int i = 0; i < 12; i++)
 		if (x[i] != y[i])
 			return false;
 	return true;

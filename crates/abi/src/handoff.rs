@@ -65,4 +65,6 @@ pub struct Handoff {
     pub link_header: u8,
     #[allow(missing_docs)]
     pub pad: [u8; 2],
+    /// Routing domain of the interface.
+    pub rdomain: u32,
 }

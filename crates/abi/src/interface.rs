@@ -14,6 +14,8 @@ pub mod interface_match {
     pub const GROUP: u8 = 2;
     /// everything but loopback
     pub const ANY: u8 = 3;
+    /// number of a routing domain
+    pub const RDOMAIN: u8 = 4;
 }
 
 /// `enum pf_interface_flags`.
@@ -42,6 +44,10 @@ pub struct Interface {
     pub groups: u64,
     /// Name, padded with zeros.
     pub name: [u8; IFNAMSIZ],
+    /// The table of the VRF it is in, 0 if it is in none.
+    pub rdomain: u32,
+    #[allow(missing_docs)]
+    pub pad: u32,
 }
 
 /// `struct pf_interface_stats`, indexed `[inet, inet6][in, out][pass, block]`.

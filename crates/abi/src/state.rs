@@ -106,14 +106,16 @@ pub struct StateKey {
     pub port: [[u8; 2]; 2],
     /// Id of an if-bound state's interface, 0 for floating ones.
     pub interface: u32,
-    /// Routing domain, 0.
-    pub rdomain: u8,
+    /// Routing domain of the interface where its packets are.
+    pub rdomain: u32,
     /// One of [`made`].
     pub made: u8,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// IP protocol.
     pub protocol: u8,
+    #[allow(missing_docs)]
+    pub pad: u8,
 }
 
 /// `enum pf_made`.

@@ -35,6 +35,8 @@ fn interface(
             | if_set(skipped(1), flags::SKIP_1),
         groups,
         name: name_bytes(&interface.name)?,
+        rdomain: interface.rdomain,
+        pad: 0,
     })
 }
 

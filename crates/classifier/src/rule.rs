@@ -12,7 +12,6 @@ use skipstep_ruleset::{
 };
 
 use crate::address::{address, family, owner, port};
-use crate::error::not_built;
 use crate::image::Slots;
 use crate::{Error, Names};
 
@@ -115,7 +114,7 @@ impl Compiler<'_> {
         Ok(match operand.map(|not| &not.value) {
             None => (interface_match::NONE, 0),
             Some(InterfaceMatch::Any) => (interface_match::ANY, 0),
-            Some(InterfaceMatch::Rdomain(_)) => return Err(not_built("rdomain")),
+            Some(InterfaceMatch::Rdomain(number)) => (interface_match::RDOMAIN, *number),
             Some(InterfaceMatch::Named(name)) if self.names_group(name) => {
                 (interface_match::GROUP, self.names.groups.number(name)?)
             }

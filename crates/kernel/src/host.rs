@@ -10,7 +10,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType,
 };
@@ -32,13 +34,19 @@ pub fn read() -> Result<Host> {
     let mut netlink = Rtnetlink::open()?;
     let mut interfaces = BTreeMap::new();
     let group_names = group_names();
+    let (mut tables, mut masters) = (BTreeMap::new(), BTreeMap::new());
     for object in netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
         if let RouteNetlinkMessage::NewLink(link) = object {
             let interface = interface(&link, &group_names);
+            tables.extend(vrf_table(&link).map(|table| (link.header.index, table)));
+            masters.extend(master(&link).map(|master| (link.header.index, master)));
             if !own_device::is_ours(&interface.name) {
                 interfaces.insert(link.header.index, interface);
             }
         }
+    }
+    for interface in interfaces.values_mut() {
+        interface.rdomain = rdomain(interface.index, &tables, &masters);
     }
     for object in netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {
         if let RouteNetlinkMessage::NewAddress(message) = object
@@ -86,6 +94,44 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
     interface
 }
 
+/// The routing table of a VRF.
+fn vrf_table(link: &LinkMessage) -> Option<u32> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::LinkInfo(infos) => infos.iter().find_map(|info| match info {
+            LinkInfo::Data(InfoData::Vrf(data)) => data.iter().find_map(|item| match item {
+                InfoVrf::TableId(table) => Some(*table),
+                _ => None,
+            }),
+            _ => None,
+        }),
+        _ => None,
+    })
+}
+
+/// Index of the bridge, bond, VRF or the like that an interface belongs to.
+fn master(link: &LinkMessage) -> Option<u32> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::Controller(index) => Some(*index).filter(|index| *index != 0),
+        _ => None,
+    })
+}
+
+/// The table of the VRF that an interface is or belongs to, its bridge or bond perhaps.
+fn rdomain(index: u32, tables: &BTreeMap<u32, u32>, masters: &BTreeMap<u32, u32>) -> u32 {
+    let mut index = index;
+    // a bridge may be in a VRF, but nothing stands deeper than some steps
+    for _ in 0..8 {
+        if let Some(table) = tables.get(&index) {
+            return *table;
+        }
+        match masters.get(&index) {
+            Some(master) => index = *master,
+            None => return 0,
+        }
+    }
+    0
+}
+
 /// Group 0, `default`, holds every interface that nobody grouped and says nothing.
 fn group_names() -> BTreeMap<u32, String> {
     let text = std::fs::read_to_string(GROUP_NAMES).unwrap_or_default();
@@ -117,13 +163,14 @@ fn address(message: &AddressMessage) -> Option<InterfaceAddress> {
     })
 }
 
-/// The routes of a message of the main table; a default route puts its interface into `egress`.
+/// The routes of a message of the table that its interfaces use, the main one or that of their VRF; a
+/// default route of the main one puts its interface into `egress`.
 fn route(message: &RouteMessage, interfaces: &mut BTreeMap<u32, Interface>) -> Vec<Route> {
-    if table_of(message) != u32::from(RouteHeader::RT_TABLE_MAIN)
-        || message.header.kind != RouteType::Unicast
-    {
+    if message.header.kind != RouteType::Unicast {
         return Vec::new();
     }
+    let main = u32::from(RouteHeader::RT_TABLE_MAIN);
+    let rdomain = Some(table_of(message)).filter(|table| *table != main).unwrap_or(0);
     let length = message.header.destination_prefix_length;
     let (mut destination, mut gateway, mut outgoing) = (None, None, Vec::new());
     for attribute in &message.attributes {
@@ -149,7 +196,10 @@ fn route(message: &RouteMessage, interfaces: &mut BTreeMap<u32, Interface>) -> V
         let Some(interface) = interfaces.get_mut(&index) else {
             continue;
         };
-        if length == 0 && !interface.is("egress") {
+        if interface.rdomain != rdomain {
+            continue;
+        }
+        if length == 0 && rdomain == 0 && !interface.is("egress") {
             interface.groups.push("egress".to_owned());
         }
         routes.push(Route { destination, interface: interface.name.clone(), gateway });

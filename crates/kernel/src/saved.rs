@@ -30,6 +30,9 @@ pub struct SavedState {
     pub interface: Option<String>,
     /// Rule that made it.
     pub rule: Option<RuleId>,
+    /// Routing domain of its packets.
+    #[serde(default)]
+    pub rdomain: u32,
     /// Key on the network's side: address and port.
     pub wire: [(IpAddr, u16); 2],
     /// Key on the host's side.
@@ -182,6 +185,7 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         },
         interface: memory.names.interfaces.name(key.interface).map(str::to_owned),
         rule: record.rule_in(state.rule_slot),
+        rdomain: key.rdomain,
         wire: sides(&state.key[WIRE]),
         stack: sides(&state.key[STACK]),
         source: save_peer(&state.src),
@@ -281,7 +285,7 @@ fn restored(
         address: sides[side].map(|(address, _)| address_bytes(address)),
         port: sides[side].map(|(_, port)| port.to_be_bytes()),
         interface,
-        rdomain: 0,
+        rdomain: saved.rdomain,
         made: match (crosses, side) {
             (true, WIRE) => made::NEAR,
             (true, _) => made::FAR,
@@ -290,6 +294,7 @@ fn restored(
         },
         family: if sides[side][0].0.is_ipv4() { abi::INET } else { abi::INET6 },
         protocol: if side == WIRE { saved.protocol } else { far_protocol },
+        pad: 0,
     };
     let slot_of = |rule: &Option<RuleId>| {
         let slot = rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
@@ -378,10 +383,11 @@ mod tests {
             address: [address("10.0.0.1"), address("192.0.2.1")],
             port: [1025u16.to_be_bytes(), 443u16.to_be_bytes()],
             interface: memory.names.interfaces.number("em0").unwrap(),
-            rdomain: 0,
+            rdomain: 7,
             made: 0,
             family: abi::INET,
             protocol: 6,
+            pad: 0,
         };
         abi::State {
             id: 0x6555_77a0_0000_0001,

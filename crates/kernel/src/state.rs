@@ -123,6 +123,7 @@ fn view(
             number,
         }),
         anchor_rule: rule_number(maps, state.anchor_slot),
+        rdomain: key.rdomain,
         wire: sides(&state.key[WIRE]),
         stack: sides(&state.key[STACK]),
         src: peer(&state.src),

@@ -38,7 +38,7 @@ macro_rules! layouts {
 
 fn rust_layouts() -> BTreeMap<&'static str, Layout> {
     layouts! {
-        pf_interface => abi::Interface { id, flags, groups, name }
+        pf_interface => abi::Interface { id, flags, groups, name, rdomain, pad }
         pf_interface_stats => abi::InterfaceStats { packets, bytes }
         pf_address => abi::Address { kind, negated, pad, table, low, high }
         pf_port => abi::Port { low, high, op, pad }
@@ -94,7 +94,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             syncookies, syncookies_start, syncookies_end, timeouts,
         }
         pf_state_key => abi::StateKey {
-            address, port, interface, rdomain, made, family, protocol,
+            address, port, interface, rdomain, made, family, protocol, pad,
         }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
@@ -135,7 +135,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             magic, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
         }
         pf_handoff => abi::Handoff {
-            magic, ifindex, received, mark, largest, order, direction, reason, link_header, pad,
+            magic, ifindex, received, mark, largest, order, direction, reason, link_header, pad, rdomain,
         }
         pf_log_record => abi::LogRecord {
             time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
@@ -284,7 +284,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "SOURCE_" abi::rule::source_flags { TRACK, OVERLOAD, FLUSH, FLUSH_GLOBAL }
         "SOURCE_COUNT_" abi::status::source_counter { SEARCHES, INSERTS, REMOVALS, MAX }
         "" abi::state { WSCALE_MASK, WSCALE_FLAG, WIRE, STACK }
-        "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY }
+        "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY, RDOMAIN }
         "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1 }
         "ADDRESS_" abi::rule::address_kind {
             ANY, MASK, RANGE, TABLE, NO_ROUTE, URPF_FAILED, NEVER,

@@ -19,6 +19,8 @@ pub(crate) struct Surroundings<'a> {
     pub world: &'a World,
     /// Interface the packet is on, for `urpf-failed`; `None` for destinations.
     pub arrived_on: Option<&'a str>,
+    /// Routing domain of that.
+    pub rdomain: u32,
 }
 
 /// Whether `address` meets the criterion, negation included.
@@ -53,9 +55,11 @@ fn meets(
             inside
         }
         Address::Dynamic(dynamic) => interface_has(dynamic, address, around.world),
-        Address::NoRoute => !is_scoped(address) && around.world.route(address).is_none(),
+        Address::NoRoute => {
+            !is_scoped(address) && around.world.route(address, around.rdomain).is_none()
+        }
         Address::UrpfFailed => {
-            around.arrived_on.is_none_or(|name| fails_urpf(address, name, around.world))
+            around.arrived_on.is_none_or(|name| fails_urpf(address, name, around))
         }
         // rule sets with these are refused: skipstep_ruleset::support
         Address::RouteLabel(_) => false,
@@ -73,8 +77,9 @@ fn masked(address: IpAddr, mask: IpAddr) -> Option<u128> {
 }
 
 /// Whether the route back to `address` leaves by another interface than the one called `name`.
-fn fails_urpf(address: IpAddr, name: &str, world: &World) -> bool {
-    !is_scoped(address) && world.route(address).is_none_or(|route| route.interface != name)
+fn fails_urpf(address: IpAddr, name: &str, around: &Surroundings) -> bool {
+    let route = around.world.route(address, around.rdomain);
+    !is_scoped(address) && route.is_none_or(|route| route.interface != name)
 }
 
 /// Addresses that are only valid on a link are never held to fail for their route: PF knows them

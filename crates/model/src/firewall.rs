@@ -249,7 +249,7 @@ impl Firewall {
             journal.tracer.tell(|| Stage::Skipped);
             return untouched(input);
         }
-        let fate = match Descriptor::parse(input) {
+        let fate = match self.describe(input) {
             Ok(packet) if packet.is_fragment() && self.ruleset.options.reassemble => {
                 self.reassemble(input, packet, journal)
             }
@@ -260,6 +260,12 @@ impl Firewall {
             self.counters.status.reasons[*reason as usize] += 1;
         }
         fate
+    }
+
+    /// Takes a packet apart where it is.
+    pub(crate) fn describe(&self, packet: &Packet) -> Result<Descriptor, Malformed> {
+        let rdomain = self.world.host.rdomain(&packet.interface);
+        Ok(Descriptor { rdomain, ..Descriptor::parse(packet)? })
     }
 
     fn is_skipped(&self, name: &str) -> bool {

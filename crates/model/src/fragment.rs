@@ -23,7 +23,7 @@ impl Firewall {
         if let Err(reason) = normalize::fragmentation(&mut fragment, &self.ruleset.options) {
             return self.refuse_fragment(input, fragment, Some(reason), journal);
         }
-        let Some(piece) = Piece::parse(&fragment.bytes) else {
+        let Some(piece) = Piece::parse(&fragment.bytes, fragment.rdomain) else {
             return self.refuse_fragment(input, fragment, Some(Reason::Fragment), journal);
         };
         match self.fragments.add(piece, self.world.now) {
@@ -36,7 +36,7 @@ impl Firewall {
                 journal.tracer.tell(|| Stage::Reassembled(whole.bytes.len()));
                 let mut packet = Packet { bytes: whole.bytes, ..input.clone() };
                 packet.carried.fragmentation = whole.fragmentation;
-                let mut fate = match Descriptor::parse(&packet) {
+                let mut fate = match self.describe(&packet) {
                     Ok(datagram) => self.filter(&packet, datagram, journal),
                     Err(malformed) => self.refuse(&packet, malformed, journal),
                 };

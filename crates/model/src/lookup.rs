@@ -139,7 +139,7 @@ impl Firewall {
         let (source_port, destination_port) = packet.ports();
         let source = (packet.source, source_port);
         let destination = (packet.destination, destination_port);
-        let key = Key::new(packet.family, packet.protocol, packet.direction, source, destination);
+        let key = packet.key(packet.protocol, packet.direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
             return Lookup::None;
         };
@@ -248,7 +248,7 @@ impl Firewall {
         let (source_port, destination_port) = mapping.ports();
         let direction = if quoted { packet.direction.opposite() } else { packet.direction };
         let (source, destination) = ((source, source_port), (destination, destination_port));
-        let key = Key::new(packet.family, protocol, direction, source, destination);
+        let key = packet.key(protocol, direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
             return Lookup::None;
         };
@@ -295,7 +295,7 @@ impl Firewall {
         let destination = (quoted.destination, destination_port);
         // the quoted packet travelled the other way
         let direction = packet.direction.opposite();
-        let key = Key::new(packet.family, quoted.protocol, direction, source, destination);
+        let key = packet.key(quoted.protocol, direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
             return Lookup::None;
         };

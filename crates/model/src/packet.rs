@@ -7,6 +7,7 @@ use skipstep_wire::{protocol, tcp_flag};
 
 use crate::fate::Packet;
 use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable};
+use crate::state::Key;
 use crate::translate::Ends;
 
 /// A packet whose headers made sense.
@@ -17,6 +18,8 @@ pub(crate) struct Descriptor {
     pub direction: Direction,
     /// Interface it is on.
     pub interface: String,
+    /// Routing domain of that.
+    pub rdomain: u32,
     pub family: Family,
     pub source: IpAddr,
     pub destination: IpAddr,
@@ -114,7 +117,8 @@ pub(crate) struct Malformed {
 }
 
 impl Descriptor {
-    /// Takes a packet apart.
+    /// Takes a packet apart, which is in no VRF as long as nobody knows its interface: see
+    /// [`Firewall::describe`](crate::Firewall).
     pub fn parse(packet: &Packet) -> Result<Self, Malformed> {
         match packet.bytes.first().map(|byte| byte >> 4) {
             Some(6) => Self::parse_ipv6(packet),
@@ -142,6 +146,7 @@ impl Descriptor {
         Ok(Descriptor {
             direction: packet.direction,
             interface: packet.interface.clone(),
+            rdomain: 0,
             family: Family::Inet,
             source: ip.source.into(),
             destination: ip.destination.into(),
@@ -178,6 +183,7 @@ impl Descriptor {
         Ok(Descriptor {
             direction: packet.direction,
             interface: packet.interface.clone(),
+            rdomain: 0,
             family: Family::Inet6,
             source: ip.source.into(),
             destination: ip.destination.into(),
@@ -192,6 +198,17 @@ impl Descriptor {
             recreated: false,
             bytes,
         })
+    }
+
+    /// The key of a packet of its family that travels in `direction` where it is.
+    pub fn key(
+        &self,
+        protocol: u8,
+        direction: Direction,
+        source: (IpAddr, u16),
+        destination: (IpAddr, u16),
+    ) -> Key {
+        Key::new(self.rdomain, self.family, protocol, direction, source, destination)
     }
 
     /// Source and destination port, zero for protocols that have none.

@@ -212,7 +212,7 @@ fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     if world.is_local(packet.destination) {
         return Some(packet.destination);
     }
-    let route = world.route(packet.source)?;
+    let route = world.route(packet.source, packet.rdomain)?;
     address_towards(world.interface(&route.interface)?, packet.source, packet.destination)
 }
 

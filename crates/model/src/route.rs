@@ -10,7 +10,6 @@ use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::normalize::IP_CHECKSUM;
-use crate::packet::Descriptor;
 use crate::patch;
 use crate::reply::{self, Undelivered};
 use crate::state::State;
@@ -87,7 +86,9 @@ impl Firewall {
         if inbound {
             spend_hop(&mut packet.bytes)?;
         }
-        let route = self.world.route(hop.address).ok_or(Stuck::Told(Undelivered::NoRoute))?;
+        let rdomain = self.world.host.rdomain(&packet.interface);
+        let route =
+            self.world.route(hop.address, rdomain).ok_or(Stuck::Told(Undelivered::NoRoute))?;
         let interface = route.interface.clone();
         let mtu = self.world.interface(&interface).map_or(0, |interface| interface.mtu);
         let (to, next) = (interface.clone(), hop.address);
@@ -160,7 +161,7 @@ impl Firewall {
     }
 
     fn undelivered(&self, packet: &Packet, why: Undelivered) -> Option<Vec<u8>> {
-        let packet = Descriptor::parse(packet).ok()?;
+        let packet = self.describe(packet).ok()?;
         reply::undelivered(&packet, why, &self.world)
     }
 }

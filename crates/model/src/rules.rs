@@ -299,14 +299,23 @@ fn first_mismatch(
     if rule.direction.is_some_and(|wanted| wanted != packet.direction) {
         return Some(Criterion::Direction);
     }
+    let on = rule.interface.as_ref().map(|on| &on.value);
+    if matches!(on, Some(InterfaceMatch::Rdomain(number)) if *number != packet.rdomain) {
+        return Some(Criterion::Rdomain);
+    }
     if rule.family.is_some_and(|wanted| wanted != packet.family) {
         return Some(Criterion::Family);
     }
     if rule.protocol.is_some_and(|wanted| wanted != packet.protocol) {
         return Some(Criterion::Protocol);
     }
-    let from =
-        Surroundings { ruleset, anchor: &rule.path, world, arrived_on: Some(&packet.interface) };
+    let from = Surroundings {
+        ruleset,
+        anchor: &rule.path,
+        world,
+        arrived_on: Some(&packet.interface),
+        rdomain: packet.rdomain,
+    };
     if !address::matches(&rule.source.host, ends.source.0, &from, counters) {
         return Some(Criterion::Source);
     }
@@ -426,7 +435,7 @@ fn is_interface(wanted: &InterfaceMatch, name: &str, world: &World) -> bool {
         (InterfaceMatch::Any, interface) => interface.is_none_or(|interface| !interface.loopback),
         (InterfaceMatch::Named(wanted), Some(interface)) => interface.is(wanted),
         (InterfaceMatch::Named(wanted), None) => wanted == name,
-        // rule sets with these are refused: skipstep_ruleset::support
-        (InterfaceMatch::Rdomain(_), _) => false,
+        // names no interface; `on ! rdomain` is met by none, as in pf
+        (InterfaceMatch::Rdomain(_), _) => true,
     }
 }

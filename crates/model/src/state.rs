@@ -58,6 +58,8 @@ pub mod other_state {
 /// the key of what it answers. For ICMP queries one port is the identifier, the other the type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
+    /// Routing domain.
+    pub rdomain: u32,
     /// Address family.
     pub family: Family,
     /// IP protocol number.
@@ -72,6 +74,7 @@ impl Key {
     /// The key of a packet that travels in `direction`. `source` and `destination` are pairs of
     /// address and port.
     pub fn new(
+        rdomain: u32,
         family: Family,
         protocol: u8,
         direction: Direction,
@@ -82,7 +85,8 @@ impl Key {
             Direction::In => [source, destination],
             Direction::Out => [destination, source],
         };
-        Key { family, protocol, address: [first.0, second.0], port: [first.1, second.1] }
+        let (address, port) = ([first.0, second.0], [first.1, second.1]);
+        Key { rdomain, family, protocol, address, port }
     }
 }
 

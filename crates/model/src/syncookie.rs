@@ -24,8 +24,8 @@ use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Tcp};
 use crate::reply::{self, Segment};
 use crate::siphash::siphash24;
+use crate::state::WSCALE_OFFERED;
 use crate::state::tcp_state::{CLOSED, ESTABLISHED, PROXY_DST};
-use crate::state::{Key, WSCALE_OFFERED};
 use crate::synproxy::{DEFAULT_MSS, offered_mss};
 use crate::tcp_option;
 use crate::trace::Stage;
@@ -179,7 +179,7 @@ impl Firewall {
         }
         let (source, destination) =
             ((packet.source, tcp.source_port), (packet.destination, tcp.destination_port));
-        let key = Key::new(packet.family, packet.protocol, Direction::In, source, destination);
+        let key = packet.key(packet.protocol, Direction::In, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
             return Redeemed::Taken(Lookup::None);
         };
@@ -233,7 +233,7 @@ impl Firewall {
             packet.ttl,
         );
         let syn = Packet { bytes, carried: Carried::default(), ..input.clone() };
-        let Ok(mut descriptor) = Descriptor::parse(&syn) else {
+        let Ok(mut descriptor) = self.describe(&syn) else {
             return Verdict::Drop;
         };
         descriptor.recreated = true;

@@ -180,8 +180,8 @@ fn ends(state: &State, side: usize) -> [(IpAddr, u16); 2] {
 /// What the client offers, as far as the ways to it and to the server can carry it.
 fn proxied_mss(packet: &Descriptor, world: &World) -> u16 {
     let offered = offered_mss(packet);
-    let to_client = way_mss(packet.family, packet.source, world);
-    let to_server = way_mss(packet.family, packet.destination, world);
+    let to_client = way_mss(packet, packet.source, world);
+    let to_server = way_mss(packet, packet.destination, world);
     to_server.min(to_client.min(offered).max(LEAST_MSS)).max(LEAST_MSS)
 }
 
@@ -197,9 +197,10 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
 }
 
 /// What fits into a packet on the way to `address`.
-fn way_mss(family: Family, address: IpAddr, world: &World) -> u16 {
-    let headers = if family == Family::Inet { 40 } else { 60 };
-    let out = world.route(address).and_then(|route| world.interface(&route.interface));
+fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
+    let headers = if packet.family == Family::Inet { 40 } else { 60 };
+    let route = world.route(address, packet.rdomain);
+    let out = route.and_then(|route| world.interface(&route.interface));
     let mss = out.map_or(0, |interface| interface.mtu.saturating_sub(headers));
     u16::try_from(mss).unwrap_or(u16::MAX).max(DEFAULT_MSS)
 }

@@ -107,6 +107,7 @@ pub enum Stage {
 pub enum Criterion {
     Interface,
     Direction,
+    Rdomain,
     Family,
     Protocol,
     Source,
@@ -143,6 +144,7 @@ impl Criterion {
         match self {
             Criterion::Interface => "on",
             Criterion::Direction => "in/out",
+            Criterion::Rdomain => "on rdomain",
             Criterion::Family => "inet/inet6",
             Criterion::Protocol => "proto",
             Criterion::Source => "from",

@@ -61,7 +61,7 @@ impl Ends {
         if self.family() != packet.family {
             let protocol = af_to::other_protocol(packet.protocol);
             let crossed = packet.direction.opposite();
-            return Key::new(self.family(), protocol, crossed, source, destination);
+            return Key::new(packet.rdomain, self.family(), protocol, crossed, source, destination);
         }
         if let Some(message) = packet.icmp()
             && let Some((from, to)) =
@@ -69,7 +69,7 @@ impl Ends {
         {
             (source.0, destination.0) = (from, to);
         }
-        Key::new(packet.family, packet.protocol, packet.direction, source, destination)
+        packet.key(packet.protocol, packet.direction, source, destination)
     }
 }
 
@@ -166,7 +166,7 @@ impl<'r> Translation<'r> {
     ) -> Result<(IpAddr, u16), Exhausted> {
         let as_read = |(address, port): (IpAddr, u16)| (af_to::read_as(family, address), port);
         let (source, destination) = (as_read(self.ends.source), as_read(self.ends.destination));
-        let &Descriptor { protocol, direction, .. } = question.packet;
+        let &Descriptor { rdomain, protocol, direction, .. } = question.packet;
         let around = question.around();
         let mut first = None;
         let mut again = false;
@@ -175,7 +175,8 @@ impl<'r> Translation<'r> {
             let address = address.filter(|address| !again || first != Some(*address));
             let address = address.ok_or(Exhausted)?;
             again = true;
-            let key = Key::new(family, protocol, direction, (address, source.1), destination);
+            let key =
+                Key::new(rdomain, family, protocol, direction, (address, source.1), destination);
             let flow = Flow { key, direction, interface: &question.packet.interface };
             let Context { states, counters, .. } = context;
             match port::search(&flow, of.pool.ports, states, question.world, counters) {

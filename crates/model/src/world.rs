@@ -60,9 +60,9 @@ impl World {
         self.host.interface(name)
     }
 
-    /// The route to `address`.
-    pub(crate) fn route(&self, address: IpAddr) -> Option<&Route> {
-        self.host.route(address)
+    /// The route to `address` in a routing domain.
+    pub(crate) fn route(&self, address: IpAddr, rdomain: u32) -> Option<&Route> {
+        self.host.route(address, rdomain)
     }
 
     /// Whether `address` is one of the firewall's own.

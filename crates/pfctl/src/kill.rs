@@ -148,17 +148,17 @@ impl Target {
 /// Removes states and returns what to say about it.
 pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
     let target = parse(&args.kill)?;
-    // every state is in the routing domain 0: rules for others cannot be loaded
-    let elsewhere = args.rdomain.is_some_and(|rdomain| rdomain != 0);
-    let Some(instance) = instance.filter(|_| !elsewhere) else {
+    let Some(instance) = instance else {
         return Ok(target.message(0));
     };
     let rules = instance.loaded()?.ruleset;
     let hostid = instance.status()?.hostid;
-    let interface = args.interface.as_deref();
+    let (interface, rdomain) = (args.interface.as_deref(), args.rdomain.unwrap_or(0));
     let killed = instance.kill_states(|state| {
         interface.is_none_or(|name| state.interface.as_deref() == Some(name))
             && target.matches(state, &rules, hostid)
+            // an id says all
+            && (matches!(target, Target::Id(..)) || state.rdomain == rdomain)
     })?;
     Ok(target.message(killed))
 }
@@ -205,6 +205,7 @@ mod tests {
             family: Family::Inet,
             direction,
             interface: None,
+            rdomain: 0,
             rule: Some(0.into()),
             anchor_rule: None,
             wire: key,

@@ -58,7 +58,7 @@ impl Session {
     /// The rule of `ruleset` that would block the session if it has no state; `Some(None)` if no
     /// rule in particular does.
     pub fn blocked_by(&self, ruleset: &Ruleset, host: &Host) -> Option<Option<RuleId>> {
-        let interface = &host.route(self.client.0)?.interface;
+        let interface = &host.route(self.client.0, 0)?.interface;
         let mut firewall = Firewall::new(ruleset.clone(), host.clone());
         let fate = firewall.packet(&self.next_packet(interface));
         match (fate.verdict, fate.decision) {

@@ -15,6 +15,8 @@ pub struct Key {
     pub source: IpAddr,
     /// Destination address.
     pub destination: IpAddr,
+    /// Routing domain where they are.
+    pub rdomain: u32,
     /// IPv4: the protocol. IPv6: 0, since only the first fragment's counts.
     pub protocol: u8,
 }
@@ -39,12 +41,12 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Takes a packet apart; what follows the length in its IP header is cut off. `None` if it is
+    /// Takes a packet of a routing domain apart; what follows the length in its IP header is cut off. `None` if it is
     /// damaged, or no fragment.
-    pub fn parse(packet: &[u8]) -> Option<Piece> {
+    pub fn parse(packet: &[u8], rdomain: u32) -> Option<Piece> {
         match packet.first()? >> 4 {
-            4 => parse_ipv4(packet),
-            6 => parse_ipv6(packet),
+            4 => parse_ipv4(packet, rdomain),
+            6 => parse_ipv6(packet, rdomain),
             _ => None,
         }
     }
@@ -61,7 +63,7 @@ impl Piece {
     }
 }
 
-fn parse_ipv4(packet: &[u8]) -> Option<Piece> {
+fn parse_ipv4(packet: &[u8], rdomain: u32) -> Option<Piece> {
     let header: &[u8; 20] = packet.first_chunk()?;
     let header_len = usize::from(header[0] & 15) * 4;
     let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -73,7 +75,7 @@ fn parse_ipv4(packet: &[u8]) -> Option<Piece> {
     let address =
         |at: usize| -> Option<IpAddr> { Some(IpAddr::from(*packet[at..].first_chunk::<4>()?)) };
     Some(Piece {
-        key: Key { source: address(12)?, destination: address(16)?, protocol: header[9] },
+        key: Key { source: address(12)?, destination: address(16)?, rdomain, protocol: header[9] },
         id: u32::from(u16::from_be_bytes([header[4], header[5]])),
         offset,
         more,
@@ -83,7 +85,7 @@ fn parse_ipv4(packet: &[u8]) -> Option<Piece> {
     })
 }
 
-fn parse_ipv6(packet: &[u8]) -> Option<Piece> {
+fn parse_ipv6(packet: &[u8], rdomain: u32) -> Option<Piece> {
     let header: &[u8; 40] = packet.first_chunk()?;
     let total_len = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
     let packet = packet.get(..total_len)?;
@@ -117,7 +119,7 @@ fn parse_ipv6(packet: &[u8]) -> Option<Piece> {
         return None; // RFC 6946: it is whole
     }
     Some(Piece {
-        key: Key { source: address(8)?, destination: address(24)?, protocol: 0 },
+        key: Key { source: address(8)?, destination: address(24)?, rdomain, protocol: 0 },
         id: u32::from_be_bytes([fragment[4], fragment[5], fragment[6], fragment[7]]),
         offset,
         more,
@@ -135,12 +137,12 @@ mod tests {
     #[test]
     fn ipv4_fragments() {
         let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).fragment(16, true).raw(17, &[9; 8]);
-        let piece = Piece::parse(&packet).unwrap();
+        let piece = Piece::parse(&packet, 0).unwrap();
         assert_eq!((piece.id, piece.offset, piece.more, piece.end()), (7, 16, true, 24));
         assert_eq!((piece.header, piece.data), (packet[..20].to_vec(), vec![9; 8]));
-        assert_eq!(Piece::parse(&packet[..27]), None, "cut off");
+        assert_eq!(Piece::parse(&packet[..27], 0), None, "cut off");
         let whole = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).raw(17, &[9; 8]);
-        assert_eq!(Piece::parse(&whole), None);
+        assert_eq!(Piece::parse(&whole, 0), None);
     }
 
     #[test]
@@ -149,12 +151,12 @@ mod tests {
         // a header of destination options, then the fragment header
         let chain = [44, 0, 1, 4, 0, 0, 0, 0, 17, 0, 0, 0x11, 0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8];
         let packet = ipv6(a, b).raw(protocol::DESTINATION_OPTIONS, &chain);
-        let piece = Piece::parse(&packet).unwrap();
+        let piece = Piece::parse(&packet, 0).unwrap();
         assert_eq!((piece.id, piece.offset, piece.more), (5, 16, true));
         assert_eq!((piece.header.len(), piece.next_header), (48, Some((40, 17))));
         assert_eq!(piece.data, [1, 2, 3, 4, 5, 6, 7, 8]);
         for length in 0..packet.len() {
-            assert_eq!(Piece::parse(&packet[..length]), None, "{length} bytes");
+            assert_eq!(Piece::parse(&packet[..length], 0), None, "{length} bytes");
         }
     }
 }

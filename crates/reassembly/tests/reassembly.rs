@@ -10,7 +10,7 @@ const TIMEOUT: u32 = 60;
 
 fn piece4(id: u16, offset: u16, more: bool, data: &[u8]) -> Piece {
     let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(id).fragment(offset, more).raw(17, data);
-    Piece::parse(&packet).unwrap()
+    Piece::parse(&packet, 0).unwrap()
 }
 
 fn piece6(id: u32, offset: u16, more: bool, data: &[u8]) -> Piece {
@@ -19,7 +19,7 @@ fn piece6(id: u32, offset: u16, more: bool, data: &[u8]) -> Piece {
     behind.extend((offset | u16::from(more)).to_be_bytes());
     behind.extend(id.to_be_bytes());
     behind.extend(data);
-    Piece::parse(&ipv6(a, b).raw(44, &behind)).unwrap()
+    Piece::parse(&ipv6(a, b).raw(44, &behind), 0).unwrap()
 }
 
 /// The data of the datagram behind `header` bytes.
@@ -171,7 +171,7 @@ fn fragments_as_they_were() {
     };
     let how = whole.fragmentation.unwrap();
     let again = refragment(&whole.bytes, &how, 9).unwrap();
-    let pieces: Vec<Piece> = again.iter().map(|packet| Piece::parse(packet).unwrap()).collect();
+    let pieces: Vec<Piece> = again.iter().map(|packet| Piece::parse(packet, 0).unwrap()).collect();
     let expected = [(0, true), (16, true), (32, false)].map(|(offset, more)| {
         let end = (usize::from(offset) + 16).min(40);
         piece6(9, offset, more, &data[usize::from(offset)..end])

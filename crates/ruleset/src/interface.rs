@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Host {
     /// Interfaces in the order of their index.
     pub interfaces: Vec<Interface>,
-    /// Routes of the main table.
+    /// Routes of each routing domain, by its interfaces.
     pub routes: Vec<Route>,
 }
 
@@ -26,6 +26,8 @@ pub struct Interface {
     pub loopback: bool,
     /// Frames begin with the IP header: no Ethernet.
     pub no_link_header: bool,
+    /// Routing domain: the table of the VRF it is in, 0 if it is in none.
+    pub rdomain: u32,
     /// Bytes of IP packet it can carry.
     pub mtu: u32,
     /// Groups it is in, `all` among them (pf-features section 3; see docs for Linux groups).
@@ -62,16 +64,22 @@ impl Host {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
+    /// The routing domain of the interface called `name`.
+    pub fn rdomain(&self, name: &str) -> u32 {
+        self.interface(name).map_or(0, |interface| interface.rdomain)
+    }
+
     /// Interfaces that `name` means: that interface, or the members of that group.
     pub fn members<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
         self.interfaces.iter().filter(move |interface| interface.is(name))
     }
 
-    /// The route a packet to `address` would take: longest prefix first.
-    pub fn route(&self, address: IpAddr) -> Option<&Route> {
+    /// The route a packet to `address` would take in a routing domain: longest prefix first.
+    pub fn route(&self, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.routes
             .iter()
             .filter(|route| route.destination.contains(&address))
+            .filter(|route| self.rdomain(&route.interface) == rdomain)
             .max_by_key(|route| route.destination.prefix_len())
     }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
-use crate::rule::InterfaceMatch;
 use crate::{Address, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies};
 
 const SCTP: u8 = 132;
@@ -62,11 +61,9 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
 /// What of `rule` is not done yet.
 fn features(rule: &Rule) -> Vec<&'static str> {
     let state = rule.state.clone().unwrap_or_default();
-    let rdomain = |value: &InterfaceMatch| matches!(value, InterfaceMatch::Rdomain(_));
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     let label = |address: &Address| matches!(address, Address::RouteLabel(_));
     let table = [
-        (rule.interface.as_ref().is_some_and(|on| rdomain(&on.value)), "rdomain"),
         (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
         (rule.os.is_some(), "os"),

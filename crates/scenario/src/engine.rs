@@ -127,6 +127,8 @@ pub struct StateView {
     pub direction: Direction,
     /// Interface it is bound to; `None` for all.
     pub interface: Option<String>,
+    /// Routing domain of its packets.
+    pub rdomain: u32,
     /// Rule that made it; `None` is the default rule or one that is gone.
     pub rule: Option<RuleId>,
     /// Number of the anchor rule that led to that rule; `None` also if it is gone.

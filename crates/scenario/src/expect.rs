@@ -76,6 +76,7 @@ pub struct StateWords {
     pub direction: Option<Direction>,
     /// `on all` is `Some(None)`
     pub interface: Option<Option<String>>,
+    pub rdomain: Option<u32>,
     pub rule: Option<Option<RuleId>>,
     pub anchor_rule: Option<Option<u32>>,
     pub wire: Option<[(IpAddr, u16); 2]>,
@@ -453,6 +454,7 @@ impl StateWords {
             protocol: Some(state.protocol),
             direction: Some(state.direction),
             interface: Some(state.interface.clone()),
+            rdomain: Some(state.rdomain),
             rule: Some(state.rule.clone()),
             anchor_rule: Some(state.anchor_rule),
             wire: Some(state.wire),
@@ -483,6 +485,7 @@ impl StateWords {
         own.compare("protocol", &self.protocol, found.protocol);
         own.compare("direction", &self.direction, found.direction);
         own.compare("interface", &self.interface, found.interface.clone());
+        own.compare("rdomain", &self.rdomain, found.rdomain);
         own.compare("rule", &self.rule, found.rule.clone());
         own.compare("anchor rule", &self.anchor_rule, found.anchor_rule);
         own.compare("wire", &self.wire, found.wire);

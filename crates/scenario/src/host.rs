@@ -14,6 +14,7 @@ pub fn standard() -> Host {
         index,
         loopback: name == "lo0",
         no_link_header: false,
+        rdomain: 0,
         mtu,
         groups: std::iter::once("all").chain(group).map(String::from).collect(),
         addresses: nets.iter().map(|text| address(net(text), name == "lo0")).collect(),

@@ -176,6 +176,7 @@ fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
         family: state.key[0].family,
         direction: state.direction,
         interface: state.interface.clone(),
+        rdomain: state.key[0].rdomain,
         rule: Some(firewall.rule_of(state)),
         anchor_rule: firewall.anchor_rule_of(state),
         wire,

@@ -65,6 +65,9 @@ fn write_host(f: &mut fmt::Formatter<'_>, host: &Host) -> fmt::Result {
         if interface.mtu != 1500 {
             words.push(format!("mtu {}", interface.mtu));
         }
+        if interface.rdomain != 0 {
+            words.push(format!("rdomain {}", interface.rdomain));
+        }
         words.extend(interface.loopback.then(|| "loopback".into()));
         words.extend(interface.no_link_header.then(|| "tunnel".into()));
         writeln!(f, "    {}", words.join(" "))?;
@@ -355,6 +358,7 @@ impl Display for StateWords {
             "on",
             self.interface.as_ref().map(|interface| interface.as_deref().unwrap_or("all")),
         )?;
+        word(f, "rdomain", self.rdomain)?;
         word(f, "from-rule", self.rule.as_ref().map(rule))?;
         word(f, "anchor-rule", self.anchor_rule.map(number_or_none))?;
         let key = |key: [(IpAddr, u16); 2]| {

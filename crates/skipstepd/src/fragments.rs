@@ -87,7 +87,7 @@ impl Fragments {
         handoff: &Handoff,
         now: u32,
     ) -> Option<Vec<u8>> {
-        let outcome = match Piece::parse(packet) {
+        let outcome = match Piece::parse(packet, handoff.rdomain) {
             Some(piece) => self.reassembler.add(piece, now),
             None => Outcome::Dropped(Some(Reason::Fragment)),
         };
@@ -176,7 +176,7 @@ mod tests {
         let back = fragments.answer(&frame(&LINK, &datagram, &again), 0);
         assert_eq!(back.len(), 2);
         for (sent, (offset, more)) in back.iter().zip([(0, true), (16, false)]) {
-            let piece = Piece::parse(&sent[14..]).unwrap();
+            let piece = Piece::parse(&sent[14..], 0).unwrap();
             assert_eq!((piece.id, piece.offset, piece.more), (7, offset, more));
             assert!(sent.ends_with(Handoff { order: handoff_order::SEND, ..again }.as_bytes()));
         }

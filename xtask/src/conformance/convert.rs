@@ -326,6 +326,7 @@ fn state_words(state: &vector::State, anchor: &str) -> anyhow::Result<StateWords
         protocol: Some(state.proto),
         direction: Some(direction(&state.dir)?),
         interface: Some((state.interface != "all").then(|| state.interface.clone())),
+        rdomain: Some(0),
         rule: Some(rule(anchor, state.rule)),
         anchor_rule: Some(number(state.anchor_rule)),
         wire: Some(pair(&state.wire)),

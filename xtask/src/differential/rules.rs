@@ -230,10 +230,11 @@ fn block_return(rng: &mut Rng, head: &Head) -> Option<String> {
 
 pub(super) fn interface(rng: &mut Rng, word: &str) -> Option<String> {
     let odds = if word == "on" { 2 } else { 12 };
-    let names = ["em0", "em1", "! em0", "any", "egress", "! egress", "lo", "em9", "{ em0, em1 }"];
-    // a list of `received-on` is no list in pf's grammar
-    let count = if word == "on" { names.len() } else { names.len() - 1 };
-    one_in(rng, odds).then(|| match (pick(rng, &names[..count]), word) {
+    let names = ["em0", "em1", "! em0", "any", "egress", "! egress", "lo", "em9"];
+    // what `received-on` cannot say
+    let more = ["{ em0, em1 }", "rdomain 0", "rdomain 1", "! rdomain 1"];
+    let names = if word == "on" { [&names[..], &more].concat() } else { names.to_vec() };
+    one_in(rng, odds).then(|| match (pick(rng, &names), word) {
         // pf.conf negates the word here, not the name
         (name, "received-on") if name.starts_with('!') => format!("! received-on {}", &name[2..]),
         (name, _) => format!("{word} {name}"),

@@ -19,7 +19,7 @@ pub(super) fn reassembler(ruleset: &Ruleset) -> Reassembler {
 impl TestEngine {
     /// Puts a fragment to the others of its datagram.
     pub(super) fn hold(&mut self, packet: &TestPacket) -> Result<Fate> {
-        let outcome = match Piece::parse(&packet.bytes) {
+        let outcome = match self.piece(packet) {
             Some(piece) => self.fragments.add(piece, self.test.now),
             None => Outcome::Dropped(Some(Reason::Fragment)),
         };
@@ -36,6 +36,11 @@ impl TestEngine {
                 Ok(fate)
             }
         }
+    }
+
+    fn piece(&self, packet: &TestPacket) -> Option<Piece> {
+        let (host, _) = self.network.as_ref()?;
+        Piece::parse(&packet.bytes, host.rdomain(&packet.interface))
     }
 
     /// Hands a fragment back that is to be dropped.
@@ -82,7 +87,7 @@ impl TestEngine {
 
     /// Whether the datagram that a fragment may complete is short enough for a test run.
     pub(super) fn could_run_datagram(&self, packet: &TestPacket) -> bool {
-        let piece = Piece::parse(&packet.bytes).filter(|_| self.reassembles);
+        let piece = self.piece(packet).filter(|_| self.reassembles);
         match piece.map(|piece| self.fragments.clone().add(piece, self.test.now)) {
             Some(Outcome::Whole(whole)) => whole.bytes.len() <= LONGEST_PACKET,
             _ => true,

@@ -138,7 +138,7 @@ impl<'a> Criteria<'a> {
         let own: Vec<IpAddr> = own.filter(|_| by_route).collect();
         let edges = sets.iter().flat_map(Addresses::boundaries).filter(is_ordinary);
         distinct(ordinary.chain(edges.take(MOST)).chain(own), |address: &IpAddr| {
-            let route = self.host.route(*address).map(|route| route.interface.clone());
+            let route = self.host.route(*address, 0).map(|route| route.interface.clone());
             let meets: Vec<bool> = sets.iter().map(|set| set.contains(*address)).collect();
             (address.is_ipv4(), meets, by_route.then_some(route))
         })
@@ -238,7 +238,7 @@ fn meets_interface(criterion: &InterfaceMatch, name: &str, host: &Host) -> bool 
     match criterion {
         InterfaceMatch::Any => !host.interface(name).is_some_and(|interface| interface.loopback),
         InterfaceMatch::Named(wanted) => is(host, name, wanted),
-        InterfaceMatch::Rdomain(_) => false,
+        InterfaceMatch::Rdomain(number) => host.rdomain(name) == *number,
     }
 }
 

@@ -114,8 +114,8 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
         "{} {} {}{hop_in} {arrow} {}{hop_out}       {}\n",
         name_of(state),
         protocol_name(state.protocol),
-        endpoint(outer[1], inner[1], host),
-        endpoint(outer[0], inner[0], host),
+        endpoint(outer[1], inner[1], state.rdomain, host),
+        endpoint(outer[0], inner[0], state.rdomain, host),
         peer_states(state.protocol, left.state, right.state),
     )
 }
@@ -147,9 +147,18 @@ fn protocol_name(protocol: u8) -> String {
     }
 }
 
-/// An end of the connection, with what it is translated from in parentheses.
-fn endpoint(outer: (IpAddr, u16), inner: (IpAddr, u16), host: &dyn Fn(IpAddr) -> String) -> String {
-    let side = |(address, port)| with_port(&host(address), port, Family::of(address));
+/// An end of the connection, with what it is translated from in parentheses. In front of each stands
+/// the routing domain, if it is not 0.
+fn endpoint(
+    outer: (IpAddr, u16),
+    inner: (IpAddr, u16),
+    rdomain: u32,
+    host: &dyn Fn(IpAddr) -> String,
+) -> String {
+    let domain = if rdomain == 0 { String::new() } else { format!("({rdomain}) ") };
+    let side = |(address, port)| {
+        format!("{domain}{}", with_port(&host(address), port, Family::of(address)))
+    };
     if outer == inner { side(outer) } else { format!("{} ({})", side(outer), side(inner)) }
 }
 
@@ -258,6 +267,7 @@ fn object(view: &StatesView, state: &StateView) -> Value {
         "id": format!("{:016x}", state.id),
         "creatorid": format!("{:08x}", view.hostid),
         "interface": name_of(state),
+        "rdomain": state.rdomain,
         "protocol": protocol_name(state.protocol),
         "direction": if state.direction == Direction::In { "in" } else { "out" },
         "wire": key(state.wire),
@@ -317,6 +327,7 @@ mod tests {
         let side = ("10.0.0.1".parse().unwrap(), 22);
         let other = ("10.0.0.2".parse().unwrap(), 22);
         let name = |address: IpAddr| format!("host-{address}");
-        assert_eq!(endpoint(side, other, &name), "host-10.0.0.1:22 (host-10.0.0.2:22)");
+        assert_eq!(endpoint(side, other, 0, &name), "host-10.0.0.1:22 (host-10.0.0.2:22)");
+        assert_eq!(endpoint(side, side, 7, &name), "(7) host-10.0.0.1:22");
     }
 }

@@ -173,6 +173,7 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
                     Some((text != "all").then(|| text.into()))
                 })?)
             }
+            "rdomain" => words.rdomain = Some(following(line, "a number", number)?),
             "from-rule" => words.rule = Some(following(line, "a rule or `default`", rule)?),
             "anchor-rule" => {
                 words.anchor_rule =

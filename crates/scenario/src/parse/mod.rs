@@ -339,6 +339,10 @@ fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
                     line.next();
                     interface.mtu = line.number("a number of bytes")?;
                 }
+                "rdomain" => {
+                    line.next();
+                    interface.rdomain = line.number("a routing domain")?;
+                }
                 "loopback" => interface.loopback = line.next().is_some(),
                 "tunnel" => interface.no_link_header = line.next().is_some(),
                 "peer" => {
