@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		23
+#define PF_ABI_VERSION		24
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -403,9 +403,11 @@ struct pf_rule_states {
 	__u32 max_src_conn_seconds;
 	__u32 overload_table;		/* slot */
 	__u8 divert;			/* pf_divert_kind */
-	__u8 pad;
+	__u8 pflow;			/* its states are reported when they end … */
 	__be16 divert_port;		/* of the socket that divert-to, or divert-packet, names */
 	__u8 divert_address[16];
+	__u32 flow_tos;			/* … with the `tos` that it asks for */
+	__u32 pad;
 };
 
 enum pf_divert_kind {
@@ -701,6 +703,7 @@ struct pf_peer {
 enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_ALLOW_OPTS = 0x0001,
 	PF_STATE_SLOPPY = 0x0002,
+	PF_STATE_PFLOW = 0x0004,
 	PF_STATE_NO_SYNC = 0x0008,
 	PF_STATE_NO_DF = 0x0020,
 	PF_STATE_SET_TOS = 0x0040,
@@ -805,6 +808,8 @@ struct pf_state {
 	struct pf_scrub scrub[2];	/* of src, of dst */
 	struct pf_state_ref next_far;	/* the next state that has its far key; serial 0: none */
 	struct pf_limited limited[PF_LIMITER_KINDS];
+	__u32 ifindex_in;		/* of one that is reported: where its first packet came in, … */
+	__u32 ifindex_out;		/* … and where one left */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
@@ -901,6 +906,7 @@ struct pf_counters {
 	__u64 limit[PF_LCOUNT_MAX];
 	__u64 source[PF_SOURCE_COUNT_MAX];
 	__u64 log_lost;			/* records that found the ring full */
+	__u64 flow_lost;		/* reports of states that found their ring full */
 	__u64 divert_lost;		/* packets for programs that did not come as far as skipstepd */
 };
 
@@ -974,6 +980,27 @@ struct pf_log_record {
 	__u16 caplen;			/* bytes in data */
 	__u32 wirelen;
 	__u8 data[PF_SNAPLEN];		/* from the IP header on */
+};
+
+/* ---- flows --------------------------------------------------------------------------------- */
+
+/* record of the flow ring: a state with `pflow` that has ended. skipstepd reports it to collectors */
+struct pf_flow_record {
+	__u8 address[2][16];		/* of who made it, and of the other side, … */
+	__u8 translated_address[2][16];	/* … and as the other side knows them */
+	__be16 port[2];
+	__be16 translated_port[2];
+	__u32 ifindex_in;		/* as pf_state */
+	__u32 ifindex_out;
+	__u64 packets[2];		/* of who made it, of the other side */
+	__u64 bytes[2];
+	__u32 creation;			/* boot clock, seconds */
+	__u32 last;			/* of the last packet */
+	__u8 family;
+	__u8 protocol;
+	__u8 tos;			/* that its rule asks for */
+	__u8 translated;		/* the other side knows other ends, in the same family */
+	__u32 pad;
 };
 
 /* ---- fragments: what goes to skipstepd's device and comes back ------------------------------- */
@@ -1090,6 +1117,7 @@ struct pf_diverted {
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
  * leaving          queue             struct pf_leaving
  * log_ring         ring buffer       struct pf_log_record
+ * flow_ring        ring buffer       struct pf_flow_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself
  * test             array of 1        struct pf_test

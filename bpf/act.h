@@ -277,6 +277,20 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	return PF_TCX_NEXT;
 }
 
+/* A state that is reported when it ends remembers where its packets were, as OpenBSD does: each place
+ * once. */
+__inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	if (!state || state->serial != s->ref.serial || !(state->flags & PF_STATE_PFLOW))
+		return;
+	if (!state->ifindex_in && s->pd.direction == PF_IN)
+		state->ifindex_in = skb->ifindex;
+	else if (!state->ifindex_out && s->pd.direction == PF_OUT)
+		state->ifindex_out = skb->ifindex;
+}
+
 /* Returns what the program returns. */
 __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 {
@@ -287,6 +301,8 @@ __inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
 	s->outcome.anchor = s->rule.anchor;
 	if (!s->uncounted)
 		account(skb, s, pass);
+	if (s->has_state && (pass || s->consumed))
+		note_way(skb, s);
 	if (pass)
 		return let_through(skb, s);
 	if (s->consumed)

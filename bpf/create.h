@@ -8,6 +8,7 @@
 
 #include "af_to.h"
 #include "checksum.h"
+#include "flow.h"
 #include "icmp.h"
 #include "kern.h"
 #include "next_hop.h"
@@ -135,6 +136,8 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 		state->flags |= PF_STATE_ALLOW_OPTS;
 	if (rule->flags & PF_RULE_SLOPPY)
 		state->flags |= PF_STATE_SLOPPY;
+	if (reports_flows(rule->slot))
+		state->flags |= PF_STATE_PFLOW;
 	if (rule->flags & PF_RULE_NO_SYNC)
 		state->flags |= PF_STATE_NO_SYNC;
 	if (rule->flags & PF_RULE_MAX_PKT_RATE)

@@ -83,6 +83,15 @@ __inline void count_log_lost(void)
 		count->log_lost++;
 }
 
+__inline void count_flow_lost(void)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->flow_lost++;
+}
+
 __inline void count_divert_lost(void)
 {
 	__u32 zero = 0;

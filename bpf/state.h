@@ -18,6 +18,7 @@
 
 #include "kern.h"
 #include "config.h"
+#include "flow.h"
 #include "limiter.h"
 #include "pool.h"
 #include "reason.h"
@@ -295,6 +296,8 @@ __global int remove_state(__u32 index, __u32 serial)
 			unlink_key(state, PF_STACK, index, serial);
 		count_translated(status, state, -1);
 	}
+	if (state->flags & PF_STATE_PFLOW)
+		report_flow(state);
 	release_addresses(state);
 	release_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)

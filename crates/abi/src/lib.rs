@@ -8,6 +8,7 @@
 
 pub mod config;
 pub mod diverted;
+pub mod flow;
 pub mod handoff;
 pub mod interface;
 pub mod limiter;
@@ -26,6 +27,7 @@ pub mod verdict;
 
 pub use config::Config;
 pub use diverted::{Diverted, Diverter};
+pub use flow::FlowRecord;
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, Limiter, LimiterUse};
@@ -38,7 +40,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 23;
+pub const VERSION: u32 = 24;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

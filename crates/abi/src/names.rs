@@ -91,6 +91,8 @@ pub mod map {
     pub const LIMITED_SOURCES: &str = "limited_sources";
     /// queue of `struct pf_leaving`
     pub const LEAVING: &str = "leaving";
+    /// ring of `struct pf_flow_record`
+    pub const FLOW_RING: &str = "flow_ring";
     /// the timer that expires states
     pub const SWEEPER: &str = "sweeper";
     /// per CPU, `struct pf_outcome` and what follows it

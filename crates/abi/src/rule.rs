@@ -318,12 +318,16 @@ pub struct RuleStates {
     pub overload_table: u32,
     /// [`divert_kind`]
     pub divert: u8,
-    /// Zero.
-    pub pad: u8,
+    /// 1: its states are reported when they end …
+    pub pflow: u8,
     /// Port of the socket that `divert-to`, or `divert-packet`, names, in network byte order.
     pub divert_port: [u8; 2],
     /// And its address.
     pub divert_address: [u8; 16],
+    /// … with the `tos` that it asks for.
+    pub flow_tos: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `enum pf_divert_kind`.

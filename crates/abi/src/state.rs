@@ -73,6 +73,7 @@ pub mod other_state {
 pub mod state_flags {
     pub const ALLOW_OPTS: u32 = 0x0001;
     pub const SLOPPY: u32 = 0x0002;
+    pub const PFLOW: u32 = 0x0004;
     pub const NO_SYNC: u32 = 0x0008;
     pub const NO_DF: u32 = 0x0020;
     pub const SET_TOS: u32 = 0x0040;
@@ -317,6 +318,10 @@ pub struct State {
     pub next_far: StateRef,
     /// What it holds of limiters, by [`crate::limiter::limiter_kind`].
     pub limited: [Limited; LIMITER_KINDS],
+    /// Of one that is reported: where its first packet came in, …
+    pub ifindex_in: u32,
+    /// … and where one left.
+    pub ifindex_out: u32,
 }
 
 impl State {

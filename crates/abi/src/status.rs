@@ -126,6 +126,8 @@ pub struct Counters {
     pub source: [u64; source_counter::MAX],
     /// Log records that found the ring full.
     pub log_lost: u64,
+    /// Reports of states that found their ring full.
+    pub flow_lost: u64,
     /// Packets for programs that did not come as far as skipstepd.
     pub divert_lost: u64,
 }

@@ -198,6 +198,8 @@ pub fn states(rule: &Rule, compiled: &abi::Rule, overload_table: Option<u32>) ->
             states.divert_address = abi::address_bytes(address);
         }
     }
+    states.pflow = rule.state.as_ref().is_some_and(|options| options.pflow).into();
+    states.flow_tos = rule.tos.unwrap_or(0).into();
     (states.max_packets, states.max_packets_seconds) = rule.max_pkt_rate.unwrap_or_default();
     if let Some(options) = &rule.state {
         states.max = options.max.unwrap_or(0);

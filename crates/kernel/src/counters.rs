@@ -50,6 +50,7 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
         add(&mut sum.limit, &cpu.limit);
         add(&mut sum.source, &cpu.source);
         sum.log_lost += cpu.log_lost;
+        sum.flow_lost += cpu.flow_lost;
         sum.divert_lost += cpu.divert_lost;
     }
     Ok(sum)

@@ -105,7 +105,7 @@ impl Sizes {
             map_name::POOL_LOADS => Some(self.pools[2]),
             map_name::ENTRY_STATS => Some(self.entry_stats),
             map_name::INTERFACES | map_name::INTERFACE_STATS => Some(self.interfaces),
-            map_name::LOG_RING => Some(self.log_bytes),
+            map_name::LOG_RING | map_name::FLOW_RING => Some(self.log_bytes),
             _ => None,
         }
     }
@@ -126,6 +126,8 @@ macro_rules! maps {
             $($(#[$doc])* pub $field: $kind<$key, $value>,)*
             /// Ring of log records.
             pub log_ring: MapHandle,
+            /// Ring of flow records.
+            pub flow_ring: MapHandle,
             /// Holds the timer.
             pub sweeper: MapHandle,
             /// Stack of freed places.
@@ -166,6 +168,7 @@ macro_rules! maps {
                     shared_rule_states: Shared::new(&rule_states)?,
                     $($field: $kind::new(handle($name)?, $name)?,)*
                     log_ring: handle(map_name::LOG_RING)?,
+                    flow_ring: handle(map_name::FLOW_RING)?,
                     sweeper: handle(map_name::SWEEPER)?,
                     free_states: handle(map_name::FREE_STATES)?,
                     free_sources: handle(map_name::FREE_SOURCES)?,
@@ -179,6 +182,7 @@ macro_rules! maps {
                 $(self.$field.pin(directory)?;)*
                 for (handle, name) in [
                     (&mut self.log_ring, map_name::LOG_RING),
+                    (&mut self.flow_ring, map_name::FLOW_RING),
                     (&mut self.sweeper, map_name::SWEEPER),
                     (&mut self.free_states, map_name::FREE_STATES),
                     (&mut self.free_sources, map_name::FREE_SOURCES),

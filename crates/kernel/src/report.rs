@@ -55,6 +55,8 @@ pub struct InstanceStatus {
     pub fragments: FragmentStatus,
     /// Log records that found the ring full.
     pub log_lost: u64,
+    /// Reports of states that found their ring full.
+    pub flow_lost: u64,
     /// Packets for programs, as skipstepd says once a second.
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
@@ -128,6 +130,7 @@ impl Instance {
             limits: totals.limit,
             fragments: self.fragments()?,
             log_lost: totals.log_lost,
+            flow_lost: totals.flow_lost,
             divert: self.diverted()?,
             divert_lost: totals.divert_lost,
             loginterface: self.loginterface(&record)?,

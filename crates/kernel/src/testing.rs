@@ -31,12 +31,12 @@ use zerocopy::FromBytes;
 
 use crate::commit::RuleHome;
 use crate::error::{Context, Error, Result};
-use crate::log::LogReader;
 use crate::network::TestNetwork;
 use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
+use crate::ring::LogReader;
 use crate::{commit, counters, limiter, source, state};
 use libbpf_rs::{MapCore, MapFlags};
 

@@ -72,8 +72,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_rule_states => abi::RuleStates {
             total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
             max_packets_seconds, source_flags, source_nodes, max_src_nodes, max_src_states,
-            max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, divert, pad,
-            divert_port, divert_address,
+            max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, divert, pflow,
+            divert_port, divert_address, flow_tos, pad,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
@@ -104,7 +104,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
-            next_hop, source_nodes, scrub, next_far, limited,
+            next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -114,7 +114,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
-            reason, state, limit, source, log_lost, divert_lost,
+            reason, state, limit, source, log_lost, flow_lost, divert_lost,
         }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
@@ -133,6 +133,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_diverted => abi::Diverted {
             magic, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
+        }
+        pf_flow_record => abi::FlowRecord {
+            address, translated_address, port, translated_port, ifindex_in, ifindex_out, packets, bytes,
+            creation, last, family, protocol, tos, translated, pad,
         }
         pf_handoff => abi::Handoff {
             magic, ifindex, received, mark, largest, order, direction, reason, link_header, pad, rdomain,
@@ -273,7 +277,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
         "MADE_" abi::state::made { PLAIN, IN, OUT, NEAR, FAR }
         "STATE_" abi::state::state_flags {
-            ALLOW_OPTS, SLOPPY, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
+            ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
         }
         "LIMITER_" abi::limiter::limiter_kind { STATE, SOURCE }
@@ -403,6 +407,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::SOURCE_NODES,
         abi::names::map::FREE_SOURCES,
         abi::names::map::LOG_RING,
+        abi::names::map::FLOW_RING,
         abi::names::map::SWEEPER,
         abi::names::map::SCRATCH,
         abi::names::map::REASSEMBLER,

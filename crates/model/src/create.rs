@@ -217,6 +217,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         bytes: [0, 0],
         allow_opts: rule.allow_opts,
         sloppy: options.sloppy,
+        pflow: options.pflow,
         no_sync: options.no_sync,
         actions: answer.actions,
         proxy_mss: 0,

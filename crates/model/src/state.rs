@@ -161,6 +161,8 @@ pub struct State {
     pub allow_opts: bool,
     /// `sloppy`
     pub sloppy: bool,
+    /// `pflow`
+    pub pflow: bool,
     /// `no-sync`
     pub no_sync: bool,
     /// What happens to its packets.
@@ -186,11 +188,12 @@ impl State {
         !self.sources.is_empty()
     }
 
-    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
+    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
     /// random-id, 0x100 reassemble tcp, 0x200 set prio.
     pub fn flags(&self) -> u16 {
         u16::from(self.allow_opts)
             | u16::from(self.sloppy) << 1
+            | u16::from(self.pflow) << 2
             | u16::from(self.no_sync) << 3
             | u16::from(self.actions.no_df) << 5
             | u16::from(self.actions.set_tos.is_some()) << 6

@@ -287,6 +287,7 @@ impl<'a> Live<'a> {
                 syncookie_marks: self.ruleset.options.syncookie_marks(),
                 fragments: FragmentStatus::default(),
                 log_lost: 0,
+                flow_lost: 0,
                 divert: DivertCounters::default(),
                 divert_lost: 0,
             });
@@ -307,6 +308,7 @@ impl<'a> Live<'a> {
             syncookie_marks: self.ruleset.options.syncookie_marks(),
             fragments: status.fragments,
             log_lost: status.log_lost,
+            flow_lost: status.flow_lost,
             divert: status.divert,
             divert_lost: status.divert_lost,
         })

@@ -150,6 +150,7 @@ fn status_and_interfaces() {
         syncookie_marks: skipstep_ruleset::SyncookieMarks { start: 25_000, end: 12_500 },
         fragments: Default::default(),
         log_lost: 0,
+        flow_lost: 0,
         divert: Default::default(),
         divert_lost: 0,
     };

@@ -68,7 +68,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
         (rule.os.is_some(), "os"),
         (rule.set_delay.is_some(), "set delay"),
-        (state.pflow, "pflow"),
         (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
         (
             rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),

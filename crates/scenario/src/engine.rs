@@ -151,7 +151,7 @@ pub struct StateView {
     pub packets: [u64; 2],
     /// Bytes, in the same order.
     pub bytes: [u64; 2],
-    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
+    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
     /// random-id, 0x200 set prio.
     pub flags: u16,
     /// Lowest TTL of its packets, 0 if not set.

@@ -1,5 +1,5 @@
 //! The daemon at work: one thread follows interfaces, one puts fragments together, one hands packets
-//! to programs, one writes the log.
+//! to programs, one reports flows, one writes the log.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -14,9 +14,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
-use skipstep_kernel::{Device, Diverter, Error, Instance, LogReader};
+use skipstep_kernel::{Device, Diverter, Error, FlowReader, Instance, LogReader};
 
 use crate::divert::Ports;
+use crate::flows::Exporter;
 use crate::fragments::{Fragments, LONGEST_FRAME};
 use crate::log::Logs;
 use crate::notify;
@@ -67,6 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let signals = Signals::register()?;
     let name = options.instance.clone().unwrap_or_else(Instance::default_name);
+    let exporter = Exporter::new(&options.collectors, options.source).context("-e, -a")?;
     let watch = Watch::new()?;
     open(&name)?;
     notify::ready().context("NOTIFY_SOCKET")?;
@@ -83,10 +85,17 @@ pub fn run(options: &Options) -> Result<()> {
         let (signals, name) = (signals.clone(), name.clone());
         thread::spawn(move || divert(&signals, &name))
     };
+    let reporter = {
+        let (signals, name) = (signals.clone(), name.clone());
+        thread::spawn(move || report_flows(&signals, &name, exporter))
+    };
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
     if reassembler.join().is_err() {
         say("the thread that puts fragments together has failed");
+    }
+    if reporter.join().is_err() {
+        say("the thread that reports flows has failed");
     }
     if diverter.join().is_err() {
         say("the thread that hands packets to programs has failed");
@@ -212,6 +221,42 @@ fn serve(signals: &Signals, instance: &Instance) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Reports states that have ended, until told to stop; then those that have by then.
+fn report_flows(signals: &Signals, name: &str, mut exporter: Exporter) {
+    let mut complaint = Complaint::default();
+    while exporter.is_wanted() && !signals.stop() {
+        exporter.flush();
+        match complaint.note(open(name)).flatten() {
+            Some(instance) => {
+                if complaint.note(follow_flows(signals, &instance, &mut exporter)).is_none() {
+                    thread::sleep(TICK);
+                }
+            }
+            None => thread::sleep(TICK),
+        }
+    }
+    if exporter.lost() > 0 {
+        say(&format!("{} flow records could not be sent", exporter.lost()));
+    }
+}
+
+/// The same for an instance, while this is the one of its name.
+fn follow_flows(
+    signals: &Signals,
+    instance: &Instance,
+    exporter: &mut Exporter,
+) -> Result<(), Error> {
+    let mut reader = FlowReader::open(instance)?;
+    loop {
+        let stopping = signals.stop();
+        reader.poll(if stopping { Duration::ZERO } else { TICK }, |flow| exporter.report(flow))?;
+        exporter.flush();
+        if stopping || !instance.is_current() {
+            return Ok(());
+        }
+    }
 }
 
 /// Hands packets to programs and back until told to stop.

@@ -1,5 +1,6 @@
 //! The command line of skipstepd, with the letters of OpenBSD's pflogd.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -10,9 +11,17 @@ use crate::pflog::MAX_SNAPLEN;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "skipstepd", version)]
 pub struct Options {
+    /// Send IPFIX reports from this address
+    #[arg(short = 'a', value_name = "address")]
+    pub source: Option<IpAddr>,
+
     /// Print what happens, not only what goes wrong
     #[arg(short = 'D')]
     pub debug: bool,
+
+    /// Send IPFIX reports of states with pflow there; may be given several times
+    #[arg(short = 'e', value_name = "address:port")]
+    pub collectors: Vec<SocketAddr>,
 
     /// Log files are named like this, with the number of the pflog interface behind it
     #[arg(short = 'f', value_name = "path", default_value = "/var/log/skipstep/pflog")]

@@ -100,6 +100,7 @@ fn settings(rng: &mut Rng) -> Vec<String> {
             8,
             &[
                 "set state-defaults no-sync",
+                "set state-defaults pflow",
                 "set state-defaults sloppy",
                 "set state-defaults if-bound",
             ],
@@ -481,6 +482,7 @@ fn state(rng: &mut Rng) -> Option<String> {
                 (3, &["max 1", "max 2", "max 3", "max 20"]),
                 (4, &["if-bound", "floating"]),
                 (6, &["no-sync"]),
+                (6, &["pflow"]),
                 (
                     3,
                     &[

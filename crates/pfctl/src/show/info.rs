@@ -50,6 +50,8 @@ pub struct InfoView {
     pub fragments: FragmentStatus,
     /// Log records that nobody took in time. OpenBSD's text has no place for them.
     pub log_lost: u64,
+    /// Reports of states that nobody took in time.
+    pub flow_lost: u64,
     /// Packets for programs, which OpenBSD's netstat counts.
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
@@ -188,6 +190,7 @@ pub fn json(view: &InfoView) -> Value {
         "counters": reasons,
         "limit_counters": limits,
         "log_lost": view.log_lost,
+        "flow_lost": view.flow_lost,
         "divert": {
             "delivered": view.divert.delivered,
             "returned": view.divert.returned,
@@ -218,6 +221,7 @@ mod tests {
             syncookie_marks: SyncookieMarks { start: 0, end: 0 },
             fragments: FragmentStatus::default(),
             log_lost: 0,
+            flow_lost: 0,
             divert: DivertCounters::default(),
             divert_lost: 0,
         };

@@ -192,6 +192,7 @@ impl Filter for ShownModel {
             limits,
             fragments,
             log_lost: 0,
+            flow_lost: 0,
             divert: Default::default(),
             divert_lost: 0,
             loginterface,

@@ -1,0 +1,78 @@
+//! What the programs put in rings for skipstepd: records of the log and of flows. They come out in the
+//! order in which they were made.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use skipstep_abi::{FlowRecord, LogRecord};
+use zerocopy::FromBytes;
+
+use crate::error::{Context, Result};
+use crate::instance::Instance;
+
+/// Reads a ring. One reader at a time: records go to whoever asks first.
+pub struct RingReader<R> {
+    ring: RingBuffer<'static>,
+    records: Rc<RefCell<Vec<R>>>,
+}
+
+/// Reads the log of an instance.
+pub type LogReader = RingReader<LogRecord>;
+
+/// Reads the states of an instance that have ended and are to be reported.
+pub type FlowReader = RingReader<FlowRecord>;
+
+impl LogReader {
+    /// Opens the log of `instance`.
+    pub fn open(instance: &Instance) -> Result<Self> {
+        Self::of(&instance.maps.log_ring)
+    }
+}
+
+impl FlowReader {
+    /// Opens the flows of `instance`.
+    pub fn open(instance: &Instance) -> Result<Self> {
+        Self::of(&instance.maps.flow_ring)
+    }
+}
+
+impl<R: FromBytes + 'static> RingReader<R> {
+    pub(crate) fn of(map: &MapHandle) -> Result<Self> {
+        let records = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&records);
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(map, move |bytes| {
+                if let Ok((record, _)) = R::read_from_prefix(bytes) {
+                    sink.borrow_mut().push(record);
+                }
+                0
+            })
+            .context(|| "ring: open".to_owned())?;
+        let ring = builder.build().context(|| "ring: open".to_owned())?;
+        Ok(RingReader { ring, records })
+    }
+
+    /// Waits for records at most `timeout` and hands over those that came; how many there were.
+    pub fn poll(&mut self, timeout: Duration, mut take: impl FnMut(&R)) -> Result<usize> {
+        match self.ring.poll(timeout) {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+            other => other.context(|| "ring: wait".to_owned())?,
+        }
+        Ok(self.hand_over(&mut take))
+    }
+
+    /// Hands over what is there without waiting.
+    pub fn drain(&mut self, mut take: impl FnMut(&R)) -> Result<usize> {
+        self.ring.consume().context(|| "ring: read".to_owned())?;
+        Ok(self.hand_over(&mut take))
+    }
+
+    fn hand_over(&mut self, take: &mut impl FnMut(&R)) -> usize {
+        let records = self.records.take();
+        records.iter().for_each(take);
+        records.len()
+    }
+}

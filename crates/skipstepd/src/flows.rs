@@ -1,0 +1,152 @@
+//! Reports states that have ended to collectors of flows.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use skipstep_abi::FlowRecord;
+
+use crate::clock::wall_time;
+use crate::ipfix::{self, Template};
+
+/// How often collectors are told what records are made of: they may have started after us.
+const TEMPLATES_EVERY: Duration = Duration::from_secs(30);
+
+/// Tells collectors of flows.
+pub struct Exporter {
+    collectors: Vec<(SocketAddr, UdpSocket)>,
+    /// Records that wait for others of their template.
+    waiting: BTreeMap<Template, Vec<Vec<u8>>>,
+    /// Records sent so far, to see losses by.
+    sequence: u32,
+    told: Option<Instant>,
+    lost: u64,
+}
+
+impl Exporter {
+    /// One for these collectors, from this address if one is given.
+    ///
+    /// # Errors
+    /// Those of sockets: the address is not ours, or of the other family.
+    pub fn new(collectors: &[SocketAddr], source: Option<IpAddr>) -> io::Result<Self> {
+        let open = |collector: &SocketAddr| {
+            let any: IpAddr = match collector {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let socket = UdpSocket::bind((source.unwrap_or(any), 0))?;
+            socket.set_nonblocking(true)?;
+            Ok((*collector, socket))
+        };
+        let collectors = collectors.iter().map(open).collect::<io::Result<_>>()?;
+        let (waiting, sequence, told, lost) = (BTreeMap::new(), 0, None, 0);
+        Ok(Exporter { collectors, waiting, sequence, told, lost })
+    }
+
+    /// Whether there is somebody to tell.
+    pub fn is_wanted(&self) -> bool {
+        !self.collectors.is_empty()
+    }
+
+    /// Records that did not go out, counted for each collector.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Takes a flow; it is sent with others.
+    pub fn report(&mut self, flow: &FlowRecord) {
+        let template = Template::of(flow);
+        let wall = |second: u32| wall_time(u64::from(second) * 1_000_000_000);
+        for record in ipfix::records(flow, wall) {
+            let waiting = self.waiting.entry(template).or_default();
+            waiting.push(record);
+            if waiting.len() >= template.capacity() {
+                self.send(template);
+            }
+        }
+    }
+
+    /// Sends what waits, and the templates if it is time.
+    pub fn flush(&mut self) {
+        self.tell_templates();
+        for template in Template::ALL {
+            self.send(template);
+        }
+    }
+
+    fn tell_templates(&mut self) {
+        if self.told.is_none_or(|told| told.elapsed() >= TEMPLATES_EVERY) {
+            self.told = Some(Instant::now());
+            let message = ipfix::templates(now(), self.sequence);
+            for (collector, socket) in &self.collectors {
+                // it is sent again, and holds no records
+                let _ = socket.send_to(&message, collector);
+            }
+        }
+    }
+
+    fn send(&mut self, template: Template) {
+        let records = self.waiting.remove(&template).unwrap_or_default();
+        if records.is_empty() {
+            return;
+        }
+        // nobody understands records whose template he does not know
+        self.tell_templates();
+        let message = ipfix::data(template, &records, now(), self.sequence);
+        self.sequence = self.sequence.wrapping_add(records.len() as u32);
+        for (collector, socket) in &self.collectors {
+            if socket.send_to(&message, collector).is_err() {
+                self.lost += records.len() as u64;
+            }
+        }
+    }
+}
+
+fn now() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> FlowRecord {
+        FlowRecord { family: skipstep_abi::INET, bytes: [1, 1], ..FlowRecord::default() }
+    }
+
+    fn receive(socket: &UdpSocket) -> Vec<u8> {
+        let mut message = [0; 2048];
+        let length = socket.recv(&mut message).unwrap();
+        message[..length].to_vec()
+    }
+
+    #[test]
+    fn templates_come_first_and_records_are_counted() {
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+        collector.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut exporter = Exporter::new(&[collector.local_addr().unwrap()], None).unwrap();
+        for _ in 0..Template::Inet.capacity() {
+            exporter.report(&flow());
+        }
+        exporter.report(&flow());
+        exporter.flush();
+        let sequence = |message: &[u8]| u32::from_be_bytes(message[8..12].try_into().unwrap());
+        let set = |message: &[u8]| u16::from_be_bytes([message[16], message[17]]);
+        let full = Template::Inet.capacity() as u32;
+        for (kind, before) in [(2, 0), (256, 0), (256, full), (256, 2 * full)] {
+            let message = receive(&collector);
+            assert_eq!((set(&message), sequence(&message)), (kind, before));
+        }
+        assert_eq!(exporter.lost(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_counted() {
+        let unreachable = "255.255.255.255:4739".parse().unwrap(); // nobody may broadcast unasked
+        let mut exporter = Exporter::new(&[unreachable], None).unwrap();
+        exporter.report(&flow());
+        exporter.flush();
+        assert_eq!(exporter.lost(), 2);
+    }
+}
