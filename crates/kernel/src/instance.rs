@@ -10,7 +10,7 @@ use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Options, Ruleset};
-use skipstep_scenario::engine::{SourceView, StateView};
+use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
 use crate::commit::RuleHome;
@@ -22,7 +22,8 @@ use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
 use crate::{
-    attach, commit, divert, forget, host, map, netns, pins, place, queue, routing, source, state,
+    attach, commit, divert, forget, host, limiter, map, netns, pins, place, queue, routing, source,
+    state,
 };
 
 /// Longest name of an instance.
@@ -373,6 +374,11 @@ impl Instance {
     pub fn sources(&self) -> Result<Vec<SourceView>> {
         let found = source::list(&self.maps, &self.run.memory()?.names)?;
         Ok(found.into_iter().map(|found| found.view).collect())
+    }
+
+    /// Limiters in the order of their numbers, those of states first.
+    pub fn limiters(&self) -> Result<Vec<LimiterView>> {
+        limiter::list(&self.maps, &self.record()?.ruleset)
     }
 
     /// Forgets the sources that `wanted` names; how many. Their states go on.

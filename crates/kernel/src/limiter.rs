@@ -10,10 +10,13 @@ use skipstep_ruleset::{Limiter, Ruleset};
 use skipstep_scenario::engine::{Admissions, LimitedView, LimiterView};
 
 use crate::error::{Error, Result};
-use crate::object::Maps;
+use crate::object::{Maps, Programs};
+use crate::program::SkBuff;
 
 /// Places in one generation.
 const PLACES: u32 = LIMITER_KINDS as u32 * LIMITERS;
+/// What the kernel takes for a frame.
+const LEAST_FRAME: usize = 64;
 /// All tokens that can be saved: they were saved since forever.
 const FULL: u64 = i64::MIN as u64;
 
@@ -100,6 +103,15 @@ pub(crate) fn clear(maps: &Maps, place: u32) {
     }
     uses.store(place, offset_of!(abi::LimiterUse, states), 0);
     uses.store(place, offset_of!(abi::LimiterUse, sources), 0);
+}
+
+/// Takes the sources out of tables that are to leave them, as the next packet would.
+pub(crate) fn settle(maps: &Maps, programs: &Programs) -> Result<()> {
+    if maps.shared_status.load(0, offset_of!(abi::Status, leaving)) != 0 {
+        let frame = [0; LEAST_FRAME];
+        programs.settle.run_packet(&frame, &SkBuff::new(), 1)?;
+    }
+    Ok(())
 }
 
 /// All limiters of a rule set in the order of their numbers, those of states first.

@@ -14,7 +14,7 @@ use crate::instance::Instance;
 use crate::next::Next;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
-use crate::{contents, counters, host, place};
+use crate::{contents, counters, host, limiter, place};
 use skipstep_abi::limits::SELF_TABLE;
 
 /// A table as `pfctl -vsT` prints it.
@@ -77,6 +77,7 @@ impl Instance {
     /// All tables, those of the main rule set first, in order of name; without those of dynamic
     /// addresses.
     pub fn table_list(&self) -> Result<Vec<TableInfo>> {
+        limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
         let named = record.tables.iter().filter(|(_, table)| !table.dynamic);
         named.map(|(name, table)| self.table_info(&record, name, table)).collect()
@@ -112,6 +113,7 @@ impl Instance {
 
     /// The contents of a table, ascending, with all that is known of them.
     pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
+        limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
         let slot = find(&record, name)?.slot;
         contents::read_all(&self.maps, Some(slot), self.maps.tables.at(slot)?.version)

@@ -10,7 +10,7 @@ use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, TableInfo};
 use skipstep_ruleset::TableName;
-use skipstep_scenario::engine::{RuleCounters, SourceView, StateView};
+use skipstep_scenario::engine::{LimiterView, RuleCounters, SourceView, StateView};
 
 /// A filter with rules in force.
 pub trait Filter {
@@ -25,6 +25,9 @@ pub trait Filter {
 
     /// The sources that rules track, by rule.
     fn sources(&self) -> Result<Vec<SourceView>>;
+
+    /// Limiters in the order of their numbers, those of states first.
+    fn limiters(&self) -> Result<Vec<LimiterView>>;
 
     /// Second of the clock that states count by.
     fn now(&self) -> Result<u32>;
@@ -63,6 +66,10 @@ impl Filter for Instance {
 
     fn sources(&self) -> Result<Vec<SourceView>> {
         Ok(self.sources()?)
+    }
+
+    fn limiters(&self) -> Result<Vec<LimiterView>> {
+        Ok(self.limiters()?)
     }
 
     fn now(&self) -> Result<u32> {

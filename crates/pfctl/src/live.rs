@@ -14,7 +14,7 @@ use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
-use skipstep_scenario::engine::{RuleCounters, StateView, Status};
+use skipstep_scenario::engine::{LimiterView, RuleCounters, StateView, Status};
 
 use crate::args::{Anchor, Args};
 use crate::filter::Filter;
@@ -28,8 +28,8 @@ use crate::show::sources::SourcesView;
 use crate::show::states::StatesView;
 use crate::show::tables::TableView;
 use crate::show::{
-    Detail, all, anchors, info, interfaces, labels, memory, osfp, queues, rules, sources, states,
-    tables, timeouts,
+    Detail, all, anchors, info, interfaces, labels, limiters, memory, osfp, queues, rules, sources,
+    states, tables, timeouts,
 };
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
@@ -106,6 +106,8 @@ impl<'a> Live<'a> {
             Show::Memory => memory::text(&options.limits),
             Show::Tables => tables::text(&self.tables()?, detail),
             Show::Fingerprints => osfp::text(&self.fingerprints()?),
+            Show::StateLimiters => limiters::of_states(&self.limiters()?),
+            Show::SourceLimiters => limiters::of_sources(&self.limiters()?, detail),
             Show::All => self.all()?,
         })
     }
@@ -145,6 +147,8 @@ impl<'a> Live<'a> {
             Show::Memory => memory::json(&options.limits),
             Show::Tables => tables::json(&self.tables()?, self.detail),
             Show::Fingerprints => osfp::json(&self.fingerprints()?),
+            Show::StateLimiters => limiters::json(&self.limiters()?, false),
+            Show::SourceLimiters => limiters::json(&self.limiters()?, true),
             Show::All => json!({
                 "rules": self.json(Show::Rules)?,
                 "states": self.json(Show::States)?,
@@ -243,6 +247,10 @@ impl<'a> Live<'a> {
             None => (Vec::new(), 0),
         };
         Ok(show(&SourcesView { sources: &sources, ruleset: &self.ruleset, now }))
+    }
+
+    fn limiters(&self) -> Result<Vec<LimiterView>> {
+        self.filter.map_or(Ok(Vec::new()), Filter::limiters)
     }
 
     fn with_states<T>(&self, show: impl FnOnce(&StatesView) -> T) -> Result<T> {

@@ -35,6 +35,10 @@ pub enum Show {
     Tables,
     /// fingerprints of operating systems
     Fingerprints,
+    /// state limiters
+    StateLimiters,
+    /// source limiters
+    SourceLimiters,
     /// everything but interfaces
     All,
 }
@@ -99,6 +103,8 @@ pub const SHOW: &[Word<Show>] = &[
     ("memory", Show::Memory),
     ("Tables", Show::Tables),
     ("osfp", Show::Fingerprints),
+    ("LimiterStates", Show::StateLimiters),
+    ("LimiterSrcs", Show::SourceLimiters),
     ("all", Show::All),
 ];
 

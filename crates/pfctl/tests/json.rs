@@ -13,13 +13,15 @@ use pfctl::show::sources::SourcesView;
 use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, TableView};
 use pfctl::show::{
-    Detail, anchors, info, interfaces, labels, memory, osfp, queues, rules, sources, states,
-    tables, timeouts,
+    Detail, anchors, info, interfaces, labels, limiters, memory, osfp, queues, rules, sources,
+    states, tables, timeouts,
 };
 use serde_json::{Value, json};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::{Limits, Ruleset, Timeouts};
-use skipstep_scenario::engine::{Engine, NodeKind, RuleCounters, SourceView};
+use skipstep_scenario::engine::{
+    Admissions, Engine, LimitedView, LimiterView, NodeKind, RuleCounters, SourceView,
+};
 use skipstep_scenario::{Model, host, parse, run};
 
 /// Whether `document` is what the schema calls `name`.
@@ -89,6 +91,45 @@ fn sources_that_are_tracked() {
     is("sources", &document);
     assert_eq!(document[0]["rate"], json!({ "connections": 0.5, "seconds": 10 }));
     assert_eq!(document[1]["expires"], 12);
+}
+
+#[test]
+fn limiters_of_both_kinds() {
+    let ruleset = ruleset(
+        "state limiter few id 1 limit 2\n\
+         source limiter each id 2 entries 3 limit 4 rate 5/6 inet mask 24\n",
+    );
+    let counts = Admissions { admitted: 7, hard_limited: 8, rate_limited: 9 };
+    let net = "10.0.1.0/24".parse().unwrap();
+    let views: Vec<LimiterView> = ruleset
+        .limiters
+        .iter()
+        .map(|limiter| LimiterView {
+            limiter: limiter.clone(),
+            states: 1,
+            counts,
+            sources_made: 2,
+            sources_limited: 3,
+            sources_lost: 0,
+            sources: vec![LimitedView { net, states: 1, counts }],
+        })
+        .collect();
+    is("state_limiters", &limiters::json(&views, false));
+    let of_sources = limiters::json(&views, true);
+    is("source_limiters", &of_sources);
+    assert_eq!(of_sources[0]["sources"][0]["source"], "10.0.1.0/24");
+    assert_eq!(
+        limiters::of_states(&views),
+        " ID      USE/LIMIT     RATE/SECS     ADMIT  HARDLIM  RATELIM\n  \
+         1        1/2          nil/nil          7        8        9\n"
+    );
+    let detail = Detail { verbose: 1, debug: false };
+    assert_eq!(
+        limiters::of_sources(&views, detail),
+        " ID      USE/ADDRS    LIMIT  RATE/SECS     ADMIT  ADDRLIM  HARDLIM  RATELIM\n  \
+         2        1/3            4     5/6            7        3        8        9\n\
+         \t10.0.1.0/24 inuse 1/4 admitted 7 hardlimited 8 ratelimited 9\n"
+    );
 }
 
 #[test]

@@ -93,14 +93,15 @@ pub(super) const SHOW: Flag = Flag {
     name: Name::Letter('s'),
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
     brief: "show queue, rules, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
-            memory, Tables, osfp or all",
+            memory, Tables, osfp, LimiterStates, LimiterSrcs or all",
     text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
            .Cm queue ,\n.Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n\
            .Cm Anchors\n(with\n.Fl v\nthose below, too),\n.Cm Sources\n(source tracking),\n\
            .Cm states ,\n.Cm info\n(status and counters),\n.Cm Interfaces ,\n.Cm labels\n(one line \
            for each labelled rule: label, evaluations, packets, bytes, packets in, bytes in, packets \
            out, bytes out, states made),\n.Cm timeouts , memory\n(limits),\n.Cm Tables ,\n.Cm osfp\n\
-           (operating systems that are known by their fingerprints) or\n.Cm all .",
+           (operating systems that are known by their fingerprints),\n.Cm LimiterStates ,\n\
+           .Cm LimiterSrcs\n(with\n.Fl v\ntheir sources, too) or\n.Cm all .",
     set: |args, value| {
         args.show = Some(words::lookup(words::SHOW, value, "show modifier")?);
         Ok(())

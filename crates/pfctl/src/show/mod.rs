@@ -6,6 +6,7 @@ pub mod anchors;
 pub mod info;
 pub mod interfaces;
 pub mod labels;
+pub mod limiters;
 pub mod memory;
 pub mod osfp;
 pub mod queues;

@@ -14,7 +14,9 @@ use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
 use skipstep_model::{FragmentCounters, TableTraffic};
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
-use skipstep_scenario::engine::{Carried, Draw, RuleCounters, SourceView, StateView, TestPacket};
+use skipstep_scenario::engine::{
+    Carried, Draw, LimiterView, RuleCounters, SourceView, StateView, TestPacket,
+};
 use skipstep_scenario::{Engine, Model};
 
 use super::subject::{HOSTID, START};
@@ -144,6 +146,10 @@ impl Filter for ShownModel {
         let mut sources = self.model.borrow_mut().sources();
         sources.sort_by_cached_key(SourceView::order);
         Ok(sources)
+    }
+
+    fn limiters(&self) -> Result<Vec<LimiterView>> {
+        Ok(self.model.borrow_mut().limiters())
     }
 
     fn states(&self) -> Result<Vec<StateView>> {

@@ -1,0 +1,47 @@
+# State limiters and source limiters on real hosts: what they refuse, what `pfctl -s LimiterStates` and
+# `-s LimiterSrcs` show of it, that they stay when rules are loaded again, and that a source leaves their table.
+#
+#   client ----------------- gateway ----------------- server
+#                  lan0                wan0
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+echo_server server 53
+
+rules() {
+	cat <<END
+set timeout { udp.first 4, udp.single 4, udp.multiple 4 }
+state limiter few id 1 limit 5
+source limiter each id 2 entries 10 limit 100 inet mask $1 table <many> above 2 below 2
+block all
+pass inet6 proto icmp6 no state
+pass in on lan0 inet proto udp state limiter few source limiter each
+pass out on wan0 inet proto udp
+END
+}
+rules 32 | filter gateway
+passed=0
+for ((i = 0; i < 8; i++)); do
+	[ "$(probe_udp client $SERVER4 53)" != passed ] || passed=$((passed + 1))
+done
+same "exchanges that found room" 5 $passed
+at_least 3 "packets refused" "$(reason gateway state-limit)"
+pf gateway -sLimiterStates >"$WORK/states"
+pf gateway -v -sLimiterSrcs >"$WORK/sources"
+cat "$WORK/states" "$WORK/sources"
+holds "the state limiter" grep -Eq '^  1        5/5          nil/nil          5 +[3-9] +0$' "$WORK/states"
+holds "the source limiter" grep -Eq '^  2        1/10         100   nil/nil          5 +0 +0 +0$' "$WORK/sources"
+holds "its source" grep -Eq "^	$CLIENT4 inuse 5/100 admitted 5 hardlimited 0 ratelimited 0$" "$WORK/sources"
+same "the table" "$CLIENT4" "$(pf gateway -t many -T show | tr -d ' ')"
+
+rules 32 | filter gateway
+same "a reload keeps what is used" "5/5" "$(pf gateway -sLimiterStates | awk '$1 == 1 { print $2 }')"
+same "one more is refused" "no answer" "$(probe_udp client $SERVER4 53)"
+rules 24 | on gateway "$BIN/pfctl" -q -f - 2>"$WORK/refused" && die "masks changed while there are sources"
+cat "$WORK/refused"
+holds "another mask is refused" grep -q 'source limiter each tracks sources' "$WORK/refused"
+
+await 15 eval '[ "$(state_count gateway)" = 0 ]' || die "the states do not end"
+same "the table afterwards, though no packet came" "" "$(pf gateway -t many -T show)"
+same "there is room again" passed "$(probe_udp client $SERVER4 53)"
+verdict
