@@ -16,7 +16,9 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CLANG");
 
     let clang = find_clang();
-    compile(&clang, &bpf, &bpf.join("tc.bpf.c"), &out.join("tc.bpf.o"));
+    for program in ["tc.bpf", "odd_length.bpf"] {
+        compile(&clang, &bpf, &bpf.join(format!("{program}.c")), &out.join(format!("{program}.o")));
+    }
     let layouts = out.join("abi.bpf.c");
     fs::write(&layouts, every_struct(&bpf.join("abi.h"))).expect("OUT_DIR can be written to");
     compile(&clang, &bpf, &layouts, &out.join("abi.bpf.o"));

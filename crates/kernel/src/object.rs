@@ -4,6 +4,7 @@ use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder};
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
+use skipstep_ruleset::Direction;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -285,6 +286,14 @@ pub struct Programs {
 }
 
 impl Programs {
+    /// The one that filters packets of a direction.
+    pub fn of(&self, direction: Direction) -> &Program {
+        match direction {
+            Direction::In => &self.ingress,
+            Direction::Out => &self.egress,
+        }
+    }
+
     fn from(program: impl Fn(&'static str) -> Result<Program>) -> Result<Self> {
         Ok(Programs {
             ingress: program("pf_ingress")?,
@@ -359,13 +368,13 @@ fn secret() -> Result<[u64; 2]> {
     Ok(words)
 }
 
-fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {
+pub(crate) fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {
     let map = object.maps().find(|map| map.name() == name);
     let map = map.ok_or_else(|| missing("map", name))?;
     MapHandle::try_from(&map).context(|| format!("map {name}"))
 }
 
-fn find_program(object: &Object, name: &'static str) -> Result<Program> {
+pub(crate) fn find_program(object: &Object, name: &'static str) -> Result<Program> {
     let program = object.progs().find(|program| program.name() == name);
     let program = program.ok_or_else(|| missing("program", name))?;
     let fd = program.as_fd().try_clone_to_owned().context(|| format!("program {name}"))?;

@@ -90,7 +90,21 @@ impl Program {
 
     /// Runs the program `repeat` times on a packet that begins with its Ethernet header.
     pub fn run_packet(&self, packet: &[u8], context: &SkBuff, repeat: u32) -> Result<Run> {
-        let mut data = vec![0; packet.len() + GROWTH];
+        self.run_on(packet, context, repeat, packet.len() + GROWTH)
+    }
+
+    /// The same, once, with a program that makes up to `room` bytes of the packet.
+    pub fn run_packet_with_room(
+        &self,
+        packet: &[u8],
+        context: &SkBuff,
+        room: usize,
+    ) -> Result<Run> {
+        self.run_on(packet, context, 1, room + GROWTH)
+    }
+
+    fn run_on(&self, packet: &[u8], context: &SkBuff, repeat: u32, room: usize) -> Result<Run> {
+        let mut data = vec![0; room];
         let mut after = SkBuff::new();
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,

@@ -29,8 +29,8 @@ pub trait Engine {
     /// Sets what following random draws return.
     fn set_random(&mut self, draw: Draw);
 
-    /// Whether the evaluator can be given this packet at all: the kernel refuses to test-run what
-    /// is shorter than an IP header.
+    /// Whether the evaluator can be given this packet at all: a test of the kernel's programs has no
+    /// way to make one of more than some 16,000 bytes.
     fn accepts(&self, _packet: &TestPacket) -> bool {
         true
     }

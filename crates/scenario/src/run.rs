@@ -127,7 +127,6 @@ pub fn play(
     let mut findings = Vec::new();
     for (step, here) in case.steps.iter().enumerate() {
         let differences = match (&here.action, player.act(&here.action)) {
-            (_, Ok(Event::Refused)) => break,
             (_, Err(reason)) => vec![reason.to_owned()],
             (
                 Action::Packet(_, expected) | Action::Forward(_, expected),
@@ -165,9 +164,6 @@ pub fn record(
     let mut recorder = Recorder::default();
     for step in &case.steps {
         let event = player.act(&step.action)?;
-        if let Event::Refused = event {
-            return Err("the evaluator cannot be given this packet".into());
-        }
         if !matches!(step.action, Action::Check(_)) {
             recorder.note(step, &event);
         }
@@ -266,9 +262,6 @@ pub enum Event {
     Packet(Box<Observation>),
     /// Time passed, and ended these states.
     Time(Vec<u32>),
-    /// The evaluator cannot be given this packet ([`Engine::accepts`]); the rest of the case is
-    /// not played.
-    Refused,
     /// Nothing to see.
     None,
 }
@@ -299,7 +292,7 @@ impl<'e> Player<'e> {
             Action::Forward(interface, _) => forwarded(self.previous.take(), interface)?,
         };
         if !self.observer.engine().accepts(&packet) {
-            return Ok(Event::Refused);
+            return Err("the evaluator cannot be given this packet");
         }
         // a state may have ended without the clock's doing: adaptive timeouts
         self.observer.set_time(self.now);

@@ -139,38 +139,3 @@ fn up_to(case: &Case, step: usize) -> String {
     case.steps.truncate(step + 1);
     File { host: None, cases: vec![case] }.to_string()
 }
-
-/// Whether fragments among the packets would be put together.
-pub fn needs_reassembly(ruleset: &Ruleset, packets: &[vector::Packet]) -> bool {
-    ruleset.options.reassemble && packets.iter().any(|packet| is_fragment(&packet.packet))
-}
-
-/// Whether a packet in hexadecimal is a fragment of either family. A fragment header of IPv6 that
-/// says offset 0 and no more is none.
-fn is_fragment(hex: &str) -> bool {
-    let byte = |at: usize| {
-        hex.get(at * 2..at * 2 + 2)
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
-            .unwrap_or(0)
-    };
-    match byte(0) >> 4 {
-        4 => byte(6) & 0x3f != 0 || byte(7) != 0,
-        6 => {
-            let (mut next, mut at) = (byte(6), 40);
-            loop {
-                match next {
-                    0 | 43 | 60 => {
-                        (next, at) = (byte(at), at + (usize::from(byte(at + 1)) + 1) * 8)
-                    }
-                    51 => (next, at) = (byte(at), at + (usize::from(byte(at + 1)) + 2) * 4),
-                    44 => return byte(at + 2) != 0 || byte(at + 3) & !6 != 0,
-                    _ => return false,
-                }
-                if at * 2 >= hex.len() {
-                    return false;
-                }
-            }
-        }
-        _ => false,
-    }
-}

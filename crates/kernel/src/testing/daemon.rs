@@ -2,25 +2,21 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, handoff_order};
-use skipstep_reassembly::{Outcome, Piece, Reassembler, refragment, settle_checksum};
-use skipstep_ruleset::{Direction, Reason, Ruleset, Timeout};
+use skipstep_reassembly::{Outcome, Piece, refragment, settle_checksum};
+use skipstep_ruleset::{Direction, Reason};
 use skipstep_scenario::engine::{Carried, Decision, Fate, Forwarded, TestPacket, Verdict, Way};
 use zerocopy::IntoBytes;
 
-use super::{LONGEST_PACKET, TestEngine, arrival, no_network};
+use super::arrival;
+use super::machine::Hook;
+use super::passage::Passage;
 use crate::error::Result;
 
-/// One with the limits of `ruleset`.
-pub(super) fn reassembler(ruleset: &Ruleset) -> Reassembler {
-    let options = &ruleset.options;
-    Reassembler::new(options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
-}
-
-impl TestEngine {
+impl Passage<'_> {
     /// Puts a fragment to the others of its datagram.
     pub(super) fn hold(&mut self, packet: &TestPacket) -> Result<Fate> {
-        let outcome = match self.piece(packet) {
-            Some(piece) => self.fragments.add(piece, self.test.now),
+        let outcome = match Piece::parse(&packet.bytes, self.host.rdomain(&packet.interface)) {
+            Some(piece) => self.machine.fragments.add(piece, self.machine.test.now),
             None => Outcome::Dropped(Some(Reason::Fragment)),
         };
         match outcome {
@@ -29,7 +25,7 @@ impl TestEngine {
             Outcome::Whole(whole) => {
                 let mut packet = TestPacket { bytes: whole.bytes, ..packet.clone() };
                 packet.carried.fragmentation = whole.fragmentation;
-                let mut fate = self.try_datagram(&packet)?;
+                let mut fate = self.datagram(&packet)?;
                 if fate.verdict == Verdict::Pass {
                     settle_checksum(fate.out.get_or_insert(packet.bytes));
                 }
@@ -38,17 +34,11 @@ impl TestEngine {
         }
     }
 
-    fn piece(&self, packet: &TestPacket) -> Option<Piece> {
-        let (host, _) = self.network.as_ref()?;
-        Piece::parse(&packet.bytes, host.rdomain(&packet.interface))
-    }
-
     /// Hands a fragment back that is to be dropped.
     fn refuse(&mut self, packet: &TestPacket, reason: Option<Reason>) -> Result<Fate> {
-        let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
         let handoff = abi::Handoff {
             magic: HANDOFF_MAGIC,
-            ifindex: arrival::index_of(network.host(), &packet.interface)?,
+            ifindex: arrival::index_of(self.host, &packet.interface)?,
             order: handoff_order::REFUSED,
             direction: match packet.direction {
                 Direction::In => abi::verdict::direction::IN,
@@ -57,10 +47,10 @@ impl TestEngine {
             reason: reason.map_or(HANDOFF_NO_REASON, |reason| reason as u8),
             ..abi::Handoff::default()
         };
-        let mut frame = arrival::frame(&packet.bytes);
-        frame.extend(handoff.as_bytes());
-        let context = arrival::context(packet, network.host(), &self.memory.names)?;
-        let run = self.programs.come_back.run_packet(&frame, &context, 1)?;
+        let mut given_back = packet.bytes.clone();
+        given_back.extend(handoff.as_bytes());
+        let context = arrival::context(packet, self.host, self.names)?;
+        let run = self.machine.run(self.programs, Hook::Return, &given_back, &context)?;
         let outcome = self.outcome()?;
         self.fate(packet, &run, &outcome)
     }
@@ -73,7 +63,7 @@ impl TestEngine {
             return fate;
         };
         let bytes = fate.out.take();
-        let id = self.test.random.min(u32::MAX - 1);
+        let id = self.machine.test.random.min(u32::MAX - 1);
         match refragment(bytes.as_deref().unwrap_or(&packet.bytes), &how, id) {
             None => fate.verdict = Verdict::Drop,
             Some(fragments) => {
@@ -83,15 +73,6 @@ impl TestEngine {
             }
         }
         fate
-    }
-
-    /// Whether the datagram that a fragment may complete is short enough for a test run.
-    pub(super) fn could_run_datagram(&self, packet: &TestPacket) -> bool {
-        let piece = self.piece(packet).filter(|_| self.reassembles);
-        match piece.map(|piece| self.fragments.clone().add(piece, self.test.now)) {
-            Some(Outcome::Whole(whole)) => whole.bytes.len() <= LONGEST_PACKET,
-            _ => true,
-        }
     }
 }
 

@@ -4,11 +4,14 @@
 use std::ops::{Deref, DerefMut};
 
 use skipstep_abi as abi;
+use skipstep_reassembly::Counters;
+use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::{Carried, Draw, TestPacket};
 
-use super::{arrival, can_run, quiet, reset, set_random};
+use super::machine::Machine;
+use super::passage::Passage;
+use super::{copies, reset};
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::network::TestNetwork;
@@ -21,15 +24,17 @@ use crate::record::{Memory, Record};
 pub struct TestInstance {
     instance: Instance,
     network: TestNetwork,
-    test: abi::Test,
+    machine: Machine,
 }
 
 impl TestInstance {
     /// Makes an instance of this name on the machine that `host` describes.
     pub fn new(name: &str, host: &Host) -> Result<Self> {
         let network = TestNetwork::enter(host)?;
+        copies::listen()?;
         let instance = Instance::open_or_create(name, Sizes::test().states)?;
-        Ok(TestInstance { instance, network, test: abi::Test::default() })
+        let machine = Machine::new(&instance.maps, &instance.programs)?;
+        Ok(TestInstance { instance, network, machine })
     }
 
     /// Begins anew with `ruleset` as a machine does that is switched on: filtering since second 0 of
@@ -49,8 +54,8 @@ impl TestInstance {
             ..maps.status.at(0)?
         };
         maps.status.set(&0, &status)?;
-        self.test = quiet();
-        maps.test.set(&0, &self.test)
+        self.machine.start(maps, ruleset)?;
+        self.publish_fragments()
     }
 
     fn forget(&mut self) -> Result<()> {
@@ -69,30 +74,42 @@ impl TestInstance {
 
     /// Moves the clock and removes the states whose time is up.
     pub fn set_time(&mut self, seconds: u32) -> Result<()> {
-        self.test.now = seconds;
-        self.instance.maps.test.set(&0, &self.test)?;
+        self.machine.set_time(&self.instance.maps, seconds)?;
+        self.publish_fragments()?;
         self.instance.programs.sweep.call(&()).map(drop)
     }
 
     /// Sets what following random draws return.
     pub fn set_random(&mut self, draw: Draw) -> Result<()> {
-        set_random(&mut self.test, draw);
-        self.instance.maps.test.set(&0, &self.test)
+        self.machine.set_random(&self.instance.maps, draw)
     }
 
     /// Runs one packet through the firewall; what it carries afterwards. `None` if the kernel takes
     /// no such packet for a test run.
     pub fn packet(&mut self, packet: &TestPacket) -> Result<Option<Carried>> {
-        if !can_run(packet) {
+        if !self.machine.can_run(packet, self.network.host()) {
             return Ok(None);
         }
-        let program = match packet.direction {
-            Direction::In => &self.instance.programs.ingress,
-            Direction::Out => &self.instance.programs.egress,
+        let mut passage = Passage {
+            maps: &self.instance.maps,
+            programs: &self.instance.programs,
+            host: self.network.host(),
+            names: &self.instance.run.memory()?.names,
+            machine: &mut self.machine,
         };
-        let names = self.instance.run.memory()?.names;
-        let run = arrival::run(program, packet, self.network.host(), &names, 1)?;
-        Ok(Some(arrival::carried(&run, &names)))
+        let fate = passage.packet(packet)?;
+        self.publish_fragments()?;
+        Ok(Some(fate.carried))
+    }
+
+    /// What skipstepd does each second.
+    fn publish_fragments(&self) -> Result<()> {
+        let fragments = &self.machine.fragments;
+        let Counters { searches, inserts, removals } = fragments.counters();
+        let pieces = fragments.pieces() as u32;
+        let value =
+            abi::Reassembler { pieces, searches, inserts, removals, ..abi::Reassembler::default() };
+        self.instance.maps.reassembler.set(&0, &value)
     }
 }
 

@@ -7,7 +7,7 @@ use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
 use skipstep_ruleset::Direction;
 use skipstep_scenario::engine::{Fate, Forwarded, TestPacket, Verdict, Way};
 
-use super::{TestEngine, no_network};
+use super::passage::Passage;
 use crate::error::Result;
 
 /// Which way a packet, or a copy of it, was sent.
@@ -17,7 +17,7 @@ struct Sent {
     next_hop: std::net::IpAddr,
 }
 
-impl TestEngine {
+impl Passage<'_> {
     /// Carries on a packet that was routed: `after` is how the program left it.
     pub(super) fn carry_on(
         &mut self,
@@ -31,7 +31,7 @@ impl TestEngine {
             fate.verdict = Verdict::Consumed;
         }
         let inbound = packet.direction == Direction::In;
-        let Some(sent) = self.sent(after, outcome)? else {
+        let Some(sent) = self.sent(after, outcome) else {
             return Ok(fate); // its sender was told, or nobody
         };
         let mut bytes = after.to_vec();
@@ -50,7 +50,7 @@ impl TestEngine {
             let mark =
                 if packet.carried.fragmentation.is_some() { abi::mark::REASSEMBLED } else { 0 };
             outbound.carried.fragmentation = None;
-            let mut second = self.try_marked(&outbound, mark, true)?;
+            let mut second = self.marked(&outbound, mark, true)?;
             fate.counted.append(&mut second.counted);
             fate.counted.sort();
             fate.log.append(&mut second.log);
@@ -64,7 +64,7 @@ impl TestEngine {
         settle_checksum(&mut bytes);
         bytes.truncate(skipstep_wire::ip_length(&bytes));
         let fragments = match packet.carried.fragmentation {
-            Some(how) => refragment(&bytes, &how, self.test.random.min(u32::MAX - 1)),
+            Some(how) => refragment(&bytes, &how, self.machine.test.random.min(u32::MAX - 1)),
             None if bytes.len() > sent.mtu => {
                 let header = usize::from(bytes[0] & 15) * 4;
                 refragment_ipv4(&bytes, sent.mtu.saturating_sub(header))
@@ -77,20 +77,19 @@ impl TestEngine {
         Ok(fate)
     }
 
-    fn sent(&self, packet: &[u8], outcome: &abi::Outcome) -> Result<Option<Sent>> {
-        let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
-        let interfaces = &network.host().interfaces;
+    fn sent(&self, packet: &[u8], outcome: &abi::Outcome) -> Option<Sent> {
+        let interfaces = &self.host.interfaces;
         let family = if packet.first().is_some_and(|first| first >> 4 == 6) {
             abi::INET6
         } else {
             abi::INET
         };
         let interface = interfaces.iter().find(|interface| interface.index == outcome.ifindex);
-        Ok(interface.map(|interface| Sent {
+        interface.map(|interface| Sent {
             interface: interface.name.clone(),
             mtu: interface.mtu as usize,
             next_hop: abi::address_from(family, outcome.next_hop),
-        }))
+        })
     }
 }
 

@@ -1,0 +1,146 @@
+//! The machine around the filter that the test stands for: its clock, its draws, the fragments that
+//! wait in skipstepd, and the reader of the log.
+
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+use skipstep_abi as abi;
+use skipstep_reassembly::{Outcome, Piece, Reassembler};
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Owner, Ruleset, Timeout};
+use skipstep_scenario::engine::{Draw, TestPacket};
+
+use super::arrival;
+use super::odd_length::{self, OddLength};
+use crate::error::{Context, Result};
+use crate::object::{Maps, Programs};
+use crate::program::{Run, SkBuff};
+use crate::ring::LogReader;
+
+/// Id of the owner of no socket.
+pub(super) const NOBODY: u32 = Owner::UNKNOWN;
+
+/// Where a packet meets a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hook {
+    /// At an interface.
+    Filter(Direction),
+    /// At skipstepd's device, on its way back.
+    Return,
+}
+
+/// What stands around the programs of one thread.
+pub(super) struct Machine {
+    /// What the programs are told of the test.
+    pub test: abi::Test,
+    /// Fragments that wait, and whether rules want that.
+    pub fragments: Reassembler,
+    pub reassembles: bool,
+    pub log: LogReader,
+    /// The one CPU that programs run on: what became of a packet is told per CPU.
+    pub cpu: usize,
+    odd_length: OddLength,
+}
+
+impl Machine {
+    /// Ties the calling thread to the CPU that it is on.
+    pub fn new(maps: &Maps, programs: &Programs) -> Result<Self> {
+        Ok(Machine {
+            test: quiet(),
+            fragments: reassembler(&Ruleset::default()),
+            reassembles: false,
+            log: LogReader::of(&maps.log_ring)?,
+            cpu: stay_on_this_cpu()?,
+            odd_length: OddLength::load(programs)?,
+        })
+    }
+
+    /// Forgets what packets have left, at second 0 with `ruleset` in force.
+    pub fn start(&mut self, maps: &Maps, ruleset: &Ruleset) -> Result<()> {
+        self.log.drain(|_| {})?;
+        self.fragments = reassembler(ruleset);
+        self.reassembles = ruleset.options.reassemble;
+        self.test = quiet();
+        self.tell(maps)
+    }
+
+    /// Moves the clock.
+    pub fn set_time(&mut self, maps: &Maps, seconds: u32) -> Result<()> {
+        self.fragments.expire(seconds);
+        if self.test.now == seconds {
+            return Ok(());
+        }
+        self.test.now = seconds;
+        self.tell(maps)
+    }
+
+    /// Sets what following random draws return.
+    pub fn set_random(&mut self, maps: &Maps, draw: Draw) -> Result<()> {
+        let test = &mut self.test;
+        match draw {
+            Draw::Bounded(number) => test.random = number,
+            Draw::Sequence(number) => test.sequence = number,
+            Draw::Timestamp(number) => test.timestamp = number,
+            Draw::SyncookieKey(key) => {
+                test.keeps_cookie_key = 1;
+                let half = |at: usize| key[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+                test.cookie_key = [half(0), half(8)];
+            }
+        }
+        self.tell(maps)
+    }
+
+    /// Whether a packet can be made for a test run, and the datagram that it completes if it is a
+    /// fragment.
+    pub fn can_run(&self, packet: &TestPacket, host: &Host) -> bool {
+        let rdomain = host.rdomain(&packet.interface);
+        let piece = Piece::parse(&packet.bytes, rdomain).filter(|_| self.reassembles);
+        let datagram = piece.map(|piece| self.fragments.clone().add(piece, self.test.now));
+        let whole_can_run = match datagram {
+            Some(Outcome::Whole(whole)) => whole.bytes.len() <= odd_length::LONGEST,
+            _ => true,
+        };
+        packet.bytes.len() <= odd_length::LONGEST && whole_can_run
+    }
+
+    /// Runs the program of a hook on a packet.
+    pub fn run(
+        &self,
+        programs: &Programs,
+        hook: Hook,
+        packet: &[u8],
+        context: &SkBuff,
+    ) -> Result<Run> {
+        if OddLength::is_odd(packet) {
+            return self.odd_length.run(hook, packet, context);
+        }
+        let program = match hook {
+            Hook::Filter(direction) => programs.of(direction),
+            Hook::Return => &programs.come_back,
+        };
+        program.run_packet(&arrival::frame(packet), context, 1)
+    }
+
+    /// Lets the programs know.
+    pub fn tell(&self, maps: &Maps) -> Result<()> {
+        maps.test.set(&0, &self.test)
+    }
+}
+
+/// The clock at 0, draws of 0, and packets that belong to no socket.
+fn quiet() -> abi::Test {
+    abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() }
+}
+
+/// One with the limits of `ruleset`.
+fn reassembler(ruleset: &Ruleset) -> Reassembler {
+    let options = &ruleset.options;
+    Reassembler::new(options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
+}
+
+fn stay_on_this_cpu() -> Result<usize> {
+    let cpu = sched_getcpu().context(|| "which CPU".to_owned())?;
+    let mut only = CpuSet::new();
+    only.set(cpu).context(|| format!("CPU {cpu}"))?;
+    sched_setaffinity(Pid::from_raw(0), &only).context(|| format!("CPU {cpu}: stay"))?;
+    Ok(cpu)
+}

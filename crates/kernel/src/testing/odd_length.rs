@@ -1,0 +1,102 @@
+//! Packets of lengths that `BPF_PROG_TEST_RUN` refuses: a program of the tests' own gives a packet that
+//! the kernel takes the bytes it should have, and goes on to the program under test.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use skipstep_ruleset::Direction;
+
+use super::arrival;
+use super::machine::Hook;
+use crate::error::{Context, Error, Result};
+use crate::object::{Programs, find_map, find_program};
+use crate::program::{Program, Run, SkBuff};
+
+/// The object of bpf/odd_length.bpf.c.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/odd_length.bpf.o"));
+
+/// Longest packet that a program can make.
+pub(super) const LONGEST: usize = 16_000;
+/// Longest packet that the kernel takes for a test run: it must fit in a page with what is kept
+/// beside it.
+const LONGEST_PLAIN: usize = 3600;
+/// What the programs return if they did not reach the one under test.
+const NOT_REACHED: u32 = 0xff;
+
+/// The programs and the bytes they read.
+pub(super) struct OddLength {
+    packet: MapHandle,
+    ingress: Program,
+    egress: Program,
+    come_back: Program,
+    // lets the maps go that only the programs use
+    _object: Object,
+}
+
+impl OddLength {
+    /// Loads them in front of `programs`.
+    pub fn load(programs: &Programs) -> Result<Self> {
+        let object = ObjectBuilder::default()
+            .open_memory(OBJECT)
+            .and_then(libbpf_rs::OpenObject::load)
+            .context(|| "programs for packets of odd lengths: load".to_owned())?;
+        for (map, program) in [
+            ("under_test_in", &programs.ingress),
+            ("under_test_out", &programs.egress),
+            ("under_test_return", &programs.come_back),
+        ] {
+            let fd = program.as_fd().as_raw_fd().to_ne_bytes();
+            let array = find_map(&object, map)?;
+            array
+                .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)
+                .context(|| format!("map {map}: write"))?;
+        }
+        Ok(OddLength {
+            packet: find_map(&object, "test_packet")?,
+            ingress: find_program(&object, "odd_ingress")?,
+            egress: find_program(&object, "odd_egress")?,
+            come_back: find_program(&object, "odd_return")?,
+            _object: object,
+        })
+    }
+
+    /// Whether a packet is one of those.
+    pub fn is_odd(packet: &[u8]) -> bool {
+        !(header(packet)..=LONGEST_PLAIN).contains(&packet.len())
+    }
+
+    /// Runs the program of a hook on one.
+    pub fn run(&self, hook: Hook, packet: &[u8], context: &SkBuff) -> Result<Run> {
+        let mut value = vec![0; self.packet.value_size() as usize];
+        let length = packet.len() as u32;
+        value[..4].copy_from_slice(&length.to_ne_bytes());
+        value[4..4 + packet.len()].copy_from_slice(packet);
+        self.packet
+            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+            .context(|| "map test_packet: write".to_owned())?;
+        let program = match hook {
+            Hook::Filter(Direction::In) => &self.ingress,
+            Hook::Filter(Direction::Out) => &self.egress,
+            Hook::Return => &self.come_back,
+        };
+        let mut stands_in = packet.to_vec();
+        stands_in.resize(header(packet), 0);
+        let frame = arrival::frame(&stands_in);
+        let run = program.run_packet_with_room(&frame, context, LONGEST)?;
+        match run.returned {
+            NOT_REACHED => Err(Error::Bpf {
+                what: format!("packet of {length} bytes"),
+                cause: "it could not be made".to_owned(),
+            }),
+            _ => Ok(run),
+        }
+    }
+}
+
+/// Length of the IP header that the kernel wants to see.
+fn header(packet: &[u8]) -> usize {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(6) => 40,
+        _ => 20,
+    }
+}

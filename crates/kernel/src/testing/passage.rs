@@ -1,0 +1,210 @@
+//! The way of a packet through the data plane, and what became of it. What is not of the filter but of the
+//! machine around it, the test does: the daemon's part is in `daemon`, the network's in `route`.
+
+use libbpf_rs::{MapCore, MapFlags};
+use skipstep_abi as abi;
+use skipstep_abi::pool::route_kind;
+use skipstep_abi::rule::divert_kind;
+use skipstep_abi::status::decision;
+use skipstep_abi::verdict::verdict;
+use skipstep_classifier::Names;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Direction, Owner, Reason, RuleId};
+use skipstep_scenario::engine::{
+    Carried, Decision, Diverted, Fate, Forwarded, LogView, SocketOwner, TestPacket, Verdict, Way,
+};
+use zerocopy::FromBytes;
+
+use super::machine::{Hook, Machine, NOBODY};
+use super::{arrival, copies};
+use crate::error::{Context, Error, Result};
+use crate::object::{Maps, Programs};
+use crate::program::Run;
+
+/// What a program returns to drop a packet.
+const TCX_DROP: u32 = 2;
+/// Stands beside a packet that the data plane has sent where it leaves (`ROUTED_MAGIC`).
+const ROUTED_MAGIC: u32 = 0x7066_7274;
+
+/// All that a packet meets.
+pub(super) struct Passage<'a> {
+    pub maps: &'a Maps,
+    pub programs: &'a Programs,
+    pub host: &'a Host,
+    pub names: &'a Names,
+    pub machine: &'a mut Machine,
+}
+
+impl Passage<'_> {
+    /// Runs one packet through the filter.
+    pub fn packet(&mut self, packet: &TestPacket) -> Result<Fate> {
+        match packet.carried.fragmentation {
+            Some(_) => self.datagram(packet),
+            None => self.marked(packet, 0, false),
+        }
+    }
+
+    /// The same for a datagram that came in fragments.
+    pub fn datagram(&mut self, packet: &TestPacket) -> Result<Fate> {
+        self.marked(packet, abi::mark::REASSEMBLED, false)
+    }
+
+    /// `routed` says that the data plane has sent the packet where it leaves.
+    pub fn marked(&mut self, packet: &TestPacket, mark: u32, routed: bool) -> Result<Fate> {
+        let owner = packet.owner.unwrap_or(SocketOwner { uid: NOBODY, gid: NOBODY });
+        let test = &mut self.machine.test;
+        if (test.uid, test.gid) != (owner.uid, owner.gid) {
+            (test.uid, test.gid) = (owner.uid, owner.gid);
+            self.machine.tell(self.maps)?;
+        }
+        let mut context = arrival::context(packet, self.host, self.names)?;
+        context.mark |= mark;
+        if routed {
+            context.cb[1] = ROUTED_MAGIC;
+        }
+        let hook = Hook::Filter(packet.direction);
+        let run = self.machine.run(self.programs, hook, &packet.bytes, &context)?;
+        let outcome = self.outcome()?;
+        match outcome.verdict {
+            verdict::HELD => self.hold(packet),
+            verdict::REFRAGMENT => {
+                let fate = self.fate(packet, &run, &outcome)?;
+                Ok(self.fragment_again(packet, fate))
+            }
+            _ if outcome.route != route_kind::NO => {
+                let fate = self.fate(packet, &run, &outcome)?;
+                let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+                self.carry_on(packet, after, &outcome, fate)
+            }
+            _ => self.fate(packet, &run, &outcome),
+        }
+    }
+
+    /// What became of a packet, when the program has run on it.
+    pub fn fate(&mut self, packet: &TestPacket, run: &Run, outcome: &abi::Outcome) -> Result<Fate> {
+        let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+        let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
+        let mut carried = arrival::carried(run, self.names);
+        carried.fragmentation = packet.carried.fragmentation.filter(|_| passed);
+        carried.diverted = match outcome.divert {
+            divert_kind::TO => Some(Diverted::To),
+            divert_kind::REPLY => Some(Diverted::Reply),
+            _ => None,
+        };
+        carried.rtable = match outcome.rtable {
+            0 => packet.carried.rtable,
+            number => u32::from(number) - 1,
+        };
+        if outcome.divert == divert_kind::PACKET {
+            let diverted = Some(Diverted::Packet(u16::from_be_bytes(outcome.divert_port)));
+            carried = Carried { diverted, ..Carried::default() };
+        }
+        Ok(Fate {
+            verdict: match outcome.verdict {
+                _ if passed => Verdict::Pass,
+                verdict::CONSUMED | verdict::CROSSED => Verdict::Consumed,
+                _ => Verdict::Drop,
+            },
+            decision: self.decided(outcome),
+            anchor_rule: u32::try_from(outcome.anchor_rule).ok(),
+            reason: Reason::from_code(outcome.reason).unwrap_or(Reason::Match),
+            counted: counted(outcome),
+            state: (outcome.state_id != u64::MAX).then_some(outcome.state_id),
+            out: (passed && after != packet.bytes).then(|| after.to_vec()),
+            replies: match outcome.verdict {
+                verdict::REPLY => vec![after.to_vec()],
+                verdict::CONSUMED => self.proxied(packet, run, outcome)?,
+                _ => Vec::new(),
+            },
+            forwarded: match outcome.verdict {
+                verdict::CROSSED => vec![Forwarded { way: Way::Forward, bytes: after.to_vec() }],
+                _ => Vec::new(),
+            },
+            carried,
+            log: self.log_views(outcome)?,
+        })
+    }
+
+    /// What was sent in a packet's place. What goes to the other side of the connection stands where
+    /// OpenBSD sends it: the SYN to the server last, the acknowledgment first.
+    fn proxied(
+        &self,
+        packet: &TestPacket,
+        run: &Run,
+        outcome: &abi::Outcome,
+    ) -> Result<Vec<Vec<u8>>> {
+        if run.returned == TCX_DROP {
+            return Ok(Vec::new());
+        }
+        let mut sent = vec![run.packet.get(arrival::LINK_HEADER..).unwrap_or_default().to_vec()];
+        if outcome.copies != 0 {
+            sent.extend(copies::sent_by(arrival::index_of(self.host, &packet.interface)?)?);
+        }
+        if packet.direction == Direction::In {
+            sent.rotate_left(1);
+        }
+        Ok(sent)
+    }
+
+    pub fn outcome(&self) -> Result<abi::Outcome> {
+        let values = self
+            .maps
+            .scratch
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .context(|| "map scratch: read".to_owned())?;
+        let here = values.and_then(|mut values| {
+            (self.machine.cpu < values.len()).then(|| values.swap_remove(self.machine.cpu))
+        });
+        let outcome = here.and_then(|bytes| {
+            abi::Outcome::read_from_prefix(&bytes).ok().map(|(outcome, _)| outcome)
+        });
+        outcome.ok_or_else(|| Error::Bpf {
+            what: "map scratch: read".to_owned(),
+            cause: "smaller than struct pf_outcome".to_owned(),
+        })
+    }
+
+    fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogView>> {
+        let mut views = Vec::new();
+        if outcome.logged != 0 {
+            self.machine.log.drain(|record| views.push(log_view(record, self.names)))?;
+        }
+        Ok(views)
+    }
+
+    fn decided(&self, outcome: &abi::Outcome) -> Decision {
+        let rule = |number| RuleId {
+            anchor: self.names.anchors.name(outcome.anchor).unwrap_or_default().to_owned(),
+            number,
+        };
+        match outcome.decision {
+            decision::NONE => Decision::None,
+            decision::RULE => u32::try_from(outcome.rule)
+                .map_or(Decision::Default, |number| Decision::Rule(rule(number))),
+            decision::ORPHAN => Decision::OrphanState,
+            _ => Decision::Default,
+        }
+    }
+}
+
+/// Each reason as often as it was counted, ascending.
+fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
+    let times = Reason::ALL.iter().zip(outcome.counted);
+    times.flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times))).collect()
+}
+
+fn log_view(record: &abi::LogRecord, names: &Names) -> LogView {
+    LogView {
+        rule: u32::try_from(record.rule).ok(),
+        anchor_rule: u32::try_from(record.anchor_rule).ok(),
+        anchor: names.anchors.name(record.anchor).unwrap_or_default().to_owned(),
+        reason: Reason::from_code(record.reason).unwrap_or(Reason::Match),
+        pass: match record.action {
+            abi::verdict::action::PASS => Some(true),
+            abi::verdict::action::BLOCK => Some(false),
+            _ => None,
+        },
+        to: record.log_to,
+        uid: (record.uid != Owner::UNKNOWN).then_some(record.uid),
+    }
+}
