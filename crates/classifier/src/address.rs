@@ -8,9 +8,8 @@ use skipstep_abi::address_bytes;
 use skipstep_abi::rule::{address_kind as kind, port_op as op};
 use skipstep_ruleset::{Address, Family, Host, Owner, PortMatch, Ports, TableName};
 
-use crate::error::not_built;
 use crate::image::Slots;
-use crate::{Error, dynamic};
+use crate::{Error, dynamic, route_label};
 
 /// An address criterion of a rule in `anchor` in the kernel's form.
 pub fn address(host: &Host, anchor: &str, slots: &Slots) -> Result<abi::Address, Error> {
@@ -23,7 +22,7 @@ pub fn address(host: &Host, anchor: &str, slots: &Slots) -> Result<abi::Address,
         Address::Dynamic(dynamic) => table(dynamic::name(dynamic), slots)?,
         Address::NoRoute => of_kind(kind::NO_ROUTE),
         Address::UrpfFailed => of_kind(kind::URPF_FAILED),
-        Address::RouteLabel(_) => return Err(not_built("route label")),
+        Address::RouteLabel(label) => table(route_label::name(label), slots)?,
     };
     compiled.negated = u8::from(host.negated);
     Ok(compiled)

@@ -13,6 +13,7 @@ pub mod interfaces;
 pub mod limiter;
 pub mod names;
 pub mod pool;
+pub mod route_label;
 pub mod rule;
 pub mod tables;
 

@@ -8,14 +8,15 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Address, Pool, Ruleset, TableEntry, TableName};
 
-use crate::{Error, dynamic};
+use crate::{Error, dynamic, route_label};
 
-/// A table, or a dynamic interface address, that rules look into.
+/// A table, a dynamic interface address or a label of routes, that rules look into.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableUse {
-    /// `<name>` without the brackets, or `(em0)` with its parentheses: the two never collide.
+    /// `<name>` without the brackets, `(em0)` with its parentheses, or `route"label"`: they never
+    /// collide.
     pub name: TableName,
-    /// It follows the addresses of an interface.
+    /// It follows the addresses of an interface, or the routes of the host.
     pub dynamic: bool,
     /// Pools choose from it.
     pub pooled: bool,
@@ -25,7 +26,8 @@ pub struct TableUse {
     pub entries: Option<Vec<TableEntry>>,
 }
 
-/// The tables of `ruleset` in its order, then its dynamic addresses in order of name. For each table
+/// The tables of `ruleset` in its order, then its dynamic addresses in order of name, and the labels of
+/// routes. For each table
 /// of an anchor there is one in the main rule set, perhaps empty, which stands in for it as long as
 /// the anchor has not defined it.
 pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
@@ -66,7 +68,14 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         filled: false,
         entries: Some(plain(dynamic::contents(dynamic, host))),
     });
-    let uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).collect();
+    let labelled = route_labels(ruleset).into_iter().map(|label| TableUse {
+        name: route_label::name(label),
+        dynamic: true,
+        pooled: false,
+        filled: false,
+        entries: Some(route_label::contents(label, host)),
+    });
+    let uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).chain(labelled).collect();
     if uses.len() > TABLE_SLOTS as usize {
         return Err(Error::TableSlots { tables: uses.len(), limit: TABLE_SLOTS });
     }
@@ -105,6 +114,19 @@ pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
         });
     let pools = ruleset.all_rules().flat_map(|(_, rule)| rule.pools());
     criteria.chain(pools.flat_map(|pool| pool.address.interfaces())).collect()
+}
+
+/// The labels of routes that rules mention, each once.
+fn route_labels(ruleset: &Ruleset) -> BTreeSet<&str> {
+    let criteria = ruleset
+        .all_rules()
+        .flat_map(|(_, rule)| [&rule.source.host.address, &rule.destination.host.address]);
+    criteria
+        .filter_map(|address| match address {
+            Address::RouteLabel(label) => Some(label.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
 fn plain(nets: Vec<IpNet>) -> Vec<TableEntry> {

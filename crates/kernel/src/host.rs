@@ -28,6 +28,9 @@ use crate::own_device;
 /// Names of Linux's interface groups, `number name` a line.
 const GROUP_NAMES: &str = "/etc/iproute2/group";
 
+/// Names of realms, which stand for labels of routes.
+const REALM_NAMES: &str = "/etc/iproute2/rt_realms";
+
 /// Reads the host of the current network namespace. Every interface is in group `all`, loopback in
 /// `lo`, those with a default route in `egress`, and each in its Linux group if that has a name.
 pub fn read() -> Result<Host> {
@@ -60,9 +63,10 @@ pub fn read() -> Result<Host> {
         interface.addresses.sort_by_key(|address| address.net.addr().is_ipv4());
     }
     let mut routes = Vec::new();
+    let realms = names(REALM_NAMES);
     for object in netlink.dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()))? {
         if let RouteNetlinkMessage::NewRoute(message) = object {
-            routes.extend(route(&message, &mut interfaces));
+            routes.extend(route(&message, &mut interfaces, &realms));
         }
     }
     Ok(Host { interfaces: interfaces.into_values().collect(), routes })
@@ -134,11 +138,18 @@ fn rdomain(index: u32, tables: &BTreeMap<u32, u32>, masters: &BTreeMap<u32, u32>
 
 /// Group 0, `default`, holds every interface that nobody grouped and says nothing.
 fn group_names() -> BTreeMap<u32, String> {
-    let text = std::fs::read_to_string(GROUP_NAMES).unwrap_or_default();
+    let mut names = names(GROUP_NAMES);
+    names.remove(&0);
+    names
+}
+
+/// The names that iproute2 has for numbers in one of its files.
+fn names(path: &str) -> BTreeMap<u32, String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines()
         .filter_map(|line| {
             let mut words = line.split('#').next()?.split_whitespace();
-            let number = words.next()?.parse().ok().filter(|number| *number != 0)?;
+            let number = words.next()?.parse().ok()?;
             Some((number, words.next()?.to_owned()))
         })
         .collect()
@@ -165,18 +176,23 @@ fn address(message: &AddressMessage) -> Option<InterfaceAddress> {
 
 /// The routes of a message of the table that its interfaces use, the main one or that of their VRF; a
 /// default route of the main one puts its interface into `egress`.
-fn route(message: &RouteMessage, interfaces: &mut BTreeMap<u32, Interface>) -> Vec<Route> {
+fn route(
+    message: &RouteMessage,
+    interfaces: &mut BTreeMap<u32, Interface>,
+    realms: &BTreeMap<u32, String>,
+) -> Vec<Route> {
     if message.header.kind != RouteType::Unicast {
         return Vec::new();
     }
     let main = u32::from(RouteHeader::RT_TABLE_MAIN);
     let rdomain = Some(table_of(message)).filter(|table| *table != main).unwrap_or(0);
     let length = message.header.destination_prefix_length;
-    let (mut destination, mut gateway, mut outgoing) = (None, None, Vec::new());
+    let (mut destination, mut gateway, mut label, mut outgoing) = (None, None, None, Vec::new());
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Destination(address) => destination = ip(address),
             RouteAttribute::Gateway(address) => gateway = ip(address),
+            RouteAttribute::Realm(realm) => label = label_of(realm.destination, realms),
             RouteAttribute::Oif(index) => outgoing.push(*index),
             RouteAttribute::MultiPath(hops) => {
                 outgoing.extend(hops.iter().map(|hop| hop.interface_index));
@@ -202,9 +218,16 @@ fn route(message: &RouteMessage, interfaces: &mut BTreeMap<u32, Interface>) -> V
         if length == 0 && rdomain == 0 && !interface.is("egress") {
             interface.groups.push("egress".to_owned());
         }
-        routes.push(Route { destination, interface: interface.name.clone(), gateway });
+        let interface = interface.name.clone();
+        routes.push(Route { destination, interface, gateway, label: label.clone() });
     }
     routes
+}
+
+/// The name of a realm, its number if it has none; 0 is no realm.
+fn label_of(realm: u16, names: &BTreeMap<u32, String>) -> Option<String> {
+    let number = Some(u32::from(realm)).filter(|number| *number != 0)?;
+    Some(names.get(&number).cloned().unwrap_or_else(|| number.to_string()))
 }
 
 fn table_of(message: &RouteMessage) -> u32 {

@@ -61,8 +61,9 @@ fn meets(
         Address::UrpfFailed => {
             around.arrived_on.is_none_or(|name| fails_urpf(address, name, around))
         }
-        // rule sets with these are refused: skipstep_ruleset::support
-        Address::RouteLabel(_) => false,
+        Address::RouteLabel(label) => {
+            around.world.host.route_label(address) == Some(label.as_str())
+        }
     }
 }
 

@@ -256,6 +256,7 @@ mod tests {
             destination: destination.parse().unwrap(),
             interface: name.into(),
             gateway: None,
+            label: None,
         };
         World {
             host: Host {

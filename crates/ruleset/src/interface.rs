@@ -56,6 +56,9 @@ pub struct Route {
     pub interface: String,
     /// Next hop, none for connected networks.
     pub gateway: Option<IpAddr>,
+    /// Its label: on Linux the name of its realm.
+    #[serde(default)]
+    pub label: Option<String>,
 }
 
 impl Host {
@@ -81,6 +84,24 @@ impl Host {
             .filter(|route| route.destination.contains(&address))
             .filter(|route| self.rdomain(&route.interface) == rdomain)
             .max_by_key(|route| route.destination.prefix_len())
+    }
+}
+
+impl Host {
+    /// The label of the main table's route to `address`; the host's own addresses have routes without.
+    pub fn route_label(&self, address: IpAddr) -> Option<&str> {
+        let mut addresses = self.interfaces.iter().flat_map(|interface| &interface.addresses);
+        if addresses.any(|own| own.net.addr() == address) {
+            return None;
+        }
+        self.routes
+            .iter()
+            .filter(|route| route.destination.contains(&address))
+            .filter(|route| self.rdomain(&route.interface) == 0)
+            .rev() // of several the first counts, as the kernel lists them
+            .max_by_key(|route| route.destination.prefix_len())?
+            .label
+            .as_deref()
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
-use crate::{Address, KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies};
+use crate::{KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies};
 
 const SCTP: u8 = 132;
 
@@ -62,9 +62,7 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
 fn features(rule: &Rule) -> Vec<&'static str> {
     let state = rule.state.clone().unwrap_or_default();
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-    let label = |address: &Address| matches!(address, Address::RouteLabel(_));
     let table = [
-        (label(&rule.source.host.address) || label(&rule.destination.host.address), "route label"),
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
         (rule.os.is_some(), "os"),
         (rule.set_delay.is_some(), "set delay"),

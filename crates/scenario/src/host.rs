@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
 /// A router between em0 and em1, with its default route through em1, which is in group `egress`.
-/// The host of the conformance vectors.
+/// The default routes are labelled `isp`, the others `lan`. The host of the conformance vectors.
 pub fn standard() -> Host {
     let net = |text: &str| text.parse::<IpNet>().expect("a literal prefix");
     let interface = |name: &str, index, mtu, group: Option<&str>, nets: &[&str]| Interface {
@@ -34,6 +34,7 @@ pub fn standard() -> Host {
         destination: net(destination),
         interface: interface.into(),
         gateway: gateway.map(|text| text.parse().expect("a literal address")),
+        label: Some(if destination.ends_with("/0") { "isp" } else { "lan" }.into()),
     };
     let routes = vec![
         route("10.0.1.0/24", "em0", None),
@@ -65,6 +66,7 @@ pub(crate) fn connected(interfaces: &[Interface]) -> Vec<Route> {
                 destination: address.net.trunc(),
                 interface: interface.name.clone(),
                 gateway: None,
+                label: None,
             })
         })
         .collect()

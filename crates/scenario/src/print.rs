@@ -78,6 +78,9 @@ fn write_host(f: &mut fmt::Formatter<'_>, host: &Host) -> fmt::Result {
         if let Some(gateway) = route.gateway {
             write!(f, " via {gateway}")?;
         }
+        if let Some(label) = &route.label {
+            write!(f, " label {}", quoted(label))?;
+        }
         writeln!(f)?;
     }
     writeln!(f, "}}")

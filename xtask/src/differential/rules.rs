@@ -294,6 +294,7 @@ fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
             ],
         )
         .into(),
+        13 if one_in(rng, 2) => pick(rng, &["route isp", "route lan"]).into(),
         13 => "no-route".into(),
         14 if word == "from" => "urpf-failed".into(),
         _ => pick_address(rng, pool, ipv6),

@@ -41,6 +41,7 @@ pub fn host() -> Host {
             destination: "0.0.0.0/0".parse().unwrap(),
             interface: "em1".to_owned(),
             gateway: Some("10.0.2.254".parse().unwrap()),
+            label: None,
         }],
     }
 }

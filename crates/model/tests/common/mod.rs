@@ -40,7 +40,8 @@ fn address(net: &str) -> InterfaceAddress {
 }
 
 fn route(destination: &str, interface: &str) -> Route {
-    Route { destination: destination.parse().unwrap(), interface: interface.into(), gateway: None }
+    let destination = destination.parse().unwrap();
+    Route { destination, interface: interface.into(), gateway: None, label: None }
 }
 
 /// A firewall with these rules.

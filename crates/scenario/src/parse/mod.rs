@@ -384,6 +384,10 @@ fn read_routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
             true => Some(line.value("an address", |text| text.parse().ok())?),
             false => None,
         };
-        Ok(Route { destination, interface, gateway })
+        let label = match line.take("label") {
+            true => Some(line.word("a label")?.text.clone()),
+            false => None,
+        };
+        Ok(Route { destination, interface, gateway, label })
     })
 }

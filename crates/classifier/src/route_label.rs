@@ -1,0 +1,81 @@
+//! The addresses that `route "label"` stands for at this moment: those whose route in the main table has
+//! the label. All routes become one table, where the longest match decides as it does for routes; those
+//! with another label, or none, are in it negated.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{TableEntry, TableName};
+
+/// Contents of the table of a label.
+pub fn contents(label: &str, host: &Host) -> Vec<TableEntry> {
+    let mut has_label: BTreeMap<IpNet, bool> = BTreeMap::new();
+    for route in host.routes.iter().filter(|route| host.rdomain(&route.interface) == 0) {
+        // of several to one destination the kernel lists the one that it uses first
+        has_label.entry(route.destination).or_insert(route.label.as_deref() == Some(label));
+    }
+    if !has_label.values().any(|has_label| *has_label) {
+        return Vec::new();
+    }
+    let addresses = host.interfaces.iter().flat_map(|interface| &interface.addresses);
+    has_label.extend(addresses.map(|own| (IpNet::from(own.net.addr()), false)));
+    let entry =
+        |(net, has_label): (IpNet, bool)| TableEntry { negated: !has_label, net, weight: 0 };
+    has_label.into_iter().map(entry).collect()
+}
+
+/// What names its table slot, and no table: it has a quotation mark, but no blank, as no name has. It
+/// means the same in every anchor.
+pub fn name(label: &str) -> TableName {
+    let label = label.replace('\\', "\\\\").replace(' ', "\\s");
+    format!("route\"{label}\"").as_str().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use skipstep_ruleset::interface::{Interface, InterfaceAddress, Route};
+
+    use super::*;
+
+    #[test]
+    fn names_survive_as_keys_of_json() {
+        for label in ["isp", "my isp", "my\\sisp"] {
+            assert_eq!(TableName::from(String::from(name(label))), name(label));
+        }
+        assert_ne!(name("my isp"), name("my\\sisp"));
+    }
+
+    #[test]
+    fn other_routes_and_own_addresses_are_negated() {
+        let route = |destination: &str, label: Option<&str>| Route {
+            destination: destination.parse().unwrap(),
+            interface: "em0".into(),
+            gateway: None,
+            label: label.map(str::to_owned),
+        };
+        let own =
+            InterfaceAddress { net: "10.1.0.1/24".parse().unwrap(), broadcast: None, peer: None };
+        let host = Host {
+            interfaces: vec![Interface {
+                name: "em0".into(),
+                addresses: vec![own],
+                ..Interface::default()
+            }],
+            routes: vec![
+                route("10.0.0.0/8", Some("isp")),
+                route("10.0.0.0/8", None),
+                route("10.1.0.0/16", Some("isp")),
+                route("10.1.2.0/24", Some("lan")),
+            ],
+        };
+        let text = |label| -> Vec<String> {
+            contents(label, &host)
+                .iter()
+                .map(|entry| format!("{}{}", if entry.negated { "!" } else { "" }, entry.net))
+                .collect()
+        };
+        assert_eq!(text("isp"), ["10.0.0.0/8", "10.1.0.0/16", "!10.1.0.1/32", "!10.1.2.0/24"]);
+        assert_eq!(text("nobody"), Vec::<String>::new());
+    }
+}
