@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		24
+#define PF_ABI_VERSION		25
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -49,10 +49,16 @@ enum pf_direction {
 	PF_OUT = 2,
 };
 
-enum pf_action {
+enum pf_action {			/* values of pflog records */
 	PF_ACTION_PASS = 0,
 	PF_ACTION_BLOCK = 1,
-	PF_ACTION_MATCH = 8,	/* PF_MATCH in pflog records; the others are its values too */
+	PF_ACTION_NAT = 4,	/* rules of old times, and the next five */
+	PF_ACTION_NO_NAT = 5,
+	PF_ACTION_BINAT = 6,
+	PF_ACTION_NO_BINAT = 7,
+	PF_ACTION_RDR = 8,
+	PF_ACTION_NO_RDR = 9,
+	PF_ACTION_MATCH = 12,
 };
 
 enum pf_evaluator {
@@ -269,7 +275,7 @@ struct pf_owner {			/* of a socket; ids in host order, ~0 is who owns none */
 };
 
 enum pf_rule_flags {
-	PF_RULE_QUICK = 1 << 0,
+	PF_RULE_QUICK = 1 << 0,		/* nat pass and its like have it too */
 	PF_RULE_LOG = 1 << 1,
 	PF_RULE_LOG_ALL = 1 << 2,
 	PF_RULE_LOG_MATCHES = 1 << 3,
@@ -359,6 +365,21 @@ struct pf_rule {
 	__u32 set_end;			/* one more than the index of the last rule of its rule set */
 };
 
+/* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets that
+ * leave and for those that arrive. A rule in both is one and the same but for its criteria. */
+enum pf_old_list {
+	PF_OLD_NAT = 0,
+	PF_OLD_RDR,
+	PF_OLD_BINAT_OUT,
+	PF_OLD_BINAT_IN,
+	PF_OLD_LISTS,
+};
+
+struct pf_stretch {			/* of the array of rules */
+	__u32 first;
+	__u32 end;			/* one more than the last */
+};
+
 /* per CPU, indexed by slot */
 struct pf_rule_stats {
 	__u64 evaluations;
@@ -407,7 +428,7 @@ struct pf_rule_states {
 	__be16 divert_port;		/* of the socket that divert-to, or divert-packet, names */
 	__u8 divert_address[16];
 	__u32 flow_tos;			/* … with the `tos` that it asks for */
-	__u32 pad;
+	__u32 old;			/* pf_action of an old rule, else 0 */
 };
 
 enum pf_divert_kind {
@@ -592,7 +613,7 @@ struct pf_pool {
 	__u16 high;
 	__u16 first;			/* the lowest port that the rule looks for: where low belongs */
 	__u8 prefix;			/* af-to: its length in front of an IPv4 address */
-	__u8 pad;
+	__u8 old;			/* of an old rule: FreeBSD's ways where they differ */
 	__u8 address[16];		/* the network */
 	__u8 mask[16];
 	__u8 key[16];			/* of source-hash */
@@ -654,6 +675,8 @@ struct pf_config {
 	__u32 syncookies;		/* pf_syncookie_mode */
 	__u32 syncookies_start;		/* adaptive: with more half-open states than these … */
 	__u32 syncookies_end;		/* … until there are fewer than these */
+	__u32 default_rule;		/* index of what decides if no rule does */
+	struct pf_stretch old[PF_OLD_LISTS];	/* those of the main rule set */
 	__u32 timeouts[PF_TIMEOUT_MAX];
 };
 
@@ -730,7 +753,8 @@ struct pf_match_rule {
 	__u32 slot;
 	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
-	__u8 pad[2];
+	__u8 action;			/* pf_action: an old rule counts like a match rule */
+	__u8 pad;
 };
 
 enum pf_node_kind {			/* what a source is remembered for */

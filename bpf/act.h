@@ -36,8 +36,12 @@ __inline __s32 rule_number(__u32 slot)
 /* Names the rules that made the packet's state, as far as they are still there. */
 __inline void recall_rule(struct pf_scratch *s)
 {
-	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &s->rule.slot);
+	struct pf_rule_states *rule;
 
+	/* no rule decided about the state's first packet, but an old one translated it */
+	if (s->rule.slot == PF_IDLE_SLOT)
+		return;
+	rule = bpf_map_lookup_elem(&rule_states, &s->rule.slot);
 	if (rule) {
 		s->rule.number = rule->number;
 		s->rule.anchor = rule->anchor;
@@ -59,7 +63,8 @@ static int log_all_match_rule(__u32 i, void *arg)
 	if (i >= s->match_count || place >= PF_MATCH_RULES)
 		return 1;
 	if (s->match[place].log & PF_LOG_ALL)
-		pf_log(loop->skb, s, rule_number(s->match[place].slot), PF_ACTION_MATCH,
+		pf_log(loop->skb, s, rule_number(s->match[place].slot),
+		       s->match[place].action,
 		       log_target(s->match[place].log_to, s->match[place].log));
 	return 0;
 }
@@ -291,9 +296,11 @@ __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
 		state->ifindex_out = skb->ifindex;
 }
 
-/* Returns what the program returns. */
-__inline int act(struct __sk_buff *skb, struct pf_scratch *s, bool pass)
+/* Returns what the program returns. Apart from the programs, whose stack all else stands on. */
+__global int act(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 {
+	if (!s)
+		return PF_TCX_DROP;
 	if (s->state_hit)
 		recall_rule(s);
 	s->outcome.rule = s->rule.number;

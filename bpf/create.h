@@ -330,7 +330,11 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	__u16 tag = test->act.tag, max_pkt_size = test->act.max_pkt_size;
 	__u16 rtable = test->act.rtable ? test->act.rtable : 1;
 
-	restore_original(&s->pd);
+	/* an ICMP error that old rules translated: its ends change though it makes no state */
+	if (test->translated)
+		s->translated = PF_TRANSLATED_PACKET;
+	else
+		restore_original(&s->pd);
 	__builtin_memset(&test->act, 0, sizeof(test->act));
 	merge_actions(test, rule);
 	s->act = test->act;
@@ -374,14 +378,15 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 
 	index = s->test.decided;
 	log_place(s, s->test.decided_by.number, 0);
-	if (index == NO_RULE) {
+	if (index == NO_RULE && s->test.exhausted) {
+		restore_original(&s->pd);
+		reason_count(s, PF_REASON_TRANSLATE);
+		return 0;
+	}
+	if (index == NO_RULE && !s->test.translated) {
 		restore_original(&s->pd);
 		if (is_limited(s))
 			return 0;
-		if (s->test.exhausted) {
-			reason_count(s, PF_REASON_TRANSLATE);
-			return 0;
-		}
 		reason_count(s, PF_REASON_MATCH);
 		s->act.tag = s->test.act.tag;
 		s->act.rtable = s->test.act.rtable ? s->test.act.rtable : 1;
@@ -394,12 +399,15 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		s->log_force = 1;
 		return 0;
 	}
+	if (index == NO_RULE)
+		index = config->default_rule;
 	rule = bpf_map_lookup_elem(rules, &index);
 	if (!rule) {
 		reason_set(s, PF_REASON_MEMORY);
 		return 0;
 	}
-	name_rule(s, rule);
+	if (index != config->default_rule)
+		name_rule(s, rule);
 	if (is_limited(s)) {
 		restore_original(&s->pd);
 		return 0;
@@ -428,7 +436,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		s->log_force = 1;
 		return 0;
 	}
-	if (rule->flags & PF_RULE_KEEP_STATE && !s->test.icmp_error &&
+	if ((rule->flags & PF_RULE_KEEP_STATE || s->test.translated) && !s->test.icmp_error &&
 	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
 		if (s->pd.virtual_protocol == IPPROTO_TCP && !s->cookie_mss &&
 		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP)

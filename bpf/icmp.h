@@ -158,15 +158,42 @@ __inline bool set_icmp_key(struct pf_state_key *key, const struct pf_pdesc *pd, 
 	return true;
 }
 
+/* A query must come from the side that asked first, an answer from the other. */
+__inline bool right_way(const struct pf_state *state, const struct pf_scratch *s, __u8 direction,
+			enum pf_icmp_kind kind)
+{
+	/* what comes from the far side goes against the state, though it comes in */
+	bool forward = (state->direction == direction) != s->crosses_back;
+
+	return state->flags & PF_STATE_SLOPPY || forward == (kind != PF_ICMP_REPLY);
+}
+
+/* Whether the state of s->ref is the answer's. One that an answer made, as those of old rules may be, has
+ * it the wrong way round. */
+__inline bool is_answered(struct pf_scratch *s, __u8 direction)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	return !state || crosses(state) || right_way(state, s, direction, PF_ICMP_REPLY);
+}
+
 __inline bool find_icmp_state(struct pf_scratch *s, const struct pf_pdesc *pd, __u8 direction,
 			      enum pf_icmp_kind kind)
 {
+	struct pf_state_ref first;
+	bool found;
+
 	set_icmp_key(&s->key, pd, direction, false);
+	found = find_state(s);
+	if (kind != PF_ICMP_REPLY || (found && is_answered(s, direction)))
+		return found;
+	first = s->ref;
+	if (!set_icmp_key(&s->key, pd, direction, true))
+		return found;
 	if (find_state(s))
 		return true;
-	if (kind != PF_ICMP_REPLY || !set_icmp_key(&s->key, pd, direction, true))
-		return false;
-	return find_state(s);
+	s->ref = first;
+	return found;
 }
 
 /* Reads the packet that the error in s->pd quotes into s->quoted. Returns the reason why that
@@ -220,16 +247,6 @@ __global int read_quoted(struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* ---- tracking, under the state's lock -------------------------------------------------------- */
-
-/* A query must come from the side that asked first, an answer from the other. */
-__inline bool right_way(const struct pf_state *state, const struct pf_scratch *s, __u8 direction,
-			enum pf_icmp_kind kind)
-{
-	/* what comes from the far side goes against the state, though it comes in */
-	bool forward = (state->direction == direction) != s->crosses_back;
-
-	return state->flags & PF_STATE_SLOPPY || forward == (kind != PF_ICMP_REPLY);
-}
 
 __inline enum pf_track track_icmp(struct pf_state *state, struct pf_scratch *s,
 				  enum pf_icmp_kind kind)

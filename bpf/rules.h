@@ -9,6 +9,9 @@
  * All rules stand in one array, the main rule set first. An anchor rule that matches calls others: it
  * leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The rule
  * sets that a wildcard means stand one behind the other, so they are one stretch too.
+ *
+ * Before the filter rules come the lists of old rules, `nat` and its like, as in FreeBSD: the first rule
+ * that matches ends a list, and what it makes of the packet is what the filter rules see.
  */
 #ifndef PF_RULES_H
 #define PF_RULES_H
@@ -280,8 +283,15 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.rtable = rule->rtable;
 }
 
-/* A match rule acts at once and is remembered. False if there are more of them than we can, or it
- * cannot translate. */
+/* Rules of old times, which translate before the filter rules are asked */
+__inline bool is_old(__u8 action)
+{
+	return action >= PF_ACTION_NAT && action <= PF_ACTION_NO_RDR;
+}
+
+/* A match rule acts at once and is remembered. An old rule that translates does the same; one that
+ * changes nothing has not matched. False if there are more of them than we can, or it cannot
+ * translate. */
 __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 			       const struct pf_rule *rule)
 {
@@ -289,20 +299,26 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 
 	if (i >= PF_MATCH_RULES)
 		return false;
-	s->test.match[i].slot = rule->slot;
-	s->test.match[i].log = log_flags(rule);
-	s->test.match[i].log_to = rule->log_to;
-	s->test.match_log_matches[i] = !!(rule->flags & PF_RULE_LOG_MATCHES);
-	s->test.match_count = i + 1;
-	merge_actions(&s->test, rule);
 	if (!translate(s, rule)) {
 		s->test.exhausted = 1;
 		return false;
 	}
+	if (is_old(rule->action)) {
+		if (!has_new_ends(&s->pd))
+			return true;
+		s->test.translated = 1;
+	}
+	s->test.match[i].slot = rule->slot;
+	s->test.match[i].log = log_flags(rule);
+	s->test.match[i].log_to = rule->log_to;
+	s->test.match[i].action = rule->action;
+	s->test.match_log_matches[i] = !!(rule->flags & PF_RULE_LOG_MATCHES);
+	s->test.match_count = i + 1;
+	merge_actions(&s->test, rule);
 	if (rule->flags & LOGS) {
 		reason_count(s, PF_REASON_MATCH);
 		log_place(s, s->test.caller.number, rule->anchor);
-		pf_log(skb, s, rule->number, PF_ACTION_MATCH,
+		pf_log(skb, s, rule->number, rule->action,
 		       log_target(rule->log_to, s->test.match[i].log));
 	}
 	return true;
@@ -317,6 +333,25 @@ __inline void count_evaluation(__u32 slot)
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
+
+/* Goes to the beginning of a list, or of the next one that is not empty. The last is the filter's. */
+__inline void enter_list(struct pf_test_ctx *test, __u32 list)
+{
+	if (list == 0 && test->lists[0].first == test->lists[0].end)
+		list = 1;
+	if (list == 1 && test->lists[1].first == test->lists[1].end)
+		list = PF_LIST_FILTER;
+	if (list > PF_LIST_FILTER)
+		return;
+	test->list = list;
+	test->next = test->lists[list].first;
+	test->end = test->lists[list].end;
+	test->depth = 0;
+	test->caller.index = NO_RULE;
+	test->caller.slot = PF_IDLE_SLOT;
+	test->caller.number = -1;
+	test->caller.quick = 0;
+}
 
 /* An anchor rule matched: its rules are next. False if that leads too deep. */
 __inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule, __u32 index)
@@ -339,13 +374,17 @@ __inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule, 
 	return true;
 }
 
-/* A rule set is through: goes on behind the anchor rule that called it. False if it was the main rule
- * set, or that rule is quick and one of the rules it called itself has decided. */
+/* A rule set is through: goes on behind the anchor rule that called it, or with the next list. False if
+ * there is none, or that rule is quick and one of the rules it called itself has decided. */
 __inline bool leave_anchor(struct pf_test_ctx *test)
 {
 	__u32 depth = test->depth - 1;
 	struct pf_frame *frame;
 
+	if (!test->depth && test->list < PF_LIST_FILTER) {
+		enter_list(test, test->list + 1);
+		return true;
+	}
 	if (depth >= PF_MAX_DEPTH ||
 	    (test->caller.quick && test->decided_by.index == test->caller.index)) {
 		test->over = 1;
@@ -357,6 +396,27 @@ __inline bool leave_anchor(struct pf_test_ctx *test)
 	test->end = frame->end;
 	test->caller = frame->caller;
 	return true;
+}
+
+/* An old rule matches, which ends its list. Returns true if that ends the walk, too. */
+__inline bool apply_old_rule(struct __sk_buff *skb, struct pf_scratch *s,
+			     const struct pf_rule *rule)
+{
+	/* the first bit tells `no nat` from `nat` */
+	if (rule->action & 1) {
+		enter_list(&s->test, s->test.list + 1);
+		return false;
+	}
+	if (!apply_match_rule(skb, s, rule)) {
+		s->test.failed = 1;
+		return true;
+	}
+	if (s->test.translated && rule->flags & PF_RULE_QUICK) {
+		s->test.over = 1;
+		return true;
+	}
+	enter_list(&s->test, PF_LIST_FILTER);
+	return false;
 }
 
 /* One step of the walk: looks at the rule s->test.next. */
@@ -399,12 +459,17 @@ static int visit_rule(__unused __u32 i, void *arg)
 	s->test.next = index + 1;
 	if (rule->tag)
 		s->test.act.tag = rule->tag;
+	/* also if it excepts, or calls others */
+	if (is_old(rule->action) && rule->rtable)
+		s->test.act.rtable = rule->rtable;
 	if (rule->flags & PF_RULE_ANCHOR) {
 		if (call_anchor(&s->test, rule, index))
 			return 0;
 		s->test.failed = 1;
 		return 1;
 	}
+	if (is_old(rule->action))
+		return apply_old_rule(loop->skb, s, rule);
 	if (rule->flags & PF_RULE_ONCE && !expire_rule(rule->slot))
 		return 0;
 	if (rule->action == PF_ACTION_MATCH) {
@@ -435,21 +500,23 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 {
 	struct pf_loop loop = { .skb = skb, .s = s, .map = rules };
 	struct pf_test_ctx *test = &s->test;
+	bool in = s->pd.direction == PF_IN;
 
 	let_sources_leave();
-	test->next = 0;
-	test->end = config->rules;
-	test->depth = 0;
-	test->caller.index = test->decided_by.index = NO_RULE;
-	test->caller.slot = test->decided_by.slot = PF_IDLE_SLOT;
-	test->caller.number = test->decided_by.number = -1;
-	test->caller.quick = 0;
+	test->lists[0] = config->old[in ? PF_OLD_RDR : PF_OLD_BINAT_OUT];
+	test->lists[1] = config->old[in ? PF_OLD_BINAT_IN : PF_OLD_NAT];
+	test->lists[PF_LIST_FILTER].first = 0;
+	test->lists[PF_LIST_FILTER].end = config->rules;
+	/* a fragment has no flow that could be translated */
+	enter_list(test, s->pd.virtual_protocol == PF_VPROTO_FRAGMENT ? PF_LIST_FILTER : 0);
+	test->decided_by = test->caller;
 	test->evaluator = config->evaluator;
 	test->decided = NO_RULE;
 	test->over = test->failed = test->limited = 0;
 	bpf_loop(config->steps, visit_rule, &loop, 0);
 	/* a walk that was cut short must not pass what the rest would have blocked */
-	if (!test->over && (test->depth || test->next < test->end))
+	if (!test->over &&
+	    (test->depth || test->list < PF_LIST_FILTER || test->next < test->end))
 		test->failed = 1;
 }
 

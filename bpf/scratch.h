@@ -103,8 +103,14 @@ struct pf_frame {
 	__u32 end;
 };
 
+/* The lists that a packet walks, one after the other: two of old rules, then the filter rules */
+#define PF_LIST_FILTER	2
+#define PF_LISTS	3
+
 /* The walk over the rules */
 struct pf_test_ctx {
+	struct pf_stretch lists[PF_LISTS];
+	__u32 list;			/* the one that it is in */
 	__u32 next;			/* rule to look at */
 	__u32 end;			/* one more than the last of its rule set */
 	__u32 depth;			/* anchors it is inside of */
@@ -122,6 +128,8 @@ struct pf_test_ctx {
 	__u8 icmp_reply;		/* answers a query, so it makes no state */
 	__u8 icmp_error;		/* makes no state either */
 	__u8 limited;			/* reason for which a limiter has the packet dropped, or 0 */
+	__u8 translated;		/* an old rule gave it new ends: it makes a state */
+	__u8 pad[3];
 	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];

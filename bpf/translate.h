@@ -113,9 +113,13 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 	choice->high = pool->high;
 	if (pd->protocol == IPPROTO_ICMP || pd->protocol == IPPROTO_ICMPV6) {
 		/* OpenBSD gives other messages the id 0, in the key alone */
-		choice->port = 0;
+		if (!pool->old)
+			choice->port = 0;
 		if (!echo)
 			return 1;
+		/* FreeBSD searches an id for IPv4 only */
+		if (pool->old && pd->protocol == IPPROTO_ICMPV6)
+			return is_port_free(s, port);
 		choice->low = LOWEST_ID;
 		choice->high = HIGHEST_ID;
 	}

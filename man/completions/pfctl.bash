@@ -14,7 +14,7 @@ _pfctl() {
         -p|-[!-]*p) return ;;
         -R|-[!-]*R) return ;;
         -S|-[!-]*S) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        -s|-[!-]*s) COMPREPLY=($(compgen -W "queue rules Anchors Sources states info Interfaces labels timeouts memory Tables osfp LimiterStates LimiterSrcs all" -- "$word")); return ;;
+        -s|-[!-]*s) COMPREPLY=($(compgen -W "queue rules nat Anchors Sources states info Interfaces labels timeouts memory Tables osfp LimiterStates LimiterSrcs all" -- "$word")); return ;;
         -T|-[!-]*T) COMPREPLY=($(compgen -W "kill flush add delete load replace show test zero expire" -- "$word")); return ;;
         -t|-[!-]*t) COMPREPLY=($(compgen -W "$(pfctl -q -s Tables 2>/dev/null)" -- "$word")); return ;;
         -V|-[!-]*V) return ;;

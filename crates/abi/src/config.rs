@@ -44,8 +44,38 @@ pub struct Config {
     pub syncookies_start: u32,
     /// … until there are fewer than these.
     pub syncookies_end: u32,
+    /// Index of what decides if no rule does.
+    pub default_rule: u32,
+    /// Lists of old rules of the main rule set, by [`old_list`].
+    pub old: [Stretch; old_list::LISTS],
     /// Seconds; the adaptive ones count states.
     pub timeouts: [u32; timeout::MAX],
+}
+
+/// `struct pf_stretch`: rules that stand together.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Stretch {
+    /// Index of the first.
+    pub first: u32,
+    /// One more than that of the last.
+    pub end: u32,
+}
+
+/// `enum pf_old_list`: lists of old rules, walked before the filter rules.
+pub mod old_list {
+    /// `nat`
+    pub const NAT: usize = 0;
+    /// `rdr`
+    pub const RDR: usize = 1;
+    /// `binat` for packets that leave
+    pub const BINAT_OUT: usize = 2;
+    /// `binat` for packets that arrive
+    pub const BINAT_IN: usize = 3;
+    /// How many there are.
+    pub const LISTS: usize = 4;
 }
 
 /// `enum pf_syncookie_mode`: `set syncookies`.

@@ -25,7 +25,7 @@ pub mod status;
 pub mod table;
 pub mod verdict;
 
-pub use config::Config;
+pub use config::{Config, Stretch};
 pub use diverted::{Diverted, Diverter};
 pub use flow::FlowRecord;
 pub use handoff::{Handoff, Reassembler};
@@ -40,7 +40,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 24;
+pub const VERSION: u32 = 25;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

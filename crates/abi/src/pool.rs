@@ -69,8 +69,8 @@ pub struct Pool {
     pub first: u16,
     /// `af-to`: its length in front of an IPv4 address.
     pub prefix: u8,
-    /// Zero.
-    pub pad: u8,
+    /// 1 for that of an old rule: FreeBSD's ways where they differ.
+    pub old: u8,
     /// The network.
     pub address: [u8; 16],
     /// Its mask.

@@ -326,8 +326,8 @@ pub struct RuleStates {
     pub divert_address: [u8; 16],
     /// … with the `tos` that it asks for.
     pub flow_tos: u32,
-    /// Zero.
-    pub pad: u32,
+    /// [`crate::verdict::action`] of an old rule, else 0.
+    pub old: u32,
 }
 
 /// `enum pf_divert_kind`.

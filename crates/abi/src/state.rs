@@ -184,8 +184,10 @@ pub struct MatchRule {
     pub log: u8,
     /// n of pflogN.
     pub log_to: u8,
+    /// [`crate::verdict::action`]: an old rule counts like a match rule.
+    pub action: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
 }
 
 /// `struct pf_kill`: argument of the program that removes a state.

@@ -37,8 +37,20 @@ pub mod action {
     pub const PASS: u8 = 0;
     /// stop
     pub const BLOCK: u8 = 1;
+    /// rules of old times, as the next five: a new source
+    pub const NAT: u8 = 4;
+    /// leave alone what `nat` would change
+    pub const NO_NAT: u8 = 5;
+    /// one address for another, both ways
+    pub const BINAT: u8 = 6;
+    /// leave alone what `binat` would change
+    pub const NO_BINAT: u8 = 7;
+    /// a new destination
+    pub const RDR: u8 = 8;
+    /// leave alone what `rdr` would change
+    pub const NO_RDR: u8 = 9;
     /// set parameters, decide nothing
-    pub const MATCH: u8 = 8;
+    pub const MATCH: u8 = 12;
 }
 
 /// `enum pf_evaluator`.

@@ -1,26 +1,34 @@
 //! The image of a whole rule set.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use skipstep_abi as abi;
-use skipstep_abi::config::{reassemble, syncookies};
-use skipstep_abi::limits::{MAX_RULES, MAX_STEPS};
+use skipstep_abi::config::{old_list, reassemble, syncookies};
+use skipstep_abi::limits::{IDLE_SLOT, MAX_RULES, MAX_STEPS};
 use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{AnchorCall, Evaluator, Options, Ruleset, Syncookies, TableName};
+use skipstep_ruleset::{
+    AnchorCall, Evaluator, OldList, Options, Rule, Ruleset, Syncookies, TableName,
+};
 
 use crate::rule::Compiler;
 use crate::{Error, Names};
+
+/// Two lists of old rules, then the filter rules.
+const LISTS_OF_A_PACKET: u32 = 3;
 
 /// Where the loader has made room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slots {
     /// Statistics slots of the rules of each rule set, in order, by the path of its anchor.
     pub rules: BTreeMap<String, Vec<u32>>,
+    /// The same of old rules, in the order in which their anchor has them.
+    pub old_rules: BTreeMap<String, Vec<u32>>,
     /// Slot of every table and dynamic address that [`crate::tables`] gave. A table that its anchor
     /// has not defined has the slot of the one in the main rule set.
     pub tables: BTreeMap<TableName, u32>,
@@ -31,10 +39,11 @@ pub struct Slots {
 pub struct Image {
     /// Which of the rules belong to which anchor: path and place.
     pub rule_sets: Vec<(String, Range<usize>)>,
-    /// Rules with their skip steps: the main rule set, then the anchors.
+    /// Rules with their skip steps: the main rule set, then the anchors, then the lists of old rules in
+    /// the same order, and last what decides if no rule does.
     pub rules: Vec<abi::Rule>,
-    /// What is kept for the states of each rule, in the same order.
-    pub states: Vec<abi::RuleStates>,
+    /// What is kept for the states of each rule of an anchor, with its slot.
+    pub states: BTreeMap<String, Vec<(u32, abi::RuleStates)>>,
     /// Pools of the rules.
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
     /// Limiters, with the place of each in the map: its kind and its number.
@@ -49,7 +58,7 @@ pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
     if let Some(refusal) = refusals(ruleset).into_iter().next() {
         return Err(Error::NotBuilt { refusal });
     }
-    let rules = ruleset.all_rules().count();
+    let rules = ruleset.every_rule().count();
     if rules > MAX_RULES as usize {
         return Err(Error::Rules { rules, limit: MAX_RULES });
     }
@@ -62,7 +71,7 @@ pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
 
 /// How many anchors there are: those with contents, those that rules call, and those on the way.
 fn count_anchors(ruleset: &Ruleset) -> usize {
-    let called = ruleset.all_rules().filter_map(|(_, rule)| rule.anchor.as_ref());
+    let called = ruleset.every_rule().filter_map(|(_, rule)| rule.anchor.as_ref());
     let named = called.map(|call| &call.path).chain(ruleset.anchors.keys());
     let mut paths = BTreeSet::new();
     for path in named {
@@ -85,44 +94,150 @@ pub fn compile(
     for queue in &ruleset.queues {
         names.queues.number(&queue.name).map_err(|error| error.on_line(queue.line))?;
     }
-    let (mut rules, mut states, mut pools) = (Vec::new(), Vec::new(), Vec::new());
-    let rule_sets = layout(ruleset);
-    let called = |call: &AnchorCall| called(call, &rule_sets);
-    let tables = &slots.tables;
-    let mut compiler = Compiler { slots, names, is_group: &is_group, called: &called };
-    for (path, place) in &rule_sets {
-        let set = ruleset.rules_of(path);
-        let steps = skip_steps(set);
-        let slots = slots.rules.get(path).map_or(&[][..], Vec::as_slice);
-        for ((rule, step), slot) in set.iter().zip(steps).zip(slots) {
-            let skip = step.map(|index| place.start as u32 + index);
-            let compiled = compiler.rule(rule, path, skip, *slot);
-            let mut compiled = compiled.map_err(|error| error.on_line(rule.line))?;
-            compiled.set_end = place.end as u32;
-            let overload = rule.state.as_ref().and_then(|options| options.overload.as_ref());
-            let table = overload.map(|overload| TableName::new(path, &overload.table));
-            let table = table.and_then(|name| tables.get(&name).copied());
-            states.push(crate::rule::states(rule, &compiled, table));
-            let of_rule = crate::pool::pools(rule, path, compiler.slots, *slot);
-            pools.extend(of_rule.map_err(|error| error.on_line(rule.line))?);
-            rules.push(compiled);
-        }
+    let mut image = Image {
+        rule_sets: Vec::new(),
+        rules: Vec::new(),
+        states: BTreeMap::new(),
+        pools: Vec::new(),
+        limiters: Vec::new(),
+        config: abi::Config::default(),
+    };
+    let mut lists = Lists { ruleset, slots, names, is_group: &is_group, image: &mut image };
+    lists.add(None)?;
+    let mut old = [abi::Stretch::default(); old_list::LISTS];
+    for list in OldList::ALL {
+        old[place_of(list)] = lists.add(Some(list))?;
     }
-    let main = rule_sets[0].1.len();
-    let config = config(&ruleset.options, &rules, main, host, names)?;
+    let default_rule = image.rules.len() as u32;
+    image.rules.push(default_of(default_rule));
+    let config = config(&ruleset.options, &image, host, names)?;
     let limiters = ruleset.limiters.iter().map(|each| crate::limiter::limiter(each, slots));
-    Ok(Image { config, limiters: limiters.collect(), pools, states, rules, rule_sets })
+    image.limiters = limiters.collect();
+    let main = image.rule_sets[0].1.len() as u32;
+    // an empty list is passed over
+    let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
+    let walked = if walked > 0 { walked + LISTS_OF_A_PACKET } else { 0 };
+    let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
+    image.config = abi::Config {
+        rules: main,
+        steps: if calls { MAX_STEPS } else { main + walked },
+        default_rule,
+        old,
+        ..config
+    };
+    Ok(image)
+}
+
+/// Where the data plane has a list.
+fn place_of(list: OldList) -> usize {
+    match list {
+        OldList::Nat => old_list::NAT,
+        OldList::Rdr => old_list::RDR,
+        OldList::BinatOut => old_list::BINAT_OUT,
+        OldList::BinatIn => old_list::BINAT_IN,
+    }
+}
+
+/// Passes, and keeps no state unless an old rule has translated. It has no number.
+fn default_of(index: u32) -> abi::Rule {
+    let skip = [index + 1; abi::rule::SKIP_MAX];
+    abi::Rule { skip, number: u32::MAX, slot: IDLE_SLOT, ..abi::Rule::default() }
+}
+
+/// Puts lists of rules behind each other.
+struct Lists<'a> {
+    ruleset: &'a Ruleset,
+    slots: &'a Slots,
+    names: &'a mut Names,
+    is_group: &'a dyn Fn(&str) -> bool,
+    image: &'a mut Image,
+}
+
+impl Lists<'_> {
+    /// Adds the filter rules, or a list of old rules: those of the main rule set, then those of the
+    /// anchors. Returns where those of the main rule set stand.
+    fn add(&mut self, list: Option<OldList>) -> Result<abi::Stretch, Error> {
+        let start = self.image.rules.len();
+        let sets = layout(self.ruleset, list, start);
+        let called = |call: &AnchorCall| called(call, &sets);
+        let mut compiler = Compiler {
+            slots: self.slots,
+            names: self.names,
+            is_group: self.is_group,
+            called: &called,
+        };
+        for (path, place) in &sets {
+            let (rules, slots) = contents(self.ruleset, self.slots, list, path);
+            let steps = skip_steps(&rules);
+            for ((rule, step), slot) in rules.iter().zip(steps).zip(slots) {
+                let skip = step.map(|index| place.start as u32 + index);
+                let compiled = compiler.rule(rule, path, skip, slot);
+                let mut compiled = compiled.map_err(|error| error.on_line(rule.line))?;
+                let pools = crate::pool::pools(rule, path, self.slots, slot);
+                let mut pools = pools.map_err(|error| error.on_line(rule.line))?;
+                compiled.set_end = place.end as u32;
+                if let Some(list) = list {
+                    compiled.action = crate::rule::old_action(list, rule);
+                    pools.iter_mut().for_each(|(_, pool)| pool.old = 1);
+                }
+                self.image.pools.extend(pools);
+                // the second list of `binat` has the same rules once more
+                if list != Some(OldList::BinatIn) {
+                    let table = overload_table(self.slots, rule, path);
+                    let old = if list.is_some() { compiled.action.into() } else { 0 };
+                    let states = crate::rule::states(rule, &compiled, table);
+                    let states = abi::RuleStates { old, ..states };
+                    self.image.states.entry(path.clone()).or_default().push((slot, states));
+                }
+                self.image.rules.push(compiled);
+            }
+        }
+        let main = sets[0].1.clone();
+        if list.is_none() {
+            self.image.rule_sets = sets;
+        }
+        Ok(abi::Stretch { first: main.start as u32, end: main.end as u32 })
+    }
+}
+
+/// The table that a rule of an anchor puts sources in.
+fn overload_table(slots: &Slots, rule: &Rule, path: &str) -> Option<u32> {
+    let overload = rule.state.as_ref()?.overload.as_ref()?;
+    slots.tables.get(&TableName::new(path, &overload.table)).copied()
+}
+
+/// The rules that an anchor has in a list, with their slots.
+fn contents<'a>(
+    ruleset: &'a Ruleset,
+    slots: &Slots,
+    list: Option<OldList>,
+    path: &str,
+) -> (Cow<'a, [Rule]>, Vec<u32>) {
+    let of = |slots: &BTreeMap<String, Vec<u32>>| slots.get(path).cloned().unwrap_or_default();
+    let Some(list) = list else {
+        return (ruleset.rules_of(path).into(), of(&slots.rules));
+    };
+    let all = ruleset.old_rules_of(path).iter().zip(of(&slots.old_rules));
+    let those = all.filter(|(old, _)| old.kind == list.kind());
+    let (rules, slots): (Vec<Rule>, _) = those.map(|(old, slot)| (old.seen_in(list), slot)).unzip();
+    (rules.into(), slots)
 }
 
 /// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one
 /// anchor stand together in the order of their names, so that a wildcard means one stretch of rules.
-fn layout(ruleset: &Ruleset) -> Vec<(String, Range<usize>)> {
+fn layout(ruleset: &Ruleset, list: Option<OldList>, start: usize) -> Vec<(String, Range<usize>)> {
     let mut paths: Vec<&str> = ruleset.anchors.keys().map(String::as_str).collect();
     paths.sort_by_key(|path| path.rsplit_once('/').unwrap_or(("", path)));
-    let mut end = 0;
+    let length = |path| match list {
+        None => ruleset.rules_of(path).len(),
+        Some(list) => {
+            ruleset.old_rules_of(path).iter().filter(|old| old.kind == list.kind()).count()
+        }
+    };
+    let mut end = start;
     let sets = std::iter::once("").chain(paths).map(|path| {
         let start = end;
-        end += ruleset.rules_of(path).len();
+        end += length(path);
         (path.to_owned(), start..end)
     });
     sets.collect()
@@ -148,10 +263,10 @@ fn reassemble(options: &Options) -> u32 {
     }
 }
 
+/// What `set` says.
 fn config(
     options: &Options,
-    rules: &[abi::Rule],
-    main: usize,
+    image: &Image,
     host: &Host,
     names: &mut Names,
 ) -> Result<abi::Config, Error> {
@@ -160,11 +275,8 @@ fn config(
         Some(name) if host.interface(name).is_some() => names.interfaces.number(name)?,
         _ => 0,
     };
-    let any = |flag| rules.iter().any(|rule| rule.flags & flag != 0);
-    let calls = any(rule_flags::ANCHOR);
+    let any = |flag| image.rules.iter().any(|rule| rule.flags & flag != 0);
     Ok(abi::Config {
-        rules: main as u32,
-        steps: if calls { MAX_STEPS } else { main as u32 },
         evaluator: match options.evaluator {
             Evaluator::Linear => evaluator::LINEAR,
             Evaluator::SkipSteps => evaluator::SKIP_STEPS,
@@ -184,5 +296,6 @@ fn config(
         syncookies_end: options.syncookie_marks().end,
         if_bound_states: u32::from(any(rule_flags::IF_BOUND)),
         timeouts: options.timeouts.0,
+        ..abi::Config::default()
     })
 }

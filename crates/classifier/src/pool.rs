@@ -91,10 +91,9 @@ fn addresses(pool: &Pool, anchor: &str, slots: &Slots) -> Result<abi::Pool, Erro
         }),
         PoolAddress::Table(name) => listed(TableName::new(anchor, name)),
         PoolAddress::Dynamic(address) => listed(dynamic::name(address)),
+        PoolAddress::List(list) => listed(crate::tables::list_name(list)),
         PoolAddress::Range(..) => Err(not_built("range of addresses in a pool")),
-        PoolAddress::List(_) | PoolAddress::Through(..) => {
-            Err(not_built("list of addresses in a pool"))
-        }
+        PoolAddress::Through(..) => Err(not_built("next hop by way of an interface")),
     }
 }
 

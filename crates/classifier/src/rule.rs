@@ -8,7 +8,7 @@ use skipstep_abi::rule::{divert_kind, rule_flags as flags, source_flags};
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::{
     Action, Address, AnchorCall, BlockReturn, Direction, Divert, Family, InterfaceMatch, KeepKind,
-    Not, Rule, SourceTrack, StateOptions,
+    Not, OldList, Rule, SourceTrack, StateOptions,
 };
 
 use crate::address::{address, family, owner, port};
@@ -307,6 +307,20 @@ fn family_number(family: Option<Family>) -> u8 {
         None => 0,
         Some(Family::Inet) => abi::INET,
         Some(Family::Inet6) => abi::INET6,
+    }
+}
+
+/// What an old rule does in a list. Without a pool it is an exception; one that calls an anchor is not
+/// asked.
+pub fn old_action(list: OldList, rule: &Rule) -> u8 {
+    let translates = rule.nat.is_some() || rule.rdr.is_some();
+    match (list, translates) {
+        (OldList::Nat, true) => action::NAT,
+        (OldList::Nat, false) => action::NO_NAT,
+        (OldList::Rdr, true) => action::RDR,
+        (OldList::Rdr, false) => action::NO_RDR,
+        (OldList::BinatOut | OldList::BinatIn, true) => action::BINAT,
+        (OldList::BinatOut | OldList::BinatIn, false) => action::NO_BINAT,
     }
 }
 

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_abi::limits::TABLE_SLOTS;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Address, Pool, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Address, Pool, PoolAddress, Ruleset, TableEntry, TableName};
 
 use crate::{Error, dynamic, route_label};
 
@@ -75,7 +75,17 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         filled: false,
         entries: Some(route_label::contents(label, host)),
     });
-    let uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).chain(labelled).collect();
+    let lists = listed(ruleset).map(|list| TableUse {
+        name: list_name(list),
+        dynamic: true,
+        pooled: true,
+        filled: false,
+        entries: Some(plain(nets(list))),
+    });
+    let mut uses: Vec<TableUse> =
+        named.chain(stand_ins).chain(dynamic).chain(labelled).chain(lists).collect();
+    let mut seen = BTreeSet::new();
+    uses.retain(|table| seen.insert(table.name.clone()));
     if uses.len() > TABLE_SLOTS as usize {
         return Err(Error::TableSlots { tables: uses.len(), limit: TABLE_SLOTS });
     }
@@ -84,7 +94,7 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
 
 /// The tables that rules and limiters fill with sources: path of the anchor, name.
 fn filled(ruleset: &Ruleset) -> BTreeSet<(&str, &str)> {
-    let rules = ruleset.all_rules();
+    let rules = ruleset.every_rule();
     let targets = rules.filter_map(|(path, rule)| {
         Some((path, rule.state.as_ref()?.overload.as_ref()?.table.as_str()))
     });
@@ -94,7 +104,7 @@ fn filled(ruleset: &Ruleset) -> BTreeSet<(&str, &str)> {
 
 /// Names of the tables and dynamic addresses that pools choose from, in whatever anchor they are.
 fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
-    let pools = ruleset.all_rules().flat_map(|(_, rule)| rule.pools());
+    let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
     let names = |pool: &Pool| -> Vec<String> {
         let tables = pool.address.tables().into_iter().map(str::to_owned);
         let interfaces = pool.address.interfaces();
@@ -103,16 +113,40 @@ fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
     pools.flat_map(names).collect()
 }
 
+/// The lists of addresses that pools of old rules are.
+fn listed(ruleset: &Ruleset) -> impl Iterator<Item = &[PoolAddress]> {
+    let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
+    pools.filter_map(|pool| match &pool.address {
+        PoolAddress::List(list) => Some(&list[..]),
+        _ => None,
+    })
+}
+
+/// What names the table slot of a list: its text, in braces, which no table has.
+pub(crate) fn list_name(list: &[PoolAddress]) -> TableName {
+    let text: Vec<String> = nets(list).iter().map(ToString::to_string).collect();
+    TableName::from(format!("{{{}}}", text.join(" ")).as_str())
+}
+
+/// The addresses of a list, each once. Others are not built: [`skipstep_ruleset::support`].
+fn nets(list: &[PoolAddress]) -> Vec<IpNet> {
+    let nets = list.iter().filter_map(|address| match address {
+        PoolAddress::Net(net) => Some(*net),
+        _ => None,
+    });
+    nets.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// The dynamic addresses that rules and their pools mention, each once.
 pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
     let criteria = ruleset
-        .all_rules()
+        .every_rule()
         .flat_map(|(_, rule)| [&rule.source.host.address, &rule.destination.host.address])
         .filter_map(|address| match address {
             Address::Dynamic(dynamic) => Some(dynamic),
             _ => None,
         });
-    let pools = ruleset.all_rules().flat_map(|(_, rule)| rule.pools());
+    let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
     criteria.chain(pools.flat_map(|pool| pool.address.interfaces())).collect()
 }
 

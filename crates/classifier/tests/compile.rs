@@ -41,12 +41,13 @@ fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
     let (ruleset, host) = (parse(text), host());
     let named = tables(&ruleset, &host)?.into_iter().map(|table| table.name);
     let mut slots = 1..;
-    let paths = ruleset.anchors.keys().map(String::as_str);
-    let rules = std::iter::once("")
-        .chain(paths)
-        .map(|path| (path.to_owned(), slots.by_ref().take(ruleset.rules_of(path).len()).collect()));
-    let slots =
-        Slots { rules: rules.collect(), tables: named.zip(1..).collect::<BTreeMap<_, _>>() };
+    let paths = || std::iter::once("").chain(ruleset.anchors.keys().map(String::as_str));
+    let mut some = |path: &str, count| (path.to_owned(), slots.by_ref().take(count).collect());
+    let slots = Slots {
+        rules: paths().map(|path| some(path, ruleset.rules_of(path).len())).collect(),
+        old_rules: paths().map(|path| some(path, ruleset.old_rules_of(path).len())).collect(),
+        tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
+    };
     compile(&ruleset, &host, &slots, names)
 }
 
@@ -95,7 +96,7 @@ fn a_passing_rule_keeps_state_and_looks_for_the_syn() {
     let flags = rule_flags::KEEP_STATE | rule_flags::SLOPPY | rule_flags::IF_BOUND;
     assert_eq!(rule.flags, flags);
     assert_eq!((rule.tcp_flags, rule.tcp_mask), (0x02, 0x12));
-    let states = image.states[0];
+    let (_, states) = image.states[""][0];
     assert_eq!((states.max, states.number), (10, 0));
     assert_eq!(states.timeouts[abi::state::timeout::TCP_FIRST], 7);
     assert_eq!(image.config.if_bound_states, 1);
@@ -208,6 +209,17 @@ fn anchors_stand_behind_the_main_rule_set_and_siblings_together() {
     assert_eq!((image.rules[5].anchor, image.rules[7].anchor), (2, 3), "numbers of paths");
     assert_eq!(image.rules[5].skip[0], 7, "skip steps end with the rule set");
     assert_eq!((image.config.rules, image.config.steps), (3, abi::limits::MAX_STEPS));
+}
+
+#[test]
+fn lists_of_old_rules_stand_behind_the_filter_rules() {
+    let image = image(
+        "nat on em0 from 10.0.0.0/8 -> 192.0.2.1\nno binat from 10.0.0.9 to any\n\
+         binat from 10.0.0.5 to any -> 192.0.2.5\nrdr from any to 192.0.2.7 -> 10.0.0.7\npass\n",
+    );
+    let stretches = image.config.old.map(|list| (list.first, list.end));
+    assert_eq!(stretches, [(1, 2), (2, 3), (3, 5), (5, 7)]);
+    assert_eq!((image.config.rules, image.config.default_rule, image.config.steps), (1, 7, 10));
 }
 
 #[test]

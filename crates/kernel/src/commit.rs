@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use skipstep_abi as abi;
 use skipstep_abi::rule::source_flags;
 use skipstep_classifier::{Image, Slots};
-use skipstep_ruleset::Rule;
 use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{OldRule, Rule, Ruleset};
 
 use crate::error::{Error, Result};
 use crate::next::Next;
@@ -73,6 +73,10 @@ pub(crate) fn prepare(
     let rule_sets = place_rules(maps, old, memory, next)?;
     let slots = Slots {
         rules: rule_sets.iter().map(|(path, set)| (path.clone(), set.slots.clone())).collect(),
+        old_rules: rule_sets
+            .iter()
+            .map(|(path, set)| (path.clone(), set.old_slots.clone()))
+            .collect(),
         tables: tables
             .keys()
             .filter_map(|name| Some((name.clone(), slot_seen(&tables, name)?)))
@@ -82,9 +86,9 @@ pub(crate) fn prepare(
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     let in_force: BTreeSet<u32> = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;
-    let staying = write_rule_slots(maps, next, &slots, &image)?;
+    let staying = write_rule_slots(maps, next, &image)?;
     if next.ruleset.options.keep_counters {
-        keep_counters(maps, old, next, &slots)?;
+        keep_counters(maps, old, next, &rule_sets)?;
     }
     let rules = write_rules(maps, home, generation, &image)?;
     maps.configs.set(&(generation & 1), &image.config)?;
@@ -175,11 +179,15 @@ fn place_rules(
         .into_iter()
         .filter_map(|path| Some((path.to_owned(), old.rule_sets.get(path)?.clone())))
         .collect();
-    let wanted = new.iter().map(|path| next.ruleset.rules_of(path).len()).sum();
+    let lengths =
+        |path: &str| (next.ruleset.rules_of(path).len(), next.ruleset.old_rules_of(path).len());
+    let wanted = new.iter().map(|path| lengths(path)).map(|(rules, old)| rules + old).sum();
     let mut free = free_rule_slots(maps, old, memory, wanted)?.into_iter();
     for path in new {
-        let slots = free.by_ref().take(next.ruleset.rules_of(path).len()).collect();
-        rule_sets.insert(path.to_owned(), RuleSetRecord { slots, load: Load::now() });
+        let (rules, old) = lengths(path);
+        let slots = free.by_ref().take(rules).collect();
+        let old_slots = free.by_ref().take(old).collect();
+        rule_sets.insert(path.to_owned(), RuleSetRecord { slots, old_slots, load: Load::now() });
     }
     Ok(rule_sets)
 }
@@ -215,18 +223,16 @@ fn free_rule_slots(
 fn write_rule_slots(
     maps: &Maps,
     next: &Next,
-    slots: &Slots,
     image: &Image,
 ) -> Result<Vec<(u32, abi::RuleStates)>> {
     let mut staying = Vec::new();
-    for (path, place) in &image.rule_sets {
-        let states = &image.states[place.clone()];
-        let slots = slots.rules.get(path).map_or(&[][..], Vec::as_slice);
+    for (path, rules) in &image.states {
         if next.replaces(path) {
-            maps.rule_stats.clear_many(slots)?;
-            maps.rule_states.set_many(slots, states)?;
+            let (slots, states): (Vec<u32>, Vec<abi::RuleStates>) = rules.iter().copied().unzip();
+            maps.rule_stats.clear_many(&slots)?;
+            maps.rule_states.set_many(&slots, &states)?;
         } else {
-            staying.extend(slots.iter().copied().zip(states.iter().copied()));
+            staying.extend(rules);
         }
     }
     Ok(staying)
@@ -234,27 +240,40 @@ fn write_rule_slots(
 
 /// `set keepcounters`: a rule that was in its rule set before goes on counting where it was. Of rules
 /// that are equal the first one's counters are taken, as FreeBSD does.
-fn keep_counters(maps: &Maps, old: &Record, next: &Next, slots: &Slots) -> Result<()> {
-    // what a rule does, wherever it stands
-    let meaning = |rule: &Rule| {
-        let rule = Rule { number: 0, line: 0, file: None, ..rule.clone() };
-        format!("{rule:?}")
-    };
+fn keep_counters(
+    maps: &Maps,
+    old: &Record,
+    next: &Next,
+    rule_sets: &BTreeMap<String, RuleSetRecord>,
+) -> Result<()> {
     for path in &next.replaced {
-        let (Some(before), Some(slots)) = (old.rule_sets.get(path), slots.rules.get(path)) else {
+        let (Some(before), Some(now)) = (old.rule_sets.get(path), rule_sets.get(path)) else {
             continue;
         };
         let mut known = HashMap::new();
-        for (rule, slot) in old.ruleset.rules_of(path).iter().zip(&before.slots) {
-            known.entry(meaning(rule)).or_insert(*slot);
+        for (rule, slot) in meanings(&old.ruleset, path, before) {
+            known.entry(rule).or_insert(slot);
         }
-        for (rule, slot) in next.ruleset.rules_of(path).iter().zip(slots) {
-            if let Some(before) = known.get(&meaning(rule)) {
-                maps.rule_stats.set_each(slot, &maps.rule_stats.get(before)?)?;
+        for (rule, slot) in meanings(&next.ruleset, path, now) {
+            if let Some(before) = known.get(&rule) {
+                maps.rule_stats.set_each(&slot, &maps.rule_stats.get(before)?)?;
             }
         }
     }
     Ok(())
+}
+
+/// What each rule of an anchor does, wherever it stands, with its slot.
+fn meanings(ruleset: &Ruleset, path: &str, set: &RuleSetRecord) -> Vec<(String, u32)> {
+    let nowhere = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
+    let filter = ruleset.rules_of(path).iter().zip(&set.slots);
+    let filter = filter.map(|(rule, slot)| (format!("{:?}", nowhere(rule)), *slot));
+    let old = ruleset.old_rules_of(path).iter().zip(&set.old_slots);
+    let old = old.map(|(old, slot)| {
+        let old = OldRule { rule: nowhere(&old.rule), ..old.clone() };
+        (format!("{old:?}"), *slot)
+    });
+    filter.chain(old).collect()
 }
 
 fn write_rules(

@@ -61,7 +61,7 @@ fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
 
 fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
     let rules = ruleset
-        .all_rules()
+        .every_rule()
         .flat_map(|(_, rule)| [rule.interface.as_ref(), rule.received_on.as_deref()]);
     let named = rules.filter_map(|operand| match operand {
         Some(Not { value: InterfaceMatch::Named(name), .. }) => Some(name.as_str()),
@@ -71,7 +71,7 @@ fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
 }
 
 fn tag_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
-    ruleset.all_rules().flat_map(|(_, rule)| {
+    ruleset.every_rule().flat_map(|(_, rule)| {
         let tagged = rule.tagged.as_ref().map(|tagged| tagged.value.as_str());
         rule.tag.as_deref().into_iter().chain(tagged)
     })

@@ -224,7 +224,7 @@ impl Instance {
 
     fn put_in_force(&mut self, change: Change, next: &Next, host: &Host) -> Result<()> {
         let limits = &next.ruleset.options.limits;
-        let rules = next.ruleset.all_rules().count() as u32;
+        let rules = next.ruleset.every_rule().count() as u32;
         let rooms = [
             ("states", limits.states, self.maps.states.capacity()),
             ("src-nodes", limits.src_nodes, self.maps.source_nodes.capacity()),

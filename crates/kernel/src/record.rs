@@ -48,8 +48,10 @@ pub struct Record {
 /// The rules of one anchor, or of the main rule set, in the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleSetRecord {
-    /// Slot of each rule.
+    /// Slot of each filter rule.
     pub slots: Vec<u32>,
+    /// Slot of each old rule.
+    pub old_slots: Vec<u32>,
     /// Who loaded them, and when.
     pub load: Load,
 }
@@ -75,19 +77,28 @@ impl Load {
 impl Record {
     /// Slots of all rules in force.
     pub fn slots(&self) -> impl Iterator<Item = u32> {
-        self.rule_sets.values().flat_map(|set| set.slots.iter().copied())
+        self.rule_sets.values().flat_map(|set| set.slots.iter().chain(&set.old_slots).copied())
     }
 
     /// The slot of a rule, if there is such a one.
     pub fn slot_of(&self, rule: &RuleId) -> Option<u32> {
-        self.rule_sets.get(&rule.anchor)?.slots.get(rule.number as usize).copied()
+        let set = self.rule_sets.get(&rule.anchor)?;
+        if rule.old.is_none() {
+            return set.slots.get(rule.number as usize).copied();
+        }
+        let mut old = self.ruleset.old_rules_of(&rule.anchor).iter().zip(&set.old_slots);
+        old.find(|(old, _)| old.id(&rule.anchor) == *rule).map(|(_, slot)| *slot)
     }
 
     /// The rule in a slot, if one is.
     pub fn rule_in(&self, slot: u32) -> Option<RuleId> {
         self.rule_sets.iter().find_map(|(anchor, set)| {
-            let number = set.slots.iter().position(|other| *other == slot)?;
-            Some(RuleId { anchor: anchor.clone(), number: number as u32 })
+            let is_meant = |other: &u32| *other == slot;
+            if let Some(number) = set.slots.iter().position(is_meant) {
+                return Some(RuleId::new(anchor, number as u32));
+            }
+            let place = set.old_slots.iter().position(is_meant)?;
+            Some(self.ruleset.old_rules_of(anchor).get(place)?.id(anchor))
         })
     }
 

@@ -91,6 +91,13 @@ impl Instance {
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
+    /// Counters of every old rule of an anchor, of the main rule set if the path is empty, in order.
+    pub fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        let record = self.record()?;
+        let slots = record.rule_sets.get(anchor).map_or(&[][..], |set| &set.old_slots);
+        slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
+    }
+
     /// Counters of the implicit default rule.
     pub fn default_counters(&self) -> Result<RuleCounters> {
         counters::rule(&self.maps, abi::limits::IDLE_SLOT)
@@ -101,6 +108,8 @@ impl Instance {
     pub fn zero_rule_counters(&self, anchor: &str) -> Result<()> {
         let change = self.begin()?;
         let mut slots = slots_of(&change.record, anchor);
+        slots
+            .extend(change.record.rule_sets.get(anchor).into_iter().flat_map(|set| &set.old_slots));
         if anchor.is_empty() {
             slots.push(abi::limits::IDLE_SLOT);
         }
@@ -223,7 +232,7 @@ impl Instance {
     }
 }
 
-/// Slots of the rules of an anchor.
+/// Slots of the filter rules of an anchor.
 fn slots_of(record: &Record, anchor: &str) -> Vec<u32> {
     record.rule_sets.get(anchor).map_or_else(Vec::new, |set| set.slots.clone())
 }

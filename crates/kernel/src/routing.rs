@@ -11,7 +11,7 @@ use crate::error::{Context, Result};
 
 /// Whether rules have `route-to` or its like, or `rtable`.
 pub(crate) fn is_used(ruleset: &Ruleset) -> bool {
-    ruleset.all_rules().any(|(_, rule)| rule.route.is_some() || rule.rtable.is_some())
+    ruleset.every_rule().any(|(_, rule)| rule.route.is_some() || rule.rtable.is_some())
 }
 
 /// Lets loopback forward, in the families that the host has.

@@ -7,8 +7,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::state::{STACK, WIRE, log_flags, made, timeout};
+use skipstep_abi::verdict::action;
 use skipstep_abi::{address_bytes, limits};
-use skipstep_ruleset::{Direction, Family, RuleId, Timeout};
+use skipstep_ruleset::{Direction, Family, OldKind, RuleId, Timeout};
 use skipstep_wire::protocol;
 
 use crate::error::Result;
@@ -310,6 +311,12 @@ fn restored(
             slot,
             log: log(saved.log_all, saved.log_user),
             log_to: saved.log_all.unwrap_or(0),
+            action: match saved.rule.old {
+                Some(OldKind::Nat) => action::NAT,
+                Some(OldKind::Rdr) => action::RDR,
+                Some(OldKind::Binat) => action::BINAT,
+                _ => action::MATCH,
+            },
             ..abi::MatchRule::default()
         })
     });
@@ -411,7 +418,13 @@ mod tests {
             anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
             match_count: 1,
             r#match: std::array::from_fn(|at| match at {
-                0 => abi::MatchRule { slot: 4, log: log_flags::ALL, log_to: 3, pad: [0; 2] },
+                0 => abi::MatchRule {
+                    slot: 4,
+                    log: log_flags::ALL,
+                    log_to: 3,
+                    action: action::MATCH,
+                    pad: 0,
+                },
                 _ => abi::MatchRule::default(),
             }),
             scrub: [

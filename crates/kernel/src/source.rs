@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use skipstep_abi as abi;
 use skipstep_abi::source::{node_kind, node_use};
+use skipstep_abi::verdict::action;
 use skipstep_classifier::Names;
-use skipstep_ruleset::RuleId;
+use skipstep_ruleset::{OldKind, RuleId};
 use skipstep_scenario::engine::{NodeKind, SourceView};
 
 use crate::error::Result;
@@ -79,5 +80,11 @@ fn rule(maps: &Maps, names: &Names, slot: u32) -> Option<RuleId> {
     let number = word(offset_of!(abi::RuleStates, number));
     let anchor = names.anchors.name(word(offset_of!(abi::RuleStates, anchor)));
     let anchor = anchor.unwrap_or_default().to_owned();
-    Some(RuleId { anchor, number: u32::try_from(number as i32).ok()? })
+    let old = match maps.rule_states.at(slot).map_or(0, |states| states.old as u8) {
+        action::NAT => Some(OldKind::Nat),
+        action::RDR => Some(OldKind::Rdr),
+        action::BINAT => Some(OldKind::Binat),
+        _ => None,
+    };
+    Some(RuleId { anchor, old, number: u32::try_from(number as i32).ok()? })
 }

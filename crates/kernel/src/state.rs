@@ -118,10 +118,8 @@ fn view(
             _ => Direction::Out,
         },
         interface: names.interfaces.name(key.interface).map(str::to_owned),
-        rule: rule_number(maps, state.rule_slot).map(|number| RuleId {
-            anchor: names.anchors.name(rule.anchor).unwrap_or_default().to_owned(),
-            number,
-        }),
+        rule: rule_number(maps, state.rule_slot)
+            .map(|number| RuleId::new(names.anchors.name(rule.anchor).unwrap_or_default(), number)),
         anchor_rule: rule_number(maps, state.anchor_slot),
         rdomain: key.rdomain,
         wire: sides(&state.key[WIRE]),

@@ -194,10 +194,7 @@ impl TestEngine {
     }
 
     fn slot(&self, rule: Option<&RuleId>) -> u32 {
-        let slot = rule.and_then(|rule| {
-            self.record.rule_sets.get(&rule.anchor)?.slots.get(rule.number as usize)
-        });
-        slot.copied().unwrap_or(abi::limits::IDLE_SLOT)
+        rule.and_then(|rule| self.record.slot_of(rule)).unwrap_or(abi::limits::IDLE_SLOT)
     }
 }
 

@@ -73,7 +73,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
             max_packets_seconds, source_flags, source_nodes, max_src_nodes, max_src_states,
             max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, divert, pflow,
-            divert_port, divert_address, flow_tos, pad,
+            divert_port, divert_address, flow_tos, old,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
@@ -81,7 +81,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_entry_stats => abi::EntryStats { packets, bytes }
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
-            kind, listed, single, sticky, table, low, high, first, prefix, pad, address, mask, key, counter,
+            kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key, counter,
             index, turn,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
@@ -91,14 +91,15 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             if_bound_states, limit_src_nodes, limit_table_entries,
-            syncookies, syncookies_start, syncookies_end, timeouts,
+            syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts,
         }
+        pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol, pad,
         }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
-        pf_match_rule => abi::MatchRule { slot, log, log_to, pad }
+        pf_match_rule => abi::MatchRule { slot, log, log_to, action, pad }
         pf_state => abi::State {
             lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
@@ -258,7 +259,10 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
-        "ACTION_" abi::verdict::action { PASS, BLOCK, MATCH }
+        "ACTION_" abi::verdict::action {
+            PASS, BLOCK, NAT, NO_NAT, BINAT, NO_BINAT, RDR, NO_RDR, MATCH,
+        }
+        "OLD_" abi::config::old_list { NAT, RDR, BINAT_OUT, BINAT_IN, LISTS }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
         "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }

@@ -42,7 +42,7 @@ fn an_anchor_is_replaced_alone() {
         assert!(arrives(&from, &to));
         let instance = fixture.instance();
         let state = udp_states(instance).remove(0);
-        assert_eq!(state.rule, Some(RuleId { anchor: "gate".into(), number: 0 }));
+        assert_eq!(state.rule, Some(RuleId::new("gate", 0)));
         assert_eq!(state.anchor_rule, Some(1));
         let counters = instance.rule_counters("").unwrap();
         assert_eq!(counters[0].packets, [1, 0], "the main rule set goes on counting");
@@ -57,7 +57,7 @@ fn an_anchor_is_replaced_alone() {
         assert!(arrives(&from, &to), "its state is not");
         assert!(arrives(&sender(), &to));
         let states = udp_states(fixture.instance());
-        assert_eq!(states[1].rule, Some(RuleId { anchor: "gate/inner".into(), number: 0 }));
+        assert_eq!(states[1].rule, Some(RuleId::new("gate/inner", 0)));
 
         fixture.load(&main);
         let anchors = fixture.instance().loaded().unwrap().ruleset.anchors;

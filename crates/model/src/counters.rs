@@ -156,7 +156,6 @@ pub(crate) struct Usage {
 pub(crate) struct Counters {
     rules: Vec<RuleCounters>,
     usage: Vec<Usage>,
-    default_rule: RuleCounters,
     interfaces: HashMap<String, InterfaceCounters>,
     tables: HashMap<TableName, TableCounters>,
     pub status: Status,
@@ -174,11 +173,6 @@ impl Counters {
     /// Counters of the rule at a place.
     pub fn rule(&self, place: usize) -> RuleCounters {
         RuleCounters { expired: self.usage[place].expired, ..self.rules[place] }
-    }
-
-    /// Counters of the default rule.
-    pub fn default_rule(&self) -> RuleCounters {
-        self.default_rule
     }
 
     pub fn interface(&self, name: &str) -> InterfaceCounters {
@@ -265,10 +259,8 @@ impl Counters {
             return;
         }
         let bytes = packet.total_len as u64;
-        match ruling.rule {
-            Some(rule) => self.rules[rule.place].count(packet.direction as usize, bytes),
-            None => self.default_rule.count(packet.direction as usize, bytes),
-        }
+        let rule = ruling.rule.unwrap_or(rulebook.default_rule());
+        self.rules[rule.place].count(packet.direction as usize, bytes);
         if let Some(rule) = ruling.anchor_rule {
             self.rules[rule.place].count(packet.direction as usize, bytes);
         }

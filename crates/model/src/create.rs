@@ -234,7 +234,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
 /// transport header since it was `received` does not cross to the other family, though its state
 /// does: PF asks just that. It is what becomes of a protocol that it cannot look into, and of a message
 /// that it cannot convert.
-fn translate_first(packet: &mut Descriptor, answer: &Answer, received: &[u8]) {
+pub(crate) fn translate_first(packet: &mut Descriptor, answer: &Answer, received: &[u8]) {
     let ends = answer.translation.ends;
     let mapping = mapping_of(packet);
     if ends == Ends::of(packet, mapping) {

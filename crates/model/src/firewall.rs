@@ -29,7 +29,7 @@ use crate::timeout::Crowd;
 use crate::trace::{Stage, Trace, Tracer};
 use crate::translate::pool_of;
 use crate::world::{Draw, World};
-use crate::{cross, icmp, normalize, reply, rules, scrub, timeout};
+use crate::{create, cross, icmp, normalize, reply, rules, scrub, timeout};
 
 const LOW_DELAY: u8 = 0x10;
 
@@ -182,9 +182,9 @@ impl Firewall {
         timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &crowd)
     }
 
-    /// The rule that made a state.
-    pub fn rule_of(&self, state: &State) -> RuleId {
-        self.rulebook.at(state.rule).id()
+    /// The rule that made a state; `None` if no rule matched, but an old one had translated.
+    pub fn rule_of(&self, state: &State) -> Option<RuleId> {
+        self.rulebook.written(state.rule).map(Entry::id)
     }
 
     /// Number of the anchor rule that led to the rule that made a state.
@@ -195,7 +195,7 @@ impl Firewall {
     /// Counters of a rule, `None` for the default rule.
     pub fn rule_counters(&self, rule: Option<&RuleId>) -> RuleCounters {
         match rule {
-            None => self.counters.default_rule(),
+            None => self.counters.rule(self.rulebook.default_rule().place),
             Some(id) => {
                 let rule = self.rulebook.find(id);
                 rule.map_or_else(RuleCounters::default, |rule| self.counters.rule(rule.place))
@@ -410,7 +410,7 @@ impl Firewall {
                 let state = self.states.get(id);
                 Ruling {
                     pass: true,
-                    rule: Some(rulebook.at(state.rule)),
+                    rule: rulebook.written(state.rule),
                     anchor_rule: state.anchor_rule.map(|place| rulebook.at(place)),
                     state: Some(id),
                     by_state: true,
@@ -538,7 +538,8 @@ impl Firewall {
             return ruling;
         }
         let stateless = packet.is_fragment() || mapping.is_some_and(|mapping| mapping.stateless);
-        if let Some(rule) = rule.filter(|rule| rule.state.is_some() && !stateless) {
+        if (answer.translated || rule.is_some_and(|rule| rule.state.is_some())) && !stateless {
+            let rule = rule.unwrap_or(rulebook.default_rule());
             match self.create_state(packet, rule, &answer, journal) {
                 Ok(Made::Plain(id)) => ruling.state = Some(id),
                 Ok(Made::Proxied(id)) => {
@@ -551,6 +552,9 @@ impl Firewall {
                     return ruling;
                 }
             }
+        }
+        if answer.translated && stateless {
+            create::translate_first(packet, &answer, &input.bytes);
         }
         ruling.pass = true;
         ruling.max_pkt_size = answer.actions.max_pkt_size;

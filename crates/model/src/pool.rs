@@ -58,11 +58,14 @@ struct Cursor {
     load: u64,
 }
 
-/// Addresses that can change while rules stay: those of a table or of interfaces.
+/// More than one network: those of a table or of interfaces, which can change while rules stay, or those
+/// that are written in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Listed {
     Table(TableName),
     Interface(DynamicAddress),
+    /// `{ ... }` of an old rule
+    Several(Vec<IpNet>),
 }
 
 /// The pool of a rule.
@@ -377,9 +380,9 @@ impl List {
         self.blocks.iter().filter(|block| block.contains(at)).max_by_key(|block| block.mask)
     }
 
-    /// An interface's link-local addresses are never chosen.
+    /// Link-local addresses are never chosen but from tables.
     fn is_unusable(&self, at: u128) -> bool {
-        matches!(self.name, Listed::Interface(_))
+        !matches!(self.name, Listed::Table(_))
             && self.family == Family::Inet6
             && at >> 118 == 0xfe80 >> 6
     }
@@ -413,6 +416,17 @@ fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
             entries.sort();
             entries.dedup();
             (Listed::Interface(dynamic.clone()), entries.into_iter().map(Into::into).collect())
+        }
+        PoolAddress::List(list) => {
+            // others are refused: skipstep_ruleset::support
+            let nets = list.iter().filter_map(|address| match address {
+                PoolAddress::Net(net) => Some(*net),
+                _ => None,
+            });
+            let mut nets: Vec<IpNet> = nets.collect();
+            nets.sort();
+            nets.dedup();
+            (Listed::Several(nets.clone()), nets.into_iter().map(Into::into).collect())
         }
         _ => return None,
     };

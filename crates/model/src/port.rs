@@ -20,6 +20,8 @@ pub(crate) struct Flow<'a> {
     pub key: Key,
     pub direction: Direction,
     pub interface: &'a str,
+    /// It is for an old rule: FreeBSD's ways where they differ.
+    pub old: bool,
 }
 
 /// What a search came to.
@@ -37,7 +39,7 @@ pub(crate) fn search(
     world: &World,
     counters: &mut Counters,
 ) -> Found {
-    let Flow { key, direction, interface } = flow;
+    let Flow { key, direction, interface, old } = flow;
     let (source, destination) = match direction {
         Direction::In => (0, 1),
         Direction::Out => (1, 0),
@@ -53,7 +55,10 @@ pub(crate) fn search(
     let own = key.port[source];
     let (low, high) = match key.protocol {
         protocol::ICMP if key.port[destination] == ECHO => (1, u16::MAX),
+        // FreeBSD searches an id for IPv4 only
+        protocol::ICMP6 if key.port[destination] == ECHO6 && *old => return try_port(own),
         protocol::ICMP6 if key.port[destination] == ECHO6 => (1, u16::MAX),
+        protocol::ICMP | protocol::ICMP6 if *old => return Found::Port(own),
         // PF gives other messages the id 0, in the key alone
         protocol::ICMP | protocol::ICMP6 => return Found::Port(0),
         protocol::TCP | protocol::UDP => match ports {

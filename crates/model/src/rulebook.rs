@@ -1,22 +1,28 @@
-//! All rules of a rule set in one list: those of the main rule set, then those of each anchor.
+//! All rules of a rule set in one list: those of the main rule set, then those of each anchor, then old
+//! rules in the same order, and last what decides if no rule does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 
-use skipstep_ruleset::{AnchorCall, Rule, RuleId, Ruleset};
+use skipstep_ruleset::{AnchorCall, OldKind, OldList, Rule, RuleId, Ruleset};
 
 /// The list.
 #[derive(Debug, Clone)]
 pub(crate) struct Rulebook {
     rules: Vec<Entry>,
     main: Range<usize>,
+    /// By [`OldList`].
+    old: [Range<usize>; OldList::ALL.len()],
 }
 
 /// A rule with its place in the list.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Its index in the list.
+    /// What it is known by to states and counters: its index in the list, and for a rule that is there
+    /// twice that of the first.
     pub place: usize,
+    /// What it is about if it is an old rule.
+    pub old: Option<OldKind>,
     /// Path of the anchor it is in; empty in the main rule set.
     pub path: String,
     /// The rule sets that an anchor rule calls, one after the other.
@@ -35,7 +41,12 @@ impl Deref for Entry {
 impl Entry {
     /// How others name it.
     pub fn id(&self) -> RuleId {
-        RuleId { anchor: self.path.clone(), number: self.rule.number }
+        RuleId { anchor: self.path.clone(), old: self.old, number: self.rule.number }
+    }
+
+    /// Whether it gives packets other ends; `no nat` does not.
+    pub fn translates(&self) -> bool {
+        self.rule.nat.is_some() || self.rule.rdr.is_some()
     }
 
     /// `set queue`: the queue of an ordinary or of an urgent packet.
@@ -52,24 +63,26 @@ impl Entry {
 
 impl Rulebook {
     pub fn new(ruleset: &Ruleset) -> Self {
-        let mut sets: BTreeMap<&str, Range<usize>> = BTreeMap::new();
         let mut rules = Vec::new();
-        for (anchor, rule) in ruleset.all_rules() {
-            let place = rules.len();
-            let set = sets.entry(anchor).or_insert(place..place);
-            set.end = place + 1;
-            let calls = Vec::new();
-            rules.push(Entry { place, path: anchor.to_owned(), calls, rule: rule.clone() });
-        }
+        let filter = ruleset.all_rules().map(|(path, rule)| (path, rule.clone()));
+        let main = add(&mut rules, None, filter.collect());
+        let old = OldList::ALL.map(|list| {
+            let those = ruleset.all_old_rules().filter(|(_, old)| old.kind == list.kind());
+            let seen = those.map(|(path, old)| (path, old.seen_in(list)));
+            add(&mut rules, Some(list.kind()), seen.collect())
+        });
+        let places: HashMap<RuleId, usize> =
+            rules.iter().rev().map(|entry| (entry.id(), entry.place)).collect();
         for entry in &mut rules {
-            if let Some(call) = &entry.rule.anchor {
-                entry.calls = called(call, &sets);
-            }
+            entry.place = places[&entry.id()];
         }
-        Rulebook { rules, main: sets.get("").cloned().unwrap_or_default() }
+        let place = rules.len();
+        let (path, calls) = (String::new(), Vec::new());
+        rules.push(Entry { place, old: None, path, calls, rule: Rule::default() });
+        Rulebook { rules, main, old }
     }
 
-    /// How many rules there are.
+    /// How many places there are.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
@@ -77,6 +90,21 @@ impl Rulebook {
     /// Where the main rule set is.
     pub fn main(&self) -> Range<usize> {
         self.main.clone()
+    }
+
+    /// Where a list of old rules of the main rule set is.
+    pub fn old(&self, list: OldList) -> Range<usize> {
+        self.old[list as usize].clone()
+    }
+
+    /// What decides about a packet that no rule matches.
+    pub fn default_rule(&self) -> &Entry {
+        &self.rules[self.rules.len() - 1]
+    }
+
+    /// The rule at a place, unless that is the default rule.
+    pub fn written(&self, place: usize) -> Option<&Entry> {
+        Some(self.at(place)).filter(|rule| rule.place != self.default_rule().place)
     }
 
     /// The rules of a rule set.
@@ -91,8 +119,27 @@ impl Rulebook {
 
     /// The rule of this name.
     pub fn find(&self, id: &RuleId) -> Option<&Entry> {
-        self.rules.iter().find(|entry| entry.path == id.anchor && entry.number == id.number)
+        let written = &self.rules[..self.rules.len() - 1];
+        written.iter().find(|entry| entry.id() == *id)
     }
+}
+
+/// Adds a list: rules with the paths of their anchors, those of the main rule set first. Returns where
+/// these are.
+fn add(rules: &mut Vec<Entry>, old: Option<OldKind>, list: Vec<(&str, Rule)>) -> Range<usize> {
+    let start = rules.len();
+    let mut sets: BTreeMap<&str, Range<usize>> = BTreeMap::new();
+    for (path, rule) in list {
+        let place = rules.len();
+        sets.entry(path).or_insert(place..place).end = place + 1;
+        rules.push(Entry { place, old, path: path.to_owned(), calls: Vec::new(), rule });
+    }
+    for entry in &mut rules[start..] {
+        if let Some(call) = &entry.rule.anchor {
+            entry.calls = called(call, &sets);
+        }
+    }
+    sets.get("").cloned().unwrap_or(start..start)
 }
 
 /// The rule sets that a call means and that have rules, in the order in which they are asked.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use skipstep_ruleset::anchor::DEEPEST;
 use skipstep_ruleset::rule::Not;
-use skipstep_ruleset::{Action, Direction, InterfaceMatch, Reason, Ruleset};
+use skipstep_ruleset::{Action, Direction, InterfaceMatch, OldList, Reason, Ruleset};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
@@ -65,8 +65,10 @@ pub(crate) struct Answer<'r> {
     pub anchor_rule: Option<&'r Entry>,
     /// What all matching rules together ask for.
     pub actions: Actions,
-    /// Match rules that matched, latest first.
+    /// Match rules that matched, latest first; an old rule that translated is the last of them.
     pub match_rules: Vec<&'r Entry>,
+    /// An old rule translated, so there must be a state.
+    pub translated: bool,
     pub tag: TagSeen,
     pub translation: Translation<'r>,
     /// Source nodes that pools made or found, for the state to count for.
@@ -117,6 +119,8 @@ enum End {
     Through,
     /// With `quick`: no more rules are asked.
     Quick,
+    /// With an old rule that matched: its list is through.
+    Found,
     /// It was given up: nobody knows what the rules would have said.
     Failed,
 }
@@ -132,14 +136,27 @@ pub(crate) fn evaluate<'r>(
         anchor_rule: None,
         actions: Actions::default(),
         match_rules: Vec::new(),
+        translated: false,
         tag: TagSeen::Unknown,
         translation: Translation::new(question),
         sources: Vec::new(),
         limited: None,
         failed: None,
     };
-    let mut walk = Walk { question, context, journal, answer, anchor_rule: None, depth: 0 };
-    let end = walk.rule_set(&question.rulebook.main());
+    let mut walk = Walk {
+        question,
+        context,
+        journal,
+        answer,
+        anchor_rule: None,
+        depth: 0,
+        found: None,
+        found_by: None,
+    };
+    let mut end = walk.old_lists();
+    if end == End::Through {
+        end = walk.rule_set(&question.rulebook.main());
+    }
     if end != End::Failed
         && walk.answer.limited.is_none()
         && let Some(rule) = walk.answer.rule
@@ -161,9 +178,58 @@ struct Walk<'w, 'r, 'p> {
     anchor_rule: Option<&'r Entry>,
     /// How many anchors it is inside of.
     depth: usize,
+    /// The old rule that matched in the list in hand, and the anchor rule that led to it.
+    found: Option<&'r Entry>,
+    found_by: Option<&'r Entry>,
 }
 
 impl<'r> Walk<'_, 'r, '_> {
+    /// The lists of old rules. The first rule that matches ends its list, and if it translates there is
+    /// no second one. A fragment has no flow that could be translated.
+    fn old_lists(&mut self) -> End {
+        if self.question.packet.is_fragment() {
+            return End::Through;
+        }
+        for list in OldList::walked(self.question.packet.direction) {
+            self.found = None;
+            match self.rule_set(&self.question.rulebook.old(list)) {
+                End::Through => {}
+                End::Found => {
+                    if let Some(rule) = self.found.filter(|rule| rule.translates()) {
+                        return self.translate_first(rule);
+                    }
+                }
+                end => return end,
+            }
+        }
+        End::Through
+    }
+
+    /// The old rule that is to translate the packet. One that changes nothing has not matched.
+    fn translate_first(&mut self, rule: &'r Entry) -> End {
+        let untranslated = self.answer.translation.ends;
+        if self.translate(rule) == End::Failed {
+            return End::Failed;
+        }
+        if self.answer.translation.ends == untranslated {
+            return End::Through;
+        }
+        self.answer.translated = true;
+        self.remember(rule, self.found_by);
+        if rule.quick { End::Quick } else { End::Through }
+    }
+
+    /// A rule that only acts and does not decide: what it wants, it gets at once.
+    fn remember(&mut self, rule: &'r Entry, anchor_rule: Option<&'r Entry>) {
+        self.answer.match_rules.insert(0, rule);
+        self.answer.actions.merge(rule);
+        if rule.log.is_some() {
+            self.journal.count_only(Reason::Match);
+            let place = LogPlace::of(Some(rule), anchor_rule);
+            self.journal.log_for(Some(rule), Some(rule), place, Reason::Match);
+        }
+    }
+
     fn rule_set(&mut self, set: &Range<usize>) -> End {
         for rule in self.question.rulebook.rules(set) {
             if self.context.counters.usage(rule.place).expired {
@@ -189,6 +255,10 @@ impl<'r> Walk<'_, 'r, '_> {
             if let Some(tag) = &rule.tag {
                 self.answer.tag = TagSeen::Known(Some(tag.clone()));
             }
+            if rule.old.is_some() {
+                // also if it excepts, or calls others
+                self.answer.actions.rtable = rule.rtable.or(self.answer.actions.rtable);
+            }
             let end = if rule.anchor.is_some() { self.call(rule) } else { self.matched(rule) };
             if end != End::Through {
                 return end;
@@ -198,22 +268,20 @@ impl<'r> Walk<'_, 'r, '_> {
     }
 
     fn matched(&mut self, rule: &'r Entry) -> End {
+        if rule.old.is_some() {
+            (self.found, self.found_by) = (Some(rule), self.anchor_rule);
+            return End::Found;
+        }
         self.context.counters.usage(rule.place).expired = rule.once;
         if rule.action == Action::Match {
             if self.answer.match_rules.len() == MATCH_RULES {
                 self.journal.tracer.tell(|| Stage::TooManyMatches);
                 return self.fail(Reason::Memory);
             }
-            self.answer.match_rules.insert(0, rule);
-            self.answer.actions.merge(rule);
             if self.translate(rule) == End::Failed {
                 return End::Failed;
             }
-            if rule.log.is_some() {
-                self.journal.count_only(Reason::Match);
-                let place = LogPlace::of(Some(rule), self.anchor_rule);
-                self.journal.log_for(Some(rule), Some(rule), place, Reason::Match);
-            }
+            self.remember(rule, self.anchor_rule);
         } else {
             (self.answer.rule, self.answer.anchor_rule) = (Some(rule), self.anchor_rule);
         }

@@ -177,7 +177,8 @@ impl<'r> Translation<'r> {
             again = true;
             let key =
                 Key::new(rdomain, family, protocol, direction, (address, source.1), destination);
-            let flow = Flow { key, direction, interface: &question.packet.interface };
+            let (interface, old) = (&question.packet.interface, of.rule.old.is_some());
+            let flow = Flow { key, direction, interface, old };
             let Context { states, counters, .. } = context;
             match port::search(&flow, of.pool.ports, states, question.world, counters) {
                 Found::Port(port) => return Ok((address, port)),

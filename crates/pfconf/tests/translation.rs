@@ -86,9 +86,7 @@ fn what_cannot_be_done_yet_is_refused_with_its_line() {
         found.iter().map(|refusal| (refusal.line, refusal.feature)).collect::<Vec<_>>()
     };
     for (text, feature) in [
-        ("nat on em0 from 10/8 -> 192.0.2.1", "old nat"),
-        ("rdr-anchor \"x\"", "old rdr"),
-        ("binat on em0 from 10.0.0.1 to any -> 192.0.2.1", "old binat"),
+        ("rdr on em0 from any to 192.0.2.1 -> { <x>, 10.0.0.1 }", "table in a list of a pool"),
         ("scrub in all no-df", "old scrub with options"),
         ("no scrub in all", "old scrub with options"),
     ] {

@@ -20,6 +20,9 @@ pub trait Filter {
     /// Counters of every rule of an anchor, of the main rule set if the path is empty, in order.
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
 
+    /// The same of old rules.
+    fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
+
     /// All states in order of creation.
     fn states(&self) -> Result<Vec<StateView>>;
 
@@ -58,6 +61,10 @@ impl Filter for Instance {
 
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         Ok(self.rule_counters(anchor)?)
+    }
+
+    fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        Ok(self.old_rule_counters(anchor)?)
     }
 
     fn states(&self) -> Result<Vec<StateView>> {

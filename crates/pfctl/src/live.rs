@@ -22,14 +22,15 @@ use crate::fingerprints::{self, Fingerprints};
 use crate::show::all::Section;
 use crate::show::info::{InfoView, InterfaceTraffic};
 use crate::show::interfaces::InterfaceView;
+use crate::show::nat::OldRulesView;
 use crate::show::queues::QueueTree;
 use crate::show::rules::{Inserted, RuleSet, RulesView};
 use crate::show::sources::SourcesView;
 use crate::show::states::StatesView;
 use crate::show::tables::TableView;
 use crate::show::{
-    Detail, all, anchors, info, interfaces, labels, limiters, memory, osfp, queues, rules, sources,
-    states, tables, timeouts,
+    Detail, all, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, rules,
+    sources, states, tables, timeouts,
 };
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
@@ -95,6 +96,7 @@ impl<'a> Live<'a> {
             Show::Queues => queues::text(&self.queues()?, detail),
             Show::Sources => self.with_sources(|view| sources::text(view, detail))?,
             Show::Rules => self.with_rules(|view| rules::text(view, detail, None))?,
+            Show::Nat => self.with_old_rules(|view| nat::text(view, detail))?,
             Show::Anchors => {
                 self.with_anchors(|paths| anchors::text(paths, &self.anchor.path, detail))?
             }
@@ -117,6 +119,7 @@ impl<'a> Live<'a> {
         let tables = self.tables()?;
         let rules = self.with_rules(|view| rules::text(view, self.detail, Some(RULES_TITLE)))?;
         let sections = [
+            section("TRANSLATION RULES:", self.text(Show::Nat)?, false),
             section("", rules.clone(), true),
             section("QUEUES:", self.text(Show::Queues)?, false),
             section("STATES:", self.text(Show::States)?, false),
@@ -138,6 +141,7 @@ impl<'a> Live<'a> {
             Show::Queues => queues::json(&self.queues()?),
             Show::Sources => self.with_sources(sources::json)?,
             Show::Rules => self.with_rules(rules::json)?,
+            Show::Nat => self.with_old_rules(nat::json)?,
             Show::Anchors => self.with_anchors(|paths| anchors::json(paths, &self.anchor.path))?,
             Show::States => self.with_states(|view| states::json(view, interface))?,
             Show::Info => info::json(&self.info()?),
@@ -199,6 +203,20 @@ impl<'a> Live<'a> {
             queue_numbers: self.queue_numbers()?,
         };
         Ok(show(&view))
+    }
+
+    /// The old rules of the anchor, without those below it.
+    fn with_old_rules<T>(&self, show: impl FnOnce(&OldRulesView) -> T) -> Result<T> {
+        let path = self.anchor.path.as_str();
+        let names = names();
+        let counters = self.filter.map(|filter| filter.old_rule_counters(path)).transpose()?;
+        Ok(show(&OldRulesView {
+            rules: self.ruleset.old_rules_of(path),
+            counters: counters.unwrap_or_default(),
+            inserted: self.inserted(path),
+            only: self.args.rule,
+            port_names: self.args.port_names.then_some(&names),
+        }))
     }
 
     /// Who loaded the rules of an anchor.

@@ -15,6 +15,8 @@ pub enum Show {
     Queues,
     /// rules
     Rules,
+    /// translation rules of old times
+    Nat,
     /// anchors
     Anchors,
     /// source tracking entries
@@ -93,6 +95,7 @@ pub enum TableCommand {
 pub const SHOW: &[Word<Show>] = &[
     ("queue", Show::Queues),
     ("rules", Show::Rules),
+    ("nat", Show::Nat),
     ("Anchors", Show::Anchors),
     ("Sources", Show::Sources),
     ("states", Show::States),

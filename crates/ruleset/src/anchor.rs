@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{OldRule, Rule, Table};
+use crate::{OldKind, OldRule, Rule, Table};
 
 /// Deepest nesting of calls; a packet that would go deeper is dropped.
 pub const DEEPEST: usize = 64;
@@ -36,28 +36,41 @@ pub struct AnchorCall {
     pub braces: bool,
 }
 
-/// Which rule: each rule set counts its own from 0. Written `relayd/2`, and `2` in the main rule set.
+/// Which rule: each rule set counts its own from 0, and so does each of its lists of old rules.
+/// Written `relayd/2`, and `2` in the main rule set; old ones `relayd/nat:2`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RuleId {
     /// Path of the anchor it is in; empty in the main rule set.
     pub anchor: String,
+    /// The list of old rules that it is in; `None` for filter rules.
+    pub old: Option<OldKind>,
     /// Its number there.
     pub number: u32,
+}
+
+impl RuleId {
+    /// A filter rule of an anchor.
+    pub fn new(anchor: &str, number: u32) -> Self {
+        RuleId { anchor: anchor.to_owned(), old: None, number }
+    }
 }
 
 /// A rule of the main rule set.
 impl From<u32> for RuleId {
     fn from(number: u32) -> Self {
-        RuleId { anchor: String::new(), number }
+        RuleId::new("", number)
     }
 }
 
 impl fmt::Display for RuleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.anchor.as_str() {
-            "" => write!(f, "{}", self.number),
-            anchor => write!(f, "{anchor}/{}", self.number),
+        if !self.anchor.is_empty() {
+            write!(f, "{}/", self.anchor)?;
         }
+        if let Some(kind) = self.old {
+            write!(f, "{}:", kind.name())?;
+        }
+        write!(f, "{}", self.number)
     }
 }
 
@@ -65,8 +78,14 @@ impl FromStr for RuleId {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (anchor, number) = text.rsplit_once('/').unwrap_or(("", text));
-        Ok(RuleId { anchor: anchor.to_owned(), number: number.parse()? })
+        let (anchor, own) = text.rsplit_once('/').unwrap_or(("", text));
+        let kinds = OldKind::ALL.into_iter();
+        let named = own.split_once(':').and_then(|(name, number)| {
+            let kind = kinds.clone().find(|kind| kind.name() == name)?;
+            Some((Some(kind), number))
+        });
+        let (old, number) = named.unwrap_or((None, own));
+        Ok(RuleId { anchor: anchor.to_owned(), old, number: number.parse()? })
     }
 }
 
@@ -76,10 +95,11 @@ mod tests {
 
     #[test]
     fn rules_are_named_by_path_and_number() {
-        for text in ["0", "relayd/2", "a/_1/13"] {
+        for text in ["0", "relayd/2", "a/_1/13", "nat:0", "relayd/binat:3"] {
             assert_eq!(text.parse::<RuleId>().unwrap().to_string(), text);
         }
         assert_eq!("7".parse::<RuleId>().unwrap(), RuleId::from(7));
         assert!("relayd".parse::<RuleId>().is_err());
+        assert!("map:1".parse::<RuleId>().is_err());
     }
 }

@@ -7,6 +7,7 @@ pub mod address;
 pub mod anchor;
 pub mod automatic;
 pub mod interface;
+pub mod old;
 pub mod optimize;
 pub mod options;
 pub mod queue;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
 pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
+pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
     BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, SyncookieMarks, Syncookies,
@@ -37,9 +39,7 @@ pub use rule::{
     Overload, Owner, Rule, Scrub, SourceTrack, StateOptions, TcpFlags,
 };
 pub use table::{Table, TableEntry, TableName};
-pub use translation::{
-    AfTo, Divert, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind,
-};
+pub use translation::{AfTo, Divert, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind};
 
 /// A whole pf.conf: what `pfctl -f` loads in one piece.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -80,7 +80,10 @@ impl Ruleset {
         let mut called = BTreeSet::new();
         let mut to_look_at = vec![""];
         while let Some(path) = to_look_at.pop() {
-            for call in self.rules_of(path).iter().filter_map(|rule| rule.anchor.as_ref()) {
+            let old = self.old_rules_of(path).iter().map(|old| &old.rule);
+            for call in
+                self.rules_of(path).iter().chain(old).filter_map(|rule| rule.anchor.as_ref())
+            {
                 let meant = |other: &&str| {
                     *other == call.path
                         || call.wildcard
@@ -106,7 +109,14 @@ impl Ruleset {
 
     /// A rule, if there is such a one.
     pub fn rule(&self, id: &RuleId) -> Option<&Rule> {
-        self.rules_of(&id.anchor).get(id.number as usize)
+        match id.old {
+            None => self.rules_of(&id.anchor).get(id.number as usize),
+            Some(kind) => {
+                let mut rules = self.old_rules_of(&id.anchor).iter();
+                let is_meant = |old: &&OldRule| old.kind == kind && old.rule.number == id.number;
+                rules.find(is_meant).map(|old| &old.rule)
+            }
+        }
     }
 
     /// The table that the rules of an anchor mean by `name`: the anchor's if it defines one, else

@@ -2,10 +2,11 @@
 //! is refused when it is to be loaded or evaluated: nothing of it is left out silently.
 
 use std::fmt;
-use std::iter;
 use std::sync::Arc;
 
-use crate::{KeepKind, OldKind, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies};
+use crate::{
+    Address, KeepKind, OldKind, OldRule, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies,
+};
 
 const SCTP: u8 = 132;
 
@@ -42,7 +43,7 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
     let old_rules = ruleset.old_rules.iter().chain(old_rules);
     for old in old_rules.filter(|old| !old.only_reassembles()) {
-        for feature in iter::once(old_name(old.kind)).chain(of_pools(&old.rule)) {
+        for feature in of_old(old).chain(of_pools(&old.rule)) {
             refuse(&old.rule.file, old.rule.line, feature);
         }
     }
@@ -88,13 +89,34 @@ fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
     table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
 }
 
-fn old_name(kind: OldKind) -> &'static str {
-    match kind {
-        OldKind::Scrub => "old scrub with options",
-        OldKind::Nat => "old nat",
-        OldKind::Binat => "old binat",
-        OldKind::Rdr => "old rdr",
-    }
+/// `(em0:network)` and its like: several addresses that change.
+fn follows_network(rule: &Rule) -> bool {
+    let criterion = match &rule.source.host.address {
+        Address::Dynamic(address) => Some(address),
+        _ => None,
+    };
+    let pools = rule.pools().flat_map(|pool| pool.address.interfaces());
+    criterion.into_iter().chain(pools).any(|address| address.network || address.prefix.is_some())
+}
+
+/// What of an old rule is not done yet.
+fn of_old(old: &OldRule) -> impl Iterator<Item = &'static str> {
+    let within = |is: fn(&PoolAddress) -> bool| {
+        let pools = old.rule.pools();
+        pools.map(|pool| &pool.address).any(|address| match address {
+            PoolAddress::List(list) => list.iter().any(is),
+            _ => false,
+        })
+    };
+    let table = [
+        (old.kind == OldKind::Scrub, "old scrub with options"),
+        (within(|address| !matches!(address, PoolAddress::Net(_))), "table in a list of a pool"),
+        (
+            old.kind == OldKind::Binat && follows_network(&old.rule),
+            "network of an interface in binat",
+        ),
+    ];
+    table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
 }
 
 #[cfg(test)]

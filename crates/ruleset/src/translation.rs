@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, DynamicAddress, Family, Host};
-use crate::rule::{InterfaceName, Scrub};
+use crate::rule::InterfaceName;
 
 /// A pool that replacement addresses or next hops come from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -224,55 +224,4 @@ pub enum Divert {
         /// number of the divert socket
         port: u16,
     },
-}
-
-/// A translation or normalisation rule of old times, in a list of its own: evaluated before the
-/// filter rules, and the first that matches wins (pf-features section 12).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct OldRule {
-    /// What it is about.
-    pub kind: OldKind,
-    /// `no nat`, `no scrub`: what matches is left alone.
-    pub no: bool,
-    /// `nat pass`: no filter rule is asked.
-    pub pass: bool,
-    /// `fragment no reassemble`, of scrub
-    pub leave_fragments: bool,
-    /// Criteria and options, and for translation the pool: `rdr` that of `rdr`, `nat` that of `nat` and
-    /// `binat`. Its action is `match`.
-    pub rule: crate::Rule,
-}
-
-impl OldRule {
-    /// Whether the rule wants fragments reassembled and nothing else, as `set reassemble yes` does.
-    pub fn only_reassembles(&self) -> bool {
-        let rule = &self.rule;
-        let looks_at_all = rule.protocol.is_none()
-            && rule.source == Default::default()
-            && rule.destination == Default::default()
-            && rule.tagged.is_none();
-        let changes_nothing =
-            rule.scrub == Scrub::default() && rule.set_tos.is_none() && rule.rtable.is_none();
-        self.kind == OldKind::Scrub
-            && !self.no
-            && !self.leave_fragments
-            && rule.log.is_none()
-            && looks_at_all
-            && changes_nothing
-    }
-}
-
-/// The lists of old rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum OldKind {
-    Scrub,
-    Nat,
-    Binat,
-    Rdr,
-}
-
-impl OldKind {
-    /// In the order in which FreeBSD lists them.
-    pub const ALL: [OldKind; 4] = [OldKind::Scrub, OldKind::Nat, OldKind::Rdr, OldKind::Binat];
 }

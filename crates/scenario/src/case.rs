@@ -24,6 +24,8 @@ pub struct Case {
     pub title: Option<String>,
     /// The pf.conf.
     pub rules: Rules,
+    /// Files that it names: name and text.
+    pub files: Vec<(String, String)>,
     /// What happens, in order.
     pub steps: Vec<Step>,
 }

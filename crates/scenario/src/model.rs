@@ -177,7 +177,7 @@ fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
         direction: state.direction,
         interface: state.interface.clone(),
         rdomain: state.key[0].rdomain,
-        rule: Some(firewall.rule_of(state)),
+        rule: firewall.rule_of(state),
         anchor_rule: firewall.anchor_rule_of(state),
         wire,
         stack,

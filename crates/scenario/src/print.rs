@@ -43,6 +43,11 @@ impl Display for Case {
             writeln!(f, "    {}", line.trim())?;
         }
         writeln!(f, "}}")?;
+        for (name, text) in &self.files {
+            writeln!(f, "file \"{name}\" {{")?;
+            text.lines().try_for_each(|line| writeln!(f, "    {}", line.trim()))?;
+            writeln!(f, "}}")?;
+        }
         self.steps.iter().try_for_each(|step| writeln!(f, "{}", step.action))
     }
 }

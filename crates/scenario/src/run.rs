@@ -95,7 +95,11 @@ pub fn title(case: &Case) -> String {
 
 /// The rule set of a case. Messages name the lines of the scenario file.
 pub fn ruleset(case: &Case, host: &Host, file_name: &str) -> Result<Ruleset, String> {
-    let context = Context { file_name, ..Context::new(host) };
+    let read_file = |wanted: &str| {
+        let file = case.files.iter().find(|(name, _)| name == wanted);
+        file.map(|(_, text)| text.clone()).ok_or(std::io::ErrorKind::NotFound.into())
+    };
+    let context = Context { file_name, read_file: &read_file, ..Context::new(host) };
     match skipstep_pfconf::load(&case.rules.text, &context) {
         Ok(loaded) => Ok(loaded.ruleset),
         Err(rejected) => {
@@ -216,10 +220,10 @@ impl Recorder {
     /// The steps so far, and looks at all the counters.
     pub fn finish(mut self, ruleset: &Ruleset, engine: &mut dyn Engine) -> Vec<Step> {
         let mut check = |check| self.steps.push(Step { line: 0, action: Action::Check(check) });
-        let rules = ruleset
-            .all_rules()
-            .map(|(anchor, rule)| Some(RuleId { anchor: anchor.to_owned(), number: rule.number }));
-        for rule in std::iter::once(None).chain(rules) {
+        let rules = ruleset.all_rules();
+        let rules = rules.map(|(anchor, rule)| Some(RuleId::new(anchor, rule.number)));
+        let old = ruleset.all_old_rules().map(|(anchor, old)| Some(old.id(anchor)));
+        for rule in std::iter::once(None).chain(rules).chain(old) {
             let mut counters = rule_check(engine.rule_counters(rule.as_ref()));
             counters.states = counters.states.filter(|_| self.settled);
             check(Check::Rule(rule, counters));

@@ -4,7 +4,6 @@
 
 use skipstep_abi::LogRecord;
 use skipstep_abi::limits::SNAPLEN;
-use skipstep_abi::verdict::action;
 
 /// `LINKTYPE_PFLOG` of the pcap format.
 pub const LINK_TYPE: u32 = 117;
@@ -16,7 +15,6 @@ pub const MAX_SNAPLEN: usize = SNAPLEN;
 // OpenBSD's numbers where they are not Linux's
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 24;
-const PF_MATCH: u8 = 12;
 /// Bytes for the name of an anchor.
 const RULESET_NAME: usize = 16;
 /// Number of a rule that there is not.
@@ -51,9 +49,8 @@ impl Origin {
 /// The header of `record`.
 pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     let family = if record.family == skipstep_abi::INET6 { AF_INET6 } else { AF_INET };
-    let action = if record.action == action::MATCH { PF_MATCH } else { record.action };
     let mut header = Vec::with_capacity(HEADER);
-    header.extend([HEADER as u8, family, action, record.reason]);
+    header.extend([HEADER as u8, family, record.action, record.reason]);
     header.extend(record.ifname);
     header.extend(origin.name());
     // a rule in an anchor stands behind the anchor rule that led to it

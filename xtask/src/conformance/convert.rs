@@ -56,13 +56,14 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
             states: None,
             created: Some(counters.states_created),
         };
-        let rule = RuleId { anchor: counters.anchor.clone(), number: counters.nr };
+        let rule = RuleId::new(&counters.anchor, counters.nr);
         Action::Check(Check::Rule(Some(rule), check))
     }));
     steps.push(Action::Check(Check::Status(status(vector)?)));
     Ok(Case {
         title: Some(vector.id.clone()),
         rules: Rules { text: vector.rules.clone(), lines: Vec::new() },
+        files: Vec::new(),
         steps: steps.into_iter().map(|action| Step { line: 0, action }).collect(),
     })
 }
@@ -394,7 +395,7 @@ fn status(vector: &vector::Vector) -> anyhow::Result<StatusCheck> {
 
 fn rule(anchor: &str, number: i64) -> Option<RuleId> {
     let number = u32::try_from(number).ok()?;
-    Some(RuleId { anchor: anchor.to_owned(), number })
+    Some(RuleId::new(anchor, number))
 }
 
 /// A rule's number, of which -1 is none.

@@ -48,6 +48,7 @@ pub fn generate(
     let mut case = Case {
         title: Some(format!("seed {seed} case {number}")),
         rules: Rules { text: rules, lines: Vec::new() },
+        files: Vec::new(),
         steps: Vec::new(),
     };
     let mut model = Model::new();
@@ -87,7 +88,7 @@ pub fn generate(
 /// The tags that rules set or look for.
 pub fn tags(ruleset: &Ruleset) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
-    for (_, rule) in ruleset.all_rules() {
+    for (_, rule) in ruleset.every_rule() {
         tags.extend(rule.tag.clone());
         tags.extend(rule.tagged.as_ref().map(|tagged| tagged.value.clone()));
     }

@@ -9,6 +9,7 @@ mod compare;
 mod coverage;
 mod generate;
 mod limiters;
+mod old;
 mod optimizer;
 mod packets;
 mod pool;

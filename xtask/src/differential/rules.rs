@@ -5,7 +5,7 @@ use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
-use super::{limiters, routing, translation};
+use super::{limiters, old, routing, translation};
 
 const QUEUES: [&str; 3] = [
     "queue line on em1 bandwidth 100M",
@@ -44,6 +44,10 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
             )
             .into(),
         );
+    }
+    // what stands behind them would be read as it was in old times
+    if one_in(rng, 4) {
+        lines.extend((0..rng.usize(1..6)).map(|_| old::rule(rng, pool)));
     }
     // nobody does both
     if lines.iter().any(|line| line.contains(" af-to ")) {

@@ -128,12 +128,12 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
     if one_in(rng, 4) { words + " sticky-address" } else { words }
 }
 
-fn address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
+pub(super) fn address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
     if ipv6 { pick(rng, &pool.ipv6).to_string() } else { pick(rng, &pool.ipv4).to_string() }
 }
 
 /// A small network around an address that packets have.
-fn network(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
+pub(super) fn network(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
     let prefix = if ipv6 { rng.u8(124..=127) } else { rng.u8(28..=31) };
     format!("{}/{prefix}", address(rng, pool, ipv6))
 }

@@ -173,10 +173,8 @@ impl Passage<'_> {
     }
 
     fn decided(&self, outcome: &abi::Outcome) -> Decision {
-        let rule = |number| RuleId {
-            anchor: self.names.anchors.name(outcome.anchor).unwrap_or_default().to_owned(),
-            number,
-        };
+        let anchor = self.names.anchors.name(outcome.anchor).unwrap_or_default();
+        let rule = |number| RuleId::new(anchor, number);
         match outcome.decision {
             decision::NONE => Decision::None,
             decision::RULE => u32::try_from(outcome.rule)

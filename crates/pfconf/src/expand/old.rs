@@ -70,6 +70,7 @@ impl Expansion<'_> {
             set_tos: options.set_tos,
             tag: options.tag.clone(),
             tagged: options.tagged.clone(),
+            rtable: options.rtable,
             ..self.blank()
         })
     }

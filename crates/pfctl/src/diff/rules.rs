@@ -186,7 +186,7 @@ impl Statement {
     /// The rule it is, if it is a filter rule of `ruleset`.
     pub fn rule<'a>(&self, ruleset: &'a Ruleset) -> Option<&'a Rule> {
         let number = self.rule? as u32;
-        ruleset.rule(&RuleId { anchor: self.anchor.clone(), number })
+        ruleset.rule(&RuleId::new(&self.anchor, number))
     }
 
     fn json(&self) -> serde_json::Value {

@@ -92,10 +92,11 @@ fn host_names() {
 pub(super) const SHOW: Flag = Flag {
     name: Name::Letter('s'),
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
-    brief: "show queue, rules, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
+    brief: "show queue, rules, nat, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
             memory, Tables, osfp, LimiterStates, LimiterSrcs or all",
     text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
            .Cm queue ,\n.Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n\
+           .Cm nat\n(the translation rules of old times),\n\
            .Cm Anchors\n(with\n.Fl v\nthose below, too),\n.Cm Sources\n(source tracking),\n\
            .Cm states ,\n.Cm info\n(status and counters),\n.Cm Interfaces ,\n.Cm labels\n(one line \
            for each labelled rule: label, evaluations, packets, bytes, packets in, bytes in, packets \

@@ -61,6 +61,9 @@ impl Record {
             action: match header[2] {
                 0 => "pass",
                 1 => "block",
+                4 => "nat",
+                6 => "binat",
+                8 => "rdr",
                 12 => "match",
                 _ => return None,
             },

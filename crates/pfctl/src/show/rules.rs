@@ -176,7 +176,7 @@ fn queue_line(rule: &Rule, numbers: &BTreeMap<String, u16>) -> String {
     format!("  [ queue: qname={name} qid={first} pqname={second} pqid={last} ]\n")
 }
 
-fn counters_line(counters: &RuleCounters) -> String {
+pub(super) fn counters_line(counters: &RuleCounters) -> String {
     format!(
         "  [ Evaluations: {:<8}  Packets: {:<8}  Bytes: {:<10}  States: {:<6}]\n",
         counters.evaluations,
@@ -186,7 +186,7 @@ fn counters_line(counters: &RuleCounters) -> String {
     )
 }
 
-fn inserted_line(inserted: Inserted, counters: &RuleCounters) -> String {
+pub(super) fn inserted_line(inserted: Inserted, counters: &RuleCounters) -> String {
     format!(
         "  [ Inserted: uid {} pid {} State Creations: {:<6}]\n",
         inserted.uid, inserted.pid, counters.states_created

@@ -87,12 +87,10 @@ impl Reader<'_> {
                     let lines = pieces.iter().map(|piece| piece.line as u32 + 1).collect();
                     let text: Vec<&str> = pieces.iter().map(|piece| piece.text.trim()).collect();
                     let rules = Rules { text: text.join("\n"), lines };
-                    self.file.cases.push(Case {
-                        title: self.title.take(),
-                        rules,
-                        steps: Vec::new(),
-                    });
+                    let title = self.title.take();
+                    self.file.cases.push(Case { title, rules, ..Case::default() });
                 }
+                "file" => self.text_file()?,
                 _ => {
                     let at = self.at;
                     self.line(text).map_err(|fault| (at, fault))?;
@@ -103,6 +101,24 @@ impl Reader<'_> {
         if let Some(host) = &mut self.file.host {
             host.routes = routes.unwrap_or_else(|| host::connected(&host.interfaces));
         }
+        Ok(())
+    }
+
+    /// `file "name" { … }`, of the case before it.
+    fn text_file(&mut self) -> Placed<()> {
+        let at = self.at;
+        let head = self.lines[at].split_once('{').map_or(self.lines[at], |(head, _)| head);
+        let all = words(head).map_err(|fault| (at, fault))?;
+        let mut left = Line::new(&all[1..], head.chars().count());
+        let name = left.word("a name").map_err(|fault| (at, fault))?.text.clone();
+        left.finish().map_err(|fault| (at, fault))?;
+        let Some(case) = self.file.cases.last_mut() else {
+            return Err((at, all[0].fault("there are no rules yet that could name it")));
+        };
+        let (pieces, next) = block::read(self.lines, at)?;
+        let text = pieces.iter().map(|piece| piece.text.trim()).collect::<Vec<_>>().join("\n");
+        case.files.push((name, text + "\n"));
+        self.at = next;
         Ok(())
     }
 
@@ -184,7 +200,7 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
         "random" => random(left).map(Action::Random),
         "check" => Ok(Action::Check(check(left)?)),
         other => Err(first.fault(format!(
-            "`{other}` is no step: in, out, forward, wait, random, check, or a block (interfaces, routes, rules)"
+            "`{other}` is no step: in, out, forward, wait, random, check, or a block (interfaces, routes, rules, file)"
         ))),
     }
 }

@@ -137,9 +137,15 @@ impl Filter for ShownModel {
 
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let mut model = self.model.borrow_mut();
-        let id = |number| RuleId { anchor: anchor.to_owned(), number };
+        let id = |number| RuleId::new(anchor, number);
         let rules = self.ruleset.rules_of(anchor).iter();
         Ok(rules.map(|rule| model.rule_counters(Some(&id(rule.number)))).collect())
+    }
+
+    fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        let mut model = self.model.borrow_mut();
+        let rules = self.ruleset.old_rules_of(anchor).iter();
+        Ok(rules.map(|old| model.rule_counters(Some(&old.id(anchor)))).collect())
     }
 
     fn sources(&self) -> Result<Vec<SourceView>> {

@@ -1,0 +1,91 @@
+//! Random rules of old times.
+
+use fastrand::Rng;
+
+use super::pool::{Pool, TAGS, one_in, pick};
+use super::rules::{Head, hosts, interface};
+use super::translation::{address, network};
+
+/// `nat`, `rdr` or `binat`, with all that can stand in it. Its ports are few, so that they run out.
+pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
+    let ipv6 = one_in(rng, 4);
+    let family = if ipv6 { "inet6" } else { "inet" };
+    let kind = pick(rng, &["nat", "nat", "rdr", "rdr", "binat"]);
+    let exception = one_in(rng, 6);
+    let mut words = vec![if exception { format!("no {kind}") } else { kind.to_owned() }];
+    if !exception && one_in(rng, 4) {
+        words.push(pick(rng, &["pass", "pass log", "pass log (all)"]).into());
+    }
+    words.extend(interface(rng, "on"));
+    words.push(family.into());
+    if kind == "binat" {
+        let prefix = if one_in(rng, 2) {
+            ""
+        } else if ipv6 {
+            "/126"
+        } else {
+            "/30"
+        };
+        let to = if rng.bool() { "any".to_owned() } else { address(rng, pool, ipv6) };
+        words.push(format!("from {}{prefix} to {to}", address(rng, pool, ipv6)));
+        words.extend(tags(rng));
+        if !exception {
+            words.push(format!("-> {}{prefix}", address(rng, pool, ipv6)));
+        }
+        return words.join(" ");
+    }
+    let protocols: &[&str] =
+        if ipv6 { &["tcp", "udp", "ipv6-icmp"] } else { &["tcp", "udp", "icmp", "47"] };
+    let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
+    words.extend(protocol.map(|protocol| format!("proto {protocol}")));
+    words.extend(hosts(rng, pool, &Head { action: "match", family: Some(ipv6), protocol }));
+    words.extend(tags(rng));
+    if !exception {
+        let has_ports = matches!(protocol, Some("tcp" | "udp"));
+        let (addresses, kind_of_pool) = addresses(rng, pool, ipv6);
+        words.push(format!("-> {addresses}"));
+        let low = if kind == "nat" { rng.u16(1..=5) } else { pool.rule_port(rng) };
+        match rng.u8(..4) {
+            0 if has_ports => words.push(format!("port {low}:{}", low.saturating_add(3))),
+            1 if has_ports => words.push(format!("port {low}")),
+            2 if kind == "nat" => words.push("static-port".into()),
+            _ => {}
+        }
+        words.push(kind_of_pool);
+    }
+    words.join(" ")
+}
+
+fn tags(rng: &mut Rng) -> Vec<String> {
+    let mut words = Vec::new();
+    if one_in(rng, 6) {
+        words.push(format!("tag {}", pick(rng, TAGS)));
+    }
+    if one_in(rng, 8) {
+        let not = if rng.bool() { "! " } else { "" };
+        words.push(format!("{not}tagged {}", pick(rng, TAGS)));
+    }
+    words
+}
+
+/// Addresses in all the forms that old rules take, and how one of them is chosen.
+fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool) -> (String, String) {
+    let sticky = if one_in(rng, 4) { " sticky-address" } else { "" };
+    match rng.u8(..8) {
+        0 | 1 => {
+            let list: Vec<String> =
+                (0..rng.usize(2..4)).map(|_| address(rng, pool, ipv6)).collect();
+            (format!("{{ {} }}", list.join(", ")), format!("round-robin{sticky}"))
+        }
+        2 => {
+            let key = "source-hash 0x0123456789abcdef0123456789abcdef";
+            let kind = pick(rng, &["bitmask", "random", "round-robin", key]);
+            (network(rng, pool, ipv6), format!("{kind}{sticky}"))
+        }
+        3 if !pool.tables.is_empty() => {
+            (format!("<{}>", pick(rng, &pool.tables)), format!("round-robin{sticky}"))
+        }
+        4 => (pick(rng, &["(em0:0)", "(em1:0)", "(em1)"]).to_owned(), String::new()),
+        _ => (address(rng, pool, ipv6), String::new()),
+    }
+}
