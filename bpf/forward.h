@@ -80,6 +80,16 @@ __inline bool has_link_header(struct __sk_buff *skb)
 	return has_ethernet_header(skb) || !bpf_skb_change_head(skb, sizeof(struct ethernet), 0);
 }
 
+/* bpf_redirect_neigh drops a frame that is for all or many, though it writes another destination. */
+__inline void address_to_one(struct __sk_buff *skb)
+{
+	static const __u8 nobody[6];
+	const __u8 *frame = (const __u8 *)(long)skb->data;
+
+	if (frame + sizeof(nobody) <= (const __u8 *)(long)skb->data_end && frame[0] & 1)
+		bpf_skb_store_bytes(skb, 0, nobody, sizeof(nobody), 0);
+}
+
 /* Sends the packet to the neighbour that a lookup has found. Returns what the program returns. */
 __inline int send_to_neighbour(struct __sk_buff *skb, const struct bpf_fib_lookup *params)
 {
@@ -88,6 +98,7 @@ __inline int send_to_neighbour(struct __sk_buff *skb, const struct bpf_fib_looku
 	__builtin_memcpy(next.ipv6_nh, params->ipv6_dst, sizeof(next.ipv6_nh));
 	if (!has_link_header(skb))
 		return PF_TCX_DROP;
+	address_to_one(skb);
 	return bpf_redirect_neigh(params->ifindex, &next, sizeof(next), 0);
 }
 

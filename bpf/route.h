@@ -145,6 +145,8 @@ __inline int pass_on_copy(struct __sk_buff *skb)
 	next.ipv6_nh[2] = skb->cb[2];
 	next.ipv6_nh[3] = skb->cb[3];
 	skb->mark = (skb->mark & ~PF_MARK_TAG_MASK) | PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT;
+	if (has_ethernet_header(skb))
+		address_to_one(skb);
 	return bpf_redirect_neigh(skb->ifindex, &next, sizeof(next), 0);
 }
 

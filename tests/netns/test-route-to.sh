@@ -12,7 +12,7 @@ web client 80
 echo_server server 53
 daemon gateway
 
-filter gateway <<'END_OF_RULES'
+rules=$(cat <<'END_OF_RULES'
 block return
 pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 pass in on lan0
@@ -34,6 +34,8 @@ pass in on wan2 inet6 proto tcp to port 22 reply-to 2001:db8:2::1
 pass in on wan2 inet proto tcp to port 8000 rdr-to 192.168.100.2 port 80 reply-to 10.2.0.1
 pass out on lan0
 END_OF_RULES
+)
+filter gateway <<<"$rules"
 
 # route-to, in both families; only what the rule names
 same "the routing table's way" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
@@ -56,13 +58,56 @@ same "the first router, IPv6" 2001:db8:100::1 "$(expired_at 1 2001:db8:80::80)"
 same "the second router, IPv6" 2001:db8:2::1 "$(expired_at 2 2001:db8:80::80)"
 same "ping, IPv6" passed "$(probe_ping client 2001:db8:80::80)"
 
+# broadcast and multicast: to the next hop alone, and nobody hears of their end
+filter gateway <<'END_OF_MORE_RULES'
+pass
+pass in on lan0 inet proto udp to port 9 route-to 10.2.0.1
+pass in on lan0 inet6 proto udp to port 9 route-to 2001:db8:2::1
+END_OF_MORE_RULES
+# to_all ADDRESS HOPS PORT
+to_all() {
+	on client python3 - "$@" <<'END_OF_PROGRAM'
+import socket, sys
+address, hops, port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if ":" in address:
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, hops)
+    s.sendto(b"all", (address, port, 0, socket.if_nametoindex("eth0")))
+else:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"eth0")
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, hops)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, hops)
+    s.sendto(b"all", (address, port))
+END_OF_PROGRAM
+}
+start ear isp2 tcpdump --immediate-mode -n -l -e -i gw0 -Q in udp port 9
+start own-ear client tcpdump --immediate-mode -n -l -i eth0 -Q in icmp
+await 3 grep -q "listening on" "$WORK/ear.log"
+await 3 grep -q "listening on" "$WORK/own-ear.log"
+next=$(on isp2 ip -o link show gw0 | sed -n 's/.*ether \([^ ]*\).*/\1/p')
+for address in 192.168.100.255 255.255.255.255 239.1.2.3 ff0e::7; do
+	to_all $address 9 9
+	await 3 grep -q "> $next, .* > $address\.9: " "$WORK/ear.log"
+	same "to $address, at the next hop" 1 "$(grep -c "> $next, .* > $address\.9: " "$WORK/ear.log")"
+done
+to_all 192.168.100.255 1 9
+to_all 239.1.2.3 1 9
+same "the first router, still" 192.168.100.1 "$(expired_at 1 192.0.2.80)"
+await 3 grep -q "time exceeded" "$WORK/own-ear.log"
+stop own-ear
+same "errors, about the last packet and none to all" 1 "$(grep -c 'time exceeded' "$WORK/own-ear.log")"
+stop ear
+filter gateway <<<"$rules"
+
 # a link that takes less: told, or fragmented
 on gateway ip link set wan2 mtu 1400
 on isp2 ip link set gw0 mtu 1400
 same "too big" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 192.0.2.80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
 same "too big, IPv6" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 2001:db8:80::80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
 on client ip route flush cache
-sleep 1 # just after a link got shorter, what must be fragmented for it may be lost
+await 3 on gateway ip link show pffrag0
 same "fragmented" passed "$(on client ping -n -q -c 1 -W 2 -M dont -s 1450 192.0.2.80 >/dev/null && echo passed)"
 on gateway ip link set wan2 mtu 1500
 on isp2 ip link set gw0 mtu 1500
@@ -98,5 +143,11 @@ for server in 10.11.0.2 2001:db8:11::2; do
 		same "UDP to $server" passed "$(probe_udp client "$server" 53)"
 	done
 	at_least 10 "packets that the collector heard" $(($(heard) - before))
+done
+start collector-ear collector tcpdump --immediate-mode -n -l -i eth0 -Q in udp port 53
+await 3 grep -q "listening on" "$WORK/collector-ear.log"
+for address in 192.168.100.255 239.1.2.3 ff0e::7; do
+	to_all $address 9 53
+	holds "a copy of what is for $address" await 3 grep -q "> $address\.53: " "$WORK/collector-ear.log"
 done
 verdict

@@ -53,11 +53,11 @@ filter gateway <<'END'
 pass
 END
 flow() {
-	on "$1" timeout 3 python3 -c '
+	on "$1" timeout 30 python3 -c '
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("10.0.1.2", 1234))
-s.settimeout(1)
+s.settimeout(10)
 s.sendto(b"x", ("10.0.2.2", 7))
 print(s.recv(9))'
 }

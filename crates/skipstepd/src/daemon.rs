@@ -24,8 +24,10 @@ use crate::notify;
 use crate::options::Options;
 use crate::pflog::Origin;
 
-/// How soon a signal is heeded, and an instance noticed that appears or is made anew.
+/// How soon a signal is heeded, and an instance noticed that is made anew.
 const TICK: Duration = Duration::from_secs(1);
+/// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
+const NOTICE: Duration = Duration::from_millis(100);
 
 /// Packets taken for programs before what they wrote has its turn.
 const BURST: usize = 64;
@@ -181,7 +183,7 @@ fn reassemble(signals: &Signals, name: &str) {
                     thread::sleep(TICK);
                 }
             }
-            None => thread::sleep(TICK),
+            None => thread::sleep(NOTICE),
         }
     }
 }
@@ -234,7 +236,7 @@ fn report_flows(signals: &Signals, name: &str, mut exporter: Exporter) {
                     thread::sleep(TICK);
                 }
             }
-            None => thread::sleep(TICK),
+            None => thread::sleep(NOTICE),
         }
     }
     if exporter.lost() > 0 {
@@ -269,7 +271,7 @@ fn divert(signals: &Signals, name: &str) {
                     thread::sleep(TICK);
                 }
             }
-            None => thread::sleep(TICK),
+            None => thread::sleep(NOTICE),
         }
     }
 }
