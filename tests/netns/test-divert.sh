@@ -104,6 +104,47 @@ same "where nobody listens, UDP" refused "$(says 198.51.100.7 81)"
 same "in the client's name" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
 same "in the client's name, IPv6" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"
 
+# the same ports by one socket after the other, while pf still has the state of the one before
+again() {
+	on client python3 - "$@" <<'END_OF_PROGRAM'
+import socket, struct, sys
+for conversation in sys.argv[1:]:
+    kind, address = conversation.split("/")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    s = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.settimeout(5)
+    s.bind(("", 7777))
+    s.connect((address, 80 if kind == "tcp" else 5353))
+    if kind == "tcp":
+        # a reset when it is closed, so that the ports are free at once
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    else:
+        s.send(b"hello")
+    try:
+        print(s.recv(100).decode().strip())
+    except TimeoutError:
+        print("no answer")
+    s.close()
+END_OF_PROGRAM
+}
+heard="$CLIENT4 to 198.51.100.7 80
+$CLIENT4 to 198.51.100.7 5353
+$CLIENT6 to 2001:db8:ffff::7 80
+$CLIENT6 to 2001:db8:ffff::7 5353"
+for time in first second; do
+	same "from port 7777, the $time time" "$heard" \
+		"$(again tcp/198.51.100.7 udp/198.51.100.7 tcp/2001:db8:ffff::7 udp/2001:db8:ffff::7)"
+	same "in the client's name from port 4444, the $time time" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
+	# the next is another program's socket
+	stop proxy
+	start proxy gateway python3 "$WORK/proxy.py"
+	await 3 grep -q ready "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
+done
+# rules that divert nothing: the state knows better
+filter gateway <<<"pass"
+same "the state still leads to the socket" "$CLIENT4 to 198.51.100.7 5353" "$(again udp/198.51.100.7)"
+
 # what pfctl made for it goes with it
 pf gateway -q --remove
 same "nothing is left" "" "$(on gateway ip rule show | grep 28774; on gateway ip route show table 28774)"
