@@ -90,6 +90,7 @@ fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
 	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
 	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(SBIN)
+	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
 	install -m 644 man/*.5 $(MAN)/man5
 	install -m 644 man/*.8 $(MAN)/man8
 	install -D -m 644 man/completions/pfctl.bash $(COMPLETIONS)/bash-completion/completions/pfctl
@@ -115,6 +116,7 @@ endif
 	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \
 		$(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
 	rm -f $(VIM)/*/skipstep.vim $(VIM)/*/skipstep-*.vim
+	cmp -s packaging/pf.os $(DESTDIR)/etc/pf.os && rm -f $(DESTDIR)/etc/pf.os || true
 	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep
 
 clean: ## remove what was built

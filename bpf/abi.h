@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		25
+#define PF_ABI_VERSION		26
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -27,6 +27,8 @@
 #define PF_MAX_STEPS		1048576	/* rules looked at for one packet, each as often as it is called */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
 #define PF_IDLE_SLOT		0	/* statistics slot of the implicit default rule */
+#define PF_FINGERPRINTS		4096	/* fingerprints of systems in one rule set */
+#define PF_SYSTEMS		63	/* different names behind `os` in one rule set */
 #define PF_LIMITERS		256	/* numbers of limiters of one kind; none has 0 */
 #define PF_SELF_TABLE		0	/* table slot with the host's own addresses; broadcast ones negated */
 
@@ -360,7 +362,7 @@ struct pf_rule {
 	__u32 call_end;			/* … and one more than that of the last */
 	__u16 rtable;			/* one more than the routing table's number; 0: not said */
 	__u8 cross_to;			/* af-to: family that its packets get, else 0 */
-	__u8 pad;
+	__u8 os;			/* 1 + bit of the name in pf_fingerprint.systems; 0: do not look */
 	__u16 limiter[2];		/* by pf_limiter_kind: number, with PF_LIMITER_NO_MATCH; 0: none */
 	__u32 set_end;			/* one more than the index of the last rule of its rule set */
 };
@@ -436,6 +438,38 @@ enum pf_divert_kind {
 	PF_DIVERT_TO = 1,
 	PF_DIVERT_REPLY = 2,
 	PF_DIVERT_PACKET = 3,
+};
+
+/* ---- fingerprints: what the SYNs of a system look like; by generation & 1 and their order -------- */
+
+enum pf_measure {
+	PF_MEASURE_ANY = 0,
+	PF_MEASURE_EXACTLY,
+	PF_MEASURE_MULTIPLE,
+	PF_MEASURE_SEGMENTS,		/* of a window: so many times the MSS … */
+	PF_MEASURE_PACKETS,		/* … or the MTU */
+};
+
+enum pf_syn_flags {
+	PF_SYN_DF = 1 << 0,		/* over IPv6 always */
+	PF_SYN_ZERO_TIMESTAMP = 1 << 1,
+};
+
+struct pf_fingerprint {
+	__u64 systems;			/* bits of the names in rules that its systems have */
+	__u64 options;			/* kinds of TCP options, 3 bits each, the first one highest */
+	__u16 window;
+	__u16 size;			/* of the IP packet */
+	__u16 mss;
+	__u8 scale;
+	__u8 ttl;
+	__u8 option_count;
+	__u8 flags;			/* pf_syn_flags */
+	__u8 window_kind;		/* pf_measure, as the next three */
+	__u8 size_kind;
+	__u8 mss_kind;
+	__u8 scale_kind;
+	__u8 pad[2];
 };
 
 /* ---- limiters: what many rules may use up together -------------------------------------------- */
@@ -678,6 +712,9 @@ struct pf_config {
 	__u32 default_rule;		/* index of what decides if no rule does */
 	struct pf_stretch old[PF_OLD_LISTS];	/* those of the main rule set */
 	__u32 timeouts[PF_TIMEOUT_MAX];
+	__u32 fingerprints;		/* how many there are */
+	__u32 pad;
+	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
 
 /* ---- states -------------------------------------------------------------------------------- */
@@ -1136,6 +1173,7 @@ struct pf_diverted {
  * source_keys      hash              struct pf_source_key -> index
  * source_nodes     array             index -> struct pf_source_node
  * free_sources     stack             index of a freed place
+ * fingerprints     array             generation & 1, order -> struct pf_fingerprint
  * limiters         array             generation & 1, kind, number -> struct pf_limiter
  * limiter_uses     array             kind, number -> struct pf_limiter_use
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source

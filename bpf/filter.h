@@ -54,7 +54,7 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	__builtin_memset(&s->copy, 0, sizeof(s->copy));
 	s->generation = generation;
 	s->held = s->reassembled = 0;
-	s->empty_ack = s->owner_sought = s->uncounted = 0;
+	s->empty_ack = s->owner_sought = s->systems_known = s->uncounted = 0;
 	s->cookie_mss = 0;
 }
 

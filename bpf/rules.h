@@ -16,6 +16,7 @@
 #ifndef PF_RULES_H
 #define PF_RULES_H
 
+#include "fingerprint.h"
 #include "interface.h"
 #include "kern.h"
 #include "limiter.h"
@@ -194,6 +195,8 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 		break;
 	case IPPROTO_TCP:
 		if ((pd->tcp.flags & rule->tcp_mask) != rule->tcp_flags)
+			return MISMATCH;
+		if (rule->os && !is_from_system(skb, s, rule->os))
 			return MISMATCH;
 		/* fallthrough */
 	case IPPROTO_UDP:

@@ -244,6 +244,17 @@ struct pf_waiting {
 	__u8 prio;
 };
 
+/* What a SYN looks like */
+struct pf_syn {
+	__u64 options;			/* as pf_fingerprint's, and so on */
+	__u16 window;
+	__u16 mss;
+	__u8 scale;
+	__u8 option_count;
+	__u8 flags;
+	__u8 odd;			/* it has options that no system is known by */
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -304,6 +315,9 @@ struct pf_scratch {
 	__u32 rdr_slot;
 	__u32 last_slot;
 	__u8 owner_sought;
+	__u8 systems_known;
+	__u64 systems;			/* as pf_fingerprint.systems, once they were sought */
+	struct pf_syn syn;
 	struct tcp tcp_received;	/* the TCP header before we changed it */
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */
 	__u8 has_sequence;

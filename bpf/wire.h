@@ -113,6 +113,7 @@ struct tcp {				/* RFC 9293 */
 #define TCPOPT_NOP		1
 #define TCPOPT_MAXSEG		2
 #define TCPOPT_WINDOW		3
+#define TCPOPT_SACK_PERMITTED	4
 #define TCPOPT_SACK		5
 #define TCPOPT_TIMESTAMP	8
 #define TCPOLEN_MAXSEG		4

@@ -50,6 +50,12 @@ pub struct Config {
     pub old: [Stretch; old_list::LISTS],
     /// Seconds; the adaptive ones count states.
     pub timeouts: [u32; timeout::MAX],
+    /// How many fingerprints there are.
+    pub fingerprints: u32,
+    /// Zero.
+    pub pad: u32,
+    /// As [`crate::Fingerprint::systems`], if none fits.
+    pub unknown_systems: u64,
 }
 
 /// `struct pf_stretch`: rules that stand together.

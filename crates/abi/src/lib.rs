@@ -8,6 +8,7 @@
 
 pub mod config;
 pub mod diverted;
+pub mod fingerprint;
 pub mod flow;
 pub mod handoff;
 pub mod interface;
@@ -27,6 +28,7 @@ pub mod verdict;
 
 pub use config::{Config, Stretch};
 pub use diverted::{Diverted, Diverter};
+pub use fingerprint::Fingerprint;
 pub use flow::FlowRecord;
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
@@ -40,7 +42,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 25;
+pub const VERSION: u32 = 26;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -22,6 +22,10 @@ pub const SNAPLEN: usize = 160;
 pub const IDLE_SLOT: u32 = 0;
 /// Interface groups there can be: bits of [`crate::Interface::groups`].
 pub const MAX_GROUPS: u32 = 64;
+/// Fingerprints of systems in one rule set (`PF_FINGERPRINTS`).
+pub const FINGERPRINTS: u32 = 4096;
+/// Different names behind `os` in one rule set (`PF_SYSTEMS`).
+pub const SYSTEMS: usize = 63;
 /// Numbers of limiters of one kind; none has 0 (`PF_LIMITERS`).
 pub const LIMITERS: u32 = 256;
 /// Slot of the table with the host's own addresses (`PF_SELF_TABLE`).

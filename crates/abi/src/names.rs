@@ -83,6 +83,8 @@ pub mod map {
     pub const FREE_SOURCES: &str = "free_sources";
     /// ring of `struct pf_log_record`
     pub const LOG_RING: &str = "log_ring";
+    /// generation & 1, order -> `struct pf_fingerprint`
+    pub const FINGERPRINTS: &str = "fingerprints";
     /// generation & 1, kind, number -> `struct pf_limiter`
     pub const LIMITERS: &str = "limiters";
     /// kind, number -> `struct pf_limiter_use`

@@ -249,8 +249,8 @@ pub struct Rule {
     pub rtable: u16,
     /// `af-to`: family that its packets get ([`crate::INET`], [`crate::INET6`]), else 0.
     pub cross_to: u8,
-    /// Zero.
-    pub pad: u8,
+    /// 1 + bit of its `os` in [`crate::Fingerprint::systems`]; 0 does not look.
+    pub os: u8,
     /// By [`crate::limiter::limiter_kind`]: its number, with
     /// [`crate::limiter::LIMITER_NO_MATCH`]; 0 for none.
     pub limiter: [u16; LIMITER_KINDS],

@@ -12,6 +12,22 @@ pub enum Error {
         /// what, and on which line
         refusal: Refusal,
     },
+    /// More names behind `os` than a rule can ask for.
+    #[error("{names} different names behind `os`: at most {limit} can be told apart")]
+    Systems {
+        /// how many there are
+        names: usize,
+        /// how many there can be
+        limit: usize,
+    },
+    /// More fingerprints than there is room for.
+    #[error("{count} fingerprints of operating systems: at most {limit} are looked at")]
+    Fingerprints {
+        /// how many there are
+        count: usize,
+        /// how many there can be
+        limit: u32,
+    },
     /// More rules than one rule set may have.
     #[error("{rules} rules: a rule set holds at most {limit}")]
     Rules {
@@ -96,7 +112,9 @@ impl Error {
             | Error::Anchors { .. }
             | Error::Tables { .. }
             | Error::TableSlots { .. }
-            | Error::TableEntries { .. } => {}
+            | Error::TableEntries { .. }
+            | Error::Systems { .. }
+            | Error::Fingerprints { .. } => {}
         }
         self
     }

@@ -48,6 +48,8 @@ pub struct Image {
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
     /// Limiters, with the place of each in the map: its kind and its number.
     pub limiters: Vec<(u32, abi::Limiter)>,
+    /// Fingerprints in their order.
+    pub fingerprints: Vec<abi::Fingerprint>,
     /// Settings.
     pub config: abi::Config,
 }
@@ -100,6 +102,7 @@ pub fn compile(
         states: BTreeMap::new(),
         pools: Vec::new(),
         limiters: Vec::new(),
+        fingerprints: Vec::new(),
         config: abi::Config::default(),
     };
     let mut lists = Lists { ruleset, slots, names, is_group: &is_group, image: &mut image };
@@ -113,6 +116,7 @@ pub fn compile(
     let config = config(&ruleset.options, &image, host, names)?;
     let limiters = ruleset.limiters.iter().map(|each| crate::limiter::limiter(each, slots));
     image.limiters = limiters.collect();
+    let (fingerprints, unknown_systems) = crate::fingerprint::fingerprints(ruleset)?;
     let main = image.rule_sets[0].1.len() as u32;
     // an empty list is passed over
     let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
@@ -123,8 +127,11 @@ pub fn compile(
         steps: if calls { MAX_STEPS } else { main + walked },
         default_rule,
         old,
+        fingerprints: fingerprints.len() as u32,
+        unknown_systems,
         ..config
     };
+    image.fingerprints = fingerprints;
     Ok(image)
 }
 
@@ -176,6 +183,8 @@ impl Lists<'_> {
                 let pools = crate::pool::pools(rule, path, self.slots, slot);
                 let mut pools = pools.map_err(|error| error.on_line(rule.line))?;
                 compiled.set_end = place.end as u32;
+                let os = rule.os.as_deref();
+                compiled.os = os.map_or(0, |name| crate::fingerprint::number(self.ruleset, name));
                 if let Some(list) = list {
                     compiled.action = crate::rule::old_action(list, rule);
                     pools.iter_mut().for_each(|(_, pool)| pool.old = 1);

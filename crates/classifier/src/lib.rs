@@ -8,6 +8,7 @@
 pub mod address;
 pub mod dynamic;
 pub mod error;
+mod fingerprint;
 pub mod image;
 pub mod interfaces;
 pub mod limiter;

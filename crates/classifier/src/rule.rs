@@ -104,7 +104,7 @@ impl Compiler<'_> {
             call_end: called.end as u32,
             rtable: rule.rtable.map_or(0, |number| number as u16 + 1),
             cross_to: rule.af_to.as_ref().map_or(0, |af_to| family_number(Some(af_to.family))),
-            pad: 0,
+            os: 0,
             limiter: [rule.state_limiter, rule.source_limiter].map(crate::limiter::used),
             set_end: 0,
         })

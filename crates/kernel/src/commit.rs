@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
+use skipstep_abi::limits::FINGERPRINTS;
 use skipstep_abi::rule::source_flags;
 use skipstep_classifier::{Image, Slots};
 use skipstep_ruleset::interface::Host;
@@ -92,6 +93,9 @@ pub(crate) fn prepare(
     }
     let rules = write_rules(maps, home, generation, &image)?;
     maps.configs.set(&(generation & 1), &image.config)?;
+    let first = (generation & 1) * FINGERPRINTS;
+    let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
+    maps.fingerprints.set_many(&places, &image.fingerprints)?;
     limiter::write(maps, generation, (&old.ruleset, ruleset), &image)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
     write_interfaces(maps, memory, host, skip_lists(generation, skip))?;

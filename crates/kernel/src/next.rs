@@ -24,19 +24,25 @@ impl Next {
         let mut replaced: BTreeSet<String> = new.anchors.keys().cloned().collect();
         replaced.extend(old.anchors.keys().filter(|path| is_unnamed(path)).cloned());
         replaced.insert(String::new());
+        keep_systems(&mut ruleset, old);
         Next { ruleset, replaced }
     }
 
     /// `pfctl -a path -f`: the anchor and those that come with it are replaced.
     pub fn anchor(old: &Ruleset, path: &str, new: &Ruleset) -> Self {
         let mut next = Self::without(old, path);
-        let Ruleset { rules, old_rules, tables, anchors, .. } = new.clone();
+        let Ruleset { rules, old_rules, tables, anchors, fingerprints, systems, .. } = new.clone();
         next.replaced.extend(anchors.keys().cloned());
         next.ruleset.anchors.extend(anchors);
         let anchor = Anchor { rules, old_rules, tables };
         if anchor != Anchor::default() {
             next.ruleset.anchors.insert(path.to_owned(), anchor);
         }
+        if !fingerprints.is_empty() {
+            next.ruleset.fingerprints = fingerprints;
+        }
+        next.ruleset.systems.extend(systems);
+        keep_systems(&mut next.ruleset, old);
         next
     }
 
@@ -63,6 +69,18 @@ impl Next {
     /// Whether the rules and tables of an anchor are replaced.
     pub fn replaces(&self, path: &str) -> bool {
         self.replaced.contains(path)
+    }
+}
+
+/// The systems that rules ask for, those of anchors that stay, too, and no others.
+fn keep_systems(ruleset: &mut Ruleset, old: &Ruleset) {
+    for (name, wanted) in &old.systems {
+        ruleset.systems.entry(name.clone()).or_insert_with(|| wanted.clone());
+    }
+    let asked = ruleset.os_names();
+    ruleset.systems.retain(|name, _| asked.contains(name));
+    if ruleset.fingerprints.is_empty() && !asked.is_empty() {
+        ruleset.fingerprints = old.fingerprints.clone();
     }
 }
 

@@ -237,6 +237,8 @@ maps! {
     source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
     /// places of source nodes
     source_nodes: Map<u32, abi::SourceNode> = map_name::SOURCE_NODES,
+    /// generation & 1, order
+    fingerprints: Map<u32, abi::Fingerprint> = map_name::FINGERPRINTS,
     /// generation & 1, kind, number
     limiters: Map<u32, abi::Limiter> = map_name::LIMITERS,
     /// kind, number

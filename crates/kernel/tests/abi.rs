@@ -51,7 +51,11 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, cross_to, pad, limiter, set_end,
+            call_first, call_end, rtable, cross_to, os, limiter, set_end,
+        }
+        pf_fingerprint => abi::Fingerprint {
+            systems, options, window, size, mss, scale, ttl, option_count, flags, window_kind,
+            size_kind, mss_kind, scale_kind, pad,
         }
         pf_limiter => abi::Limiter {
             token, bucket, limit, entries, table, above, below, inet_mask, inet6_mask, pad,
@@ -91,7 +95,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             if_bound_states, limit_src_nodes, limit_table_entries,
-            syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts,
+            syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
+            pad, unknown_systems,
         }
         pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
@@ -252,7 +257,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::limits {
             IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, MAX_DEPTH,
             MAX_STEPS, SNAPLEN,
-            IDLE_SLOT, SELF_TABLE, LIMITERS,
+            IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
         "" abi::diverted { DIVERTED_MAGIC }
@@ -284,6 +289,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
         }
+        "MEASURE_" abi::fingerprint::measure { ANY, EXACTLY, MULTIPLE, SEGMENTS, PACKETS }
+        "SYN_" abi::fingerprint::syn_flags { DF, ZERO_TIMESTAMP }
         "LIMITER_" abi::limiter::limiter_kind { STATE, SOURCE }
         "" abi::limiter { LIMITER_KINDS, LIMITER_NO_MATCH }
         "NODE_" abi::source::node_kind { TRACK, NAT, RDR, ROUTE }
@@ -400,6 +407,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::POOL_LOADS,
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_STATS,
+        abi::names::map::FINGERPRINTS,
         abi::names::map::LIMITERS,
         abi::names::map::LIMITER_USES,
         abi::names::map::LIMITED_SOURCES,

@@ -22,6 +22,7 @@ mod address;
 mod af_to;
 mod create;
 mod cross;
+mod fingerprint;
 mod fragment;
 mod header;
 mod icmp;

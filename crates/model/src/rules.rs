@@ -13,6 +13,7 @@ use crate::actions::Actions;
 use crate::address::{self, Surroundings};
 use crate::counters::Counters;
 use crate::fate::Packet;
+use crate::fingerprint;
 use crate::icmp::Mapping;
 use crate::journal::{Journal, LogPlace};
 use crate::limiter::{self, Limiters};
@@ -453,6 +454,10 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
         Transport::Tcp(tcp) => {
             if rule.tcp_flags.is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set) {
                 return Some(Criterion::TcpFlags);
+            }
+            let sent_by = |name: &String| fingerprint::is_from(question.ruleset, name, packet);
+            if rule.os.as_ref().is_some_and(|name| !sent_by(name)) {
+                return Some(Criterion::Os);
             }
             port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input))
         }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Counted, Optimization};
 
@@ -25,6 +26,8 @@ pub struct Context<'a> {
     pub names: &'a Names,
     /// Contents of a table file, an included file or one that `load anchor` names.
     pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
+    /// Fingerprints of operating systems, for `os`, if `set fingerprints` names no others.
+    pub fingerprints: &'a dyn Fn() -> io::Result<String>,
     /// Addresses of a host name, none if it is not known.
     pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
     /// Random numbers, for the keys of `source-hash` that are not written.
@@ -50,6 +53,7 @@ impl<'a> Context<'a> {
             macros: &[],
             names: Names::builtin(),
             read_file: &|_| Err(io::ErrorKind::NotFound.into()),
+            fingerprints: &|| Ok(fingerprint::BUILT_IN.to_owned()),
             resolve: &resolve_localhost,
             random: &random,
             echo: true,

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use skipstep_ruleset::fingerprint::{self, Fingerprints, Wanted};
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
     Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Limiter, OldKind, OldRule,
@@ -108,6 +109,7 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
         builder.ruleset.tables = tables;
         builder.follow_adaptive_timeouts();
         builder.load_anchors(&mut diagnostics);
+        builder.load_fingerprints(&mut diagnostics);
     }
     if diagnostics.iter().any(|diagnostic| !diagnostic.kind.is_harmless()) {
         diagnostics.retain(|diagnostic| diagnostic.kind != Kind::Note);
@@ -491,6 +493,40 @@ impl Builder<'_> {
             None => {
                 tables.insert(table.name.clone(), contents.tables.len());
                 contents.tables.push(table);
+            }
+        }
+    }
+
+    /// What rules with `os` ask for. As in OpenBSD a name that no fingerprint has is no error, and nobody
+    /// is told who does not want to hear it; such a rule never matches.
+    fn load_fingerprints(&mut self, diagnostics: &mut Vec<Diagnostic>) {
+        let names = self.ruleset.os_names();
+        if names.is_empty() {
+            return;
+        }
+        let named = self.ruleset.options.fingerprints.as_deref();
+        let text = match named {
+            Some(file) => (self.context.read_file)(file),
+            None => (self.context.fingerprints)(),
+        };
+        let file = named.unwrap_or(fingerprint::FILE);
+        let mut tell = |kind, message| {
+            // about no line
+            diagnostics.push(Diagnostic { kind, message, bare: true, ..Diagnostic::default() });
+        };
+        let fingerprints =
+            text.map_err(|error| format!(" {error}")).and_then(|text| Fingerprints::parse(&text));
+        match fingerprints {
+            Err(error) => tell(Kind::Error, format!("error loading fingerprints {file}:{error}")),
+            Ok(fingerprints) => {
+                for name in names {
+                    let wanted = fingerprints.wanted(&name);
+                    if wanted == Wanted::Nothing {
+                        tell(Kind::Note, format!("warning: unknown '{name}' OS fingerprint"));
+                    }
+                    self.ruleset.systems.insert(name, wanted);
+                }
+                self.ruleset.fingerprints = fingerprints.all;
             }
         }
     }

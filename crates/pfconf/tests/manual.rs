@@ -96,8 +96,6 @@ fn what_it_calls_not_built_is_what_is_refused() {
         ("syncookies", "set syncookies always"),
         ("once", "pass once"),
         ("max-pkt-rate", "pass max-pkt-rate 1/1"),
-        ("os", "pass proto tcp from any os Linux"),
-        ("fingerprints", "set fingerprints \"f\""),
         ("log (user)", "pass log (user)"),
         ("max-pkt-size", "pass max-pkt-size 100"),
         ("port of sctp", "pass proto sctp to port 9"),

@@ -10,7 +10,6 @@ pub mod diff;
 pub mod doc;
 pub mod explain;
 pub mod filter;
-pub mod fingerprints;
 pub mod flags;
 pub mod flush;
 pub mod fmt;

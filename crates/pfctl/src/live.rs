@@ -12,13 +12,14 @@ use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
+use skipstep_ruleset::fingerprint::{self, Fingerprints};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
 use skipstep_scenario::engine::{LimiterView, RuleCounters, StateView, Status};
 
 use crate::args::{Anchor, Args};
 use crate::filter::Filter;
-use crate::fingerprints::{self, Fingerprints};
+use crate::load;
 use crate::show::all::Section;
 use crate::show::info::{InfoView, InterfaceTraffic};
 use crate::show::interfaces::InterfaceView;
@@ -285,14 +286,13 @@ impl<'a> Live<'a> {
         Ok(show(&StatesView { states: &states, now, hostid, host }))
     }
 
-    /// Those that the rules in force name, or else those of the machine, if it has any.
+    /// Those that the rules in force name, or else those of the machine.
     fn fingerprints(&self) -> Result<Fingerprints> {
-        let file = self.ruleset.options.fingerprints.as_deref().unwrap_or(fingerprints::FILE);
-        let text = match std::fs::read_to_string(file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Fingerprints::default());
-            }
-            text => text.with_context(|| file.to_owned())?,
+        let named = self.ruleset.options.fingerprints.as_deref();
+        let file = named.unwrap_or(fingerprint::FILE);
+        let text = match named {
+            Some(file) => std::fs::read_to_string(file).with_context(|| file.to_owned())?,
+            None => load::fingerprints().with_context(|| file.to_owned())?,
         };
         Fingerprints::parse(&text).map_err(|message| anyhow!("{file}:{message}"))
     }

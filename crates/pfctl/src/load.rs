@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::automatic::AutomaticTables;
+use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::optimize::Counted;
 use skipstep_ruleset::support::{Refusal, refusals};
@@ -51,6 +52,7 @@ pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Reject
         anchor: args.anchor.as_ref().map_or("", |anchor| &anchor.path),
         macros: &args.macros,
         read_file: &read,
+        fingerprints: &fingerprints,
         resolve: resolver(args),
         names: &names,
         optimization: args.optimization,
@@ -79,6 +81,16 @@ fn profile(args: &Args, path: &str) -> Vec<Counted> {
     let rules = loaded.ruleset.rules_of(path).iter().cloned();
     let packets = counters.iter().map(|counters| counters.packets.iter().sum());
     rules.zip(packets).map(|(rule, packets)| Counted { rule, packets }).collect()
+}
+
+/// The fingerprints of the machine, or if it has none our own.
+pub fn fingerprints() -> std::io::Result<String> {
+    match std::fs::read_to_string(fingerprint::FILE) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(fingerprint::BUILT_IN.to_owned())
+        }
+        text => text,
+    }
 }
 
 /// How host names get addresses: with `-N` not at all.

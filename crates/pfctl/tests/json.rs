@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use pfctl::diff::{Difference, Side};
-use pfctl::fingerprints::Fingerprints;
 use pfctl::show::info::{InfoView, InterfaceTraffic};
 use pfctl::show::interfaces::InterfaceView;
 use pfctl::show::queues::QueueTree;
@@ -18,6 +17,7 @@ use pfctl::show::{
 };
 use serde_json::{Value, json};
 use skipstep_pfconf::Context;
+use skipstep_ruleset::fingerprint::Fingerprints;
 use skipstep_ruleset::{Limits, Ruleset, Timeouts};
 use skipstep_scenario::engine::{
     Admissions, Engine, LimitedView, LimiterView, NodeKind, RuleCounters, SourceView,

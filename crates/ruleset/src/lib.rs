@@ -6,6 +6,7 @@
 pub mod address;
 pub mod anchor;
 pub mod automatic;
+pub mod fingerprint;
 pub mod interface;
 pub mod old;
 pub mod optimize;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
 pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
+pub use fingerprint::{Fingerprint, Wanted};
 pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
@@ -59,6 +61,10 @@ pub struct Ruleset {
     pub queues: Vec<Queue>,
     /// `state limiter` and `source limiter` statements in order.
     pub limiters: Vec<Limiter>,
+    /// What systems look like, if a rule says `os`: the first that fits counts.
+    pub fingerprints: Vec<Fingerprint>,
+    /// What the names behind `os` mean, each once.
+    pub systems: BTreeMap<String, Wanted>,
 }
 
 impl Ruleset {
@@ -97,6 +103,14 @@ impl Ruleset {
             }
         }
         called
+    }
+
+    /// The names behind `os` in all rules, old ones too.
+    pub fn os_names(&self) -> BTreeSet<String> {
+        let anchors = self.anchors.values().flat_map(|anchor| &anchor.old_rules);
+        let old = self.old_rules.iter().chain(anchors).map(|old| &old.rule);
+        let rules = self.all_rules().map(|(_, rule)| rule).chain(old);
+        rules.filter_map(|rule| rule.os.clone()).collect()
     }
 
     /// The tables of the anchor with this path, those of the main rule set if it is empty.

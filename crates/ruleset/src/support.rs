@@ -35,9 +35,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let mut refuse = |file: &Option<Arc<str>>, line, feature| {
         refusals.push(Refusal { file: file.clone(), line, feature });
     };
-    if ruleset.options.fingerprints.is_some() {
-        refuse(&None, 0, "fingerprints");
-    }
     let called = ruleset.called_anchors();
     let anchors = ruleset.anchors.iter().filter(|(path, _)| called.contains(path.as_str()));
     let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
@@ -65,7 +62,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     let table = [
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
-        (rule.os.is_some(), "os"),
         (rule.set_delay.is_some(), "set delay"),
         (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
         (
@@ -124,8 +120,8 @@ mod tests {
     use super::*;
     use crate::{Anchor, AnchorCall};
 
-    fn with_os_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
-        let rule = Rule { os: Some("Linux".to_owned()), ..Rule::default() };
+    fn with_delay_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
+        let rule = Rule { set_delay: Some(10), ..Rule::default() };
         let anchor = Anchor { rules: vec![rule], ..Anchor::default() };
         let call = call.map(|(path, wildcard)| Rule {
             anchor: Some(Box::new(AnchorCall {
@@ -153,7 +149,7 @@ mod tests {
             ("a/b", Some(("a", true)), 1),
             ("a/b/c", Some(("a", true)), 0),
         ] {
-            assert_eq!(refusals(&with_os_in(path, call)).len(), refused, "{path} {call:?}");
+            assert_eq!(refusals(&with_delay_in(path, call)).len(), refused, "{path} {call:?}");
         }
     }
 }

@@ -17,6 +17,7 @@ mod progress;
 mod routing;
 mod rules;
 mod shrink;
+mod systems;
 mod translation;
 
 use std::path::PathBuf;

@@ -15,6 +15,7 @@ use skipstep_scenario::packet::{
 use skipstep_wire::build;
 
 use super::pool::{IDS, Pool, one_in, pick};
+use super::systems;
 
 /// How far pf lets acknowledgments stray (pf-semantics section 8).
 const MAX_ACK_WINDOW: u32 = 65535 + 1500;
@@ -418,7 +419,7 @@ fn segment(
     talk.next[side] = seq.wrapping_add(occupied);
     let syn = flags & SYN != 0;
     let scale = if syn { talk.scale[side] } else { one_in(rng, 40).then(|| rng.u8(..)) };
-    Tcp {
+    let segment = Tcp {
         source_port: from.1,
         destination_port: to.1,
         flags,
@@ -430,7 +431,12 @@ fn segment(
         scale,
         options,
         payload: Payload::Length(length),
+    };
+    if flags & (SYN | ACK) != SYN || !one_in(rng, 4) {
+        return segment;
     }
+    let (window, options) = systems::syn(rng);
+    Tcp { window: Some(window), options, mss: None, scale: None, ..segment }
 }
 
 /// A timestamp that goes on from those before, mostly; at an even or an odd place.

@@ -5,7 +5,7 @@ use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
-use super::{limiters, old, routing, translation};
+use super::{limiters, old, routing, systems, translation};
 
 const QUEUES: [&str; 3] = [
     "queue line on em1 bandwidth 100M",
@@ -254,14 +254,20 @@ pub(super) fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<Strin
     for (word, odds) in [("from", 2), ("to", 2)] {
         let ports = matches!(head.protocol, Some("tcp" | "udp" | "{ tcp, udp }")) && one_in(rng, 2);
         let host = one_in(rng, odds).then(|| host_list(rng, pool, head, word));
+        let os = match (word, head.protocol) {
+            ("from", Some("tcp")) => systems::os(rng),
+            _ => None,
+        };
         match (host, ports) {
-            (None, false) => {}
+            (None, false) if os.is_none() => {}
+            (None, false) => words.push(format!("{word} any")),
             (None, true) => words.push(format!("{word} any port {}", ports_words(rng, pool))),
             (Some(host), false) => words.push(format!("{word} {host}")),
             (Some(host), true) => {
                 words.push(format!("{word} {host} port {}", ports_words(rng, pool)))
             }
         }
+        words.extend(os);
     }
     (!words.is_empty()).then(|| words.join(" "))
 }

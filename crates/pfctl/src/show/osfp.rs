@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fingerprints::{Fingerprints, Names};
+use skipstep_ruleset::fingerprint::{Fingerprints, Names};
 
 const HEAD: &str = "Class\tVersion\tSubtype(subversion)\n-----\t-------\t-------------------\n";
 
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn names_are_sorted_without_regard_to_case() {
-        let line = |class, version, subtype| format!("1:1:1:1:*:{class}:{version}:{subtype}:x\n");
+        let line = |class, version, subtype| format!("1:1:1:1:.:{class}:{version}:{subtype}:x\n");
         let file = line("AMIGAOS", "3.9", "") + &line("AIX", "4.3", "2") + &line("Alteon", "", "");
         let fingerprints = Fingerprints::parse(&file).unwrap();
         assert_eq!(

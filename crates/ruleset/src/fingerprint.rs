@@ -1,0 +1,394 @@
+//! Fingerprints of operating systems: the file that `set fingerprints` names, or else /etc/pf.os, in
+//! the format of OpenBSD's pf.os(5), and what rules with `os` make of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Where they are unless `set fingerprints` says something else.
+pub const FILE: &str = "/etc/pf.os";
+
+/// Fields of a line: window, TTL, DF, SYN size, options, class, version, subtype, description.
+const FIELDS: usize = 9;
+
+/// The project's own, which `make install` puts there.
+pub const BUILT_IN: &str = include_str!("../../../packaging/pf.os");
+
+/// What a line over IPv6 has more than over IPv4: the longer header.
+const LONGER_HEADER: u16 = 20;
+
+/// A number that a SYN must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Measure {
+    /// `*`
+    Any,
+    /// `n`
+    Exactly(u16),
+    /// `%n`
+    MultipleOf(u16),
+}
+
+/// The window that a SYN must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Window {
+    /// A number.
+    Measure(Measure),
+    /// `Sn`: so many segments
+    Segments(u16),
+    /// `Tn`: so many packets of the MTU
+    Packets(u16),
+}
+
+/// Codes of TCP options in [`Signature::options`], OpenBSD's.
+pub mod option_code {
+    /// `N`
+    pub const NOP: u64 = 0;
+    /// `W`
+    pub const WINDOW_SCALE: u64 = 1;
+    /// `M`
+    pub const MSS: u64 = 2;
+    /// `S`
+    pub const SACK: u64 = 3;
+    /// `T`
+    pub const TIMESTAMP: u64 = 4;
+    /// Bits of each.
+    pub const BITS: u32 = 3;
+}
+
+/// What the SYNs of a system look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Signature {
+    /// Window.
+    pub window: Window,
+    /// TTL that the system sends.
+    pub ttl: u8,
+    /// Don't fragment.
+    pub df: bool,
+    /// Size of the packet.
+    pub size: Measure,
+    /// Its TCP options, [`option_code`]s, the first one highest.
+    pub options: u64,
+    /// How many they are.
+    pub option_count: u8,
+    /// A timestamp is 0.
+    pub zero_timestamp: bool,
+    /// MSS.
+    pub mss: Measure,
+    /// Window scale.
+    pub scale: Measure,
+}
+
+/// A system, or as much of its name as is known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct System {
+    /// Class, version, subtype; the latter two may be empty.
+    pub names: [String; 3],
+}
+
+/// A signature with the systems that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// What it looks like.
+    pub signature: Signature,
+    /// Whose it is.
+    pub systems: Vec<System>,
+}
+
+/// What `os "name"` means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wanted {
+    /// `unknown`: no fingerprint fits.
+    Unknown,
+    /// One of the systems with these names.
+    System(System),
+    /// No fingerprint has this name: nothing matches.
+    Nothing,
+}
+
+impl Wanted {
+    /// Whether a packet is from such a system; `found` is the fingerprint that fits it.
+    pub fn admits(&self, found: Option<&Fingerprint>) -> bool {
+        match self {
+            Wanted::Unknown => found.is_none(),
+            Wanted::Nothing => false,
+            Wanted::System(wanted) => found.is_some_and(|found| {
+                found.systems.iter().any(|system| {
+                    let names = wanted.names.iter().zip(&system.names);
+                    names.into_iter().all(|(wanted, name)| {
+                        wanted.is_empty() || wanted.eq_ignore_ascii_case(name)
+                    })
+                })
+            }),
+        }
+    }
+}
+
+/// What is in a file of fingerprints.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Fingerprints {
+    /// In the order of the file, the first that fits counts. Those with DF stand there for IPv6, too.
+    pub all: Vec<Fingerprint>,
+    /// How many lines there are; a range of versions counts as often as it has versions, and once more.
+    pub count: usize,
+    /// Class, version, subtype, each sorted without regard to case.
+    pub names: Names,
+}
+
+/// Names by what they are sorted by, with those below them.
+pub type Names = BTreeMap<String, Name>;
+
+/// A name as it is written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub name: String,
+    /// Names below it.
+    pub below: Names,
+}
+
+impl Fingerprints {
+    /// Reads the text of a file. A line that is no fingerprint is an error with its number.
+    pub fn parse(text: &str) -> Result<Fingerprints, String> {
+        let mut fingerprints = Fingerprints::default();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let fields: Vec<&str> = line.splitn(FIELDS, ':').map(str::trim).collect();
+            if fields.len() != FIELDS || fields[5].is_empty() {
+                return Err(format!("{}: not a fingerprint", at + 1));
+            }
+            let signature =
+                signature(&fields).ok_or_else(|| format!("{}: not a fingerprint", at + 1))?;
+            // marks of other programs: `@` for what is no system, `*` for a guess
+            let class = fields[5].trim_start_matches(['@', '*']);
+            fingerprints.add(signature, class, fields[6], fields[7]);
+        }
+        Ok(fingerprints)
+    }
+
+    /// What a name in a rule means: a class, a class and a version, or these and a subtype.
+    pub fn wanted(&self, name: &str) -> Wanted {
+        if name.eq_ignore_ascii_case("unknown") {
+            return Wanted::Unknown;
+        }
+        let lower = name.to_lowercase();
+        let system = |names: [&str; 3]| Wanted::System(System { names: names.map(str::to_owned) });
+        if self.names.contains_key(&lower) {
+            return system([&lower, "", ""]);
+        }
+        let Some((class, rest)) = lower.split_once(' ') else {
+            return Wanted::Nothing;
+        };
+        let Some(versions) = self.names.get(class).map(|class| &class.below) else {
+            return Wanted::Nothing;
+        };
+        if versions.contains_key(rest) {
+            return system([class, rest, ""]);
+        }
+        for (version, below) in versions {
+            let subtype =
+                rest.strip_prefix(version.as_str()).and_then(|rest| rest.strip_prefix(' '));
+            if let Some(subtype) = subtype.filter(|subtype| below.below.contains_key(*subtype)) {
+                return system([class, version, subtype]);
+            }
+        }
+        Wanted::Nothing
+    }
+
+    /// One more system with a signature.
+    fn know(&mut self, signature: Signature, system: &System) {
+        match self.all.iter_mut().find(|known| known.signature == signature) {
+            Some(known) => known.systems.push(system.clone()),
+            None => self.all.push(Fingerprint { signature, systems: vec![system.clone()] }),
+        }
+    }
+
+    fn add(&mut self, signature: Signature, class: &str, version: &str, subtype: &str) {
+        for version in expand(version) {
+            for subtype in expand(subtype) {
+                self.count += 1;
+                let names = [class, &version, &subtype].map(str::to_owned);
+                let system = System { names };
+                self.know(signature, &system);
+                if let (true, Measure::Exactly(size)) = (signature.df, signature.size) {
+                    let size = Measure::Exactly(size.saturating_add(LONGER_HEADER));
+                    self.know(Signature { size, ..signature }, &system);
+                }
+                let mut level = &mut self.names;
+                for name in [class, &version, &subtype] {
+                    if name.is_empty() {
+                        break;
+                    }
+                    let entry = level.entry(name.to_lowercase()).or_default();
+                    if entry.name.is_empty() {
+                        entry.name = name.to_owned();
+                    }
+                    level = &mut entry.below;
+                }
+            }
+        }
+    }
+}
+
+/// The first five fields of a line.
+fn signature(fields: &[&str]) -> Option<Signature> {
+    let window = match fields[0].as_bytes().first()? {
+        b'S' => Window::Segments(fields[0][1..].parse().ok()?),
+        b'T' => Window::Packets(fields[0][1..].parse().ok()?),
+        _ => Window::Measure(measure(fields[0])?),
+    };
+    let df = match fields[2] {
+        "0" => false,
+        "1" => true,
+        _ => return None,
+    };
+    let mut signature = Signature {
+        window,
+        ttl: fields[1].parse().ok()?,
+        df,
+        size: measure(fields[3])?,
+        options: 0,
+        option_count: 0,
+        zero_timestamp: false,
+        mss: Measure::Any,
+        scale: Measure::Any,
+    };
+    let options = fields[4].split(',').map(str::trim);
+    for option in options.filter(|_| fields[4] != ".") {
+        let code = match (option.as_bytes().first()?, &option[1..]) {
+            (b'N', "") => option_code::NOP,
+            (b'S', "") => option_code::SACK,
+            (b'T', rest @ ("" | "0")) => {
+                signature.zero_timestamp |= rest == "0";
+                option_code::TIMESTAMP
+            }
+            (b'M', number) => {
+                signature.mss = measure(number)?;
+                option_code::MSS
+            }
+            (b'W', number) => {
+                signature.scale = measure(number)?;
+                option_code::WINDOW_SCALE
+            }
+            _ => return None,
+        };
+        signature.options = signature.options << option_code::BITS | code;
+        signature.option_count += 1;
+    }
+    Some(signature)
+}
+
+/// `n`, `%n`, `*`
+fn measure(text: &str) -> Option<Measure> {
+    match text.strip_prefix('%') {
+        Some(number) => Some(Measure::MultipleOf(number.parse().ok().filter(|n| *n != 0)?)),
+        None if text == "*" => Some(Measure::Any),
+        None => text.parse().ok().map(Measure::Exactly),
+    }
+}
+
+/// `4.6-4.8`, `2-3`: the range itself, and each that is in it.
+fn expand(text: &str) -> Vec<String> {
+    let mut names = vec![text.to_owned()];
+    if let Some((first, last)) = text.split_once('-') {
+        let (major, first) = split_major(first);
+        let (major_of_last, last) = split_major(last);
+        let same = major_of_last.is_none() || major_of_last == major;
+        if let (Some(first), Some(last), true) = (small(first), small(last), same) {
+            let major = major.map(|major| format!("{major}.")).unwrap_or_default();
+            names.extend((first..=last).map(|minor| format!("{major}{minor}")));
+        }
+    }
+    names
+}
+
+/// `4.6`: 4 and 6. A major version is one digit.
+fn split_major(text: &str) -> (Option<&str>, &str) {
+    match text.split_once('.') {
+        Some((major, minor)) if small(major).is_some() && major.len() == 1 => (Some(major), minor),
+        _ => (None, text),
+    }
+}
+
+/// A number of one or two digits.
+fn small(text: &str) -> Option<u8> {
+    let digits = text.len() <= 2 && text.chars().all(|c| c.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_expanded() {
+        assert_eq!(expand("4.6-4.8"), ["4.6-4.8", "4.6", "4.7", "4.8"]);
+        assert_eq!(expand("2-3"), ["2-3", "2", "3"]);
+        for one in ["", "B.10.20", "noRFC1323", "5.0-6.1", "98-SE"] {
+            assert_eq!(expand(one), [one]);
+        }
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let text = "# comment\n45046:64:0:44:M*:AIX:4.3::AIX 4.3\n\
+                    16384:64:1:60:M*,N:AIX:4.3:2-3:AIX 4.3.2 and 4.3.3\n";
+        let fingerprints = Fingerprints::parse(text).unwrap();
+        assert_eq!(fingerprints.count, 4);
+        let versions = &fingerprints.names["aix"].below["4.3"].below;
+        assert_eq!(versions.keys().collect::<Vec<_>>(), ["2", "2-3", "3"]);
+        for (line, text) in [
+            (1, "a:b\n"),
+            (1, "S:64:1:60:M*:A:::x"),
+            (2, "\n1:64:2:60:M*:A:::x"),
+            (1, "1:64:1:60:M%0:A:::x"),
+            (1, "1:64:1:60:Q:A:::x"),
+            (1, "%:64:1:60:.:A:::x"),
+        ] {
+            assert_eq!(
+                Fingerprints::parse(text),
+                Err(format!("{line}: not a fingerprint")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_in_rules_mean_systems() {
+        let fingerprints =
+            Fingerprints::parse("1:64:1:60:N:Windows:XP:SP1:x\n2:64:1:60:.:Linux:2.6::y\n")
+                .unwrap();
+        let system = |names: [&str; 3]| Wanted::System(System { names: names.map(str::to_owned) });
+        for (name, wanted) in [
+            ("Unknown", Wanted::Unknown),
+            ("WINDOWS", system(["windows", "", ""])),
+            ("Windows xp", system(["windows", "xp", ""])),
+            ("Windows XP SP1", system(["windows", "xp", "sp1"])),
+            ("Linux 2.6", system(["linux", "2.6", ""])),
+            ("Linux 2.4", Wanted::Nothing),
+            ("Linux 2.6 x", Wanted::Nothing),
+            ("Plan9", Wanted::Nothing),
+        ] {
+            assert_eq!(fingerprints.wanted(name), wanted, "{name}");
+        }
+        assert!(system(["windows", "xp", ""]).admits(fingerprints.all.first()));
+        assert!(!system(["linux", "", ""]).admits(fingerprints.all.first()));
+        assert!(!Wanted::Unknown.admits(fingerprints.all.first()));
+        assert!(Wanted::Unknown.admits(None));
+        assert!(!Wanted::Nothing.admits(None));
+    }
+
+    #[test]
+    fn the_projects_own_are_sound_and_tell_systems_apart() {
+        let fingerprints = Fingerprints::parse(BUILT_IN).unwrap();
+        let classes: Vec<&str> =
+            fingerprints.names.values().map(|class| class.name.as_str()).collect();
+        assert_eq!(classes, ["FreeBSD", "Linux", "MacOS", "OpenBSD", "Windows"]);
+        for fingerprint in &fingerprints.all {
+            let class = &fingerprint.systems[0].names[0];
+            assert!(fingerprint.systems.iter().all(|s| s.names[0] == *class), "{fingerprint:?}");
+        }
+    }
+}
