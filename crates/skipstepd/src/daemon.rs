@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -73,24 +74,27 @@ pub fn run(options: &Options) -> Result<()> {
     let exporter = Exporter::new(&options.collectors, options.source).context("-e, -a")?;
     let watch = Watch::new()?;
     open(&name)?;
-    notify::ready().context("NOTIFY_SOCKET")?;
-    say("ready");
+    let (starting, started) = mpsc::channel();
     let follower = {
         let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
         thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
     };
     let reassembler = {
-        let (signals, name) = (signals.clone(), name.clone());
-        thread::spawn(move || reassemble(&signals, &name))
+        let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
+        thread::spawn(move || attend(&signals, &name, starting, serve))
     };
     let diverter = {
         let (signals, name) = (signals.clone(), name.clone());
-        thread::spawn(move || divert(&signals, &name))
+        thread::spawn(move || attend(&signals, &name, starting, hand_packets))
     };
     let reporter = {
         let (signals, name) = (signals.clone(), name.clone());
         thread::spawn(move || report_flows(&signals, &name, exporter))
     };
+    // nothing is ever sent: the last who starts drops the last sender
+    let _: Result<(), _> = started.recv();
+    notify::ready().context("NOTIFY_SOCKET")?;
+    say("ready");
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
     if reassembler.join().is_err() {
@@ -173,26 +177,39 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
     }
 }
 
-/// Puts fragments together, and makes fragments of datagrams, until told to stop.
-fn reassemble(signals: &Signals, name: &str) {
+/// Does `work` for the instance of this name, whenever there is one, until told to stop. `starting` is
+/// dropped by who does it when that is under way, and here if it cannot be for now.
+fn attend(
+    signals: &Signals,
+    name: &str,
+    starting: Sender<()>,
+    work: impl Fn(&Signals, &Instance, &mut Option<Sender<()>>) -> Result<(), Error>,
+) {
+    let mut starting = Some(starting);
     let mut complaint = Complaint::default();
     while !signals.stop() {
-        match complaint.note(open(name)).flatten() {
-            Some(instance) => {
-                if complaint.note(serve(signals, &instance)).is_none() {
-                    thread::sleep(TICK);
-                }
-            }
-            None => thread::sleep(NOTICE),
+        let done = complaint
+            .note(open(name))
+            .flatten()
+            .and_then(|instance| complaint.note(work(signals, &instance, &mut starting)));
+        starting = None;
+        if done.is_none() {
+            thread::sleep(NOTICE);
         }
     }
 }
 
-/// Serves the device of an instance while this is the one of its name and there is no signal to stop.
-fn serve(signals: &Signals, instance: &Instance) -> Result<(), Error> {
+/// Puts fragments together, and makes fragments of datagrams, while this instance is the one of its
+/// name and there is no signal to stop.
+fn serve(
+    signals: &Signals,
+    instance: &Instance,
+    starting: &mut Option<Sender<()>>,
+) -> Result<(), Error> {
     let mut generation = instance.generation();
     let mut fragments = Fragments::new(&instance.loaded()?.ruleset.options);
     let mut device = Device::new(instance)?;
+    *starting = None;
     let mut buffer = vec![0; LONGEST_FRAME];
     let mut checked = Instant::now();
     let mut complaint = Complaint::default();
@@ -261,23 +278,12 @@ fn follow_flows(
     }
 }
 
-/// Hands packets to programs and back until told to stop.
-fn divert(signals: &Signals, name: &str) {
-    let mut complaint = Complaint::default();
-    while !signals.stop() {
-        match complaint.note(open(name)).flatten() {
-            Some(instance) => {
-                if complaint.note(hand_packets(signals, &instance)).is_none() {
-                    thread::sleep(TICK);
-                }
-            }
-            None => thread::sleep(NOTICE),
-        }
-    }
-}
-
-/// The same for an instance, while this is the one of its name.
-fn hand_packets(signals: &Signals, instance: &Instance) -> Result<(), Error> {
+/// Hands packets to programs and back, that long.
+fn hand_packets(
+    signals: &Signals,
+    instance: &Instance,
+    starting: &mut Option<Sender<()>>,
+) -> Result<(), Error> {
     let mut device = Diverter::new(instance)?;
     let mut ports = Ports::new(&instance.divert_directory());
     let mut generation = None;
@@ -290,6 +296,7 @@ fn hand_packets(signals: &Signals, instance: &Instance) -> Result<(), Error> {
             let opened = ports.open(&instance.divert_ports()?);
             complaint.note(opened.map_err(|cause| system("sockets for diverted packets", cause)));
             generation = Some(now);
+            *starting = None;
         }
         let waited = ports.wait(&device, TICK);
         waited.map_err(|cause| system("diverted packets", cause))?;
