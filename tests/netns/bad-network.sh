@@ -1,0 +1,95 @@
+# A client and a server with a gateway between them, and on each side of it a network that loses frames,
+# repeats them, lets others overtake them and cuts them short. Sourced by the tests of that.
+#
+#   client === bad network === gateway === bad network === server
+#                          lan0       wan0
+. "$(dirname "$0")/lab.sh"
+
+# bad_network_begin - the hosts, an echo server on port 7, and skipstepd
+bad_network_begin() {
+	lab_begin
+	BADNESS="--seed 4 --loss 1 --duplicate 1 --reorder 2 --truncate 0.5 --seconds 600"
+	gateway_between_client_and_server bad_wire
+	echo_server server 7
+	daemon gateway
+}
+
+# transfers ADDRESS4 ADDRESS6 PORT - eight connections to each address at once, over each of which a megabyte
+# goes there and comes back; says of how many of them the checksums are equal
+transfers() {
+	on client python3 - "$@" <<'END_OF_PROGRAM'
+import hashlib, os, socket, sys, threading
+*addresses, port = sys.argv[1:]
+
+def connect(address):
+    # The SYN that a gateway sends for a client is sent once. If it is lost, this client sees a window of
+    # nothing that never opens, until it tries again.
+    while True:
+        try:
+            s = socket.create_connection((address, int(port)), timeout=3)
+            s.sendall(b"?")
+            if s.recv(1) == b"?":
+                s.settimeout(20)
+                return s
+        except OSError as error:
+            print(address, error, file=sys.stderr)
+
+def transfer(address):
+    sent = os.urandom(1 << 20)
+    with connect(address) as s:
+        sender = threading.Thread(target=s.sendall, args=[sent])
+        sender.start()
+        heard = hashlib.sha256()
+        length = 0
+        while length < len(sent) and (data := s.recv(65536)):
+            heard.update(data)
+            length += len(data)
+        sender.join()
+        s.shutdown(socket.SHUT_WR)
+        end = s.recv(1)
+    if heard.digest() == hashlib.sha256(sent).digest() and end == b"":
+        equal.append(address)
+
+equal = []
+threads = [threading.Thread(target=transfer, args=[a], daemon=True) for a in addresses * 8]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(equal), "equal")
+END_OF_PROGRAM
+}
+
+# rules - loads what is on standard input, which makes states of all that comes from the client
+rules() {
+	filter gateway <<END
+set timeout { tcp.first 5, tcp.opening 5, tcp.closing 5, tcp.finwait 5, tcp.closed 2, udp.first 5, udp.single 5, udp.multiple 5 }
+block all
+pass inet6 proto icmp6
+$(cat)
+END
+}
+
+# made LABEL - states that the rules of that label have made
+made() {
+	pf gateway -sl | awk -v label="$1" '$1 == label { sum += $NF } END { print sum + 0 }'
+}
+
+no_state() {
+	[ "$(pf gateway -ss | grep -c ' tcp \| udp ')" = 0 ]
+}
+
+# bad_network_end - no state may be left; and that the networks were as bad as they should
+bad_network_end() {
+	local wire what
+	holds "no state is left" await 20 no_state
+	for wire in lan0 wan0; do
+		stop "bad-$wire"
+		cat "$WORK/bad-$wire.log"
+		for what in lost repeated overtaken cut; do
+			at_least 200 "frames that $wire's network has $what" \
+				"$(grep -o " $what=[0-9]*" "$WORK/bad-$wire.log" | awk -F= '{ sum += $2 } END { print sum }')"
+		done
+	done
+	verdict
+}
