@@ -54,7 +54,8 @@ enum pf_direction {
 enum pf_action {			/* values of pflog records */
 	PF_ACTION_PASS = 0,
 	PF_ACTION_BLOCK = 1,
-	PF_ACTION_NAT = 4,	/* rules of old times, and the next five */
+	PF_ACTION_SCRUB = 2,	/* rules of old times, and the next six */
+	PF_ACTION_NAT = 4,
 	PF_ACTION_NO_NAT = 5,
 	PF_ACTION_BINAT = 6,
 	PF_ACTION_NO_BINAT = 7,
@@ -374,6 +375,7 @@ enum pf_old_list {
 	PF_OLD_RDR,
 	PF_OLD_BINAT_OUT,
 	PF_OLD_BINAT_IN,
+	PF_OLD_SCRUB,
 	PF_OLD_LISTS,
 };
 

@@ -331,11 +331,11 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	__u16 rtable = test->act.rtable ? test->act.rtable : 1;
 
 	/* an ICMP error that old rules translated: its ends change though it makes no state */
-	if (test->translated)
+	if (test->needs_state)
 		s->translated = PF_TRANSLATED_PACKET;
 	else
 		restore_original(&s->pd);
-	__builtin_memset(&test->act, 0, sizeof(test->act));
+	test->act = test->scrub;
 	merge_actions(test, rule);
 	s->act = test->act;
 	s->act.tag = tag;
@@ -383,11 +383,12 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_count(s, PF_REASON_TRANSLATE);
 		return 0;
 	}
-	if (index == NO_RULE && !s->test.translated) {
+	if (index == NO_RULE && !s->test.needs_state) {
 		restore_original(&s->pd);
 		if (is_limited(s))
 			return 0;
 		reason_count(s, PF_REASON_MATCH);
+		s->act = s->test.scrub;
 		s->act.tag = s->test.act.tag;
 		s->act.rtable = s->test.act.rtable ? s->test.act.rtable : 1;
 		s->act.max_pkt_size = s->test.act.max_pkt_size;
@@ -436,7 +437,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		s->log_force = 1;
 		return 0;
 	}
-	if ((rule->flags & PF_RULE_KEEP_STATE || s->test.translated) && !s->test.icmp_error &&
+	if ((rule->flags & PF_RULE_KEEP_STATE || s->test.needs_state) && !s->test.icmp_error &&
 	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
 		if (s->pd.virtual_protocol == IPPROTO_TCP && !s->cookie_mss &&
 		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP)

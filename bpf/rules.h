@@ -10,7 +10,7 @@
  * leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The rule
  * sets that a wildcard means stand one behind the other, so they are one stretch too.
  *
- * Before the filter rules come the lists of old rules, `nat` and its like, as in FreeBSD: the first rule
+ * Before the filter rules come the lists of old rules, `scrub`, `nat` and its like, as in FreeBSD: the first rule
  * that matches ends a list, and what it makes of the packet is what the filter rules see.
  */
 #ifndef PF_RULES_H
@@ -286,10 +286,10 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.rtable = rule->rtable;
 }
 
-/* Rules of old times, which translate before the filter rules are asked */
+/* Rules of old times, which normalise and translate before the filter rules are asked */
 __inline bool is_old(__u8 action)
 {
-	return action >= PF_ACTION_NAT && action <= PF_ACTION_NO_RDR;
+	return action >= PF_ACTION_SCRUB && action <= PF_ACTION_NO_RDR;
 }
 
 /* A match rule acts at once and is remembered. An old rule that translates does the same; one that
@@ -306,10 +306,10 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 		s->test.exhausted = 1;
 		return false;
 	}
-	if (is_old(rule->action)) {
+	if (is_old(rule->action) && rule->action != PF_ACTION_SCRUB) {
 		if (!has_new_ends(&s->pd))
 			return true;
-		s->test.translated = 1;
+		s->test.needs_state = 1;
 	}
 	s->test.match[i].slot = rule->slot;
 	s->test.match[i].log = log_flags(rule);
@@ -340,10 +340,9 @@ __inline void count_evaluation(__u32 slot)
 /* Goes to the beginning of a list, or of the next one that is not empty. The last is the filter's. */
 __inline void enter_list(struct pf_test_ctx *test, __u32 list)
 {
-	if (list == 0 && test->lists[0].first == test->lists[0].end)
-		list = 1;
-	if (list == 1 && test->lists[1].first == test->lists[1].end)
-		list = PF_LIST_FILTER;
+	for (__u32 i = 0; i < PF_LIST_FILTER; i++)
+		if (list == i && test->lists[i].first == test->lists[i].end)
+			list++;
 	if (list > PF_LIST_FILTER)
 		return;
 	test->list = list;
@@ -414,7 +413,14 @@ __inline bool apply_old_rule(struct __sk_buff *skb, struct pf_scratch *s,
 		s->test.failed = 1;
 		return true;
 	}
-	if (s->test.translated && rule->flags & PF_RULE_QUICK) {
+	if (rule->action == PF_ACTION_SCRUB) {
+		if (s->pd.virtual_protocol == IPPROTO_TCP && rule->flags & PF_RULE_REASSEMBLE_TCP)
+			s->test.needs_state = 1;
+		s->test.scrub = s->test.act;
+		enter_list(&s->test, s->test.list + 1);
+		return false;
+	}
+	if (has_new_ends(&s->pd) && rule->flags & PF_RULE_QUICK) {
 		s->test.over = 1;
 		return true;
 	}
@@ -506,12 +512,15 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 	bool in = s->pd.direction == PF_IN;
 
 	let_sources_leave();
-	test->lists[0] = config->old[in ? PF_OLD_RDR : PF_OLD_BINAT_OUT];
-	test->lists[1] = config->old[in ? PF_OLD_BINAT_IN : PF_OLD_NAT];
+	test->lists[0] = config->old[PF_OLD_SCRUB];
+	test->lists[1] = config->old[in ? PF_OLD_RDR : PF_OLD_BINAT_OUT];
+	test->lists[2] = config->old[in ? PF_OLD_BINAT_IN : PF_OLD_NAT];
+	/* a fragment has no flow that could be translated */
+	if (s->pd.virtual_protocol == PF_VPROTO_FRAGMENT)
+		__builtin_memset(&test->lists[1], 0, 2 * sizeof(test->lists[1]));
 	test->lists[PF_LIST_FILTER].first = 0;
 	test->lists[PF_LIST_FILTER].end = config->rules;
-	/* a fragment has no flow that could be translated */
-	enter_list(test, s->pd.virtual_protocol == PF_VPROTO_FRAGMENT ? PF_LIST_FILTER : 0);
+	enter_list(test, 0);
 	test->decided_by = test->caller;
 	test->evaluator = config->evaluator;
 	test->decided = NO_RULE;

@@ -103,9 +103,9 @@ struct pf_frame {
 	__u32 end;
 };
 
-/* The lists that a packet walks, one after the other: two of old rules, then the filter rules */
-#define PF_LIST_FILTER	2
-#define PF_LISTS	3
+/* The lists that a packet walks, one after the other: `scrub`, two that translate, then the filter rules */
+#define PF_LIST_FILTER	3
+#define PF_LISTS	4
 
 /* The walk over the rules */
 struct pf_test_ctx {
@@ -120,6 +120,7 @@ struct pf_test_ctx {
 	__u32 evaluator;
 	__u32 log;			/* PF_RULE_LOG*: what rules asked for so far */
 	struct pf_rule_actions act;	/* tag: 0 also if no rule has asked for the packet's yet */
+	struct pf_rule_actions scrub;	/* what an old `scrub` rule wants, state or not */
 	__u8 over;			/* nothing is left to look at */
 	__u8 failed;			/* the walk was given up … */
 	__u8 exhausted;			/* … for want of an address or a port */
@@ -128,7 +129,7 @@ struct pf_test_ctx {
 	__u8 icmp_reply;		/* answers a query, so it makes no state */
 	__u8 icmp_error;		/* makes no state either */
 	__u8 limited;			/* reason for which a limiter has the packet dropped, or 0 */
-	__u8 translated;		/* an old rule gave it new ends: it makes a state */
+	__u8 needs_state;		/* an old rule gave it new ends, or wants its connection followed */
 	__u8 pad[3];
 	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;

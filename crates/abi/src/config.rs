@@ -80,8 +80,10 @@ pub mod old_list {
     pub const BINAT_OUT: usize = 2;
     /// `binat` for packets that arrive
     pub const BINAT_IN: usize = 3;
+    /// `scrub`, which is walked before the others
+    pub const SCRUB: usize = 4;
     /// How many there are.
-    pub const LISTS: usize = 4;
+    pub const LISTS: usize = 5;
 }
 
 /// `enum pf_syncookie_mode`: `set syncookies`.

@@ -37,7 +37,9 @@ pub mod action {
     pub const PASS: u8 = 0;
     /// stop
     pub const BLOCK: u8 = 1;
-    /// rules of old times, as the next five: a new source
+    /// rules of old times, as the next six: normalisation
+    pub const SCRUB: u8 = 2;
+    /// a new source
     pub const NAT: u8 = 4;
     /// leave alone what `nat` would change
     pub const NO_NAT: u8 = 5;

@@ -19,8 +19,8 @@ use skipstep_ruleset::{
 use crate::rule::Compiler;
 use crate::{Error, Names};
 
-/// Two lists of old rules, then the filter rules.
-const LISTS_OF_A_PACKET: u32 = 3;
+/// Three lists of old rules, then the filter rules.
+const LISTS_OF_A_PACKET: u32 = 4;
 
 /// Where the loader has made room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,6 +142,7 @@ fn place_of(list: OldList) -> usize {
         OldList::Rdr => old_list::RDR,
         OldList::BinatOut => old_list::BINAT_OUT,
         OldList::BinatIn => old_list::BINAT_IN,
+        OldList::Scrub => old_list::SCRUB,
     }
 }
 

@@ -315,6 +315,7 @@ fn family_number(family: Option<Family>) -> u8 {
 pub fn old_action(list: OldList, rule: &Rule) -> u8 {
     let translates = rule.nat.is_some() || rule.rdr.is_some();
     match (list, translates) {
+        (OldList::Scrub, _) => action::SCRUB,
         (OldList::Nat, true) => action::NAT,
         (OldList::Nat, false) => action::NO_NAT,
         (OldList::Rdr, true) => action::RDR,

@@ -153,7 +153,7 @@ pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
 /// The labels of routes that rules mention, each once.
 fn route_labels(ruleset: &Ruleset) -> BTreeSet<&str> {
     let criteria = ruleset
-        .all_rules()
+        .every_rule()
         .flat_map(|(_, rule)| [&rule.source.host.address, &rule.destination.host.address]);
     criteria
         .filter_map(|address| match address {

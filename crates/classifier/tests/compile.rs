@@ -218,8 +218,8 @@ fn lists_of_old_rules_stand_behind_the_filter_rules() {
          binat from 10.0.0.5 to any -> 192.0.2.5\nrdr from any to 192.0.2.7 -> 10.0.0.7\npass\n",
     );
     let stretches = image.config.old.map(|list| (list.first, list.end));
-    assert_eq!(stretches, [(1, 2), (2, 3), (3, 5), (5, 7)]);
-    assert_eq!((image.config.rules, image.config.default_rule, image.config.steps), (1, 7, 10));
+    assert_eq!(stretches, [(1, 2), (2, 3), (3, 5), (5, 7), (7, 7)]);
+    assert_eq!((image.config.rules, image.config.default_rule, image.config.steps), (1, 7, 11));
 }
 
 #[test]

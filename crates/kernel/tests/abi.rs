@@ -265,9 +265,9 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
         "ACTION_" abi::verdict::action {
-            PASS, BLOCK, NAT, NO_NAT, BINAT, NO_BINAT, RDR, NO_RDR, MATCH,
+            PASS, BLOCK, SCRUB, NAT, NO_NAT, BINAT, NO_BINAT, RDR, NO_RDR, MATCH,
         }
-        "OLD_" abi::config::old_list { NAT, RDR, BINAT_OUT, BINAT_IN, LISTS }
+        "OLD_" abi::config::old_list { NAT, RDR, BINAT_OUT, BINAT_IN, SCRUB, LISTS }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
         "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }

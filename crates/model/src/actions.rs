@@ -33,13 +33,6 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// The actions of a single rule.
-    pub(crate) fn of(rule: &Entry) -> Self {
-        let mut actions = Actions::default();
-        actions.merge(rule);
-        actions
-    }
-
     /// The routing table: that of the interface's routing domain unless a rule says another.
     pub(crate) fn rtable(&self) -> u32 {
         self.rtable.unwrap_or(0)

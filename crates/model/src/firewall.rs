@@ -71,6 +71,8 @@ struct Ruling<'a> {
     rtable: Option<u32>,
     /// `max-pkt-size` of the rules, match rules included; 0 if not set.
     max_pkt_size: u16,
+    /// What an old `scrub` rule wants of a packet without a state.
+    scrub: Actions,
 }
 
 impl Firewall {
@@ -433,7 +435,9 @@ impl Firewall {
         };
         let max_mss = match (ruling.state, ruling.rule) {
             (Some(id), _) => self.states.get(id).actions.max_mss,
-            (None, rule) => rule.and_then(|rule| rule.scrub.max_mss).unwrap_or(0),
+            (None, rule) => {
+                rule.and_then(|rule| rule.scrub.max_mss).unwrap_or(ruling.scrub.max_mss)
+            }
         };
         if max_mss != 0 {
             scrub::mss(packet, max_mss);
@@ -538,7 +542,7 @@ impl Firewall {
             return ruling;
         }
         let stateless = packet.is_fragment() || mapping.is_some_and(|mapping| mapping.stateless);
-        if (answer.translated || rule.is_some_and(|rule| rule.state.is_some())) && !stateless {
+        if (answer.needs_state || rule.is_some_and(|rule| rule.state.is_some())) && !stateless {
             let rule = rule.unwrap_or(rulebook.default_rule());
             match self.create_state(packet, rule, &answer, journal) {
                 Ok(Made::Plain(id)) => ruling.state = Some(id),
@@ -553,10 +557,11 @@ impl Firewall {
                 }
             }
         }
-        if answer.translated && stateless {
+        if answer.needs_state && stateless {
             create::translate_first(packet, &answer, &input.bytes);
         }
         ruling.pass = true;
+        ruling.scrub = answer.scrub;
         ruling.max_pkt_size = answer.actions.max_pkt_size;
         ruling.tag = answer.tag;
         ruling.rtable = Some(answer.actions.rtable());
@@ -588,8 +593,12 @@ impl Firewall {
         let state = ruling.state.map(|id| self.states.get(id));
         let actions = match (state, ruling.rule) {
             (Some(state), _) => state.actions,
-            (None, Some(rule)) => Actions::of(rule),
-            (None, None) => Actions::default(),
+            (None, Some(rule)) => {
+                let mut actions = ruling.scrub;
+                actions.merge(rule);
+                actions
+            }
+            (None, None) => ruling.scrub,
         };
         let urgent = packet.tos & LOW_DELAY != 0
             || packet.tcp().is_some_and(|tcp| tcp.has(tcp_flag::ACK) && tcp.payload_len == 0);

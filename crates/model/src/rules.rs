@@ -68,8 +68,10 @@ pub(crate) struct Answer<'r> {
     pub actions: Actions,
     /// Match rules that matched, latest first; an old rule that translated is the last of them.
     pub match_rules: Vec<&'r Entry>,
-    /// An old rule translated, so there must be a state.
-    pub translated: bool,
+    /// An old rule translated, or wants the connection followed, so there must be a state.
+    pub needs_state: bool,
+    /// What an old `scrub` rule wants, state or not.
+    pub scrub: Actions,
     pub tag: TagSeen,
     pub translation: Translation<'r>,
     /// Source nodes that pools made or found, for the state to count for.
@@ -137,7 +139,8 @@ pub(crate) fn evaluate<'r>(
         anchor_rule: None,
         actions: Actions::default(),
         match_rules: Vec::new(),
-        translated: false,
+        needs_state: false,
+        scrub: Actions::default(),
         tag: TagSeen::Unknown,
         translation: Translation::new(question),
         sources: Vec::new(),
@@ -186,24 +189,31 @@ struct Walk<'w, 'r, 'p> {
 
 impl<'r> Walk<'_, 'r, '_> {
     /// The lists of old rules. The first rule that matches ends its list, and if it translates there is
-    /// no second one. A fragment has no flow that could be translated.
+    /// no other. A fragment has no flow that could be translated.
     fn old_lists(&mut self) -> End {
-        if self.question.packet.is_fragment() {
-            return End::Through;
-        }
         for list in OldList::walked(self.question.packet.direction) {
+            if self.question.packet.is_fragment() && list != OldList::Scrub {
+                break;
+            }
             self.found = None;
             match self.rule_set(&self.question.rulebook.old(list)) {
                 End::Through => {}
-                End::Found => {
-                    if let Some(rule) = self.found.filter(|rule| rule.translates()) {
-                        return self.translate_first(rule);
-                    }
-                }
+                End::Found => match self.found {
+                    Some(rule) if list == OldList::Scrub => self.scrub(rule),
+                    Some(rule) if rule.translates() => return self.translate_first(rule),
+                    _ => {}
+                },
                 end => return end,
             }
         }
         End::Through
+    }
+
+    /// What an old `scrub` rule wants; nothing, if it is an exception.
+    fn scrub(&mut self, rule: &'r Entry) {
+        self.remember(rule, self.found_by);
+        self.answer.needs_state = rule.scrub.reassemble_tcp && self.question.packet.tcp().is_some();
+        self.answer.scrub = self.answer.actions;
     }
 
     /// The old rule that is to translate the packet. One that changes nothing has not matched.
@@ -215,7 +225,7 @@ impl<'r> Walk<'_, 'r, '_> {
         if self.answer.translation.ends == untranslated {
             return End::Through;
         }
-        self.answer.translated = true;
+        self.answer.needs_state = true;
         self.remember(rule, self.found_by);
         if rule.quick { End::Quick } else { End::Through }
     }

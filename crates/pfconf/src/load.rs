@@ -459,7 +459,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A rule of old times. Reassembly is on for all packets as soon as one `scrub` asks for it.
+    /// A rule of old times. What `scrub` says of fragments holds for all packets.
     fn old(
         &mut self,
         old: &OldStatement,
@@ -474,9 +474,12 @@ impl Builder<'_> {
             Some((_, call)) => call,
             None => None,
         };
-        self.ruleset.options.reassemble |=
-            old.kind == OldKind::Scrub && !old.no && !old.leave_fragments;
         let mut rules = std::mem::take(&mut self.current().contents.old_rules);
+        if old.kind == OldKind::Scrub && !old.no {
+            let options = &mut self.ruleset.options;
+            options.reassemble = !old.leave_fragments || rules.iter().any(OldRule::reassembles);
+            options.reassemble_no_df |= old.rule.options.scrub.no_df;
+        }
         let before = rules.len();
         let result =
             self.rules(statement, parser, |expansion| expansion.old(old, call, &mut rules));

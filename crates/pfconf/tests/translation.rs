@@ -85,17 +85,18 @@ fn what_cannot_be_done_yet_is_refused_with_its_line() {
         let found = refusals(&ruleset(&format!("pass\n{text}\n")));
         found.iter().map(|refusal| (refusal.line, refusal.feature)).collect::<Vec<_>>()
     };
-    for (text, feature) in [
-        ("rdr on em0 from any to 192.0.2.1 -> { <x>, 10.0.0.1 }", "table in a list of a pool"),
-        ("scrub in all no-df", "old scrub with options"),
-        ("no scrub in all", "old scrub with options"),
-    ] {
+    for (text, feature) in
+        [("rdr on em0 from any to 192.0.2.1 -> { <x>, 10.0.0.1 }", "table in a list of a pool")]
+    {
         assert_eq!(refused(text), [(2, feature)], "{text}");
     }
     assert_eq!(refused("set fail-policy return"), []);
     assert_eq!(refused("set keepcounters"), []);
-    // To reassemble fragments is what the data plane does anyhow.
+    // What becomes of fragments is one thing for all packets.
     assert_eq!(refused("scrub in on em0 all fragment reassemble"), []);
+    assert_eq!(refused("scrub in on em0 all fragment no reassemble"), []);
+    let both = "scrub in on em0 all fragment no reassemble\nscrub out on em0 all";
+    assert_eq!(refused(both), [(2, "fragment no reassemble beside fragment reassemble")]);
 }
 
 #[test]

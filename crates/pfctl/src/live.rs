@@ -96,8 +96,11 @@ impl<'a> Live<'a> {
         Ok(match show {
             Show::Queues => queues::text(&self.queues()?, detail),
             Show::Sources => self.with_sources(|view| sources::text(view, detail))?,
-            Show::Rules => self.with_rules(|view| rules::text(view, detail, None))?,
-            Show::Nat => self.with_old_rules(|view| nat::text(view, detail))?,
+            Show::Rules => {
+                let scrub = self.with_old_rules(false, |view| nat::text(view, detail))?;
+                scrub + &self.with_rules(|view| rules::text(view, detail, None))?
+            }
+            Show::Nat => self.with_old_rules(true, |view| nat::text(view, detail))?,
             Show::Anchors => {
                 self.with_anchors(|paths| anchors::text(paths, &self.anchor.path, detail))?
             }
@@ -142,7 +145,7 @@ impl<'a> Live<'a> {
             Show::Queues => queues::json(&self.queues()?),
             Show::Sources => self.with_sources(sources::json)?,
             Show::Rules => self.with_rules(rules::json)?,
-            Show::Nat => self.with_old_rules(nat::json)?,
+            Show::Nat => self.with_old_rules(true, nat::json)?,
             Show::Anchors => self.with_anchors(|paths| anchors::json(paths, &self.anchor.path))?,
             Show::States => self.with_states(|view| states::json(view, interface))?,
             Show::Info => info::json(&self.info()?),
@@ -207,7 +210,11 @@ impl<'a> Live<'a> {
     }
 
     /// The old rules of the anchor, without those below it.
-    fn with_old_rules<T>(&self, show: impl FnOnce(&OldRulesView) -> T) -> Result<T> {
+    fn with_old_rules<T>(
+        &self,
+        translation: bool,
+        show: impl FnOnce(&OldRulesView) -> T,
+    ) -> Result<T> {
         let path = self.anchor.path.as_str();
         let names = names();
         let counters = self.filter.map(|filter| filter.old_rule_counters(path)).transpose()?;
@@ -215,6 +222,7 @@ impl<'a> Live<'a> {
             rules: self.ruleset.old_rules_of(path),
             counters: counters.unwrap_or_default(),
             inserted: self.inserted(path),
+            translation,
             only: self.args.rule,
             port_names: self.args.port_names.then_some(&names),
         }))

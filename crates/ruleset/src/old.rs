@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, Endpoint, Host};
-use crate::rule::{Direction, Log, Scrub};
+use crate::rule::{Direction, Log};
 use crate::translation::{Pool, PoolAddress, PoolKind, PoolPorts};
 use crate::{Rule, RuleId, Ruleset};
 
@@ -60,11 +60,14 @@ pub enum OldList {
     BinatOut,
     /// `binat` for packets that arrive: a new destination
     BinatIn,
+    /// `scrub`
+    Scrub,
 }
 
 impl OldList {
     /// All of them.
-    pub const ALL: [OldList; 4] = [OldList::Nat, OldList::Rdr, OldList::BinatOut, OldList::BinatIn];
+    pub const ALL: [OldList; 5] =
+        [OldList::Nat, OldList::Rdr, OldList::BinatOut, OldList::BinatIn, OldList::Scrub];
 
     /// The rules that are in it.
     pub fn kind(self) -> OldKind {
@@ -72,15 +75,16 @@ impl OldList {
             OldList::Nat => OldKind::Nat,
             OldList::Rdr => OldKind::Rdr,
             OldList::BinatOut | OldList::BinatIn => OldKind::Binat,
+            OldList::Scrub => OldKind::Scrub,
         }
     }
 
-    /// The lists that packets of a direction walk, in this order: the second one if nothing of the
-    /// first translates.
-    pub fn walked(direction: Direction) -> [OldList; 2] {
+    /// The lists that packets of a direction walk, in this order: the last one if nothing of the one
+    /// before it translates.
+    pub fn walked(direction: Direction) -> [OldList; 3] {
         match direction {
-            Direction::In => [OldList::Rdr, OldList::BinatIn],
-            Direction::Out => [OldList::BinatOut, OldList::Nat],
+            Direction::In => [OldList::Scrub, OldList::Rdr, OldList::BinatIn],
+            Direction::Out => [OldList::Scrub, OldList::BinatOut, OldList::Nat],
         }
     }
 }
@@ -91,21 +95,9 @@ impl OldRule {
         RuleId { old: Some(self.kind), ..RuleId::new(anchor, self.rule.number) }
     }
 
-    /// Whether the rule wants fragments reassembled and nothing else, as `set reassemble yes` does.
-    pub fn only_reassembles(&self) -> bool {
-        let rule = &self.rule;
-        let looks_at_all = rule.protocol.is_none()
-            && rule.source == Default::default()
-            && rule.destination == Default::default()
-            && rule.tagged.is_none();
-        let changes_nothing =
-            rule.scrub == Scrub::default() && rule.set_tos.is_none() && rule.rtable.is_none();
-        self.kind == OldKind::Scrub
-            && !self.no
-            && !self.leave_fragments
-            && rule.log.is_none()
-            && looks_at_all
-            && changes_nothing
+    /// Whether it is a `scrub` rule that has fragments put together.
+    pub fn reassembles(&self) -> bool {
+        self.kind == OldKind::Scrub && !self.no && !self.leave_fragments
     }
 
     /// The rule as a packet meets it in a list: a `match` rule, with `quick` for `pass`. Log options
@@ -118,6 +110,8 @@ impl OldRule {
         };
         match list {
             OldList::Nat | OldList::Rdr => rule,
+            // it logs what is bad in itself, which is always logged
+            OldList::Scrub => Rule { log: None, ..rule },
             OldList::BinatOut => {
                 let nat = rule.nat.clone().map(|pool| Box::new(one_to_one(pool.address)));
                 Rule { nat, ..rule }

@@ -39,7 +39,15 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     let anchors = ruleset.anchors.iter().filter(|(path, _)| called.contains(path.as_str()));
     let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
     let old_rules = ruleset.old_rules.iter().chain(old_rules);
-    for old in old_rules.filter(|old| !old.only_reassembles()) {
+    let reassembles = ruleset.old_rules.iter().any(OldRule::reassembles);
+    for old in old_rules {
+        if old.leave_fragments && reassembles {
+            refuse(
+                &old.rule.file,
+                old.rule.line,
+                "fragment no reassemble beside fragment reassemble",
+            );
+        }
         for feature in of_old(old).chain(of_pools(&old.rule)) {
             refuse(&old.rule.file, old.rule.line, feature);
         }
@@ -105,7 +113,6 @@ fn of_old(old: &OldRule) -> impl Iterator<Item = &'static str> {
         })
     };
     let table = [
-        (old.kind == OldKind::Scrub, "old scrub with options"),
         (within(|address| !matches!(address, PoolAddress::Net(_))), "table in a list of a pool"),
         (
             old.kind == OldKind::Binat && follows_network(&old.rule),

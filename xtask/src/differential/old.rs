@@ -6,8 +6,42 @@ use super::pool::{Pool, TAGS, one_in, pick};
 use super::rules::{Head, hosts, interface};
 use super::translation::{address, network};
 
-/// `nat`, `rdr` or `binat`, with all that can stand in it. Its ports are few, so that they run out.
+/// An old rule of any kind.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
+    if one_in(rng, 4) { scrub(rng, pool) } else { translation(rng, pool) }
+}
+
+/// `scrub` with its options. What it says of fragments would be for all of the rule set.
+fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
+    let ipv6 = one_in(rng, 4);
+    let protocol = (!one_in(rng, 3)).then(|| pick(rng, &["tcp", "udp"]));
+    let mut words = vec![if one_in(rng, 5) { "no scrub".to_owned() } else { "scrub".to_owned() }];
+    let direction = pick(rng, &["in", "out", ""]);
+    words.push(direction.into());
+    words.extend(interface(rng, "on"));
+    words.push(if ipv6 { "inet6" } else { "inet" }.into());
+    words.extend(protocol.map(|protocol| format!("proto {protocol}")));
+    words.extend(hosts(rng, pool, &Head { action: "match", family: Some(ipv6), protocol }));
+    if words[0] == "no scrub" {
+        return words.join(" ");
+    }
+    for (odds, option) in [
+        (3, "no-df"),
+        (4, "random-id"),
+        (3, "min-ttl 40"),
+        (3, "max-mss 1200"),
+        (4, "set-tos 0x10"),
+        (4, "reassemble tcp"),
+    ] {
+        if one_in(rng, odds) && (option != "reassemble tcp" || direction.is_empty()) {
+            words.push(option.into());
+        }
+    }
+    words.join(" ")
+}
+
+/// `nat`, `rdr` or `binat`, with all that can stand in it. Its ports are few, so that they run out.
+fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let family = if ipv6 { "inet6" } else { "inet" };
     let kind = pick(rng, &["nat", "nat", "rdr", "rdr", "binat"]);

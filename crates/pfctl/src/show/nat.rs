@@ -1,4 +1,5 @@
-//! `-s nat`: the translation rules of old times, in FreeBSD's order and words.
+//! `-s nat`: the translation rules of old times, in FreeBSD's order and words. `-s rules` begins with those
+//! that normalise.
 
 use serde_json::{Value, json};
 use skipstep_pfconf::{Names, PrintOptions, print};
@@ -16,6 +17,8 @@ pub struct OldRulesView<'a> {
     pub counters: Vec<RuleCounters>,
     /// User and process that loaded them.
     pub inserted: Inserted,
+    /// Those that translate, else those that normalise.
+    pub translation: bool,
     /// Only those with this number (`-R`).
     pub only: Option<u32>,
     /// Print ports by these names (`-P`).
@@ -23,9 +26,10 @@ pub struct OldRulesView<'a> {
 }
 
 impl OldRulesView<'_> {
-    /// List by list; normalisation is not translation.
+    /// List by list.
     fn in_order(&self) -> impl Iterator<Item = (&OldRule, &RuleCounters)> {
-        let kinds = OldKind::ALL.into_iter().filter(|kind| *kind != OldKind::Scrub);
+        let wanted = |kind: &OldKind| (*kind != OldKind::Scrub) == self.translation;
+        let kinds = OldKind::ALL.into_iter().filter(wanted);
         let rules = kinds.flat_map(|kind| {
             let all = self.rules.iter().zip(&self.counters);
             all.filter(move |(old, _)| old.kind == kind)
@@ -96,6 +100,7 @@ mod tests {
             rules: &ruleset.old_rules,
             counters,
             inserted: Inserted::default(),
+            translation: true,
             only: None,
             port_names: None,
         };
@@ -110,6 +115,9 @@ mod tests {
         ];
         assert_eq!(rules, expected);
         assert_eq!(printed.matches("[ Evaluations:").count(), 4);
+        let view = OldRulesView { translation: false, ..view };
+        assert_eq!(text(&view, Detail::default()), "scrub in all fragment reassemble\n");
+        let view = OldRulesView { translation: true, ..view };
         assert_eq!(
             text(&OldRulesView { only: Some(1), ..view }, Detail::default()).lines().count(),
             1
