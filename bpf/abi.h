@@ -13,7 +13,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of this file: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		26
+#define PF_ABI_VERSION		27
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -1094,6 +1094,7 @@ struct pf_handoff {
 	__u32 ifindex;			/* where the packet was */
 	__u32 received;			/* outbound: where it had come in, 0 if it was made here */
 	__u32 mark;
+	__u32 priority;			/* skb->priority: of the way out, with the queue */
 	__u16 largest;			/* bytes of data in the longest fragment, 0 if nobody knows */
 	__u8 order;			/* pf_handoff_order */
 	__u8 direction;			/* pf_direction */

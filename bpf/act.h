@@ -261,6 +261,7 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		carry(skb, s);
 		return answer_or(skb, s, reroute_packet(skb, s));
 	}
+	carry(skb, s);
 	if (must_fragment(skb, s)) {
 		s->outcome.verdict = PF_VERDICT_REFRAGMENT;
 		result = hand_over(skb, s, PF_HANDOFF_REFRAGMENT);
@@ -272,7 +273,6 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if ((s->reassembled || s->routed_here) && s->pd.direction == PF_OUT)
 		shrink(skb, s->pd.ip + s->pd.length);
-	carry(skb, s);
 	rule = find_divert(s);
 	if (rule)
 		return answer_or(skb, s, divert(skb, s, rule));

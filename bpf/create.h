@@ -439,9 +439,14 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if ((rule->flags & PF_RULE_KEEP_STATE || s->test.needs_state) && !s->test.icmp_error &&
 	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
-		if (s->pd.virtual_protocol == IPPROTO_TCP && !s->cookie_mss &&
-		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP)
-			read_timestamp(skb, s, rule->slot);
+		if (s->pd.virtual_protocol == IPPROTO_TCP &&
+		    s->test.act.flags & PF_STATE_REASSEMBLE_TCP) {
+			/* the SYN that is replayed for a cookie has no timestamp */
+			if (s->cookie_mss)
+				s->stamp.known = 1;
+			else
+				read_timestamp(skb, s, rule->slot);
+		}
 		if (wants_proxy(s, rule)) {
 			choose_mss(skb, s);
 			s->consumed = 1;

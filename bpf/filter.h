@@ -144,6 +144,7 @@ __inline enum pf_known redeem_cookie(struct __sk_buff *skb, struct pf_scratch *s
 		s->copy = s->reply;
 	forget_rules(s);
 	s->outcome.decision = PF_DECISION_DEFAULT;
+	s->outcome.reason = PF_REASON_MATCH;
 	if (!replayed)
 		return PF_KNOWN_NO;
 
@@ -286,6 +287,7 @@ __inline int come_back(struct __sk_buff *skb)
 	switch (frame.order) {
 	case PF_HANDOFF_WHOLE:
 		skb->mark = frame.mark | PF_MARK_REASSEMBLED;
+		skb->priority = frame.priority;
 		bpf_set_hash(skb, HASH_MAGIC | frame.largest);
 		skb->cb[0] = frame.received;
 		return bpf_redirect(frame.ifindex, frame.direction == PF_IN ? BPF_F_INGRESS : 0);
@@ -293,6 +295,7 @@ __inline int come_back(struct __sk_buff *skb)
 		if (bpf_skb_change_tail(skb, length, 0))
 			return PF_TCX_DROP;
 		skb->mark = (frame.mark & ~PF_MARK_MASK) | PF_MARK_GENERATED;
+		skb->priority = frame.priority;
 		return bpf_redirect(frame.ifindex, 0);
 	case PF_HANDOFF_REFUSED:
 		return refuse_fragment(skb, s, &frame);

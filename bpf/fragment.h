@@ -72,6 +72,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 		.magic = PF_HANDOFF_MAGIC,
 		.ifindex = skb->ifindex,
 		.mark = skb->mark,
+		.priority = skb->priority,
 		.order = order,
 	};
 	__u32 device, hash;

@@ -53,6 +53,8 @@ pub struct Handoff {
     pub received: u32,
     /// `skb->mark`
     pub mark: u32,
+    /// `skb->priority`: of the way out, with the queue.
+    pub priority: u32,
     /// Bytes of data in the longest fragment, 0 if nobody knows.
     pub largest: u16,
     /// [`handoff_order`]

@@ -145,7 +145,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             creation, last, family, protocol, tos, translated, pad,
         }
         pf_handoff => abi::Handoff {
-            magic, ifindex, received, mark, largest, order, direction, reason, link_header, pad, rdomain,
+            magic, ifindex, received, mark, priority, largest, order, direction, reason, link_header, pad, rdomain,
         }
         pf_log_record => abi::LogRecord {
             time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
