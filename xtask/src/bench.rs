@@ -16,7 +16,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use skipstep_kernel::object::verify;
 use skipstep_kernel::testing::TestEngine;
+use skipstep_kernel::verifier::Verified;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::options::Evaluator;
@@ -52,6 +54,9 @@ pub struct Arguments {
     /// Measure one of them in this process
     #[arg(long, hide = true)]
     hostile_text: Option<usize>,
+    /// Only what the kernel's verifier takes for each program
+    #[arg(long)]
+    verifier: bool,
 }
 
 /// What is measured under a rule set.
@@ -86,6 +91,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}\n", machine()?);
+    if arguments.verifier {
+        print!("{}", verification()?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut figures: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
     let mut empty = Vec::new();
     let evaluators = [("linear", Evaluator::Linear), ("skip-steps", Evaluator::SkipSteps)];
@@ -110,6 +119,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         eprint!("\r{:24}\r", "");
     }
     print!("{}", table(&figures, &mut empty, arguments.rounds));
+    print!("\n{}", verification()?);
     println!("\nLoading rules with pfctl -f, the whole process: {}\n", loading()?);
     rule_sets::run()?;
     Ok(ExitCode::SUCCESS)
@@ -229,6 +239,31 @@ fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+/// What it takes to verify each program.
+fn verification() -> anyhow::Result<String> {
+    let mut text = format!(
+        "Verifier: instructions it went through (of 1000000), milliseconds, bytes of stack of the \
+         program and of its deepest functions\n\n{:<16}{:>14}{:>8}  stack\n",
+        "program", "instructions", "ms"
+    );
+    let all = verify()?;
+    ensure!(!all.is_empty(), "the kernel said nothing of what it verified");
+    for program in all {
+        let Verified { program, instructions, duration, stack } = program;
+        let (own, mut functions) = (stack.first().copied().unwrap_or(0), stack);
+        functions.sort_unstable_by(|one, other| other.cmp(one));
+        functions.truncate(3);
+        let deepest: Vec<String> = functions.iter().map(u32::to_string).collect();
+        let _ = writeln!(
+            text,
+            "{program:<16}{instructions:>14}{:>8.0}  {own} ({})",
+            milliseconds(duration),
+            deepest.join(", ")
+        );
+    }
+    Ok(text)
 }
 
 /// How long the real pfctl takes to load each number of rules: the first time, which makes the maps

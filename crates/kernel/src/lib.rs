@@ -42,7 +42,7 @@ mod state;
 pub mod table;
 pub mod tap;
 pub mod testing;
-mod verifier;
+pub mod verifier;
 
 pub use counters::InterfaceCounters;
 pub use device::Device;

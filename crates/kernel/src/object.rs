@@ -1,7 +1,7 @@
 //! The compiled data plane: sizes its maps, loads it, hands out maps and programs.
 
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder};
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
 use skipstep_ruleset::Direction;
@@ -14,7 +14,7 @@ use crate::error::{Context, Error, Result, last_cause};
 use crate::map::{Map, PerCpuMap};
 use crate::program::Program;
 use crate::shared::Shared;
-use crate::verifier;
+use crate::verifier::{self, Verified};
 
 /// The object of bpf/tc.bpf.c, with its BTF.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tc.bpf.o"));
@@ -52,6 +52,8 @@ pub struct Sizes {
     pub pools: [u32; 3],
     /// Table entries with counters.
     pub entry_stats: u32,
+    /// Sources that limiters know.
+    pub limited_sources: u32,
     /// Interfaces with an id.
     pub interfaces: u32,
     /// Bytes of the log ring: a power of two, whole pages.
@@ -70,6 +72,7 @@ impl Sizes {
             table_entries: 4_000_000,
             pools: [65_536, 1_000_000, 65_536],
             entry_stats: 262_144,
+            limited_sources: 262_144,
             interfaces: abi::limits::MAX_INTERFACES,
             log_bytes: 1 << 20,
         }
@@ -85,6 +88,7 @@ impl Sizes {
             table_entries: 65_536,
             pools: [1024, 4096, 4096],
             entry_stats: 4096,
+            limited_sources: 4096,
             interfaces: 64,
             log_bytes: 1 << 18,
         }
@@ -105,6 +109,7 @@ impl Sizes {
             map_name::POOL_BLOCKS => Some(self.pools[1]),
             map_name::POOL_LOADS => Some(self.pools[2]),
             map_name::ENTRY_STATS => Some(self.entry_stats),
+            map_name::LIMITED_SOURCES => Some(self.limited_sources),
             map_name::INTERFACES | map_name::INTERFACE_STATS => Some(self.interfaces),
             map_name::LOG_RING | map_name::FLOW_RING => Some(self.log_bytes),
             _ => None,
@@ -335,6 +340,31 @@ impl Programs {
 pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
     check_kernel()?;
     verifier::listen();
+    let object = open(sizes)?.load().map_err(refused)?;
+    let maps = Maps::from(|name| find_map(&object, name))?;
+    let programs = Programs::from(|name| find_program(&object, name))?;
+    let status = abi::Status {
+        abi_version: abi::VERSION,
+        capacity: sizes.states,
+        secret: secret()?,
+        source_capacity: sizes.sources,
+        ..abi::Status::default()
+    };
+    maps.status.set(&0, &status)?;
+    Ok((maps, programs))
+}
+
+/// Loads the data plane to find out what its verification takes, program by program.
+pub fn verify() -> Result<Vec<Verified>> {
+    check_kernel()?;
+    let mut open = open(&Sizes::test())?;
+    open.progs_mut().for_each(|mut program| program.set_log_level(verifier::STATISTICS));
+    verifier::listen_closely();
+    open.load().map_err(refused)?;
+    Ok(verifier::accepted())
+}
+
+fn open(sizes: &Sizes) -> Result<OpenObject> {
     let mut open =
         ObjectBuilder::default().open_memory(OBJECT).context(|| "data plane: open".to_owned())?;
     for mut map in open.maps_mut() {
@@ -347,18 +377,7 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
             map.set_map_flags(flags).context(|| format!("map {name}: flags"))?;
         }
     }
-    let object = open.load().map_err(refused)?;
-    let maps = Maps::from(|name| find_map(&object, name))?;
-    let programs = Programs::from(|name| find_program(&object, name))?;
-    let status = abi::Status {
-        abi_version: abi::VERSION,
-        capacity: sizes.states,
-        secret: secret()?,
-        source_capacity: sizes.sources,
-        ..abi::Status::default()
-    };
-    maps.status.set(&0, &status)?;
-    Ok((maps, programs))
+    Ok(open)
 }
 
 /// Random bits, from the kernel's own source.

@@ -1,6 +1,8 @@
-//! What libbpf says while it loads: kept aside, so that an error can quote the verifier.
+//! What libbpf says while it loads: kept aside, so that an error can quote the verifier, and so that
+//! what verification costs can be told.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use libbpf_rs::PrintLevel;
 
@@ -14,10 +16,50 @@ thread_local! {
     static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What the verifier says of a program that it accepts, if it is asked to (`BPF_LOG_STATS`).
+pub(crate) const STATISTICS: u32 = 4;
+
+/// What it took to verify a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// Name of the program.
+    pub program: String,
+    /// Instructions that the verifier went through, again and again on different paths; the kernel
+    /// stops it at a million.
+    pub instructions: u32,
+    /// How long that took.
+    pub duration: Duration,
+    /// Bytes of stack of the program and of each function that is verified on its own.
+    pub stack: Vec<u32>,
+}
+
 /// From here on what libbpf says in this thread is kept.
 pub(crate) fn listen() {
     SAID.take();
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+}
+
+/// The same, with what it says when all is well.
+pub(crate) fn listen_closely() {
+    SAID.take();
+    libbpf_rs::set_print(Some((PrintLevel::Debug, keep)));
+}
+
+/// What was said of the programs that were accepted.
+pub(crate) fn accepted() -> Vec<Verified> {
+    SAID.take().iter().filter_map(|message| statistics(message)).collect()
+}
+
+fn statistics(message: &str) -> Option<Verified> {
+    let (head, log) = message.split_once("-- BEGIN PROG LOAD LOG --")?;
+    let after = |start: &str| log.lines().find_map(|line| line.trim().strip_prefix(start));
+    let number = |text: &str| text.split_whitespace().next()?.parse::<u32>().ok();
+    Some(Verified {
+        program: head.split('\'').nth(1)?.to_owned(),
+        instructions: number(after("processed ")?)?,
+        duration: Duration::from_micros(number(after("verification time ")?)?.into()),
+        stack: after("stack depth ")?.split('+').filter_map(number).collect(),
+    })
 }
 
 fn keep(_: PrintLevel, message: String) {
@@ -50,6 +92,22 @@ fn is_telling(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statistics_are_read() {
+        let message = "libbpf: prog 'pf_ingress': -- BEGIN PROG LOAD LOG --\n\
+            verification time 1234 usec\nstack depth 96+0+32\n\
+            processed 56789 insns (limit 1000000) max_states_per_insn 4\n\
+            -- END PROG LOAD LOG --\n";
+        let verified = Verified {
+            program: "pf_ingress".to_owned(),
+            instructions: 56_789,
+            duration: Duration::from_micros(1234),
+            stack: vec![96, 0, 32],
+        };
+        assert_eq!(statistics(message), Some(verified));
+        assert_eq!(statistics("libbpf: map 'x': created successfully"), None);
+    }
 
     #[test]
     fn the_end_of_the_log_is_quoted() {

@@ -45,6 +45,30 @@ fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
+/// Whether two packets say the same. 0 and ffff are the same checksum of TCP and ICMP: where pf's
+/// arithmetic comes to one, the kernel's may come to the other.
+pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+    one == other || one.len() == other.len() && settled(one) == settled(other)
+}
+
+fn settled(packet: &[u8]) -> Vec<u8> {
+    let mut bytes = packet.to_vec();
+    let at = transport(packet).and_then(|(protocol, payload)| {
+        let field = match protocol {
+            6 => 16,
+            1 | 58 => 2,
+            _ => return None,
+        };
+        Some(packet.len() - payload.len() + field)
+    });
+    if let Some(sum) = at.and_then(|at| bytes.get_mut(at..at + 2))
+        && sum == [0xff, 0xff]
+    {
+        sum.fill(0);
+    }
+    bytes
+}
+
 pub(crate) fn tcp(packet: &[u8]) -> Option<Tcp> {
     let (protocol, header) = transport(packet)?;
     if protocol != 6 || header.len() < 20 {

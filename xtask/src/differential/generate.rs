@@ -2,10 +2,10 @@
 //! along. What the model did is expected of the others.
 
 use fastrand::Rng;
-use skipstep_pfconf::Context as RulesContext;
+use skipstep_pfconf::{Context as RulesContext, Kind};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Rule, Ruleset, Timeout, Timeouts};
+use skipstep_ruleset::{RouteKind, Rule, Ruleset, Timeout, Timeouts};
 use skipstep_scenario::Model;
 use skipstep_scenario::case::{Action, Case, Rules, Step};
 use skipstep_scenario::observe::Observation;
@@ -40,7 +40,7 @@ pub fn generate(
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
     let (rules, ruleset, pool) = loop {
         let mut pool = Pool::new();
-        let text = text(&mut rng, &mut pool);
+        let text = without_mistakes(text(&mut rng, &mut pool), host);
         if let Some(ruleset) = load(&text, host) {
             break (text, ruleset, pool);
         }
@@ -85,6 +85,31 @@ pub fn generate(
     Ok(Generated { case, ruleset, coverage, panic: None })
 }
 
+/// A pf.conf without the rules that are refused, so that one of them is not the end of many. Lines that
+/// begin or end an anchor stay.
+fn without_mistakes(text: String, host: &Host) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    loop {
+        let text = lines.join("\n") + "\n";
+        let Err(rejected) = skipstep_pfconf::load(&text, &RulesContext::new(host)) else {
+            return text;
+        };
+        let wrong = rejected.diagnostics.iter().filter(|found| found.kind == Kind::Error);
+        let mut wrong: Vec<usize> = wrong.map(|found| found.line as usize).collect();
+        wrong.sort_unstable();
+        wrong.dedup();
+        let before = lines.len();
+        for line in wrong.into_iter().rev().filter_map(|line| line.checked_sub(1)) {
+            if lines.get(line).is_some_and(|text| !text.ends_with('{') && *text != "}") {
+                lines.remove(line);
+            }
+        }
+        if lines.len() == before {
+            return text;
+        }
+    }
+}
+
 /// The tags that rules set or look for.
 pub fn tags(ruleset: &Ruleset) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
@@ -101,7 +126,14 @@ pub fn tags(ruleset: &Ruleset) -> Vec<String> {
 /// where nobody can compare them.
 pub fn load(text: &str, host: &Host) -> Option<Ruleset> {
     let ruleset = skipstep_pfconf::load(text, &RulesContext::new(host)).ok()?.ruleset;
-    (refusals(&ruleset).is_empty() && !ends_states_in_between(&ruleset)).then_some(ruleset)
+    let comparable = !ends_states_in_between(&ruleset) && !copies_datagrams(&ruleset);
+    (refusals(&ruleset).is_empty() && comparable).then_some(ruleset)
+}
+
+/// Whether a datagram that was put together may be copied: the model makes fragments of the copy, as pf.
+fn copies_datagrams(ruleset: &Ruleset) -> bool {
+    let copies = |rule: &Rule| rule.route.as_ref().is_some_and(|to| to.kind == RouteKind::DupTo);
+    ruleset.options.reassemble && ruleset.all_rules().any(|(_, rule)| copies(rule))
 }
 
 /// Whether the state of a packet may end others by their number before the packet is filtered once

@@ -5,19 +5,25 @@
 //! rules that still show it and written as a scenario file.
 
 mod anchors;
+mod answers;
 mod compare;
+mod conversation;
 mod coverage;
 mod generate;
 mod limiters;
+mod malformed;
+mod network;
 mod old;
 mod optimizer;
 mod packets;
 mod pool;
 mod progress;
+mod quotes;
 mod routing;
 mod rules;
 mod shrink;
 mod systems;
+mod tcp;
 mod translation;
 
 use std::path::PathBuf;

@@ -58,8 +58,17 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
 
 fn settings(rng: &mut Rng) -> Vec<String> {
     let mut lines = Vec::new();
-    if !one_in(rng, 3) {
-        lines.push("set reassemble no".into());
+    match rng.u8(..4) {
+        0 | 1 => lines.push("set reassemble no".into()),
+        2 => lines.push("set reassemble yes no-df".into()),
+        _ => {}
+    }
+    if one_in(rng, 12) {
+        lines.push(format!("set limit {} {}", pick(rng, &["src-nodes", "frags"]), rng.u32(1..4)));
+    }
+    if one_in(rng, 12) {
+        let class = pick(rng, &["frag", "src.track"]);
+        lines.push(format!("set timeout {class} {}", rng.u32(1..30)));
     }
     if one_in(rng, 3) {
         // those of states, which come before frag

@@ -1,0 +1,142 @@
+//! Headers that nobody should write, and packets that suffered on their way.
+
+use fastrand::Rng;
+use skipstep_scenario::packet::{Damage, Extension, Ip, Packet};
+
+use super::pool::{one_in, pick};
+
+/// One of the bytes that mean something, or any.
+pub(super) fn byte(rng: &mut Rng, known: &[u8]) -> u8 {
+    if one_in(rng, known.len() as u32 + 1) { rng.u8(..) } else { pick(rng, known) }
+}
+
+/// What stands in an IP header besides the addresses.
+pub(super) fn header(rng: &mut Rng, ipv6: bool) -> Ip {
+    let mut ip = Ip::default();
+    if one_in(rng, 6) {
+        ip.ttl = Some(pick(rng, &[0, 1, 5, 64, 128, 255]));
+    }
+    if one_in(rng, 6) {
+        ip.tos = Some(pick(rng, &[0x10, 0x11, 0x28, 0x08, 0xb8, 0x03, 0xff]));
+    }
+    if !ipv6 {
+        ip.id = one_in(rng, 4).then(|| rng.u16(..));
+        ip.df = one_in(rng, 5);
+        ip.options = one_in(rng, 20).then(|| ipv4_options(rng));
+    } else if one_in(rng, 12) {
+        ip.extensions = (0..rng.usize(1..4)).map(|_| extension(rng)).collect();
+    }
+    if one_in(rng, 40) {
+        ip.fragment = Some((pick(rng, &[0, 0, 8, 1480]), rng.bool()));
+    }
+    ip
+}
+
+/// Options that routers know and others, with lengths that are right or not; an end in the middle.
+fn ipv4_options(rng: &mut Rng) -> Vec<u8> {
+    let mut options = Vec::new();
+    for _ in 0..rng.usize(1..4) {
+        let kind = byte(rng, &[0, 1, 1, 7, 68, 82, 130, 131, 136, 137, 148, 148]);
+        options.push(kind);
+        if kind < 2 {
+            continue;
+        }
+        let fits = pick(rng, &[3, 4, 4, 7, 8, 11]);
+        options.push(match rng.u8(..6) {
+            0 => rng.u8(..3),
+            1 => rng.u8(..),
+            _ => fits,
+        });
+        options.extend((2..fits).map(|_| byte(rng, &[0, 4, 10])));
+    }
+    options.truncate(40);
+    options
+}
+
+fn extension(rng: &mut Rng) -> Extension {
+    match rng.u8(..8) {
+        0 => Extension::HopByHop(vec![]),
+        1 => Extension::HopByHop(ipv6_options(rng)),
+        2 => Extension::HopByHop(vec![5, 2, 0, 0]),
+        3 => Extension::HopByHop(vec![0xc2, 4, 0, 1, 0, 0]),
+        4 => Extension::Destination(vec![1, 4, 0, 0, 0, 0]),
+        5 => Extension::Destination(ipv6_options(rng)),
+        6 => Extension::Routing(pick(rng, &[0, 2, 4]), vec![0; pick(rng, &[4, 4, 12, 20])]),
+        _ => Extension::Destination(vec![0x80; 13]),
+    }
+}
+
+/// Options of a hop-by-hop or destination header: paddings, known ones, and those that ask for the packet
+/// to be dropped; lengths that are right or not.
+fn ipv6_options(rng: &mut Rng) -> Vec<u8> {
+    let mut options = Vec::new();
+    for _ in 0..rng.usize(1..5) {
+        let kind = byte(rng, &[0, 1, 1, 4, 5, 0x26, 0x3e, 0x4a, 0x8a, 0xc2, 0xc9]);
+        options.push(kind);
+        if kind == 0 {
+            continue;
+        }
+        let fits = pick(rng, &[0, 1, 2, 4, 6]);
+        options.push(if one_in(rng, 6) { rng.u8(..) } else { fits });
+        options.extend((0..fits).map(|_| byte(rng, &[0, 1])));
+    }
+    options
+}
+
+/// Now and then headers are put between an IPv6 header and what follows, some of which nobody puts
+/// there, or not so: in any order, again and again, longer than the packet.
+pub(super) fn chained(rng: &mut Rng, packet: Packet) -> Packet {
+    let mut bytes = packet.bytes();
+    if !one_in(rng, 25) || bytes.first().is_none_or(|first| first >> 4 != 6) || bytes.len() < 40 {
+        return packet;
+    }
+    let mut next = bytes[6];
+    for _ in 0..pick(rng, &[1, 2, 2, 3, 5, 9, 21, 40]) {
+        let kind = pick(rng, &[0, 43, 44, 51, 60, 60, 135, 139, 59, 50, 41]);
+        let (length, data) = match kind {
+            // of an authentication header words of four bytes, less two
+            51 => (pick(rng, &[4, 4, 1, 0]), 22),
+            44 => (0, 6),
+            _ => pick(rng, &[(0, 6), (0, 6), (1, 14), (2, 14), (0xff, 6)]),
+        };
+        let mut header = vec![next, length];
+        header.extend((0..data).map(|_| byte(rng, &[0, 0, 1])));
+        bytes.splice(40..40, header);
+        next = kind;
+    }
+    bytes[6] = next;
+    let payload = (bytes.len() - 40) as u16;
+    bytes[4..6].copy_from_slice(&payload.to_be_bytes());
+    Packet::Hex(bytes)
+}
+
+/// What is wrong with a packet, if something is.
+pub(super) fn damage(rng: &mut Rng, ipv6: bool) -> Damage {
+    let mut damage = Damage::default();
+    if one_in(rng, 40) {
+        match rng.u8(..7) {
+            0 => damage.truncate = Some(rng.u16(1..70)),
+            // of bytes behind an IPv6 packet's end pf quotes more than the kernel keeps
+            1 if !ipv6 => damage.ip_length = Some(rng.u16(..100)),
+            2 => damage.header_length = Some(rng.u8(..16) * 4),
+            3 => damage.data_offset = Some(rng.u8(..16) * 4),
+            4 => damage.udp_length = Some(rng.u16(..60)),
+            _ => damage.bad_sum = true,
+        }
+    }
+    damage
+}
+
+/// Now and then some byte of a packet becomes another.
+pub(super) fn mutated(rng: &mut Rng, packet: Packet) -> Packet {
+    if !one_in(rng, 50) {
+        return packet;
+    }
+    let mut bytes = packet.bytes();
+    for _ in 0..rng.usize(1..3) {
+        if let Some(place) = (!bytes.is_empty()).then(|| rng.usize(..bytes.len().min(64))) {
+            bytes[place] = rng.u8(..);
+        }
+    }
+    Packet::Hex(bytes)
+}
