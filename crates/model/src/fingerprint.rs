@@ -124,6 +124,6 @@ fn measures(wanted: Measure, number: u16) -> bool {
     match wanted {
         Measure::Any => true,
         Measure::Exactly(wanted) => number == wanted,
-        Measure::MultipleOf(unit) => number % unit == 0,
+        Measure::MultipleOf(unit) => number.is_multiple_of(unit),
     }
 }

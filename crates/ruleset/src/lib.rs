@@ -107,10 +107,7 @@ impl Ruleset {
 
     /// The names behind `os` in all rules, old ones too.
     pub fn os_names(&self) -> BTreeSet<String> {
-        let anchors = self.anchors.values().flat_map(|anchor| &anchor.old_rules);
-        let old = self.old_rules.iter().chain(anchors).map(|old| &old.rule);
-        let rules = self.all_rules().map(|(_, rule)| rule).chain(old);
-        rules.filter_map(|rule| rule.os.clone()).collect()
+        self.every_rule().filter_map(|(_, rule)| rule.os.clone()).collect()
     }
 
     /// The tables of the anchor with this path, those of the main rule set if it is empty.
