@@ -3,7 +3,8 @@
  * `divert-to` and `divert-reply` (divert_packet.h has the third of them): what comes in goes to a socket of this host, whatever address it is
  * for. The mark has the kernel deliver it here, by the policy rule that pfctl makes (crates/kernel's
  * divert.rs); the socket is found by the rule's address, or by that of the packet once there is a
- * connection. It must be IP_TRANSPARENT, since it answers in somebody else's name.
+ * connection. It must be IP_TRANSPARENT, since it answers in somebody else's name. What is neither TCP nor
+ * UDP the kernel gives to the raw sockets for its protocol, and ICMP errors to whom they are about.
  */
 #ifndef PF_DIVERT_H
 #define PF_DIVERT_H
@@ -56,7 +57,7 @@ __inline void aim_at(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd,
 }
 
 /* Hands the packet to the socket that listens where the rule says, unless it belongs to a connection
- * that was accepted there. Returns 0 if there is neither. */
+ * that was accepted there, or the kernel knows whom it is for. Returns 0 if nobody listens. */
 __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_sock_tuple tuple = {};
@@ -70,8 +71,10 @@ __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	rule = find_divert(s);
 	tcp = s->pd.virtual_protocol == IPPROTO_TCP;
-	if (!rule || (!tcp && s->pd.virtual_protocol != IPPROTO_UDP))
+	if (!rule)
 		return 0;
+	if (!tcp && s->pd.virtual_protocol != IPPROTO_UDP)
+		return 1;
 	size = packet_tuple(&tuple, &s->pd);
 	if (tcp) {
 		socket = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);

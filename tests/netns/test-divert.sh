@@ -1,6 +1,6 @@
 # Sockets that take what is for others: a proxy on the gateway answers in the server's name (divert-to),
-# asks the server in the client's name and hears its answers (divert-reply). Over TCP and UDP, in both
-# families, with no other set-up than the rules.
+# asks the server in the client's name and hears its answers (divert-reply). Over TCP and UDP, and to raw
+# sockets, in both families, with no other set-up than the rules.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -72,6 +72,8 @@ pass in on lan0 inet proto { tcp, udp } to port { 80, 5353 } divert-to 127.0.0.1
 pass in on lan0 inet6 proto { tcp, udp } to port { 80, 5353 } divert-to ::1 port 8080
 pass in on lan0 inet proto { tcp, udp } to port 81 divert-to 127.0.0.1 port 9
 pass out on wan0 proto udp to port 53 divert-reply
+pass in on lan0 inet proto 98 divert-to 127.0.0.1 port 1
+pass in on lan0 inet6 proto 98 divert-to ::1 port 1
 END_OF_RULES
 
 asks() {
@@ -100,6 +102,42 @@ same "UDP" "$CLIENT4 to 198.51.100.7 5353" "$(says 198.51.100.7 5353)"
 same "UDP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 5353" "$(says 2001:db8:ffff::7 5353)"
 same "where nobody listens, TCP" refused "$(probe_web client 198.51.100.7 81)"
 same "where nobody listens, UDP" refused "$(says 198.51.100.7 81)"
+
+# a raw socket gets packets of its protocol for whatever address
+cat >"$WORK/raw.py" <<'END_OF_PROGRAM'
+import socket
+for family in socket.AF_INET, socket.AF_INET6:
+    s = socket.socket(family, socket.SOCK_RAW, 98)
+    s.settimeout(10)
+    if family == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+    print("ready", flush=True)
+    data, extra, _, (peer, *_) = s.recvmsg(2048, 256)
+    if family == socket.AF_INET:
+        print(peer, "to", socket.inet_ntop(family, data[16:20]), data[20:].decode(), flush=True)
+    else:
+        print(peer, "to", socket.inet_ntop(family, extra[0][2][:16]), data.decode(), flush=True)
+END_OF_PROGRAM
+raw() {
+	on client python3 -c '
+import socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+socket.socket(family, socket.SOCK_RAW, 98).sendto(b"hello", (sys.argv[1], 0))' "$1"
+}
+# heard LINES - whether the raw sockets have said so much
+heard() {
+	[ "$(wc -l <"$WORK/raw.log")" -ge "$1" ]
+}
+start raw gateway python3 "$WORK/raw.py"
+await 3 heard 1 || die "no raw socket"
+raw 198.51.100.7
+await 3 heard 3
+raw 2001:db8:ffff::7
+await 3 heard 4
+same "raw sockets" "ready
+$CLIENT4 to 198.51.100.7 hello
+ready
+$CLIENT6 to 2001:db8:ffff::7 hello" "$(cat "$WORK/raw.log")"
 
 same "in the client's name" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
 same "in the client's name, IPv6" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"

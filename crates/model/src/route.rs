@@ -57,6 +57,7 @@ impl Firewall {
         let mut packet = Packet { bytes, carried: fate.carried.clone(), ..input.clone() };
         if !copies {
             fate.verdict = Verdict::Consumed;
+            fate.carried.diverted = None;
         }
         match self.send(&mut packet, hop, fate, journal) {
             Ok(()) | Err(Stuck::Silently) => {}
