@@ -6,6 +6,7 @@
 #ifndef PF_MODULATE_H
 #define PF_MODULATE_H
 
+#include "checksum.h"
 #include "kern.h"
 #include "packet.h"
 #include "scratch.h"
@@ -28,7 +29,7 @@ __inline void demodulate(struct __sk_buff *skb, __u32 start, __u32 at, __u32 che
 		from = from << 8 | from >> 24;
 		to = to << 8 | to >> 24;
 	}
-	bpf_l4_csum_replace(skb, start + checksum, from, to, sizeof(to));
+	bpf_l4_csum_replace(skb, start + checksum, from, to, CHECKSUM_OF_TCP | sizeof(to));
 }
 
 /* One step: to the next option, or through the blocks of a SACK option (RFC 2018). */

@@ -68,7 +68,8 @@ __inline void patch_tcp(struct __sk_buff *skb, struct pf_scratch *s, __u32 at, _
 		from = __builtin_bswap16(from);
 		to = __builtin_bswap16(to);
 	}
-	bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, checksum), from, to, sizeof(to));
+	bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, checksum), from, to,
+			    CHECKSUM_OF_TCP | sizeof(to));
 }
 
 /* Replaces a number of the TCP header. */
@@ -78,7 +79,8 @@ __inline void patch_tcp_number(struct __sk_buff *skb, struct pf_scratch *s, __u3
 	__u32 tcp = s->pd.ip + s->pd.offset;
 
 	bpf_skb_store_bytes(skb, tcp + at, &to, sizeof(to), 0);
-	bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, checksum), from, to, sizeof(to));
+	bpf_l4_csum_replace(skb, tcp + offsetof(struct tcp, checksum), from, to,
+			    CHECKSUM_OF_TCP | sizeof(to));
 }
 
 __inline void write_tcp_header(struct __sk_buff *skb, struct pf_scratch *s)
@@ -95,6 +97,7 @@ __inline void write_tcp_header(struct __sk_buff *skb, struct pf_scratch *s)
 		patch_tcp_number(skb, s, offsetof(struct tcp, seq), old->seq, tcp->seq);
 	if (tcp->ack != old->ack)
 		patch_tcp_number(skb, s, offsetof(struct tcp, ack), old->ack, tcp->ack);
+	s->tcp_received = *tcp;	/* an error about a packet that went on finds nothing more to write */
 }
 
 static int clamp_mss(__unused __u32 i, void *arg)

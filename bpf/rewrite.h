@@ -7,6 +7,7 @@
 #ifndef PF_REWRITE_H
 #define PF_REWRITE_H
 
+#include "checksum.h"
 #include "icmp.h"
 #include "kern.h"
 #include "packet.h"
@@ -32,7 +33,7 @@ __inline __u32 checksum_of_ends(const struct pf_pdesc *pd)
 /* UDP has no checksum if it is 0 */
 __inline __u64 checksum_flags(const struct pf_pdesc *pd)
 {
-	return pd->virtual_protocol == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0;
+	return pd->virtual_protocol == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : CHECKSUM_OF_TCP;
 }
 
 /* Replaces two bytes that the transport checksum covers. */
@@ -135,13 +136,14 @@ __global int rewrite_quoted(struct __sk_buff *skb, struct pf_scratch *s, __u32 i
 	if (quoted->family == AF_INET) {
 		at += is_source ? offsetof(struct ip, source) : offsetof(struct ip, destination);
 		bpf_skb_store_bytes(skb, at, to->bytes, 4, 0);
-		bpf_l4_csum_replace(skb, checksum, from->word[0], to->word[0], 4);
+		bpf_l4_csum_replace(skb, checksum, from->word[0], to->word[0],
+				    checksum_flags(&s->pd) | 4);
 	} else {
 		at += is_source ? offsetof(struct ip6, source) : offsetof(struct ip6, destination);
 		bpf_skb_store_bytes(skb, at, to->bytes, 16, 0);
 		change = bpf_csum_diff((__be32 *)from->word, 16, (__be32 *)to->word, 16, 0);
 		if (change >= 0)
-			bpf_l4_csum_replace(skb, checksum, 0, change, 0);
+			bpf_l4_csum_replace(skb, checksum, 0, change, checksum_flags(&s->pd));
 	}
 	return rewrite_address(skb, s, !is_source, to);
 }
