@@ -1,5 +1,6 @@
 //! Skip steps: for each rule and parameter, the next rule that differs in it
-//! (001_653dcac65f1d1654.txt, pf-semantics section 5).
+//! (Hartmeier, "Design and Performance of the OpenBSD Stateful Packet Filter", 2002; pf-semantics
+//! section 5).
 
 use crate::{InterfaceMatch, Rule};
 

@@ -320,15 +320,13 @@ impl Expectation {
                 &Some("unchanged".into()),
                 look::hex_or(&fate.out, "unchanged"),
             ),
-            Some(Out::Bytes(bytes)) => {
-                if !fate.out.as_ref().is_some_and(|out| look::same(bytes, out)) {
-                    differences.compare(
-                        "out",
-                        &Some(look::hex(bytes)),
-                        look::hex_or(&fate.out, "unchanged"),
-                    );
-                }
-            }
+            Some(Out::Bytes(bytes))
+                if fate.out.as_ref().is_some_and(|out| look::same(bytes, out)) => {}
+            Some(Out::Bytes(bytes)) => differences.compare(
+                "out",
+                &Some(look::hex(bytes)),
+                look::hex_or(&fate.out, "unchanged"),
+            ),
             Some(Out::Fields(expected)) => match &fate.out {
                 Some(found) => expected.compare(&look::fields(found), differences),
                 None => {
