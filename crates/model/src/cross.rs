@@ -64,6 +64,10 @@ pub(crate) fn error(
     ends: &Ends,
     world: &World,
 ) -> Result<(), Untranslatable> {
+    // headers of a quote that ends before they do
+    if packet.bytes.len() < quoted.offset {
+        return Err(Untranslatable);
+    }
     convert_icmp(packet, packet.offset)?;
     let sum = transport_checksum(packet);
     let old = packet.bytes[quoted.at..quoted.offset].to_vec();

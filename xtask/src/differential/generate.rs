@@ -126,14 +126,26 @@ pub fn tags(ruleset: &Ruleset) -> Vec<String> {
 /// where nobody can compare them.
 pub fn load(text: &str, host: &Host) -> Option<Ruleset> {
     let ruleset = skipstep_pfconf::load(text, &RulesContext::new(host)).ok()?.ruleset;
-    let comparable = !ends_states_in_between(&ruleset) && !copies_datagrams(&ruleset);
+    let comparable = !ends_states_in_between(&ruleset)
+        && !routes_unseen(&ruleset)
+        && !translates_twice(&ruleset);
     (refusals(&ruleset).is_empty() && comparable).then_some(ruleset)
 }
 
-/// Whether a datagram that was put together may be copied: the model makes fragments of the copy, as pf.
-fn copies_datagrams(ruleset: &Ruleset) -> bool {
-    let copies = |rule: &Rule| rule.route.as_ref().is_some_and(|to| to.kind == RouteKind::DupTo);
-    ruleset.options.reassemble && ruleset.all_rules().any(|(_, rule)| copies(rule))
+/// Whether old rules may translate an ICMP error that `af-to` is to bring across: the model does it and the
+/// data plane, where such an error makes no state, does not.
+fn translates_twice(ruleset: &Ruleset) -> bool {
+    let old = ruleset.every_rule().count() > ruleset.all_rules().count();
+    old && ruleset.all_rules().any(|(_, rule)| rule.af_to.is_some())
+}
+
+/// Whether a test run does not see all that is routed: the copy of a datagram that was put together, which
+/// is made fragments again; and what goes by another routing table than the main one, which is the
+/// only one that its network has.
+fn routes_unseen(ruleset: &Ruleset) -> bool {
+    let tables = ruleset.all_rules().any(|(_, rule)| rule.rtable.is_some());
+    let mut routes = ruleset.all_rules().filter_map(|(_, rule)| rule.route.as_ref());
+    routes.any(|to| tables || ruleset.options.reassemble && to.kind == RouteKind::DupTo)
 }
 
 /// Whether the state of a packet may end others by their number before the packet is filtered once

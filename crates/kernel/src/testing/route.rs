@@ -96,5 +96,5 @@ impl Passage<'_> {
 /// What the data plane does to a copy, and undoes in the packet.
 fn spend_hop(packet: &mut [u8]) {
     let at = if packet[0] >> 4 == 4 { 8 } else { 7 };
-    packet[at] -= 1;
+    packet[at] = packet[at].wrapping_sub(1);
 }
