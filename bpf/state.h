@@ -7,8 +7,8 @@
  * places are used again, so nothing else says that a state is still the one meant.
  *
  * A place goes round: taken (from free_states, or the first never used one), filled by the one who
- * took it, serial made odd, key inserted; then, by exactly one of those who want it gone, marked unlinked, key deleted,
- * serial made even, and given back.
+ * took it, serial made odd, key inserted; then, by exactly one of those who want it gone, marked
+ * unlinked, key deleted, serial made even, and given back.
  *
  * A translated state has two keys: packets that come in find it by the wire's, those that go out by the
  * stack's.
@@ -18,40 +18,16 @@
 
 #include "kern.h"
 #include "config.h"
+#include "far_key.h"
 #include "flow.h"
 #include "limiter.h"
 #include "pool.h"
 #include "reason.h"
 #include "scratch.h"
 #include "source_node.h"
+#include "state_key.h"
 #include "timeout.h"
 #include "usage.h"
-
-/* userland makes these four to measure before it loads the programs */
-#define PF_DEFAULT_STATES	100000
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, PF_DEFAULT_STATES);
-	__type(key, struct pf_state_key);
-	__type(value, struct pf_state_ref);
-} state_keys SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PF_DEFAULT_STATES);
-	__type(key, __u32);
-	__type(value, struct pf_state);
-} states SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_STACK);
-	__uint(max_entries, PF_DEFAULT_STATES);
-	__type(value, __u32);
-} free_states SEC(".maps");
-
-/* states with the same far key: more are refused */
-#define MAX_FAR_STATES	1024
 
 /* Whether a state's packets cross to the other family. */
 #define crosses(state)	((state)->key[PF_WIRE].made == PF_MADE_NEAR)
@@ -62,99 +38,6 @@ struct {
 /* Whether limiters count a state. */
 #define has_limiters(state)	((state)->limited[PF_LIMITER_STATE].id || \
 				 (state)->limited[PF_LIMITER_SOURCE].id)
-
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-/* Index of the packet's source in a key: so that a reply has the key of what it answers. */
-__inline int source_index(__u8 direction)
-{
-	return direction == PF_IN ? 0 : 1;
-}
-
-__inline void set_key(struct pf_state_key *key, const struct pf_pdesc *pd, __u8 direction)
-{
-	if (source_index(direction) == 0) {
-		__builtin_memcpy(key->address[0], &pd->source, 16);
-		__builtin_memcpy(key->address[1], &pd->destination, 16);
-		key->port[0] = pd->source_port;
-		key->port[1] = pd->destination_port;
-	} else {
-		__builtin_memcpy(key->address[1], &pd->source, 16);
-		__builtin_memcpy(key->address[0], &pd->destination, 16);
-		key->port[1] = pd->source_port;
-		key->port[0] = pd->destination_port;
-	}
-	key->interface = 0;
-	key->rdomain = pd->rdomain;
-	key->made = 0;
-	key->family = pd->family;
-	key->protocol = pd->protocol;
-	key->pad = 0;
-}
-
-/* The ends of a packet have not been translated yet. */
-__inline void keep_original(struct pf_pdesc *pd)
-{
-	pd->original_source = pd->source;
-	pd->original_destination = pd->destination;
-	pd->original_source_port = pd->source_port;
-	pd->original_destination_port = pd->destination_port;
-}
-
-/* Takes back what rules made of the ends. */
-__inline void restore_original(struct pf_pdesc *pd)
-{
-	pd->source = pd->original_source;
-	pd->destination = pd->original_destination;
-	pd->source_port = pd->original_source_port;
-	pd->destination_port = pd->original_destination_port;
-}
-
-/* What was received becomes what is translated, and the other way round. */
-__inline void swap_ends(struct pf_pdesc *pd)
-{
-	struct pf_addr source = pd->source, destination = pd->destination;
-	__be16 source_port = pd->source_port, destination_port = pd->destination_port;
-
-	restore_original(pd);
-	pd->original_source = source;
-	pd->original_destination = destination;
-	pd->original_source_port = source_port;
-	pd->original_destination_port = destination_port;
-}
-
-/* Gives a packet the ends that a key has for one in `direction`. */
-__inline void set_ends(struct pf_pdesc *pd, const struct pf_state_key *key, __u8 direction)
-{
-	if (source_index(direction) == 0) {
-		__builtin_memcpy(&pd->source, key->address[0], 16);
-		__builtin_memcpy(&pd->destination, key->address[1], 16);
-		pd->source_port = key->port[0];
-		pd->destination_port = key->port[1];
-	} else {
-		__builtin_memcpy(&pd->source, key->address[1], 16);
-		__builtin_memcpy(&pd->destination, key->address[0], 16);
-		pd->source_port = key->port[1];
-		pd->destination_port = key->port[0];
-	}
-}
-
-__inline bool same_key(const struct pf_state_key *a, const struct pf_state_key *b)
-{
-	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;
-
-	_Static_assert(sizeof(*a) == 48, "a key has no holes");
-	for (int i = 0; i < 12; i++)
-		if (x[i] != y[i])
-			return false;
-	return true;
-}
-
-/* The key on the side that a packet in `direction` goes to. */
-__inline __u32 far_side(__u8 direction)
-{
-	return direction == PF_IN ? PF_STACK : PF_WIRE;
-}
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
@@ -231,43 +114,6 @@ __inline void unlink_key(struct pf_state *state, __u32 side, __u32 index, __u32 
 		bpf_map_delete_elem(&state_keys, key);
 }
 
-/* Takes a state out of those that have its far key. */
-__global int unlink_far_key(__u32 index, __u32 serial)
-{
-	struct pf_state *state = bpf_map_lookup_elem(&states, &index), *before;
-	struct pf_state_ref *first, ref, next;
-	const struct pf_state_key *key;
-	int i;
-
-	if (!state)
-		return 0;
-	key = &state->key[PF_STACK];
-	first = bpf_map_lookup_elem(&state_keys, key);
-	if (!first)
-		return 0;
-	ref = *first;
-	next = state->next_far;
-	if (ref.index == index && ref.serial == serial) {
-		if (!next.serial)
-			bpf_map_delete_elem(&state_keys, key);
-		else
-			bpf_map_update_elem(&state_keys, key, &next, BPF_EXIST);
-		return 0;
-	}
-	bpf_for(i, 0, MAX_FAR_STATES) {
-		before = bpf_map_lookup_elem(&states, &ref.index);
-		if (!before)
-			return 0;
-		bpf_spin_lock(&before->lock);
-		ref = before->next_far;
-		if (ref.index == index && ref.serial == serial)
-			before->next_far = next;
-		bpf_spin_unlock(&before->lock);
-		if (!ref.serial || (ref.index == index && ref.serial == serial))
-			return 0;
-	}
-	return 0;
-}
 
 /* Takes a state out of the table. Returns 1, or 0 if somebody else did or it was used again. */
 __global int remove_state(__u32 index, __u32 serial)
@@ -375,45 +221,6 @@ __inline __u32 near_side(__u32 made, __u8 direction)
 	if (made == PF_MADE_NEAR)
 		return PF_WIRE;
 	return made == PF_MADE_FAR || direction == PF_OUT ? PF_STACK : PF_WIRE;
-}
-
-/* Finds the first living state with this far key; its place goes to s->far. */
-__global int find_far(struct pf_scratch *s)
-{
-	struct pf_state_ref *first, ref;
-	struct pf_state *state;
-	__u8 timeout;
-	int i;
-
-	if (!s)
-		return 0;
-	first = bpf_map_lookup_elem(&state_keys, &s->key);
-	if (!first)
-		return 0;
-	ref = *first;
-	bpf_for(i, 0, MAX_FAR_STATES) {
-		state = bpf_map_lookup_elem(&states, &ref.index);
-		if (!state || state->serial != ref.serial)
-			return 0;
-		timeout = state->timeout;
-		if (timeout < PF_TIMEOUT_PURGE &&
-		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now)) {
-			s->far = ref;
-			return 1;
-		}
-		ref = state->next_far;
-		if (!ref.serial)
-			return 0;
-	}
-	return 0;
-}
-
-__inline struct pf_state *far_state(struct pf_scratch *s, struct pf_state_ref *found)
-{
-	if (!find_far(s))
-		return NULL;
-	*found = s->far;
-	return bpf_map_lookup_elem(&states, &found->index);
 }
 
 /* Looks for a state with s->key on the side where packets in this direction look; of one that was
@@ -654,31 +461,6 @@ __global int make_way(const struct pf_state_key *key, __u32 direction)
 	if (limited)
 		release_limiters(ref.index, 0);
 	return way;
-}
-
-/* Puts a state behind the last one that has its far key. */
-__global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
-{
-	struct pf_state_ref ref;
-	struct pf_state *state;
-	int i;
-
-	if (!first || !new)
-		return -1;
-	ref = *first;
-	bpf_for(i, 0, MAX_FAR_STATES) {
-		state = bpf_map_lookup_elem(&states, &ref.index);
-		if (!state)
-			return -1;
-		bpf_spin_lock(&state->lock);
-		ref = state->next_far;
-		if (!ref.serial)
-			state->next_far = *new;
-		bpf_spin_unlock(&state->lock);
-		if (!ref.serial)
-			return 0;
-	}
-	return -1;
 }
 
 /* Leads the far key of a state whose packets cross families to it. Others may have it, too: then the

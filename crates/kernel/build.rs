@@ -20,14 +20,18 @@ fn main() {
         compile(&clang, &bpf, &bpf.join(format!("{program}.c")), &out.join(format!("{program}.o")));
     }
     let layouts = out.join("abi.bpf.c");
-    fs::write(&layouts, every_struct(&bpf.join("abi.h"))).expect("OUT_DIR can be written to");
+    fs::write(&layouts, every_struct(&bpf)).expect("OUT_DIR can be written to");
     compile(&clang, &bpf, &layouts, &out.join("abi.bpf.o"));
 }
 
-/// A program that mentions every struct of the header: the compiler leaves out of BTF those that
+/// A program that mentions every struct of abi.h and bpf/abi/: the compiler leaves out of BTF those that
 /// the data plane only uses inside functions, and the test of crates/abi wants them all.
-fn every_struct(header: &Path) -> String {
-    let text = fs::read_to_string(header).expect("bpf/abi.h is there");
+fn every_struct(bpf: &Path) -> String {
+    let parts = fs::read_dir(bpf.join("abi")).expect("bpf/abi is there");
+    let parts = parts.map(|part| part.expect("bpf/abi can be read").path());
+    let headers = parts.chain([bpf.join("abi.h")]);
+    let text: String =
+        headers.map(|header| fs::read_to_string(header).expect("a header can be read")).collect();
     let mut program = "#include <linux/bpf.h>\n#include \"abi.h\"\n".to_owned();
     for line in text.lines() {
         let name = line.strip_prefix("struct ").and_then(|rest| rest.split_whitespace().next());

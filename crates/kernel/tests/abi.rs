@@ -11,7 +11,15 @@ use libbpf_rs::btf::types::{MemberAttr, Struct};
 use skipstep_abi as abi;
 use skipstep_kernel::object::OBJECT;
 
-const HEADER: &str = include_str!("../../../bpf/abi.h");
+const HEADER: &str = concat!(
+    include_str!("../../../bpf/abi/rule.h"),
+    include_str!("../../../bpf/abi/limiter.h"),
+    include_str!("../../../bpf/abi/table.h"),
+    include_str!("../../../bpf/abi/state.h"),
+    include_str!("../../../bpf/abi/status.h"),
+    include_str!("../../../bpf/abi/record.h"),
+    include_str!("../../../bpf/abi.h"),
+);
 
 /// An object that mentions every struct of the header; the data plane's BTF leaves some out.
 const ALL_STRUCTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/abi.bpf.o"));

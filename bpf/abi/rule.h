@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/* Of the ABI: interfaces, and what a rule asks and wants. */
+#ifndef SKIPSTEP_ABI_RULE_H
+#define SKIPSTEP_ABI_RULE_H
+
+/* ---- interfaces ---------------------------------------------------------------------------- */
+
+enum pf_interface_match {
+	PF_IFMATCH_NONE = 0,	/* rule does not say `on` */
+	PF_IFMATCH_NAME = 1,	/* id is that of an interface name */
+	PF_IFMATCH_GROUP = 2,	/* id is a bit of pf_interface.groups */
+	PF_IFMATCH_ANY = 3,	/* `on any`: everything but loopback */
+	PF_IFMATCH_RDOMAIN = 4,	/* `on rdomain`: id is the number */
+};
+
+enum pf_interface_flags {
+	PF_INTERFACE_LOOPBACK = 1 << 0,
+	PF_INTERFACE_NO_LINK = 1 << 1,	/* for userland; the data plane asks the kernel's device itself */
+	PF_INTERFACE_SKIP_0 = 1 << 2,	/* `set skip on`, seen by even generations … */
+	PF_INTERFACE_SKIP_1 = 1 << 3,	/* … and by odd ones */
+};
+
+/* value of the interfaces map, whose key is the ifindex. An ifindex that is not there is an
+ * interface nobody has told us about yet: only rules without `on`, and `on any`, match on it. */
+struct pf_interface {
+	__u32 id;			/* names an interface for good; 0 is no interface */
+	__u32 flags;			/* pf_interface_flags */
+	__u64 groups;			/* bit per group */
+	char name[PF_IFNAMSIZ];
+	__u32 rdomain;			/* the table of the VRF it is in, 0 if it is in none */
+	__u32 pad;
+};
+
+/* per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block] */
+struct pf_interface_stats {
+	__u64 packets[2][2][2];
+	__u64 bytes[2][2][2];
+};
+
+/* ---- rules --------------------------------------------------------------------------------- */
+
+/* skip steps: parameter k of rule r differs from that of the rules before r.skip[k] */
+enum pf_skip {
+	PF_SKIP_INTERFACE = 0,
+	PF_SKIP_DIRECTION,
+	PF_SKIP_RDOMAIN,
+	PF_SKIP_FAMILY,
+	PF_SKIP_PROTOCOL,
+	PF_SKIP_SRC_ADDRESS,
+	PF_SKIP_DST_ADDRESS,
+	PF_SKIP_SRC_PORT,
+	PF_SKIP_DST_PORT,
+	PF_SKIP_MAX,
+};
+
+enum pf_address_kind {
+	PF_ADDRESS_ANY = 0,
+	PF_ADDRESS_MASK = 1,		/* (packet & high) == low */
+	PF_ADDRESS_RANGE = 2,		/* low <= packet <= high */
+	PF_ADDRESS_TABLE = 3,		/* table slot; dynamic interface addresses are tables too */
+	PF_ADDRESS_NO_ROUTE = 4,
+	PF_ADDRESS_URPF_FAILED = 5,
+	PF_ADDRESS_NEVER = 6,		/* an interface without such an address: matches nothing, negated or not */
+};
+
+struct pf_address {
+	__u8 kind;			/* pf_address_kind */
+	__u8 negated;
+	__u8 pad[2];
+	__u32 table;			/* slot */
+	__u8 low[16];
+	__u8 high[16];
+};
+
+enum pf_port_op {			/* values of OpenBSD's PF_OP_* */
+	PF_PORT_ANY = 0,
+	PF_PORT_INSIDE = 1,		/* ><, exclusive */
+	PF_PORT_EQ = 2,
+	PF_PORT_NE = 3,
+	PF_PORT_LT = 4,
+	PF_PORT_LE = 5,
+	PF_PORT_GT = 6,
+	PF_PORT_GE = 7,
+	PF_PORT_OUTSIDE = 8,		/* <> */
+	PF_PORT_RANGE = 9,		/* :, inclusive */
+};
+
+struct pf_port {			/* ports in host order */
+	__u16 low;
+	__u16 high;
+	__u8 op;			/* pf_port_op */
+	__u8 pad[3];
+};
+
+struct pf_owner {			/* of a socket; ids in host order, ~0 is who owns none */
+	__u32 low;
+	__u32 high;
+	__u8 op;			/* pf_port_op */
+	__u8 pad[3];
+};
+
+enum pf_rule_flags {
+	PF_RULE_QUICK = 1 << 0,		/* nat pass and its like have it too */
+	PF_RULE_LOG = 1 << 1,
+	PF_RULE_LOG_ALL = 1 << 2,
+	PF_RULE_LOG_MATCHES = 1 << 3,
+	PF_RULE_FRAGMENT = 1 << 4,	/* only fragments */
+	PF_RULE_ALLOW_OPTS = 1 << 5,
+	PF_RULE_KEEP_STATE = 1 << 6,
+	PF_RULE_IF_BOUND = 1 << 7,
+	PF_RULE_SLOPPY = 1 << 8,
+	PF_RULE_NO_SYNC = 1 << 9,
+	PF_RULE_RETURN = 1 << 10,	/* block return: RST for TCP, ICMP error for the rest */
+	PF_RULE_RETURN_RST = 1 << 11,
+	PF_RULE_RETURN_ICMP = 1 << 12,
+	PF_RULE_NO_DF = 1 << 13,	/* scrub (no-df) */
+	PF_RULE_SET_TOS = 1 << 14,
+	PF_RULE_SET_PRIO = 1 << 15,
+	PF_RULE_MATCH_TOS = 1 << 16,
+	PF_RULE_MATCH_PRIO = 1 << 17,
+	PF_RULE_MATCH_ICMP_TYPE = 1 << 18,
+	PF_RULE_MATCH_ICMP_CODE = 1 << 19,
+	PF_RULE_PROBABILITY = 1 << 20,
+	PF_RULE_INTERFACE_NOT = 1 << 21,
+	PF_RULE_RECEIVED_NOT = 1 << 22,
+	PF_RULE_TAGGED_NOT = 1 << 23,
+	PF_RULE_LOG_USER = 1 << 24,
+	PF_RULE_RANDOM_ID = 1 << 25,
+	PF_RULE_ANCHOR = 1 << 26,	/* calls other rules; quick ends the walk if they decided */
+	PF_RULE_ONCE = 1 << 27,		/* matches but one packet: see pf_rule_states */
+	PF_RULE_MAX_PKT_RATE = 1 << 28,	/* does not match what comes too fast: there too */
+	PF_RULE_MODULATE = 1 << 29,	/* modulate state */
+	PF_RULE_REASSEMBLE_TCP = 1 << 30, /* scrub (reassemble tcp) */
+	PF_RULE_SYNPROXY = 1u << 31,	/* synproxy state */
+};
+
+struct pf_rule {
+	__u32 skip[PF_SKIP_MAX];	/* index of the next rule worth looking at; the count of rules at the end */
+	__u32 flags;			/* pf_rule_flags */
+
+	/* criteria */
+	__u32 interface;		/* id or group bit */
+	__u32 received_on;
+	__u8 interface_match;		/* pf_interface_match */
+	__u8 received_match;
+	__u8 direction;			/* pf_direction */
+	__u8 family;			/* 0, 2 (AF_INET) or 10 (AF_INET6) */
+	__u8 protocol;			/* 0 is any */
+	__u8 tcp_flags;			/* of those in tcp_mask these must be set */
+	__u8 tcp_mask;			/* 0: do not look */
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u8 tos;
+	__u8 prio;
+	__u8 action;			/* pf_action */
+	__u16 tag;			/* 0: none */
+	__u16 tagged;			/* 0: do not look */
+	__u32 probability;		/* of 2^32 - 1 */
+	struct pf_address source;
+	struct pf_address destination;
+	struct pf_port source_port;
+	struct pf_port destination_port;
+	struct pf_owner user;
+	struct pf_owner group;
+
+	/* actions */
+	__u8 return_ttl;		/* of the RST; 0 is the default */
+	__u8 return_icmp_type;		/* block return*, IPv4 */
+	__u8 return_icmp_code;
+	__u8 return_icmp6_type;
+	__u8 return_icmp6_code;
+	__u8 set_tos;
+	__u8 set_prio[2];		/* ordinary; lowdelay and empty ACKs */
+	__u8 min_ttl;
+	__u8 log_to;			/* n of pflogN */
+	__u16 max_mss;
+	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
+	__u8 pools;			/* 1 << pf_purpose of those it has: see struct pf_pool_key */
+	__u8 route;			/* pf_route_kind */
+	__u16 queue[2];			/* ordinary; lowdelay and empty ACKs. 0: leaves it */
+	__u32 slot;			/* in rule_stats and rule_states */
+	__u32 number;			/* in its rule set */
+	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
+	__u32 call_first;		/* PF_RULE_ANCHOR: index of the first rule it calls … */
+	__u32 call_end;			/* … and one more than that of the last */
+	__u16 rtable;			/* one more than the routing table's number; 0: not said */
+	__u8 cross_to;			/* af-to: family that its packets get, else 0 */
+	__u8 os;			/* 1 + bit of the name in pf_fingerprint.systems; 0: do not look */
+	__u16 limiter[2];		/* by pf_limiter_kind: number, with PF_LIMITER_NO_MATCH; 0: none */
+	__u32 set_end;			/* one more than the index of the last rule of its rule set */
+};
+
+/* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets that
+ * leave and for those that arrive. A rule in both is one and the same but for its criteria. */
+enum pf_old_list {
+	PF_OLD_NAT = 0,
+	PF_OLD_RDR,
+	PF_OLD_BINAT_OUT,
+	PF_OLD_BINAT_IN,
+	PF_OLD_SCRUB,
+	PF_OLD_LISTS,
+};
+
+struct pf_stretch {			/* of the array of rules */
+	__u32 first;
+	__u32 end;			/* one more than the last */
+};
+
+/* per CPU, indexed by slot */
+struct pf_rule_stats {
+	__u64 evaluations;
+	__u64 packets[2];		/* in, out */
+	__u64 bytes[2];
+};
+
+/* a table that a rule compares an address with, whose counters rise with the rule's */
+struct pf_rule_table {
+	__u32 slot;
+	__u8 used;
+	__u8 negated;
+	__u8 pad[2];
+};
+
+enum pf_source_flags {			/* how a rule tracks sources */
+	PF_SOURCE_TRACK = 1 << 0,
+	PF_SOURCE_OVERLOAD = 1 << 1,	/* one with too many connections is put in a table */
+	PF_SOURCE_FLUSH = 1 << 2,	/* and its states that the rule made end … */
+	PF_SOURCE_FLUSH_GLOBAL = 1 << 3,	/* … or all of them */
+};
+
+/* shared by all CPUs, indexed by slot. Lives until the last state made by the rule is gone */
+struct pf_rule_states {
+	__u64 total;			/* states ever made */
+	__u64 pkt_rate;			/* of matching packets, as rate.h keeps it */
+	__u32 current;			/* states now */
+	__u32 max;			/* keep state (max n); 0: no limit */
+	__s32 number;			/* of the rule; -1 once its rule set was replaced */
+	__u32 timeouts[PF_TIMEOUT_MAX];	/* 0: the global one */
+	struct pf_rule_table tables[2];	/* source, destination */
+	__u32 anchor;			/* id of the anchor it is in */
+	__u32 expired;			/* `once`: it has matched its packet */
+	__u32 max_packets;		/* max-pkt-rate: in … */
+	__u32 max_packets_seconds;
+	__u32 source_flags;		/* pf_source_flags */
+	__u32 source_nodes;		/* nodes now, of every kind */
+	__u32 max_src_nodes;		/* these four: 0 is no limit */
+	__u32 max_src_states;
+	__u32 max_src_conn;
+	__u32 max_src_conn_rate;	/* in … */
+	__u32 max_src_conn_seconds;
+	__u32 overload_table;		/* slot */
+	__u8 divert;			/* pf_divert_kind */
+	__u8 pflow;			/* its states are reported when they end … */
+	__be16 divert_port;		/* of the socket that divert-to, or divert-packet, names */
+	__u8 divert_address[16];
+	__u32 flow_tos;			/* … with the `tos` that it asks for */
+	__u32 old;			/* pf_action of an old rule, else 0 */
+};
+
+enum pf_divert_kind {
+	PF_DIVERT_NO = 0,
+	PF_DIVERT_TO = 1,
+	PF_DIVERT_REPLY = 2,
+	PF_DIVERT_PACKET = 3,
+};
+
+/* ---- fingerprints: what the SYNs of a system look like; by generation & 1 and their order -------- */
+
+enum pf_measure {
+	PF_MEASURE_ANY = 0,
+	PF_MEASURE_EXACTLY,
+	PF_MEASURE_MULTIPLE,
+	PF_MEASURE_SEGMENTS,		/* of a window: so many times the MSS … */
+	PF_MEASURE_PACKETS,		/* … or the MTU */
+};
+
+enum pf_syn_flags {
+	PF_SYN_DF = 1 << 0,		/* over IPv6 always */
+	PF_SYN_ZERO_TIMESTAMP = 1 << 1,
+};
+
+struct pf_fingerprint {
+	__u64 systems;			/* bits of the names in rules that its systems have */
+	__u64 options;			/* kinds of TCP options, 3 bits each, the first one highest */
+	__u16 window;
+	__u16 size;			/* of the IP packet */
+	__u16 mss;
+	__u8 scale;
+	__u8 ttl;
+	__u8 option_count;
+	__u8 flags;			/* pf_syn_flags */
+	__u8 window_kind;		/* pf_measure, as the next three */
+	__u8 size_kind;
+	__u8 mss_kind;
+	__u8 scale_kind;
+	__u8 pad[2];
+};
+
+#endif /* SKIPSTEP_ABI_RULE_H */
