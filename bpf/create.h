@@ -330,9 +330,9 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	__u16 tag = test->act.tag, max_pkt_size = test->act.max_pkt_size;
 	__u16 rtable = test->act.rtable ? test->act.rtable : 1;
 
-	/* an ICMP error that old rules translated: its ends change though it makes no state, but not
-	 * its family */
-	if (test->needs_state && !s->cross_to)
+	/* an ICMP error that old rules translated: its ends change though it makes no state, unless
+	 * they are of the other family, which does not know it */
+	if (test->needs_state && (!s->cross_to || s->convertible))
 		s->translated = PF_TRANSLATED_PACKET;
 	else
 		restore_original(&s->pd);

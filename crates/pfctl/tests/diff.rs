@@ -157,12 +157,12 @@ fn the_draw_that_makes_the_difference_is_given() {
 
 #[test]
 fn what_no_evaluator_does_is_said_instead_of_packets() {
-    let text = diff("pass", "pass\npass in to route \"office\"");
+    let text = diff("pass", "pass\npass set delay 10");
     assert!(
-        text.ends_with("# packets are not compared: new.conf:2: route label is not built yet\n"),
+        text.ends_with("# packets are not compared: new.conf:2: set delay is not built yet\n"),
         "{text}"
     );
-    assert!(text.contains("\n+ pass in from any to route \"office\""), "{text}");
+    assert!(text.contains("\n+ pass all flags S/SA set (delay 10)"), "{text}");
 }
 
 #[test]

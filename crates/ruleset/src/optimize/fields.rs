@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::{Address, BlockReturn, PoolKind, Rule, Scrub, SourceTrack, StateOptions};
+use crate::{Action, Address, BlockReturn, PoolKind, Rule, Scrub, SourceTrack, StateOptions};
 
 /// The meaning of a field; each includes less than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,10 @@ pub fn is_barrier(rule: &Rule) -> bool {
             || state.max_src_conn_rate.is_some()
             || state.source_track == Some(SourceTrack::Rule)
     });
-    limits || has_barrier(rule)
+    // one `match` looks for a source's port by the destination as it came, the next one by what the
+    // first has written
+    let both_ends = rule.action == Action::Match && rule.nat.is_some() && rule.rdr.is_some();
+    limits || both_ends || has_barrier(rule)
 }
 
 /// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it never
