@@ -458,7 +458,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 			return 0;
 		}
 		s->consumed = s->reply.mss = 0;
-		if (reason == PF_REASON_STATE_INSERT)
+		/* nobody looks again for the state of a SYN that is replayed */
+		if (reason == PF_REASON_STATE_INSERT && !s->cookie_mss)
 			s->raced = 1;
 		else if (reason) {
 			reason_count(s, reason);

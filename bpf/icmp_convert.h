@@ -188,6 +188,9 @@ __inline void convert_messages(struct pf_scratch *s, bool quotes)
 	s->convertible = convert_icmp(&s->pd, &s->converted);
 	if (quotes && (s->quoted.protocol == IPPROTO_ICMP || s->quoted.protocol == IPPROTO_ICMPV6))
 		s->convertible &= convert_icmp(&s->quoted, &s->converted_quoted);
+	/* a quote that ends before its headers do */
+	if (quotes && s->quoted.offset > s->pd.limit)
+		s->convertible = 0;
 }
 
 #endif /* PF_ICMP_CONVERT_H */
