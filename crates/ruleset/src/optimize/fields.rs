@@ -2,7 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::{Action, Address, BlockReturn, PoolKind, Rule, Scrub, SourceTrack, StateOptions};
+use crate::{
+    Action, Address, BlockReturn, Pool, PoolKind, PoolPorts, Rule, Scrub, SourceTrack, StateOptions,
+};
 
 /// The meaning of a field; each includes less than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,10 +67,15 @@ pub fn is_barrier(rule: &Rule) -> bool {
             || state.max_src_conn_rate.is_some()
             || state.source_track == Some(SourceTrack::Rule)
     });
-    // one `match` looks for a source's port by the destination as it came, the next one by what the
-    // first has written
-    let both_ends = rule.action == Action::Match && rule.nat.is_some() && rule.rdr.is_some();
-    limits || both_ends || has_barrier(rule)
+    limits || adds_up(rule) || has_barrier(rule)
+}
+
+/// Whether a second such rule would find what the first has written, and write something else: a port
+/// that keeps its distance from the lowest, a source for which a port is sought by the new destination.
+fn adds_up(rule: &Rule) -> bool {
+    let moves_port = |pool: &Pool| matches!(pool.ports, PoolPorts::Range(low, high) if low < high);
+    let both_ends = rule.nat.is_some() && rule.rdr.is_some();
+    rule.action == Action::Match && (both_ends || rule.rdr.as_deref().is_some_and(moves_port))
 }
 
 /// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it never
