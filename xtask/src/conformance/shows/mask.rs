@@ -8,20 +8,25 @@ pub fn text(arguments: &str, text: &str, random: bool) -> String {
     let text = text.split("\nOS FINGERPRINTS:").next().unwrap_or_default();
     let mut masked: Vec<String> = Vec::new();
     let mut labels = arguments.ends_with("-sl");
+    let mut above = "";
     for text in text.lines() {
         if text.ends_with(':') {
             labels = text == "LABEL COUNTERS:";
         }
         masked.push(match labels {
             true => label(text),
-            false if random && text.trim_start().starts_with('[') && text.contains("](+") => {
-                "   [ … ]".to_owned()
-            }
+            false if random && holds_drawn_number(text, above) => "   [ … ]".to_owned(),
             false => line(text),
         });
+        above = text;
     }
     sort_sources(&mut masked);
     masked.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Whether a line under a state has a sequence number that `modulate state` or `synproxy state` drew.
+fn holds_drawn_number(text: &str, above: &str) -> bool {
+    text.trim_start().starts_with('[') && (text.contains("](+") || above.contains("PROXY:"))
 }
 
 /// Sorts every stretch of source nodes, of which each is a line, or two of which the second is
