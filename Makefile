@@ -116,7 +116,7 @@ endif
 	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \
 		$(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
 	rm -f $(VIM)/*/skipstep.vim $(VIM)/*/skipstep-*.vim
-	cmp -s packaging/pf.os $(DESTDIR)/etc/pf.os && rm -f $(DESTDIR)/etc/pf.os || true
+	if cmp -s packaging/pf.os $(DESTDIR)/etc/pf.os; then rm -f $(DESTDIR)/etc/pf.os; fi
 	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep
 
 clean: ## remove what was built

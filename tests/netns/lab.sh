@@ -160,6 +160,16 @@ gateway_between_client_and_server() {
 	SERVER4=192.168.10.2 SERVER6=2001:db8:10::2
 }
 
+# gateway_with_dmz - the same with one more network inside, on the gateway's dmz0
+gateway_with_dmz() {
+	gateway_between_client_and_server
+	host dmz
+	wire dmz eth0 gateway dmz0
+	address gateway dmz0 192.168.200.1/24
+	address dmz eth0 192.168.200.2/24
+	on dmz ip route add default via 192.168.200.1
+}
+
 # gateway_with_two_ways_out - two providers lead to the same server; the default route is the first's:
 #
 #   client        gateway                      isp1, isp2                 server

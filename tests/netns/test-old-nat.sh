@@ -7,12 +7,7 @@
 #   192.168.100.2                192.168.10.81     192.168.10.2
 . "$(dirname "$0")/lab.sh"
 lab_begin
-gateway_between_client_and_server
-host dmz
-wire dmz eth0 gateway dmz0
-address gateway dmz0 192.168.200.1/24
-address dmz eth0 192.168.200.2/24
-on dmz ip route add default via 192.168.200.1
+gateway_with_dmz
 # the outer address of the dmz is not one of the gateway's: it answers for it
 on gateway ip address add 192.168.10.90/32 dev wan0
 web server 80

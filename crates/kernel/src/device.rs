@@ -9,7 +9,16 @@ use skipstep_reassembly::Counters;
 
 use crate::error::{Context, Result};
 use crate::instance::Instance;
+use crate::object::Maps;
 use crate::own_device::{OwnDevice, Purpose};
+
+/// Says who puts fragments together, at which device (0 for none), and what was done.
+pub(crate) fn publish(maps: &Maps, ifindex: u32, pieces: usize, counters: Counters) -> Result<()> {
+    let Counters { searches, inserts, removals } = counters;
+    let pieces = pieces as u32;
+    let value = abi::Reassembler { ifindex, pieces, searches, inserts, removals };
+    maps.reassembler.set(&0, &value)
+}
 
 /// The device of an instance.
 pub struct Device(OwnDevice);
@@ -24,10 +33,7 @@ impl Device {
 
     /// Tells the programs where the device is, and pfctl what was done.
     pub fn publish(&self, instance: &Instance, pieces: usize, counters: Counters) -> Result<()> {
-        let Counters { searches, inserts, removals } = counters;
-        let (ifindex, pieces) = (self.0.index(), pieces as u32);
-        let value = abi::Reassembler { ifindex, pieces, searches, inserts, removals };
-        instance.maps.reassembler.set(&0, &value)
+        publish(&instance.maps, self.0.index(), pieces, counters)
     }
 
     /// Waits for a frame at most `timeout`. Whether there is one.

@@ -4,7 +4,6 @@
 use std::ops::{Deref, DerefMut};
 
 use skipstep_abi as abi;
-use skipstep_reassembly::Counters;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 use skipstep_scenario::engine::{Carried, Draw, TestPacket};
@@ -12,6 +11,7 @@ use skipstep_scenario::engine::{Carried, Draw, TestPacket};
 use super::machine::Machine;
 use super::passage::Passage;
 use super::{copies, reset};
+use crate::device;
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::network::TestNetwork;
@@ -105,11 +105,7 @@ impl TestInstance {
     /// What skipstepd does each second.
     fn publish_fragments(&self) -> Result<()> {
         let fragments = &self.machine.fragments;
-        let Counters { searches, inserts, removals } = fragments.counters();
-        let pieces = fragments.pieces() as u32;
-        let value =
-            abi::Reassembler { pieces, searches, inserts, removals, ..abi::Reassembler::default() };
-        self.instance.maps.reassembler.set(&0, &value)
+        device::publish(&self.instance.maps, 0, fragments.pieces(), fragments.counters())
     }
 }
 
