@@ -31,6 +31,8 @@ pub struct Lexer {
     expansion: Option<(usize, usize)>,
     /// How many bytes the uses of macros became so far.
     expanded: usize,
+    /// The word being read: one place for all, since most of them are keywords or numbers.
+    word: Vec<u8>,
     /// Macros defined so far.
     pub macros: Macros,
     /// What was wrong with the text since somebody looked.
@@ -46,6 +48,7 @@ impl Lexer {
             token_line: 1,
             expansion: None,
             expanded: 0,
+            word: Vec::new(),
             macros,
             complaints: Vec::new(),
         }
@@ -163,7 +166,8 @@ impl Lexer {
             Some(b'>') => self.pair('>', &[(b'<', Kind::Inside), (b'=', Kind::GreaterEqual)]),
             Some(c) if c == b'-' || c.is_ascii_digit() => self.number(c, offset),
             Some(c) if c.is_ascii_alphanumeric() || c == b':' || c == b'_' => {
-                self.word(vec![c], offset)
+                self.begin_word(c);
+                self.word(offset)
             }
             Some(c) if c.is_ascii() => Kind::Sign(c.into()),
             Some(_) if self.expansion.is_some() => Kind::Sign(char::REPLACEMENT_CHARACTER),
@@ -262,56 +266,67 @@ impl Lexer {
         Kind::Sign(first)
     }
 
+    fn begin_word(&mut self, first: u8) {
+        self.word.clear();
+        self.word.push(first);
+    }
+
     /// Digits are a number if what follows cannot belong to a word: `10` is, `10.1` is not.
     fn number(&mut self, first: u8, offset: usize) -> Kind {
-        let mut digits = vec![first];
+        self.begin_word(first);
         let next = loop {
             match self.byte() {
-                Some(c) if c.is_ascii_digit() && digits.len() < LONGEST_WORD => digits.push(c),
+                Some(c) if c.is_ascii_digit() && self.word.len() < LONGEST_WORD => {
+                    self.word.push(c)
+                }
                 next => break next,
             }
         };
-        if digits == b"-" && next == Some(b'>') {
+        let sign_only = self.word == b"-";
+        if sign_only && next == Some(b'>') {
             return Kind::Arrow;
         }
         self.unread(next);
         let ends =
             next.is_none_or(|c| c.is_ascii_whitespace() || c == b'\x0b' || b"),/}=".contains(&c));
-        if digits != b"-" && ends {
-            let digits = String::from_utf8_lossy(&digits);
+        if !sign_only && ends {
+            let digits = str::from_utf8(&self.word).unwrap_or_default();
             return match digits.parse() {
                 Ok(number) => Kind::Number(number),
                 Err(_) => {
                     let size = if first == b'-' { "small" } else { "large" };
                     let text = format!("\"{digits}\" invalid number: too {size}");
-                    self.complain(text, offset, digits.len());
+                    self.complain(text, offset, self.word.len());
                     self.skip_line();
                     Kind::Bad
                 }
             };
         }
         if first == b'-' {
-            for digit in digits.into_iter().skip(1).rev() {
-                self.unread(Some(digit));
+            while self.word.len() > 1 {
+                let digit = self.word.pop();
+                self.unread(digit);
             }
             return Kind::Sign('-');
         }
-        self.word(digits, offset)
+        self.word(offset)
     }
 
-    fn word(&mut self, mut word: Vec<u8>, offset: usize) -> Kind {
+    /// Reads the rest of a word that has begun.
+    fn word(&mut self, offset: usize) -> Kind {
         loop {
-            let most = LONGEST_WORD - word.len();
+            let most = LONGEST_WORD - self.word.len();
             let plain = |c| belongs_to_word(c) && c != b'\\';
-            word.extend_from_slice(self.source_mut().run(plain, most));
+            let source = self.open[self.open.len() - 1];
+            self.word.extend_from_slice(self.sources[source].run(plain, most));
             match self.byte() {
                 Some(c) if belongs_to_word(c) => {
-                    if word.len() == LONGEST_WORD {
+                    if self.word.len() == LONGEST_WORD {
                         self.complain("string too long".to_string(), offset, 1);
                         self.skip_line();
                         return Kind::Bad;
                     }
-                    word.push(c);
+                    self.word.push(c);
                 }
                 next => {
                     self.unread(next);
@@ -319,9 +334,9 @@ impl Lexer {
                 }
             }
         }
-        match keyword(&word) {
+        match keyword(&self.word) {
             Some(keyword) => Kind::Keyword(keyword),
-            None => Kind::String(String::from_utf8(word).unwrap_or_default()),
+            None => Kind::String(str::from_utf8(&self.word).unwrap_or_default().to_string()),
         }
     }
 
@@ -391,8 +406,22 @@ impl Lexer {
 }
 
 fn belongs_to_word(c: u8) -> bool {
-    c.is_ascii_alphanumeric() || (c.is_ascii_punctuation() && !b"(){}<>!=/#,".contains(&c))
+    WORD_BYTES[usize::from(c)]
 }
+
+/// Letters, digits and all signs but those that separate words.
+const WORD_BYTES: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut c = b'!';
+    while c <= b'~' {
+        bytes[c as usize] = !matches!(
+            c,
+            b'(' | b')' | b'{' | b'}' | b'<' | b'>' | b'!' | b'=' | b'/' | b'#' | b','
+        );
+        c += 1;
+    }
+    bytes
+};
 
 #[cfg(test)]
 mod tests {

@@ -16,26 +16,37 @@ use crate::{Address, Endpoint, InterfaceMatch, Rule};
 /// `rules` in the order that is best for skip steps.
 pub fn for_skip_steps(rules: Vec<Rule>) -> Vec<Rule> {
     let values = values(&rules);
+    let highest = values.iter().flatten().max().copied().unwrap_or(0) as usize;
     let mut order = Vec::with_capacity(rules.len());
-    let mut is_left = vec![false; rules.len()];
-    reorder((0..rules.len() as u32).collect(), &values, &mut is_left, &mut order);
+    let mut scratch = Scratch { is_left: vec![false; rules.len()], counts: vec![0; highest + 1] };
+    reorder((0..rules.len() as u32).collect(), &values, &mut scratch, &mut order);
     arrange(rules, order)
 }
 
 /// For each parameter a number for the rule's value; 0 if it has none to share.
 type Values = [u32; Skip::COUNT];
 
-/// Appends `block` to `order`, in a better order. `is_left` is false for its rules before and after.
-fn reorder(block: Vec<u32>, values: &[Values], is_left: &mut [bool], order: &mut Vec<u32>) {
-    let mut lists =
-        Skip::ALL.map(|skip| Lists::new(&block, |rule| values[rule as usize][skip as usize]));
+/// What every call of [`reorder`] finds empty and leaves empty.
+struct Scratch {
+    /// For each rule, whether its place is still sought.
+    is_left: Vec<bool>,
+    /// For each value, how many rules have it.
+    counts: Vec<u32>,
+}
+
+/// Appends `block` to `order`, in a better order.
+fn reorder(block: Vec<u32>, values: &[Values], scratch: &mut Scratch, order: &mut Vec<u32>) {
+    let mut lists = Skip::ALL.map(|skip| {
+        let value_of = |rule| values[rule as usize][skip as usize];
+        Lists::new(&block, value_of, &mut scratch.counts)
+    });
     if lists.iter().all(|lists| lists.longest() == 0) {
         order.extend(block);
         return;
     }
     let mut rest = Vec::new();
     for &rule in &block {
-        is_left[rule as usize] = true;
+        scratch.is_left[rule as usize] = true;
     }
     loop {
         let longest = lists.iter().map(Lists::longest).max().unwrap_or(0);
@@ -44,21 +55,22 @@ fn reorder(block: Vec<u32>, values: &[Values], is_left: &mut [bool], order: &mut
         }
         let Some(chosen) = lists.iter_mut().find(|lists| lists.longest() == longest) else { break };
         let mut common = chosen.take_longest();
-        common.retain(|&rule| is_left[rule as usize]);
+        common.retain(|&rule| scratch.is_left[rule as usize]);
         for &rule in &common {
-            is_left[rule as usize] = false;
+            scratch.is_left[rule as usize] = false;
             for (skip, lists) in Skip::ALL.iter().zip(&mut lists) {
                 lists.remove(values[rule as usize][*skip as usize]);
             }
         }
         if common.len() > 2 {
-            reorder(common, values, is_left, order);
+            reorder(common, values, scratch, order);
         } else {
             rest.extend(common);
         }
     }
     order.extend(rest);
-    order.extend(block.into_iter().filter(|&rule| std::mem::take(&mut is_left[rule as usize])));
+    let mut is_left = |rule: &u32| std::mem::take(&mut scratch.is_left[*rule as usize]);
+    order.extend(block.into_iter().filter(&mut is_left));
 }
 
 /// The lists of rules that have one value each of a parameter, longest first.
@@ -78,22 +90,28 @@ struct List {
 
 impl Lists {
     /// No lists at all if the rules have all the same value, or all different ones: no order of them
-    /// is any better then.
-    fn new(block: &[u32], value_of: impl Fn(u32) -> u32) -> Self {
+    /// is any better then. Nor does a list of one rule lead anywhere.
+    fn new(block: &[u32], value_of: impl Fn(u32) -> u32, counts: &mut [u32]) -> Self {
+        let valued = || block.iter().map(|&rule| (rule, value_of(rule))).filter(|(_, v)| *v != 0);
+        for (_, value) in valued() {
+            counts[value as usize] += 1;
+        }
+        let longest = valued().map(|(_, value)| counts[value as usize]).max().unwrap_or(0);
         let mut lists: Map<u32, List> = Map::default();
-        for (&rule, turn) in block.iter().zip(1..) {
-            let value = value_of(rule);
-            if value != 0 {
-                let list =
-                    lists.entry(value).or_insert(List { rules: Vec::new(), length: 0, turn });
-                list.rules.push(rule);
-                list.length += 1;
-                list.turn = turn;
+        if longest > 1 && longest as usize != block.len() {
+            for ((rule, value), turn) in valued().zip(1..) {
+                let length = counts[value as usize] as usize;
+                if length > 1 {
+                    let rules = || Vec::with_capacity(length);
+                    let list =
+                        lists.entry(value).or_insert_with(|| List { rules: rules(), length, turn });
+                    list.rules.push(rule);
+                    list.turn = turn;
+                }
             }
         }
-        let longest = lists.values().map(|list| list.length).max().unwrap_or(0);
-        if longest <= 1 || longest == block.len() {
-            lists.clear();
+        for (_, value) in valued() {
+            counts[value as usize] = 0;
         }
         let rank = |(&value, list): (&u32, &List)| (Reverse(list.length), list.turn, value);
         let ranking = lists.iter().map(rank).collect();
