@@ -181,6 +181,12 @@ __global int build_message(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* ---- the packet ------------------------------------------------------------------------------ */
 
+/* The kernel moves the link header as it knows it, without tags that are in the frame. */
+__inline bool has_tags_in_frame(const struct pf_pdesc *pd)
+{
+	return pd->ip && pd->ip != sizeof(struct ethernet);
+}
+
 /* Makes the packet's headers, `old` bytes, `new` bytes long and the packet one of the other family. */
 __inline bool make_room(struct __sk_buff *skb, struct pf_scratch *s, __s32 old, __s32 new)
 {
@@ -195,6 +201,22 @@ __inline bool make_room(struct __sk_buff *skb, struct pf_scratch *s, __s32 old, 
 		return false;
 	return s->pd.ip < sizeof(struct ethernet) ||
 	       !bpf_skb_store_bytes(skb, s->pd.ip - sizeof(type), &type, sizeof(type), 0);
+}
+
+/* Makes the packet one of the other family, of which all is still to be written from its IP header on. Not
+ * 0 if that cannot be done. */
+__global int change_family(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 header;
+
+	if (!s || has_tags_in_frame(&s->pd))
+		return -1;
+	header = header_length(s->cross_to);
+	if (!make_room(skb, s, s->pd.offset, header))
+		return -1;
+	s->pd.family = s->cross_to;
+	s->pd.offset = header;
+	return 0;
 }
 
 /* IPv6 has no UDP without a checksum (RFC 8200 section 8.1). */
@@ -224,8 +246,7 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 	if (!s)
 		return -1;
 	pd = &s->pd;
-	/* the kernel moves the link header as it knows it, without tags that are in the frame */
-	if (pd->ip && pd->ip != sizeof(struct ethernet))
+	if (has_tags_in_frame(pd))
 		return -1;
 	if ((pd->family == AF_INET || s->reassembled) && shrink(skb, pd->ip + pd->length))
 		return -1;

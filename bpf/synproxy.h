@@ -11,10 +11,16 @@
  * Every segment that we send is made of the one that made us send it. The client's acknowledgment
  * becomes the SYN and goes on to the server. Of the server's SYN|ACK, which is on its way to the
  * client, a copy becomes the client's window update, and it itself our acknowledgment.
+ *
+ * With af-to each handshake is in the family of its side. The SYN|ACK comes in then instead of going
+ * out: so the copy is the acknowledgment, and the packet itself goes on to the client. OpenBSD takes
+ * the server for the client there, and the connection never comes about.
  */
 #ifndef PF_SYNPROXY_H
 #define PF_SYNPROXY_H
 
+#include "cross.h"
+#include "forward.h"
 #include "kern.h"
 #include "mark.h"
 #include "packet.h"
@@ -72,11 +78,17 @@ __global int way_mss(struct __sk_buff *skb, struct pf_scratch *s, __u32 to_sourc
 	struct bpf_fib_lookup params;
 	struct pf_addr address;
 	__u32 headers, out = 0, mtu = 0;
+	__u8 family;
 
 	if (!s)
 		return DEFAULT_MSS;
+	family = s->pd.family;
 	address = to_source ? s->pd.original_source : s->pd.original_destination;
-	switch (find_route(skb, &params, s->pd.family, &address, 0)) {
+	if (!to_source && s->cross_to) {
+		family = s->cross_to;
+		address = s->pd.destination;
+	}
+	switch (find_route(skb, &params, family, &address, 0)) {
 	case PF_ROUTE_NONE:
 		return DEFAULT_MSS;
 	case PF_ROUTE_FOUND:
@@ -86,8 +98,7 @@ __global int way_mss(struct __sk_buff *skb, struct pf_scratch *s, __u32 to_sourc
 		break;
 	}
 	bpf_check_mtu(skb, out, &mtu, 0, 0);
-	headers = sizeof(struct tcp) +
-		(s->pd.family == AF_INET ? sizeof(struct ip) : sizeof(struct ip6));
+	headers = sizeof(struct tcp) + header_length(family);
 	return mtu > headers + DEFAULT_MSS ? min(mtu - headers, 0xffff) : DEFAULT_MSS;
 }
 
@@ -167,6 +178,10 @@ __inline enum pf_track ask_server(struct pf_state *state, struct pf_scratch *s)
 		state->dst.seqhi = s->sequence;
 	}
 	s->key = state->key[PF_STACK];
+	if (crosses(state)) {
+		s->cross_to = s->key.family;
+		s->act.rtable = state->rtable;
+	}
 	reply->kind = PF_REPLY_ONWARD;
 	reply->tcp_flags = TH_SYN;
 	reply->seq = state->dst.seqhi;
@@ -179,7 +194,7 @@ __inline enum pf_track ask_server(struct pf_state *state, struct pf_scratch *s)
 __inline enum pf_track hear_server(struct pf_state *state, struct pf_scratch *s)
 {
 	const struct tcp *tcp = &s->pd.tcp;
-	struct pf_reply *reply = &s->reply, *copy = &s->copy;
+	struct pf_reply *to_server = &s->reply, *to_client = &s->copy;
 
 	if ((tcp->flags & (TH_SYN | TH_ACK)) != (TH_SYN | TH_ACK) ||
 	    bpf_ntohl(tcp->ack) != state->dst.seqhi + 1)
@@ -187,16 +202,21 @@ __inline enum pf_track hear_server(struct pf_state *state, struct pf_scratch *s)
 	state->dst.max_win = max(bpf_ntohs(tcp->window), 1);
 	state->dst.seqlo = bpf_ntohl(tcp->seq);
 	s->key = state->key[PF_WIRE];
-	reply->kind = PF_REPLY_JOIN;
-	reply->tcp_flags = TH_ACK;
-	reply->seq = bpf_ntohl(tcp->ack);
-	reply->ack = state->dst.seqlo + 1;
-	reply->window = state->src.max_win;
-	copy->kind = PF_REPLY_TCP;
-	copy->tcp_flags = TH_ACK;
-	copy->seq = state->src.seqhi + 1;
-	copy->ack = state->src.seqlo + 1;
-	copy->window = state->dst.max_win;
+	if (crosses(state)) {
+		s->cross_to = s->key.family;
+		to_server = &s->copy;
+		to_client = &s->reply;
+	}
+	to_server->tcp_flags = TH_ACK;
+	to_server->seq = bpf_ntohl(tcp->ack);
+	to_server->ack = state->dst.seqlo + 1;
+	to_server->window = state->src.max_win;
+	to_client->tcp_flags = TH_ACK;
+	to_client->seq = state->src.seqhi + 1;
+	to_client->ack = state->src.seqlo + 1;
+	to_client->window = state->dst.max_win;
+	s->reply.kind = PF_REPLY_JOIN;
+	s->copy.kind = PF_REPLY_TCP;
 	s->act.tag = state->tag;
 	join(state);
 	return PF_TRACK_PROXY;
@@ -261,7 +281,35 @@ __global int send_copy(struct __sk_buff *skb, struct pf_scratch *s)
 	write_mark(skb, PF_MARK_GENERATED, 0, PF_DEFAULT_PRIO);
 	s->outcome.copies++;
 	bpf_clone_redirect(skb, skb->ifindex, 0);
+	/* what was written has no options */
+	s->pd.offset = header_length(s->pd.family);
 	return 0;
+}
+
+/* Sends s->reply between the ends of s->key, which are of the other family. It goes where it belongs
+ * from here: nobody filters it any more. */
+__inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	if (change_family(skb, s)) {
+		reason_count(s, PF_REASON_TRANSLATE);
+		return PF_TCX_DROP;
+	}
+	aim(s, 1);
+	if (write_tcp_answer(skb, s))
+		return PF_TCX_DROP;
+	write_mark(skb, PF_MARK_GENERATED, 0, PF_DEFAULT_PRIO);
+	if (driven_by_test())
+		return PF_TCX_NEXT;
+	switch (find_route_in(skb, &s->lookup, s->pd.family, &s->pd.source,
+			      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s))) {
+	case PF_ROUTE_FOUND:
+		return send_to_neighbour(skb, &s->lookup);
+	case PF_ROUTE_LOCAL:
+		return PF_TCX_NEXT;
+	default:
+		reason_count(s, PF_REASON_NO_ROUTE);
+		return PF_TCX_DROP;
+	}
 }
 
 /* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule may
@@ -274,6 +322,8 @@ __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 			return PF_TCX_DROP;
 		reverse_link_header(skb);
 	}
+	if (s->cross_to)
+		return send_across(skb, s);
 	aim(s, 0);
 	if (write_tcp_answer(skb, s))
 		return PF_TCX_DROP;
@@ -285,6 +335,10 @@ __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
  * packet of the connection that goes out to it; one of our own where the client's packets come in. */
 __inline int send_joined(struct __sk_buff *skb, struct pf_scratch *s)
 {
+	if (s->cross_to) {
+		reverse_link_header(skb);
+		return send_copy(skb, s) ? PF_TCX_DROP : send_across(skb, s);
+	}
 	aim(s, 1);
 	if (send_copy(skb, s))
 		return PF_TCX_DROP;

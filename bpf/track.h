@@ -177,7 +177,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 			track = PF_TRACK_WRONG_WAY;
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
 		half = half_open(&state->src);
-		track = track_proxy(state, s, forward);
+		track = track_proxy(state, s, forward && !s->crosses_back);
 		if (track == PF_TRACK_PASS)
 			track = track_tcp(state, s, x, y);
 		half = half && !half_open(&state->src);

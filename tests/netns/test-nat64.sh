@@ -1,6 +1,6 @@
 # A network without IPv4 and one without IPv6 with a gateway between them that translates (af-to), as
 # real programs see it: transfers with large packets (GSO) and without, datagrams, echo, errors of the
-# network and of the gateway itself, and the other way round.
+# network and of the gateway itself, and the other way round; and a gateway that shakes hands first.
 #
 #   client (IPv6 only)         gateway            server (IPv4 only)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -120,4 +120,25 @@ END_OF_PROGRAM
 # Nobody knows the way.
 on gateway ip route add prohibit 203.0.113.0/24
 same "an address without a way" "No route" "$(on client ping -n -c 1 -W 2 64:ff9b::203.0.113.1 | grep -o 'No route')"
+
+# The gateway shakes hands first, with the client in its family and then with the server in the other.
+for rules in "" "set syncookies always"; do
+	state=
+	[ -n "$rules" ] || state="synproxy state"
+	filter gateway <<-END_OF_RULES
+		$rules
+		block all
+		pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		pass in on lan0 inet6 proto tcp to 64:ff9b::/96 af-to inet from (wan0:0) $state
+		pass in on wan0 inet proto tcp to 192.168.10.100 af-to inet6 from 2001:db8:64::/96 to 2001:db8:100::2 $state
+	END_OF_RULES
+	for offload in 1 0; do
+		for pair in client:eth0 gateway:lan0 gateway:wan0 server:eth0; do
+			offloads "${pair%:*}" "${pair#*:}" $offload
+		done
+		same "a transfer from IPv4, ${state:-$rules}, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
+		same "a transfer from IPv6, ${state:-$rules}, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
+	done
+done
+at_least 4 "cookies that came back" "$(pf gateway -si -v | awk '/syncookies validated/ { print $3 }')"
 verdict

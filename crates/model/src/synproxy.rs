@@ -5,10 +5,12 @@
 //! is [`PROXY_DST`] the server has to answer our SYN. `src.seqhi` is where our numbers towards the
 //! client begin, `dst.seqhi` those towards the server. Then the two handshakes are joined: from
 //! there on the state modulates, and windows are not scaled.
+//!
+//! With `af-to` each of the two is in the family of its side.
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Direction, Family, KeepKind, Reason};
+use skipstep_ruleset::{Direction, KeepKind, Reason};
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 
 use crate::firewall::Firewall;
@@ -18,8 +20,9 @@ use crate::packet::{Descriptor, Tcp};
 use crate::reply::{self, Segment};
 use crate::rulebook::Entry;
 use crate::state::tcp_state::{ESTABLISHED, PROXY_DST, PROXY_SRC};
-use crate::state::{STACK, State, StateId, WIRE};
+use crate::state::{State, StateId, WIRE};
 use crate::tcp_option;
+use crate::translate::Ends;
 use crate::world::World;
 
 /// The MSS that every path can carry (RFC 9293 section 3.7.1 says 536; BSD's default is less).
@@ -48,7 +51,7 @@ impl Firewall {
         let state = self.states.get_mut(id);
         state.src.state = PROXY_SRC;
         state.src.seqhi = self.world.sequence;
-        state.proxy_mss = proxied_mss(packet, &self.world);
+        state.proxy_mss = proxied_mss(packet, server(state, packet), &self.world);
         journal.reply(syn_ack(state, packet, tcp));
         journal.count_only(Reason::Synproxy);
         true
@@ -63,7 +66,7 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Option<Lookup> {
         let state = self.states.get_mut(id);
-        let forward = packet.direction == state.direction;
+        let forward = state.direction_of(packet) == state.direction;
         if state.src.state == PROXY_SRC {
             if !forward {
                 journal.set_reason(Reason::Synproxy);
@@ -146,7 +149,7 @@ fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
 
 /// Our side of the handshake with the server, in the client's name.
 fn syn(state: &State) -> Vec<u8> {
-    let [source, destination] = ends(state, STACK);
+    let Ends { source, destination } = state.first_ends();
     let (seq, mss) = (state.dst.seqhi, state.proxy_mss);
     reply::proxied(&Segment { source, destination, seq, ack: 0, flags: SYN, window: 0, mss })
 }
@@ -165,23 +168,22 @@ fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
 
 /// Opens the window for the client.
 fn ack_to_client(state: &State) -> Vec<u8> {
-    let [destination, source] = ends(state, WIRE);
+    let Ends { source, destination } = Ends::of_key(&state.key[WIRE], state.direction).opposite();
     let (seq, ack) = (state.src.seqhi.wrapping_add(1), state.src.seqlo.wrapping_add(1));
     let window = state.dst.max_win;
     reply::proxied(&Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 })
 }
 
-/// Client and server, as one side knows them. The state was made by an inbound packet.
-fn ends(state: &State, side: usize) -> [(IpAddr, u16); 2] {
-    let key = &state.key[side];
-    [0, 1].map(|i| (key.address[i], key.port[i]))
+/// The server, as the client knows it unless it is of the other family, which has a way of its own.
+fn server(state: &State, packet: &Descriptor) -> IpAddr {
+    if state.crosses() { state.first_ends().destination.0 } else { packet.destination }
 }
 
 /// What the client offers, as far as the ways to it and to the server can carry it.
-fn proxied_mss(packet: &Descriptor, world: &World) -> u16 {
+fn proxied_mss(packet: &Descriptor, server: IpAddr, world: &World) -> u16 {
     let offered = offered_mss(packet);
     let to_client = way_mss(packet, packet.source, world);
-    let to_server = way_mss(packet, packet.destination, world);
+    let to_server = way_mss(packet, server, world);
     to_server.min(to_client.min(offered).max(LEAST_MSS)).max(LEAST_MSS)
 }
 
@@ -198,7 +200,7 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
 
 /// What fits into a packet on the way to `address`.
 fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
-    let headers = if packet.family == Family::Inet { 40 } else { 60 };
+    let headers = if address.is_ipv4() { 40 } else { 60 };
     let route = world.route(address, packet.rdomain);
     let out = route.and_then(|route| world.interface(&route.interface));
     let mss = out.map_or(0, |interface| interface.mtu.saturating_sub(headers));

@@ -4,9 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{
-    Address, KeepKind, OldKind, OldRule, PoolAddress, PoolPorts, Rule, Ruleset, Syncookies,
-};
+use crate::{Address, OldKind, OldRule, PoolAddress, PoolPorts, Rule, Ruleset};
 
 const SCTP: u8 = 132;
 
@@ -54,9 +52,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
     }
     let seen = |path: &str| path.is_empty() || called.contains(path);
     for (_, rule) in ruleset.all_rules().filter(|(path, _)| seen(path)) {
-        if ruleset.options.syncookies != Syncookies::Never && rule.af_to.is_some() {
-            refuse(&rule.file, rule.line, "set syncookies with af-to");
-        }
         for feature in features(rule) {
             refuse(&rule.file, rule.line, feature);
         }
@@ -66,12 +61,10 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
 
 /// What of `rule` is not done yet.
 fn features(rule: &Rule) -> Vec<&'static str> {
-    let state = rule.state.clone().unwrap_or_default();
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     let table = [
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
         (rule.set_delay.is_some(), "set delay"),
-        (rule.af_to.is_some() && state.kind == KeepKind::Synproxy, "synproxy state with af-to"),
         (
             rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),
             "address range in a pool",

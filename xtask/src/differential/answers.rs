@@ -12,7 +12,7 @@ use skipstep_scenario::packet::{Body, Damage, Icmp, IcmpBody, Packet, Payload, T
 use super::conversation::payload;
 use super::malformed::{chained, damage, header, mutated};
 use super::pool::{one_in, pick};
-use super::tcp::{ACK, FIN, PUSH, RST, SYN, at_an_edge, timestamp};
+use super::tcp::{ACK, FIN, PUSH, RST, SYN, at_an_edge, of_proxy, timestamp};
 
 /// Address and port, or what stands for it.
 type End = (IpAddr, u16);
@@ -55,7 +55,9 @@ pub fn of_state(rng: &mut Rng, state: &StateView) -> Arrival {
 
 fn segment(rng: &mut Rng, (from, sender): (End, PeerView), (to, receiver): (End, PeerView)) -> Tcp {
     let silent = sender.seqhi == 0 || sender.seqlo == 0;
+    let handshake = of_proxy((sender, receiver)).filter(|_| !one_in(rng, 8));
     let flags = match rng.u8(..16) {
+        _ if handshake.is_some() => handshake.map_or(0, |(fitting, ..)| fitting),
         _ if silent && !one_in(rng, 8) => SYN | ACK,
         0 | 1 => FIN | ACK,
         2 => pick(rng, &[RST, RST | ACK]),
@@ -70,6 +72,9 @@ fn segment(rng: &mut Rng, (from, sender): (End, PeerView), (to, receiver): (End,
     }
     // an acknowledgment means the numbers that this side saw, which may be modulated
     ack = ack.wrapping_add(receiver.seqdiff);
+    if let Some((_, fitting_seq, fitting_ack)) = handshake {
+        (seq, ack) = (fitting_seq.unwrap_or(seq), fitting_ack);
+    }
     let options = if one_in(rng, 3) { timestamp(rng, 40, true) } else { Vec::new() };
     Tcp {
         source_port: from.1,

@@ -49,10 +49,6 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 4) {
         lines.extend((0..rng.usize(1..6)).map(|_| old::rule(rng, pool)));
     }
-    // nobody does both
-    if lines.iter().any(|line| line.contains(" af-to ")) {
-        lines.retain(|line| !line.starts_with("set syncookies"));
-    }
     lines.join("\n") + "\n"
 }
 

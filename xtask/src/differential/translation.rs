@@ -82,6 +82,9 @@ pub(super) fn crossing(rng: &mut Rng, pool: &mut Pool) -> String {
         let port = one_in(rng, 3).then(|| format!("port {}", pool.rule_port(rng)));
         words.push(format!("to {}", addresses(rng, pool, !ipv6, port)));
     }
+    if protocol.is_some_and(|protocol| protocol.contains("tcp")) && rng.bool() {
+        words.push(format!("{} state", pick(rng, &["modulate", "synproxy", "synproxy"])));
+    }
     words.join(" ")
 }
 
