@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Evaluator, RuleId, Ruleset};
+use skipstep_ruleset::{Evaluator, RuleId, Ruleset, TableName};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
-    Draw, Fate, LimiterView, RuleCounters, SourceView, StateView, Status, TestPacket,
+    Draw, Fate, InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status,
+    TableCounters, TableTraffic, TestPacket,
 };
 
 use self::machine::Machine;
@@ -30,7 +31,8 @@ use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
-use crate::{counters, limiter, source, state};
+use crate::table::{EntryInfo, EntryTraffic};
+use crate::{contents, counters, limiter, source, state};
 
 pub use self::instance::TestInstance;
 
@@ -193,6 +195,25 @@ impl TestEngine {
         arrival::run(program, packet, network.host(), &self.memory.names, repeat)
     }
 
+    fn try_table_counters(&self, name: &TableName) -> Result<TableCounters> {
+        let Some(table) = self.record.tables.get(name) else {
+            return Ok(TableCounters::default());
+        };
+        let version = self.maps.tables.at(table.slot)?.version;
+        let entries = contents::read_all(&self.maps, None, version)?;
+        let abi::TableStats { packets, bytes, .. } = counters::table(&self.maps, table.slot)?;
+        let of_entry = |info: EntryInfo| {
+            let EntryTraffic { packets, bytes } = info.traffic?;
+            let [packets, bytes] = [packets, bytes].map(without_xpass);
+            Some((info.entry.net, TableTraffic { packets, bytes }))
+        };
+        Ok(TableCounters {
+            traffic: TableTraffic { packets, bytes },
+            entries: entries.into_iter().filter_map(of_entry).collect(),
+            ..TableCounters::default()
+        })
+    }
+
     fn slot(&self, rule: Option<&RuleId>) -> u32 {
         rule.and_then(|rule| self.record.slot_of(rule)).unwrap_or(abi::limits::IDLE_SLOT)
     }
@@ -248,9 +269,26 @@ impl Engine for TestEngine {
         certain(counters::rule(&self.maps, self.slot(rule)))
     }
 
+    fn interface_counters(&mut self, name: &str) -> InterfaceCounters {
+        let id = self.memory.names.interfaces.get(name);
+        let Some(id) = id else { return InterfaceCounters::default() };
+        let counters::InterfaceCounters { packets, bytes } =
+            certain(counters::interface(&self.maps, id));
+        InterfaceCounters { packets, bytes }
+    }
+
+    fn table_counters(&mut self, name: &TableName) -> TableCounters {
+        certain(self.try_table_counters(name))
+    }
+
     fn status(&mut self) -> Status {
         certain(counters::status(&self.maps))
     }
+}
+
+/// Entries have no counter for what their table no longer holds.
+fn without_xpass(counts: [[u64; 3]; 2]) -> [[u64; 4]; 2] {
+    counts.map(|[block, matched, pass]| [block, matched, pass, 0])
 }
 
 fn certain<T>(result: Result<T>) -> T {

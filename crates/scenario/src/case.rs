@@ -7,6 +7,7 @@ use crate::engine::{Draw, SocketOwner};
 use crate::expect::Expectation;
 use crate::limiter::LimiterCheck;
 use crate::packet::Packet;
+use crate::traffic::TrafficCheck;
 
 /// A scenario file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -128,6 +129,8 @@ pub enum Check {
     Status(StatusCheck),
     /// Of a limiter.
     Limiter(LimiterCheck),
+    /// Of an interface, a table or an address.
+    Traffic(TrafficCheck),
 }
 
 /// Counters of a rule.

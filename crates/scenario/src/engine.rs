@@ -7,11 +7,12 @@ use ipnet::IpNet;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Admissions, Carried, Diverted, Draw, Forwarded, NextHop, NodeKind, Packet as TestPacket,
-    Peer as PeerView, RuleCounters, SocketOwner, Verdict, Way,
+    Admissions, Carried, Diverted, Draw, Forwarded, InterfaceCounters, NextHop, NodeKind,
+    Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, TableCounters, TableTraffic,
+    Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Family, Limiter, Reason, RuleId, Ruleset, Timeout};
+use skipstep_ruleset::{Direction, Family, Limiter, Reason, RuleId, Ruleset, TableName, Timeout};
 
 /// An evaluator under test.
 pub trait Engine {
@@ -49,6 +50,12 @@ pub trait Engine {
 
     /// Counters of a rule, `None` for the default rule.
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters;
+
+    /// Counters of the interface called `name`.
+    fn interface_counters(&mut self, name: &str) -> InterfaceCounters;
+
+    /// Counters of a table, but for how often it was asked, which depends on the walk.
+    fn table_counters(&mut self, name: &TableName) -> TableCounters;
 
     /// Counters of the whole firewall.
     fn status(&mut self) -> Status;

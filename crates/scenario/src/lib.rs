@@ -20,6 +20,7 @@ pub mod parse;
 mod print;
 pub mod run;
 pub mod source;
+pub mod traffic;
 
 pub use case::{Case, File};
 pub use engine::Engine;

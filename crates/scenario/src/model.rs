@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Action, RuleId, Ruleset};
+use skipstep_ruleset::{Action, RuleId, Ruleset, TableName};
 
 use crate::engine::{
-    Decision, Draw, Engine, Fate, LimitedView, LimiterView, LogView, NodeKind, RuleCounters,
-    SourceView, StateView, Status, TestPacket,
+    Decision, Draw, Engine, Fate, InterfaceCounters, LimitedView, LimiterView, LogView, NodeKind,
+    RuleCounters, SourceView, StateView, Status, TableCounters, TestPacket,
 };
 
 /// The model, before or after its rules were loaded.
@@ -72,6 +72,14 @@ impl Engine for Model {
 
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters {
         self.firewall().rule_counters(rule)
+    }
+
+    fn interface_counters(&mut self, name: &str) -> InterfaceCounters {
+        self.firewall().interface_counters(name)
+    }
+
+    fn table_counters(&mut self, name: &TableName) -> TableCounters {
+        self.firewall().table_counters(name)
     }
 
     fn status(&mut self) -> Status {

@@ -487,6 +487,7 @@ impl Display for Check {
                 word(f, "created", *created)
             }
             Check::Limiter(check) => write!(f, "{check}"),
+            Check::Traffic(check) => write!(f, "{check}"),
             Check::Status(StatusCheck { states, searches, inserts, removals, reasons }) => {
                 write!(f, "status")?;
                 word(f, "states", *states)?;

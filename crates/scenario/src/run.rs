@@ -10,6 +10,7 @@ use crate::expect::{Differences, Expectation};
 use crate::host;
 use crate::limiter::LimiterCheck;
 use crate::observe::{Observation, Observer};
+use crate::traffic::{Counting, TrafficCheck};
 
 /// A step that did not go as expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +173,7 @@ pub fn record(
             recorder.note(step, &event);
         }
     }
-    Ok(Case { steps: recorder.finish(ruleset, player.observer.engine()), ..case.clone() })
+    Ok(Case { steps: recorder.finish(ruleset, host, player.observer.engine()), ..case.clone() })
 }
 
 /// Makes what an engine did into what is expected of others.
@@ -218,7 +219,7 @@ impl Recorder {
     }
 
     /// The steps so far, and looks at all the counters.
-    pub fn finish(mut self, ruleset: &Ruleset, engine: &mut dyn Engine) -> Vec<Step> {
+    pub fn finish(mut self, ruleset: &Ruleset, host: &Host, engine: &mut dyn Engine) -> Vec<Step> {
         let mut check = |check| self.steps.push(Step { line: 0, action: Action::Check(check) });
         let rules = ruleset.all_rules();
         let rules = rules.map(|(anchor, rule)| Some(RuleId::new(anchor, rule.number)));
@@ -233,6 +234,15 @@ impl Recorder {
             (status.states, status.removals) = (None, None);
         }
         check(Check::Status(status));
+        let interfaces = host.interfaces.iter().map(|one| Counting::Interface(one.name.clone()));
+        let tables = ruleset.tables.iter().flat_map(|table| {
+            let entries = table.entries.iter().filter(|_| table.counters);
+            let entries = entries.map(|entry| Counting::Entry(table.name.clone(), entry.net));
+            std::iter::once(Counting::Table(table.name.clone())).chain(entries)
+        });
+        for of in interfaces.chain(tables) {
+            check(Check::Traffic(TrafficCheck::of(of, engine)));
+        }
         for view in engine.limiters() {
             let mut limiter = LimiterCheck::of(&view);
             // what only waits to be removed may still count
@@ -383,6 +393,7 @@ fn compare_counters(check: &Check, engine: &mut dyn Engine, walks_as_pf: bool) -
             differences.compare("states created", created, found.states_created);
         }
         Check::Limiter(expected) => expected.compare(&engine.limiters(), &mut differences),
+        Check::Traffic(expected) => expected.compare(engine, &mut differences),
         Check::Status(StatusCheck { states, searches, inserts, removals, reasons }) => {
             let found = engine.status();
             differences.compare("states", states, found.states);

@@ -81,7 +81,7 @@ pub fn generate(
             _ => {}
         }
     }
-    case.steps = recorder.finish(&ruleset, player.observer.engine());
+    case.steps = recorder.finish(&ruleset, host, player.observer.engine());
     Ok(Generated { case, ruleset, coverage, panic: None })
 }
 

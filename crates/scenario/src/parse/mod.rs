@@ -14,7 +14,8 @@ use skipstep_ruleset::interface::{Host, Interface, Route};
 use skipstep_ruleset::{Direction, Reason};
 
 use self::block::Piece;
-use self::expect::{list, pair, rule_id};
+pub(crate) use self::expect::pair;
+use self::expect::{list, rule_id};
 use self::line::{Fault, Word, number, words};
 pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
@@ -23,6 +24,7 @@ use crate::expect::Expectation;
 use crate::host;
 use crate::limiter::LimiterCheck;
 use crate::look::unhex;
+use crate::traffic::TrafficCheck;
 
 /// Longest file, in bytes.
 const LARGEST: usize = 1 << 23;
@@ -264,7 +266,7 @@ fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
 }
 
 fn check(line: &mut Line) -> Parsed<Check> {
-    let what = line.word("rule, default, status or a limiter")?;
+    let what = line.word("whose counters")?;
     match what.text.as_str() {
         "rule" => {
             let rule = rule_id(line)?;
@@ -274,7 +276,11 @@ fn check(line: &mut Line) -> Parsed<Check> {
         "status" => Ok(Check::Status(status_check(line)?)),
         "state-limiter" => Ok(Check::Limiter(LimiterCheck::parse(false, line)?)),
         "source-limiter" => Ok(Check::Limiter(LimiterCheck::parse(true, line)?)),
-        _ => Err(what.fault("expected rule, default, status, state-limiter or source-limiter")),
+        "interface" => Ok(Check::Traffic(TrafficCheck::parse_interface(line)?)),
+        "table" => Ok(Check::Traffic(TrafficCheck::parse_table(line)?)),
+        _ => Err(what.fault(
+            "expected rule, default, status, state-limiter, source-limiter, interface or table",
+        )),
     }
 }
 

@@ -1,0 +1,143 @@
+//! `check interface em0 …`, `check table t …`: packets and bytes that were counted for an interface, a
+//! table, or one of its addresses. Each counter has the name that pfctl prints.
+
+use std::fmt;
+
+use ipnet::IpNet;
+use skipstep_ruleset::TableName;
+
+use crate::engine::{Engine, InterfaceCounters, TableTraffic};
+use crate::expect::Differences;
+use crate::parse::{Line, Parsed, pair};
+use crate::print;
+
+const OF_INTERFACE: [&str; 8] = [
+    "In4/Pass",
+    "In4/Block",
+    "Out4/Pass",
+    "Out4/Block",
+    "In6/Pass",
+    "In6/Block",
+    "Out6/Pass",
+    "Out6/Block",
+];
+const OF_TABLE: [&str; 8] = [
+    "In/Block",
+    "In/Match",
+    "In/Pass",
+    "In/XPass",
+    "Out/Block",
+    "Out/Match",
+    "Out/Pass",
+    "Out/XPass",
+];
+
+/// What counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Counting {
+    /// The interface of this name.
+    Interface(String),
+    /// A table of the main rule set.
+    Table(String),
+    /// An entry of a table with `counters`.
+    Entry(String, IpNet),
+}
+
+/// Packets and bytes of some counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrafficCheck {
+    /// Whose counters.
+    pub of: Counting,
+    /// Name of the counter, packets, bytes. Others are not looked at.
+    pub counters: Vec<(&'static str, [u64; 2])>,
+}
+
+impl TrafficCheck {
+    /// Everything that an evaluator has counted there.
+    pub fn of(of: Counting, engine: &mut dyn Engine) -> Self {
+        let counters = found(&of, engine);
+        TrafficCheck { of, counters }
+    }
+
+    pub(crate) fn compare(&self, engine: &mut dyn Engine, differences: &mut Differences) {
+        let found = found(&self.of, engine);
+        for (name, expected) in &self.counters {
+            let count = found.iter().find(|(found, _)| found == name).map(|(_, count)| *count);
+            let expected = Some(print::pair(*expected));
+            differences.compare(name, &expected, print::pair(count.unwrap_or_default()));
+        }
+    }
+
+    /// Reads what stands behind `interface`.
+    pub(crate) fn parse_interface(line: &mut Line) -> Parsed<Self> {
+        let of = Counting::Interface(line.word("a name")?.text.clone());
+        Self::parse(of, line)
+    }
+
+    /// Reads what stands behind `table`.
+    pub(crate) fn parse_table(line: &mut Line) -> Parsed<Self> {
+        let name = line.word("a name")?.text.clone();
+        Self::parse(Counting::Table(name), line)
+    }
+
+    fn parse(of: Counting, line: &mut Line) -> Parsed<Self> {
+        let mut check = TrafficCheck { of, counters: Vec::new() };
+        while let Some(word) = line.next() {
+            let known = names(&check.of).iter().find(|name| **name == word.text);
+            match (word.text.as_str(), &check.of, known) {
+                (",", _, _) => {}
+                ("entry", Counting::Table(name), _) => {
+                    let net = line.value("a network", |text| text.parse().ok())?;
+                    check.of = Counting::Entry(name.clone(), net);
+                }
+                (_, _, Some(name)) => {
+                    check.counters.push((name, line.value("packets and bytes as 1:40", pair)?));
+                }
+                (other, ..) => return Err(word.fault(format!("`{other}` is no counter of it"))),
+            }
+        }
+        Ok(check)
+    }
+}
+
+fn names(of: &Counting) -> &'static [&'static str; 8] {
+    match of {
+        Counting::Interface(_) => &OF_INTERFACE,
+        Counting::Table(_) | Counting::Entry(..) => &OF_TABLE,
+    }
+}
+
+fn found(of: &Counting, engine: &mut dyn Engine) -> Vec<(&'static str, [u64; 2])> {
+    let (packets, bytes): (Vec<u64>, Vec<u64>) = match of {
+        Counting::Interface(name) => {
+            let InterfaceCounters { packets, bytes } = engine.interface_counters(name);
+            let flat = |counts: [[[u64; 2]; 2]; 2]| counts.as_flattened().as_flattened().to_vec();
+            (flat(packets), flat(bytes))
+        }
+        Counting::Table(name) => {
+            flat_traffic(engine.table_counters(&TableName::new("", name)).traffic)
+        }
+        Counting::Entry(name, net) => {
+            let entries = engine.table_counters(&TableName::new("", name)).entries;
+            flat_traffic(entries.get(net).copied().unwrap_or_default())
+        }
+    };
+    let counts = packets.into_iter().zip(bytes).map(|(packets, bytes)| [packets, bytes]);
+    names(of).iter().copied().zip(counts).collect()
+}
+
+fn flat_traffic(traffic: TableTraffic) -> (Vec<u64>, Vec<u64>) {
+    (traffic.packets.as_flattened().to_vec(), traffic.bytes.as_flattened().to_vec())
+}
+
+impl fmt::Display for TrafficCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.of {
+            Counting::Interface(name) => write!(f, "interface {name}")?,
+            Counting::Table(name) => write!(f, "table {name}")?,
+            Counting::Entry(name, net) => write!(f, "table {name} entry {net}")?,
+        }
+        let mut counters = self.counters.iter();
+        counters.try_for_each(|(name, count)| print::word(f, name, Some(print::pair(*count))))
+    }
+}
