@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		27
+#define PF_ABI_VERSION		28
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -210,6 +210,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * free_states      stack             index of a freed place
  * reassembler      array of 1        struct pf_reassembler
  * diverter         array of 1        struct pf_diverter
+ * delayer          array of 1        struct pf_delayer
  * source_keys      hash              struct pf_source_key -> index
  * source_nodes     array             index -> struct pf_source_node
  * free_sources     stack             index of a freed place

@@ -187,7 +187,7 @@ __global int account(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 	return 0;
 }
 
-/* Priority, queue and tag that go on with the packet. */
+/* Priority, queue and tag that go on with the packet, beside its delay. */
 __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	/* the second one is for what must be quick */
@@ -238,6 +238,11 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		restore_original(&s->pd);
 		tell_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
 		return answer_or(skb, s, PF_TCX_DROP);
+	}
+	if (!carry_delay(skb, s->act.delay)) {
+		s->outcome.verdict = PF_VERDICT_DROP;
+		reason_count(s, PF_REASON_MEMORY);
+		return PF_TCX_DROP;
 	}
 	if (s->cross_to && s->translated)
 		return answer_or(skb, s, cross_over(skb, s));
@@ -312,8 +317,10 @@ __global int act(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 		note_way(skb, s);
 	if (pass)
 		return let_through(skb, s);
-	if (s->consumed)
+	if (s->consumed) {
+		carry_delay(skb, 0);
 		return send_proxied(skb, s);
+	}
 	s->outcome.verdict = PF_VERDICT_DROP;
 	return answer_or(skb, s, PF_TCX_DROP);
 }

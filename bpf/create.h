@@ -155,6 +155,7 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	state->set_prio[1] = act->set_prio[1];
 	state->queue[0] = act->queue[0];
 	state->queue[1] = act->queue[1];
+	state->delay = act->delay;
 	state->match_count = s->test.match_count;
 	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
 	state->creation = state->expire = s->now;

@@ -11,6 +11,7 @@
 #define PF_DIVERT_PACKET_H
 
 #include "fragment.h"
+#include "frame.h"
 #include "kern.h"
 #include "mark.h"
 #include "reason.h"
@@ -46,15 +47,8 @@ __inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 p
 		.link_header = s->pd.ip,
 	};
 
-	if (s->pd.ip != 0 && s->pd.ip != sizeof(struct ethernet))
-		return false;
-	if (skb->vlan_present) {
-		label.vlan_protocol = skb->vlan_proto;
-		label.vlan_tag = skb->vlan_tci;
-		if (bpf_skb_vlan_pop(skb))
-			return false;
-	}
-	return !bpf_skb_change_head(skb, sizeof(label), 0) &&
+	return take_tag(skb, &label.vlan_protocol, &label.vlan_tag) &&
+	       !bpf_skb_change_head(skb, sizeof(label), 0) &&
 	       !bpf_skb_store_bytes(skb, 0, &label, sizeof(label), 0);
 }
 

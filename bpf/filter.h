@@ -296,6 +296,8 @@ __inline int come_back(struct __sk_buff *skb)
 			return PF_TCX_DROP;
 		skb->mark = (frame.mark & ~PF_MARK_MASK) | PF_MARK_GENERATED;
 		skb->priority = frame.priority;
+		if (!carry_delay(skb, frame.delay))
+			return PF_TCX_DROP;
 		return bpf_redirect(frame.ifindex, 0);
 	case PF_HANDOFF_REFUSED:
 		return refuse_fragment(skb, s, &frame);

@@ -89,6 +89,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	frame.received = s->came_in_by;
 	frame.direction = s->pd.direction;
 	frame.rdomain = s->pd.rdomain;
+	frame.delay = carried_delay(skb);
 	frame.link_header = s->pd.ip;
 	hash = bpf_get_hash_recalc(skb);
 	if (order == PF_HANDOFF_REFRAGMENT && (hash & HASH_MASK) == HASH_MAGIC)

@@ -55,4 +55,21 @@ __inline bool find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 	return true;
 }
 
+/* Takes the tag that a frame has besides its bytes; `protocol` is 0 if it has none. False if there are
+ * more tags, among the bytes. */
+__inline bool take_tag(struct __sk_buff *skb, __be16 *protocol, __u16 *tag)
+{
+	__be16 type = skb->protocol;
+
+	*protocol = 0;
+	*tag = 0;
+	if (type != bpf_htons(ETHERTYPE_IP) && type != bpf_htons(ETHERTYPE_IPV6))
+		return false;
+	if (!skb->vlan_present)
+		return true;
+	*protocol = skb->vlan_proto;
+	*tag = skb->vlan_tci;
+	return !bpf_skb_vlan_pop(skb);
+}
+
 #endif /* PF_FRAME_H */

@@ -79,6 +79,13 @@ __inline bool has_ethernet_header(struct __sk_buff *skb)
 	return kern->dev->type == ARPHRD_ETHER || kern->dev->type == ARPHRD_LOOPBACK;
 }
 
+__inline bool is_loopback(struct __sk_buff *skb)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+
+	return kern->dev->type == ARPHRD_LOOPBACK;
+}
+
 /* bpf_skb_load_bytes for a length that only the packet knows, at most `most`. Not 0 if it cannot. */
 __inline int load_bytes(struct __sk_buff *skb, __u32 offset, void *to, __u32 length, __u32 most)
 {

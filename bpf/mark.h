@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * What a packet carries through the kernel from the inbound to the outbound side, in the upper half
- * of skb->mark: tag, priority, and that we made it ourselves, or put it together.
+ * of skb->mark: tag, priority, and that we made it ourselves, or put it together; and in skb->tstamp
+ * its delay.
  */
 #ifndef PF_MARK_H
 #define PF_MARK_H
@@ -47,6 +48,24 @@ __inline void write_mark(struct __sk_buff *skb, __u32 what, __u32 tag, __u32 pri
 
 	if ((skb->mark & PF_MARK_MASK) != ours)
 		skb->mark = (skb->mark & ~PF_MARK_MASK) | ours;
+}
+
+/* The delay that the packet carries, 0 for none. */
+__inline __u32 carried_delay(const struct __sk_buff *skb)
+{
+	__u64 departure = skb->tstamp;
+
+	return departure <= PF_MAX_DELAY ? departure : 0;
+}
+
+/* The packet carries this delay from now on, whatever it did before. False if it cannot: it has VLAN tags
+ * inside. */
+__inline bool carry_delay(struct __sk_buff *skb, __u32 delay)
+{
+	if (delay == carried_delay(skb))
+		return true;
+	return !bpf_skb_set_tstamp(skb, delay, delay ? BPF_SKB_TSTAMP_DELIVERY_MONO :
+						       BPF_SKB_TSTAMP_UNSPEC);
 }
 
 #endif /* PF_MARK_H */

@@ -16,18 +16,24 @@ struct {
 	__type(value, struct pf_counters);
 } counters SEC(".maps");
 
-/* Counts a reason that is not the packet's: OpenBSD keeps some, met while the rules decide, out
- * of the log. */
-__inline void reason_count(struct pf_scratch *s, __u32 reason)
+/* Counts the reason for which a packet is dropped that is not the one in hand. */
+__inline void count_reason(enum pf_reason reason)
 {
 	__u32 zero = 0;
 	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
 
+	if (count)
+		count->reason[reason]++;
+}
+
+/* Counts a reason that is not the packet's: OpenBSD keeps some, met while the rules decide, out
+ * of the log. */
+__inline void reason_count(struct pf_scratch *s, __u32 reason)
+{
 	barrier_var(reason);	/* the verifier does not see why it should be in bounds */
 	if (reason >= PF_REASON_MAX)
 		return;
-	if (count)
-		count->reason[reason]++;
+	count_reason(reason);
 	s->outcome.counted[reason]++;
 }
 

@@ -378,6 +378,7 @@ __global int send_reply(struct __sk_buff *skb, struct pf_scratch *s)
 		return PF_TCX_DROP;
 
 	s->outcome.verdict = PF_VERDICT_REPLY;
+	carry_delay(skb, 0);
 	set_queue(skb, s->rule.queue);
 	write_mark(skb, PF_MARK_GENERATED, 0, s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
 	/* an error has our own address, with which it cannot come in: it is sent to where the

@@ -276,6 +276,8 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.queue[0] = rule->queue[0];
 		test->act.queue[1] = rule->queue[1];
 	}
+	if (rule->delay)
+		test->act.delay = rule->delay;
 	if (rule->min_ttl)
 		test->act.min_ttl = rule->min_ttl;
 	if (rule->max_mss)

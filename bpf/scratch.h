@@ -87,6 +87,7 @@ struct pf_rule_actions {
 	__u8 set_prio[2];
 	__u16 queue[2];			/* as pf_rule.queue */
 	__u16 rtable;			/* as pf_rule.rtable */
+	__u16 delay;			/* as pf_rule.delay */
 };
 
 /* The anchor rule that called the rules in hand */

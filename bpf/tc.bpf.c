@@ -2,6 +2,7 @@
 /*
  * The programs of the tc hooks, one for each direction, and those that pfctl calls.
  */
+#include "delay.h"
 #include "filter.h"
 #include "restore.h"
 #include "sweep.h"
@@ -15,7 +16,9 @@ int pf_ingress(struct __sk_buff *skb)
 SEC("tcx/egress")
 int pf_egress(struct __sk_buff *skb)
 {
-	return pf_test(skb, PF_OUT);
+	int result = pf_test(skb, PF_OUT);
+
+	return result == PF_TCX_NEXT ? leave(skb) : result;
 }
 
 /* on skipstepd's device, instead of the two */
@@ -30,6 +33,13 @@ SEC("tcx/ingress")
 int pf_give_back(struct __sk_buff *skb)
 {
 	return come_back_from_program(skb);
+}
+
+/* on skipstepd's device for delayed packets */
+SEC("tcx/ingress")
+int pf_let_go(struct __sk_buff *skb)
+{
+	return come_back_in_time(skb);
 }
 
 /* pfctl runs it before it looks into tables */

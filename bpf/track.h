@@ -98,6 +98,7 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	route_by_state(state, s, forward);
 	s->act.queue[0] = state->queue[0];
 	s->act.queue[1] = state->queue[1];
+	s->act.delay = state->delay;
 	s->rule.slot = state->rule_slot;
 	s->rule.anchor_slot = state->anchor_slot;
 	s->rule.action = PF_ACTION_PASS;

@@ -83,7 +83,7 @@ struct pf_handoff {
 	__u8 direction;			/* pf_direction */
 	__u8 reason;			/* PF_HANDOFF_REFUSED: pf_reason, or PF_HANDOFF_NO_REASON */
 	__u8 link_header;		/* bytes in front of the IP header; 0: a made-up Ethernet header is */
-	__u8 pad[2];
+	__u16 delay;			/* ms that it waits before it leaves */
 	__u32 rdomain;			/* of the interface */
 };
 
@@ -115,6 +115,40 @@ struct pf_diverted {
 	__u16 vlan_tag;
 };
 
+/* ---- delayed packets: what goes to skipstepd's third device, and comes back when its time has come ---- */
+
+/* value of the delayer map, which skipstepd writes */
+struct pf_delayer {
+	__u32 ifindex;			/* of its device, 0 if there never was one */
+	__u32 waiting;			/* packets it holds */
+	__u64 sent;			/* packets whose time has come */
+	__u64 refused;			/* dropped, because it holds as many as it may … */
+	__u64 full;			/* … or because it did not take them in time */
+};
+
+enum pf_delayed_order {
+	PF_DELAYED_HOLD = 1,		/* to the daemon */
+	PF_DELAYED_SEND = 2,		/* back: send it */
+	PF_DELAYED_REFUSED = 3,		/* back: its first bytes. It was dropped, count it */
+};
+
+#define PF_DELAYED_MAGIC		0x7066646cu
+
+/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets it,
+ * and behind the Ethernet header on the way back, where a program can cut it out */
+struct pf_delayed {
+	__u32 magic;
+	__u32 ifindex;			/* by which the packet leaves */
+	__u64 due;			/* boot clock, ns: not before */
+	__u32 mark;			/* the user's half of it */
+	__u32 priority;			/* skb->priority, with the queue */
+	__be16 vlan_protocol;		/* of the tag that the packet has besides, 0 for none */
+	__u16 vlan_tag;
+	__u8 order;			/* pf_delayed_order */
+	__u8 link_header;		/* bytes between this and the IP header, 0 or an Ethernet header's */
+	__u8 pad[2];
+};
+
 /* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */
 
 #define PF_MARK_MASK		0xffff0000u
@@ -134,5 +168,10 @@ struct pf_diverted {
  * queue's. skb->tc_index carries that number past the forwarding code, which sets the priority --- */
 
 #define PF_QUEUE_MAJOR		0x7066		/* "pf", of the qdisc's handle */
+
+/* ---- delays: skb->tstamp carries the milliseconds past the forwarding code, as if they were a time of
+ * departure: one so long ago that it is over for who takes it for that ------------------------------ */
+
+#define PF_MAX_DELAY		0xffff
 
 #endif /* SKIPSTEP_ABI_RECORD_H */

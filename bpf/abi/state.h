@@ -157,6 +157,8 @@ struct pf_state {
 	struct pf_limited limited[PF_LIMITER_KINDS];
 	__u32 ifindex_in;		/* of one that is reported: where its first packet came in, … */
 	__u32 ifindex_out;		/* … and where one left */
+	__u16 delay;			/* ms that its packets wait before they leave */
+	__u8 end_pad[6];
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */

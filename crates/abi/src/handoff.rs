@@ -65,8 +65,8 @@ pub struct Handoff {
     pub reason: u8,
     /// Bytes in front of the IP header; 0: a made-up Ethernet header is.
     pub link_header: u8,
-    #[allow(missing_docs)]
-    pub pad: [u8; 2],
+    /// Milliseconds that it waits before it leaves.
+    pub delay: u16,
     /// Routing domain of the interface.
     pub rdomain: u32,
 }

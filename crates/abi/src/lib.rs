@@ -7,6 +7,7 @@
 //! everything else is in host order; times are seconds of the boot clock.
 
 pub mod config;
+pub mod delayed;
 pub mod diverted;
 pub mod fingerprint;
 pub mod flow;
@@ -27,6 +28,7 @@ pub mod table;
 pub mod verdict;
 
 pub use config::{Config, Stretch};
+pub use delayed::{Delayed, Delayer};
 pub use diverted::{Diverted, Diverter};
 pub use fingerprint::Fingerprint;
 pub use flow::FlowRecord;
@@ -42,7 +44,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 27;
+pub const VERSION: u32 = 28;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

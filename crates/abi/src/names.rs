@@ -103,6 +103,8 @@ pub mod map {
     pub const REASSEMBLER: &str = "reassembler";
     /// one `struct pf_diverter`
     pub const DIVERTER: &str = "diverter";
+    /// one `struct pf_delayer`
+    pub const DELAYER: &str = "delayer";
     /// one `struct pf_test`
     pub const TEST: &str = "test";
 }

@@ -256,6 +256,10 @@ pub struct Rule {
     pub limiter: [u16; LIMITER_KINDS],
     /// One more than the index of the last rule of its rule set.
     pub set_end: u32,
+    /// Milliseconds that its packets wait before they leave, 0 leaves it.
+    pub delay: u16,
+    /// Zero.
+    pub pad: [u8; 2],
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.

@@ -324,6 +324,10 @@ pub struct State {
     pub ifindex_in: u32,
     /// … and where one left.
     pub ifindex_out: u32,
+    /// Milliseconds that its packets wait before they leave.
+    pub delay: u16,
+    /// Zero.
+    pub end_pad: [u8; 6],
 }
 
 impl State {

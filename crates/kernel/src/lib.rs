@@ -10,6 +10,7 @@ mod change;
 mod commit;
 mod contents;
 pub mod counters;
+pub mod delayer;
 pub mod device;
 mod divert;
 pub mod diverter;
@@ -45,6 +46,7 @@ pub mod testing;
 pub mod verifier;
 
 pub use counters::InterfaceCounters;
+pub use delayer::{DelayCounters, Delayer};
 pub use device::Device;
 pub use diverter::{DivertCounters, Diverter};
 pub use error::{Error, Result};

@@ -255,6 +255,8 @@ maps! {
     /// one element
     diverter: Map<u32, abi::Diverter> = map_name::DIVERTER,
     /// one element
+    delayer: Map<u32, abi::Delayer> = map_name::DELAYER,
+    /// one element
     test: Map<u32, abi::Test> = map_name::TEST,
 }
 
@@ -278,6 +280,8 @@ pub struct Programs {
     pub come_back: Program,
     /// Packets that come back from programs.
     pub give_back: Program,
+    /// Packets that come back from their delay.
+    pub let_go: Program,
     /// Removes every state whose time is up.
     pub sweep: Program,
     /// Starts the timer that sweeps.
@@ -307,6 +311,7 @@ impl Programs {
             egress: program("pf_egress")?,
             come_back: program("pf_return")?,
             give_back: program("pf_give_back")?,
+            let_go: program("pf_let_go")?,
             sweep: program("pf_sweep")?,
             start: program("pf_start")?,
             kill: program("pf_kill")?,
@@ -323,9 +328,9 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, come_back, give_back, .. } = self;
+        let Programs { ingress, egress, come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, settle, .. } = self;
-        for program in [ingress, egress, come_back, give_back] {
+        for program in [ingress, egress, come_back, give_back, let_go] {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, settle] {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys::{self, BPF_TCX_INGRESS};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkFlags, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
 use crate::error::{Context, Result};
 use crate::netlink::Rtnetlink;
@@ -16,6 +16,11 @@ use crate::tap::Tap;
 /// What the names of our devices begin with, a number behind it: they are nobody else's interfaces.
 const FRAGMENTS: &str = "pffrag";
 const DIVERTED: &str = "pfdivert";
+const DELAYED: &str = "pfdelay";
+
+/// Packets that may wait in front of the device of those that are delayed: a burst that comes while the
+/// daemon sleeps until the next is due.
+const BURST: u32 = 4096;
 
 /// What a device is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub(crate) enum Purpose {
     Fragments,
     /// Packets for programs.
     Diverted,
+    /// Packets that wait.
+    Delayed,
 }
 
 impl Purpose {
@@ -31,13 +38,14 @@ impl Purpose {
         match self {
             Purpose::Fragments => FRAGMENTS,
             Purpose::Diverted => DIVERTED,
+            Purpose::Delayed => DELAYED,
         }
     }
 }
 
 /// Whether an interface is a device of ours.
 pub(crate) fn is_ours(interface: &str) -> bool {
-    [FRAGMENTS, DIVERTED].iter().any(|prefix| interface.starts_with(prefix))
+    [FRAGMENTS, DIVERTED, DELAYED].iter().any(|prefix| interface.starts_with(prefix))
 }
 
 /// A device.
@@ -73,6 +81,9 @@ impl OwnDevice {
         up.header.index = index;
         up.header.flags = LinkFlags::Up;
         up.header.change_mask = LinkFlags::Up;
+        if purpose == Purpose::Delayed {
+            up.attributes.push(LinkAttribute::TxQueueLen(BURST));
+        }
         Rtnetlink::open()?.order(RouteNetlinkMessage::SetLink(up), 0)?;
         Ok(OwnDevice { tap, _link: link })
     }

@@ -38,7 +38,11 @@ pub struct SkBuff {
     tc_index: u32,
     /// What programs note beside the packet.
     pub cb: [u32; 5],
-    rest: [u32; 31],
+    addresses: [u32; 19],
+    flow_keys: [u32; 2],
+    /// `skb->tstamp`, the lower half first.
+    pub departure: [u32; 2],
+    rest: [u32; 8],
 }
 
 impl SkBuff {

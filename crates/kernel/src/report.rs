@@ -8,6 +8,7 @@ use skipstep_scenario::engine::{RuleCounters, Status};
 
 use crate::change::Change;
 use crate::counters::InterfaceCounters;
+use crate::delayer::DelayCounters;
 use crate::diverter::DivertCounters;
 use crate::error::Result;
 use crate::instance::Instance;
@@ -61,6 +62,8 @@ pub struct InstanceStatus {
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
     pub divert_lost: u64,
+    /// Packets that wait before they leave, as skipstepd says once a second.
+    pub delay: DelayCounters,
     /// `set loginterface`: its name and counters; a group's are the sum over its members.
     pub loginterface: Option<(String, InterfaceCounters)>,
 }
@@ -142,6 +145,7 @@ impl Instance {
             flow_lost: totals.flow_lost,
             divert: self.diverted()?,
             divert_lost: totals.divert_lost,
+            delay: self.delayed()?,
             loginterface: self.loginterface(&record)?,
         })
     }
@@ -157,6 +161,11 @@ impl Instance {
         let abi::Diverter { delivered, returned, no_program, full, malformed, .. } =
             self.maps.diverter.at(0)?;
         Ok(DivertCounters { delivered, returned, no_program, full, malformed })
+    }
+
+    fn delayed(&self) -> Result<DelayCounters> {
+        let abi::Delayer { waiting, sent, refused, full, .. } = self.maps.delayer.at(0)?;
+        Ok(DelayCounters { waiting, sent, refused, full })
     }
 
     fn loginterface(&self, record: &Record) -> Result<Option<(String, InterfaceCounters)>> {

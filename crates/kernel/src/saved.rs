@@ -72,6 +72,9 @@ pub struct SavedState {
     /// `set queue`
     #[serde(default)]
     pub queues: [Option<String>; 2],
+    /// `set delay`, 0 for none.
+    #[serde(default)]
+    pub delay: u16,
     /// Longest packet, 0 for no limit.
     #[serde(default)]
     pub max_pkt_size: u16,
@@ -209,6 +212,7 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         queues: state
             .queue
             .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
+        delay: state.delay,
         max_pkt_size: state.max_pkt_size,
         proxy_mss: state.proxy_mss,
         rtable: state.rtable,
@@ -343,6 +347,7 @@ fn restored(
         max_mss: saved.max_mss,
         tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
         queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
+        delay: saved.delay,
         max_pkt_size: saved.max_pkt_size,
         proxy_mss: saved.proxy_mss,
         rtable: saved.rtable,
@@ -411,6 +416,7 @@ mod tests {
             tag: memory.names.tags.number("web").unwrap() as u16,
             max_mss: 1400,
             max_pkt_size: 900,
+            delay: 30,
             rtable: 3,
             route: 1,
             next_hop: address("10.0.0.254"),

@@ -59,7 +59,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, cross_to, os, limiter, set_end,
+            call_first, call_end, rtable, cross_to, os, limiter, set_end, delay, pad,
         }
         pf_fingerprint => abi::Fingerprint {
             systems, options, window, size, mss, scale, ttl, option_count, flags, window_kind,
@@ -118,7 +118,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
-            next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out,
+            next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out, delay,
+            end_pad,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -145,6 +146,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_diverter => abi::Diverter {
             ifindex, pad, delivered, returned, no_program, full, malformed,
         }
+        pf_delayer => abi::Delayer { ifindex, waiting, sent, refused, full }
+        pf_delayed => abi::Delayed {
+            magic, ifindex, due, mark, priority, vlan_protocol, vlan_tag, order, link_header, pad,
+        }
         pf_diverted => abi::Diverted {
             magic, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
         }
@@ -153,7 +158,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             creation, last, family, protocol, tos, translated, pad,
         }
         pf_handoff => abi::Handoff {
-            magic, ifindex, received, mark, priority, largest, order, direction, reason, link_header, pad, rdomain,
+            magic, ifindex, received, mark, priority, largest, order, direction, reason, link_header, delay, rdomain,
         }
         pf_log_record => abi::LogRecord {
             time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
@@ -268,6 +273,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
+        "" abi::delayed { DELAYED_MAGIC, MAX_DELAY }
+        "DELAYED_" abi::delayed::delayed_order { HOLD, SEND, REFUSED }
         "" abi::diverted { DIVERTED_MAGIC }
         "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
@@ -432,6 +439,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::SCRATCH,
         abi::names::map::REASSEMBLER,
         abi::names::map::DIVERTER,
+        abi::names::map::DELAYER,
         abi::names::map::TEST,
     ];
     assert_eq!(BTreeSet::from(ours), listed, "left crates/abi, right bpf/abi.h");

@@ -30,6 +30,8 @@ pub struct Actions {
     pub rtable: Option<u32>,
     /// `set queue`: place in the rulebook of the rule that names the queues
     pub queued_by: Option<usize>,
+    /// `set delay`, milliseconds; 0 if not set
+    pub delay: u16,
 }
 
 impl Actions {
@@ -52,5 +54,7 @@ impl Actions {
         self.set_prio = rule.set_prio.or(self.set_prio);
         self.rtable = rule.rtable.or(self.rtable);
         self.queued_by = rule.set_queue.as_ref().map(|_| rule.place).or(self.queued_by);
+        // to PF 0 is what a rule has that says nothing
+        self.delay = rule.set_delay.filter(|delay| *delay != 0).unwrap_or(self.delay);
     }
 }

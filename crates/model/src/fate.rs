@@ -49,6 +49,8 @@ pub struct Carried {
     pub fragmentation: Option<Fragmentation>,
     /// Queue it waits in when it leaves; `None` is the default queue of its interface.
     pub queue: Option<String>,
+    /// Milliseconds that it waits before it leaves.
+    pub delay: u16,
     /// It goes to a socket or a program of this host, whatever address it is for.
     pub diverted: Option<Diverted>,
 }
@@ -67,7 +69,15 @@ pub enum Diverted {
 
 impl Default for Carried {
     fn default() -> Self {
-        Carried { tag: None, prio: 3, rtable: 0, fragmentation: None, queue: None, diverted: None }
+        Carried {
+            tag: None,
+            prio: 3,
+            rtable: 0,
+            fragmentation: None,
+            queue: None,
+            delay: 0,
+            diverted: None,
+        }
     }
 }
 

@@ -622,6 +622,7 @@ impl Firewall {
             }
             _ => None,
         };
+        carried.delay = actions.delay;
         // PF gives no queue to a packet that it forwards itself
         if let Some(rule) = actions.queued_by.filter(|_| packet.crosses_to.is_none()) {
             carried.queue = self.rulebook.at(rule).queue(urgent);

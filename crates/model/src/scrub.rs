@@ -99,6 +99,7 @@ mod tests {
         set_prio: None,
         rtable: None,
         queued_by: None,
+        delay: 0,
     };
 
     #[test]

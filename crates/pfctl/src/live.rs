@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
-use skipstep_kernel::DivertCounters;
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
+use skipstep_kernel::{DelayCounters, DivertCounters};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::fingerprint::{self, Fingerprints};
@@ -324,6 +324,7 @@ impl<'a> Live<'a> {
                 flow_lost: 0,
                 divert: DivertCounters::default(),
                 divert_lost: 0,
+                delay: DelayCounters::default(),
             });
         };
         let status = filter.status()?;
@@ -345,6 +346,7 @@ impl<'a> Live<'a> {
             flow_lost: status.flow_lost,
             divert: status.divert,
             divert_lost: status.divert_lost,
+            delay: status.delay,
         })
     }
 

@@ -194,6 +194,7 @@ fn status_and_interfaces() {
         flow_lost: 0,
         divert: Default::default(),
         divert_lost: 0,
+        delay: Default::default(),
     };
     is("info", &info::json(&view));
     is("info", &info::json(&InfoView { interface: None, ..view }));

@@ -64,7 +64,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     let table = [
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
-        (rule.set_delay.is_some(), "set delay"),
         (
             rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),
             "address range in a pool",
@@ -118,10 +117,12 @@ fn of_old(old: &OldRule) -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Anchor, AnchorCall};
+    use crate::{Anchor, AnchorCall, Endpoint, PortMatch, Ports};
 
-    fn with_delay_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
-        let rule = Rule { set_delay: Some(10), ..Rule::default() };
+    fn with_sctp_ports_in(path: &str, call: Option<(&str, bool)>) -> Ruleset {
+        let ports = Some(Ports { op: PortMatch::Equal, low: 80, high: 80 });
+        let destination = Endpoint { ports, ..Endpoint::default() };
+        let rule = Rule { protocol: Some(SCTP), destination, ..Rule::default() };
         let anchor = Anchor { rules: vec![rule], ..Anchor::default() };
         let call = call.map(|(path, wildcard)| Rule {
             anchor: Some(Box::new(AnchorCall {
@@ -149,7 +150,7 @@ mod tests {
             ("a/b", Some(("a", true)), 1),
             ("a/b/c", Some(("a", true)), 0),
         ] {
-            assert_eq!(refusals(&with_delay_in(path, call)).len(), refused, "{path} {call:?}");
+            assert_eq!(refusals(&with_sctp_ports_in(path, call)).len(), refused, "{path} {call:?}");
         }
     }
 }

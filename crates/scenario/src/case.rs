@@ -100,6 +100,8 @@ pub struct Arrival {
     pub prio: Option<u8>,
     /// Queue it carries from an earlier pass.
     pub queue: Option<String>,
+    /// Delay it carries from an earlier pass, milliseconds.
+    pub delay: Option<u16>,
     /// Who owns its socket on this host.
     pub owner: Option<SocketOwner>,
 }
@@ -115,6 +117,7 @@ impl Arrival {
             tag: None,
             prio: None,
             queue: None,
+            delay: None,
             owner: None,
         }
     }

@@ -41,6 +41,8 @@ pub struct Expectation {
     pub prio: Option<u8>,
     /// `queue`, `no queue`: where it waits when it leaves
     pub queue: Option<Option<String>>,
+    /// `delay`, `no delay`: milliseconds that it waits before it leaves
+    pub delay: Option<Option<u16>>,
     /// `rtable`: the routing table that knows its way
     pub rtable: Option<u32>,
     /// `divert-to`, `divert-reply`, `divert-packet`, `no divert`: to a socket or a program of this host
@@ -240,6 +242,7 @@ impl Expectation {
             tag: passed.then(|| fate.carried.tag.clone()),
             prio: passed.then_some(fate.carried.prio),
             queue: passed.then(|| fate.carried.queue.clone()),
+            delay: passed.then_some(Some(fate.carried.delay).filter(|delay| *delay != 0)),
             rtable: passed.then_some(fate.carried.rtable),
             diverted: passed.then_some(fate.carried.diverted),
             expired: Some(observation.expired.clone()),
@@ -268,6 +271,8 @@ impl Expectation {
         differences.compare("tag", &self.tag, fate.carried.tag.clone());
         differences.compare("prio", &self.prio, fate.carried.prio);
         differences.compare("queue", &self.queue, fate.carried.queue.clone());
+        let delay = Some(fate.carried.delay).filter(|delay| *delay != 0);
+        differences.compare("delay", &self.delay, delay);
         differences.compare("rtable", &self.rtable, fate.carried.rtable);
         differences.compare("divert", &self.diverted, fate.carried.diverted);
         differences.compare("removed", &self.removed, observation.removed.clone());

@@ -127,6 +127,9 @@ impl Display for Arrival {
         if let Some(queue) = &self.queue {
             write!(f, "queue {} ", quoted(queue))?;
         }
+        if let Some(delay) = self.delay {
+            write!(f, "delay {delay} ")?;
+        }
         if let Some(SocketOwner { uid, gid }) = self.owner {
             write!(f, "owner {uid}:{gid} ")?;
         }
@@ -337,6 +340,10 @@ impl Expectation {
         items.extend(self.queue.as_ref().map(|queue| match queue {
             None => "no queue".to_owned(),
             Some(queue) => format!("queue {}", quoted(queue)),
+        }));
+        items.extend(self.delay.map(|delay| match delay {
+            None => "no delay".to_owned(),
+            Some(delay) => format!("delay {delay}"),
         }));
         items.extend(self.rtable.map(|rtable| format!("rtable {rtable}")));
         items.extend(self.diverted.map(|diverted| match diverted {

@@ -329,6 +329,7 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
             tag: arrival.tag.clone(),
             prio: arrival.prio.unwrap_or(Carried::default().prio),
             queue: arrival.queue.clone(),
+            delay: arrival.delay.unwrap_or(0),
             ..Carried::default()
         },
         owner: arrival.owner,

@@ -1,15 +1,19 @@
-//! The wall clock at a moment of the boot clock, which records are stamped with.
+//! The boot clock, which the programs stamp everything with, and the wall clock at a moment of it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 
+/// Nanosecond of the boot clock.
+pub fn boot_time() -> u64 {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |now| Duration::from(now).as_nanos() as u64)
+}
+
 /// Time since 1970 at `boot_time` nanoseconds of the boot clock, by the difference of the two
 /// clocks now: the wall clock may have been set since the machine started.
 pub fn wall_time(boot_time: u64) -> Duration {
-    let boot_now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
     let wall_now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let age = boot_now.saturating_sub(Duration::from_nanos(boot_time));
+    let age = Duration::from_nanos(self::boot_time().saturating_sub(boot_time));
     wall_now.saturating_sub(age)
 }
 

@@ -1,5 +1,5 @@
 //! The daemon at work: one thread follows interfaces, one puts fragments together, one hands packets
-//! to programs, one reports flows, one writes the log.
+//! to programs, one holds those that are delayed, one reports flows, one writes the log.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -15,8 +15,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
-use skipstep_kernel::{Device, Diverter, Error, FlowReader, Instance, LogReader};
+use skipstep_kernel::{
+    DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
+};
 
+use crate::clock::boot_time;
+use crate::delay::Delays;
 use crate::divert::Ports;
 use crate::flows::Exporter;
 use crate::fragments::{Fragments, LONGEST_FRAME};
@@ -30,7 +34,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// Packets taken for programs before what they wrote has its turn.
+/// Packets taken for programs before what they wrote has its turn, and taken to be held before those
+/// that are due have theirs.
 const BURST: usize = 64;
 
 /// What signals ask for.
@@ -84,8 +89,12 @@ pub fn run(options: &Options) -> Result<()> {
         thread::spawn(move || attend(&signals, &name, starting, serve))
     };
     let diverter = {
-        let (signals, name) = (signals.clone(), name.clone());
+        let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
         thread::spawn(move || attend(&signals, &name, starting, hand_packets))
+    };
+    let delayer = {
+        let (signals, name) = (signals.clone(), name.clone());
+        thread::spawn(move || attend(&signals, &name, starting, hold_packets))
     };
     let reporter = {
         let (signals, name) = (signals.clone(), name.clone());
@@ -97,17 +106,16 @@ pub fn run(options: &Options) -> Result<()> {
     say("ready");
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
-    if reassembler.join().is_err() {
-        say("the thread that puts fragments together has failed");
-    }
-    if reporter.join().is_err() {
-        say("the thread that reports flows has failed");
-    }
-    if diverter.join().is_err() {
-        say("the thread that hands packets to programs has failed");
-    }
-    if follower.join().is_err() {
-        say("the thread that follows interfaces has failed");
+    for (thread, task) in [
+        (reassembler, "puts fragments together"),
+        (reporter, "reports flows"),
+        (diverter, "hands packets to programs"),
+        (delayer, "holds delayed packets"),
+        (follower, "follows interfaces"),
+    ] {
+        if thread.join().is_err() {
+            say(&format!("the thread that {task} has failed"));
+        }
     }
     Ok(())
 }
@@ -316,6 +324,48 @@ fn hand_packets(
         }
     }
     device.publish(instance, ports.counters())
+}
+
+/// Holds packets until their time has come, that long. Those it holds when it ends are lost.
+fn hold_packets(
+    signals: &Signals,
+    instance: &Instance,
+    starting: &mut Option<Sender<()>>,
+) -> Result<(), Error> {
+    let limit = || Ok::<_, Error>(instance.loaded()?.ruleset.options.limits.pktdelay_pkts);
+    let mut generation = instance.generation();
+    let mut delays = Delays::new(limit()?);
+    let mut device = Delayer::new(instance)?;
+    *starting = None;
+    let mut buffer = vec![0; LONGEST_FRAME];
+    let mut checked = Instant::now();
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        device.wait(delays.until_next(boot_time()).map_or(TICK, |next| next.min(TICK)))?;
+        for _ in 0..BURST {
+            let Some(frame) = device.take(&mut buffer)? else { break };
+            if let Some(refusal) = delays.hold(frame) {
+                complaint.note(device.give(&refusal)); // the others are not to suffer for it
+            }
+        }
+        let now = boot_time();
+        while let Some(frame) = delays.next(now) {
+            complaint.note(device.give(&frame));
+        }
+        if checked.elapsed() < TICK {
+            continue;
+        }
+        checked = Instant::now();
+        device.publish(instance, delays.counters())?;
+        if !instance.is_current() {
+            return Ok(());
+        }
+        if instance.generation() != generation {
+            generation = instance.generation();
+            delays.configure(limit()?);
+        }
+    }
+    device.publish(instance, DelayCounters { waiting: 0, ..delays.counters() })
 }
 
 /// What the system said.

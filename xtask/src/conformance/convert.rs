@@ -128,6 +128,7 @@ fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow
         tag: previous.and_then(|previous| previous.result.tag.clone()),
         prio: previous.and_then(|previous| previous.result.prio),
         queue: None,
+        delay: None,
         owner: None,
     })
 }
@@ -186,6 +187,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
         tag: passed.then(|| result.tag.clone()),
         prio: passed.then_some(result.prio.unwrap_or(DEFAULT_PRIO)),
         queue: None,
+        delay: None,
         rtable: passed.then_some(result.rtable.unwrap_or(0)),
         diverted: None,
         expired: (!ended_before).then(|| sorted(&result.expired)),

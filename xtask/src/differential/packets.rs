@@ -134,6 +134,9 @@ impl<'p> Traffic<'p> {
         if self.pool.has_queues && one_in(rng, 10) {
             arrival.queue = Some(pick(rng, &["bulk", "prompt"]).to_owned());
         }
+        if one_in(rng, 30) {
+            arrival.delay = Some(pick(rng, &[1, 250, 65535]));
+        }
         if one_in(rng, 3) {
             let (uid, gid) = (pick(rng, IDS), pick(rng, IDS));
             arrival.owner = Some(SocketOwner { uid, gid });

@@ -435,6 +435,9 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     if pool.has_queues && one_in(rng, 5) {
         words.push(format!("set queue {}", pick(rng, &["bulk", "prompt", "(bulk, prompt)"])));
     }
+    if one_in(rng, 12) {
+        words.push(format!("set delay {}", pick(rng, &["0", "1", "250", "65535"])));
+    }
     if one_in(rng, 10) {
         words.push(format!("{}tagged {}", pick(rng, &["", "! "]), pick(rng, TAGS)));
     }

@@ -38,6 +38,7 @@ pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result
     let queue = packet.carried.queue.as_deref().and_then(|queue| names.queues.get(queue));
     context.priority = abi::queue::priority(queue.unwrap_or(0) as u16);
     context.mark = abi::mark::compose(tag.unwrap_or(0) as u16, packet.carried.prio);
+    context.departure = [packet.carried.delay.into(), 0];
     Ok(context)
 }
 
@@ -47,7 +48,11 @@ pub(super) fn carried(run: &Run, names: &Names) -> Carried {
     let tag = names.tags.name(u32::from(tag)).map(str::to_owned);
     let queue = abi::queue::number(run.context.priority);
     let queue = queue.and_then(|queue| names.queues.name(u32::from(queue))).map(str::to_owned);
-    Carried { tag, prio, queue, ..Carried::default() }
+    let delay = match run.context.departure {
+        [delay, 0] if delay <= abi::delayed::MAX_DELAY => delay as u16,
+        _ => 0,
+    };
+    Carried { tag, prio, queue, delay, ..Carried::default() }
 }
 
 pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {

@@ -181,6 +181,7 @@ impl Point {
             tag: self.tag.clone(),
             prio: (self.prio != 3).then_some(self.prio),
             queue: None,
+            delay: None,
             owner: None,
         }
     }

@@ -1,8 +1,8 @@
 //! `-s info`: status and counters.
 
 use serde_json::{Map, Value, json};
-use skipstep_kernel::DivertCounters;
 use skipstep_kernel::report::FragmentStatus;
+use skipstep_kernel::{DelayCounters, DivertCounters};
 use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_scenario::engine::Status;
 
@@ -56,6 +56,8 @@ pub struct InfoView {
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
     pub divert_lost: u64,
+    /// Packets that wait before they leave.
+    pub delay: DelayCounters,
 }
 
 /// Statistics of an interface: `[inet, inet6][in, out][pass, block]`.
@@ -199,6 +201,12 @@ pub fn json(view: &InfoView) -> Value {
             "malformed": view.divert.malformed,
             "lost": view.divert_lost,
         },
+        "delay": {
+            "waiting": view.delay.waiting,
+            "sent": view.delay.sent,
+            "refused": view.delay.refused,
+            "full": view.delay.full,
+        },
     })
 }
 
@@ -224,6 +232,7 @@ mod tests {
             flow_lost: 0,
             divert: DivertCounters::default(),
             divert_lost: 0,
+            delay: DelayCounters::default(),
         };
         let head = "Status: Disabled                                 Debug: err\n\nState Table";
         assert!(text(&view, Detail::default()).starts_with(head));

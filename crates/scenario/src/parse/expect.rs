@@ -79,6 +79,7 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             "queue" => {
                 expectation.queue.replace(Some(line.word("a queue")?.text.clone())).is_some()
             }
+            "delay" => expectation.delay.replace(Some(line.number("milliseconds")?)).is_some(),
             "prio" => expectation.prio.replace(line.number("a priority")?).is_some(),
             "divert-to" => expectation.diverted.replace(Some(Diverted::To)).is_some(),
             "divert-reply" => expectation.diverted.replace(Some(Diverted::Reply)).is_some(),
@@ -112,10 +113,10 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
     }
 }
 
-/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`, `no divert`. Returns whether it
-/// contradicts what was said before.
+/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`, `no delay`, `no divert`. Returns
+/// whether it contradicts what was said before.
 fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
-    let what = line.word("state, reply, forward, log, tag, queue or divert")?;
+    let what = line.word("state, reply, forward, log, tag, queue, delay or divert")?;
     match what.text.as_str() {
         "state" => Ok(expectation.state.replace(StateUse::None).is_some()),
         "reply" => Ok(expectation.replies.replace(Vec::new()).is_some()),
@@ -123,8 +124,9 @@ fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
         "log" => Ok(expectation.log.replace(Vec::new()).is_some()),
         "tag" => Ok(expectation.tag.replace(None).is_some()),
         "queue" => Ok(expectation.queue.replace(None).is_some()),
+        "delay" => Ok(expectation.delay.replace(None).is_some()),
         "divert" => Ok(expectation.diverted.replace(None).is_some()),
-        _ => Err(what.fault("expected state, reply, forward, log, tag, queue or divert")),
+        _ => Err(what.fault("expected state, reply, forward, log, tag, queue, delay or divert")),
     }
 }
 

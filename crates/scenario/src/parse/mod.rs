@@ -232,7 +232,8 @@ fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
 
 fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     let interface = line.word("an interface")?.text.clone();
-    let (mut received_on, mut tag, mut prio, mut queue, mut owner) = (None, None, None, None, None);
+    let (mut received_on, mut tag, mut prio, mut queue) = (None, None, None, None);
+    let (mut delay, mut owner) = (None, None);
     loop {
         match line.peek() {
             Some("received-on") => received_on = Some(word_behind(line, "an interface")?),
@@ -241,6 +242,10 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
             Some("prio") => {
                 line.next();
                 prio = Some(line.number("a priority")?);
+            }
+            Some("delay") => {
+                line.next();
+                delay = Some(line.number("milliseconds")?);
             }
             Some("owner") => {
                 line.next();
@@ -251,7 +256,7 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
         }
     }
     let packet = packet::packet(line)?;
-    Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, owner })
+    Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner })
 }
 
 /// `uid:gid`

@@ -207,6 +207,7 @@ impl Filter for ShownModel {
             flow_lost: 0,
             divert: Default::default(),
             divert_lost: 0,
+            delay: Default::default(),
             loginterface,
         })
     }

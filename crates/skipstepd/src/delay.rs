@@ -1,0 +1,228 @@
+//! Packets that wait before they leave (`set delay`): in order of the moment when they may.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use skipstep_abi::delayed::{DELAYED_MAGIC, Delayed, delayed_order};
+use skipstep_kernel::DelayCounters;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Length of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// Bytes for each packet that may wait. Longer ones are at the expense of others, as OpenBSD's share
+/// its clusters.
+const SHARE: usize = 2048;
+
+/// Bytes of a refused packet that go back: with its header the kernel takes it for one.
+const TOKEN: usize = 40;
+
+/// A frame as it goes back, when it does.
+struct Held {
+    due: u64,
+    /// Of those that are due together the first that came is the first to leave.
+    order: u64,
+    frame: Vec<u8>,
+}
+
+impl Held {
+    fn turn(&self) -> (u64, u64) {
+        (self.due, self.order)
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.turn() == other.turn()
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> Ordering {
+        self.turn().cmp(&other.turn())
+    }
+}
+
+/// The packets that wait.
+pub struct Delays {
+    held: BinaryHeap<Reverse<Held>>,
+    bytes: usize,
+    limit: usize,
+    came: u64,
+    sent: u64,
+    refused: u64,
+}
+
+impl Delays {
+    /// None yet, and at most `limit` ever.
+    pub fn new(limit: u32) -> Self {
+        let limit = limit as usize;
+        Delays { held: BinaryHeap::new(), bytes: 0, limit, came: 0, sent: 0, refused: 0 }
+    }
+
+    /// Another limit from now on. What waits already stays.
+    pub fn configure(&mut self, limit: u32) {
+        self.limit = limit as usize;
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> DelayCounters {
+        let waiting = self.held.len() as u32;
+        DelayCounters { waiting, sent: self.sent, refused: self.refused, full: 0 }
+    }
+
+    /// Holds a frame from the device. Gives what goes back at once: the word that there is no room for it.
+    /// A frame that is not one of the programs' is nobody's.
+    pub fn hold(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
+        let (due, frame) = turned(frame)?;
+        if self.held.len() >= self.limit || self.bytes + frame.len() > self.limit * SHARE {
+            self.refused += 1;
+            return Some(refusal(frame));
+        }
+        self.bytes += frame.len();
+        self.came += 1;
+        self.held.push(Reverse(Held { due, order: self.came, frame }));
+        None
+    }
+
+    /// The next frame whose time has come at nanosecond `now` of the boot clock.
+    pub fn next(&mut self, now: u64) -> Option<Vec<u8>> {
+        self.held.peek().filter(|Reverse(next)| next.due <= now)?;
+        let Reverse(next) = self.held.pop()?;
+        self.bytes -= next.frame.len();
+        self.sent += 1;
+        Some(next.frame)
+    }
+
+    /// How long that of the next one is away.
+    pub fn until_next(&self, now: u64) -> Option<Duration> {
+        let Reverse(next) = self.held.peek()?;
+        Some(Duration::from_nanos(next.due.saturating_sub(now)))
+    }
+}
+
+/// A frame as it goes back, and when.
+fn turned(frame: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let (label, rest) = Delayed::read_from_prefix(frame).ok()?;
+    let (link, packet) = rest.split_at_checked(label.link_header.into())?;
+    if label.magic != DELAYED_MAGIC {
+        return None;
+    }
+    let mut header = [0; ETHERNET];
+    match link.len() {
+        ETHERNET => header.copy_from_slice(link),
+        0 => header[ETHERNET - 2..].copy_from_slice(&ethertype(packet)?),
+        _ => return None,
+    }
+    let label = Delayed { order: delayed_order::SEND, ..label };
+    Some((label.due, [&header, label.as_bytes(), packet].concat()))
+}
+
+/// The type of frames that have such packets.
+fn ethertype(packet: &[u8]) -> Option<[u8; 2]> {
+    match packet.first()? >> 4 {
+        4 => Some([0x08, 0x00]),
+        6 => Some([0x86, 0xdd]),
+        _ => None,
+    }
+}
+
+/// What goes back in place of a frame that was dropped.
+fn refusal(mut frame: Vec<u8>) -> Vec<u8> {
+    let order = ETHERNET + std::mem::offset_of!(Delayed, order);
+    frame[order] = delayed_order::REFUSED;
+    frame.truncate(ETHERNET + size_of::<Delayed>() + TOKEN);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: [u8; ETHERNET] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0];
+
+    fn label(due: u64, order: u8) -> Delayed {
+        Delayed {
+            magic: DELAYED_MAGIC,
+            ifindex: 3,
+            due,
+            order,
+            link_header: 14,
+            ..Delayed::default()
+        }
+    }
+
+    /// A packet whose bytes are `byte`, as the device has it.
+    fn frame(due: u64, byte: u8) -> Vec<u8> {
+        [label(due, delayed_order::HOLD).as_bytes(), &LINK, &[byte; 100]].concat()
+    }
+
+    fn back(due: u64, byte: u8) -> Vec<u8> {
+        [&LINK, label(due, delayed_order::SEND).as_bytes(), &[byte; 100]].concat()
+    }
+
+    #[test]
+    fn they_leave_in_order_of_their_time_and_then_of_their_coming() {
+        let mut delays = Delays::new(10);
+        for (due, byte) in [(30, 1), (20, 2), (30, 3), (10, 4), (20, 5)] {
+            assert_eq!(delays.hold(&frame(due, byte)), None);
+        }
+        assert_eq!(delays.until_next(4), Some(Duration::from_nanos(6)));
+        assert_eq!(delays.next(9), None);
+        let left: Vec<_> = std::iter::from_fn(|| delays.next(29)).collect();
+        assert_eq!(left, [back(10, 4), back(20, 2), back(20, 5)]);
+        assert_eq!(delays.counters(), DelayCounters { waiting: 2, sent: 3, refused: 0, full: 0 });
+        let left: Vec<_> = std::iter::from_fn(|| delays.next(30)).collect();
+        assert_eq!(left, [back(30, 1), back(30, 3)]);
+        assert_eq!(delays.until_next(30), None);
+    }
+
+    #[test]
+    fn what_is_too_much_goes_back_as_a_word() {
+        let mut delays = Delays::new(2);
+        assert_eq!(delays.hold(&frame(1, 1)), None);
+        assert_eq!(delays.hold(&frame(1, 2)), None);
+        let refused = delays.hold(&frame(1, 3)).unwrap();
+        let word = [&LINK, label(1, delayed_order::REFUSED).as_bytes(), &[3; TOKEN]].concat();
+        assert_eq!(refused, word);
+        assert_eq!(delays.next(1), Some(back(1, 1)));
+        assert_eq!(delays.hold(&frame(1, 4)), None);
+        assert_eq!(delays.counters(), DelayCounters { waiting: 2, sent: 1, refused: 1, full: 0 });
+        delays.configure(3);
+        let long = [label(1, delayed_order::HOLD).as_bytes(), &LINK, &[0; 3 * SHARE]].concat();
+        assert!(delays.hold(&long).is_some(), "bytes");
+        assert_eq!(delays.hold(&frame(1, 5)), None);
+    }
+
+    #[test]
+    fn a_packet_without_a_link_header_gets_one() {
+        let mut delays = Delays::new(1);
+        let bare = Delayed { link_header: 0, ..label(1, delayed_order::HOLD) };
+        assert_eq!(delays.hold(&[bare.as_bytes(), &[0x60; 40]].concat()), None);
+        let header = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x86, 0xdd];
+        let label = Delayed { order: delayed_order::SEND, ..bare };
+        assert_eq!(delays.next(1), Some([&header, label.as_bytes(), &[0x60; 40]].concat()));
+    }
+
+    #[test]
+    fn other_frames_are_nobodys() {
+        let mut delays = Delays::new(1);
+        let sound = frame(1, 1);
+        for length in 0..size_of::<Delayed>() + ETHERNET {
+            assert_eq!(delays.hold(&sound[..length]), None, "{length} bytes");
+        }
+        let mut other = sound.clone();
+        other[0] ^= 1;
+        assert_eq!(delays.hold(&other), None);
+        assert_eq!(delays.counters().waiting, 0);
+    }
+}
