@@ -332,8 +332,8 @@ __inline void carry_across(struct __sk_buff *skb, struct pf_scratch *s)
 		   prio);
 }
 
-/* The packet cannot be one of the other family: UDP segments that are still together, or tags in front
- * of the IP header. Returns what the program returns. */
+/* The packet cannot be one of the other family: UDP segments that are still together, tags in front
+ * of the IP header, or headers that end behind the packet. Returns what the program returns. */
 __inline int give_up(struct pf_scratch *s)
 {
 	s->outcome.verdict = PF_VERDICT_DROP;
@@ -351,6 +351,9 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 
 	if (!s)
 		return PF_TCX_DROP;
+	/* authentication headers can be longer than the packet around them */
+	if (s->pd.offset > s->pd.length)
+		return give_up(s);
 	params = &s->lookup;
 	s->outcome.verdict = PF_VERDICT_CROSSED;
 	if (driven_by_test()) {

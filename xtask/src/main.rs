@@ -11,6 +11,7 @@ mod catch;
 mod conformance;
 mod differential;
 mod engines;
+mod hostile;
 mod man;
 mod regress;
 mod scenarios;
@@ -31,6 +32,8 @@ enum Chore {
     Conformance(conformance::Arguments),
     /// Plays random rules and packets on the evaluators, which must agree
     Differential(differential::Arguments),
+    /// Throws hostile packets at living states on the evaluators, which must go on
+    Hostile(hostile::Arguments),
     /// Writes the manual page of pfctl and the shell completions
     Man,
     /// Runs the cases of OpenBSD's and FreeBSD's own tests on pfctl (root)
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(arguments),
         Chore::Conformance(arguments) => conformance::run(arguments),
         Chore::Differential(arguments) => differential::run(arguments),
+        Chore::Hostile(arguments) => hostile::run(arguments),
         Chore::Man => man::run(),
         Chore::Regress(arguments) => regress::run(arguments),
         Chore::Scenarios(arguments) => scenarios::run(arguments),

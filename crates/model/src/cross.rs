@@ -65,7 +65,7 @@ pub(crate) fn error(
     world: &World,
 ) -> Result<(), Untranslatable> {
     // headers of a quote that ends before they do
-    if packet.bytes.len() < quoted.offset {
+    if packet.total_len < quoted.offset {
         return Err(Untranslatable);
     }
     convert_icmp(packet, packet.offset)?;

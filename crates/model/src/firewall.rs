@@ -361,6 +361,12 @@ impl Firewall {
         self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
         self.count_for_sources(&packet, &ruling);
         if let Some(ends) = packet.crosses_to.filter(|_| ruling.pass) {
+            // authentication headers can be longer than the packet around them
+            if packet.offset > packet.total_len {
+                journal.count_only(Reason::Translate);
+                ruling.pass = false;
+                return fate(input, None, &ruling, Carried::default(), journal);
+            }
             cross::network(&mut packet, &ends, &self.world);
         }
         fate(input, Some(packet), &ruling, carried, journal)

@@ -1,0 +1,325 @@
+//! Two hosts that talk through the firewall and notice everything that is wrong with what arrives.
+
+use std::net::IpAddr;
+
+use anyhow::{Context, ensure};
+use fastrand::Rng;
+use skipstep_ruleset::Direction;
+use skipstep_scenario::engine::{Carried, TestPacket, Verdict};
+use skipstep_wire::build::{self, Icmp, Tcp, Udp};
+use skipstep_wire::tcp_flag::{ACK, PUSH, SYN};
+
+use super::ledger::Ledger;
+use super::segment::{self, Segment};
+
+/// Address and port, or what stands for it.
+pub type End = (IpAddr, u16);
+/// Where the firewall sees a packet.
+pub type Place = (Direction, &'static str);
+
+const GRE: u8 = 47;
+/// How much of a datagram each of its fragments has.
+const PIECE: usize = 24;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Tcp,
+    Udp,
+    /// UDP, and what the client sends comes in fragments.
+    Pieces,
+    Echo,
+    Other,
+}
+
+/// One of the two.
+struct Endpoint {
+    own: End,
+    /// With whom it believes to talk.
+    peer: End,
+    /// TCP: the number of the next byte that it sends, and of the one that it gets.
+    next: u32,
+    expected: u32,
+    heard: Vec<Vec<u8>>,
+}
+
+/// A client and a server.
+pub struct Flow {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Where the firewall sees what each of them sends.
+    pub places: [Place; 2],
+    hosts: [Endpoint; 2],
+    said: u16,
+}
+
+const LAN_IN: Place = (Direction::In, "em0");
+const LAN_OUT: Place = (Direction::Out, "em0");
+const WAN_IN: Place = (Direction::In, "em1");
+const WAN_OUT: Place = (Direction::Out, "em1");
+
+/// A flow for each kind of state. The third end is the server's, where the client knows another.
+pub fn all() -> Vec<Flow> {
+    use Kind::*;
+    let lan = [LAN_IN, LAN_OUT];
+    let out = [WAN_OUT, WAN_IN];
+    let (inet, inet6) = ("10.0.2.10", "2001:db8:2::10");
+    let (host, host6) = ("10.0.1.5", "2001:db8:1::5");
+    let (server, mapped) = ("198.51.100.7", "64:ff9b::c633:6407");
+    vec![
+        Flow::new("udp", Udp, lan, (host, 4001), (inet, 53), None),
+        Flow::new("udp, IPv6", Udp, lan, (host6, 4002), (inet6, 53), None),
+        Flow::new("fragments", Pieces, lan, (host, 4003), (inet, 5000), None),
+        Flow::new("source-track", Udp, lan, (host, 4004), (inet, 69), None),
+        Flow::new("limiter", Udp, lan, (host, 4005), (inet, 70), None),
+        Flow::new("tcp", Tcp, lan, (host, 4006), (inet, 22), None),
+        Flow::new("tcp, IPv6", Tcp, lan, (host6, 4007), (inet6, 22), None),
+        Flow::new("modulate", Tcp, lan, (host, 4008), (inet, 80), None),
+        Flow::new("modulate, IPv6", Tcp, lan, (host6, 4009), (inet6, 80), None),
+        Flow::new("synproxy", Tcp, lan, (host, 4010), (inet, 443), None),
+        Flow::new("reassemble tcp", Tcp, lan, (host, 4011), (inet, 25), None),
+        Flow::new("echo", Echo, lan, (host, 4012), (inet, 4012), None),
+        Flow::new("echo, IPv6", Echo, lan, (host6, 4013), (inet6, 4013), None),
+        Flow::new("gre", Other, lan, (host, 0), (inet, 0), None),
+        Flow::new("gre, IPv6", Other, lan, (host6, 0), (inet6, 0), None),
+        Flow::new("nat-to, tcp", Tcp, out, (host, 4016), (server, 80), None),
+        Flow::new("nat-to, udp", Udp, out, (host, 4017), (server, 123), None),
+        Flow::new("nat-to, echo", Echo, out, (host, 4018), (server, 4018), None),
+        Flow::new(
+            "rdr-to",
+            Tcp,
+            [WAN_IN, WAN_OUT],
+            ("198.51.100.9", 4019),
+            ("10.0.2.1", 2222),
+            Some(("10.0.1.9", 22)),
+        ),
+        Flow::new(
+            "af-to, tcp",
+            Tcp,
+            [LAN_IN, WAN_IN],
+            (host6, 4020),
+            (mapped, 81),
+            Some((server, 81)),
+        ),
+        Flow::new(
+            "af-to, udp",
+            Udp,
+            [LAN_IN, WAN_IN],
+            (host6, 4021),
+            (mapped, 82),
+            Some((server, 82)),
+        ),
+        Flow::new(
+            "af-to, echo",
+            Echo,
+            [LAN_IN, WAN_IN],
+            (host6, 4022),
+            (mapped, 4022),
+            Some((server, 4022)),
+        ),
+    ]
+}
+
+impl Flow {
+    fn new(
+        name: &'static str,
+        kind: Kind,
+        places: [Place; 2],
+        client: (&str, u16),
+        server: (&str, u16),
+        behind: Option<(&str, u16)>,
+    ) -> Self {
+        let end =
+            |(address, port): (&str, u16)| (address.parse().expect("a literal address"), port);
+        let (own, known) = (end(client), end(server));
+        let host = |own, peer, next| Endpoint { own, peer, next, expected: 0, heard: Vec::new() };
+        let server = behind.map_or(known, end);
+        // whom the server talks to it learns from what it gets
+        let hosts = [host(own, known, 5_000_000), host(server, own, 9_000_000)];
+        Flow { name, kind, places, hosts, said: 0 }
+    }
+
+    /// Who the sender on this side says it is, and to whom it sends.
+    pub fn ends(&self, side: usize) -> (End, End) {
+        (self.hosts[side].own, self.hosts[side].peer)
+    }
+
+    /// The first packet, and what it takes until both sides know each other.
+    pub fn open(&mut self, ledger: &mut Ledger) -> anyhow::Result<()> {
+        if self.kind == Kind::Tcp {
+            let syn = self.segment(0, SYN, &[]);
+            self.hosts[0].next += 1;
+            self.send(ledger, 0, syn)?;
+            let known = self.hosts.iter().all(|host| host.expected != 0);
+            ensure!(known, "{}: the handshake does not come to its end", self.name);
+        }
+        Ok(())
+    }
+
+    /// Each side says something, and the other must hear just that.
+    pub fn talk(&mut self, ledger: &mut Ledger) -> anyhow::Result<()> {
+        for side in [0, 1] {
+            self.said += 1;
+            let words = format!("{} {} {:040}", self.name, side, self.said).into_bytes();
+            for packet in self.packets(side, &words) {
+                self.send(ledger, side, packet)?;
+            }
+            self.hosts[side].next = self.hosts[side].next.wrapping_add(words.len() as u32);
+            let heard = std::mem::take(&mut self.hosts[1 - side].heard);
+            let place = if side == 0 { "client" } else { "server" };
+            ensure!(heard == [words], "{}: what the {place} said is not heard", self.name);
+        }
+        Ok(())
+    }
+
+    /// The packets in which a side sends data.
+    fn packets(&self, side: usize, data: &[u8]) -> Vec<Vec<u8>> {
+        let (own, peer) = self.ends(side);
+        let ip = build::ip(own.0, peer.0);
+        match self.kind {
+            Kind::Tcp => vec![self.segment(side, ACK | PUSH, data)],
+            Kind::Pieces if side == 0 => {
+                // as nobody else names a datagram
+                let ip = ip.id(60_000 + self.said);
+                let whole = ip.udp(&Udp::new(own.1, peer.1).payload(data));
+                let data = &whole[20..];
+                let pieces = data.chunks(PIECE).enumerate();
+                let last = data.len().div_ceil(PIECE) - 1;
+                let piece = |(at, piece): (usize, &[u8])| {
+                    ip.clone().fragment((at * PIECE) as u16, at < last).raw(17, piece)
+                };
+                pieces.map(piece).collect()
+            }
+            Kind::Udp | Kind::Pieces => vec![ip.udp(&Udp::new(own.1, peer.1).payload(data))],
+            Kind::Echo => {
+                let kind = match (own.0, side) {
+                    (IpAddr::V4(_), 0) => 8,
+                    (IpAddr::V4(_), _) => 0,
+                    (IpAddr::V6(_), 0) => 128,
+                    (IpAddr::V6(_), _) => 129,
+                };
+                vec![ip.icmp(&Icmp::new(kind, 0).id(own.1).payload(data))]
+            }
+            Kind::Other => vec![ip.raw(GRE, data)],
+        }
+    }
+
+    fn segment(&self, side: usize, flags: u8, data: &[u8]) -> Vec<u8> {
+        let host = &self.hosts[side];
+        let tcp = Tcp::new(host.own.1, host.peer.1).flag_bits(flags).seq(host.next);
+        let tcp = tcp.ack(if flags & ACK != 0 { host.expected } else { 0 });
+        build::ip(host.own.0, host.peer.0).tcp(&tcp.payload(data))
+    }
+
+    /// What a side would send if it did not know the numbers of its connection.
+    pub fn blind(&self, rng: &mut Rng, side: usize) -> Vec<u8> {
+        if self.kind != Kind::Tcp {
+            return self.packets(side, b"what nobody said").remove(0);
+        }
+        let (own, peer) = self.ends(side);
+        let tcp = Tcp::new(own.1, peer.1).flag_bits(rng.u8(..)).seq(rng.u32(..)).ack(rng.u32(..));
+        let data = if rng.bool() { &b"what nobody said"[..] } else { &[] };
+        build::ip(own.0, peer.0).tcp(&tcp.window(rng.u16(..)).payload(data))
+    }
+
+    /// The first packet of another client.
+    pub fn newcomer(&self, rng: &mut Rng) -> Vec<u8> {
+        let (own, peer) = self.ends(0);
+        let (host, port) = (rng.u8(20..250), rng.u16(1024..));
+        let source = match own.0 {
+            IpAddr::V4(v4) => {
+                let [a, b, c, _] = v4.octets();
+                IpAddr::from([a, b, c, host])
+            }
+            IpAddr::V6(v6) => IpAddr::from((v6.to_bits() + u128::from(host)).to_be_bytes()),
+        };
+        let ip = build::ip(source, peer.0);
+        match self.kind {
+            Kind::Tcp => ip.tcp(&Tcp::new(port, peer.1).flags("S").seq(rng.u32(..))),
+            Kind::Udp | Kind::Pieces => ip.udp(&Udp::new(port, peer.1)),
+            Kind::Echo => ip.icmp(&Icmp::new(if own.0.is_ipv4() { 8 } else { 128 }, 0).id(port)),
+            Kind::Other => ip.raw(GRE, &[0; 8]),
+        }
+    }
+
+    /// Sends a packet, and what the hosts answer to what comes of it.
+    fn send(&mut self, ledger: &mut Ledger, side: usize, packet: Vec<u8>) -> anyhow::Result<()> {
+        let mut underway = vec![(side, packet)];
+        while let Some((side, bytes)) = underway.pop() {
+            let sent = test_packet(self.places[side], bytes);
+            let fate = ledger.play(&sent);
+            let mut arrived = fate.replies;
+            arrived.extend(fate.forwarded.into_iter().map(|forwarded| forwarded.bytes));
+            if fate.verdict == Verdict::Pass {
+                arrived.push(fate.out.unwrap_or(sent.bytes));
+            }
+            let held = self.kind == Kind::Pieces && fate.verdict == Verdict::Consumed;
+            ensure!(
+                held || !arrived.is_empty(),
+                "{}: a packet of side {side} is dropped: {:?} {:?}",
+                self.name,
+                fate.reason,
+                fate.counted
+            );
+            for bytes in arrived {
+                let line = skipstep_wire::print::line(&bytes);
+                let name = self.name;
+                let what = || format!("{name}: what arrives: {line}");
+                let segment = segment::read(&bytes).with_context(what)?;
+                let to = usize::from(segment.to.0 == self.hosts[1].own.0);
+                let answer = self.receive(to, segment).with_context(what)?;
+                underway.extend(answer.map(|answer| (to, answer)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a host makes of a packet; its answer, if it has one.
+    fn receive(&mut self, to: usize, segment: Segment) -> anyhow::Result<Option<Vec<u8>>> {
+        let first = to == 1 && self.said <= 1;
+        let host = &mut self.hosts[to];
+        if first {
+            host.peer = segment.from;
+            if self.kind == Kind::Echo {
+                (host.own.1, host.peer.1) = (segment.to.1, segment.to.1);
+            }
+        }
+        ensure!(segment.to == host.own, "it is for {:?}, not for {:?}", segment.to, host.own);
+        ensure!(segment.from == host.peer, "it is from {:?}, not {:?}", segment.from, host.peer);
+        if self.kind != Kind::Tcp {
+            host.heard.push(segment.payload);
+            return Ok(None);
+        }
+        let opens = segment.flags & SYN != 0;
+        if opens {
+            host.expected = segment.seq;
+        }
+        ensure!(segment.seq == host.expected, "seq {}, not {}", segment.seq, host.expected);
+        if opens && segment.flags & ACK == 0 {
+            host.expected = segment.seq.wrapping_add(1);
+            let answer = self.segment(to, SYN | ACK, &[]);
+            self.hosts[to].next = self.hosts[to].next.wrapping_add(1);
+            return Ok(Some(answer));
+        }
+        ensure!(segment.ack == host.next, "ack {}, not {}", segment.ack, host.next);
+        host.expected = segment.seq.wrapping_add(segment.payload.len() as u32 + u32::from(opens));
+        if opens {
+            return Ok(Some(self.segment(to, ACK, &[])));
+        }
+        if !segment.payload.is_empty() {
+            host.heard.push(segment.payload);
+        }
+        Ok(None)
+    }
+}
+
+/// A packet that carries nothing.
+pub fn test_packet((direction, interface): Place, bytes: Vec<u8>) -> TestPacket {
+    TestPacket {
+        direction,
+        interface: interface.to_owned(),
+        bytes,
+        received_on: None,
+        carried: Carried::default(),
+        owner: None,
+    }
+}

@@ -1,0 +1,118 @@
+//! `xtask hostile`: states of every kind, thousands of packets that nobody should send, many of them with
+//! the states' own ends, and as many as it takes to use up what is limited. Afterwards the good
+//! traffic of each state must still pass both ways and arrive as it was sent, every packet must be
+//! counted in exactly one place, and the kernel must have had nothing to say.
+
+mod attack;
+mod flow;
+mod kernel_log;
+mod ledger;
+mod segment;
+
+use std::process::ExitCode;
+
+use anyhow::{bail, ensure};
+use fastrand::Rng;
+use skipstep_pfconf::Context as RulesContext;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Reason, Ruleset};
+use skipstep_scenario::Engine;
+use skipstep_scenario::engine::{Draw, Verdict};
+use skipstep_scenario::host;
+
+use self::ledger::Ledger;
+use crate::engines::Choice;
+
+/// Every way in which a state can treat its packets, and little room for others.
+const RULES: &str = include_str!("rules.conf");
+
+/// What must have been used up in the end.
+const EXHAUSTED: [Reason; 5] =
+    [Reason::Memory, Reason::Translate, Reason::SrcLimit, Reason::StateLimit, Reason::Fragment];
+
+/// Clients of each server that come before: more than there are ports, places in limiters and sources.
+const CROWD: usize = 10;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// How many hostile packets
+    #[arg(long, default_value_t = 10_000)]
+    packets: u32,
+    /// Where the random sequence begins
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// On which evaluator
+    #[arg(long, value_enum, default_value = "all")]
+    engine: Choice,
+}
+
+/// What became of a hostile packet.
+type Judged = (Verdict, Vec<Reason>);
+
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let host = host::standard();
+    let ruleset = match skipstep_pfconf::load(RULES, &RulesContext::new(&host)) {
+        Ok(loaded) => loaded.ruleset,
+        Err(rejected) => bail!("{:?}", rejected.diagnostics),
+    };
+    let kernel_log = kernel_log::Reader::open()?;
+    let referee = play(Choice::Model.start()?.as_mut(), &ruleset, &host, &arguments)?;
+    let mut names = vec!["model"];
+    for choice in arguments.engine.available()?.into_iter().filter(|one| *one != Choice::Model) {
+        let judged = play(choice.start()?.as_mut(), &ruleset, &host, &arguments)?;
+        for (number, (found, expected)) in judged.iter().zip(&referee).enumerate() {
+            let name = choice.name();
+            ensure!(found == expected, "packet {number}: {name} {found:?}, model {expected:?}");
+        }
+        names.push(choice.name());
+    }
+    let complaints = kernel_log.complaints()?;
+    ensure!(complaints.is_empty(), "the kernel complains:\n{}", complaints.join("\n"));
+    let passed = referee.iter().filter(|(verdict, _)| *verdict == Verdict::Pass).count();
+    println!(
+        "hostile: seed {}, {} packets, {passed} of which may pass; {} flows go on, on {}",
+        arguments.seed,
+        referee.len(),
+        flow::all().len(),
+        names.join(", ")
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Good traffic, hostile packets, good traffic. What became of the hostile ones.
+fn play(
+    engine: &mut dyn Engine,
+    ruleset: &Ruleset,
+    host: &Host,
+    arguments: &Arguments,
+) -> anyhow::Result<Vec<Judged>> {
+    let name = engine.name().to_owned();
+    engine.load(ruleset, host).map_err(anyhow::Error::msg)?;
+    engine.set_random(Draw::Sequence(0x1000_0000));
+    let mut ledger = Ledger::new(engine);
+    let mut flows = flow::all();
+    for flow in &mut flows {
+        flow.open(&mut ledger)?;
+        flow.talk(&mut ledger)?;
+    }
+    let mut rng = Rng::with_seed(arguments.seed);
+    let mut judged = Vec::new();
+    let crowd = flows.iter().flat_map(|flow| std::iter::repeat_n(flow, CROWD));
+    let mut packets: Vec<_> = crowd.map(|flow| attack::newcomer(&mut rng, flow)).collect();
+    packets.extend((0..arguments.packets).map(|_| attack::packet(&mut rng, &flows)));
+    for packet in packets {
+        let fate = ledger.play(&packet);
+        judged.push((fate.verdict, fate.counted));
+    }
+    for flow in &mut flows {
+        for _ in 0..3 {
+            flow.talk(&mut ledger)?;
+        }
+    }
+    ledger.close(ruleset, host).map_err(|problem| problem.context(name))?;
+    for reason in EXHAUSTED {
+        let happened = judged.iter().any(|(_, counted)| counted.contains(&reason));
+        ensure!(happened, "nothing was dropped for {}", reason.name());
+    }
+    Ok(judged)
+}
