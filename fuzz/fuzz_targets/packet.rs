@@ -127,9 +127,21 @@ fn packet(how: &How, bytes: Vec<u8>) -> Packet {
 
 /// What the firewall sends passes through it as any packet does, and is not malformed.
 fn check_reply(firewall: &Firewall, bytes: Vec<u8>) {
+    if quotes_authentication(&bytes) {
+        return;
+    }
     let reply = packet(&How(1), bytes);
     let fate = firewall.clone().packet(&reply);
     assert_ne!(fate.reason, Reason::Short, "{:02x?}", reply.bytes);
+}
+
+/// Whether this is an ICMP error over IPv4 about a packet with an authentication header. It quotes eight
+/// bytes of that, which do not show what follows: pf drops such errors, too.
+fn quotes_authentication(bytes: &[u8]) -> bool {
+    const ICMP: u8 = 1;
+    const AUTHENTICATION: u8 = 51;
+    matches!(bytes, [0x45, _, _, _, _, _, _, _, _, ICMP, ..])
+        && bytes.get(20 + 8 + 9) == Some(&AUTHENTICATION)
 }
 
 fuzz_target!(|input: &[u8]| {
