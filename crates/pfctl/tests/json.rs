@@ -172,6 +172,10 @@ fn states_in_force() {
     let document = states::json(&view, None);
     assert_eq!(document.as_array().unwrap().len(), 1);
     is("states", &document);
+    let mut written = Vec::new();
+    states::write_json(&view, None, &mut written).unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(written, document);
 }
 
 #[test]

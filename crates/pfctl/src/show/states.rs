@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::net::IpAddr;
 
+use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer as _};
 use serde_json::{Serializer, Value, json};
 use skipstep_pfconf::Names;
-use skipstep_ruleset::{Direction, Family};
+use skipstep_ruleset::{Direction, Family, RuleId};
 use skipstep_scenario::engine::{PeerView, StateView};
 
 use super::Detail;
@@ -236,57 +237,107 @@ pub fn write_json(
     interface: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut serializer = Serializer::pretty(&mut *out);
+    // a token at a time is written: nobody should have to look up where to
+    let mut out = io::BufWriter::new(out);
+    let mut serializer = Serializer::pretty(&mut out);
+    let creatorid = format!("{:08x}", view.hostid);
     let mut list = serializer.serialize_seq(None)?;
     for state in view.on(interface) {
-        list.serialize_element(&object(view, state))?;
+        list.serialize_element(&Object::of(state, view.now, &creatorid))?;
     }
     list.end()?;
-    writeln!(out)
+    writeln!(out)?;
+    out.flush()
 }
 
 /// The same as one value.
 pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
-    view.on(interface).map(|state| object(view, state)).collect()
+    let creatorid = format!("{:08x}", view.hostid);
+    view.on(interface).map(|state| json!(Object::of(state, view.now, &creatorid))).collect()
 }
 
-fn object(view: &StatesView, state: &StateView) -> Value {
-    let key = |key: [(IpAddr, u16); 2]| {
-        key.map(|(address, port)| json!({ "address": address.to_string(), "port": port }))
-    };
-    let peer = |peer: &PeerView, other: &PeerView| {
-        json!({
-            "state": peer_state(state.protocol, peer.state, other.state),
-            "seqlo": peer.seqlo,
-            "seqhi": peer.seqhi,
-            "window": peer.max_win,
-            "wscale": peer.wscale & WSCALE_MASK,
-        })
-    };
-    json!({
-        "id": format!("{:016x}", state.id),
-        "creatorid": format!("{:08x}", view.hostid),
-        "interface": name_of(state),
-        "rdomain": state.rdomain,
-        "protocol": protocol_name(state.protocol),
-        "direction": if state.direction == Direction::In { "in" } else { "out" },
-        "wire": key(state.wire),
-        "stack": key(state.stack),
-        "source": peer(&state.src, &state.dst),
-        "destination": peer(&state.dst, &state.src),
-        "timeout": state.timeout.name(),
-        "age": view.now.saturating_sub(state.created_at),
-        "expires_in": state.expires_at.saturating_sub(view.now),
-        "packets": state.packets,
-        "bytes": state.bytes,
-        "rule": state.rule,
-        "sloppy": state.flags & SLOPPY != 0,
-        "source_track": state.tracked,
-        "route": state.route.map(|hop| {
-            json!({ "kind": hop.kind.name(), "next_hop": hop.address.to_string() })
-        }),
-        "tag": state.tag,
-    })
+/// A state as it is written, field by field: a [`Value`] of each would be most of the work. Fields are
+/// in the order that a `Value` has them in.
+#[derive(Serialize)]
+struct Object<'a> {
+    age: u32,
+    bytes: [u64; 2],
+    creatorid: &'a str,
+    destination: PeerObject,
+    direction: &'static str,
+    expires_in: u32,
+    id: String,
+    interface: &'a str,
+    packets: [u64; 2],
+    protocol: String,
+    rdomain: u32,
+    route: Option<HopObject>,
+    rule: &'a Option<RuleId>,
+    sloppy: bool,
+    source: PeerObject,
+    source_track: bool,
+    stack: [EndObject; 2],
+    tag: &'a Option<String>,
+    timeout: &'static str,
+    wire: [EndObject; 2],
+}
+
+#[derive(Serialize)]
+struct PeerObject {
+    seqhi: u32,
+    seqlo: u32,
+    state: String,
+    window: u16,
+    wscale: u8,
+}
+
+#[derive(Serialize)]
+struct EndObject {
+    address: IpAddr,
+    port: u16,
+}
+
+#[derive(Serialize)]
+struct HopObject {
+    kind: &'static str,
+    next_hop: IpAddr,
+}
+
+impl<'a> Object<'a> {
+    fn of(state: &'a StateView, now: u32, creatorid: &'a str) -> Self {
+        let ends = |key: [(IpAddr, u16); 2]| key.map(|(address, port)| EndObject { address, port });
+        let peer = |peer: &PeerView, other: &PeerView| PeerObject {
+            seqhi: peer.seqhi,
+            seqlo: peer.seqlo,
+            state: peer_state(state.protocol, peer.state, other.state),
+            window: peer.max_win,
+            wscale: peer.wscale & WSCALE_MASK,
+        };
+        Object {
+            age: now.saturating_sub(state.created_at),
+            bytes: state.bytes,
+            creatorid,
+            destination: peer(&state.dst, &state.src),
+            direction: if state.direction == Direction::In { "in" } else { "out" },
+            expires_in: state.expires_at.saturating_sub(now),
+            id: format!("{:016x}", state.id),
+            interface: name_of(state),
+            packets: state.packets,
+            protocol: protocol_name(state.protocol),
+            rdomain: state.rdomain,
+            route: state
+                .route
+                .map(|hop| HopObject { kind: hop.kind.name(), next_hop: hop.address }),
+            rule: &state.rule,
+            sloppy: state.flags & SLOPPY != 0,
+            source: peer(&state.src, &state.dst),
+            source_track: state.tracked,
+            stack: ends(state.stack),
+            tag: &state.tag,
+            timeout: state.timeout.name(),
+            wire: ends(state.wire),
+        }
+    }
 }
 
 #[cfg(test)]
