@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		28
+#define PF_ABI_VERSION		29
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -203,6 +203,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * pools            hash              struct pf_pool_key -> struct pf_pool
  * pool_blocks      hash              struct pf_pool_block_key -> struct pf_pool_block
  * pool_loads       hash              struct pf_pool_load_key -> __u32
+ * pool_members     hash              struct pf_pool_member_key -> struct pf_pool_member
  * interfaces       hash              ifindex -> struct pf_interface
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
  * state_keys       hash              struct pf_state_key -> struct pf_state_ref

@@ -36,6 +36,14 @@ struct {
 	__type(value, __u32);
 } pool_loads SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct pf_pool_member_key);
+	__type(value, struct pf_pool_member);
+} pool_members SEC(".maps");
+
 /* addresses looked at for one packet; OpenBSD knows no bound */
 #define MAX_POOL_STEPS	65536
 
@@ -179,7 +187,8 @@ __global int step_pool(struct pf_scratch *s, struct pf_pool *pool)
 			return 0;
 		block = find_block(table, family, choice->index, 0);
 		if (!block) {
-			if (choice->wrapped)
+			/* behind the last address of a list's member comes the next member */
+			if (choice->wrapped || pool->members)
 				return 0;
 			choice->index = 0;
 			choice->wrapped = 1;

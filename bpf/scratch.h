@@ -212,12 +212,17 @@ struct pf_choice {
 	__u8 host;
 	__u32 probes;			/* keys that may still be looked up */
 	__be16 port;			/* the one found */
+	__u16 lowest;			/* ports that the rule gives */
+	__u16 highest;
+	__u16 first_range;		/* of a MAP-E set: that the search begins with, … */
+	__u16 range;			/* … and the one in hand */
 	__u16 low;			/* ports to search */
 	__u16 high;
 	__u16 begin;
 	__u8 use_counter;		/* the pool's, which is in the block to look at */
 	__u8 wrapped;
 	__u8 found;
+	__u8 begun;			/* the search has seen an address */
 	__u8 has_first;			/* there is one, so the search goes on */
 	__u8 recalled;			/* the source has had the address before */
 };

@@ -8,6 +8,7 @@
 
 #include "kern.h"
 #include "pool.h"
+#include "pool_list.h"
 #include "scratch.h"
 #include "source_node.h"
 #include "table.h"
@@ -18,11 +19,21 @@ __inline __u32 node_kind(__u32 purpose)
 	return purpose - PF_POOL_NAT + PF_NODE_NAT;
 }
 
-/* Whether the pool has the address; to OpenBSD a negated entry of a table is one too. */
-__inline bool has_address(const struct pf_pool *pool, __u8 family, const struct pf_addr *address)
+__inline __u32 purpose_of(__u32 kind)
 {
+	return kind - PF_NODE_NAT + PF_POOL_NAT;
+}
+
+/* Whether the pool has s->choice.address; to OpenBSD a negated entry of a table is one too. */
+__inline bool has_address(struct pf_scratch *s, const struct pf_pool *pool)
+{
+	const struct pf_addr *address = &s->choice.address;
+
+	if (pool->members)
+		return is_of_members(s, pool, s->source_key.rule_slot,
+				     purpose_of(s->source_key.kind));
 	if (pool->listed)
-		return find_entry(pool->table, family, address);
+		return find_entry(pool->table, s->pd.family, address);
 	return is_within(address->bytes, pool->address, pool->mask);
 }
 
@@ -46,7 +57,7 @@ __global int recall_address(struct pf_scratch *s, struct pf_pool *pool)
 		return 0;
 	/* a node keeps what was chosen when it was made */
 	__builtin_memcpy(&s->choice.address, node->chosen, sizeof(node->chosen));
-	if (!has_address(pool, s->pd.family, &s->choice.address)) {
+	if (!has_address(s, pool)) {
 		drop_source(index, &s->source_key);
 		release_source(index + 1, 0, s->source_key.rule_slot, 0);
 		return 0;
@@ -93,7 +104,8 @@ __inline bool choose(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u
 			return true;
 		}
 	}
-	if (!choose_address(s, pool, begins))
+	if (pool->members ? !choose_from_members(s, pool, slot, purpose) :
+			    !choose_address(s, pool, begins))
 		return false;
 	if (pool->kind == PF_POOL_LEAST_STATES &&
 	    !count_load(pool, s->pd.family, &choice->address, 1))

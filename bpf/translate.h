@@ -103,14 +103,14 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 		break;
 	case IPPROTO_TCP:
 	case IPPROTO_UDP:
-		if (pool->low || pool->high)
+		if (choice->lowest || choice->highest)
 			break;
 		/* fallthrough */
 	default:
 		return is_port_free(s, port);
 	}
-	choice->low = pool->low;
-	choice->high = pool->high;
+	choice->low = choice->lowest;
+	choice->high = choice->highest;
 	if (pd->protocol == IPPROTO_ICMP || pd->protocol == IPPROTO_ICMPV6) {
 		/* OpenBSD gives other messages the id 0, in the key alone */
 		if (!pool->old)
@@ -124,8 +124,8 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 		choice->high = HIGHEST_ID;
 	}
 	if (choice->low > choice->high) {
-		choice->low = pool->high;
-		choice->high = pool->low;
+		choice->low = choice->highest;
+		choice->high = choice->lowest;
 	}
 	choice->begin = choice->low + secret_draw(s, (__u32)(choice->high - choice->low) + 1);
 	return try_ports(s);
@@ -146,30 +146,98 @@ __inline void forget_choice(struct pf_scratch *s, __u32 purpose, const struct pf
 		count_load(pool, s->pd.family, address, -1);
 }
 
-/* Chooses an address with a free port, and another address as long as there is none. A search that
- * began with what the source had before ends, as in OpenBSD, with the next one unseen. */
+/* The ports of the rule; of a MAP-E set those of its range in turn. */
+__inline void set_range(struct pf_choice *choice, const struct pf_pool *pool)
+{
+	__u32 behind = (16 - pool->set_offset - pool->set_length) & 15;
+	__u32 id = pool->port_set & ((1u << (pool->set_length & 15)) - 1);
+
+	choice->lowest = pool->low;
+	choice->highest = pool->high;
+	if (!pool->set_offset)
+		return;
+	choice->lowest = (__u32)choice->range << ((16 - pool->set_offset) & 15) | id << behind;
+	choice->highest = choice->lowest | ((1u << behind) - 1);
+}
+
+/* The first range of a MAP-E set is a random one; that with the well-known ports is nobody's. */
+__inline void begin_ranges(struct pf_scratch *s, const struct pf_pool *pool)
+{
+	if (pool->set_offset)
+		s->choice.first_range = max(secret_draw(s, 1u << (pool->set_offset & 15)), 1);
+	s->choice.range = s->choice.first_range;
+	set_range(&s->choice, pool);
+}
+
+/* The next one: upward, then downward from the first. False if there is none. */
+__inline bool go_to_next_range(struct pf_choice *choice, const struct pf_pool *pool)
+{
+	if (!pool->set_offset)
+		return false;
+	if (choice->range < choice->first_range)
+		choice->range--;
+	else if (choice->range < (1 << (pool->set_offset & 15)) - 1)
+		choice->range++;
+	else
+		choice->range = choice->first_range - 1;
+	if (!choice->range)
+		return false;
+	set_range(choice, pool);
+	return true;
+}
+
+enum pf_search {
+	PF_SEARCH_OVER = 0,
+	PF_SEARCH_FOUND,
+	PF_SEARCH_GOES_ON,
+};
+
+/* Chooses an address, and looks for a free port with it. A search that began with what the source had
+ * before ends, as in OpenBSD, with the next one unseen. */
+__inline enum pf_search search_address(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
+{
+	struct pf_choice *choice = &s->choice;
+
+	if (!choose(s, pool, slot, PF_POOL_NAT, !choice->has_first))
+		return PF_SEARCH_OVER;
+	if (choice->begun && (!choice->has_first ||
+			      (choice->address.half[0] == choice->first.half[0] &&
+			       choice->address.half[1] == choice->first.half[1])))
+		return PF_SEARCH_OVER;
+	if (!choice->begun && !choice->recalled) {
+		choice->first = choice->address;
+		choice->has_first = 1;
+	}
+	choice->begun = 1;
+	if (search_port(s, pool))
+		return PF_SEARCH_FOUND;
+	return pool->kind == PF_POOL_RANDOM || pool->kind == PF_POOL_ROUND_ROBIN ||
+			pool->kind == PF_POOL_LEAST_STATES ?
+		       PF_SEARCH_GOES_ON :
+		       PF_SEARCH_OVER;
+}
+
+/* Chooses an address with a free port, and another address as long as there is none; for each range of
+ * ports anew. */
 __inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
 {
 	struct pf_choice *choice = &s->choice;
 	int i;
 
-	choice->has_first = 0;
+	begin_ranges(s, pool);
+	choice->has_first = choice->begun = 0;
 	bpf_for(i, 0, MAX_POOL_STEPS) {
-		if (!choose(s, pool, slot, PF_POOL_NAT, !choice->has_first))
-			return false;
-		if (i && (!choice->has_first ||
-			  (choice->address.half[0] == choice->first.half[0] &&
-			   choice->address.half[1] == choice->first.half[1])))
-			return false;
-		if (!i && !choice->recalled) {
-			choice->first = choice->address;
-			choice->has_first = 1;
-		}
-		if (search_port(s, pool))
+		switch (search_address(s, pool, slot)) {
+		case PF_SEARCH_FOUND:
 			return true;
-		if (pool->kind != PF_POOL_RANDOM && pool->kind != PF_POOL_ROUND_ROBIN &&
-		    pool->kind != PF_POOL_LEAST_STATES)
-			return false;
+		case PF_SEARCH_OVER:
+			if (!go_to_next_range(choice, pool))
+				return false;
+			choice->has_first = choice->begun = 0;
+			break;
+		case PF_SEARCH_GOES_ON:
+			break;
+		}
 		if (!choice->probes)
 			return false;
 	}
@@ -224,7 +292,7 @@ __global int translate_destination(struct pf_scratch *s, __u32 slot)
 	if (!s || !pool)
 		return 0;
 	choice = &s->choice;
-	choice->source = s->pd.source;
+	choice->source = pool->binat ? s->pd.destination : s->pd.source;
 	if (!choose(s, pool, slot, PF_POOL_RDR, false))
 		return 0;
 	/* the pool has put in the host bits of the source; those of the destination are meant */

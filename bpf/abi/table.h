@@ -98,10 +98,33 @@ struct pf_pool {
 	__u8 address[16];		/* the network */
 	__u8 mask[16];
 	__u8 key[16];			/* of source-hash */
+	__u16 port_set;			/* of map-e-portset: the set's id, … */
+	__u8 set_offset;		/* … the bits in front of it, 0 if there is no such option … */
+	__u8 set_length;		/* … and its own */
+	__u16 members;			/* of a list of an old rule; 0: it is none */
+	__u8 binat;			/* of `binat`: host bits are those of the address it replaces */
+	__u8 pad;
 	/* where the choice stands; two CPUs at once may choose alike */
 	__u8 counter[16];		/* the address that is next or was last; 0 at the beginning */
 	__u32 index;			/* the block that it is in */
 	__s32 turn;			/* weighted round-robin: blocks of at least this weight have it */
+	__u32 member;			/* of a list: the member that counter is in */
+};
+
+/* A member of a list of an old rule, in the order in which they are written */
+struct pf_pool_member_key {
+	__u32 slot;			/* as pf_pool_key, as the next */
+	__u32 purpose;
+	__u32 index;
+};
+
+struct pf_pool_member {
+	__u8 listed;			/* as in pf_pool, as the rest */
+	__u8 family;			/* of the network */
+	__u8 pad[2];
+	__u32 table;
+	__u8 address[16];
+	__u8 mask[16];
 };
 
 /* The entries of a table that pools use, in the order of a radix tree, without negated ones. One with

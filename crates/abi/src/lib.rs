@@ -36,7 +36,7 @@ pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, Limiter, LimiterUse};
 pub use log::LogRecord;
-pub use pool::{Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey};
+pub use pool::{Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey, PoolMember, PoolMemberKey};
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
 pub use state::{Kill, MatchRule, Peer, Scrub, State, StateKey, StateRef};
@@ -44,7 +44,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 28;
+pub const VERSION: u32 = 29;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

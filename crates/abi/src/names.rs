@@ -65,6 +65,8 @@ pub mod map {
     pub const POOL_BLOCKS: &str = "pool_blocks";
     /// `struct pf_pool_load_key` -> number of states
     pub const POOL_LOADS: &str = "pool_loads";
+    /// `struct pf_pool_member_key` -> `struct pf_pool_member`
+    pub const POOL_MEMBERS: &str = "pool_members";
     /// ifindex -> `struct pf_interface`
     pub const INTERFACES: &str = "interfaces";
     /// per CPU, interface id -> `struct pf_interface_stats`

@@ -77,12 +77,60 @@ pub struct Pool {
     pub mask: [u8; 16],
     /// Key of `source-hash`.
     pub key: [u8; 16],
-    /// The address that is next or was last; the data plane's, as the next two.
+    /// Of `map-e-portset`: the set's id.
+    pub port_set: u16,
+    /// Bits in front of the id, 0 if there is no such option.
+    pub set_offset: u8,
+    /// Bits of the id.
+    pub set_length: u8,
+    /// How many members the list of an old rule has; 0: it is none.
+    pub members: u16,
+    /// 1 for that of `binat`: host bits are those of the address that it replaces.
+    pub binat: u8,
+    /// 0
+    pub pad: u8,
+    /// The address that is next or was last; the data plane's, as the next three.
     pub counter: [u8; 16],
     /// The block that it is in.
     pub index: u32,
     /// Weighted round-robin: blocks of at least this weight have their turn.
     pub turn: i32,
+    /// Of a list: the member that `counter` is in.
+    pub member: u32,
+}
+
+/// `struct pf_pool_member_key`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PoolMemberKey {
+    /// Slot of the rule.
+    pub slot: u32,
+    /// One of [`purpose`].
+    pub purpose: u32,
+    /// The member's place in the list.
+    pub index: u32,
+}
+
+/// `struct pf_pool_member`: of the list of an old rule; fields as in [`Pool`].
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct PoolMember {
+    /// 1: choose from the table, not from the network.
+    pub listed: u8,
+    /// [`crate::INET`] or [`crate::INET6`], of the network.
+    pub family: u8,
+    /// 0
+    pub pad: [u8; 2],
+    /// Slot of the table.
+    pub table: u32,
+    /// The network.
+    pub address: [u8; 16],
+    /// Its mask.
+    pub mask: [u8; 16],
 }
 
 /// `struct pf_pool_block_key`.

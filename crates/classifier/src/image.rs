@@ -46,6 +46,8 @@ pub struct Image {
     pub states: BTreeMap<String, Vec<(u32, abi::RuleStates)>>,
     /// Pools of the rules.
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
+    /// What is in those of them that are lists.
+    pub pool_members: Vec<(abi::PoolMemberKey, abi::PoolMember)>,
     /// Limiters, with the place of each in the map: its kind and its number.
     pub limiters: Vec<(u32, abi::Limiter)>,
     /// Fingerprints in their order.
@@ -101,6 +103,7 @@ pub fn compile(
         rules: Vec::new(),
         states: BTreeMap::new(),
         pools: Vec::new(),
+        pool_members: Vec::new(),
         limiters: Vec::new(),
         fingerprints: Vec::new(),
         config: abi::Config::default(),
@@ -181,16 +184,17 @@ impl Lists<'_> {
                 let skip = step.map(|index| place.start as u32 + index);
                 let compiled = compiler.rule(rule, path, skip, slot);
                 let mut compiled = compiled.map_err(|error| error.on_line(rule.line))?;
-                let pools = crate::pool::pools(rule, path, self.slots, slot);
-                let mut pools = pools.map_err(|error| error.on_line(rule.line))?;
+                let kind = list.map(OldList::kind);
+                let pools = crate::pool::pools(rule, kind, path, self.slots, slot);
+                let pools = pools.map_err(|error| error.on_line(rule.line))?;
                 compiled.set_end = place.end as u32;
                 let os = rule.os.as_deref();
                 compiled.os = os.map_or(0, |name| crate::fingerprint::number(self.ruleset, name));
                 if let Some(list) = list {
                     compiled.action = crate::rule::old_action(list, rule);
-                    pools.iter_mut().for_each(|(_, pool)| pool.old = 1);
                 }
-                self.image.pools.extend(pools);
+                self.image.pools.extend(pools.pools);
+                self.image.pool_members.extend(pools.members);
                 // the second list of `binat` has the same rules once more
                 if list != Some(OldList::BinatIn) {
                     let table = overload_table(self.slots, rule, path);

@@ -4,8 +4,10 @@ use std::net::IpAddr;
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::{pool_kind, purpose, route_kind};
-use skipstep_abi::{PoolKey, address_bytes};
-use skipstep_ruleset::{Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName};
+use skipstep_abi::{PoolKey, PoolMember, PoolMemberKey, address_bytes};
+use skipstep_ruleset::{
+    OldKind, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName,
+};
 
 use crate::error::not_built;
 use crate::image::Slots;
@@ -14,14 +16,25 @@ use crate::{Error, dynamic};
 /// Where translated ports come from if the rule does not say.
 const DYNAMIC_PORTS: (u16, u16) = (50001, 65535);
 
-/// The pools of a rule of `anchor`, which is kept under `slot`.
+/// The pools of a rule in the kernel's form.
+#[derive(Default)]
+pub struct Pools {
+    /// Where they choose from, and how.
+    pub pools: Vec<(PoolKey, abi::Pool)>,
+    /// What is in those that are lists.
+    pub members: Vec<(PoolMemberKey, PoolMember)>,
+}
+
+/// The pools of a rule of `anchor`, which is kept under `slot`; `old` says what it is about if it is an
+/// old one.
 pub fn pools(
     rule: &Rule,
+    old: Option<OldKind>,
     anchor: &str,
     slots: &Slots,
     slot: u32,
-) -> Result<Vec<(PoolKey, abi::Pool)>, Error> {
-    let mut pools = Vec::new();
+) -> Result<Pools, Error> {
+    let mut compiled = Pools::default();
     let first = rule.destination.ports.map_or(0, |ports| ports.low);
     let route = rule.route.as_ref().map(|route| &route.pool);
     let af_to = rule.af_to.as_deref();
@@ -34,16 +47,41 @@ pub fn pools(
         (purpose::ROUTE, route.map(without_prefix)),
     ] {
         let Some((pool, prefix)) = pool else { continue };
-        let (low, high) = match (pool.ports, purpose) {
-            (PoolPorts::Range(low, high), _) => (low, high),
-            (PoolPorts::Unsaid, purpose::NAT) => DYNAMIC_PORTS,
-            (PoolPorts::Unsaid | PoolPorts::Static, _) => (0, 0),
-            (PoolPorts::MapE { .. }, _) => return Err(not_built("map-e-portset")),
+        let members = match &pool.address {
+            PoolAddress::List(members) => members.as_slice(),
+            _ => &[],
         };
-        let compiled = abi::Pool { low, high, first, prefix, ..addresses(pool, anchor, slots)? };
-        pools.push((PoolKey { slot, purpose }, compiled));
+        let whole = abi::Pool {
+            first,
+            prefix,
+            old: u8::from(old.is_some()),
+            binat: u8::from(old == Some(OldKind::Binat)),
+            members: members.len() as u16,
+            ..ports(pool.ports, purpose)
+        };
+        let chosen = addresses(&pool.address, anchor, slots)?;
+        compiled.pools.push((PoolKey { slot, purpose }, with_addresses(pool, whole, chosen)));
+        for (index, member) in (0..).zip(members) {
+            let key = PoolMemberKey { slot, purpose, index };
+            compiled.members.push((key, addresses(member, anchor, slots)?));
+        }
     }
-    Ok(pools)
+    Ok(compiled)
+}
+
+/// What becomes of ports.
+fn ports(ports: PoolPorts, purpose: u32) -> abi::Pool {
+    let none = abi::Pool::default();
+    match (ports, purpose) {
+        (PoolPorts::Range(low, high), _) => abi::Pool { low, high, ..none },
+        (PoolPorts::Unsaid, purpose::NAT) => {
+            abi::Pool { low: DYNAMIC_PORTS.0, high: DYNAMIC_PORTS.1, ..none }
+        }
+        (PoolPorts::Unsaid | PoolPorts::Static, _) => none,
+        (PoolPorts::MapE { offset, length, id }, _) => {
+            abi::Pool { port_set: id, set_offset: offset, set_length: length, ..none }
+        }
+    }
 }
 
 /// `1 << purpose` of the pools that a rule has.
@@ -63,7 +101,8 @@ pub fn route_kind(rule: &Rule) -> u8 {
     })
 }
 
-fn addresses(pool: &Pool, anchor: &str, slots: &Slots) -> Result<abi::Pool, Error> {
+/// How one of the addresses is chosen.
+fn with_addresses(pool: &Pool, whole: abi::Pool, addresses: PoolMember) -> abi::Pool {
     let (kind, key) = match pool.kind {
         PoolKind::None => (pool_kind::NONE, 0),
         PoolKind::Bitmask => (pool_kind::BITMASK, 0),
@@ -75,24 +114,32 @@ fn addresses(pool: &Pool, anchor: &str, slots: &Slots) -> Result<abi::Pool, Erro
     // four words, which pf keeps in the byte order of its commonest machines
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
-    let compiled = abi::Pool { kind, key, sticky: u8::from(pool.sticky), ..abi::Pool::default() };
+    let PoolMember { listed, table, address, mask, .. } = addresses;
+    let single = u8::from(listed == 0 && mask == [0xff; 16]);
+    let sticky = u8::from(pool.sticky);
+    abi::Pool { kind, key, sticky, listed, single, table, address, mask, ..whole }
+}
+
+/// Where addresses come from; nothing for a list, whose members are beside it.
+fn addresses(pool: &PoolAddress, anchor: &str, slots: &Slots) -> Result<PoolMember, Error> {
     let listed = |name: TableName| {
         let table = slots.tables.get(&name).copied();
         let table = table.ok_or(Error::UnknownTable { line: 0, name })?;
-        Ok(abi::Pool { listed: 1, table, ..compiled })
+        Ok(PoolMember { listed: 1, table, ..PoolMember::default() })
     };
-    match &pool.address {
-        PoolAddress::Any => Ok(compiled),
-        PoolAddress::Net(net) => Ok(abi::Pool {
-            single: u8::from(net.prefix_len() == net.max_prefix_len()),
-            address: address_bytes(net.network()),
-            mask: mask(net.netmask()),
-            ..compiled
-        }),
+    let within = |address: IpAddr, upper: IpAddr| PoolMember {
+        family: if address.is_ipv4() { abi::INET } else { abi::INET6 },
+        address: address_bytes(address),
+        mask: mask(upper),
+        ..PoolMember::default()
+    };
+    match pool {
+        PoolAddress::Any | PoolAddress::List(_) => Ok(PoolMember::default()),
+        PoolAddress::Net(net) => Ok(within(net.network(), net.netmask())),
+        // pf takes the upper end for the mask of the lower one
+        PoolAddress::Range(low, high) => Ok(within(*low, *high)),
         PoolAddress::Table(name) => listed(TableName::new(anchor, name)),
         PoolAddress::Dynamic(address) => listed(dynamic::name(address)),
-        PoolAddress::List(list) => listed(crate::tables::list_name(list)),
-        PoolAddress::Range(..) => Err(not_built("range of addresses in a pool")),
         PoolAddress::Through(..) => Err(not_built("next hop by way of an interface")),
     }
 }

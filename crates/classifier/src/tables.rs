@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_abi::limits::TABLE_SLOTS;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Address, Pool, PoolAddress, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Address, OldKind, Pool, Ruleset, TableEntry, TableName};
 
 use crate::{Error, dynamic, route_label};
 
@@ -75,15 +75,7 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
         filled: false,
         entries: Some(route_label::contents(label, host)),
     });
-    let lists = listed(ruleset).map(|list| TableUse {
-        name: list_name(list),
-        dynamic: true,
-        pooled: true,
-        filled: false,
-        entries: Some(plain(nets(list))),
-    });
-    let mut uses: Vec<TableUse> =
-        named.chain(stand_ins).chain(dynamic).chain(labelled).chain(lists).collect();
+    let mut uses: Vec<TableUse> = named.chain(stand_ins).chain(dynamic).chain(labelled).collect();
     let mut seen = BTreeSet::new();
     uses.retain(|table| seen.insert(table.name.clone()));
     if uses.len() > TABLE_SLOTS as usize {
@@ -110,31 +102,13 @@ fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
         let interfaces = pool.address.interfaces();
         tables.chain(interfaces.into_iter().map(|address| dynamic::name(address).name)).collect()
     };
-    pools.flat_map(names).collect()
-}
-
-/// The lists of addresses that pools of old rules are.
-fn listed(ruleset: &Ruleset) -> impl Iterator<Item = &[PoolAddress]> {
-    let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
-    pools.filter_map(|pool| match &pool.address {
-        PoolAddress::List(list) => Some(&list[..]),
-        _ => None,
-    })
-}
-
-/// What names the table slot of a list: its text, in braces, which no table has.
-pub(crate) fn list_name(list: &[PoolAddress]) -> TableName {
-    let text: Vec<String> = nets(list).iter().map(ToString::to_string).collect();
-    TableName::from(format!("{{{}}}", text.join(" ")).as_str())
-}
-
-/// The addresses of a list, each once. Others are not built: [`skipstep_ruleset::support`].
-fn nets(list: &[PoolAddress]) -> Vec<IpNet> {
-    let nets = list.iter().filter_map(|address| match address {
-        PoolAddress::Net(net) => Some(*net),
+    // from where `binat` sends packets on is what it compares sources with
+    let binat = ruleset.all_old_rules().filter(|(_, old)| old.kind == OldKind::Binat);
+    let sources = binat.filter_map(|(_, old)| match &old.rule.source.host.address {
+        Address::Dynamic(address) => Some(dynamic::name(address).name),
         _ => None,
     });
-    nets.collect::<BTreeSet<_>>().into_iter().collect()
+    pools.flat_map(names).chain(sources).collect()
 }
 
 /// The dynamic addresses that rules and their pools mention, each once.

@@ -105,7 +105,7 @@ impl Sizes {
             map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
             map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
             map_name::TABLE_ENTRIES => Some(self.table_entries),
-            map_name::POOLS => Some(self.pools[0]),
+            map_name::POOLS | map_name::POOL_MEMBERS => Some(self.pools[0]),
             map_name::POOL_BLOCKS => Some(self.pools[1]),
             map_name::POOL_LOADS => Some(self.pools[2]),
             map_name::ENTRY_STATS => Some(self.entry_stats),
@@ -230,6 +230,8 @@ maps! {
     pool_blocks: Map<abi::PoolBlockKey, abi::PoolBlock> = map_name::POOL_BLOCKS,
     /// how many states have an address, for pools that count them
     pool_loads: Map<abi::PoolLoadKey, u32> = map_name::POOL_LOADS,
+    /// lists of old rules
+    pool_members: Map<abi::PoolMemberKey, abi::PoolMember> = map_name::POOL_MEMBERS,
     /// by ifindex
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
     /// by interface id

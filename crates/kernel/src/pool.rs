@@ -54,13 +54,19 @@ pub(crate) fn write(
     is_new: impl Fn(u32) -> bool,
 ) -> Result<()> {
     let states = |slot| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current));
-    let stale: Vec<_> = maps
-        .pools
-        .keys()
-        .filter(|key| !in_force.contains(&key.slot) && states(key.slot) == 0)
-        .collect();
+    let gone = |slot| !in_force.contains(&slot) && states(slot) == 0;
+    let stale: Vec<_> = maps.pools.keys().filter(|key| gone(key.slot)).collect();
     for key in stale {
         maps.pools.remove(&key)?;
+    }
+    let stale: Vec<_> = maps.pool_members.keys().filter(|key| gone(key.slot)).collect();
+    for key in stale {
+        maps.pool_members.remove(&key)?;
+    }
+    for (key, member) in &image.pool_members {
+        if is_new(key.slot) {
+            maps.pool_members.set(key, member)?;
+        }
     }
     for (key, pool) in &image.pools {
         if is_new(key.slot) {

@@ -93,12 +93,14 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_entry_stats => abi::EntryStats { packets, bytes }
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
-            kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key, counter,
-            index, turn,
+            kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key,
+            port_set, set_offset, set_length, members, binat, pad, counter, index, turn, member,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
         pf_pool_block => abi::PoolBlock { base, mask, weight, parts, low, high }
         pf_pool_load_key => abi::PoolLoadKey { table, family, address }
+        pf_pool_member_key => abi::PoolMemberKey { slot, purpose, index }
+        pf_pool_member => abi::PoolMember { listed, family, pad, table, address, mask }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
@@ -420,6 +422,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::POOLS,
         abi::names::map::POOL_BLOCKS,
         abi::names::map::POOL_LOADS,
+        abi::names::map::POOL_MEMBERS,
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_STATS,
         abi::names::map::FINGERPRINTS,

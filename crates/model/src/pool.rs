@@ -48,6 +48,8 @@ pub(crate) struct Pools {
 struct Cursor {
     /// The address that is next, or was last; 0 at the beginning.
     counter: u128,
+    /// The member of a list that `counter` is in.
+    member: usize,
     /// The block of a table that `counter` is in.
     index: usize,
     /// Weighted round-robin: blocks of at least this weight have their turn.
@@ -58,14 +60,11 @@ struct Cursor {
     load: u64,
 }
 
-/// More than one network: those of a table or of interfaces, which can change while rules stay, or those
-/// that are written in a rule.
+/// More than one network, which can change while rules stay.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Listed {
     Table(TableName),
     Interface(DynamicAddress),
-    /// `{ ... }` of an old rule
-    Several(Vec<IpNet>),
 }
 
 /// The pool of a rule.
@@ -104,6 +103,8 @@ struct List {
     weighted: bool,
     gcd: i32,
     heaviest: i32,
+    /// Behind the last address comes the first one.
+    round: bool,
 }
 
 impl Pools {
@@ -120,9 +121,13 @@ impl Pools {
         first: Option<&mut Option<IpAddr>>,
     ) -> Option<IpAddr> {
         let cursor = self.cursors.entry((of.rule.place, of.purpose)).or_default();
-        let chosen = match listed(of, around, family) {
-            Some(list) => from_list(of.pool, cursor, &list, around, source, &self.loads)?,
-            None => {
+        let chosen = match (listed(of, around, family), &of.pool.address) {
+            (Some(list), _) => from_list(of.pool, cursor, &list, around, source, &self.loads)?,
+            (None, PoolAddress::List(members)) => {
+                let lists = members.iter().map(|member| Member::new(member, of, around, family));
+                from_members(cursor, &lists.collect::<Vec<_>>(), family, &self.loads)?
+            }
+            (None, _) => {
                 let net = net(&of.pool.address, family)?;
                 let begins = first.as_ref().is_some_and(|first| first.is_none());
                 from_net(&of.pool.kind, cursor, net, around, source, begins)?
@@ -167,10 +172,73 @@ impl Pools {
 /// Whether the pool has the address; to PF a negated entry of a table is one too.
 pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
     let family = Family::of(address);
-    match listed(of, around, family) {
-        Some(list) => list.best(to_bits(address)).is_some(),
-        None => net(&of.pool.address, family).is_some_and(|net| net.contains(to_bits(address))),
+    let members = match &of.pool.address {
+        PoolAddress::List(members) => members,
+        single => std::slice::from_ref(single),
+    };
+    members.iter().any(|member| match Member::new(member, of, around, family) {
+        Member::List(list) => list.best(to_bits(address)).is_some(),
+        Member::Net(net) => net.is_some_and(|net| net.contains(to_bits(address))),
+    })
+}
+
+/// A part of a pool's list.
+enum Member {
+    List(List),
+    /// `None` if it is of the other family.
+    Net(Option<Block>),
+}
+
+impl Member {
+    fn new(address: &PoolAddress, of: PoolOf, around: Around, family: Family) -> Self {
+        match list_of(address, of.rule, around, family) {
+            Some(list) => Member::List(List { round: false, ..list }),
+            None => Member::Net(net(address, family)),
+        }
     }
+
+    /// Moves the cursor to the next address of this member, to the first one if it comes `anew`.
+    fn step(
+        &self,
+        cursor: &mut Cursor,
+        anew: bool,
+        loads: &HashMap<(Listed, IpAddr), u64>,
+    ) -> Option<()> {
+        match self {
+            Member::List(list) => {
+                if anew {
+                    cursor.index = list.total;
+                }
+                list.step(cursor, loads).map(|_| ())
+            }
+            Member::Net(Some(net)) if anew => {
+                cursor.counter = net.base;
+                Some(())
+            }
+            Member::Net(net) => net.filter(|net| net.contains(cursor.counter)).map(|_| ()),
+        }
+    }
+}
+
+/// Chooses from a list of an old rule, as FreeBSD does: its members as they are written, each to its
+/// end, and at the very beginning the second one.
+fn from_members(
+    cursor: &mut Cursor,
+    members: &[Member],
+    family: Family,
+    loads: &HashMap<(Listed, IpAddr), u64>,
+) -> Option<u128> {
+    let mut found = members.get(cursor.member)?.step(cursor, false, loads);
+    for _ in members {
+        if found.is_none() {
+            cursor.member = (cursor.member + 1) % members.len();
+            found = members[cursor.member].step(cursor, true, loads);
+        }
+    }
+    found?;
+    let chosen = cursor.counter;
+    cursor.counter = next(chosen, family);
+    Some(chosen)
 }
 
 /// Chooses from a single network.
@@ -313,7 +381,7 @@ impl List {
             }
             let block = match self.chosen.get(index) {
                 Some(block) => *block,
-                None if wrapped => return None,
+                None if wrapped || !self.round => return None,
                 None => {
                     (index, wrapped) = (0, true);
                     *self.chosen.first()?
@@ -395,7 +463,7 @@ impl Block {
     }
 
     fn contains(&self, at: u128) -> bool {
-        at & self.mask == self.base
+        at & self.mask == self.base & self.mask
     }
 
     fn is_host(&self, family: Family) -> bool {
@@ -403,11 +471,16 @@ impl Block {
     }
 }
 
-/// The list that a pool chooses from, if it does not have a single network.
+/// The list that a pool chooses from, if that is a table or an interface.
 fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
-    let (name, entries) = match &of.pool.address {
+    list_of(&of.pool.address, of.rule, around, family)
+}
+
+/// What a table or an interface stands for in the pool of a rule.
+fn list_of(address: &PoolAddress, rule: &Entry, around: Around, family: Family) -> Option<List> {
+    let (name, entries) = match address {
         PoolAddress::Table(name) => {
-            let (name, table) = around.ruleset.table_seen_from(&of.rule.path, name)?;
+            let (name, table) = around.ruleset.table_seen_from(&rule.path, name)?;
             (Listed::Table(name), table.entries.clone())
         }
         PoolAddress::Dynamic(dynamic) => {
@@ -416,17 +489,6 @@ fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
             entries.sort();
             entries.dedup();
             (Listed::Interface(dynamic.clone()), entries.into_iter().map(Into::into).collect())
-        }
-        PoolAddress::List(list) => {
-            // others are refused: skipstep_ruleset::support
-            let nets = list.iter().filter_map(|address| match address {
-                PoolAddress::Net(net) => Some(*net),
-                _ => None,
-            });
-            let mut nets: Vec<IpNet> = nets.collect();
-            nets.sort();
-            nets.dedup();
-            (Listed::Several(nets.clone()), nets.into_iter().map(Into::into).collect())
         }
         _ => return None,
     };
@@ -442,7 +504,8 @@ fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
         own.map(|entry| Block::new(entry.net, entry.negated, entry.weight)).collect();
     blocks.sort_by_key(|block| (block.base, std::cmp::Reverse(block.mask)));
     let chosen = blocks.iter().filter(|block| !block.negated).copied().collect();
-    Some(List { name, family, blocks, chosen, total: entries.len(), weighted, gcd, heaviest })
+    let total = entries.len();
+    Some(List { name, family, blocks, chosen, total, weighted, gcd, heaviest, round: true })
 }
 
 fn greatest_common_divisor(a: i32, b: i32) -> i32 {
@@ -455,6 +518,10 @@ fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
         PoolAddress::Any => Some(Block { base: 0, mask: 0, negated: false, weight: 0 }),
         PoolAddress::Net(net) if Family::of(net.addr()) == family => {
             Some(Block::new(*net, false, 0))
+        }
+        // PF takes the upper end of a range for the mask of the lower one
+        PoolAddress::Range(low, high) if Family::of(*low) == family => {
+            Some(Block { base: to_bits(*low), mask: to_bits(*high), negated: false, weight: 0 })
         }
         _ => None,
     }

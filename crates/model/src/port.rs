@@ -31,6 +31,26 @@ pub(crate) enum Found {
     Taken,
 }
 
+/// The ranges of ports to search, one after the other: those of a MAP-E port set upward from a random
+/// one, then downward; of all others there is one range.
+pub(crate) fn sets(ports: PoolPorts, world: &World) -> impl Iterator<Item = PoolPorts> {
+    let (count, range): (u16, Box<dyn Fn(u16) -> PoolPorts>) = match ports {
+        PoolPorts::MapE { offset, length, id } => {
+            let behind = 16 - offset - length;
+            let id = (u32::from(id) & ((1 << length) - 1)) << behind;
+            let range = move |set: u16| {
+                let low = u32::from(set) << (16 - offset) | id;
+                PoolPorts::Range(low as u16, (low | ((1 << behind) - 1)) as u16)
+            };
+            ((1 << offset) - 1, Box::new(range))
+        }
+        other => (1, Box::new(move |_| other)),
+    };
+    // the first set, with the well-known ports, is nobody's
+    let begin = if count == 1 { 1 } else { (world.draw(u32::from(count) + 1) as u16).max(1) };
+    (begin..=count).chain((1..begin).rev()).map(range)
+}
+
 /// Looks for a port that makes the flow's key different from those of all states.
 pub(crate) fn search(
     flow: &Flow,
@@ -64,6 +84,7 @@ pub(crate) fn search(
         protocol::TCP | protocol::UDP => match ports {
             PoolPorts::Unsaid => DYNAMIC_PORTS,
             PoolPorts::Range(low, high) => (low.min(high), low.max(high)),
+            // of a port set one range after the other is searched
             PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(own),
         },
         _ => return try_port(own),

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{AfTo, Direction, Family, PoolKind, PoolPorts, Ports};
+use skipstep_ruleset::{AfTo, Direction, Family, OldKind, PoolKind, PoolPorts, Ports};
 
 use crate::af_to;
 use crate::icmp::{self, Mapping};
@@ -164,6 +164,20 @@ impl<'r> Translation<'r> {
         question: &Question,
         context: &mut Context,
     ) -> Result<(IpAddr, u16), Exhausted> {
+        let mut sets = port::sets(of.pool.ports, question.world);
+        let found = sets.find_map(|ports| self.search(of, ports, family, question, context).ok());
+        found.ok_or(Exhausted)
+    }
+
+    /// The same with a port of one range.
+    fn search(
+        &self,
+        of: PoolOf,
+        ports: PoolPorts,
+        family: Family,
+        question: &Question,
+        context: &mut Context,
+    ) -> Result<(IpAddr, u16), Exhausted> {
         let as_read = |(address, port): (IpAddr, u16)| (af_to::read_as(family, address), port);
         let (source, destination) = (as_read(self.ends.source), as_read(self.ends.destination));
         let &Descriptor { rdomain, protocol, direction, .. } = question.packet;
@@ -180,7 +194,7 @@ impl<'r> Translation<'r> {
             let (interface, old) = (&question.packet.interface, of.rule.old.is_some());
             let flow = Flow { key, direction, interface, old };
             let Context { states, counters, .. } = context;
-            match port::search(&flow, of.pool.ports, states, question.world, counters) {
+            match port::search(&flow, ports, states, question.world, counters) {
                 Found::Port(port) => return Ok((address, port)),
                 Found::Taken if !chooses_again(&of.pool.kind) => return Err(Exhausted),
                 Found::Taken => {}
@@ -196,7 +210,10 @@ impl<'r> Translation<'r> {
     ) -> Result<(IpAddr, u16), Exhausted> {
         let Ends { source, destination } = self.ends;
         let (family, around) = (question.packet.family, question.around());
-        let mut address = context.choose(of, around, family, source.0, None).ok_or(Exhausted)?;
+        // `binat` keeps the host bits of what it replaces, in a network of an interface too
+        let binat = of.rule.old == Some(OldKind::Binat);
+        let bits_of = if binat { destination.0 } else { source.0 };
+        let mut address = context.choose(of, around, family, bits_of, None).ok_or(Exhausted)?;
         if of.pool.kind == PoolKind::Bitmask {
             // the pool has put in the host bits of the source; those of the destination are meant
             address = pool::with_host_bits(&of.pool.address, address, destination.0);

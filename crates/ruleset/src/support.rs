@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Address, OldKind, OldRule, PoolAddress, PoolPorts, Rule, Ruleset};
+use crate::{OldRule, PoolAddress, Rule, Ruleset};
 
 const SCTP: u8 = 132;
 
@@ -46,7 +46,7 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
                 "fragment no reassemble beside fragment reassemble",
             );
         }
-        for feature in of_old(old).chain(of_pools(&old.rule)) {
+        for feature in of_pools(&old.rule) {
             refuse(&old.rule.file, old.rule.line, feature);
         }
     }
@@ -64,10 +64,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
     let table = [
         (rule.protocol == Some(SCTP) && ports, "port of sctp"),
-        (
-            rule.pools().any(|pool| matches!(pool.address, PoolAddress::Range(..))),
-            "address range in a pool",
-        ),
     ];
     let mut features: Vec<_> =
         table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();
@@ -80,38 +76,17 @@ fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
     let table = [
         (rule.pools().any(|pool| pool.endpoint_independent), "endpoint-independent"),
         (rule.pools().any(|pool| pool.prefer_ipv6), "prefer-ipv6-nexthop"),
-        (rule.pools().any(|pool| matches!(pool.ports, PoolPorts::MapE { .. })), "map-e-portset"),
+        (rule.pools().any(|pool| has_interface(&pool.address)), "next hop by way of an interface"),
     ];
     table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
 }
 
-/// `(em0:network)` and its like: several addresses that change.
-fn follows_network(rule: &Rule) -> bool {
-    let criterion = match &rule.source.host.address {
-        Address::Dynamic(address) => Some(address),
-        _ => None,
-    };
-    let pools = rule.pools().flat_map(|pool| pool.address.interfaces());
-    criterion.into_iter().chain(pools).any(|address| address.network || address.prefix.is_some())
-}
-
-/// What of an old rule is not done yet.
-fn of_old(old: &OldRule) -> impl Iterator<Item = &'static str> {
-    let within = |is: fn(&PoolAddress) -> bool| {
-        let pools = old.rule.pools();
-        pools.map(|pool| &pool.address).any(|address| match address {
-            PoolAddress::List(list) => list.iter().any(is),
-            _ => false,
-        })
-    };
-    let table = [
-        (within(|address| !matches!(address, PoolAddress::Net(_))), "table in a list of a pool"),
-        (
-            old.kind == OldKind::Binat && follows_network(&old.rule),
-            "network of an interface in binat",
-        ),
-    ];
-    table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
+/// `(em0 10.0.0.1)` of old times, alone or in a list.
+fn has_interface(address: &PoolAddress) -> bool {
+    match address {
+        PoolAddress::List(list) => list.iter().any(has_interface),
+        address => matches!(address, PoolAddress::Through(..)),
+    }
 }
 
 #[cfg(test)]

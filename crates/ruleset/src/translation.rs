@@ -68,7 +68,7 @@ pub enum PoolAddress {
     Net(IpNet),
     /// `<name>`; a list in braces becomes a table called `__automatic_...`.
     Table(String),
-    /// `low - high`
+    /// `low - high`: to pf the upper end is the mask of the lower one
     Range(IpAddr, IpAddr),
     /// `(em0)`
     Dynamic(DynamicAddress),
@@ -162,6 +162,9 @@ impl Pool {
     fn prefix(&self, full: u8) -> u8 {
         match &self.address {
             PoolAddress::Net(net) => net.prefix_len(),
+            // its upper end is where the mask of a network would be
+            PoolAddress::Range(_, IpAddr::V4(high)) => high.to_bits().leading_ones() as u8,
+            PoolAddress::Range(_, IpAddr::V6(high)) => high.to_bits().leading_ones() as u8,
             PoolAddress::Dynamic(dynamic) => dynamic.prefix.unwrap_or(full),
             _ => 0,
         }

@@ -61,10 +61,15 @@ fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
             "/30"
         };
         let to = if rng.bool() { "any".to_owned() } else { address(rng, pool, ipv6) };
-        words.push(format!("from {}{prefix} to {to}", address(rng, pool, ipv6)));
+        let networks = one_in(rng, 4);
+        let side = |rng: &mut Rng| match networks {
+            true => pick(rng, &["(em0:network:0)", "(em1:network:0)", "(em1:0)"]).to_owned(),
+            false => format!("{}{prefix}", address(rng, pool, ipv6)),
+        };
+        words.push(format!("from {} to {to}", side(rng)));
         words.extend(tags(rng));
         if !exception {
-            words.push(format!("-> {}{prefix}", address(rng, pool, ipv6)));
+            words.push(format!("-> {}", side(rng)));
         }
         return words.join(" ");
     }
@@ -82,6 +87,10 @@ fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
         match rng.u8(..4) {
             0 if has_ports => words.push(format!("port {low}:{}", low.saturating_add(3))),
             1 if has_ports => words.push(format!("port {low}")),
+            _ if kind == "nat" && kind_of_pool.is_empty() && one_in(rng, 4) => {
+                words
+                    .push(pick(rng, &["map-e-portset 1/15/0x1ffe", "map-e-portset 2/13/3"]).into());
+            }
             2 if kind == "nat" => words.push("static-port".into()),
             _ => {}
         }
@@ -102,13 +111,23 @@ fn tags(rng: &mut Rng) -> Vec<String> {
     words
 }
 
+/// What can stand in a list.
+fn member(rng: &mut Rng, pool: &mut Pool, ipv6: bool) -> String {
+    match rng.u8(..8) {
+        0 if !pool.tables.is_empty() => format!("<{}>", pick(rng, &pool.tables)),
+        1 => pick(rng, &["(em0)", "(em1:network)", "(em1:0)"]).to_owned(),
+        2 => network(rng, pool, ipv6),
+        3 => pool.range(rng, ipv6),
+        _ => address(rng, pool, ipv6),
+    }
+}
+
 /// Addresses in all the forms that old rules take, and how one of them is chosen.
 fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool) -> (String, String) {
     let sticky = if one_in(rng, 4) { " sticky-address" } else { "" };
     match rng.u8(..8) {
         0 | 1 => {
-            let list: Vec<String> =
-                (0..rng.usize(2..4)).map(|_| address(rng, pool, ipv6)).collect();
+            let list: Vec<String> = (0..rng.usize(2..5)).map(|_| member(rng, pool, ipv6)).collect();
             (format!("{{ {} }}", list.join(", ")), format!("round-robin{sticky}"))
         }
         2 => {

@@ -105,7 +105,7 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
         ];
         pick(rng, &kinds[..most]).to_owned()
     };
-    let words = match rng.u8(..8) {
+    let words = match rng.u8(..9) {
         0 => {
             let (net, kind) = (network(rng, pool, ipv6), several(rng, 4));
             with(net, kind)
@@ -125,6 +125,10 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
         6 => {
             let kind = several(rng, 5);
             with(pick(rng, &["(em0)", "(em1:network)", "(egress)"]).to_owned(), kind)
+        }
+        7 => {
+            let kind = pick(rng, &["", "bitmask", "round-robin"]).to_owned();
+            with(pool.range(rng, ipv6), kind)
         }
         _ => with(address(rng, pool, ipv6), String::new()),
     };

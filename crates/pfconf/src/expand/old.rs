@@ -187,13 +187,19 @@ impl Expansion<'_> {
         if source.hosts.len() > 1 || destination.hosts.len() > 1 {
             return self.refuse("multiple binat ip addresses");
         }
+        let inet = [source.hosts.as_slice(), pool]
+            .concat()
+            .iter()
+            .any(|host| statement.rule.family.or(host.family()) == Some(Family::Inet));
+        // pf keeps all bits for the mask of an interface's address
         let length = |host: &Host| match host.address {
             Address::Net(_, length) => Some(length),
+            Address::Dynamic { prefix, .. } => Some(if inet { prefix.min(32) } else { prefix }),
             _ => None,
         };
         match (source.hosts.as_slice(), pool) {
             (_, [_, _, ..]) => self.refuse("binat rule must redirect to a single address"),
-            ([one], [other]) if one.family() != other.family() && one.family().is_some() => {
+            ([one], [other]) if one.family().zip(other.family()).is_some_and(|(a, b)| a != b) => {
                 self.refuse("binat ip versions must match")
             }
             ([one], [other]) if length(one) != length(other) => {

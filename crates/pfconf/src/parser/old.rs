@@ -56,6 +56,9 @@ impl Parser<'_> {
             (OldKind::Binat, false, false) => Some("'binat' rule requires '-> address'"),
             (_, true, true) => Some("translation rule with 'no' does not need '->'"),
             (_, false, false) => Some("translation rule requires '-> address'"),
+            _ if pool.iter().flat_map(|pool| &pool.hosts).any(|host| host.weight != 0) => {
+                Some("'weight' is for the pools of filter rules")
+            }
             _ => None,
         };
         if let Some(text) = wrong {

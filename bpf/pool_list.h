@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * A list of several addresses, tables and interfaces behind `->` of an old rule: its members have their
+ * turn as they are written, each to its end. What is odd here is so in FreeBSD.
+ */
+#ifndef PF_POOL_LIST_H
+#define PF_POOL_LIST_H
+
+#include "kern.h"
+#include "pool.h"
+#include "scratch.h"
+#include "table.h"
+
+__inline struct pf_pool_member *find_member(__u32 slot, __u32 purpose, __u32 index)
+{
+	struct pf_pool_member_key key = { .slot = slot, .purpose = purpose, .index = index };
+
+	return bpf_map_lookup_elem(&pool_members, &key);
+}
+
+/* Moves the cursor to the next address of the member, to the first one if it comes anew. */
+__inline bool step_member(struct pf_scratch *s, struct pf_pool *pool,
+			  const struct pf_pool_member *member, bool anew)
+{
+	if (member->listed) {
+		pool->table = member->table;
+		if (anew)
+			pool->index = ~0u;
+		return step_pool(s, pool);
+	}
+	if (member->family != s->pd.family)
+		return false;
+	if (anew)
+		__builtin_memcpy(pool->counter, member->address, 16);
+	return anew || is_within(pool->counter, member->address, member->mask);
+}
+
+/* Chooses from the list of a rule's pool; at the very beginning from its second member. Returns 1, or 0
+ * if there is no address. */
+__global int choose_from_members(struct pf_scratch *s, struct pf_pool *pool, __u32 slot,
+				 __u32 purpose)
+{
+	struct pf_pool_member *member;
+	bool found;
+	int i;
+
+	if (!s || !pool)
+		return 0;
+	member = find_member(slot, purpose, pool->member);
+	found = member && step_member(s, pool, member, false);
+	bpf_for(i, 0, pool->members) {
+		if (found)
+			break;
+		pool->member = pool->member + 1 < pool->members ? pool->member + 1 : 0;
+		member = find_member(slot, purpose, pool->member);
+		found = member && step_member(s, pool, member, true);
+	}
+	if (!found)
+		return 0;
+	__builtin_memcpy(s->choice.address.bytes, pool->counter, 16);
+	go_to_next(pool->counter, s->pd.family);
+	return 1;
+}
+
+/* Whether a member has s->choice.address. */
+__global int is_of_members(struct pf_scratch *s, const struct pf_pool *pool, __u32 slot,
+			   __u32 purpose)
+{
+	const struct pf_pool_member *member;
+	const struct pf_addr *address;
+	int i;
+
+	if (!s || !pool)
+		return 0;
+	address = &s->choice.address;
+	bpf_for(i, 0, pool->members) {
+		member = find_member(slot, purpose, i);
+		if (!member)
+			return 0;
+		if (member->listed ? !!find_entry(member->table, s->pd.family, address) :
+				     member->family == s->pd.family &&
+					     is_within(address->bytes, member->address,
+						       member->mask))
+			return 1;
+	}
+	return 0;
+}
+
+#endif /* PF_POOL_LIST_H */
