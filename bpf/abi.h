@@ -203,6 +203,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * pools            hash              struct pf_pool_key -> struct pf_pool
  * pool_blocks      hash              struct pf_pool_block_key -> struct pf_pool_block
  * pool_loads       hash              struct pf_pool_load_key -> __u32
+ * mappings         hash              struct pf_endpoint -> struct pf_mapping
  * pool_members     hash              struct pf_pool_member_key -> struct pf_pool_member
  * interfaces       hash              ifindex -> struct pf_interface
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats

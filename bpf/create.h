@@ -142,6 +142,8 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 		state->flags |= PF_STATE_NO_SYNC;
 	if (rule->flags & PF_RULE_MAX_PKT_RATE)
 		state->flags |= PF_STATE_MAX_PKT_RATE;
+	if (s->mapped)
+		state->flags |= PF_STATE_MAPPED;
 	state->direction = s->pd.direction;
 	state->rule_slot = rule->slot;
 	state->anchor_slot = s->test.decided_by.slot;
@@ -254,6 +256,7 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 		return reason;
 	}
 	reason = insert_state(s);
+	s->mapped = 0;	/* it is the state's now, or let go with it */
 	if (reason) {
 		/* the state has let go of its nodes */
 		for (int kind = 0; kind < PF_NODE_KINDS; kind++) {

@@ -89,13 +89,15 @@ __inline bool too_long(struct pf_scratch *s)
 }
 
 /* Lets the rules decide. The nodes of sources that pools chose for are held by the state, if there is
- * one; else they stay until they are swept. */
+ * one; else they stay until they are swept. So is the mapping of the packet's endpoint, which else goes. */
 __inline bool ask_rules(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	bool pass = test_rules(skb, s);
 
 	if (!s->has_state)
 		forget_sources(s, false);
+	if (s->mapped)
+		let_go_of_mapping(s);
 	return pass;
 }
 

@@ -318,6 +318,7 @@ struct pf_scratch {
 	__u8 icmp_answer;		/* … which is the destination's "port" */
 	struct bpf_fib_lookup lookup;	/* a question to the kernel's routing tables */
 	struct pf_choice choice;
+	__u8 mapped;			/* the mapping of its endpoint is held for it */
 	__u32 nat_slot;			/* of the rules that translated it, PF_IDLE_SLOT for none */
 	__u32 rdr_slot;
 	__u32 last_slot;

@@ -18,6 +18,7 @@
 
 #include "kern.h"
 #include "config.h"
+#include "endpoint.h"
 #include "far_key.h"
 #include "flow.h"
 #include "limiter.h"
@@ -154,6 +155,8 @@ __global int remove_state(__u32 index, __u32 serial)
 	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot);
 	if (has_limiters(state))
 		release_limiters(index, 0);
+	if (state->flags & PF_STATE_MAPPED)
+		release_mapped_state(index);
 	if (half)
 		__sync_fetch_and_sub(&status->half_open, 1);
 	__sync_fetch_and_sub(&status->states, 1);

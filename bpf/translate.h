@@ -7,6 +7,7 @@
 #ifndef PF_TRANSLATE_H
 #define PF_TRANSLATE_H
 
+#include "endpoint.h"
 #include "kern.h"
 #include "pool.h"
 #include "scratch.h"
@@ -54,8 +55,20 @@ __global int is_port_free(struct pf_scratch *s, __u32 port)
 	return !status->translated || !(key_is_taken(s, PF_IN) || key_is_taken(s, PF_OUT));
 }
 
+/* Whether the packet's endpoint is to look the same to all. */
+__inline bool maps_endpoint(const struct pf_scratch *s, const struct pf_pool *pool)
+{
+	return pool->endpoint_independent && s->pd.protocol == IPPROTO_UDP;
+}
+
+/* Whether the packet can have the port outside. */
+__inline bool take_port(struct pf_scratch *s, const struct pf_pool *pool, __be16 port)
+{
+	return is_port_free(s, port) && (!maps_endpoint(s, pool) || map_endpoint(s, port));
+}
+
 /* Tries the ports of the range: upward from where the search begins, then downward. */
-__inline bool try_ports(struct pf_scratch *s)
+__inline bool try_ports(struct pf_scratch *s, const struct pf_pool *pool)
 {
 	struct pf_choice *choice = &s->choice;
 	__u32 up = choice->high - choice->begin, port;
@@ -66,7 +79,7 @@ __inline bool try_ports(struct pf_scratch *s)
 			return false;
 		choice->probes--;
 		port = (__u32)i <= up ? choice->begin + i : choice->begin - (i - up);
-		if (!is_port_free(s, bpf_htons(port)))
+		if (!take_port(s, pool, bpf_htons(port)))
 			continue;
 		choice->port = bpf_htons(port);
 		return true;
@@ -107,7 +120,7 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 			break;
 		/* fallthrough */
 	default:
-		return is_port_free(s, port);
+		return take_port(s, pool, port);
 	}
 	choice->low = choice->lowest;
 	choice->high = choice->highest;
@@ -128,7 +141,7 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 		choice->high = choice->lowest;
 	}
 	choice->begin = choice->low + secret_draw(s, (__u32)(choice->high - choice->low) + 1);
-	return try_ports(s);
+	return try_ports(s, pool);
 }
 
 /* ---- the source ------------------------------------------------------------------------------ */
@@ -244,6 +257,16 @@ __inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32
 	return false;
 }
 
+/* Whether the packet's endpoint has its address and port outside already. */
+__inline bool recall_mapping(struct pf_scratch *s, const struct pf_pool *pool)
+{
+	if (!maps_endpoint(s, pool) || !hold_mapping(s))
+		return false;
+	if (pool->kind == PF_POOL_LEAST_STATES)
+		count_load(pool, s->pd.family, &s->choice.address, 1);
+	return true;
+}
+
 __global int translate_source(struct pf_scratch *s, __u32 slot)
 {
 	struct pf_pool *pool = pool_of(slot, PF_POOL_NAT);
@@ -252,7 +275,7 @@ __global int translate_source(struct pf_scratch *s, __u32 slot)
 		return 0;
 	s->choice.source = s->pd.source;
 	s->choice.probes = MAX_PROBES;
-	if (!search_addresses(s, pool, slot))
+	if (!recall_mapping(s, pool) && !search_addresses(s, pool, slot))
 		return 0;
 	forget_choice(s, PF_POOL_NAT, &s->pd.source);
 	s->nat_slot = s->last_slot = slot;

@@ -103,7 +103,7 @@ struct pf_pool {
 	__u8 set_length;		/* … and its own */
 	__u16 members;			/* of a list of an old rule; 0: it is none */
 	__u8 binat;			/* of `binat`: host bits are those of the address it replaces */
-	__u8 pad;
+	__u8 endpoint_independent;	/* UDP from one endpoint looks the same to all */
 	/* where the choice stands; two CPUs at once may choose alike */
 	__u8 counter[16];		/* the address that is next or was last; 0 at the beginning */
 	__u32 index;			/* the block that it is in */
@@ -143,6 +143,20 @@ struct pf_pool_block {
 	__u16 parts;
 	__u8 low[16];			/* of the part */
 	__u8 high[16];
+};
+
+/* endpoint-independent: an endpoint inside, which leads to the one outside, or the other way round */
+struct pf_endpoint {
+	__u32 rdomain;
+	__u8 family;
+	__u8 outside;
+	__be16 port;
+	__u8 address[16];
+};
+
+struct pf_mapping {
+	struct pf_endpoint other;
+	__u32 uses;			/* of one inside: states, and packets that may get one */
 };
 
 /* how many states have this address from a table: for least-states */

@@ -36,7 +36,10 @@ pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, Limiter, LimiterUse};
 pub use log::LogRecord;
-pub use pool::{Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey, PoolMember, PoolMemberKey};
+pub use pool::{
+    Endpoint, Mapping, Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey, PoolMember,
+    PoolMemberKey,
+};
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
 pub use state::{Kill, MatchRule, Peer, Scrub, State, StateKey, StateRef};

@@ -65,6 +65,8 @@ pub mod map {
     pub const POOL_BLOCKS: &str = "pool_blocks";
     /// `struct pf_pool_load_key` -> number of states
     pub const POOL_LOADS: &str = "pool_loads";
+    /// `struct pf_endpoint` -> `struct pf_mapping`
+    pub const MAPPINGS: &str = "mappings";
     /// `struct pf_pool_member_key` -> `struct pf_pool_member`
     pub const POOL_MEMBERS: &str = "pool_members";
     /// ifindex -> `struct pf_interface`

@@ -87,8 +87,8 @@ pub struct Pool {
     pub members: u16,
     /// 1 for that of `binat`: host bits are those of the address that it replaces.
     pub binat: u8,
-    /// 0
-    pub pad: u8,
+    /// 1: UDP from one endpoint looks the same to all.
+    pub endpoint_independent: u8,
     /// The address that is next or was last; the data plane's, as the next three.
     pub counter: [u8; 16],
     /// The block that it is in.
@@ -167,6 +167,36 @@ pub struct PoolBlock {
     pub low: [u8; 16],
     /// Highest address of the part.
     pub high: [u8; 16],
+}
+
+/// `struct pf_endpoint`: inside, which leads to the one outside, or the other way round.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Endpoint {
+    /// Routing domain.
+    pub rdomain: u32,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub family: u8,
+    /// 1 if it is outside.
+    pub outside: u8,
+    /// In network order.
+    pub port: u16,
+    /// Its address.
+    pub address: [u8; 16],
+}
+
+/// `struct pf_mapping`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Mapping {
+    /// The endpoint on the other side.
+    pub other: Endpoint,
+    /// Of one inside: states, and packets that may get one.
+    pub uses: u32,
 }
 
 /// `struct pf_pool_load_key`.

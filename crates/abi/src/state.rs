@@ -83,6 +83,8 @@ pub mod state_flags {
     pub const SET_PRIO: u32 = 0x0200;
     pub const MAX_PKT_RATE: u32 = 0x10000;
     pub const CONNECTED: u32 = 0x20000;
+    /// It holds the mapping of the endpoint that made it.
+    pub const MAPPED: u32 = 0x40000;
 }
 
 /// Low bits of [`Peer::wscale`]: the shift.

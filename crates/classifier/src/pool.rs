@@ -57,6 +57,7 @@ pub fn pools(
             old: u8::from(old.is_some()),
             binat: u8::from(old == Some(OldKind::Binat)),
             members: members.len() as u16,
+            endpoint_independent: u8::from(pool.endpoint_independent),
             ..ports(pool.ports, purpose)
         };
         let chosen = addresses(&pool.address, anchor, slots)?;

@@ -97,8 +97,8 @@ impl Sizes {
     fn of(&self, map: &str) -> Option<u32> {
         match map {
             map_name::STATES | map_name::FREE_STATES => Some(self.states),
-            // translated ones have two
-            map_name::STATE_KEYS => Some(self.states.saturating_mul(2)),
+            // translated ones have two, and endpoints too
+            map_name::STATE_KEYS | map_name::MAPPINGS => Some(self.states.saturating_mul(2)),
             map_name::SOURCE_NODES | map_name::SOURCE_KEYS | map_name::FREE_SOURCES => {
                 Some(self.sources)
             }
@@ -230,6 +230,8 @@ maps! {
     pool_blocks: Map<abi::PoolBlockKey, abi::PoolBlock> = map_name::POOL_BLOCKS,
     /// how many states have an address, for pools that count them
     pool_loads: Map<abi::PoolLoadKey, u32> = map_name::POOL_LOADS,
+    /// endpoints that look the same to all
+    mappings: Map<abi::Endpoint, abi::Mapping> = map_name::MAPPINGS,
     /// lists of old rules
     pool_members: Map<abi::PoolMemberKey, abi::PoolMember> = map_name::POOL_MEMBERS,
     /// by ifindex

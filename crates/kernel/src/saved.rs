@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
-use skipstep_abi::state::{STACK, WIRE, log_flags, made, timeout};
+use skipstep_abi::state::{STACK, WIRE, log_flags, made, state_flags, timeout};
 use skipstep_abi::verdict::action;
 use skipstep_abi::{address_bytes, limits};
 use skipstep_ruleset::{Direction, Family, OldKind, RuleId, Timeout};
@@ -201,7 +201,8 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         idle: now.saturating_sub(state.expire),
         packets: state.packets,
         bytes: state.bytes,
-        flags: state.flags,
+        // the mapping of its endpoint stays behind
+        flags: state.flags & !state_flags::MAPPED,
         log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
         log_user: state.log & log_flags::USER != 0,
         set_prio: state.set_prio,

@@ -94,11 +94,14 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
             kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key,
-            port_set, set_offset, set_length, members, binat, pad, counter, index, turn, member,
+            port_set, set_offset, set_length, members, binat, endpoint_independent, counter,
+            index, turn, member,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
         pf_pool_block => abi::PoolBlock { base, mask, weight, parts, low, high }
         pf_pool_load_key => abi::PoolLoadKey { table, family, address }
+        pf_endpoint => abi::Endpoint { rdomain, family, outside, port, address }
+        pf_mapping => abi::Mapping { other, uses }
         pf_pool_member_key => abi::PoolMemberKey { slot, purpose, index }
         pf_pool_member => abi::PoolMember { listed, family, pad, table, address, mask }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
@@ -305,6 +308,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "STATE_" abi::state::state_flags {
             ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
+            MAPPED,
         }
         "MEASURE_" abi::fingerprint::measure { ANY, EXACTLY, MULTIPLE, SEGMENTS, PACKETS }
         "SYN_" abi::fingerprint::syn_flags { DF, ZERO_TIMESTAMP }
@@ -422,6 +426,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::POOLS,
         abi::names::map::POOL_BLOCKS,
         abi::names::map::POOL_LOADS,
+        abi::names::map::MAPPINGS,
         abi::names::map::POOL_MEMBERS,
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_STATS,

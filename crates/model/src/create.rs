@@ -119,10 +119,12 @@ impl Firewall {
         }
         state.sources = sources;
         self.hold_limiters(&mut state, packet, rule);
+        state.mapped = self.endpoints.hand_over();
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
             // PF does not give back to pools what never was a state
             self.release_sources(&refused);
             self.release_limiters(&refused, true);
+            self.release_endpoint(&refused);
             self.remove_unused(&refused.sources);
             Reason::StateInsert
         })
@@ -165,9 +167,10 @@ impl Firewall {
             return Ok(None);
         };
         let around = Around { ruleset: &self.ruleset, world: &self.world };
-        let Firewall { states, pools, sources, limiters, counters, .. } = self;
+        let Firewall { states, pools, endpoints, sources, limiters, counters, .. } = self;
         let held_before = std::mem::take(held);
-        let mut context = Context { states, pools, sources, held: held_before, limiters, counters };
+        let mut context =
+            Context { states, pools, endpoints, sources, held: held_before, limiters, counters };
         let chosen = context.choose(of, around, packet.family, packet.source, None);
         *held = context.held;
         let address = chosen.ok_or(NoAddress)?;
@@ -227,6 +230,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         connected: false,
         state_limiter: None,
         source_limiter: None,
+        mapped: None,
     }
 }
 

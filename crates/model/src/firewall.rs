@@ -14,6 +14,7 @@ use skipstep_wire::tcp_flag;
 use crate::actions::Actions;
 use crate::counters::{Counted, Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::create::Made;
+use crate::endpoint::Endpoints;
 use crate::fate::{Carried, Decision, Diverted, Fate, Forwarded, Packet, Verdict, Way};
 use crate::journal::{Journal, LogPlace};
 use crate::limiter::{LimiterState, Limiters};
@@ -41,6 +42,7 @@ pub struct Firewall {
     pub(crate) world: World,
     pub(crate) states: StateTable,
     pub(crate) pools: Pools,
+    pub(crate) endpoints: Endpoints,
     pub(crate) sources: SourceNodes,
     pub(crate) limiters: Limiters,
     pub(crate) fragments: Reassembler,
@@ -91,6 +93,7 @@ impl Firewall {
             sources: SourceNodes::default(),
             cookies: Cookies::default(),
             pools: Pools::default(),
+            endpoints: Endpoints::default(),
         }
     }
 
@@ -138,8 +141,16 @@ impl Firewall {
         }
     }
 
+    /// The mapping of an endpoint loses a state.
+    pub(crate) fn release_endpoint(&mut self, state: &State) {
+        if let Some(inside) = &state.mapped {
+            self.endpoints.release(inside);
+        }
+    }
+
     /// Pools that count states lose one with this state.
     pub(crate) fn release_addresses(&mut self, state: &State) {
+        self.release_endpoint(state);
         let around = Around { ruleset: &self.ruleset, world: &self.world };
         let ends = state.first_ends();
         let routed = state.route.map(|hop| (Some(state.rule), Purpose::Route, hop.address));
@@ -495,8 +506,22 @@ impl Firewall {
         }
     }
 
-    /// Lets the rules decide, answers what they block and makes the state they ask for.
+    /// Lets the rules decide. The mapping of the packet's endpoint is held by its state, if it has one.
     fn ask_rules<'a>(
+        &mut self,
+        ruleset: &'a Ruleset,
+        rulebook: &'a Rulebook,
+        input: &Packet,
+        packet: &mut Descriptor,
+        journal: &mut Journal,
+    ) -> Ruling<'a> {
+        let ruling = self.follow_rules(ruleset, rulebook, input, packet, journal);
+        self.endpoints.let_go();
+        ruling
+    }
+
+    /// Does what the rules say: answers what they block, and makes the state they ask for.
+    fn follow_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,
         rulebook: &'a Rulebook,
@@ -507,9 +532,9 @@ impl Firewall {
         let mapping = packet.icmp().map(|message| icmp::mapping(packet.family, message));
         let world = &self.world;
         let question = Question { ruleset, rulebook, world, input, packet, mapping };
-        let Firewall { states, pools, sources, limiters, counters, .. } = self;
+        let Firewall { states, pools, endpoints, sources, limiters, counters, .. } = self;
         let held = Vec::new();
-        let context = Context { states, pools, sources, held, limiters, counters };
+        let context = Context { states, pools, endpoints, sources, held, limiters, counters };
         let answer = rules::evaluate(&question, context, journal);
         match answer.failed {
             None => {}

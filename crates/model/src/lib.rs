@@ -55,7 +55,8 @@ mod timeout;
 mod translate;
 
 pub mod counters;
-pub mod fate;
+pub mod endpoint;
+mod fate;
 pub mod firewall;
 pub mod limiter;
 pub mod source_node;

@@ -4,6 +4,7 @@ use skipstep_ruleset::{Direction, PoolPorts};
 use skipstep_wire::protocol;
 
 use crate::counters::Counters;
+use crate::endpoint::{Endpoint, Endpoints};
 use crate::state::{Key, STACK, StateTable, WIRE};
 use crate::world::World;
 
@@ -22,6 +23,8 @@ pub(crate) struct Flow<'a> {
     pub interface: &'a str,
     /// It is for an old rule: FreeBSD's ways where they differ.
     pub old: bool,
+    /// With whom it shares ports outside, if its source is mapped whoever it is for.
+    pub endpoints: Option<&'a Endpoints>,
 }
 
 /// What a search came to.
@@ -59,7 +62,7 @@ pub(crate) fn search(
     world: &World,
     counters: &mut Counters,
 ) -> Found {
-    let Flow { key, direction, interface, old } = flow;
+    let Flow { key, direction, interface, old, endpoints } = flow;
     let (source, destination) = match direction {
         Direction::In => (0, 1),
         Direction::Out => (1, 0),
@@ -69,7 +72,9 @@ pub(crate) fn search(
         key.port[source] = port;
         counters.status.searches += 1;
         // where the answers will be looked up
+        let outside = Endpoint { rdomain: key.rdomain, end: (key.address[source], port) };
         !states.has(&key, if *direction == Direction::In { STACK } else { WIRE }, interface)
+            && endpoints.is_none_or(|endpoints| !endpoints.has_outside(&outside))
     };
     let mut try_port = |port| if is_free(port) { Found::Port(port) } else { Found::Taken };
     let own = key.port[source];

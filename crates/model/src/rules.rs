@@ -12,6 +12,7 @@ use skipstep_wire::protocol;
 use crate::actions::Actions;
 use crate::address::{self, Surroundings};
 use crate::counters::Counters;
+use crate::endpoint::Endpoints;
 use crate::fate::Packet;
 use crate::fingerprint;
 use crate::icmp::Mapping;
@@ -50,6 +51,7 @@ impl Question<'_, '_> {
 pub(crate) struct Context<'w> {
     pub states: &'w mut StateTable,
     pub pools: &'w mut Pools,
+    pub endpoints: &'w mut Endpoints,
     pub sources: &'w mut SourceNodes,
     /// Source nodes that pools made or found, for the state to count for.
     pub held: Vec<NodeKey>,

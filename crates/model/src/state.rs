@@ -7,6 +7,7 @@ use skipstep_ruleset::{Direction, Family, Timeout};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
+use crate::endpoint::Endpoint;
 use crate::limiter::LimitedBy;
 use crate::packet::Descriptor;
 use crate::route::NextHop;
@@ -180,6 +181,8 @@ pub struct State {
     /// Limiters that it counts for.
     pub(crate) state_limiter: Option<u32>,
     pub(crate) source_limiter: Option<LimitedBy>,
+    /// `endpoint-independent`: what it is mapped for.
+    pub(crate) mapped: Option<Endpoint>,
 }
 
 impl State {

@@ -4,8 +4,10 @@
 use std::net::IpAddr;
 
 use skipstep_ruleset::{AfTo, Direction, Family, OldKind, PoolKind, PoolPorts, Ports};
+use skipstep_wire::protocol;
 
 use crate::af_to;
+use crate::endpoint::Endpoint;
 use crate::icmp::{self, Mapping};
 use crate::icmp_error::{Quoted, QuotedTransport};
 use crate::packet::{Descriptor, Transport};
@@ -164,9 +166,24 @@ impl<'r> Translation<'r> {
         question: &Question,
         context: &mut Context,
     ) -> Result<(IpAddr, u16), Exhausted> {
+        let inside = Endpoint {
+            rdomain: question.packet.rdomain,
+            end: Ends::of(question.packet, question.mapping).source,
+        };
+        let maps = of.pool.endpoint_independent && question.packet.protocol == protocol::UDP;
+        if maps && let Some(outside) = context.endpoints.hold(inside) {
+            if of.pool.kind == PoolKind::LeastStates {
+                context.pools.count(of, question.around(), family, outside.0, 1);
+            }
+            return Ok(outside);
+        }
         let mut sets = port::sets(of.pool.ports, question.world);
         let found = sets.find_map(|ports| self.search(of, ports, family, question, context).ok());
-        found.ok_or(Exhausted)
+        let end = found.ok_or(Exhausted)?;
+        if maps {
+            context.endpoints.insert(inside, Endpoint { end, ..inside });
+        }
+        Ok(end)
     }
 
     /// The same with a port of one range.
@@ -192,8 +209,10 @@ impl<'r> Translation<'r> {
             let key =
                 Key::new(rdomain, family, protocol, direction, (address, source.1), destination);
             let (interface, old) = (&question.packet.interface, of.rule.old.is_some());
-            let flow = Flow { key, direction, interface, old };
-            let Context { states, counters, .. } = context;
+            let Context { states, endpoints, counters, .. } = context;
+            let mapped = of.pool.endpoint_independent && protocol == protocol::UDP;
+            let endpoints = mapped.then_some(&**endpoints);
+            let flow = Flow { key, direction, interface, old, endpoints };
             match port::search(&flow, ports, states, question.world, counters) {
                 Found::Port(port) => return Ok((address, port)),
                 Found::Taken if !chooses_again(&of.pool.kind) => return Err(Exhausted),

@@ -74,7 +74,6 @@ fn features(rule: &Rule) -> Vec<&'static str> {
 /// What of the pools of a rule, an old one too, nobody does yet.
 fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
     let table = [
-        (rule.pools().any(|pool| pool.endpoint_independent), "endpoint-independent"),
         (rule.pools().any(|pool| pool.prefer_ipv6), "prefer-ipv6-nexthop"),
         (rule.pools().any(|pool| has_interface(&pool.address)), "next hop by way of an interface"),
     ];

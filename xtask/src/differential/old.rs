@@ -95,6 +95,9 @@ fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
             _ => {}
         }
         words.push(kind_of_pool);
+        if kind == "nat" && one_in(rng, 5) {
+            words.push("endpoint-independent".into());
+        }
     }
     words.join(" ")
 }

@@ -46,6 +46,9 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
             ports = Some(format!("port {}:{}", low, low + rng.u16(..3)));
         }
         words.push(format!("nat-to {}", addresses(rng, pool, ipv6, ports)));
+        if one_in(rng, 6) {
+            words.push("endpoint-independent".into());
+        }
     }
     if !nat || both {
         let ports = (has_ports && one_in(rng, 3)).then(|| {

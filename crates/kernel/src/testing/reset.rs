@@ -41,6 +41,9 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
     for key in maps.pools.keys().collect::<Vec<_>>() {
         maps.pools.remove(&key)?;
     }
+    for key in maps.mappings.keys().collect::<Vec<_>>() {
+        maps.mappings.remove(&key)?;
+    }
     for key in maps.pool_members.keys().collect::<Vec<_>>() {
         maps.pool_members.remove(&key)?;
     }

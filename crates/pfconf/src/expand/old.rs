@@ -5,7 +5,7 @@ use skipstep_ruleset::{
     Action, AnchorCall, Family, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Rule,
 };
 
-use super::pool::{Wrong, chooses};
+use super::pool::{ENDPOINTS_OF_NAT, Wrong, chooses};
 use super::{Expansion, LONGEST_LABEL, Lists, Refused};
 use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
 
@@ -120,6 +120,9 @@ impl Expansion<'_> {
                     );
                 }
             };
+        }
+        if pool.endpoint_independent && statement.kind != OldKind::Nat {
+            return self.refuse(ENDPOINTS_OF_NAT);
         }
         if pool.prefer_ipv6 {
             let text = "prefer-ipv6-nexthop is an option of route-to, reply-to and dup-to";

@@ -14,6 +14,9 @@ use crate::{resolve, table};
 /// What `nat-to` takes its ports from unless told otherwise.
 const NAT_PORTS: (u16, u16) = (50_001, 65_535);
 
+pub(super) const ENDPOINTS_OF_NAT: &str =
+    "the 'endpoint-independent' option is only valid with nat rules";
+
 /// The addresses that the pools of a combination come down to; `None` for a pool that is not there
 /// or wrong.
 #[derive(Default)]
@@ -210,6 +213,13 @@ impl Expansion<'_> {
         let translating = [&translation.nat, &translation.rdr];
         if translating.into_iter().flatten().any(|pool| pool.prefer_ipv6) {
             self.error("prefer-ipv6-nexthop is an option of route-to, reply-to and dup-to");
+            *errors += 1;
+        }
+        let crossing = translation.nat.as_ref().filter(|_| translation.af_to.is_some());
+        let route = translation.route.as_ref().map(|(_, pool)| pool);
+        let others = [translation.rdr.as_ref(), route, crossing];
+        if others.into_iter().flatten().any(|pool| pool.endpoint_independent) {
+            self.error(ENDPOINTS_OF_NAT);
             *errors += 1;
         }
         let nat = translation.nat.as_ref().map(|pool| {
