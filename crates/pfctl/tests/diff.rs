@@ -157,11 +157,11 @@ fn the_draw_that_makes_the_difference_is_given() {
 
 #[test]
 fn what_no_evaluator_does_is_said_instead_of_packets() {
-    let new = "pass\npass out inet nat-to 192.0.2.1 endpoint-independent";
+    let new = "pass\npass in inet6 route-to ::1 prefer-ipv6-nexthop";
     let text = diff("pass", new);
-    let reason = "# packets are not compared: new.conf:2: endpoint-independent is not built yet\n";
+    let reason = "# packets are not compared: new.conf:2: prefer-ipv6-nexthop is not built yet\n";
     assert!(text.ends_with(reason), "{text}");
-    assert!(text.contains("\n+ pass out inet all"), "{text}");
+    assert!(text.contains("\n+ pass in inet6 all"), "{text}");
 }
 
 #[test]

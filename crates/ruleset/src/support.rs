@@ -62,13 +62,8 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
 /// What of `rule` is not done yet.
 fn features(rule: &Rule) -> Vec<&'static str> {
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-    let table = [
-        (rule.protocol == Some(SCTP) && ports, "port of sctp"),
-    ];
-    let mut features: Vec<_> =
-        table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature).collect();
-    features.extend(of_pools(rule));
-    features
+    let sctp = (rule.protocol == Some(SCTP) && ports).then_some("port of sctp");
+    sctp.into_iter().chain(of_pools(rule)).collect()
 }
 
 /// What of the pools of a rule, an old one too, nobody does yet.
