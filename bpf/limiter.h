@@ -101,14 +101,15 @@ __inline bool take_token(const struct pf_limiter *limiter, struct pf_limiter_use
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* Names a source of a limiter. */
-__inline void set_limited_key(struct pf_limited_key *key, __u32 serial, __u32 id, __u8 family,
-			      const void *address, __u32 prefix)
+__inline void set_limited_key(struct pf_limited_key *key, __u32 serial, __u32 id, __u32 rdomain,
+			      __u8 family, const void *address, __u32 prefix)
 {
 	__u32 left = prefix;
 
 	__builtin_memset(key, 0, sizeof(*key));
 	key->serial = serial;
 	key->id = id;
+	key->rdomain = rdomain;
 	key->family = family;
 	for (int i = 0; i < 4; i++) {
 		__u32 bits = min(left, 32), word;
@@ -157,8 +158,8 @@ __inline bool source_limiter_refuses(struct pf_scratch *s, __u32 id, bool *missi
 	*missing = !limiter;
 	if (!limiter || !use)
 		return true;
-	set_limited_key(&key, use->serial, id, s->pd.family, &s->pd.original_source,
-			mask_length(limiter, s->pd.family));
+	set_limited_key(&key, use->serial, id, s->pd.rdomain, s->pd.family,
+			&s->pd.original_source, mask_length(limiter, s->pd.family));
 	source = bpf_map_lookup_elem(&limited_sources, &key);
 	if (!source) {
 		if (use->sources < limiter->entries)
@@ -264,14 +265,15 @@ __global int let_sources_leave(void)
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-/* A state of a source is gone. `unmade`: it was not made after all, and gives its token back. */
-__inline void release_limited(struct pf_limited_key *key, __u32 generation, bool unmade)
+/* A state of the source with this serial is gone. `unmade`: it was not made after all, and gives its token
+ * back. */
+__inline void release_limited(struct pf_limited_key *key, __u32 made, __u32 generation, bool unmade)
 {
 	struct pf_limited_source *source;
 	struct pf_limiter_use *use;
 	struct pf_limiter *limiter;
 	__u32 stays_until;
-	bool leaves;
+	bool counted, leaves = false;
 
 	limiter = find_limiter(generation, PF_LIMITER_SOURCE, key->id);
 	use = limiter_use(PF_LIMITER_SOURCE, key->id);
@@ -280,15 +282,19 @@ __inline void release_limited(struct pf_limited_key *key, __u32 generation, bool
 		return;
 	/* as OpenBSD, which adds the seconds when the last state goes and again when it looks */
 	stays_until = uptime() + 2 * (__u32)(limiter->bucket / NSEC_PER_SEC) + 1;
-	__sync_fetch_and_sub(&use->states, 1);
 	bpf_spin_lock(&source->lock);
-	source->states--;
-	if (unmade)
-		source->saved_since -= limiter->token;
-	if (!source->states)
-		source->stays_until = stays_until;
-	leaves = source->in_table && source->states + 1 == limiter->below;
+	counted = !source->gone && source->serial == made;
+	if (counted) {
+		source->states--;
+		if (unmade)
+			source->saved_since -= limiter->token;
+		if (!source->states)
+			source->stays_until = stays_until;
+		leaves = source->in_table && source->states + 1 == limiter->below;
+	}
 	bpf_spin_unlock(&source->lock);
+	if (counted)
+		__sync_fetch_and_sub(&use->states, 1);
 	if (leaves)
 		leave_table(limiter, key);
 }
@@ -337,6 +343,7 @@ __inline int make_limited(struct pf_limiter *limiter, struct pf_limiter_use *use
 	/* as OpenBSD's begin in the distant past: the first state costs nothing */
 	new.saved_since = 1ull << 63;
 	new.stays_until = uptime();
+	new.serial = __sync_fetch_and_add(&use->last_source, 1) + 1;
 	error = bpf_map_update_elem(&limited_sources, key, &new, BPF_NOEXIST);
 	if (!error) {
 		__sync_fetch_and_add(&use->sources_made, 1);
@@ -402,8 +409,8 @@ __global int hold_source_limiter(struct pf_scratch *s, struct pf_limited *held, 
 	use = limiter_use(PF_LIMITER_SOURCE, id);
 	if (!limiter || !use)
 		return PF_REASON_SRC_LIMIT;
-	set_limited_key(&key, use->serial, id, s->pd.family, &s->pd.original_source,
-			mask_length(limiter, s->pd.family));
+	set_limited_key(&key, use->serial, id, s->pd.rdomain, s->pd.family,
+			&s->pd.original_source, mask_length(limiter, s->pd.family));
 	source = bpf_map_lookup_elem(&limited_sources, &key);
 	if (!source) {
 		reason = make_limited(limiter, use, &key);
@@ -419,6 +426,7 @@ __global int hold_source_limiter(struct pf_scratch *s, struct pf_limited *held, 
 	__sync_fetch_and_add(&use->states, 1);
 	__sync_fetch_and_add(&use->admitted, 1);
 	held->serial = key.serial;
+	held->source = source->serial;
 	held->id = id;
 	held->prefix = mask_length(limiter, s->pd.family);
 	return 0;
@@ -465,6 +473,34 @@ __inline void sweep_limited_sources(void)
 
 	if (status && status->limited_sources)
 		bpf_for_each_map_elem(&limited_sources, sweep_limited, &now, 0);
+}
+
+/* Forgets a source, whose states go on: nobody counts them any more. What it brought into a table stays
+ * there, as in OpenBSD. Returns 1, or 0 if there is no such source. */
+SEC("syscall")
+int pf_forget_limited(struct pf_limited_key *given)
+{
+	struct pf_limited_key key = *given;
+	struct pf_limited_source *source = bpf_map_lookup_elem(&limited_sources, &key);
+	struct pf_limiter_use *use = limiter_use(PF_LIMITER_SOURCE, key.id);
+	struct pf_status *status = pf_status();
+	__u32 states;
+	bool mine;
+
+	if (!source || !use || !status)
+		return 0;
+	bpf_spin_lock(&source->lock);
+	mine = !source->gone;
+	source->gone = 1;
+	states = source->states;
+	bpf_spin_unlock(&source->lock);
+	if (!mine)
+		return 0;
+	bpf_map_delete_elem(&limited_sources, &key);
+	__sync_fetch_and_sub(&status->limited_sources, 1);
+	__sync_fetch_and_sub(&use->sources, 1);
+	__sync_fetch_and_sub(&use->states, states);
+	return 1;
 }
 
 #endif /* PF_LIMITER_H */

@@ -89,10 +89,10 @@ __global int release_limiters(__u32 index, __u32 unmade)
 	}
 	if (of_sources.id) {
 		side = state->direction == PF_IN ? &state->key[PF_WIRE] : &state->key[PF_STACK];
-		set_limited_key(&key, of_sources.serial, of_sources.id, side->family,
+		set_limited_key(&key, of_sources.serial, of_sources.id, side->rdomain, side->family,
 				state->direction == PF_IN ? side->address[0] : side->address[1],
 				of_sources.prefix);
-		release_limited(&key, status->generation, unmade);
+		release_limited(&key, of_sources.source, status->generation, unmade);
 	}
 	return 0;
 }

@@ -40,7 +40,7 @@ struct pf_limiter_use {
 	__u32 serial;			/* rises when the limiter goes: what states hold of it is void */
 	__u32 states;			/* now, as the next */
 	__u32 sources;
-	__u32 pad;
+	__u32 last_source;		/* serial of the source made last */
 };
 
 /* A source limiter's sources have a place in a hash: */
@@ -49,6 +49,7 @@ struct pf_limited_key {
 	__u8 id;
 	__u8 family;
 	__u8 pad[2];
+	__u32 rdomain;			/* of the interface that its packets come in by */
 	__u8 address[16];		/* without the bits that the mask leaves out */
 };
 
@@ -67,6 +68,8 @@ struct pf_limited_source {
 	__u8 in_table;
 	__u8 gone;			/* it is being removed: nobody may hold it any more */
 	__u8 pad[2];
+	__u32 serial;			/* what states hold of another that had its key before is void */
+	__u32 pad2;
 };
 
 /* A source that is to leave its limiter's table. pfctl's programs and the timer may not touch tables, so
@@ -76,7 +79,6 @@ struct pf_leaving {
 	__u32 table;			/* slot */
 	__u32 prefix;
 	__u32 below;			/* it leaves unless it has as many states again */
-	__u32 pad;
 };
 
 /* What a state holds of a limiter */
@@ -85,6 +87,7 @@ struct pf_limited {
 	__u8 id;			/* 0: nothing */
 	__u8 prefix;			/* source limiter: length of the mask */
 	__u8 pad[2];
+	__u32 source;			/* source limiter: serial of pf_limited_source */
 };
 
 #endif /* SKIPSTEP_ABI_LIMITER_H */

@@ -4,8 +4,9 @@ _pfctl() {
     case $before in
         -a|-[!-]*a) COMPREPLY=($(compgen -W "$(pfctl -q -s Anchors 2>/dev/null)" -- "$word")); return ;;
         -D|-[!-]*D) return ;;
-        -F|-[!-]*F) COMPREPLY=($(compgen -W "rules Sources states info Tables osfp Reset all" -- "$word")); return ;;
+        -F|-[!-]*F) COMPREPLY=($(compgen -W "rules nat Sources states info Tables osfp Reset all" -- "$word")); return ;;
         -f|-[!-]*f) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        -I|-[!-]*I) return ;;
         -i|-[!-]*i) COMPREPLY=($(compgen -W "$(ls /sys/class/net)" -- "$word")); return ;;
         -K|-[!-]*K) return ;;
         -k|-[!-]*k) return ;;
@@ -25,6 +26,6 @@ _pfctl() {
     case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
         *" test "*|*" diff "*|*" fmt "*|*" import "*|*" log "*) [[ $word == -* ]] || { COMPREPLY=($(compgen -f -- "$word")); return; } ;;
     esac
-    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --junit --check --write --examples --all --remove explain test diff fmt import log" -- "$word"))
+    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -I -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --junit --check --write --examples --all --remove explain test diff fmt import log" -- "$word"))
 }
 complete -F _pfctl pfctl

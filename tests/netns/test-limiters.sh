@@ -1,5 +1,6 @@
 # State limiters and source limiters on real hosts: what they refuse, what `pfctl -s LimiterStates` and
-# `-s LimiterSrcs` show of it, that they stay when rules are loaded again, and that a source leaves their table.
+# `-s LimiterSrcs` show of it, that they stay when rules are loaded again, that a source leaves their table, and
+# that `pfctl -I id -k source` has one forget it.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -31,7 +32,7 @@ pf gateway -v -sLimiterSrcs >"$WORK/sources"
 cat "$WORK/states" "$WORK/sources"
 holds "the state limiter" grep -Eq '^  1        5/5          nil/nil          5 +[3-9] +0$' "$WORK/states"
 holds "the source limiter" grep -Eq '^  2        1/10         100   nil/nil          5 +0 +0 +0$' "$WORK/sources"
-holds "its source" grep -Eq "^	$CLIENT4 inuse 5/100 admitted 5 hardlimited 0 ratelimited 0$" "$WORK/sources"
+holds "its source" grep -Eq "^	$CLIENT4/32 rdomain 0 inuse 5/100 admit 5 hardlim 0 ratelim 0$" "$WORK/sources"
 same "the table" "$CLIENT4" "$(pf gateway -t many -T show | tr -d ' ')"
 
 rules 32 | filter gateway
@@ -44,4 +45,32 @@ holds "another mask is refused" grep -q 'source limiter each tracks sources' "$W
 await 15 eval '[ "$(state_count gateway)" = 0 ]' || die "the states do not end"
 same "the table afterwards, though no packet came" "" "$(pf gateway -t many -T show)"
 same "there is room again" passed "$(probe_udp client $SERVER4 53)"
+
+# A source that is forgotten begins anew, while its states go on and take nothing off its new count.
+filter gateway <<'END'
+set timeout { udp.first 4, udp.single 4, udp.multiple 4 }
+source limiter one id 3 entries 10 limit 1
+block all
+pass inet6 proto icmp6 no state
+pass in on lan0 inet proto udp source limiter one
+pass out on wan0 inet proto udp
+END
+# of_source - states, admitted and refused packets of the client
+of_source() {
+	pf gateway -v -sLimiterSrcs | awk -v who="$CLIENT4/32" '$1 == who { print $5, $7, $9 }'
+}
+same "the first exchange" passed "$(probe_udp client $SERVER4 53)"
+same "the second" "no answer" "$(probe_udp client $SERVER4 53)"
+same "an address that it does not know" "pfctl: source limiter 3 does not know 192.0.2.1" \
+	"$(on gateway "$BIN/pfctl" -I 3 -k source -k 192.0.2.1 2>&1)"
+same "a limiter that is not there" "pfctl: there is no source limiter 2" \
+	"$(on gateway "$BIN/pfctl" -I 2 -k source -k $CLIENT4 2>&1)"
+pf gateway -I 3 -k source -k $CLIENT4
+same "it is forgotten" "" "$(of_source)"
+at_least 1 "its states" "$(state_count gateway)"
+same "no states counted" 0/10 "$(pf gateway -sLimiterSrcs | awk '$1 == 3 { print $2 }')"
+same "the exchange after that" passed "$(probe_udp client $SERVER4 53)"
+same "what is known of it" "1/1 1 0" "$(of_source)"
+await 15 eval '[ "$(state_count gateway)" = 0 ]' || die "the states do not end"
+same "when all states are gone" "0/1 1 0" "$(of_source)"
 verdict

@@ -83,4 +83,13 @@ same "web from outside" passed "$(probe_web server 192.168.10.81 8080)"
 sleep 0.3
 tcpdump -n -e -r "$WORK/gateway-pflog0" 2>&1 | tee "$WORK/tcpdump"
 holds "one record, of rdr" grep -Eq 'rule 0/0\(match\): rdr in on wan0: .* > 192.168.10.81.8080: Flags \[S\]' "$WORK/tcpdump"
+
+# Without them nothing is translated any more; all other rules stay as they are, with what they counted.
+filters=$(pf gateway -sr | wc -l)
+pf gateway -F nat
+same "translation rules" "" "$(pf gateway -sn)"
+same "other rules" "$filters" "$(pf gateway -sr | wc -l)"
+at_least 1 "states that go on" "$(state_count gateway)"
+at_least 1 "states that pass out had made" "$(pf gateway -sr -v | grep -A2 '^pass out' | sed -n 's/.*State Creations: \([0-9]*\).*/\1/p')"
+same "web from outside without rdr" "no answer" "$(probe_web server 192.168.10.81 8080)"
 verdict

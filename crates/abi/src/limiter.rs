@@ -68,8 +68,8 @@ pub struct LimiterUse {
     pub states: u32,
     /// Sources now.
     pub sources: u32,
-    /// Zero.
-    pub pad: u32,
+    /// [`LimitedSource::serial`] of the source made last.
+    pub last_source: u32,
 }
 
 /// `struct pf_limited_key`: a source of a limiter.
@@ -86,6 +86,8 @@ pub struct LimitedKey {
     pub family: u8,
     /// Zero.
     pub pad: [u8; 2],
+    /// Of the interface that its packets come in by.
+    pub rdomain: u32,
     /// Network order, IPv4 in the first four bytes.
     pub address: [u8; 16],
 }
@@ -116,6 +118,10 @@ pub struct LimitedSource {
     pub gone: u8,
     /// Zero.
     pub pad: [u8; 2],
+    /// What states hold of another that had its key before is void.
+    pub serial: u32,
+    /// Zero.
+    pub pad2: u32,
 }
 
 /// `struct pf_leaving`: a source that is to leave its limiter's table.
@@ -132,8 +138,6 @@ pub struct Leaving {
     pub prefix: u32,
     /// It leaves unless it has as many states again.
     pub below: u32,
-    /// Zero.
-    pub pad: u32,
 }
 
 /// `struct pf_limited`: what a state holds of a limiter.
@@ -150,4 +154,6 @@ pub struct Limited {
     pub prefix: u8,
     /// Zero.
     pub pad: [u8; 2],
+    /// [`LimitedSource::serial`] of the source.
+    pub source: u32,
 }

@@ -183,6 +183,12 @@ fn place_rules(
         .into_iter()
         .filter_map(|path| Some((path.to_owned(), old.rule_sets.get(path)?.clone())))
         .collect();
+    if let Some(path) = &next.untranslated
+        && let Some(set) = rule_sets.get_mut(path)
+    {
+        let mut kinds = old.ruleset.old_rules_of(path).iter().map(|old| old.kind);
+        set.old_slots.retain(|_| kinds.next().is_some_and(|kind| !kind.translates()));
+    }
     let lengths =
         |path: &str| (next.ruleset.rules_of(path).len(), next.ruleset.old_rules_of(path).len());
     let wanted = new.iter().map(|path| lengths(path)).map(|(rules, old)| rules + old).sum();

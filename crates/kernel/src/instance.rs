@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::mem::offset_of;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -384,6 +385,21 @@ impl Instance {
     /// Forgets the sources that `wanted` names; how many. Their states go on.
     pub fn drop_sources(&self, wanted: impl FnMut(&SourceView) -> bool) -> Result<u64> {
         source::drop_nodes(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
+    }
+
+    /// Forgets a source of a source limiter, which is counted anew when it comes again. Whether the
+    /// limiter knew it; `None` if there is no such limiter.
+    pub fn forget_limited(&self, id: u32, rdomain: u32, source: IpAddr) -> Result<Option<bool>> {
+        let ruleset = &self.record()?.ruleset;
+        limiter::forget(&self.maps, &self.programs, ruleset, (id, rdomain, source))
+    }
+
+    /// `pfctl -F nat`: removes the translation rules of old times from the main rule set, or from an
+    /// anchor. All else stays as it is.
+    pub fn flush_translation(&self, path: &str) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::without_translation(&change.record.ruleset, path);
+        self.commit(change, &next, &host::read()?)
     }
 
     /// Removes all rules of the main rule set; options stay, and tables that are not persistent go

@@ -1,6 +1,7 @@
 //! Limiters: what a rule set says of them, what is used of them, and their sources.
 
 use std::mem::offset_of;
+use std::net::IpAddr;
 
 use skipstep_abi as abi;
 use skipstep_abi::limiter::LIMITER_KINDS;
@@ -114,6 +115,31 @@ pub(crate) fn settle(maps: &Maps, programs: &Programs) -> Result<()> {
     Ok(())
 }
 
+/// Forgets a source of a source limiter: its states go on uncounted. Whether the limiter knew it; `None`
+/// if there is no such limiter.
+pub(crate) fn forget(
+    maps: &Maps,
+    programs: &Programs,
+    ruleset: &Ruleset,
+    (id, rdomain, address): (u32, u32, IpAddr),
+) -> Result<Option<bool>> {
+    let mut of_sources = ruleset.limiters.iter().filter(|limiter| limiter.source);
+    let Some(limiter) = of_sources.find(|limiter| limiter.id == id) else {
+        return Ok(None);
+    };
+    let used = maps.limiter_uses.at(place_of(limiter))?;
+    let address = limiter.masked(address).network();
+    let key = abi::LimitedKey {
+        serial: used.serial,
+        id: limiter.id as u8,
+        family: if address.is_ipv4() { abi::INET } else { abi::INET6 },
+        pad: [0; 2],
+        rdomain,
+        address: abi::address_bytes(address),
+    };
+    Ok(Some(programs.forget_limited.call(&key)? != 0))
+}
+
 /// All limiters of a rule set in the order of their numbers, those of states first.
 pub(crate) fn list(maps: &Maps, ruleset: &Ruleset) -> Result<Vec<LimiterView>> {
     let mut limiters: Vec<&Limiter> = ruleset.limiters.iter().collect();
@@ -152,11 +178,12 @@ fn sources(maps: &Maps, limiter: &Limiter, serial: u32) -> Result<Vec<LimitedVie
             rate_limited: source.rate_limited,
         };
         sources.push(LimitedView {
+            rdomain: key.rdomain,
             net: limiter.masked(abi::address_from(key.family, key.address)),
             states: source.states,
             counts,
         });
     }
-    sources.sort_by_key(|source| source.net);
+    sources.sort_by_key(|source| (source.rdomain, source.net));
     Ok(sources)
 }

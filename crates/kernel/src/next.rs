@@ -11,6 +11,8 @@ pub(crate) struct Next {
     /// Paths of the anchors whose rules and tables are replaced, or go; empty for the main rule set.
     /// All others stay as they are, with their counters and states.
     pub replaced: BTreeSet<String>,
+    /// The anchor that loses its old rules that translate, and keeps all else.
+    pub untranslated: Option<String>,
 }
 
 impl Next {
@@ -25,7 +27,7 @@ impl Next {
         replaced.extend(old.anchors.keys().filter(|path| is_unnamed(path)).cloned());
         replaced.insert(String::new());
         keep_systems(&mut ruleset, old);
-        Next { ruleset, replaced }
+        Next { ruleset, replaced, untranslated: None }
     }
 
     /// `pfctl -a path -f`: the anchor and those that come with it are replaced.
@@ -58,12 +60,27 @@ impl Next {
         let mut replaced: BTreeSet<String> =
             old.anchors.keys().filter(|other| goes(other)).cloned().collect();
         replaced.insert(path.to_owned());
-        Next { ruleset, replaced }
+        Next { ruleset, replaced, untranslated: None }
     }
 
     /// The same once more.
     pub fn same(old: &Ruleset) -> Self {
-        Next { ruleset: old.clone(), replaced: BTreeSet::new() }
+        Next { ruleset: old.clone(), replaced: BTreeSet::new(), untranslated: None }
+    }
+
+    /// `pfctl -F nat`: the old rules of an anchor that translate go; those that normalise stay.
+    pub fn without_translation(old: &Ruleset, path: &str) -> Self {
+        let mut next = Self::same(old);
+        let ruleset = &mut next.ruleset;
+        let old_rules = match path {
+            "" => Some(&mut ruleset.old_rules),
+            path => ruleset.anchors.get_mut(path).map(|anchor| &mut anchor.old_rules),
+        };
+        if let Some(old_rules) = old_rules {
+            old_rules.retain(|old| !old.kind.translates());
+        }
+        next.untranslated = Some(path.to_owned());
+        next
     }
 
     /// Whether the rules and tables of an anchor are replaced.

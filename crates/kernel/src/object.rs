@@ -296,6 +296,8 @@ pub struct Programs {
     pub restore: Program,
     /// Drops one source node.
     pub drop_source: Program,
+    /// Forgets one source of a limiter.
+    pub forget_limited: Program,
     /// Has sources of limiters leave tables.
     pub settle: Program,
 }
@@ -321,6 +323,7 @@ impl Programs {
             kill: program("pf_kill")?,
             restore: program("pf_restore")?,
             drop_source: program("pf_drop_source")?,
+            forget_limited: program("pf_forget_limited")?,
             settle: program("pf_settle")?,
         })
     }
@@ -333,11 +336,12 @@ impl Programs {
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
         let Programs { ingress, egress, come_back, give_back, let_go, .. } = self;
-        let Programs { sweep, start, kill, restore, drop_source, settle, .. } = self;
+        let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
+            self;
         for program in [ingress, egress, come_back, give_back, let_go] {
             program.pin(directory)?;
         }
-        for program in [sweep, start, kill, restore, drop_source, settle] {
+        for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {
             program.pin(directory)?;
         }
         Ok(())

@@ -70,15 +70,15 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_limiter_use => abi::LimiterUse {
             saved_since, admitted, hard_limited, rate_limited, sources_made, sources_limited,
-            sources_lost, serial, states, sources, pad,
+            sources_lost, serial, states, sources, last_source,
         }
-        pf_limited_key => abi::LimitedKey { serial, id, family, pad, address }
+        pf_limited_key => abi::LimitedKey { serial, id, family, pad, rdomain, address }
         pf_limited_source => abi::LimitedSource {
             lock, states, saved_since, admitted, hard_limited, rate_limited, stays_until, in_table,
-            gone, pad,
+            gone, pad, serial, pad2,
         }
-        pf_leaving => abi::Leaving { key, table, prefix, below, pad }
-        pf_limited => abi::Limited { serial, id, prefix, pad }
+        pf_leaving => abi::Leaving { key, table, prefix, below }
+        pf_limited => abi::Limited { serial, id, prefix, pad, source }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
         pf_rule_table => abi::RuleTable { slot, used, negated, pad }
         pf_rule_states => abi::RuleStates {

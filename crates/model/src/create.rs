@@ -149,7 +149,8 @@ impl Firewall {
             state.state_limiter = Some(used.id);
         }
         if let Some(used) = rule.source_limiter {
-            let (held, change) = self.limiters.hold_source(used.id, packet.source);
+            let (held, change) =
+                self.limiters.hold_source(used.id, (packet.rdomain, packet.source));
             state.source_limiter = held;
             self.change_table(change);
         }

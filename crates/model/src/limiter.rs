@@ -34,8 +34,8 @@ pub struct LimiterState {
     pub sources_made: u64,
     /// Packets of sources beyond `entries`.
     pub sources_limited: u64,
-    /// The sources that it knows, by the address that the mask leaves of theirs.
-    pub sources: BTreeMap<IpAddr, LimitedSource>,
+    /// The sources that it knows, by their routing domain and what the mask leaves of their address.
+    pub sources: BTreeMap<(u32, IpAddr), LimitedSource>,
     tokens: Tokens,
 }
 
@@ -57,7 +57,7 @@ pub struct LimitedSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LimitedBy {
     pub id: u32,
-    pub source: IpAddr,
+    pub source: (u32, IpAddr),
 }
 
 /// What becomes of the limiter's table.
@@ -146,11 +146,11 @@ impl Limiters {
         None
     }
 
-    /// The same for a source limiter and a packet from `source`.
+    /// The same for a source limiter and a packet from `source`, a routing domain and an address.
     pub fn refuses_source(
         &mut self,
         used: LimiterUse,
-        source: IpAddr,
+        (rdomain, source): (u32, IpAddr),
         now: u32,
     ) -> Option<Criterion> {
         let Some(state) = self.of_sources.get_mut(&used.id) else {
@@ -158,7 +158,8 @@ impl Limiters {
         };
         let refused = Some(Criterion::SourceLimiter { drops: !used.no_match });
         let known = state.sources.len();
-        let Some(source) = state.sources.get_mut(&state.limiter.masked(source).network()) else {
+        let key = (rdomain, state.limiter.masked(source).network());
+        let Some(source) = state.sources.get_mut(&key) else {
             let full = known >= state.limiter.entries.unwrap_or(0) as usize;
             state.sources_limited += u64::from(full);
             return refused.filter(|_| full);
@@ -191,14 +192,15 @@ impl Limiters {
     pub fn hold_source(
         &mut self,
         id: u32,
-        source: IpAddr,
+        (rdomain, source): (u32, IpAddr),
     ) -> (Option<LimitedBy>, Option<TableChange>) {
         let Some(state) = self.of_sources.get_mut(&id) else {
             return (None, None);
         };
         let (limiter, net) = (&state.limiter, state.limiter.masked(source));
         let cost = limiter.rate.map_or(0, token);
-        let source = state.sources.entry(net.network()).or_insert_with(|| {
+        let key = (rdomain, net.network());
+        let source = state.sources.entry(key).or_insert_with(|| {
             state.sources_made += 1;
             // PF too lets it begin in the distant past, so that the first state costs nothing
             let (tokens, counts) = (Tokens::FULL, Admissions::default());
@@ -213,7 +215,7 @@ impl Limiters {
         let over = limiter.table.as_ref().filter(|(_, above, _)| before != 0 && before >= *above);
         let change = over.filter(|_| !std::mem::replace(&mut source.in_table, over.is_some()));
         let change = change.map(|(name, ..)| TableChange::Put(name.clone(), net));
-        (Some(LimitedBy { id, source: net.network() }), change)
+        (Some(LimitedBy { id, source: key }), change)
     }
 
     /// A state is gone, or was not made after all and gives its token back.
@@ -250,7 +252,7 @@ impl Limiters {
             return None;
         }
         source.in_table = false;
-        Some(TableChange::Take(name.clone(), state.limiter.masked(held.source)))
+        Some(TableChange::Take(name.clone(), state.limiter.masked(held.source.1)))
     }
 
     /// Forgets sources that have had no states for long enough.

@@ -442,8 +442,9 @@ fn first_mismatch(
         return Some(refused);
     }
     // translation by match rules does not change whose packet it is
-    if let Some(refused) =
-        rule.source_limiter.and_then(|used| limiters.refuses_source(used, packet.source, world.now))
+    if let Some(refused) = rule
+        .source_limiter
+        .and_then(|used| limiters.refuses_source(used, (packet.rdomain, packet.source), world.now))
     {
         return Some(refused);
     }

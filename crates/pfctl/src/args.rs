@@ -31,6 +31,8 @@ pub struct Args {
     pub debug: bool,
     /// `-h`
     pub help: bool,
+    /// `-I`
+    pub limiter: Option<u32>,
     /// `-i`
     pub interface: Option<String>,
     /// `-K`, one or two

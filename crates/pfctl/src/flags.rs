@@ -71,6 +71,7 @@ pub const FLAGS: &[&Flag] = &[
     &rules::FILE,
     &show::DEBUG,
     &show::HELP,
+    &states::LIMITER,
     &states::INTERFACE,
     &states::KILL_SOURCES,
     &states::KILL,

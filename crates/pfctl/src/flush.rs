@@ -20,6 +20,7 @@ pub fn run(
     let interface = args.interface.as_deref();
     match what {
         Flush::Rules => rules(instance, &anchor, say),
+        Flush::Nat => translation(instance.as_deref(), &anchor, say),
         Flush::Sources => sources(instance.as_deref(), say),
         Flush::States => states(instance.as_deref(), interface, say),
         Flush::Info => info(instance.as_deref(), interface, say),
@@ -63,6 +64,18 @@ fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -
         }
     }
     say("rules cleared");
+    Ok(())
+}
+
+/// FreeBSD's `-F nat`.
+fn translation(instance: Option<&Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
+    let paths = meant(instance, anchor)?;
+    if let Some(instance) = instance {
+        for path in &paths {
+            instance.flush_translation(path)?;
+        }
+    }
+    say("nat cleared");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `-k`: removing states by host, label, id or key; `-K`: source tracking entries by host.
+//! `-k`: removing states by host, label, id or key, and sources of limiters by address; `-K`: source tracking entries by host.
 
 use std::net::IpAddr;
 
@@ -145,8 +145,31 @@ impl Target {
     }
 }
 
-/// Removes states and returns what to say about it.
+/// Has a limiter forget a source; what to say.
+fn limited(instance: Option<&Instance>, args: &Args) -> Result<String> {
+    let Some(id) = args.limiter else {
+        bail!("-k source needs the number of a source limiter (-I)");
+    };
+    let source = match args.kill.get(1) {
+        Some(source) if !source.is_empty() => source,
+        _ => bail!("no source specified"),
+    };
+    let Some(address) = addresses_of(source).first().copied() else {
+        bail!("{source} is neither an address nor a host's name");
+    };
+    let rdomain = args.rdomain.unwrap_or(0);
+    match instance.map_or(Ok(None), |instance| instance.forget_limited(id, rdomain, address))? {
+        None => bail!("there is no source limiter {id}"),
+        Some(false) => bail!("source limiter {id} does not know {source}"),
+        Some(true) => Ok(format!("killed source {source} of limiter {id}")),
+    }
+}
+
+/// Removes states, or a source of a limiter, and returns what to say about it.
 pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
+    if args.kill[0] == "source" {
+        return limited(instance, args);
+    }
     let target = parse(&args.kill)?;
     let Some(instance) = instance else {
         return Ok(target.message(0));

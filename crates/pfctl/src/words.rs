@@ -50,6 +50,8 @@ pub enum Show {
 pub enum Flush {
     /// rules
     Rules,
+    /// translation rules of old times
+    Nat,
     /// source tracking entries
     Sources,
     /// states
@@ -114,6 +116,7 @@ pub const SHOW: &[Word<Show>] = &[
 /// Words of `-F`.
 pub const FLUSH: &[Word<Flush>] = &[
     ("rules", Flush::Rules),
+    ("nat", Flush::Nat),
     ("Sources", Flush::Sources),
     ("states", Flush::States),
     ("info", Flush::Info),

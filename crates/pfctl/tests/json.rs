@@ -111,7 +111,7 @@ fn limiters_of_both_kinds() {
             sources_made: 2,
             sources_limited: 3,
             sources_lost: 0,
-            sources: vec![LimitedView { net, states: 1, counts }],
+            sources: vec![LimitedView { rdomain: 0, net, states: 1, counts }],
         })
         .collect();
     is("state_limiters", &limiters::json(&views, false));
@@ -128,7 +128,7 @@ fn limiters_of_both_kinds() {
         limiters::of_sources(&views, detail),
         " ID      USE/ADDRS    LIMIT  RATE/SECS     ADMIT  ADDRLIM  HARDLIM  RATELIM\n  \
          2        1/3            4     5/6            7        3        8        9\n\
-         \t10.0.1.0/24 inuse 1/4 admitted 7 hardlimited 8 ratelimited 9\n"
+         \t10.0.1.0/24 rdomain 0 inuse 1/4 admit 7 hardlim 8 ratelim 9\n"
     );
 }
 

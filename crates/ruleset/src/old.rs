@@ -38,6 +38,11 @@ impl OldKind {
     /// In the order in which FreeBSD lists them.
     pub const ALL: [OldKind; 4] = [OldKind::Scrub, OldKind::Nat, OldKind::Rdr, OldKind::Binat];
 
+    /// Whether it gives packets new ends.
+    pub fn translates(self) -> bool {
+        self != OldKind::Scrub
+    }
+
     /// Its word in pf.conf.
     pub fn name(self) -> &'static str {
         match self {

@@ -230,6 +230,8 @@ pub struct LimiterView {
 /// A source of a limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitedView {
+    /// The routing domain that its packets come from.
+    pub rdomain: u32,
     /// What the mask leaves of its address.
     pub net: IpNet,
     /// States now.

@@ -157,7 +157,8 @@ fn source_view(
 }
 
 fn limiter_view(state: &model::LimiterState) -> LimiterView {
-    let sources = state.sources.iter().map(|(address, source)| LimitedView {
+    let sources = state.sources.iter().map(|((rdomain, address), source)| LimitedView {
+        rdomain: *rdomain,
         net: state.limiter.masked(*address),
         states: source.states,
         counts: source.counts,

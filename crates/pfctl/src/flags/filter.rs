@@ -43,9 +43,10 @@ fn enable() {
 pub(super) const FLUSH: Flag = Flag {
     name: Name::Letter('F'),
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::FLUSH)) }),
-    brief: "flush rules, states, Sources, info, Tables, osfp, all of them, or Reset",
+    brief: "flush rules, nat, states, Sources, info, Tables, osfp, all of them, or Reset",
     text: "Flush the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
-           .Cm rules , states , Sources\n(source tracking),\n.Cm info\n(statistics that are not \
+           .Cm rules , nat\n(the translation rules of old times, which go with\n.Cm rules\ntoo),\n\
+           .Cm states , Sources\n(source tracking),\n.Cm info\n(statistics that are not \
            bound to rules),\n.Cm Tables , osfp\n(fingerprints) or\n.Cm all\nof them;\n.Cm Reset\n\
            puts limits, timeouts and other options back to what they are by default. With\n.Fl i\n\
            only states or statistics of that interface, with\n.Fl a\nonly rules and tables of \
@@ -83,8 +84,9 @@ fn instance() {
 pub(super) const RDOMAIN: Flag = Flag {
     name: Name::Letter('V'),
     value: Some(Value { name: "rdomain", kind: Completion::None }),
-    brief: "with -k: only states of this routing domain",
-    text: "With\n.Fl k :\nkill only states of this routing domain; without it those of domain 0.",
+    brief: "with -k: only states, or the source, of this routing domain",
+    text: "With\n.Fl k :\nkill only states, or the source of a limiter, of this routing domain; without it those of \
+           domain 0.",
     set: |args, value| {
         args.rdomain = Some(number(value, "rdomain")?);
         Ok(())

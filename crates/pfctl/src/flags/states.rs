@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value};
+use super::{Completion, Flag, Name, Value, number};
 use crate::args::Refusal;
 
 pub(super) const INTERFACE: Flag = Flag {
@@ -20,6 +20,35 @@ pub(super) const INTERFACE: Flag = Flag {
 #[test]
 fn interface() {
     assert_eq!(tests::args(&["-i", "em0", "-ss"]).interface.as_deref(), Some("em0"));
+}
+
+/// Numbers of limiters.
+const LIMITERS: std::ops::RangeInclusive<u32> = 1..=255;
+
+pub(super) const LIMITER: Flag = Flag {
+    name: Name::Letter('I'),
+    value: Some(Value { name: "id", kind: Completion::None }),
+    brief: "with -k source: the source limiter that is to forget it",
+    text: "With\n.Fl k Cm source :\nthe number of the source limiter that is to forget it.",
+    set: |args, value| {
+        let id = number(value, "limiter id")?;
+        if !LIMITERS.contains(&id) {
+            let wrong = if id == 0 { "too small" } else { "too large" };
+            return Err(Refusal::Usage(format!("limiter id {value}: {wrong}")));
+        }
+        args.limiter = Some(id);
+        Ok(())
+    },
+};
+
+#[test]
+fn limiter() {
+    let args = tests::args(&["-I", "7", "-k", "source", "-k", "10.0.0.1"]);
+    assert_eq!(args.limiter, Some(7));
+    for (id, wrong) in [("0", "too small"), ("256", "too large"), ("x", "invalid")] {
+        let message = format!("limiter id {id}: {wrong}");
+        assert_eq!(tests::refusal(&["-I", id]), Refusal::Usage(message));
+    }
 }
 
 pub(super) const KILL_SOURCES: Flag = Flag {
@@ -56,7 +85,8 @@ pub(super) const KILL: Flag = Flag {
            .Fl vvss\nprints it, with the creator's behind a slash if wished; if it is\n.Cm key ,\n\
            the second is\n.Dq protocol host1:port1 direction host2:port2\nas\n.Fl ss\nprints it; if \
            it is\n.Cm gateway ,\nit is the next hop that\n.Cm route-to\nand its like gave the states, or \
-           a network.",
+           a network; if it is\n.Cm source ,\nno states are killed: the source limiter\n.Fl I\nforgets \
+           the address, and counts it anew when it comes again.",
     set: |args, value| {
         if args.kill.len() == 2 {
             return Err(Refusal::Usage("can only specify -k twice".into()));

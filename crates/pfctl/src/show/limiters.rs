@@ -47,8 +47,9 @@ pub fn of_sources(limiters: &[LimiterView], detail: Detail) -> String {
         );
         for source in view.sources.iter().filter(|_| detail.verbose()) {
             text += &format!(
-                "\t{} inuse {}/{} admitted {} hardlimited {} ratelimited {}\n",
-                address(source),
+                "\t{} rdomain {} inuse {}/{} admit {} hardlim {} ratelim {}\n",
+                source.net,
+                source.rdomain,
                 source.states,
                 view.limiter.limit,
                 source.counts.admitted,
@@ -97,6 +98,7 @@ fn source_limiter(view: &LimiterView) -> Value {
     let sources = view.sources.iter().map(|source| {
         json!({
             "source": address(source),
+            "rdomain": source.rdomain,
             "states": source.states,
             "admitted": source.counts.admitted,
             "hardlimited": source.counts.hard_limited,
