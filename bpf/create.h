@@ -389,9 +389,10 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	}
 	if (index == NO_RULE && !s->test.needs_state) {
-		restore_original(&s->pd);
-		if (is_limited(s))
+		if (is_limited(s)) {
+			restore_original(&s->pd);
 			return 0;
+		}
 		reason_count(s, PF_REASON_MATCH);
 		s->act = s->test.scrub;
 		s->act.tag = s->test.act.tag;
@@ -399,6 +400,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		s->act.max_pkt_size = s->test.act.max_pkt_size;
 		if (s->test.log & PF_RULE_LOG_MATCHES)
 			pf_log_matches(skb, s, -1, PF_ACTION_PASS);
+		/* what match rules made of it was for the log: without a state it stays as it is */
+		restore_original(&s->pd);
 		if (!s->pd.bad_options)
 			return 1;
 		reason_count(s, PF_REASON_IP_OPTION);

@@ -46,4 +46,28 @@ if command -v tshark >/dev/null; then
 else
 	echo "tshark is not installed: not asked"
 fi
+
+# What match rules made of a packet that no other rule matches is in its records, though it goes on as it came.
+filter gateway <<'END'
+match out log (matches) on wan0 inet proto tcp nat-to 192.168.10.99
+END
+pf gateway -q -F states
+mv "$log" "$log.1"
+kill -HUP "${PROCESSES[skipstepd-gateway]}"
+same "passed, without a state" passed "$(probe_web client $SERVER4 80)"
+same "without a state" 0 "$(state_count gateway)"
+sleep 0.3
+same "pflog: rule, rewritten, source" "-1 1 192.168.10.99, 0 1 192.168.10.99" "$(python3 - "$log" <<'END'
+import socket, struct, sys
+data = open(sys.argv[1], "rb").read()
+seen, at = set(), 24
+while at < len(data):
+    length = struct.unpack_from("I", data, at + 8)[0]
+    header = data[at + 16:]
+    rule = struct.unpack_from(">i", header, 36)[0]
+    seen.add((rule, header[61], socket.inet_ntoa(header[64:68])))
+    at += 16 + length
+print(", ".join("%d %d %s" % record for record in sorted(seen)))
+END
+)"
 verdict
