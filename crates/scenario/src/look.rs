@@ -45,8 +45,10 @@ fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Whether two packets say the same. 0 and ffff are the same checksum of TCP and ICMP: where pf's
-/// arithmetic comes to one, the kernel's may come to the other.
+/// Whether two packets say the same. 0 and ffff are the same checksum of TCP and ICMP, and whoever sums up
+/// the packet finds both right. Where a word under a checksum changes, pf adds the old one and takes off the
+/// new one, or adds the complement of that, and comes to either; the kernel's helper (RFC 1624) always
+/// comes to ffff. In UDP 0 is none at all, and of an IP header's there is but one right value.
 pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.len() == other.len() && settled(one) == settled(other)
 }
@@ -132,6 +134,34 @@ fn mss(packet: &[u8]) -> Option<u16> {
             [1, rest @ ..] => options = rest,
             [0, ..] | [] | [_] => return None,
             [_, length, ..] => options = options.get(usize::from(*length).max(2)..)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 packet of a protocol with this checksum at a place of its header.
+    fn packet(protocol: u8, at: usize, checksum: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 40];
+        (bytes[0], bytes[9]) = (0x45, protocol);
+        bytes[at..at + 2].fill(checksum);
+        bytes
+    }
+
+    #[test]
+    fn only_tcp_and_icmp_have_two_zeros() {
+        for (protocol, at, alike) in [
+            (6, 36, true),
+            (1, 22, true),
+            (58, 22, true),
+            (17, 26, false),
+            (6, 10, false),
+            (6, 34, false),
+        ] {
+            let (one, other) = (packet(protocol, at, 0), packet(protocol, at, 0xff));
+            assert_eq!(same(&one, &other), alike, "protocol {protocol}, {at}");
         }
     }
 }
