@@ -58,6 +58,7 @@ struct pf_reassembler {
 	__u64 searches;
 	__u64 inserts;
 	__u64 removals;
+	__u64 lost;			/* dropped by the kernel, since the daemon does not keep up */
 };
 
 enum pf_handoff_order {

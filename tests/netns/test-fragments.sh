@@ -106,6 +106,16 @@ for address in $SERVER4 $SERVER6; do
 	same "fragments to $address during the flood" passed "$(large_ping client $address)"
 done
 
+# more than skipstepd takes: what the kernel drops in front of it is counted
+lost() {
+	pf gateway --json -si | python3 -c 'import json, sys; print(json.load(sys.stdin)["fragments"]["lost"])'
+}
+kill -STOP "${PROCESSES[skipstepd-gateway]}"
+raw_fragments 'for n in range(3000): fragment(n + 10, 8, True, bytes(8))'
+kill -CONT "${PROCESSES[skipstepd-gateway]}"
+await 5 eval '[ "$(lost)" -gt 0 ]'
+at_least 1 "fragments that skipstepd did not get" "$(lost)"
+
 # the daemon killed: everything else flows; restarted: it picks up
 daemon_stop gateway KILL
 for address in $SERVER4 $SERVER6; do

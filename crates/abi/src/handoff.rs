@@ -18,6 +18,8 @@ pub struct Reassembler {
     pub inserts: u64,
     /// Fragments taken out.
     pub removals: u64,
+    /// Dropped by the kernel, since the daemon does not keep up.
+    pub lost: u64,
 }
 
 /// `enum pf_handoff_order`: what is to be done with a packet.

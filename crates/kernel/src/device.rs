@@ -12,11 +12,18 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::own_device::{OwnDevice, Purpose};
 
-/// Says who puts fragments together, at which device (0 for none), and what was done.
-pub(crate) fn publish(maps: &Maps, ifindex: u32, pieces: usize, counters: Counters) -> Result<()> {
+/// Says who puts fragments together, at which device (0 for none), what was done, and how many packets never
+/// came so far.
+pub(crate) fn publish(
+    maps: &Maps,
+    ifindex: u32,
+    pieces: usize,
+    counters: Counters,
+    lost: u64,
+) -> Result<()> {
     let Counters { searches, inserts, removals } = counters;
     let pieces = pieces as u32;
-    let value = abi::Reassembler { ifindex, pieces, searches, inserts, removals };
+    let value = abi::Reassembler { ifindex, pieces, searches, inserts, removals, lost };
     maps.reassembler.set(&0, &value)
 }
 
@@ -33,7 +40,7 @@ impl Device {
 
     /// Tells the programs where the device is, and pfctl what was done.
     pub fn publish(&self, instance: &Instance, pieces: usize, counters: Counters) -> Result<()> {
-        publish(&instance.maps, self.0.index(), pieces, counters)
+        publish(&instance.maps, self.0.index(), pieces, counters, self.0.dropped()?)
     }
 
     /// Waits for a frame at most `timeout`. Whether there is one.

@@ -29,6 +29,8 @@ pub struct FragmentStatus {
     pub inserts: u64,
     /// Fragments taken out.
     pub removals: u64,
+    /// Packets that the kernel dropped on the way to skipstepd, which did not keep up.
+    pub lost: u64,
 }
 
 /// What `pfctl -si` prints.
@@ -152,9 +154,9 @@ impl Instance {
 
     /// What skipstepd says of fragments, once a second.
     fn fragments(&self) -> Result<FragmentStatus> {
-        let abi::Reassembler { pieces, searches, inserts, removals, .. } =
+        let abi::Reassembler { pieces, searches, inserts, removals, lost, .. } =
             self.maps.reassembler.at(0)?;
-        Ok(FragmentStatus { current: pieces.into(), searches, inserts, removals })
+        Ok(FragmentStatus { current: pieces.into(), searches, inserts, removals, lost })
     }
 
     fn diverted(&self) -> Result<DivertCounters> {

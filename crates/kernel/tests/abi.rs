@@ -147,7 +147,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             rtable, ifindex, next_hop, route, divert, divert_port, pad,
         }
         pf_kill => abi::Kill { index, serial }
-        pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals }
+        pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals, lost }
         pf_diverter => abi::Diverter {
             ifindex, pad, delivered, returned, no_program, full, malformed,
         }

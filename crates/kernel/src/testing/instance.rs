@@ -105,7 +105,7 @@ impl TestInstance {
     /// What skipstepd does each second.
     fn publish_fragments(&self) -> Result<()> {
         let fragments = &self.machine.fragments;
-        device::publish(&self.instance.maps, 0, fragments.pieces(), fragments.counters())
+        device::publish(&self.instance.maps, 0, fragments.pieces(), fragments.counters(), 0)
     }
 }
 

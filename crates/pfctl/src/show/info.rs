@@ -89,7 +89,7 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     if detail.verbose() {
         let sources =
             [status.sources, status.source_searches, status.source_inserts, status.source_removals];
-        let FragmentStatus { current, searches, inserts, removals } = view.fragments;
+        let FragmentStatus { current, searches, inserts, removals, .. } = view.fragments;
         let fragments = [current, searches, inserts, removals];
         for (table, counts) in [("Source Tracking Table", sources), ("Fragments", fragments)] {
             let [current, counts @ ..] = counts;
@@ -193,6 +193,13 @@ pub fn json(view: &InfoView) -> Value {
         "limit_counters": limits,
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
+        "fragments": {
+            "current": view.fragments.current,
+            "searches": view.fragments.searches,
+            "inserts": view.fragments.inserts,
+            "removals": view.fragments.removals,
+            "lost": view.fragments.lost,
+        },
         "divert": {
             "delivered": view.divert.delivered,
             "returned": view.divert.returned,

@@ -191,7 +191,8 @@ impl Filter for ShownModel {
         });
         let (current, FragmentCounters { searches, inserts, removals }) =
             model.firewall().fragments();
-        let fragments = FragmentStatus { current: current as u64, searches, inserts, removals };
+        let current = current as u64;
+        let fragments = FragmentStatus { current, searches, inserts, removals, lost: 0 };
         Ok(InstanceStatus {
             running: true,
             since_secs: self.now,
