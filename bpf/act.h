@@ -127,23 +127,35 @@ __inline void count_slot(struct pf_scratch *s, __u32 slot, __u32 second)
 /* Counts the packet for a rule and its tables. */
 __global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
 {
-	struct pf_rule_states *states = bpf_map_lookup_elem(&rule_states, &slot);
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 	const struct pf_addr *source, *destination;
+	struct pf_state *state = NULL;
+	bool swapped;
 
-	if (!s || !states)
+	if (!s || !rule)
 		return 0;
 	count_slot(s, slot, second);
 	/* a rule means the addresses of the packet that made the state, as the host knows them */
 	source = s->pd.direction == PF_IN ? &s->pd.source : &s->pd.original_source;
 	destination = s->pd.direction == PF_IN ? &s->pd.destination :
 						 &s->pd.original_destination;
-	if (s->cross_to) {
+	if (s->cross_to && s->has_state) {
 		/* OpenBSD takes them from the same places, where they are the other way round */
 		source = s->crosses_back ? &s->pd.original_source : &s->pd.destination;
 		destination = s->crosses_back ? &s->pd.original_destination : &s->pd.source;
 	}
-	count_table(s, &states->tables[0], s->against_state ? destination : source, op);
-	count_table(s, &states->tables[1], s->against_state ? source : destination, op);
+	swapped = s->against_state;
+	/* an ICMP error has other addresses than the packets of its state */
+	if (s->state_hit && !s->cross_to &&
+	    (s->pd.protocol == IPPROTO_ICMP || s->pd.protocol == IPPROTO_ICMPV6))
+		state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (state) {
+		source = (const struct pf_addr *)state->key[PF_STACK].address[0];
+		destination = (const struct pf_addr *)state->key[PF_STACK].address[1];
+		swapped = state->direction == PF_OUT;
+	}
+	count_table(s, &rule->tables[0], swapped ? destination : source, op);
+	count_table(s, &rule->tables[1], swapped ? source : destination, op);
 	return 0;
 }
 
