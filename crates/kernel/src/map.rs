@@ -126,13 +126,48 @@ impl<V: Plain> Map<u32, V> {
     /// The first `count` values of an array, in as few system calls as may be.
     pub fn first(&self, count: u32) -> Result<impl Iterator<Item = V>> {
         let count = count.min(self.capacity());
-        let batches = (count > 0).then(|| {
-            let batch = count.min(BATCH as u32);
-            self.handle.lookup_batch(batch, MapFlags::ANY, MapFlags::ANY)
-        });
-        let batches = batches.transpose().context(|| self.what("read"))?;
-        let values = batches.into_iter().flatten().map(|(_, bytes)| value::<V>(&bytes));
-        Ok(values.take(count as usize))
+        let mut values = self.batch(0, count)?.into_iter();
+        let mut read = values.len() as u32;
+        Ok(std::iter::from_fn(move || {
+            if values.len() == 0 && read < count {
+                // what cannot be read any more is not there any more
+                values = self.batch(read, count).unwrap_or_default().into_iter();
+                read += values.len() as u32;
+            }
+            values.next()
+        }))
+    }
+
+    /// The values from `first` on and before `end`, as many as one system call reads.
+    fn batch(&self, first: u32, end: u32) -> Result<Vec<V>> {
+        let mut count = (end - first).min(BATCH as u32);
+        let mut values = vec![V::new_zeroed(); count as usize];
+        if count == 0 {
+            return Ok(values);
+        }
+        let mut keys = vec![0u32; count as usize];
+        let (mut before, mut reached) = (first.wrapping_sub(1), 0u32);
+        let after = if first == 0 { std::ptr::null_mut() } else { &raw mut before };
+        let options = libbpf_sys::bpf_map_batch_opts {
+            sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as _,
+            ..Default::default()
+        };
+        // SAFETY: keys and values have room for as many as `count` says, one behind the other as the
+        // kernel has them; all that is pointed to lives until the call returns
+        let result = unsafe {
+            libbpf_sys::bpf_map_lookup_batch(
+                self.as_fd().as_raw_fd(),
+                after.cast(),
+                (&raw mut reached).cast(),
+                keys.as_mut_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                &raw mut count,
+                &raw const options,
+            )
+        };
+        check(result).context(|| self.what("read"))?;
+        values.truncate(count as usize);
+        Ok(values)
     }
 }
 
@@ -239,6 +274,32 @@ pub(crate) fn pinned_id(path: &Path) -> Option<u32> {
 pub(crate) fn by_id<V: Plain>(name: &'static str, id: u32) -> Result<Map<u32, V>> {
     let handle = MapHandle::from_map_id(id).context(|| format!("map {name}: open by id {id}"))?;
     Map::new(handle, name)
+}
+
+/// The first values of a map with one for each CPU, side by side in `values`.
+pub(crate) fn read_per_cpu(map: &MapHandle, values: &mut Vec<u8>) -> Result<()> {
+    let bytes = cpus()? * (map.value_size() as usize).next_multiple_of(8);
+    values.resize(bytes, 0);
+    let key = 0u32;
+    // SAFETY: the kernel writes a value for each possible CPU, rounded up to 8 bytes, for which there
+    // is room; key and values live until the call returns
+    let result = unsafe {
+        libbpf_sys::bpf_map_lookup_elem(
+            map.as_fd().as_raw_fd(),
+            (&raw const key).cast(),
+            values.as_mut_ptr().cast(),
+        )
+    };
+    check(result).context(|| "map with values for each CPU: read".to_owned())
+}
+
+/// Sets all values of a map with those of each CPU to zeros.
+pub(crate) fn clear_per_cpu(map: &MapHandle) -> Result<()> {
+    let zeros = vec![vec![0; map.value_size() as usize]; cpus()?];
+    (0..map.max_entries()).try_for_each(|key| {
+        map.update_percpu(&key.to_ne_bytes(), &zeros, MapFlags::ANY)
+            .context(|| "map with values for each CPU: clear".to_owned())
+    })
 }
 
 /// Possible CPUs: how many values a per-CPU entry has.

@@ -121,8 +121,13 @@ impl Sizes {
 const FIRST_RELEASE: (u32, u32) = (6, 6);
 
 /// Maps that userland has in its memory, to change single words or to read without system calls.
-const MAPPED: [&str; 4] =
-    [map_name::STATUS, map_name::CONFIGS, map_name::RULE_STATES, map_name::LIMITER_USES];
+const MAPPED: [&str; 5] = [
+    map_name::STATUS,
+    map_name::CONFIGS,
+    map_name::RULE_STATES,
+    map_name::LIMITER_USES,
+    map_name::TEST,
+];
 
 /// Defines the maps once, with their type and their name.
 macro_rules! maps {

@@ -54,6 +54,13 @@ impl Shared {
         value
     }
 
+    /// Writes element `index`, word by word, for who has it alone.
+    pub fn set_element<V: Plain>(&self, index: u32, value: &V) {
+        for (word, offset) in value.as_bytes().chunks_exact(4).zip((0..).step_by(4)) {
+            self.store(index, offset, word.try_into().map_or(0, u32::from_ne_bytes));
+        }
+    }
+
     /// Writes the word at `offset` of element `index`, in one piece.
     pub fn store(&self, index: u32, offset: usize, value: u32) {
         if let Some(word) = self.word(index, offset) {

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use skipstep_abi as abi;
 pub use skipstep_abi::TableStats as Stats;
 use skipstep_ruleset::{Ruleset, TableEntry, TableName};
+use skipstep_scenario::engine::{Edit, TableEdit};
 
 use crate::change::Change;
 use crate::error::{Error, Result};
@@ -122,9 +123,7 @@ impl Instance {
     /// Clears the counters of entries; how many of them there are.
     pub fn table_zero_entries(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, false, |before| {
-            let wanted: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
-            let mut there = before.to_vec();
-            there.retain(|entry| wanted.contains(&entry.net));
+            let there = there_of(entries, before);
             let count = there.len() as u32;
             (Step::Date(there), count)
         })
@@ -133,11 +132,7 @@ impl Instance {
     /// Adds entries; how many were new. A table that does not exist is made, to persist.
     pub fn table_add(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, true, |before| {
-            let known: BTreeSet<IpNet> = before.iter().map(|entry| entry.net).collect();
-            let mut new: Vec<TableEntry> = entries.to_vec();
-            new.retain(|entry| !known.contains(&entry.net));
-            new.sort_by_key(|entry| entry.net);
-            new.dedup_by_key(|entry| entry.net);
+            let new = new_among(entries, before);
             let count = new.len() as u32;
             (Step::Add(new), count)
         })
@@ -146,9 +141,7 @@ impl Instance {
     /// Deletes entries; how many were there.
     pub fn table_delete(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, false, |before| {
-            let wanted: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
-            let mut gone = before.to_vec();
-            gone.retain(|entry| wanted.contains(&entry.net));
+            let gone = there_of(entries, before);
             let count = gone.len() as u32;
             (Step::Delete(gone), count)
         })
@@ -239,20 +232,7 @@ impl Instance {
         let mut change = self.begin()?;
         let record = &mut change.record;
         let begins = create && self.make_active(record, name)?;
-        let limit = record.ruleset.options.limits.table_entries;
-        let elsewhere = self.entries_elsewhere(record, name)?;
-        let table = find_mut(record, name)?;
-        if table.constant {
-            return Err(Error::ConstTable { name: name.clone() });
-        }
-        let before = place::current(&self.maps, table)?;
-        let (step, answer) = decide(&before);
-        let entries = elsewhere + step.size_after(before.len());
-        if entries > limit as usize {
-            return Err(skipstep_classifier::Error::TableEntries { entries, limit }.into());
-        }
-        apply(&self.maps, &mut change.memory, table, step)?;
-        place::count_entries(&self.maps, &change.record)?;
+        let answer = change_contents(&self.maps, &mut change.memory, record, name, decide)?;
         if begins && !name.anchor.is_empty() && references(&change.record.ruleset, name) != 0 {
             // so far the rules looked into the table of the main rule set
             self.look_up_tables(change)?;
@@ -283,12 +263,68 @@ impl Instance {
         }
         Ok(begins)
     }
+}
 
-    /// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
-    fn entries_elsewhere(&self, record: &Record, name: &TableName) -> Result<usize> {
-        let others = record.tables.iter().filter(|(other, table)| *other != name && !table.dynamic);
-        others.map(|(_, table)| Ok(place::current(&self.maps, table)?.len())).sum()
+/// Changes the contents of a table that there is, as a test does: without a lock.
+pub(crate) fn edit(
+    maps: &Maps,
+    memory: &mut Memory,
+    record: &mut Record,
+    edit: &TableEdit,
+) -> Result<()> {
+    let given = &edit.entries;
+    change_contents(maps, memory, record, &edit.table, |before| match edit.edit {
+        Edit::Add => (Step::Add(new_among(given, before)), ()),
+        Edit::Delete => (Step::Delete(there_of(given, before)), ()),
+        Edit::Replace => (Step::Replace(new_among(given, &[])), ()),
+    })
+}
+
+/// `decide` sees what is in a table and says what to do.
+fn change_contents<T>(
+    maps: &Maps,
+    memory: &mut Memory,
+    record: &mut Record,
+    name: &TableName,
+    decide: impl FnOnce(&[TableEntry]) -> (Step, T),
+) -> Result<T> {
+    let limit = record.ruleset.options.limits.table_entries;
+    let elsewhere = entries_elsewhere(maps, record, name)?;
+    let table = find_mut(record, name)?;
+    if table.constant {
+        return Err(Error::ConstTable { name: name.clone() });
     }
+    let before = place::current(maps, table)?;
+    let (step, answer) = decide(&before);
+    let entries = elsewhere + step.size_after(before.len());
+    if entries > limit as usize {
+        return Err(skipstep_classifier::Error::TableEntries { entries, limit }.into());
+    }
+    apply(maps, memory, table, step)?;
+    place::count_entries(maps, record)?;
+    Ok(answer)
+}
+
+/// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
+fn entries_elsewhere(maps: &Maps, record: &Record, name: &TableName) -> Result<usize> {
+    let others = record.tables.iter().filter(|(other, table)| *other != name && !table.dynamic);
+    others.map(|(_, table)| Ok(place::current(maps, table)?.len())).sum()
+}
+
+/// Those of `entries` whose networks are not there, the first of several that are the same.
+fn new_among(entries: &[TableEntry], there: &[TableEntry]) -> Vec<TableEntry> {
+    let known: BTreeSet<IpNet> = there.iter().map(|entry| entry.net).collect();
+    let mut new: Vec<TableEntry> = entries.to_vec();
+    new.retain(|entry| !known.contains(&entry.net));
+    new.sort_by_key(|entry| entry.net);
+    new.dedup_by_key(|entry| entry.net);
+    new
+}
+
+/// Those that are there of the networks of `entries`.
+fn there_of(entries: &[TableEntry], there: &[TableEntry]) -> Vec<TableEntry> {
+    let wanted: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
+    there.iter().filter(|entry| wanted.contains(&entry.net)).copied().collect()
 }
 
 /// What to do with the contents of a table.

@@ -19,7 +19,7 @@ use skipstep_ruleset::{Evaluator, RuleId, Ruleset, TableName};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
     Draw, Fate, InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status,
-    TableCounters, TableTraffic, TestPacket,
+    TableCounters, TableEdit, TableTraffic, TestPacket,
 };
 
 use self::machine::Machine;
@@ -32,7 +32,7 @@ use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
 use crate::table::{EntryInfo, EntryTraffic};
-use crate::{contents, counters, limiter, source, state};
+use crate::{contents, counters, limiter, source, state, table};
 
 pub use self::instance::TestInstance;
 
@@ -51,7 +51,33 @@ pub struct TestEngine {
     memory: Memory,
     record: Record,
     /// The states there are, as long as nothing ran that could change that.
-    known: Option<Vec<u64>>,
+    known: Option<Known>,
+}
+
+/// What the states there are have to do with the clock.
+struct Known {
+    /// In order of creation.
+    ids: Vec<u64>,
+    /// The second at which the first of them ends.
+    first_end: u32,
+}
+
+impl Known {
+    fn of(views: &[StateView]) -> Self {
+        Known {
+            ids: views.iter().map(|view| view.id).collect(),
+            first_end: views.iter().map(|view| view.expires_at).min().unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Whether a sweep may find something to end, though none is later than the last: states, also
+    /// those that only wait to be removed, and what remembers sources.
+    fn may_end(&self, status: &abi::Status, now: u32) -> bool {
+        let all_shown = self.ids.len() == status.states as usize;
+        let remembers = status.sources != 0 || status.limited_sources != 0;
+        let turns_keys = status.syncookies.next_key_at != 0;
+        self.first_end <= now || !all_shown || remembers || turns_keys
+    }
 }
 
 /// How long a program took.
@@ -86,7 +112,7 @@ impl TestEngine {
             record: Record::default(),
             known: None,
         };
-        engine.machine.tell(&engine.maps)?;
+        engine.machine.tell();
         Ok(engine)
     }
 
@@ -146,16 +172,18 @@ impl TestEngine {
     fn reset(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.known = None;
         reset::maps(&self.maps, &self.memory, &mut self.record)?;
+        copies::forget()?;
         self.memory = Memory::default();
         self.record = Record::default();
         let status: abi::Status = self.maps.shared_status.element(0);
         let running = abi::Status { running: 1, next_state_id: 1, ..status };
         self.maps.status.set(&0, &running)?;
-        self.machine.start(&self.maps, ruleset)
+        self.machine.start(ruleset)
     }
 
     fn try_set_time(&mut self, seconds: u32) -> Result<Vec<u64>> {
-        self.machine.set_time(&self.maps, seconds)?;
+        let moved = self.machine.test.now != seconds;
+        self.machine.set_time(seconds);
         let status: abi::Status = self.maps.shared_status.element(0);
         let used = status.states != 0 || status.sources != 0 || status.limited_sources != 0;
         if !used && status.syncookies.next_key_at == 0 {
@@ -163,19 +191,24 @@ impl TestEngine {
         }
         let before = match self.known.take() {
             Some(known) => known,
-            None => self.ids()?,
+            None => self.look()?.0,
         };
-        if self.programs.sweep.call(&())? == 0 {
+        let idle = !moved && !before.may_end(&status, seconds);
+        if idle || self.programs.sweep.call(&())? == 0 {
             self.known = Some(before);
             return Ok(Vec::new());
         }
-        let after = self.ids()?;
-        Ok(before.into_iter().filter(|id| !after.contains(id)).collect())
+        let after = self.look()?.0;
+        let ended = before.ids.into_iter().filter(|id| !after.ids.contains(id)).collect();
+        self.known = Some(after);
+        Ok(ended)
     }
 
-    fn ids(&self) -> Result<Vec<u64>> {
-        let states = state::list(&self.maps, &self.memory.names)?;
-        Ok(states.into_iter().map(|found| found.view.id).collect())
+    /// The states there are, in short and as they are shown.
+    fn look(&self) -> Result<(Known, Vec<StateView>)> {
+        let views = state::list(&self.maps, &self.memory.names)?;
+        let views: Vec<_> = views.into_iter().map(|found| found.view).collect();
+        Ok((Known::of(&views), views))
     }
 
     fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
@@ -238,7 +271,7 @@ impl Engine for TestEngine {
     }
 
     fn set_random(&mut self, draw: Draw) {
-        certain(self.machine.set_random(&self.maps, draw));
+        self.machine.set_random(draw);
     }
 
     fn accepts(&self, packet: &TestPacket) -> bool {
@@ -250,10 +283,21 @@ impl Engine for TestEngine {
         certain(self.try_packet(packet))
     }
 
+    fn kill(&mut self, ids: &[u64]) {
+        self.known = None;
+        let TestEngine { maps, programs, memory, .. } = self;
+        let wanted = |view: &StateView| ids.contains(&view.id);
+        certain(state::kill(maps, programs, &memory.names, wanted));
+    }
+
+    fn edit_table(&mut self, edit: &TableEdit) -> bool {
+        table::edit(&self.maps, &mut self.memory, &mut self.record, edit).is_ok()
+    }
+
     fn states(&mut self) -> Vec<StateView> {
-        let states = certain(state::list(&self.maps, &self.memory.names));
-        self.known = Some(states.iter().map(|found| found.view.id).collect());
-        states.into_iter().map(|found| found.view).collect()
+        let (known, views) = certain(self.look());
+        self.known = Some(known);
+        views
     }
 
     fn sources(&mut self) -> Vec<SourceView> {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use skipstep_ruleset::{Action, Address, Direction, Family, Host, Reason, Ruleset, TableName};
+use skipstep_ruleset::{
+    Action, Address, Direction, Family, Host, Reason, Ruleset, TableEntry, TableName,
+};
 
 use crate::af_to::read_as;
 use crate::packet::Descriptor;
@@ -196,6 +198,13 @@ impl Counters {
 
     pub fn evaluated(&mut self, rule: &Entry) {
         self.rules[rule.place].evaluations += 1;
+    }
+
+    /// Only these entries of a table are left: what was counted for others is forgotten.
+    pub fn keep_entries(&mut self, name: &TableName, entries: &[TableEntry]) {
+        if let Some(counters) = self.tables.get_mut(name) {
+            counters.entries.retain(|net, _| entries.iter().any(|entry| entry.net == *net));
+        }
     }
 
     pub fn table_looked_up(&mut self, name: TableName, inside: bool) {

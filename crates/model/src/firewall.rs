@@ -105,13 +105,7 @@ impl Firewall {
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
         for state in &over {
-            if !state.unlinked {
-                self.release_addresses(state);
-                self.release_sources(state);
-                self.release_limiters(state, false);
-            }
-            self.states.remove(state.id);
-            self.counters.state_removed(state);
+            self.remove(state);
         }
         self.turn_cookie_keys();
         self.sources.purge(seconds, &mut self.counters.status);

@@ -11,7 +11,7 @@
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
 //! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
 //! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `limiter` lets it be made, `create` makes
-//! it, `cross` and `icmp_convert` turn a packet into one of the other family, `reply` answers what is blocked; `scrub` changes what passes; [`counters`] counts,
+//! it, `cross` and `icmp_convert` turn a packet into one of the other family, `reply` answers what is blocked; `scrub` changes what passes; `change` is what others do while packets flow; [`counters`] counts,
 //! `journal` notes reasons and log records, and [`trace`] tells.
 //!
 //! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
@@ -20,6 +20,7 @@
 mod actions;
 mod address;
 mod af_to;
+mod change;
 mod create;
 mod cross;
 mod fingerprint;
@@ -66,6 +67,7 @@ pub mod trace;
 pub mod world;
 
 pub use actions::Actions;
+pub use change::{Edit, TableEdit};
 pub use counters::{
     InterfaceCounters, LimitCounter, RuleCounters, Status, TableCounters, TableTraffic,
 };

@@ -84,7 +84,7 @@ impl Firewall {
         }
     }
 
-    fn table_mut(&mut self, path: &str, name: &str) -> Option<&mut Table> {
+    pub(crate) fn table_mut(&mut self, path: &str, name: &str) -> Option<&mut Table> {
         let ruleset = Arc::make_mut(&mut self.ruleset);
         let tables = match ruleset.anchors.get_mut(path) {
             Some(anchor) => &mut anchor.tables,

@@ -3,7 +3,7 @@
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
-use crate::engine::{Draw, SocketOwner};
+use crate::engine::{Draw, SocketOwner, TableEdit};
 use crate::expect::Expectation;
 use crate::limiter::LimiterCheck;
 use crate::packet::Packet;
@@ -77,6 +77,10 @@ pub enum Action {
         /// Numbers of the states that must end, `None` if nothing is said about them.
         expired: Option<Vec<u32>>,
     },
+    /// States with these numbers are killed, as far as they are there.
+    Kill(Vec<u32>),
+    /// The contents of a table change.
+    Table(TableEdit),
     /// What random draws return from now on.
     Random(Draw),
     /// Counters are looked at.

@@ -7,9 +7,9 @@ use ipnet::IpNet;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Admissions, Carried, Diverted, Draw, Forwarded, InterfaceCounters, NextHop, NodeKind,
-    Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, TableCounters, TableTraffic,
-    Verdict, Way,
+    Admissions, Carried, Diverted, Draw, Edit, Forwarded, InterfaceCounters, NextHop, NodeKind,
+    Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, TableCounters, TableEdit,
+    TableTraffic, Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Limiter, Reason, RuleId, Ruleset, TableName, Timeout};
@@ -38,6 +38,12 @@ pub trait Engine {
 
     /// Runs one packet through the firewall.
     fn packet(&mut self, packet: &TestPacket) -> Fate;
+
+    /// Removes the states with these ids, as far as there are such.
+    fn kill(&mut self, ids: &[u64]);
+
+    /// Changes the contents of a table; `false` if it cannot be changed so.
+    fn edit_table(&mut self, edit: &TableEdit) -> bool;
 
     /// All states in order of creation.
     fn states(&mut self) -> Vec<StateView>;

@@ -9,7 +9,7 @@ use skipstep_ruleset::{Action, RuleId, Ruleset, TableName};
 
 use crate::engine::{
     Decision, Draw, Engine, Fate, InterfaceCounters, LimitedView, LimiterView, LogView, NodeKind,
-    RuleCounters, SourceView, StateView, Status, TableCounters, TestPacket,
+    RuleCounters, SourceView, StateView, Status, TableCounters, TableEdit, TestPacket,
 };
 
 /// The model, before or after its rules were loaded.
@@ -54,6 +54,14 @@ impl Engine for Model {
 
     fn packet(&mut self, packet: &TestPacket) -> Fate {
         fate(self.firewall().packet(packet))
+    }
+
+    fn kill(&mut self, ids: &[u64]) {
+        self.firewall().kill(ids);
+    }
+
+    fn edit_table(&mut self, edit: &TableEdit) -> bool {
+        self.firewall().edit_table(edit)
     }
 
     fn states(&mut self) -> Vec<StateView> {

@@ -2,6 +2,7 @@
 //! changed about them: the same picture whichever evaluator it is.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
@@ -12,7 +13,7 @@ use crate::engine::{Draw, Engine, Fate, SourceView, StateView, TestPacket};
 pub struct Observer<'e> {
     engine: &'e mut dyn Engine,
     numbers: HashMap<u64, u32>,
-    before: Vec<(u32, StateView)>,
+    before: Arc<Vec<(u32, StateView)>>,
     expired: Vec<u32>,
     now: u32,
 }
@@ -35,7 +36,7 @@ pub struct Observation {
     /// Second of the clock.
     pub now: u32,
     /// All states afterwards, ascending by number.
-    pub states: Vec<(u32, StateView)>,
+    pub states: Arc<Vec<(u32, StateView)>>,
     /// All sources that are tracked afterwards.
     pub sources: Vec<SourceView>,
 }
@@ -69,7 +70,7 @@ impl<'e> Observer<'e> {
         Ok(Observer {
             engine,
             numbers: HashMap::new(),
-            before: Vec::new(),
+            before: Arc::default(),
             expired: Vec::new(),
             now: 0,
         })
@@ -89,9 +90,19 @@ impl<'e> Observer<'e> {
             .into_iter()
             .filter_map(|id| self.numbers.get(&id).copied())
             .collect();
-        self.before.retain(|(number, _)| !ended.contains(number));
+        if !ended.is_empty() {
+            Arc::make_mut(&mut self.before).retain(|(number, _)| !ended.contains(number));
+        }
         self.expired.extend(&ended);
         ended
+    }
+
+    /// Kills the states with these numbers. No packet removed them.
+    pub fn kill(&mut self, numbers: &[u32]) {
+        let killed = self.numbers.iter().filter(|(_, number)| numbers.contains(number));
+        let ids: Vec<u64> = killed.map(|(id, _)| *id).collect();
+        self.engine.kill(&ids);
+        Arc::make_mut(&mut self.before).retain(|(number, _)| !numbers.contains(number));
     }
 
     /// Sets what random draws return.
@@ -132,7 +143,8 @@ impl<'e> Observer<'e> {
             .map(|(number, _)| *number)
             .filter(|number| find(&states, *number).is_none())
             .collect();
-        self.before.clone_from(&states);
+        let states = Arc::new(states);
+        self.before = Arc::clone(&states);
         let mut sources = self.engine.sources();
         sources.sort_by_cached_key(SourceView::order);
         Observation {

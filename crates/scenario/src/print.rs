@@ -4,10 +4,12 @@ use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, RouteKind, RuleId};
+use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
-use crate::engine::{Decision, Diverted, Draw, Forwarded, SocketOwner, Verdict, Way};
+use crate::engine::{
+    Decision, Diverted, Draw, Edit, Forwarded, SocketOwner, TableEdit, Verdict, Way,
+};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -100,6 +102,8 @@ impl Display for Action {
             Action::Wait { seconds, expired: Some(expired) } => {
                 write!(f, "wait {seconds} => expired {}", list(expired))
             }
+            Action::Kill(numbers) => write!(f, "kill {}", list(numbers)),
+            Action::Table(edit) => write_table_edit(f, edit),
             Action::Random(Draw::Bounded(draw)) => write!(f, "random {draw}"),
             Action::Random(Draw::Sequence(number)) => write!(f, "random sequence {number}"),
             Action::Random(Draw::Timestamp(offset)) => write!(f, "random timestamp {offset}"),
@@ -110,6 +114,21 @@ impl Display for Action {
             Action::Check(check) => write!(f, "check {check}"),
         }
     }
+}
+
+fn write_table_edit(f: &mut fmt::Formatter<'_>, edit: &TableEdit) -> fmt::Result {
+    let TableName { anchor, name } = &edit.table;
+    let path = if anchor.is_empty() { name.clone() } else { format!("{anchor}/{name}") };
+    let word = match edit.edit {
+        Edit::Add => "add",
+        Edit::Delete => "delete",
+        Edit::Replace => "replace",
+    };
+    write!(f, "table {} {word}", quoted(&path))?;
+    for TableEntry { negated, net, .. } in &edit.entries {
+        write!(f, " {}{net}", if *negated { "!" } else { "" })?;
+    }
+    Ok(())
 }
 
 impl Display for Arrival {

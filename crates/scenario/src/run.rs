@@ -301,6 +301,14 @@ impl<'e> Player<'e> {
                 self.observer.set_random(*draw);
                 return Ok(Event::None);
             }
+            Action::Kill(numbers) => {
+                self.observer.kill(numbers);
+                return Ok(Event::None);
+            }
+            Action::Table(edit) => {
+                let done = self.observer.engine().edit_table(edit);
+                return if done { Ok(Event::None) } else { Err("the table cannot be changed so") };
+            }
             Action::Check(_) => return Ok(Event::None),
             Action::Packet(arrival, _) => test_packet(arrival),
             Action::Forward(interface, _) => forwarded(self.previous.take(), interface)?,

@@ -8,6 +8,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Case, Step};
 use skipstep_scenario::expect::{Expectation, Out};
+use skipstep_scenario::packet::Packet;
 use skipstep_scenario::run::{self, Finding, Stop};
 use skipstep_scenario::{Engine, Model};
 
@@ -24,8 +25,9 @@ pub fn compare(
 ) -> anyhow::Result<Option<Disagreement>> {
     loosen(&mut generated.case, host);
     let Generated { case, ruleset, panic, .. } = generated;
+    let built = built(&case);
     for engine in engines {
-        let play = || run::play(&case, &ruleset, host, engine.as_mut(), Stop::AtFirst);
+        let play = || run::play(&built, &ruleset, host, engine.as_mut(), Stop::AtFirst);
         if panic.is_none() && matches!(catching(play), Ok(Ok(findings)) if findings.is_empty()) {
             continue;
         }
@@ -41,10 +43,21 @@ pub fn compare(
     Ok(None)
 }
 
+/// The case with the bytes of its packets in place of the words, which all engines would build anew.
+fn built(case: &Case) -> Case {
+    let mut case = case.clone();
+    for step in &mut case.steps {
+        if let Action::Packet(arrival, _) = &mut step.action {
+            arrival.packet = Packet::Hex(arrival.packet.bytes());
+        }
+    }
+    case
+}
+
 /// How an engine's play of a case differs from the model's: the case with the model's results
 /// expected, up to the first difference, and that difference.
 fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Case, Vec<String>)> {
-    let ruleset = load(&case.rules.text, host)?;
+    let ruleset = load(case, host)?;
     if carries_unknown_tag(case, &ruleset) {
         return None;
     }

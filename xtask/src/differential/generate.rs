@@ -2,7 +2,7 @@
 //! along. What the model did is expected of the others.
 
 use fastrand::Rng;
-use skipstep_pfconf::{Context as RulesContext, Kind};
+use skipstep_pfconf::{Context as RulesContext, Kind, Loaded, Rejected};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{RouteKind, Rule, Ruleset, Timeout, Timeouts};
@@ -38,22 +38,20 @@ pub fn generate(
     text: fn(&mut Rng, &mut Pool) -> String,
 ) -> anyhow::Result<Generated> {
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-    let (rules, ruleset, pool) = loop {
+    let (mut case, ruleset, pool) = loop {
         let mut pool = Pool::new();
-        let text = without_mistakes(text(&mut rng, &mut pool), host);
-        if let Some(ruleset) = load(&text, host) {
-            break (text, ruleset, pool);
+        let rules = Rules { text: text(&mut rng, &mut pool), lines: Vec::new() };
+        let title = Some(format!("seed {seed} case {number}"));
+        let mut case = Case { title, rules, files: pool.files.clone(), steps: Vec::new() };
+        if let Some(ruleset) = without_mistakes(&mut case, host)
+            && is_comparable(&ruleset)
+        {
+            break (case, ruleset, pool);
         }
-    };
-    let mut case = Case {
-        title: Some(format!("seed {seed} case {number}")),
-        rules: Rules { text: rules, lines: Vec::new() },
-        files: Vec::new(),
-        steps: Vec::new(),
     };
     let mut model = Model::new();
     let mut player = Player::load(&mut model, &ruleset, host).map_err(anyhow::Error::msg)?;
-    let mut traffic = Traffic::new(&pool, tags(&ruleset));
+    let mut traffic = Traffic::new(&pool, &ruleset);
     let mut recorder = Recorder::default();
     let mut last: Option<(Action, Box<Observation>)> = None;
     let mut coverage = Coverage::default();
@@ -85,29 +83,53 @@ pub fn generate(
     Ok(Generated { case, ruleset, coverage, panic: None })
 }
 
-/// A pf.conf without the rules that are refused, so that one of them is not the end of many. Lines that
+/// Takes the rules out of a case that are refused, so that one of them is not the end of many. Lines that
 /// begin or end an anchor stay.
-fn without_mistakes(text: String, host: &Host) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
+fn without_mistakes(case: &mut Case, host: &Host) -> Option<Ruleset> {
     loop {
-        let text = lines.join("\n") + "\n";
-        let Err(rejected) = skipstep_pfconf::load(&text, &RulesContext::new(host)) else {
-            return text;
+        let rejected = match read(case, host) {
+            Ok(loaded) => return Some(loaded.ruleset),
+            Err(rejected) => rejected,
         };
-        let wrong = rejected.diagnostics.iter().filter(|found| found.kind == Kind::Error);
-        let mut wrong: Vec<usize> = wrong.map(|found| found.line as usize).collect();
+        let wrong = rejected.diagnostics.into_iter().filter(|found| found.kind == Kind::Error);
+        let mut wrong: Vec<(String, u32)> =
+            wrong.map(|found| (found.file, found.line)).filter(|(_, line)| *line > 0).collect();
         wrong.sort_unstable();
         wrong.dedup();
-        let before = lines.len();
-        for line in wrong.into_iter().rev().filter_map(|line| line.checked_sub(1)) {
-            if lines.get(line).is_some_and(|text| !text.ends_with('{') && *text != "}") {
-                lines.remove(line);
-            }
+        let mut removed = false;
+        for (file, line) in wrong.into_iter().rev() {
+            let file = case.files.iter_mut().find(|(name, _)| *name == file);
+            let text = file.map_or(&mut case.rules.text, |(_, text)| text);
+            removed |= remove_rule(text, line as usize - 1);
         }
-        if lines.len() == before {
-            return text;
+        if !removed {
+            return None;
         }
     }
+}
+
+/// Removes a line that is a rule; whether it is.
+fn remove_rule(text: &mut String, line: usize) -> bool {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let is_rule = lines.get(line).is_some_and(|text| !text.ends_with('{') && *text != "}");
+    if is_rule {
+        lines.remove(line);
+        *text = lines.join("\n") + "\n";
+    }
+    is_rule
+}
+
+fn read(case: &Case, host: &Host) -> Result<Loaded, Rejected> {
+    with_context(case, host, |context| skipstep_pfconf::load(&case.rules.text, &context))
+}
+
+/// What loads the rules of a case, and knows its files.
+pub fn with_context<T>(case: &Case, host: &Host, load: impl FnOnce(RulesContext) -> T) -> T {
+    let read_file = |wanted: &str| {
+        let file = case.files.iter().find(|(name, _)| name == wanted);
+        file.map(|(_, text)| text.clone()).ok_or(std::io::ErrorKind::NotFound.into())
+    };
+    load(RulesContext { read_file: &read_file, ..RulesContext::new(host) })
 }
 
 /// The tags that rules set or look for.
@@ -122,14 +144,19 @@ pub fn tags(ruleset: &Ruleset) -> Vec<String> {
     tags
 }
 
-/// The rule set, unless it is wrong, has together what is not built together, or may end states
-/// where nobody can compare them.
-pub fn load(text: &str, host: &Host) -> Option<Ruleset> {
-    let ruleset = skipstep_pfconf::load(text, &RulesContext::new(host)).ok()?.ruleset;
-    let comparable = !ends_states_in_between(&ruleset)
-        && !routes_unseen(&ruleset)
-        && !translates_twice(&ruleset);
-    (refusals(&ruleset).is_empty() && comparable).then_some(ruleset)
+/// The rule set of a case, unless it is wrong or not to be compared.
+pub fn load(case: &Case, host: &Host) -> Option<Ruleset> {
+    let ruleset = read(case, host).ok()?.ruleset;
+    is_comparable(&ruleset).then_some(ruleset)
+}
+
+/// Whether a rule set has nothing together that is not built together, and ends no states where
+/// nobody can compare them.
+fn is_comparable(ruleset: &Ruleset) -> bool {
+    refusals(ruleset).is_empty()
+        && !ends_states_in_between(ruleset)
+        && !routes_unseen(ruleset)
+        && !translates_twice(ruleset)
 }
 
 /// Whether old rules may translate an ICMP error that `af-to` is to bring across: the model does it and the

@@ -6,6 +6,7 @@
 
 mod anchors;
 mod answers;
+mod changes;
 mod compare;
 mod conversation;
 mod coverage;
@@ -80,7 +81,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.optimizer {
         return optimizer::run(&arguments);
     }
-    let choices = arguments.engine.available()?;
+    let mut choices = arguments.engine.available()?;
+    if choices.len() > 1 {
+        // what it did is what the others are compared with
+        choices.retain(|choice| *choice != Choice::Model);
+    }
     let jobs = arguments
         .jobs
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));

@@ -11,6 +11,36 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 4) { scrub(rng, pool) } else { translation(rng, pool) }
 }
 
+/// Anchors of old rules: what calls them, and the file that they are loaded from.
+pub(super) fn anchors(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
+    let path = pick(rng, &["o", "o/p"]);
+    let mut lines = Vec::new();
+    for kind in ["nat", "rdr", "binat"] {
+        if one_in(rng, 3) {
+            continue;
+        }
+        let called = if path == "o/p" { pick(rng, &["o/p", "o/*", "o"]) } else { path };
+        let mut words = vec![format!("{kind}-anchor \"{called}\"")];
+        if one_in(rng, 3) {
+            words.extend(interface(rng, "on"));
+        }
+        if one_in(rng, 3) {
+            let ipv6 = one_in(rng, 4);
+            words.push(if ipv6 { "inet6" } else { "inet" }.into());
+            words.extend(hosts(
+                rng,
+                pool,
+                &Head { action: "match", family: Some(ipv6), protocol: None },
+            ));
+        }
+        lines.push(words.join(" "));
+    }
+    let rules: Vec<String> = (0..rng.usize(1..5)).map(|_| translation(rng, pool)).collect();
+    pool.files.push(("old.conf".to_owned(), rules.join("\n") + "\n"));
+    lines.push(format!("load anchor \"{path}\" from \"old.conf\""));
+    lines
+}
+
 /// `scrub` with its options. What it says of fragments would be for all of the rule set.
 fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);

@@ -8,6 +8,7 @@
 mod alike;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use fastrand::Rng;
 use skipstep_pfconf::Context;
@@ -20,7 +21,7 @@ use skipstep_scenario::run::{Event, Player};
 use skipstep_scenario::{Model, host};
 
 use super::coverage::Coverage;
-use super::generate::{Generated, generate};
+use super::generate::{Generated, generate, with_context};
 use super::{Arguments, Disagreement, report, shrink};
 use crate::catch::catching;
 
@@ -95,10 +96,12 @@ impl std::fmt::Display for Effect {
 /// The rule set of a case; `None` if it is refused.
 fn load(case: &Case, level: Optimization, host: &Host) -> Option<Ruleset> {
     let text = &case.rules.text;
-    let written = skipstep_pfconf::load(text, &Context::new(host)).ok()?.ruleset.rules;
-    let profile = |_: &str| counters(text, &written);
-    let context = Context { optimization: Some(level), profile: &profile, ..Context::new(host) };
-    Some(skipstep_pfconf::load(text, &context).ok()?.ruleset)
+    with_context(case, host, |context| {
+        let written = skipstep_pfconf::load(text, &context).ok()?.ruleset.rules;
+        let profile = |_: &str| counters(text, &written);
+        let context = Context { optimization: Some(level), profile: &profile, ..context };
+        Some(skipstep_pfconf::load(text, &context).ok()?.ruleset)
+    })
 }
 
 /// Packets that the rules may have decided so far, the same ones for the same text.
@@ -165,7 +168,7 @@ struct Effects {
     expired: Vec<u32>,
     created: Vec<u32>,
     removed: Vec<u32>,
-    states: Vec<(u32, StateView)>,
+    states: Arc<Vec<(u32, StateView)>>,
 }
 
 fn outcome(event: Event) -> Outcome {
@@ -178,7 +181,7 @@ fn outcome(event: Event) -> Outcome {
 
 fn effects(observation: Observation) -> Effects {
     let Observation { fate, expired, created, removed, mut states, .. } = observation;
-    for (_, state) in &mut states {
+    for (_, state) in Arc::make_mut(&mut states) {
         (state.rule, state.anchor_rule) = (None, None);
     }
     let mut log: Vec<_> = fate.log.iter().map(|record| (record.pass, record.to)).collect();

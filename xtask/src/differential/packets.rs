@@ -2,14 +2,16 @@
 //! states say where the edges of windows and timeouts are.
 
 use fastrand::Rng;
-use skipstep_ruleset::Direction;
+use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Arrival};
 use skipstep_scenario::engine::{Draw, SocketOwner, StateView, Verdict};
 use skipstep_scenario::expect::Expectation;
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{Body, Icmp, IcmpBody, Packet, Payload, Words};
 
+use super::changes::Changes;
 use super::conversation::{Conversation, payload};
+use super::generate::tags;
 use super::malformed::{chained, damage, header, mutated};
 use super::network::Network;
 use super::pool::{IDS, Pool, one_in, pick};
@@ -21,6 +23,7 @@ pub struct Traffic<'p> {
     pool: &'p Pool,
     /// Tags that the rules know; the data plane has no other.
     tags: Vec<String>,
+    changes: Changes,
     conversations: Vec<Conversation>,
     network: Network,
     /// Packets sent, with the direction and interface they were seen at.
@@ -28,9 +31,10 @@ pub struct Traffic<'p> {
 }
 
 impl<'p> Traffic<'p> {
-    pub fn new(pool: &'p Pool, tags: Vec<String>) -> Self {
+    pub fn new(pool: &'p Pool, ruleset: &Ruleset) -> Self {
         let (conversations, network, recent) = Default::default();
-        Traffic { pool, tags, conversations, network, recent }
+        let (tags, changes) = (tags(ruleset), Changes::new(ruleset));
+        Traffic { pool, tags, changes, conversations, network, recent }
     }
 
     /// The next step. `last` is what became of the packet before, `now` the clock.
@@ -43,6 +47,9 @@ impl<'p> Traffic<'p> {
         let states: &[(u32, StateView)] = last.map_or(&[], |(_, observation)| &observation.states);
         if one_in(rng, 25) {
             return Action::Wait { seconds: pause(rng, states, now), expired: None };
+        }
+        if let Some(change) = self.changes.step(rng, self.pool, states) {
+            return change;
         }
         if one_in(rng, 40) {
             let draws = [

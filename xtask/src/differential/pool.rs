@@ -12,6 +12,8 @@ pub struct Pool {
     pub ports: Vec<u16>,
     /// Tables that the rules may mention.
     pub tables: Vec<String>,
+    /// Files that the rules name: name and text.
+    pub files: Vec<(String, String)>,
     /// Whether the rules have queues.
     pub has_queues: bool,
     /// Limiters that rules may use, as they name them.
@@ -49,6 +51,7 @@ impl Pool {
             ipv6: ipv6.map(|text| text.parse().expect("a literal address")).to_vec(),
             ports: vec![22, 53, 80, 1024, 4000, 40000],
             tables: Vec::new(),
+            files: Vec::new(),
             has_queues: false,
             limiters: Vec::new(),
         }

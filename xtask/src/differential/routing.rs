@@ -4,6 +4,7 @@ use fastrand::Rng;
 
 use super::pool::{Pool, one_in, pick};
 use super::rules::{Head, hosts, interface};
+use super::translation::weight;
 
 /// A rule with `route-to`, `reply-to` or `dup-to`, as it may stand anywhere.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
@@ -55,7 +56,7 @@ fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
             format!("{}/{prefix} {}", hop(rng), pick(rng, &kinds)).trim_end().to_owned()
         }
         1 => {
-            let hops: Vec<String> = (0..rng.usize(2..4)).map(|_| hop(rng)).collect();
+            let hops: Vec<String> = (0..rng.usize(2..4)).map(|_| hop(rng) + &weight(rng)).collect();
             format!("{{ {} }} {}", hops.join(", "), pick(rng, &kinds)).trim_end().to_owned()
         }
         _ => hop(rng),

@@ -48,6 +48,9 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     // what stands behind them would be read as it was in old times
     if one_in(rng, 4) {
         lines.extend((0..rng.usize(1..6)).map(|_| old::rule(rng, pool)));
+        if one_in(rng, 3) {
+            lines.extend(old::anchors(rng, pool));
+        }
     }
     lines.join("\n") + "\n"
 }
@@ -134,7 +137,9 @@ pub(super) fn table_called(rng: &mut Rng, pool: &mut Pool, name: &str) -> String
         .map(|_| {
             let ipv6 = one_in(rng, 3);
             let not = if one_in(rng, 3) { "!" } else { "" };
-            format!("{not}{}", if one_in(rng, 8) { "self".into() } else { pool.network(rng, ipv6) })
+            let own = one_in(rng, 8);
+            let hosts = if own { "self".into() } else { pool.network(rng, ipv6) };
+            format!("{not}{hosts}{}", if own { String::new() } else { translation::weight(rng) })
         })
         .collect();
     let options = pick(rng, &["", "persist ", "const ", "counters "]);

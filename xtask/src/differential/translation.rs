@@ -116,7 +116,7 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
         1 => with(network(rng, pool, ipv6), "bitmask".into()),
         2 | 3 => {
             let list: Vec<String> =
-                (0..rng.usize(2..5)).map(|_| address(rng, pool, ipv6)).collect();
+                (0..rng.usize(2..5)).map(|_| address(rng, pool, ipv6) + &weight(rng)).collect();
             let kind = several(rng, 5);
             with(format!("{{ {} }}", list.join(", ")), kind)
         }
@@ -136,6 +136,11 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
         _ => with(address(rng, pool, ipv6), String::new()),
     };
     if one_in(rng, 4) { words + " sticky-address" } else { words }
+}
+
+/// How often a pool takes an address, perhaps.
+pub(super) fn weight(rng: &mut Rng) -> String {
+    if one_in(rng, 4) { format!(" weight {}", rng.u8(1..5)) } else { String::new() }
 }
 
 pub(super) fn address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {

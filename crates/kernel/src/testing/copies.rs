@@ -38,6 +38,11 @@ pub(super) fn listen() -> Result<()> {
     Ok(())
 }
 
+/// Forgets what left so far.
+pub(super) fn forget() -> Result<()> {
+    sent_by(0).map(drop)
+}
+
 /// The TCP segments that left by an interface since the last time, from the IP header on. Others are
 /// the network's own.
 pub(super) fn sent_by(index: u32) -> Result<Vec<Vec<u8>>> {

@@ -54,7 +54,7 @@ impl TestInstance {
             ..maps.status.at(0)?
         };
         maps.status.set(&0, &status)?;
-        self.machine.start(maps, ruleset)?;
+        self.machine.start(ruleset)?;
         self.publish_fragments()
     }
 
@@ -74,14 +74,14 @@ impl TestInstance {
 
     /// Moves the clock and removes the states whose time is up.
     pub fn set_time(&mut self, seconds: u32) -> Result<()> {
-        self.machine.set_time(&self.instance.maps, seconds)?;
+        self.machine.set_time(seconds);
         self.publish_fragments()?;
         self.instance.programs.sweep.call(&()).map(drop)
     }
 
     /// Sets what following random draws return.
-    pub fn set_random(&mut self, draw: Draw) -> Result<()> {
-        self.machine.set_random(&self.instance.maps, draw)
+    pub fn set_random(&mut self, draw: Draw) {
+        self.machine.set_random(draw);
     }
 
     /// Runs one packet through the firewall; what it carries afterwards. `None` if the kernel takes

@@ -1,6 +1,9 @@
 //! The machine around the filter that the test stands for: its clock, its draws, the fragments that
 //! wait in skipstepd, and the reader of the log.
 
+use std::cell::RefCell;
+
+use libbpf_rs::MapHandle;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
@@ -8,13 +11,16 @@ use skipstep_reassembly::{Outcome, Piece, Reassembler};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Owner, Ruleset, Timeout};
 use skipstep_scenario::engine::{Draw, TestPacket};
+use zerocopy::FromBytes;
 
 use super::arrival;
 use super::odd_length::{self, OddLength};
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
+use crate::map;
 use crate::object::{Maps, Programs};
 use crate::program::{Run, SkBuff};
 use crate::ring::LogReader;
+use crate::shared::Shared;
 
 /// Id of the owner of no socket.
 pub(super) const NOBODY: u32 = Owner::UNKNOWN;
@@ -32,6 +38,7 @@ pub(super) enum Hook {
 pub(super) struct Machine {
     /// What the programs are told of the test.
     pub test: abi::Test,
+    told: Shared,
     /// Fragments that wait, and whether rules want that.
     pub fragments: Reassembler,
     pub reassembles: bool,
@@ -39,6 +46,8 @@ pub(super) struct Machine {
     /// The one CPU that programs run on: what became of a packet is told per CPU.
     pub cpu: usize,
     odd_length: OddLength,
+    /// Room for what the CPUs have in `scratch`.
+    scratch: RefCell<Vec<u8>>,
 }
 
 impl Machine {
@@ -46,35 +55,35 @@ impl Machine {
     pub fn new(maps: &Maps, programs: &Programs) -> Result<Self> {
         Ok(Machine {
             test: quiet(),
+            told: Shared::new(&maps.test)?,
             fragments: reassembler(&Ruleset::default()),
             reassembles: false,
             log: LogReader::of(&maps.log_ring)?,
             cpu: stay_on_this_cpu()?,
             odd_length: OddLength::load(programs)?,
+            scratch: RefCell::default(),
         })
     }
 
     /// Forgets what packets have left, at second 0 with `ruleset` in force.
-    pub fn start(&mut self, maps: &Maps, ruleset: &Ruleset) -> Result<()> {
+    pub fn start(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.log.drain(|_| {})?;
         self.fragments = reassembler(ruleset);
         self.reassembles = ruleset.options.reassemble;
         self.test = quiet();
-        self.tell(maps)
+        self.tell();
+        Ok(())
     }
 
     /// Moves the clock.
-    pub fn set_time(&mut self, maps: &Maps, seconds: u32) -> Result<()> {
+    pub fn set_time(&mut self, seconds: u32) {
         self.fragments.expire(seconds);
-        if self.test.now == seconds {
-            return Ok(());
-        }
         self.test.now = seconds;
-        self.tell(maps)
+        self.tell();
     }
 
     /// Sets what following random draws return.
-    pub fn set_random(&mut self, maps: &Maps, draw: Draw) -> Result<()> {
+    pub fn set_random(&mut self, draw: Draw) {
         let test = &mut self.test;
         match draw {
             Draw::Bounded(number) => test.random = number,
@@ -86,7 +95,7 @@ impl Machine {
                 test.cookie_key = [half(0), half(8)];
             }
         }
-        self.tell(maps)
+        self.tell();
     }
 
     /// Whether a packet can be made for a test run, and the datagram that it completes if it is a
@@ -120,9 +129,23 @@ impl Machine {
         program.run_packet(&arrival::frame(packet), context, 1)
     }
 
+    /// What the program that ran last noted of its packet.
+    pub fn outcome(&self, scratch: &MapHandle) -> Result<abi::Outcome> {
+        let mut values = self.scratch.borrow_mut();
+        map::read_per_cpu(scratch, &mut values)?;
+        let stride = values.len() / map::cpus()?;
+        let outcome = values.get(self.cpu * stride..).and_then(|bytes| {
+            abi::Outcome::read_from_prefix(bytes).ok().map(|(outcome, _)| outcome)
+        });
+        outcome.ok_or_else(|| Error::Bpf {
+            what: "map scratch: read".to_owned(),
+            cause: "smaller than struct pf_outcome".to_owned(),
+        })
+    }
+
     /// Lets the programs know.
-    pub fn tell(&self, maps: &Maps) -> Result<()> {
-        maps.test.set(&0, &self.test)
+    pub fn tell(&self) {
+        self.told.set_element(0, &self.test);
     }
 }
 

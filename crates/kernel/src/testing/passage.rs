@@ -1,7 +1,6 @@
 //! The way of a packet through the data plane, and what became of it. What is not of the filter but of the
 //! machine around it, the test does: the daemon's part is in `daemon`, the network's in `route`.
 
-use libbpf_rs::{MapCore, MapFlags};
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
 use skipstep_abi::rule::divert_kind;
@@ -13,11 +12,10 @@ use skipstep_ruleset::{Direction, Owner, Reason, RuleId};
 use skipstep_scenario::engine::{
     Carried, Decision, Diverted, Fate, Forwarded, LogView, SocketOwner, TestPacket, Verdict, Way,
 };
-use zerocopy::FromBytes;
 
 use super::machine::{Hook, Machine, NOBODY};
 use super::{arrival, copies};
-use crate::error::{Context, Error, Result};
+use crate::error::Result;
 use crate::object::{Maps, Programs};
 use crate::program::Run;
 
@@ -55,7 +53,7 @@ impl Passage<'_> {
         let test = &mut self.machine.test;
         if (test.uid, test.gid) != (owner.uid, owner.gid) {
             (test.uid, test.gid) = (owner.uid, owner.gid);
-            self.machine.tell(self.maps)?;
+            self.machine.tell();
         }
         let mut context = arrival::context(packet, self.host, self.names)?;
         context.mark |= mark;
@@ -134,6 +132,7 @@ impl Passage<'_> {
         outcome: &abi::Outcome,
     ) -> Result<Vec<Vec<u8>>> {
         if run.returned == TCX_DROP {
+            copies::forget()?;
             return Ok(Vec::new());
         }
         let mut sent = vec![run.packet.get(arrival::LINK_HEADER..).unwrap_or_default().to_vec()];
@@ -147,21 +146,7 @@ impl Passage<'_> {
     }
 
     pub fn outcome(&self) -> Result<abi::Outcome> {
-        let values = self
-            .maps
-            .scratch
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .context(|| "map scratch: read".to_owned())?;
-        let here = values.and_then(|mut values| {
-            (self.machine.cpu < values.len()).then(|| values.swap_remove(self.machine.cpu))
-        });
-        let outcome = here.and_then(|bytes| {
-            abi::Outcome::read_from_prefix(&bytes).ok().map(|(outcome, _)| outcome)
-        });
-        outcome.ok_or_else(|| Error::Bpf {
-            what: "map scratch: read".to_owned(),
-            cause: "smaller than struct pf_outcome".to_owned(),
-        })
+        self.machine.outcome(&self.maps.scratch)
     }
 
     fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogView>> {

@@ -8,7 +8,7 @@ use skipstep_abi as abi;
 use crate::error::{Context, Result};
 use crate::object::Maps;
 use crate::record::{Memory, Record};
-use crate::{contents, limiter, pool};
+use crate::{contents, limiter, map, pool};
 
 /// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
 /// plane does not run afterwards.
@@ -51,6 +51,7 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
     for (_, id) in memory.names.interfaces.iter() {
         maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
     }
+    map::clear_per_cpu(&maps.scratch)?;
     maps.counters.set(&0, &abi::Counters::default())?;
     maps.status.set(
         &0,

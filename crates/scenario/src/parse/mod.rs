@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::interface::{Host, Interface, Route};
-use skipstep_ruleset::{Direction, Reason};
+use skipstep_ruleset::{Direction, Reason, TableEntry, TableName};
 
 use self::block::Piece;
 pub(crate) use self::expect::pair;
@@ -19,7 +19,7 @@ use self::expect::{list, rule_id};
 use self::line::{Fault, Word, number, words};
 pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
-use crate::engine::{Draw, SocketOwner};
+use crate::engine::{Draw, Edit, SocketOwner, TableEdit};
 use crate::expect::Expectation;
 use crate::host;
 use crate::limiter::LimiterCheck;
@@ -199,12 +199,41 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
             };
             Ok(Action::Wait { seconds, expired })
         }
+        "kill" => list(left, "a state's number", number).map(Action::Kill),
+        "table" => table_edit(left).map(Action::Table),
         "random" => random(left).map(Action::Random),
         "check" => Ok(Action::Check(check(left)?)),
         other => Err(first.fault(format!(
-            "`{other}` is no step: in, out, forward, wait, random, check, or a block (interfaces, routes, rules, file)"
+            "`{other}` is no step: in, out, forward, wait, kill, table, random, check, or a block (interfaces, routes, rules, file)"
         ))),
     }
+}
+
+/// `table NAME add|delete|replace ENTRIES`
+fn table_edit(left: &mut Line) -> Parsed<TableEdit> {
+    let table = left.word("a table")?.text.as_str();
+    let (anchor, name) = table.rsplit_once('/').unwrap_or(("", table));
+    let edit = left.value("add, delete or replace", |word| match word {
+        "add" => Some(Edit::Add),
+        "delete" => Some(Edit::Delete),
+        "replace" => Some(Edit::Replace),
+        _ => None,
+    })?;
+    let mut entries = Vec::new();
+    while left.peek().is_some() {
+        entries.push(left.value("an address or a network, perhaps behind `!`", table_entry)?);
+    }
+    Ok(TableEdit { table: TableName::new(anchor, name), edit, entries })
+}
+
+fn table_entry(text: &str) -> Option<TableEntry> {
+    let (negated, net) = match text.strip_prefix('!') {
+        Some(net) => (true, net),
+        None => (false, text),
+    };
+    let address = || net.parse().ok().map(|address: IpAddr| IpNet::from(address));
+    let net: IpNet = net.parse().ok().or_else(address)?;
+    Some(TableEntry { negated, ..TableEntry::from(net.trunc()) })
 }
 
 fn random(left: &mut Line) -> Parsed<Draw> {

@@ -101,7 +101,7 @@ impl Subject<'_> {
     fn set_random(&mut self, draw: Draw) -> anyhow::Result<()> {
         match self {
             Subject::Model(model) => model.set_random(draw),
-            Subject::Instance(instance, _) => instance.set_random(draw)?,
+            Subject::Instance(instance, _) => instance.set_random(draw),
         }
         Ok(())
     }
