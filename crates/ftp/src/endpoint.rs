@@ -1,0 +1,149 @@
+//! Address and port of a data connection, in the four notations of FTP.
+//!
+//! ```text
+//! PORT 10,0,0,1,200,13                              RFC 959
+//! 227 Entering Passive Mode (10,0,0,1,200,13)       RFC 959
+//! EPRT |2|2001:db8::1|51213|                        RFC 2428
+//! 229 Entering Extended Passive Mode (|||51213|)    RFC 2428
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Where a data connection goes.
+pub type Endpoint = SocketAddr;
+
+/// Reads `h1,h2,h3,h4,p1,p2`.
+pub fn numbers(text: &str) -> Option<Endpoint> {
+    let mut numbers = [0; 6];
+    let mut words = text.split(',');
+    for number in &mut numbers {
+        *number = decimal(words.next()?)?;
+    }
+    let [a, b, c, d, high, low] = numbers;
+    let end = words.next().is_none();
+    end.then(|| (Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])).into())
+}
+
+/// A number of digits only: `+1`, which Rust reads too, is none.
+fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+/// Writes `h1,h2,h3,h4,p1,p2`; `None` for IPv6, which has no such notation.
+pub fn to_numbers(endpoint: Endpoint) -> Option<String> {
+    let IpAddr::V4(address) = endpoint.ip() else { return None };
+    let ([a, b, c, d], [high, low]) = (address.octets(), endpoint.port().to_be_bytes());
+    Some(format!("{a},{b},{c},{d},{high},{low}"))
+}
+
+/// Reads what follows `227`: six numbers, in parentheses or not (RFC 1123 section 4.1.2.6).
+pub fn of_passive(text: &str) -> Option<Endpoint> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let inside = &text[start..];
+    let end = inside.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(inside.len());
+    numbers(&inside[..end])
+}
+
+/// Reads `|1|10.0.0.1|port|`; any sign of ASCII but digits can stand for `|`.
+pub fn extended(text: &str) -> Option<Endpoint> {
+    let [family, address, port] = fields(text)?;
+    let address: IpAddr = address.parse().ok()?;
+    let named = match address {
+        IpAddr::V4(_) => "1",
+        IpAddr::V6(_) => "2",
+    };
+    (family == named).then_some(())?;
+    Some((address, decimal(port)?).into())
+}
+
+/// Writes `|1|10.0.0.1|port|`.
+pub fn to_extended(endpoint: Endpoint) -> String {
+    let family = if endpoint.is_ipv4() { 1 } else { 2 };
+    format!("|{family}|{}|{}|", endpoint.ip(), endpoint.port())
+}
+
+/// Reads the port of what follows `229`: `(|||port|)`. The address is that of the server.
+pub fn of_extended_passive(text: &str) -> Option<u16> {
+    let (_, inside) = text.split_once('(')?;
+    let (inside, _) = inside.rsplit_once(')')?;
+    let [_, _, port] = fields(inside)?;
+    decimal(port)
+}
+
+/// The three fields between four equal signs.
+fn fields(text: &str) -> Option<[&str; 3]> {
+    let delimiter =
+        text.chars().next().filter(|c| matches!(c, '!'..='~') && !c.is_ascii_digit())?;
+    let mut words = text.split(delimiter);
+    let (before, fields) = (words.next()?, [words.next()?, words.next()?, words.next()?]);
+    let closed = words.next()? == "" && words.next().is_none();
+    (before.is_empty() && closed).then_some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn endpoint(text: &str) -> Option<Endpoint> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn six_numbers_are_an_address_and_a_port() {
+        assert_eq!(numbers("10,0,0,1,200,13"), endpoint("10.0.0.1:51213"));
+        for wrong in ["10,0,0,1,200", "10,0,0,1,200,13,1", "10,0,0,256,0,1", "10,0,0,+1,0,1", ""] {
+            assert_eq!(numbers(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_passive_answer_needs_no_parentheses() {
+        let wanted = endpoint("10.0.0.1:51213");
+        assert_eq!(of_passive("Entering Passive Mode (10,0,0,1,200,13)."), wanted);
+        assert_eq!(of_passive("Entering Passive Mode 10,0,0,1,200,13"), wanted);
+        assert_eq!(of_passive("=10,0,0,1,200,13"), wanted);
+        assert_eq!(of_passive("Entering Passive Mode (10,0,0,1,200)"), None);
+    }
+
+    #[test]
+    fn the_family_is_that_of_the_address() {
+        assert_eq!(extended("|1|10.0.0.1|51213|"), endpoint("10.0.0.1:51213"));
+        assert_eq!(extended("!2!2001:db8::1!51213!"), endpoint("[2001:db8::1]:51213"));
+        for wrong in ["|2|10.0.0.1|1|", "|1|::1|1|", "|3|10.0.0.1|1|", "|1|10.0.0.1|1", "|1|a|1|"] {
+            assert_eq!(extended(wrong), None, "{wrong}");
+        }
+        assert_eq!(extended("|1|10.0.0.1|65536|"), None);
+        assert_eq!(extended("11110.0.0.1111"), None);
+    }
+
+    #[test]
+    fn an_extended_passive_answer_names_the_port_only() {
+        assert_eq!(of_extended_passive("Entering Extended Passive Mode (|||51213|)"), Some(51213));
+        // RFC 2428 leaves address and family empty; a server that fills them in means itself
+        assert_eq!(of_extended_passive("ok (|1|10.0.0.1|51213|)."), Some(51213));
+        assert_eq!(of_extended_passive("ok |||51213|"), None);
+        assert_eq!(of_extended_passive("ok (||51213|)"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(address: [u8; 16], four: bool, port: u16) {
+            let ip = match four {
+                true => IpAddr::from([address[0], address[1], address[2], address[3]]),
+                false => IpAddr::from(address),
+            };
+            let endpoint = Endpoint::new(ip, port);
+            prop_assert_eq!(extended(&to_extended(endpoint)), Some(endpoint));
+            if let Some(text) = to_numbers(endpoint) {
+                prop_assert_eq!(numbers(&text), Some(endpoint));
+            }
+        }
+
+        #[test]
+        fn no_text_is_too_odd_to_be_read(text: String) {
+            let _ = (numbers(&text), of_passive(&text), extended(&text), of_extended_passive(&text));
+        }
+    }
+}
