@@ -34,12 +34,13 @@ pub struct Agreement {
     pub extended: bool,
 }
 
-/// A control connection that somebody follows.
+/// A control connection that somebody follows, who may give each command a note to come back with its
+/// reply.
 #[derive(Debug)]
-pub struct Dialogue {
+pub struct Dialogue<N> {
     server: Endpoint,
     /// What the commands without a reply mean, the oldest first.
-    waiting: VecDeque<Verb>,
+    waiting: VecDeque<(Verb, N)>,
     replies: Replies,
     /// The server has spoken first: its greeting answers no command.
     greeted: bool,
@@ -50,9 +51,20 @@ pub struct Dialogue {
 #[error("more than {MOST_WAITING} commands without a reply")]
 pub struct TooManyCommands;
 
-impl Dialogue {
+/// What a reply that ends a command says.
+#[derive(Debug)]
+pub struct Answer<N> {
+    /// The last line of the reply.
+    pub reply: Reply,
+    /// The note of the command; `None` for the greeting, and for what nobody has asked.
+    pub note: Option<N>,
+    /// What is agreed upon now.
+    pub agreement: Option<Agreement>,
+}
+
+impl<N> Dialogue<N> {
     /// A connection to `server` from its beginning.
-    pub fn new(server: Endpoint) -> Dialogue {
+    pub fn new(server: Endpoint) -> Self {
         Dialogue { server, waiting: VecDeque::new(), replies: Replies::default(), greeted: false }
     }
 
@@ -60,28 +72,26 @@ impl Dialogue {
     ///
     /// # Errors
     /// It sends without waiting for an answer.
-    pub fn command(&mut self, command: &Command) -> Result<(), TooManyCommands> {
+    pub fn command(&mut self, command: &Command, note: N) -> Result<(), TooManyCommands> {
         if self.waiting.len() == MOST_WAITING {
             return Err(TooManyCommands);
         }
-        self.waiting.push_back(command.meaning());
+        self.waiting.push_back((command.meaning(), note));
         Ok(())
     }
 
-    /// The server has sent `line`. The reply, if it ends one that answers a command for good, and what
-    /// was agreed upon by it.
-    pub fn reply(&mut self, line: &Line) -> Option<(Reply, Option<Agreement>)> {
+    /// The server has sent `line`; something if it ends a reply that is not preliminary.
+    pub fn reply(&mut self, line: &Line) -> Option<Answer<N>> {
         let reply = self.replies.take(line)?;
         if reply.is_preliminary() {
             return None;
         }
-        if !std::mem::replace(&mut self.greeted, true) {
-            return Some((reply, None));
-        }
-        // 421 may come at any time: the server is leaving
-        let asked = self.waiting.pop_front();
-        let agreement = asked.and_then(|verb| self.agreement(verb, &reply));
-        Some((reply, agreement))
+        // the greeting answers no command, nor does the 421 of a server that is leaving
+        let greeting = !std::mem::replace(&mut self.greeted, true);
+        let asked = if greeting { None } else { self.waiting.pop_front() };
+        let (verb, note) = asked.unzip();
+        let agreement = verb.and_then(|verb| self.agreement(verb, &reply));
+        Some(Answer { reply, note, agreement })
     }
 
     fn agreement(&self, asked: Verb, reply: &Reply) -> Option<Agreement> {
@@ -113,8 +123,8 @@ mod tests {
             let (side, text) = line.split_at(2);
             let line = Line::of(text);
             if side == "> " {
-                dialogue.command(&Command::parse(&line)).unwrap();
-            } else if let Some((_, Some(agreement))) = dialogue.reply(&line) {
+                dialogue.command(&Command::parse(&line), ()).unwrap();
+            } else if let Some(agreement) = dialogue.reply(&line).and_then(|a| a.agreement) {
                 agreed.push((agreement.mode, agreement.to.to_string()));
             }
         }
@@ -176,8 +186,8 @@ mod tests {
         let mut dialogue = Dialogue::new("192.0.2.1:21".parse().unwrap());
         let noop = Command::parse(&Line::of("NOOP"));
         for _ in 0..MOST_WAITING {
-            assert_eq!(dialogue.command(&noop), Ok(()));
+            assert_eq!(dialogue.command(&noop, ()), Ok(()));
         }
-        assert_eq!(dialogue.command(&noop), Err(TooManyCommands));
+        assert_eq!(dialogue.command(&noop, ()), Err(TooManyCommands));
     }
 }

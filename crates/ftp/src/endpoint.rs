@@ -77,7 +77,7 @@ fn fields(text: &str) -> Option<[&str; 3]> {
         text.chars().next().filter(|c| matches!(c, '!'..='~') && !c.is_ascii_digit())?;
     let mut words = text.split(delimiter);
     let (before, fields) = (words.next()?, [words.next()?, words.next()?, words.next()?]);
-    let closed = words.next()? == "" && words.next().is_none();
+    let closed = words.next()?.is_empty() && words.next().is_none();
     (before.is_empty() && closed).then_some(fields)
 }
 

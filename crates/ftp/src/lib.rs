@@ -2,17 +2,21 @@
 //! the helper that rewrites, and the one that only watches.
 //!
 //! Bytes become lines ([`line`]), lines of a client commands ([`command`]), lines of a server replies
-//! ([`reply`]), and both together say which data connection was agreed upon ([`dialogue`]). Nothing
-//! here opens a socket.
+//! ([`reply`]), and both together say which data connection was agreed upon ([`dialogue`]). That much is
+//! one for all; [`proxy`] is the helper that rewrites.
 //!
 //! RFC 959 is FTP, RFC 2428 its extension for IPv6 and NAT, RFC 2389 `FEAT`, RFC 1123 section 4.1 what
 //! hosts must do of it.
 
+pub mod anchor;
 pub mod command;
 pub mod dialogue;
 pub mod endpoint;
 pub mod line;
+pub mod logging;
+pub mod proxy;
 pub mod reply;
+pub mod socket;
 
 pub use command::{Command, Verb};
 pub use dialogue::{Agreement, Dialogue, Mode};

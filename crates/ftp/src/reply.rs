@@ -89,6 +89,6 @@ mod tests {
 
     #[test]
     fn what_has_no_code_is_no_reply() {
-        assert_eq!(codes("hello\n2000 x\n0 x\n99\n700 x\n22x y\n200\tok"), []);
+        assert_eq!(codes("hello\n2000 x\n0 x\n99\n700 x\n22x y\n200\tok"), [0; 0]);
     }
 }

@@ -1,0 +1,49 @@
+//! Messages: to standard error, or once in the background to syslog.
+
+use anyhow::{Result, anyhow};
+use log::{LevelFilter, Log, Metadata, Record};
+use syslog::{BasicLogger, Facility, Formatter3164};
+
+/// Writes messages to standard error as they are.
+struct Foreground;
+
+impl Log for Foreground {
+    fn enabled(&self, _: &Metadata) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record) {
+        eprintln!("{}", record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+/// Begins to tell what is as urgent as `level` of syslog(3), from 0 to 7, or more so.
+///
+/// # Errors
+/// There is no syslog.
+pub fn begin(program: &str, level: u8, foreground: bool) -> Result<()> {
+    let logger: Box<dyn Log> = match foreground {
+        true => Box::new(Foreground),
+        false => {
+            let formatter = Formatter3164 {
+                facility: Facility::LOG_DAEMON,
+                hostname: None,
+                process: program.to_owned(),
+                pid: std::process::id(),
+            };
+            let logger = syslog::unix(formatter).map_err(|error| anyhow!("syslog: {error}"))?;
+            Box::new(BasicLogger::new(logger))
+        }
+    };
+    log::set_boxed_logger(logger).map_err(|error| anyhow!("{error}"))?;
+    log::set_max_level(match level {
+        0..3 => LevelFilter::Off,
+        3 => LevelFilter::Error,
+        4 | 5 => LevelFilter::Warn,
+        6 => LevelFilter::Info,
+        _ => LevelFilter::Debug,
+    });
+    Ok(())
+}

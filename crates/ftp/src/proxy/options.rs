@@ -1,0 +1,117 @@
+//! The command line: OpenBSD's, and `-I` for the filter's instance.
+
+use std::net::IpAddr;
+
+use clap::{ArgAction, Parser};
+
+/// A proxy for FTP: rewrites what client and server tell each other, and opens the filter for the data
+/// connections that they agree upon.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "ftp-proxy", version, disable_help_flag = true)]
+pub struct Options {
+    /// IPv6: expect and use its addresses; only EPSV and EPRT are allowed
+    #[arg(short = '6')]
+    pub inet6: bool,
+    /// Only permit anonymous FTP: user "ftp" or "anonymous"
+    #[arg(short = 'A')]
+    pub anonymous: bool,
+    /// Source address of connections to servers
+    #[arg(short = 'a', value_name = "ADDRESS")]
+    pub source: Option<IpAddr>,
+    /// Address to listen at; 127.0.0.1 or ::1 otherwise
+    #[arg(short = 'b', value_name = "ADDRESS")]
+    pub listen: Option<IpAddr>,
+    /// How much to tell, by syslog's levels
+    #[arg(short = 'D', value_name = "LEVEL", default_value_t = 5,
+          value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub level: u8,
+    /// Stay in the foreground and tell by standard error
+    #[arg(short = 'd')]
+    pub foreground: bool,
+    /// Most sessions at once
+    #[arg(short = 'm', value_name = "SESSIONS", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub sessions: u32,
+    /// Port of the server of -R
+    #[arg(short = 'P', value_name = "PORT", default_value_t = 21)]
+    pub server_port: u16,
+    /// Port to listen at
+    #[arg(short = 'p', value_name = "PORT", default_value_t = 8021)]
+    pub port: u16,
+    /// Queue of data connections
+    #[arg(short = 'q', value_name = "QUEUE")]
+    pub queue: Option<String>,
+    /// Always connect to this server, whatever the client wanted
+    #[arg(short = 'R', value_name = "ADDRESS")]
+    pub server: Option<IpAddr>,
+    /// Let active data connections come from port 20
+    #[arg(short = 'r')]
+    pub rfc: bool,
+    /// Tag data connections and leave it to other rules to pass them
+    #[arg(short = 'T', value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Seconds that a session may be idle
+    #[arg(short = 't', value_name = "SECONDS", default_value_t = 86_400,
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+    /// Log data connections; twice: all of their packets
+    #[arg(short = 'v', action = ArgAction::Count)]
+    pub verbose: u8,
+    /// Instance of the filter
+    #[arg(short = 'I', value_name = "INSTANCE")]
+    pub instance: Option<String>,
+    /// This text
+    #[arg(short = 'h', long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl Options {
+    /// Where to listen.
+    pub fn listen(&self) -> std::net::SocketAddr {
+        let address = self.listen.unwrap_or(match self.inet6 {
+            true => std::net::Ipv6Addr::LOCALHOST.into(),
+            false => std::net::Ipv4Addr::LOCALHOST.into(),
+        });
+        (address, self.port).into()
+    }
+
+    /// The filter's instance: that of this network namespace unless said otherwise.
+    pub fn instance(&self) -> String {
+        self.instance.clone().unwrap_or_else(skipstep_kernel::Instance::default_name)
+    }
+
+    /// What contradicts itself: addresses of the family that `-6` does not say.
+    pub fn mistake(&self) -> Option<String> {
+        let named = [("-a", self.source), ("-b", self.listen), ("-R", self.server)];
+        let wrong = named.into_iter().find_map(|(flag, address)| {
+            address.filter(|address| address.is_ipv6() != self.inet6).map(|address| (flag, address))
+        });
+        wrong.map(|(flag, address)| {
+            let family = if self.inet6 { "IPv6 (-6)" } else { "IPv4 without -6" };
+            format!("{flag} {address}: the proxy speaks {family}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_listens_where_openbsd_says() {
+        let options = Options::parse_from(["ftp-proxy"]);
+        assert_eq!(options.listen().to_string(), "127.0.0.1:8021");
+        let options = Options::parse_from(["ftp-proxy", "-6", "-p", "2121"]);
+        assert_eq!(options.listen().to_string(), "[::1]:2121");
+    }
+
+    #[test]
+    fn addresses_are_of_one_family() {
+        let mistake = |arguments: &[&str]| {
+            Options::parse_from([&["ftp-proxy"], arguments].concat()).mistake()
+        };
+        assert_eq!(mistake(&["-a", "10.0.0.1", "-R", "10.0.0.2"]), None);
+        assert!(mistake(&["-R", "::1"]).is_some());
+        assert!(mistake(&["-6", "-b", "127.0.0.1"]).is_some());
+    }
+}

@@ -1,0 +1,188 @@
+//! One client and one server, with the proxy between them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use log::{debug, info};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::timeout;
+
+use crate::anchor::Anchors;
+use crate::command::{Command, Verb};
+use crate::dialogue::{Agreement, Answer, Dialogue, Mode};
+use crate::endpoint::{self, Endpoint};
+use crate::line::{Line, Lines};
+use crate::proxy::options::Options;
+use crate::proxy::rules::{self, Expected, Hosts, LOWEST_PORT};
+
+/// Bytes that are read at once.
+const BLOCK: usize = 4096;
+
+/// The ports that are told to the connecting side: those that IANA leaves to everybody.
+const TOLD_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+
+/// A session.
+pub struct Session<'a> {
+    /// Its number, which its messages and its anchor have.
+    pub id: u32,
+    /// Whom it is about.
+    pub hosts: Hosts,
+    /// What the proxy was told to do.
+    pub options: &'a Options,
+    /// Where its rules go.
+    pub anchors: &'a Anchors,
+}
+
+/// A side of the control connection.
+struct Side<'a> {
+    name: &'static str,
+    reader: ReadHalf<'a>,
+    writer: WriteHalf<'a>,
+    lines: Lines,
+}
+
+impl<'a> Side<'a> {
+    fn new(name: &'static str, stream: &'a mut TcpStream) -> Self {
+        let (reader, writer) = stream.split();
+        Side { name, reader, writer, lines: Lines::default() }
+    }
+
+    /// Reads what has come; false at the end of the stream.
+    async fn read(&mut self) -> Result<bool> {
+        let mut block = [0; BLOCK];
+        let length = self.reader.read(&mut block).await.context(self.name)?;
+        self.lines.push(&block[..length]);
+        Ok(length > 0)
+    }
+
+    async fn write(&mut self, line: &Line) -> Result<()> {
+        self.writer.write_all(&line.raw).await.context(self.name)
+    }
+}
+
+impl Session<'_> {
+    /// Goes on until one side has no more to say. The port that an active connection was told comes
+    /// back with the reply to the command.
+    pub async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
+        let address = server.peer_addr().context("server")?;
+        let mut dialogue: Dialogue<Option<u16>> = Dialogue::new(address);
+        let mut client = Side::new("client", client);
+        let mut server = Side::new("server", server);
+        let idle = Duration::from_secs(self.options.timeout.into());
+        loop {
+            let reading = async {
+                tokio::select! {
+                    open = client.read() => open,
+                    open = server.read() => open,
+                }
+            };
+            if !timeout(idle, reading).await.context("timeout")?? {
+                return Ok(());
+            }
+            let work = async {
+                while let Some(line) = client.lines.next_line().context("client")? {
+                    self.command(line, &mut dialogue, &mut client, &mut server).await?;
+                }
+                while let Some(line) = server.lines.next_line().context("server")? {
+                    let line = self.reply(line, &mut dialogue).await?;
+                    client.write(&line).await?;
+                }
+                anyhow::Ok(())
+            };
+            // who does not read is idle, too
+            timeout(idle, work).await.context("timeout")??;
+        }
+    }
+
+    /// What the client has said, as the server is to hear it.
+    async fn command(
+        &self,
+        line: Line,
+        dialogue: &mut Dialogue<Option<u16>>,
+        client: &mut Side<'_>,
+        server: &mut Side<'_>,
+    ) -> Result<()> {
+        let command = Command::parse(&line);
+        debug!("#{} client: {}", self.id, command.shown());
+        if self.options.anonymous && command.verb == "USER" && !is_anonymous(&command) {
+            return client.write(&Line::of("500 Only anonymous FTP allowed")).await;
+        }
+        let (line, told) = match command.meaning() {
+            Verb::Port(to) | Verb::ExtendedPort(to) => self.ask_for_active(&command, to)?,
+            Verb::Garbled => bail!("bad port in '{}'", command.shown()),
+            Verb::Passive if self.options.inet6 => bail!("PASV is not for IPv6"),
+            _ => (line, None),
+        };
+        dialogue.command(&command, told)?;
+        server.write(&line).await
+    }
+
+    /// The command with the proxy in the client's place. The address that it names does not count: data
+    /// go to who asks for them.
+    fn ask_for_active(&self, command: &Command, to: Endpoint) -> Result<(Line, Option<u16>)> {
+        if to.port() < LOWEST_PORT {
+            bail!("bad port in '{}'", command.shown());
+        }
+        let told = port()?;
+        let here = Endpoint::new(self.hosts.proxy, told);
+        let argument = match command.meaning() {
+            Verb::ExtendedPort(_) => Some(endpoint::to_extended(here)),
+            _ => endpoint::to_numbers(here),
+        };
+        let Some(argument) = argument else { bail!("PORT is not for IPv6") };
+        let line = Line::of(&format!("{} {argument}", command.verb));
+        debug!("#{} proxy: {}", self.id, line.shown());
+        Ok((line, Some(told)))
+    }
+
+    /// What the server has said, as the client is to hear it. Before the client hears of a data
+    /// connection, its rules are in force.
+    async fn reply(&self, line: Line, dialogue: &mut Dialogue<Option<u16>>) -> Result<Line> {
+        debug!("#{} server: {}", self.id, line.shown());
+        let Some(Answer { note, agreement: Some(agreement), .. }) = dialogue.reply(&line) else {
+            return Ok(line);
+        };
+        let Agreement { mode, to, extended } = agreement;
+        if to.port() < LOWEST_PORT {
+            bail!("bad port in '{}'", line.shown());
+        }
+        let told = match note.flatten() {
+            Some(told) => told,
+            None => port()?,
+        };
+        let expected = Expected { mode, port: to.port(), told, extended };
+        match mode {
+            Mode::Active => {
+                info!("#{} active: server to client port {} via port {told}", self.id, to.port())
+            }
+            Mode::Passive => {
+                info!("#{} passive: client to server port {} via port {told}", self.id, to.port())
+            }
+        }
+        let rules = rules::rules(&self.hosts, &expected, self.options);
+        self.anchors.replace(self.id, rules).await?;
+        if mode == Mode::Active {
+            return Ok(line);
+        }
+        let here = Endpoint::new(self.hosts.original, told);
+        let text = match endpoint::to_numbers(here).filter(|_| !extended) {
+            Some(numbers) => format!("227 Entering Passive Mode ({numbers})"),
+            None => format!("229 Entering Extended Passive Mode (|||{told}|)"),
+        };
+        debug!("#{} proxy: {text}", self.id);
+        Ok(Line::of(&text))
+    }
+}
+
+fn is_anonymous(command: &Command) -> bool {
+    ["ftp", "anonymous"].iter().any(|name| command.text().eq_ignore_ascii_case(name))
+}
+
+/// A port that nobody can guess.
+fn port() -> Result<u16> {
+    let random = getrandom::u32().map_err(|error| anyhow::anyhow!("random numbers: {error}"))?;
+    let count = u32::from(TOLD_PORTS.end() - TOLD_PORTS.start()) + 1;
+    Ok(TOLD_PORTS.start() + (random % count) as u16)
+}

@@ -1,0 +1,92 @@
+# FTP through a gateway that hides its network: ftp-proxy rewrites what client and server tell each other
+# and opens the filter for the data connections, and for nothing else. A real server and real clients,
+# active and passive, in both families.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+for program in vsftpd curl lftp; do
+	command -v "$program" >/dev/null || unable "no $program here"
+done
+gateway_between_client_and_server
+# Who is outside knows nothing of the network inside.
+on server ip route del default
+on server ip -6 route del default
+
+# A server for anonymous: many files to read, a folder to write into.
+mkdir -p "$WORK/ftp/upload" "$WORK/ftp/many" /run/vsftpd/empty
+chmod 777 "$WORK" "$WORK/ftp/upload"
+chmod 755 "$WORK" "$WORK/ftp"
+head -c 20M /dev/urandom >"$WORK/ftp/large"
+for number in $(seq 50); do echo "file $number" >"$WORK/ftp/many/$number"; done
+cat >"$WORK/vsftpd.conf" <<END_OF_FILE
+listen=NO
+listen_ipv6=YES
+background=NO
+anonymous_enable=YES
+anon_root=$WORK/ftp
+anon_upload_enable=YES
+anon_umask=022
+write_enable=YES
+no_anon_password=YES
+seccomp_sandbox=NO
+secure_chroot_dir=/run/vsftpd/empty
+connect_from_port_20=YES
+END_OF_FILE
+chmod 600 "$WORK/vsftpd.conf"
+start vsftpd server vsftpd "$WORK/vsftpd.conf"
+await 3 listening server tcp 21 || die "no FTP server: $(cat "$WORK/vsftpd.log")"
+
+filter gateway <<'END_OF_RULES'
+block
+pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+pass in on lan0 inet proto tcp to port 21 divert-to 127.0.0.1 port 8021
+pass in on lan0 inet6 proto tcp to port 21 divert-to ::1 port 8021
+# what the gateway itself sends
+pass out on wan0 proto tcp from self to port 21
+anchor "ftp-proxy/*"
+END_OF_RULES
+start proxy gateway "$BIN/ftp-proxy" -d -D 7
+start proxy6 gateway "$BIN/ftp-proxy" -6 -d -D 7
+await 3 grep -q listening "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
+await 3 grep -q listening "$WORK/proxy6.log" || die "no proxy: $(cat "$WORK/proxy6.log")"
+
+# rules_left - how many rules of data connections are in force
+rules_left() {
+	on gateway "$BIN/pfctl" -a 'ftp-proxy/*' -sr 2>/dev/null | grep -c ' proto tcp '
+}
+
+no_rules_left() {
+	[ "$(rules_left)" = 0 ]
+}
+
+# fetch ADDRESS CURL_OPTION... - of the large file, by curl
+fetch() {
+	local address=$1
+	shift
+	case $address in *:*) address="[$address]" ;; esac
+	on client curl --silent --noproxy '*' --max-time 20 "$@" "ftp://$address/large" | sha256sum
+}
+
+wanted=$(sha256sum <"$WORK/ftp/large")
+for address in "$SERVER4" "$SERVER6"; do
+	same "passive (EPSV) from $address" "$wanted" "$(fetch "$address")"
+	same "active (EPRT) from $address" "$wanted" "$(fetch "$address" --ftp-port -)"
+done
+same "passive (PASV)" "$wanted" "$(fetch "$SERVER4" --disable-epsv)"
+same "active (PORT)" "$wanted" "$(fetch "$SERVER4" --ftp-port - --disable-eprt)"
+
+for passive in true false; do
+	on client env -u ftp_proxy lftp -c "
+		set ftp:passive-mode $passive; set net:timeout 5; set net:max-retries 1
+		open ftp://$SERVER4
+		mirror --parallel=3 many $WORK/many-$passive
+		put -O upload $WORK/ftp/large -o large-$passive" >"$WORK/lftp.log" 2>&1
+	same "many files, passive $passive" "" "$(diff -r "$WORK/ftp/many" "$WORK/many-$passive" 2>&1)"
+	same "an upload, passive $passive" "$wanted" "$(sha256sum <"$WORK/ftp/upload/large-$passive")"
+done
+await 2 no_rules_left
+same "rules after the sessions" 0 "$(rules_left)"
+
+# without the proxy there is no way in
+same "the port of the server from outside the session" "no answer" "$(seen_from client "$SERVER4" 2000)"
+
+verdict
