@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::command::{Command, Verb};
 use crate::endpoint::{self, Endpoint};
 use crate::line::Line;
@@ -15,7 +17,7 @@ use crate::reply::{Replies, Reply};
 pub const MOST_WAITING: usize = 1024;
 
 /// Who connects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// The server, to the client.
     Active,

@@ -138,6 +138,11 @@ impl RunDir {
         self.path.join("divert")
     }
 
+    /// The folder of the files that owners of anchors hold.
+    pub fn owners(&self) -> PathBuf {
+        self.path.join("owners")
+    }
+
     fn rules(&self, generation: u32) -> PathBuf {
         self.path.join(format!("rules.{generation}.json"))
     }

@@ -1,13 +1,14 @@
-//! The program: its process, before and behind what it serves.
+//! The program: which of its processes this is.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use nix::unistd::daemon;
+use skipstep_ftp::anchor::Anchors;
 use skipstep_ftp::logging;
 use skipstep_ftp::proxy::options::Options;
-use skipstep_ftp::proxy::{self, NAME};
+use skipstep_ftp::proxy::{NAME, guardian, listen, worker};
 
 fn main() -> ExitCode {
     match run(Options::parse()) {
@@ -21,10 +22,15 @@ fn main() -> ExitCode {
 
 /// What is wrong from the beginning is told before the process goes into the background.
 fn run(options: Options) -> Result<()> {
-    let listener = proxy::prepare(&options)?;
+    if options.worker {
+        logging::begin(NAME, options.level, options.foreground)?;
+        return worker::run(options);
+    }
+    let listener = listen(&options)?;
+    drop(Anchors::open(NAME, &options.instance())?);
     if !options.foreground {
         daemon(false, false).context("background")?;
     }
-    logging::begin(NAME, options.level, options.foreground)?;
-    proxy::run(options, listener)
+    let mut anchors = Anchors::open(NAME, &options.instance())?;
+    guardian::run(&options, &mut anchors, listener)
 }

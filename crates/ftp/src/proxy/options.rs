@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use clap::{ArgAction, Parser};
 
+/// What makes the program its own worker.
+pub const WORKER: &str = "--worker";
+
 /// A proxy for FTP: rewrites what client and server tell each other, and opens the filter for the data
 /// connections that they agree upon.
 #[derive(Debug, Clone, Parser)]
@@ -60,6 +63,9 @@ pub struct Options {
     /// Instance of the filter
     #[arg(short = 'I', value_name = "INSTANCE")]
     pub instance: Option<String>,
+    /// This process is the one that speaks with the world.
+    #[arg(long = "worker", hide = true)]
+    pub worker: bool,
     /// This text
     #[arg(short = 'h', long, action = ArgAction::Help)]
     help: Option<bool>,

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dialogue::Mode;
-use crate::endpoint::Endpoint;
 use crate::proxy::options::Options;
 
 /// Ports that connections through the filter come from: those that nat-to takes by itself.
@@ -14,7 +15,7 @@ const SOURCE_PORTS: &str = "50001:65535";
 const DATA_PORT: &str = "20";
 
 /// Who speaks with whom, on a control connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hosts {
     /// The client.
     pub client: IpAddr,
@@ -27,7 +28,7 @@ pub struct Hosts {
 }
 
 /// A data connection to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
     /// Who connects.
     pub mode: Mode,
@@ -92,12 +93,6 @@ fn tail(options: &Options) -> String {
         let _ = write!(text, " set queue \"{queue}\"");
     }
     text
-}
-
-/// Whether the connection goes where the other side of the control connection is. Who is sent to a third
-/// host, or to a port where services listen, serves somebody's attack.
-pub fn is_allowed(to: Endpoint, host: IpAddr) -> bool {
-    to.ip() == host && to.port() >= LOWEST_PORT
 }
 
 /// Below are the ports of services.

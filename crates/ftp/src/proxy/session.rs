@@ -9,13 +9,13 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
-use crate::anchor::Anchors;
 use crate::command::{Command, Verb};
 use crate::dialogue::{Agreement, Answer, Dialogue, Mode};
 use crate::endpoint::{self, Endpoint};
 use crate::line::{Line, Lines};
+use crate::proxy::gate::{Gate, Request};
 use crate::proxy::options::Options;
-use crate::proxy::rules::{self, Expected, Hosts, LOWEST_PORT};
+use crate::proxy::rules::{Expected, Hosts, LOWEST_PORT};
 
 /// Bytes that are read at once.
 const BLOCK: usize = 4096;
@@ -31,8 +31,8 @@ pub struct Session<'a> {
     pub hosts: Hosts,
     /// What the proxy was told to do.
     pub options: &'a Options,
-    /// Where its rules go.
-    pub anchors: &'a Anchors,
+    /// Who opens the filter.
+    pub gate: &'a Gate,
 }
 
 /// A side of the control connection.
@@ -161,8 +161,7 @@ impl Session<'_> {
                 info!("#{} passive: client to server port {} via port {told}", self.id, to.port())
             }
         }
-        let rules = rules::rules(&self.hosts, &expected, self.options);
-        self.anchors.replace(self.id, rules).await?;
+        self.gate.ask(&Request::Open(self.id, self.hosts, expected)).await?;
         if mode == Mode::Active {
             return Ok(line);
         }

@@ -1,0 +1,160 @@
+//! The process that speaks with clients and servers. It may do nothing else: it has no files, and is
+//! nobody.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use log::{error, info, warn};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use nix::unistd::{User, chdir, chroot, setgroups, setresgid, setresuid};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::timeout;
+
+use crate::proxy::gate::{Gate, Request};
+use crate::proxy::options::Options;
+use crate::proxy::rules::Hosts;
+use crate::proxy::session::Session;
+use crate::socket;
+
+/// How long a server may take to accept.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Descriptors that the process has besides those of its sessions.
+const OTHER_FILES: u64 = 64;
+
+/// An empty folder, all that the process sees of the file system.
+const EMPTY: &str = "/run/skipstep/empty";
+
+/// Whom the process becomes: the first of these that there is.
+const USERS: [&str; 2] = ["proxy", "nobody"];
+
+/// What all sessions have in common.
+struct Worker {
+    options: Options,
+    gate: Gate,
+}
+
+/// Serves clients until a signal comes, or the guardian is gone.
+///
+/// # Errors
+/// Those of the system.
+pub fn run(options: Options) -> Result<()> {
+    let files = 2 * u64::from(options.sessions) + OTHER_FILES;
+    setrlimit(Resource::RLIMIT_NOFILE, files, files).context("open files")?;
+    let listener = StdListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    drop_privileges()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let worker = Rc::new(Worker { options, gate: Gate::inherited()? });
+        worker.serve(TcpListener::from_std(listener)?).await
+    })
+}
+
+fn drop_privileges() -> Result<()> {
+    let users = USERS.iter().find_map(|name| User::from_name(name).ok().flatten());
+    let user = users.context("neither a user `proxy` nor `nobody`")?;
+    fs::create_dir_all(EMPTY).context(EMPTY)?;
+    chroot(EMPTY).context(EMPTY)?;
+    chdir("/").context(EMPTY)?;
+    setgroups(&[user.gid]).context("groups")?;
+    setresgid(user.gid, user.gid, user.gid).context("group")?;
+    setresuid(user.uid, user.uid, user.uid).context("user")?;
+    // the sessions are over without who opens the filter for them
+    set_pdeathsig(Signal::SIGTERM).context("guardian")
+}
+
+impl Worker {
+    async fn serve(self: Rc<Self>, listener: TcpListener) -> Result<()> {
+        warn!("listening on {}", listener.local_addr()?);
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut sessions = JoinSet::new();
+        let mut ids = 1..;
+        while !self.gate.is_gone() {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((client, from)) if sessions.len() < self.options.sessions as usize => {
+                        let id = ids.next().unwrap_or_default();
+                        sessions.spawn_local(self.clone().session(id, client, from));
+                    }
+                    Ok((_, from)) => {
+                        error!("limit of {} sessions reached, refusing {from}", self.options.sessions);
+                    }
+                    Err(problem) => {
+                        error!("accept: {problem}");
+                        // out of descriptors, most likely: sessions that end give some back
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                Some(_) = sessions.join_next() => {}
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+            }
+        }
+        warn!("exiting, {} sessions end", sessions.len());
+        Ok(())
+    }
+
+    /// A session from its first byte to the end of its rules.
+    async fn session(self: Rc<Self>, id: u32, mut client: TcpStream, from: SocketAddr) {
+        match self.connect(id, &client, from).await {
+            Ok((mut server, hosts)) => {
+                let (options, gate) = (&self.options, &self.gate);
+                let session = Session { id, hosts, options, gate };
+                match session.run(&mut client, &mut server).await {
+                    Ok(()) => info!("#{id} ending session"),
+                    Err(problem) => error!("#{id} ending session: {problem:#}"),
+                }
+                if let Err(problem) = self.gate.ask(&Request::Close(id)).await {
+                    error!("#{id} rules stay: {problem:#}");
+                }
+            }
+            Err(problem) => error!("#{id} {problem:#}"),
+        }
+    }
+
+    /// Connects to whom the client wanted to speak with.
+    async fn connect(
+        &self,
+        id: u32,
+        client: &TcpStream,
+        from: SocketAddr,
+    ) -> Result<(TcpStream, Hosts)> {
+        let original = client.local_addr().context("client")?;
+        let to = match self.options.server {
+            Some(server) => SocketAddr::new(server, self.options.server_port),
+            None => original,
+        };
+        if to == self.options.listen() {
+            bail!("{from} speaks to the proxy itself: is there a divert-to rule?");
+        }
+        let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let socket = socket.context("server")?;
+        if let Some(source) = self.options.source {
+            socket.bind((source, 0).into()).with_context(|| format!("-a {source}"))?;
+        }
+        let connected = timeout(CONNECT_TIMEOUT, socket.connect(to)).await;
+        let server = connected.with_context(|| format!("server {to}: timeout"))?;
+        let server = server.with_context(|| format!("server {to}"))?;
+        let proxy = server.local_addr().context("server")?;
+        for stream in [client, &server] {
+            socket::keep_alive(stream)?;
+        }
+        info!("#{id} session started: client {from} to server {to} via proxy {proxy}");
+        let hosts = Hosts {
+            client: from.ip(),
+            original: original.ip(),
+            server: to.ip(),
+            proxy: proxy.ip(),
+        };
+        Ok((server, hosts))
+    }
+}

@@ -1,0 +1,104 @@
+//! Anchors that belong to a process, `PROGRAM/PID` and what begins with `PROGRAM/PID.`: they go when it
+//! goes, however it ends. As long as it lives it holds a lock on a file of that name; whoever can take
+//! the lock knows that it is dead, and removes the anchors.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::error::{Context, Result};
+use crate::instance::Instance;
+
+/// Held by the process that the anchors belong to.
+pub struct Owner {
+    /// What the paths of its anchors begin with.
+    prefix: String,
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Owner {
+    /// What the paths of its anchors begin with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // who finds it later removes it as well
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Instance {
+    /// Makes this process the owner of the anchors `PROGRAM/PID.…`.
+    pub fn own_anchors(&self, program: &str) -> Result<Owner> {
+        let directory = self.run.owners();
+        fs::create_dir_all(&directory).context(|| format!("{}: create", directory.display()))?;
+        let name = format!("{program}.{}", std::process::id());
+        let path = directory.join(&name);
+        let file = File::create(&path).context(|| format!("{}: open", path.display()))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .map_err(|(_, error)| io::Error::from(error))
+            .context(|| format!("{}: lock", path.display()))?;
+        Ok(Owner { prefix: prefix(&name), path, _lock: lock })
+    }
+
+    /// Removes the anchors of processes that have died. How many processes that were.
+    pub fn remove_orphans(&mut self) -> Result<usize> {
+        let Ok(entries) = fs::read_dir(self.run.owners()) else { return Ok(0) };
+        let mut removed = 0;
+        for entry in entries.flatten() {
+            if let Some(_lock) = lock_of_dead(&entry.path()) {
+                self.clear_anchors(&prefix(&entry.file_name().to_string_lossy()))?;
+                let _ = fs::remove_file(entry.path());
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes the anchors whose paths begin with `prefix`.
+    pub fn clear_anchors(&mut self, prefix: &str) -> Result<()> {
+        let anchors = self.loaded()?.ruleset.anchors;
+        let meant = anchors.keys().filter(|path| path.starts_with(prefix));
+        meant.into_iter().try_for_each(|path| self.clear_anchor(path))
+    }
+}
+
+/// `PROGRAM.PID` → `PROGRAM/PID.`
+fn prefix(name: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((program, pid)) => format!("{program}/{pid}."),
+        None => format!("{name}/"),
+    }
+}
+
+/// The lock of a process that lives no more; `None` if it does.
+fn lock_of_dead(path: &Path) -> Option<Flock<File>> {
+    let file = File::open(path).ok()?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_anchors_of_a_process_bear_its_name_and_number() {
+        assert_eq!(prefix("ftp-proxy.1234"), "ftp-proxy/1234.");
+    }
+
+    #[test]
+    fn a_lock_tells_the_living_from_the_dead() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let held = File::open(file.path()).unwrap();
+        let held = Flock::lock(held, FlockArg::LockExclusiveNonblock).unwrap();
+        assert!(lock_of_dead(file.path()).is_none());
+        drop(held);
+        assert!(lock_of_dead(file.path()).is_some());
+    }
+}
