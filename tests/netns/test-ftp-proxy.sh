@@ -30,6 +30,8 @@ no_anon_password=YES
 seccomp_sandbox=NO
 secure_chroot_dir=/run/vsftpd/empty
 connect_from_port_20=YES
+max_clients=0
+max_per_ip=0
 END_OF_FILE
 chmod 600 "$WORK/vsftpd.conf"
 start vsftpd server vsftpd "$WORK/vsftpd.conf"
@@ -51,11 +53,20 @@ await 3 grep -q listening "$WORK/proxy6.log" || die "no proxy: $(cat "$WORK/prox
 
 # rules_left - how many rules of data connections are in force
 rules_left() {
-	on gateway "$BIN/pfctl" -a 'ftp-proxy/*' -sr 2>/dev/null | grep -c ' proto tcp '
+	pf gateway -a '*' -sr | grep -c 'keep state (max 1)'
 }
 
 no_rules_left() {
 	[ "$(rules_left)" = 0 ]
+}
+
+# gone NAME - whether the process that `start` began is no more
+gone() {
+	! kill -0 "${PROCESSES[$1]}" 2>/dev/null
+}
+
+deaf() {
+	[ -z "$(on gateway ss -Hlnt "src 127.0.0.1:8021")" ]
 }
 
 # fetch ADDRESS CURL_OPTION... - of the large file, by curl
@@ -86,7 +97,54 @@ done
 await 2 no_rules_left
 same "rules after the sessions" 0 "$(rules_left)"
 
-# without the proxy there is no way in
-same "the port of the server from outside the session" "no answer" "$(seen_from client "$SERVER4" 2000)"
+# A transfer lasts; whatever of the proxy is killed in it, its rules are gone within a second.
+daemon gateway
+slow_fetch() {
+	start fetch client curl --silent --noproxy '*' --limit-rate 1M --output /dev/null "ftp://$SERVER4/large"
+	await 3 rules_in_force
+	at_least 1 "rules during a transfer" "$(rules_left)"
+}
+rules_in_force() {
+	[ "$(rules_left)" != 0 ]
+}
+slow_fetch
+on gateway pkill -KILL --parent "${PROCESSES[proxy]}"
+holds "no rules after the worker was killed" await 1 no_rules_left
+same "the guardian ends with it" "gone" "$(await 1 gone proxy && echo gone)"
+stop fetch
+start proxy gateway "$BIN/ftp-proxy" -d -D 7
+await 3 grep -q listening "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
+slow_fetch
+stop proxy KILL
+holds "no rules after the guardian was killed" await 1 no_rules_left
+holds "its worker ends, too" await 1 deaf
+stop fetch
 
+# Hostile clients: each is heard out or cut off, and others are served.
+start proxy gateway "$BIN/ftp-proxy" -d -D 7 -m 200
+await 3 grep -q listening "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
+on client python3 - "$SERVER4" <<'END_OF_PROGRAM'
+import socket, sys
+def session(*lines):
+    s = socket.create_connection((sys.argv[1], 21), timeout=5)
+    s.recv(1000)
+    heard = b""
+    try:
+        for line in lines:
+            s.sendall(line)
+        while data := s.recv(1000):
+            heard += data
+            if heard.count(b"\n") >= len(lines):
+                break
+    except (ConnectionError, TimeoutError):
+        pass
+    return heard
+for lines in ([b"PORT 192,168,100,2,0,80\r\n"], [b"PORT x\r\n"], [b"x" * 10000], [b"NOOP\0\r\n"],
+              [b"NOOP\rPASV\r\n"], [b"EPRT |1|192.168.100.2|22|\r\n"], [b"\xff" * 100 + b"\r\n"],
+              [b"\n" * 5000]):
+    session(*lines)
+idle = [socket.create_connection((sys.argv[1], 21), timeout=5) for _ in range(190)]
+END_OF_PROGRAM
+same "a client after hostile ones" "$wanted" "$(fetch "$SERVER4")"
+same "rules of hostile ones" 0 "$(rules_left)"
 verdict

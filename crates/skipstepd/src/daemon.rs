@@ -1,5 +1,6 @@
 //! The daemon at work: one thread follows interfaces, one puts fragments together, one hands packets
-//! to programs, one holds those that are delayed, one reports flows, one writes the log.
+//! to programs, one holds those that are delayed, one reports flows, one removes what dead
+//! processes have left, one writes the log.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -33,6 +34,9 @@ use crate::pflog::Origin;
 const TICK: Duration = Duration::from_secs(1);
 /// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
+
+/// How long the rules of a dead process may stay.
+const ORPHANS: Duration = Duration::from_millis(300);
 
 /// Packets taken for programs before what they wrote has its turn, and taken to be held before those
 /// that are due have theirs.
@@ -100,6 +104,10 @@ pub fn run(options: &Options) -> Result<()> {
         let (signals, name) = (signals.clone(), name.clone());
         thread::spawn(move || report_flows(&signals, &name, exporter))
     };
+    let janitor = {
+        let (signals, name) = (signals.clone(), name.clone());
+        thread::spawn(move || remove_orphans(&signals, &name))
+    };
     // nothing is ever sent: the last who starts drops the last sender
     let _: Result<(), _> = started.recv();
     notify::ready().context("NOTIFY_SOCKET")?;
@@ -112,6 +120,7 @@ pub fn run(options: &Options) -> Result<()> {
         (diverter, "hands packets to programs"),
         (delayer, "holds delayed packets"),
         (follower, "follows interfaces"),
+        (janitor, "removes what dead processes have left"),
     ] {
         if thread.join().is_err() {
             say(&format!("the thread that {task} has failed"));
@@ -182,6 +191,20 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
             say(&format!("interfaces: {}", names.join(" ")));
         }
         known = host;
+    }
+}
+
+/// Removes the rules that belong to processes which are no more.
+fn remove_orphans(signals: &Signals, name: &str) {
+    let mut complaint = Complaint::default();
+    while !signals.stop() {
+        let opened = complaint.note(open(name)).flatten();
+        if let Some(mut instance) = opened
+            && let Some(dead @ 1..) = complaint.note(instance.remove_orphans())
+        {
+            say(&format!("removed the rules of {dead} dead processes"));
+        }
+        thread::sleep(ORPHANS);
     }
 }
 

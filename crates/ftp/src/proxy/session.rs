@@ -1,5 +1,6 @@
 //! One client and one server, with the proxy between them.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -33,6 +34,8 @@ pub struct Session<'a> {
     pub options: &'a Options,
     /// Who opens the filter.
     pub gate: &'a Gate,
+    /// Whether it was opened for the session.
+    pub opened: Cell<bool>,
 }
 
 /// A side of the control connection.
@@ -93,6 +96,14 @@ impl Session<'_> {
             };
             // who does not read is idle, too
             timeout(idle, work).await.context("timeout")??;
+        }
+    }
+
+    /// Removes what the filter was opened for.
+    pub async fn close(&self) -> Result<()> {
+        match self.opened.take() {
+            true => self.gate.ask(&Request::Close(self.id)).await.context("rules stay"),
+            false => Ok(()),
         }
     }
 
@@ -161,6 +172,7 @@ impl Session<'_> {
                 info!("#{} passive: client to server port {} via port {told}", self.id, to.port())
             }
         }
+        self.opened.set(true);
         self.gate.ask(&Request::Open(self.id, self.hosts, expected)).await?;
         if mode == Mode::Active {
             return Ok(line);

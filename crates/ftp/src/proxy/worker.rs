@@ -1,6 +1,7 @@
 //! The process that speaks with clients and servers. It may do nothing else: it has no files, and is
 //! nobody.
 
+use std::cell::Cell;
 use std::fs;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::os::fd::AsFd;
@@ -18,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
-use crate::proxy::gate::{Gate, Request};
+use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
 use crate::proxy::rules::Hosts;
 use crate::proxy::session::Session;
@@ -108,13 +109,11 @@ impl Worker {
         match self.connect(id, &client, from).await {
             Ok((mut server, hosts)) => {
                 let (options, gate) = (&self.options, &self.gate);
-                let session = Session { id, hosts, options, gate };
-                match session.run(&mut client, &mut server).await {
+                let session = Session { id, hosts, options, gate, opened: Cell::new(false) };
+                let over = session.run(&mut client, &mut server).await;
+                match over.and(session.close().await) {
                     Ok(()) => info!("#{id} ending session"),
                     Err(problem) => error!("#{id} ending session: {problem:#}"),
-                }
-                if let Err(problem) = self.gate.ask(&Request::Close(id)).await {
-                    error!("#{id} rules stay: {problem:#}");
                 }
             }
             Err(problem) => error!("#{id} {problem:#}"),
