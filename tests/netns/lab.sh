@@ -354,6 +354,49 @@ daemon_stop() {
 	stop "skipstepd-$1" "${2:-TERM}"
 }
 
+# unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed: its program would
+# be a service of this machine
+unpacked() {
+	local folder
+	folder=$(dirname "$BIN")/packages/$1
+	if [ ! -e "$folder" ]; then
+		rm -rf "$folder.new"
+		mkdir -p "$folder.new"
+		(cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root download "$@" &&
+			for package in *.deb; do dpkg -x "$package" . || exit 1; done) >/dev/null 2>&1 || return 1
+		mv "$folder.new" "$folder"
+	fi
+	echo "$folder"
+}
+
+# ftp_server HOST - vsftpd for anonymous: what is in $WORK/ftp can be read, and written in its folder upload
+ftp_server() {
+	local folder
+	folder=$(unpacked vsftpd libwrap0) || unable "vsftpd cannot be had here"
+	mkdir -p "$WORK/ftp/upload" "$WORK/nothing"
+	chmod 755 "$WORK" "$WORK/ftp" "$WORK/nothing"
+	chmod 777 "$WORK/ftp/upload"
+	cat >"$WORK/vsftpd.conf" <<-END_OF_FILE
+		listen_ipv6=YES
+		background=NO
+		max_clients=0
+		max_per_ip=0
+		anonymous_enable=YES
+		no_anon_password=YES
+		ftp_username=daemon
+		anon_root=$WORK/ftp
+		anon_upload_enable=YES
+		anon_umask=022
+		write_enable=YES
+		connect_from_port_20=YES
+		seccomp_sandbox=NO
+		secure_chroot_dir=$WORK/nothing
+	END_OF_FILE
+	start "ftp-$1" "$1" env LD_LIBRARY_PATH="$(echo "$folder"/lib/* "$folder"/usr/lib/* | tr ' ' :)" \
+		"$folder/usr/sbin/vsftpd" "$WORK/vsftpd.conf"
+	await 3 listening "$1" tcp 21 || die "no FTP server: $(cat "$WORK/ftp-$1.log")"
+}
+
 # What tests say. A test goes on after a failed check, and ends with `verdict`.
 
 FAILED=0

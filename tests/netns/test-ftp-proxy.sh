@@ -3,39 +3,16 @@
 # active and passive, in both families.
 . "$(dirname "$0")/lab.sh"
 lab_begin
-for program in vsftpd curl lftp; do
-	command -v "$program" >/dev/null || unable "no $program here"
-done
+command -v lftp >/dev/null || unable "no lftp here"
 gateway_between_client_and_server
 # Who is outside knows nothing of the network inside.
 on server ip route del default
 on server ip -6 route del default
 
-# A server for anonymous: many files to read, a folder to write into.
-mkdir -p "$WORK/ftp/upload" "$WORK/ftp/many" /run/vsftpd/empty
-chmod 777 "$WORK" "$WORK/ftp/upload"
-chmod 755 "$WORK" "$WORK/ftp"
+ftp_server server
+mkdir "$WORK/ftp/many"
 head -c 20M /dev/urandom >"$WORK/ftp/large"
 for number in $(seq 50); do echo "file $number" >"$WORK/ftp/many/$number"; done
-cat >"$WORK/vsftpd.conf" <<END_OF_FILE
-listen=NO
-listen_ipv6=YES
-background=NO
-anonymous_enable=YES
-anon_root=$WORK/ftp
-anon_upload_enable=YES
-anon_umask=022
-write_enable=YES
-no_anon_password=YES
-seccomp_sandbox=NO
-secure_chroot_dir=/run/vsftpd/empty
-connect_from_port_20=YES
-max_clients=0
-max_per_ip=0
-END_OF_FILE
-chmod 600 "$WORK/vsftpd.conf"
-start vsftpd server vsftpd "$WORK/vsftpd.conf"
-await 3 listening server tcp 21 || die "no FTP server: $(cat "$WORK/vsftpd.log")"
 
 filter gateway <<'END_OF_RULES'
 block

@@ -101,7 +101,19 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+
+    #[test]
+    fn the_manual_page_has_every_option() {
+        let page = include_str!("../../../../man/ftp-proxy.8");
+        let command = Options::command();
+        for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
+            let letter = option.get_short().expect("OpenBSD's options are letters");
+            assert!(page.contains(&format!("\n.It Fl {letter}")), "-{letter}");
+        }
+    }
 
     #[test]
     fn it_listens_where_openbsd_says() {
