@@ -234,7 +234,18 @@ __inline bool step_or_restart(struct pf_scratch *s, struct pf_pool *pool)
 	return step_pool(s, pool);
 }
 
-/* Weighted round-robin: goes on to an address that is heavy enough for this turn. */
+/* Leaves out the rest of the block that the cursor is in. */
+__inline void go_to_end(struct pf_pool *pool, const struct pf_addr *mask, __u8 family)
+{
+	__u32 *word = (__u32 *)pool->counter;
+	int i;
+
+	for (i = 0; i < (family == AF_INET ? 1 : 4); i++)
+		word[i] |= ~mask->word[i];
+}
+
+/* Weighted round-robin: goes on to an address that is heavy enough for this turn. PF tries each one; but
+ * all of a block are as light, and the turn changes in the first block only. */
 __global int step_by_weight(struct pf_scratch *s, struct pf_pool *pool)
 {
 	int i;
@@ -246,6 +257,8 @@ __global int step_by_weight(struct pf_scratch *s, struct pf_pool *pool)
 			return 0;
 		if ((__s32)s->choice.weight >= pool->turn)
 			return 1;
+		if (pool->index)
+			go_to_end(pool, &s->choice.mask, s->pd.family);
 		go_to_next(pool->counter, s->pd.family);
 	}
 	return 0;

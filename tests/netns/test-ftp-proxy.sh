@@ -71,8 +71,7 @@ for passive in true false; do
 	same "many files, passive $passive" "" "$(diff -r "$WORK/ftp/many" "$WORK/many-$passive" 2>&1)"
 	same "an upload, passive $passive" "$wanted" "$(sha256sum <"$WORK/ftp/upload/large-$passive")"
 done
-await 2 no_rules_left
-same "rules after the sessions" 0 "$(rules_left)"
+holds "no rules after the sessions" await 2 no_rules_left
 
 # A transfer lasts; whatever of the proxy is killed in it, its rules are gone within a second.
 daemon gateway
@@ -123,5 +122,5 @@ for lines in ([b"PORT 192,168,100,2,0,80\r\n"], [b"PORT x\r\n"], [b"x" * 10000],
 idle = [socket.create_connection((sys.argv[1], 21), timeout=5) for _ in range(190)]
 END_OF_PROGRAM
 same "a client after hostile ones" "$wanted" "$(fetch "$SERVER4")"
-same "rules of hostile ones" 0 "$(rules_left)"
+holds "no rules of hostile ones" await 2 no_rules_left
 verdict

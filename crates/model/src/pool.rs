@@ -13,6 +13,9 @@ use crate::siphash::siphash24;
 use crate::source_node::NodeKind;
 use crate::world::World;
 
+/// Addresses looked at for one packet, as in the data plane; OpenBSD knows no bound.
+const MOST_STEPS: usize = 65_536;
+
 /// What a rule uses a pool for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
@@ -313,13 +316,7 @@ fn from_list(
         PoolKind::RoundRobin => {
             list.step_or_restart(cursor, loads)?;
             if list.weighted {
-                loop {
-                    list.step(cursor, loads)?;
-                    if i32::from(cursor.weight) >= cursor.turn {
-                        break;
-                    }
-                    cursor.counter = next(cursor.counter, family);
-                }
+                list.step_by_weight(cursor, loads)?;
             }
             let chosen = cursor.counter;
             cursor.counter = next(cursor.counter, family);
@@ -424,6 +421,26 @@ impl List {
                 }
             }
         }
+    }
+
+    /// Weighted round-robin: moves the cursor on to an address that is heavy enough for this turn. PF
+    /// tries each one; but all of a block are as light, and the turn changes in the first block only.
+    fn step_by_weight(
+        &self,
+        cursor: &mut Cursor,
+        loads: &HashMap<(Listed, IpAddr), u64>,
+    ) -> Option<()> {
+        for _ in 0..MOST_STEPS {
+            let block = self.step(cursor, loads)?;
+            if i32::from(cursor.weight) >= cursor.turn {
+                return Some(());
+            }
+            if cursor.index > 0 {
+                cursor.counter |= !block.mask & full(self.family);
+            }
+            cursor.counter = next(cursor.counter, self.family);
+        }
+        None
     }
 
     /// The first address of the block from `at` on that lies in no smaller block inside of it.
