@@ -145,8 +145,9 @@ __global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op
 		destination = s->crosses_back ? &s->pd.original_destination : &s->pd.source;
 	}
 	swapped = s->against_state;
-	/* an ICMP error has other addresses than the packets of its state */
-	if (s->state_hit && !s->cross_to &&
+	/* an ICMP error has other addresses than the packets of its state, a neighbour solicitation others
+	 * than its own */
+	if (s->has_state && !s->cross_to &&
 	    (s->pd.protocol == IPPROTO_ICMP || s->pd.protocol == IPPROTO_ICMPV6))
 		state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (state) {
