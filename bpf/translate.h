@@ -24,6 +24,19 @@
 
 /* ---- ports ----------------------------------------------------------------------------------- */
 
+/* Whether a state has s->key where answers will be looked up, in whichever way it was made. */
+__inline bool is_taken(struct pf_scratch *s, const struct pf_status *status)
+{
+	if (key_is_taken(s, PF_MADE_PLAIN))
+		return true;
+	if (!status->translated)
+		return false;
+	if (key_is_taken(s, PF_MADE_IN) || key_is_taken(s, PF_MADE_OUT))
+		return true;
+	return status->crossing &&
+	       key_is_taken(s, s->pd.direction == PF_OUT ? PF_MADE_NEAR : PF_MADE_FAR);
+}
+
 /* Whether no state has the flow's key with this source port where answers will be looked up. */
 __global int is_port_free(struct pf_scratch *s, __u32 port)
 {
@@ -43,16 +56,12 @@ __global int is_port_free(struct pf_scratch *s, __u32 port)
 		s->key.port[0] = port;
 	count_state(PF_COUNT_SEARCHES);
 	s->key.interface = 0;
-	if (key_is_taken(s, 0))
-		return 0;
-	if (status->translated && (key_is_taken(s, PF_IN) || key_is_taken(s, PF_OUT)))
+	if (is_taken(s, status))
 		return 0;
 	if (!config->if_bound_states || !s->interface.id)
 		return 1;
 	s->key.interface = s->interface.id;
-	if (key_is_taken(s, 0))
-		return 0;
-	return !status->translated || !(key_is_taken(s, PF_IN) || key_is_taken(s, PF_OUT));
+	return !is_taken(s, status);
 }
 
 /* Whether the packet's endpoint is to look the same to all. */

@@ -58,7 +58,7 @@ fn built(case: &Case) -> Case {
 /// expected, up to the first difference, and that difference.
 fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Case, Vec<String>)> {
     let ruleset = load(case, host)?;
-    if carries_unknown_tag(case, &ruleset) {
+    if carries_unknown_name(case, &ruleset) {
         return None;
     }
     let mut recorded = match catching(|| run::record(case, &ruleset, host, &mut Model::new())) {
@@ -78,12 +78,16 @@ fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Ca
     }
 }
 
-/// Whether a packet carries a tag that no rule knows, as may happen when rules were left out. The
-/// data plane has no such tags, so that means nothing.
-fn carries_unknown_tag(case: &Case, ruleset: &Ruleset) -> bool {
+/// Whether a packet carries a tag or a queue that no rule knows, as may happen when rules were left
+/// out. The data plane has none of that name, so that means nothing.
+fn carries_unknown_name(case: &Case, ruleset: &Ruleset) -> bool {
     let known = tags(ruleset);
+    let is_queue = |name: &String| ruleset.queues.iter().any(|queue| queue.name == *name);
     case.steps.iter().any(|step| match &step.action {
-        Action::Packet(arrival, _) => arrival.tag.as_ref().is_some_and(|tag| !known.contains(tag)),
+        Action::Packet(arrival, _) => {
+            arrival.tag.as_ref().is_some_and(|tag| !known.contains(tag))
+                || arrival.queue.as_ref().is_some_and(|queue| !is_queue(queue))
+        }
         _ => false,
     })
 }
@@ -91,7 +95,7 @@ fn carries_unknown_tag(case: &Case, ruleset: &Ruleset) -> bool {
 /// Leaves out of the expectations the addresses of ICMP errors where skipstep deliberately
 /// answers from another address than pf: with the destination of the packet instead of an own
 /// address if Linux would refuse its own address as a source (an answer to this host itself), or
-/// if the kernel does not say which own address is right (link-local and broadcast addresses).
+/// if the kernel does not say which own address is right (link-local, broadcast and loopback addresses).
 /// And what they quote of a datagram put together of fragments, whose checksum pf has not settled
 /// yet, and of what follows an IPv6 packet in its frame, which the kernel does not keep.
 fn loosen(case: &mut Case, host: &Host) {
@@ -150,7 +154,7 @@ fn is_followed(packet: &[u8]) -> bool {
 }
 
 /// Source and destination of an IP packet.
-fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+pub(super) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     let part = |range: Range<usize>| packet.get(range);
     match packet.first()? >> 4 {
         4 => {
@@ -170,7 +174,7 @@ fn is_own(host: &Host, address: IpAddr) -> bool {
     own.any(|own| own.net.addr() == address)
 }
 
-/// Whether an address is link-local, multicast, or the first or last of an own network.
+/// Whether an address is link-local, loopback, multicast, or the first or last of an own network.
 fn is_special(host: &Host, address: IpAddr) -> bool {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
@@ -178,5 +182,5 @@ fn is_special(host: &Host, address: IpAddr) -> bool {
     };
     let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
     let edge = own.any(|own| own.net.network() == address || own.net.broadcast() == address);
-    link_local || address.is_multicast() || edge
+    link_local || address.is_loopback() || address.is_multicast() || edge
 }

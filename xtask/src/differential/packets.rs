@@ -1,6 +1,8 @@
 //! Random packets that follow conversations and break them, made while the model plays along: its
 //! states say where the edges of windows and timeouts are.
 
+use std::net::IpAddr;
+
 use fastrand::Rng;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Arrival};
@@ -10,6 +12,7 @@ use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{Body, Icmp, IcmpBody, Packet, Payload, Words};
 
 use super::changes::Changes;
+use super::compare::addresses;
 use super::conversation::{Conversation, payload};
 use super::generate::tags;
 use super::malformed::{chained, damage, header, mutated};
@@ -88,6 +91,9 @@ impl<'p> Traffic<'p> {
                 break late;
             }
             let sent = self.sent(rng, states);
+            if is_martian(&sent) {
+                continue;
+            }
             if let Some(arrival) = self.network.send(rng, sent) {
                 break arrival;
             }
@@ -95,7 +101,7 @@ impl<'p> Traffic<'p> {
         Action::Packet(arrival, Expectation::default())
     }
 
-    /// A packet that somebody sends.
+    /// A packet that somebody sends, perhaps to or from an address that translation has made up.
     fn sent(&mut self, rng: &mut Rng, states: &[(u32, StateView)]) -> Arrival {
         let arrival = match rng.u8(..20) {
             0 | 1 if !self.recent.is_empty() => {
@@ -193,6 +199,14 @@ impl<'p> Traffic<'p> {
         let packet = mutated(rng, Packet::Words(Box::new(words)));
         Arrival::new(direction, interface, chained(rng, packet))
     }
+}
+
+/// Whether a packet bears an address of loopback, as translation may make up: of these the model's routes
+/// know nothing, and the kernel's depend on `lo`.
+fn is_martian(arrival: &Arrival) -> bool {
+    let loopback =
+        |(source, destination): (IpAddr, IpAddr)| source.is_loopback() || destination.is_loopback();
+    addresses(&arrival.packet.bytes()).is_some_and(loopback)
 }
 
 /// Seconds to the end of some state, or one more or less, or just a few.
