@@ -165,13 +165,21 @@ impl Port {
         while let Ok((program, _)) = self.listener.accept() {
             let ready = program.set_nonblocking(true).is_ok()
                 && setsockopt(&program, sockopt::SndBuf, &WAITING).is_ok();
-            if ready && self.program.is_none() {
+            // one that has gone may not have been heard of yet
+            if ready && self.program.as_ref().is_none_or(has_gone) {
                 // beyond the limit of others; without the right to it the limit is kept
                 let _ = setsockopt(&program, sockopt::SndBufForce, &WAITING);
                 self.program = Some(program);
             }
         }
     }
+}
+
+/// Whether nobody holds the other end.
+fn has_gone(program: &UnixStream) -> bool {
+    let mut ends = [PollFd::new(program.as_fd(), PollFlags::empty())];
+    let asked = poll(&mut ends, PollTimeout::ZERO);
+    asked.is_ok() && ends[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
 impl Drop for Ports {
