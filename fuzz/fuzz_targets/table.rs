@@ -17,7 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(entries) => {
             let lines = entries.iter().map(|entry| {
                 let sign = if entry.negated { "!" } else { "" };
-                format!("{sign}{}\n", entry.net)
+                let weight = match entry.weight {
+                    0 => String::new(),
+                    weight => format!(" weight {weight}"),
+                };
+                format!("{sign}{}{weight}\n", entry.net)
             });
             let printed: String = lines.collect();
             assert_eq!(table_file(&printed, &context).ok(), Some(entries), "{printed}");
