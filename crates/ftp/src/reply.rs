@@ -16,16 +16,6 @@ impl Reply {
     pub fn is_preliminary(&self) -> bool {
         self.code < 200
     }
-
-    /// Whether the command was done.
-    pub fn is_positive(&self) -> bool {
-        (200..300).contains(&self.code)
-    }
-
-    /// As a line.
-    pub fn line(&self) -> Line {
-        Line::of(&format!("{} {}", self.code, self.text))
-    }
 }
 
 /// Finds the last line of each reply.

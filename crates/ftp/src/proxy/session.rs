@@ -164,14 +164,11 @@ impl Session<'_> {
             None => port()?,
         };
         let expected = Expected { mode, port: to.port(), told, extended };
-        match mode {
-            Mode::Active => {
-                info!("#{} active: server to client port {} via port {told}", self.id, to.port())
-            }
-            Mode::Passive => {
-                info!("#{} passive: client to server port {} via port {told}", self.id, to.port())
-            }
-        }
+        let way = match mode {
+            Mode::Active => "active: server to client",
+            Mode::Passive => "passive: client to server",
+        };
+        info!("#{} {way} port {} via port {told}", self.id, to.port());
         self.opened.set(true);
         self.gate.ask(&Request::Open(self.id, self.hosts, expected)).await?;
         if mode == Mode::Active {
