@@ -10,8 +10,18 @@ bad_network_begin() {
 	lab_begin
 	BADNESS="--seed 4 --loss 1 --duplicate 1 --reorder 2 --truncate 0.5 --seconds 600"
 	gateway_between_client_and_server bad_wire
+	impatient client server
 	echo_server server 7
 	daemon gateway
+}
+
+# impatient HOST... - a connection that lost several frames in a row asks again after a second, and not
+# later every time (Linux 6.15 on)
+impatient() {
+	local host
+	for host; do
+		on "$host" sh -c 'echo 1000 >/proc/sys/net/ipv4/tcp_rto_max_ms' 2>/dev/null || true
+	done
 }
 
 # transfers ADDRESS4 ADDRESS6 PORT - eight connections to each address at once, over each of which a megabyte
@@ -63,7 +73,6 @@ END_OF_PROGRAM
 # rules - loads what is on standard input, which makes states of all that comes from the client
 rules() {
 	filter gateway <<END
-set timeout { tcp.first 5, tcp.opening 5, tcp.closing 5, tcp.finwait 5, tcp.closed 2, udp.first 5, udp.single 5, udp.multiple 5 }
 block all
 pass inet6 proto icmp6
 $(cat)
@@ -79,9 +88,13 @@ no_state() {
 	[ "$(pf gateway -ss | grep -c ' tcp \| udp ')" = 0 ]
 }
 
-# bad_network_end - no state may be left; and that the networks were as bad as they should
+# bad_network_end - no state may be left once they end soon; and that the networks were as bad as they should
 bad_network_end() {
 	local wire what
+	rules <<-END
+		set timeout { tcp.first 2, tcp.opening 2, tcp.closing 2, tcp.finwait 2, tcp.closed 2 }
+		set timeout { udp.first 2, udp.single 2, udp.multiple 2 }
+	END
 	holds "no state is left" await 20 no_state
 	for wire in lan0 wan0; do
 		stop "bad-$wire"
