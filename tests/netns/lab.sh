@@ -285,6 +285,28 @@ web() {
 	done
 }
 
+# offloads HOST IFACE 0|1 - what the kernel leaves to the card: checksums, segments, joining them
+offloads() {
+	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
+import array, fcntl, socket, struct, sys
+TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO = 0x17, 0x15, 0x1f, 0x24, 0x2c
+for command in TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO:
+    value = array.array("I", [command, int(sys.argv[2])])
+    request = struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0])
+    try:
+        fcntl.ioctl(socket.socket(), 0x8946, request)
+    except OSError:
+        pass  # not every kernel lets each be changed
+END_OF_PROGRAM
+}
+
+# digest HOST ADDRESS PORT - of the file /random that a web server has there
+digest() {
+	local address=$2
+	case $address in *:*) address="[$address]" ;; esac
+	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$address:$3/random" | sha256sum
+}
+
 # echo_server HOST PORT - answers TCP and UDP with what they say
 echo_server() {
 	start "echo-$1-$2" "$1" "$BIN/fwlab" echo "$2"

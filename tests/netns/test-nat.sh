@@ -26,26 +26,6 @@ pass out on dmz0
 pass in quick on lan0 inet proto tcp to 192.168.10.81 port 8080 rdr-to 192.168.200.2 port 80
 END_OF_RULES
 
-# offloads HOST IFACE 0|1 - what the kernel leaves to the card: checksums, segments, joining them
-offloads() {
-	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
-import array, fcntl, socket, struct, sys
-TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO = 0x17, 0x15, 0x1f, 0x24, 0x2c
-for command in TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO:
-    value = array.array("I", [command, int(sys.argv[2])])
-    request = struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0])
-    try:
-        fcntl.ioctl(socket.socket(), 0x8946, request)
-    except OSError:
-        pass  # not every kernel lets each be changed
-END_OF_PROGRAM
-}
-
-# digest HOST ADDRESS PORT - of the large file there
-digest() {
-	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$2:$3/random" | sha256sum
-}
-
 head -c 20M /dev/urandom >"$WORK/www/random"
 for offload in 1 0; do
 	for pair in client:eth0 gateway:lan0 gateway:wan0 gateway:dmz0 server:eth0 dmz:eth0; do

@@ -32,28 +32,6 @@ END_OF_RULES
 on server ip route add 192.168.10.100/32 via 192.168.10.81
 on client ip route add 2001:db8:64::/96 via 2001:db8:100::1
 
-# offloads HOST IFACE 0|1 - what the kernel leaves to the card: checksums, segments, joining them
-offloads() {
-	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
-import array, fcntl, socket, struct, sys
-TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO = 0x17, 0x15, 0x1f, 0x24, 0x2c
-for command in TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO:
-    value = array.array("I", [command, int(sys.argv[2])])
-    request = struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0])
-    try:
-        fcntl.ioctl(socket.socket(), 0x8946, request)
-    except OSError:
-        pass  # not every kernel lets each be changed
-END_OF_PROGRAM
-}
-
-# digest HOST ADDRESS PORT - of the large file there
-digest() {
-	local address=$2
-	case $address in *:*) address="[$address]" ;; esac
-	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$address:$3/random" | sha256sum
-}
-
 head -c 20M /dev/urandom >"$WORK/www/random"
 for offload in 1 0; do
 	for pair in client:eth0 gateway:lan0 gateway:wan0 server:eth0; do

@@ -76,22 +76,11 @@ pub(crate) fn tcp(packet: &mut Descriptor) -> Result<bool, Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fate::Packet;
-    use skipstep_ruleset::Direction;
     use skipstep_wire::build::{Tcp, Udp, ipv4};
     use skipstep_wire::checksum;
 
     fn descriptor(bytes: Vec<u8>) -> Descriptor {
-        let (direction, interface) = (Direction::In, "em0".to_owned());
-        Descriptor::parse(&Packet {
-            direction,
-            interface,
-            bytes,
-            received_on: None,
-            carried: Default::default(),
-            owner: None,
-        })
-        .unwrap()
+        Descriptor::arriving(bytes).unwrap()
     }
 
     fn segment(flags: &str) -> Vec<u8> {

@@ -323,20 +323,27 @@ fn parse_icmp6(packet: Readable, offset: usize, hop_limit: u8) -> Result<Icmp, R
 }
 
 #[cfg(test)]
+impl Descriptor {
+    /// Of a packet that comes in on em0.
+    pub(crate) fn arriving(bytes: Vec<u8>) -> Result<Descriptor, Malformed> {
+        Descriptor::parse(&Packet {
+            direction: Direction::In,
+            interface: "em0".into(),
+            bytes,
+            received_on: None,
+            carried: Default::default(),
+            owner: None,
+        })
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use skipstep_wire::build::{Icmp as BuiltIcmp, Tcp as BuiltTcp, Udp, ipv4, ipv6};
 
     fn parse(bytes: &[u8]) -> Result<Descriptor, Reason> {
-        let packet = Packet {
-            direction: Direction::In,
-            interface: "em0".into(),
-            bytes: bytes.to_vec(),
-            received_on: None,
-            carried: Default::default(),
-            owner: None,
-        };
-        Descriptor::parse(&packet).map_err(|malformed| malformed.reason)
+        Descriptor::arriving(bytes.to_vec()).map_err(|malformed| malformed.reason)
     }
 
     #[test]

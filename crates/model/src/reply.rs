@@ -234,8 +234,6 @@ fn address_towards(interface: &Interface, receiver: IpAddr, about: IpAddr) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fate::Packet;
-    use skipstep_ruleset::Direction;
     use skipstep_ruleset::interface::{Host, InterfaceAddress, Route};
 
     // sender 10.0.1.5 --- em0 10.0.1.1 [firewall] em1 10.0.2.1 --- default route
@@ -275,16 +273,7 @@ mod tests {
     }
 
     fn descriptor(bytes: Vec<u8>) -> Descriptor {
-        let (direction, interface) = (Direction::In, "em0".to_owned());
-        Descriptor::parse(&Packet {
-            direction,
-            interface,
-            bytes,
-            received_on: None,
-            carried: Default::default(),
-            owner: None,
-        })
-        .unwrap()
+        Descriptor::arriving(bytes).unwrap()
     }
 
     fn answer(packet: Vec<u8>, how: BlockReturn) -> String {

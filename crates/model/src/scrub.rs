@@ -68,22 +68,11 @@ pub(crate) fn mss(packet: &mut Descriptor, highest: u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fate::Packet;
-    use skipstep_ruleset::Direction;
     use skipstep_wire::build::{Tcp, ipv4, ipv6};
     use skipstep_wire::checksum;
 
     fn descriptor(bytes: Vec<u8>) -> Descriptor {
-        let (direction, interface) = (Direction::In, "em0".to_owned());
-        Descriptor::parse(&Packet {
-            direction,
-            interface,
-            bytes,
-            received_on: None,
-            carried: Default::default(),
-            owner: None,
-        })
-        .unwrap()
+        Descriptor::arriving(bytes).unwrap()
     }
 
     const ALL: Actions = Actions {

@@ -25,3 +25,4 @@ pub mod traffic;
 pub use case::{Case, File};
 pub use engine::Engine;
 pub use model::Model;
+pub use names::{OTHER_STATES, TCP_STATES};

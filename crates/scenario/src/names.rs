@@ -76,7 +76,7 @@ const ICMP6_CODES: &[(u8, u8, &str)] = &[
 ];
 
 /// Names of TCP peer states, as `pfctl -ss` prints them, by number.
-const TCP_STATES: [&str; 11] = [
+pub const TCP_STATES: [&str; 11] = [
     "CLOSED",
     "LISTEN",
     "SYN_SENT",
@@ -91,7 +91,7 @@ const TCP_STATES: [&str; 11] = [
 ];
 
 /// Names of the peer states of UDP and other protocols, by number.
-const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
+pub const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
 
 /// Letters of the TCP flags, lowest bit first.
 const FLAGS: &str = "FSRPAUEW";

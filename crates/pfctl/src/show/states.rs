@@ -9,6 +9,7 @@ use serde_json::{Serializer, Value, json};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::{Direction, Family, RuleId};
 use skipstep_scenario::engine::{PeerView, StateView};
+use skipstep_scenario::{OTHER_STATES, TCP_STATES};
 
 use super::Detail;
 
@@ -16,25 +17,10 @@ const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMP6: u8 = 58;
 
-const TCP_STATES: [&str; 11] = [
-    "CLOSED",
-    "LISTEN",
-    "SYN_SENT",
-    "SYN_RCVD",
-    "ESTABLISHED",
-    "CLOSE_WAIT",
-    "FIN_WAIT_1",
-    "CLOSING",
-    "LAST_ACK",
-    "FIN_WAIT_2",
-    "TIME_WAIT",
-];
 /// `synproxy` shakes hands with the source.
 const PROXY_SRC: u8 = 11;
 /// … with the destination.
 const PROXY_DST: u8 = 12;
-/// UDP and every other protocol but TCP and ICMP.
-const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
 
 const WSCALE_MASK: u8 = 0x0f;
 const SLOPPY: u16 = 0x0002;

@@ -3,35 +3,17 @@
 use serde_json::{Value, json};
 use skipstep_ruleset::{Timeout, Timeouts};
 
-/// OpenBSD's order, which is not that of the numbers.
-const ORDER: [Timeout; Timeout::COUNT] = [
-    Timeout::TcpFirst,
-    Timeout::TcpOpening,
-    Timeout::TcpEstablished,
-    Timeout::TcpClosing,
-    Timeout::TcpFinwait,
-    Timeout::TcpClosed,
-    Timeout::TcpTsdiff,
-    Timeout::UdpFirst,
-    Timeout::UdpSingle,
-    Timeout::UdpMultiple,
-    Timeout::IcmpFirst,
-    Timeout::IcmpError,
-    Timeout::OtherFirst,
-    Timeout::OtherSingle,
-    Timeout::OtherMultiple,
-    Timeout::Frag,
-    Timeout::Interval,
-    Timeout::AdaptiveStart,
-    Timeout::AdaptiveEnd,
-    Timeout::SrcTrack,
-];
+/// OpenBSD's order, which is not that of the numbers: the youngest stands with the others of TCP.
+fn in_order() -> impl Iterator<Item = Timeout> {
+    let (youngest, others) = Timeout::ALL.split_last().expect("there are timeouts");
+    let (tcp, rest) = others.split_at(Timeout::UdpFirst as usize);
+    tcp.iter().chain([youngest]).chain(rest).copied()
+}
 
 /// One line for each timeout.
 pub fn text(timeouts: &Timeouts) -> String {
-    ORDER
-        .iter()
-        .map(|&timeout| {
+    in_order()
+        .map(|timeout| {
             let unit = match timeout {
                 Timeout::AdaptiveStart | Timeout::AdaptiveEnd => " states",
                 _ => "s",
@@ -43,10 +25,7 @@ pub fn text(timeouts: &Timeouts) -> String {
 
 /// An object with a number for each timeout.
 pub fn json(timeouts: &Timeouts) -> Value {
-    ORDER
-        .iter()
-        .map(|&timeout| (timeout.name().to_string(), json!(timeouts.get(timeout))))
-        .collect()
+    in_order().map(|timeout| (timeout.name().to_string(), json!(timeouts.get(timeout)))).collect()
 }
 
 #[cfg(test)]
