@@ -38,7 +38,7 @@ static int demodulate_sack(__unused __u32 i, void *arg)
 	struct pf_loop *loop = arg;
 	struct pf_scratch *s = loop->s;
 	__u32 offset = s->cursor, tcp = s->pd.ip + s->pd.offset, at;
-	__u8 type, length;
+	enum option_step step;
 
 	if (s->blocks_end) {
 		if (offset + TCPOLEN_SACK_BLOCK > s->blocks_end) {
@@ -53,21 +53,14 @@ static int demodulate_sack(__unused __u32 i, void *arg)
 		s->cursor += TCPOLEN_SACK_BLOCK;
 		return 0;
 	}
-	if (offset + 2 + TCPOLEN_SACK_BLOCK > s->cursor_end || offset >= TCP_MAX_OPTIONS - 1)
+	step = step_over_option(s, TCPOPT_SACK, 2 + TCPOLEN_SACK_BLOCK, &at);
+	if (step == OPTION_NONE)
 		return 1;
-	type = s->buffer[offset];
-	if (type == TCPOPT_EOL || type == TCPOPT_NOP) {
-		s->cursor++;
-		return 0;
+	if (step == OPTION_FOUND) {
+		s->blocks_next = s->cursor;
+		s->blocks_end = min(s->blocks_next, s->cursor_end);
+		s->cursor = at + 2;
 	}
-	length = s->buffer[offset + 1];
-	if (type == TCPOPT_SACK && length >= 2 + TCPOLEN_SACK_BLOCK) {
-		s->blocks_end = min(offset + length, s->cursor_end);
-		s->blocks_next = offset + length;
-		s->cursor += 2;
-		return 0;
-	}
-	s->cursor += max(length, 2);
 	return 0;
 }
 

@@ -104,25 +104,19 @@ static int clamp_mss(__unused __u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
 	struct pf_scratch *s = loop->s;
-	__u32 offset = s->cursor;
-	__u8 type, length;
+	enum option_step step;
+	__u32 at;
 	__u16 mss;
 
-	if (offset + TCPOLEN_MAXSEG > s->cursor_end || offset >= TCP_MAX_OPTIONS)
+	step = step_over_option(s, TCPOPT_MAXSEG, TCPOLEN_MAXSEG, &at);
+	if (step == OPTION_NONE)
 		return 1;
-	type = s->buffer[offset];
-	if (type == TCPOPT_EOL || type == TCPOPT_NOP) {
-		s->cursor++;
-		return 0;
-	}
-	length = s->buffer[offset + 1];
-	if (type == TCPOPT_MAXSEG && length >= TCPOLEN_MAXSEG) {
-		mss = s->buffer[offset + 2] << 8 | s->buffer[offset + 3];
+	if (step == OPTION_FOUND) {
+		mss = s->buffer[at + 2] << 8 | s->buffer[at + 3];
 		if (mss > s->act.max_mss)
-			patch_tcp(loop->skb, s, sizeof(struct tcp) + offset + 2, bpf_htons(mss),
+			patch_tcp(loop->skb, s, sizeof(struct tcp) + at + 2, bpf_htons(mss),
 				  bpf_htons(s->act.max_mss));
 	}
-	s->cursor += max(length, 2);
 	return 0;
 }
 

@@ -134,25 +134,46 @@ __inline bool load_tcp_options(struct __sk_buff *skb, struct pf_scratch *s)
 	return true;
 }
 
+enum option_step {
+	OPTION_NONE,			/* there is no room for one more */
+	OPTION_OTHER,
+	OPTION_FOUND,
+};
+
+/*
+ * Moves the cursor over one option, and says whether it was one of this type of at least this size; `*at`
+ * is its place in s->buffer then. Padding with end-of-options is common enough that nobody stops there.
+ */
+__inline enum option_step step_over_option(struct pf_scratch *s, __u8 type, __u32 size, __u32 *at)
+{
+	__u32 offset = s->cursor;
+	__u8 length;
+
+	if (offset + size > s->cursor_end || offset > TCP_MAX_OPTIONS - size)
+		return OPTION_NONE;
+	if (s->buffer[offset] == TCPOPT_EOL || s->buffer[offset] == TCPOPT_NOP) {
+		s->cursor++;
+		return OPTION_OTHER;
+	}
+	length = s->buffer[offset + 1];
+	s->cursor += max(length, 2);
+	if (s->buffer[offset] != type || length < size)
+		return OPTION_OTHER;
+	*at = offset;
+	return OPTION_FOUND;
+}
+
 static int find_window_scale(__unused __u32 i, void *arg)
 {
 	struct pf_scratch *s = ((struct pf_loop *)arg)->s;
-	__u32 offset = s->cursor;
-	__u8 type, length;
+	enum option_step step;
+	__u32 at;
 
-	if (offset + TCPOLEN_WINDOW > s->cursor_end || offset >= TCP_MAX_OPTIONS)
+	step = step_over_option(s, TCPOPT_WINDOW, TCPOLEN_WINDOW, &at);
+	if (step == OPTION_NONE)
 		return 1;
-	type = s->buffer[offset];
-	/* padding with end-of-options is common enough that nobody stops there */
-	if (type == TCPOPT_EOL || type == TCPOPT_NOP) {
-		s->cursor++;
-		return 0;
-	}
-	length = s->buffer[offset + 1];
-	if (type == TCPOPT_WINDOW && length >= TCPOLEN_WINDOW)
-		s->pd.window_scale =
-			min(s->buffer[offset + 2], TCP_MAX_WINSHIFT) | PF_WSCALE_FLAG;
-	s->cursor += max(length, 2);
+	if (step == OPTION_FOUND)
+		s->pd.window_scale = min(s->buffer[at + 2], TCP_MAX_WINSHIFT) | PF_WSCALE_FLAG;
 	return 0;
 }
 

@@ -39,20 +39,14 @@
 static int find_mss(__unused __u32 i, void *arg)
 {
 	struct pf_scratch *s = ((struct pf_loop *)arg)->s;
-	__u32 offset = s->cursor;
-	__u8 type, length;
+	enum option_step step;
+	__u32 at;
 
-	if (offset + TCPOLEN_MAXSEG > s->cursor_end || offset >= TCP_MAX_OPTIONS)
+	step = step_over_option(s, TCPOPT_MAXSEG, TCPOLEN_MAXSEG, &at);
+	if (step == OPTION_NONE)
 		return 1;
-	type = s->buffer[offset];
-	if (type == TCPOPT_EOL || type == TCPOPT_NOP) {
-		s->cursor++;
-		return 0;
-	}
-	length = s->buffer[offset + 1];
-	if (type == TCPOPT_MAXSEG && length >= TCPOLEN_MAXSEG)
-		s->reply.mss = s->buffer[offset + 2] << 8 | s->buffer[offset + 3];
-	s->cursor += max(length, 2);
+	if (step == OPTION_FOUND)
+		s->reply.mss = s->buffer[at + 2] << 8 | s->buffer[at + 3];
 	return 0;
 }
 

@@ -26,25 +26,18 @@
 static int find_timestamp(__unused __u32 i, void *arg)
 {
 	struct pf_scratch *s = ((struct pf_loop *)arg)->s;
-	__u32 offset = s->cursor;
-	__u8 type, length;
+	enum option_step step;
+	__u32 at;
 
-	if (offset + TCPOLEN_TIMESTAMP > s->cursor_end ||
-	    offset > TCP_MAX_OPTIONS - TCPOLEN_TIMESTAMP)
+	step = step_over_option(s, TCPOPT_TIMESTAMP, TCPOLEN_TIMESTAMP, &at);
+	if (step == OPTION_NONE)
 		return 1;
-	type = s->buffer[offset];
-	if (type == TCPOPT_EOL || type == TCPOPT_NOP) {
-		s->cursor++;
-		return 0;
-	}
-	length = s->buffer[offset + 1];
-	if (type == TCPOPT_TIMESTAMP && length >= TCPOLEN_TIMESTAMP) {
+	if (step == OPTION_FOUND) {
 		s->stamp.count++;
-		s->stamp.at = sizeof(struct tcp) + offset + 2;
-		__builtin_memcpy(&s->stamp.value, s->buffer + offset + 2, 4);
-		__builtin_memcpy(&s->stamp.echo, s->buffer + offset + 6, 4);
+		s->stamp.at = sizeof(struct tcp) + at + 2;
+		__builtin_memcpy(&s->stamp.value, s->buffer + at + 2, 4);
+		__builtin_memcpy(&s->stamp.echo, s->buffer + at + 6, 4);
 	}
-	s->cursor += max(length, 2);
 	return 0;
 }
 
