@@ -86,8 +86,7 @@ __inline int walk_fragment_header(struct pf_loop6 *loop)
 	struct ip6_fragment header;
 	int reason;
 
-	/* one at most, and none in a jumbogram */
-	if (loop->fragment_headers++ || pd->jumbo)
+	if (loop->fragment_headers++)
 		return PF_REASON_FRAGMENT;
 	reason = pull(loop->skb, pd, pd->offset, &header, sizeof(header));
 	if (reason)
@@ -134,6 +133,8 @@ __inline int walk_extension(struct pf_loop6 *loop, __u32 i)
 		if (!pd->bad_options)
 			pd->bad_options |= PF_OPT_OTHER;
 		if (i > 0)	/* RFC 8200 4.1: only directly behind the IPv6 header */
+			return PF_REASON_IP_OPTION;
+		if (pd->jumbo)	/* not supported, as in OpenBSD */
 			return PF_REASON_IP_OPTION;
 	}
 	if (pd->protocol == IPPROTO_ROUTING) {
@@ -259,8 +260,6 @@ __inline int read_ip6(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pde
 	reason = walk_header6(skb, s, pd, bpf_ntohs(ip6.payload_length));
 	if (reason)
 		return reason;
-	if (!quoted && pd->jumbo)	/* not supported, as in OpenBSD */
-		return PF_REASON_NORMALIZE;
 	pd->virtual_protocol = pd->fragment ? PF_VPROTO_FRAGMENT : pd->protocol;
 	return 0;
 }

@@ -208,7 +208,7 @@ pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<
         match protocol {
             protocol::FRAGMENT => {
                 fragment_headers += 1;
-                if fragment_headers > 1 || jumbo {
+                if fragment_headers > 1 {
                     return Err(Reason::Fragment);
                 }
                 let header: [u8; 8] = packet.array(offset)?;
@@ -247,7 +247,7 @@ pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<
                 }
                 let [next, length] = packet.array(offset)?;
                 if protocol == protocol::HOP_BY_HOP && jumbo {
-                    return Err(Reason::IpOption);
+                    return Err(Reason::IpOption); // not supported, as in OpenBSD
                 }
                 offset += match protocol {
                     protocol::AH => (usize::from(length) + 2) * 4,
