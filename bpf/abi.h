@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		30
+#define PF_ABI_VERSION		31
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -199,7 +199,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * tables           array             slot -> struct pf_table
  * table_entries    LPM trie          struct pf_table_key -> struct pf_table_entry
  * table_stats      per-CPU array     slot -> struct pf_table_stats
- * entry_stats      hash              struct pf_table_key -> struct pf_entry_stats
+ * entry_stats      LPM trie          struct pf_table_key -> struct pf_entry_stats
  * pools            hash              struct pf_pool_key -> struct pf_pool
  * pool_blocks      hash              struct pf_pool_block_key -> struct pf_pool_block
  * pool_loads       hash              struct pf_pool_load_key -> __u32

@@ -96,7 +96,7 @@ __inline void count_table(struct pf_scratch *s, const struct pf_rule_table *tabl
 			  const struct pf_addr *address, __u32 op)
 {
 	__u32 slot = table->slot, out = s->pd.direction == PF_OUT;
-	struct pf_table_stats *stats = bpf_map_lookup_elem(&table_stats, &slot);
+	struct pf_table_stats *stats = find_table_stats(slot);
 	struct pf_table *of = bpf_map_lookup_elem(&tables, &slot);
 	struct pf_table_entry *entry;
 
@@ -110,7 +110,7 @@ __inline void count_table(struct pf_scratch *s, const struct pf_rule_table *tabl
 	stats->packets[out & 1][op] += s->segments;
 	stats->bytes[out & 1][op] += s->bytes;
 	if (entry && of && of->counters)
-		count_entry(s, of->version, entry->prefix, address, op);
+		count_entry(s, of->counters, entry->prefix, address, op);
 }
 
 /* Counts the packet in the first of the two counters in a slot, or in the second. */

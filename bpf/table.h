@@ -35,14 +35,21 @@ struct {
 	__type(value, struct pf_table_stats);
 } table_stats SEC(".maps");
 
-/* Like OpenBSD's pool of counters it may be used up: then an entry goes uncounted. */
+/* A trie as large as that of the entries, for it takes memory only for entries that were hit. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 262144);
+	__uint(max_entries, 1000000);
 	__type(key, struct pf_table_key);
 	__type(value, struct pf_entry_stats);
 } entry_stats SEC(".maps");
+
+__inline struct pf_table_stats *find_table_stats(__u32 slot)
+{
+	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+
+	return table ? bpf_map_lookup_elem(&table_stats, &table->stats) : NULL;
+}
 
 /* The longest match for the address in a table. */
 __inline struct pf_table_entry *find_entry(__u32 slot, __u8 family, const struct pf_addr *address)
@@ -65,7 +72,7 @@ __inline bool match_table(__u32 slot, __u8 family, const struct pf_addr *address
 {
 	struct pf_table_entry *entry = find_entry(slot, family, address);
 	bool match = entry && !entry->negated;
-	struct pf_table_stats *stats = bpf_map_lookup_elem(&table_stats, &slot);
+	struct pf_table_stats *stats = find_table_stats(slot);
 
 	if (stats) {
 		if (match)
@@ -120,19 +127,20 @@ __inline void take_entry(__u32 slot, __u8 family, const void *address, __u32 pre
 	if (bpf_map_delete_elem(&table_entries, &key))
 		return;
 	__sync_fetch_and_sub(&status->table_entries, 1);
+	key.version = table->counters;
 	bpf_map_delete_elem(&entry_stats, &key);
 }
 
 /* Counts the packet for the entry of a table that its address was found by. Counters are made for
  * the first packet. */
-__inline void count_entry(struct pf_scratch *s, __u32 version, __u32 prefix,
+__inline void count_entry(struct pf_scratch *s, __u32 counters, __u32 prefix,
 			  const struct pf_addr *address, __u32 op)
 {
 	__u32 out = s->pd.direction == PF_OUT, left = prefix;
-	struct pf_entry_stats *stats, none = {};
+	struct pf_entry_stats *stats, none = { .prefix = prefix };
 	struct pf_table_key key = {
 		.prefixlen = 64 + prefix,
-		.version = version,
+		.version = counters,
 		.family = s->pd.family,
 	};
 
@@ -148,11 +156,11 @@ __inline void count_entry(struct pf_scratch *s, __u32 version, __u32 prefix,
 		left -= bits;
 	}
 	stats = bpf_map_lookup_elem(&entry_stats, &key);
-	if (!stats) {
+	if (!stats || stats->prefix != prefix) {
 		bpf_map_update_elem(&entry_stats, &key, &none, BPF_NOEXIST);
 		stats = bpf_map_lookup_elem(&entry_stats, &key);
 	}
-	if (!stats)
+	if (!stats || stats->prefix != prefix)
 		return;
 	__sync_fetch_and_add(&stats->packets[out & 1][op], s->segments);
 	__sync_fetch_and_add(&stats->bytes[out & 1][op], s->bytes);

@@ -8,7 +8,7 @@
 /* key of the one LPM trie that holds all tables; prefixlen counts the bits after itself */
 struct pf_table_key {
 	__u32 prefixlen;		/* 64 + the prefix's */
-	__u32 version;			/* pf_table.version */
+	__u32 version;			/* pf_table.version; of counters pf_table.counters */
 	__u32 family;			/* 2 or 10 */
 	__u8 address[16];
 };
@@ -24,7 +24,8 @@ struct pf_table_entry {
 /* indexed by slot. Contents are replaced by writing a new version beside the old one */
 struct pf_table {
 	__u32 version;			/* 0: empty, nothing to look up */
-	__u32 counters;			/* each entry has counters of its own */
+	__u32 counters;			/* what those of its entries are kept under; 0: they have none */
+	__u32 stats;			/* slot of its own counters, the same whatever slot it moves to */
 	__u32 list;			/* version of its pool_blocks, which only tables have that pools use */
 	__u32 total;			/* entries of both families, negated ones too */
 	__u32 weighted;			/* some have weights, of which … */
@@ -53,6 +54,8 @@ struct pf_table_stats {
 struct pf_entry_stats {
 	__u64 packets[2][PF_TABLE_XPASS];
 	__u64 bytes[2][PF_TABLE_XPASS];
+	__u32 prefix;			/* the entry's: a longest match may find a wider one's */
+	__u32 pad;
 };
 
 /* ---- pools --------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ pub const TABLE_KEY_FIXED_BITS: u32 = 64;
 pub struct TableKey {
     /// [`TABLE_KEY_FIXED_BITS`] and the prefix's length.
     pub prefixlen: u32,
-    /// [`Table::version`]
+    /// [`Table::version`], or [`Table::counters`] where counters are kept.
     pub version: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u32,
@@ -47,8 +47,10 @@ pub struct TableEntry {
 pub struct Table {
     /// Version whose entries count; 0: empty, nothing to look up.
     pub version: u32,
-    /// 1: each entry has counters of its own.
+    /// What the counters of its entries are kept under; 0: they have none.
     pub counters: u32,
+    /// Slot of its own counters, the same whatever slot it moves to.
+    pub stats: u32,
     /// Version of its list, which only tables have that pools use; else 0.
     pub list: u32,
     /// Entries of both families, negated ones too.
@@ -71,6 +73,10 @@ pub struct EntryStats {
     pub packets: [[u64; table_op::XPASS]; 2],
     /// Bytes.
     pub bytes: [[u64; table_op::XPASS]; 2],
+    /// Length of the entry's prefix.
+    pub prefix: u32,
+    /// Not used.
+    pub pad: u32,
 }
 
 /// `enum pf_table_op`: what was done with a packet, as `pfctl -vvT show` counts it.

@@ -81,7 +81,8 @@ impl Change {
         self.run.set_memory(&self.memory)?;
         let mut versions = BTreeSet::new();
         for table in self.record.all_tables_mut() {
-            versions.insert(maps.tables.at(table.slot)?.version);
+            let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
+            versions.extend([version, counters]);
             table.contents = None;
         }
         contents::remove_unused(maps, &versions)?;

@@ -137,7 +137,7 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
     }
     let tables = prepared.record.tables.values().map(|table| table.slot);
     pool::release(maps, &tables.collect())?;
-    place::release(maps, &prepared.replaced)?;
+    place::release(maps, &prepared.replaced, &prepared.record.tables)?;
     place::count_entries(maps, &prepared.record)
 }
 

@@ -1,7 +1,7 @@
 //! Contents of tables in the one trie that holds them all. A version belongs to one table at one
 //! time; what is written under a version that no slot names is seen by nobody.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ipnet::IpNet;
 use skipstep_abi as abi;
@@ -11,7 +11,7 @@ use skipstep_ruleset::TableEntry;
 
 use crate::error::Result;
 use crate::object::Maps;
-use crate::record::wall_clock;
+use crate::record::{Memory, wall_clock};
 use crate::table::{EntryInfo, EntryTraffic};
 
 /// Entries that one system call writes.
@@ -57,80 +57,102 @@ pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Resul
     for entry in entries {
         maps.table_entries.remove(&key(version, &entry.net))?;
     }
-    forget_counters(maps, version, entries)
+    Ok(())
 }
 
-/// Forgets what was counted for `entries` of `version`.
-pub(crate) fn forget_counters(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
-    if maps.entry_stats.keys().next().is_none() {
+/// Forgets what was counted for `entries` of the table in `slot`.
+pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) -> Result<()> {
+    let counters = maps.tables.at(slot)?.counters;
+    if counters == 0 || maps.entry_stats.keys().next().is_none() {
         return Ok(());
     }
     for entry in entries {
-        maps.entry_stats.remove(&key(version, &entry.net))?;
+        maps.entry_stats.remove(&key(counters, &entry.net))?;
     }
     Ok(())
 }
 
-/// Takes what was counted for `entries` under the version `before` over to `version`.
-pub(crate) fn keep_counters(
-    maps: &Maps,
-    before: u32,
-    version: u32,
-    entries: &[TableEntry],
-) -> Result<()> {
-    let nets: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
-    let counted: Vec<_> = maps.entry_stats.keys().filter(|key| key.version == before).collect();
-    for key in counted.iter().filter(|key| net(key).is_some_and(|net| nets.contains(&net))) {
-        if let Some(stats) = maps.entry_stats.get(key)? {
-            maps.entry_stats.set(&abi::TableKey { version, ..*key }, &stats)?;
-        }
+/// Forgets what was counted for whatever is not `there`: what counters are kept under, and the
+/// entries that they are of.
+pub(crate) fn keep_counters(maps: &Maps, there: &BTreeMap<u32, Vec<TableEntry>>) -> Result<()> {
+    let nets = |entries: &Vec<TableEntry>| entries.iter().map(|entry| entry.net).collect();
+    let there: BTreeMap<u32, BTreeSet<IpNet>> =
+        there.iter().map(|(counters, entries)| (*counters, nets(entries))).collect();
+    let is_there = |key: &abi::TableKey| {
+        there.get(&key.version).zip(net(key)).is_some_and(|(nets, net)| nets.contains(&net))
+    };
+    for key in maps.entry_stats.keys().filter(|key| !is_there(key)).collect::<Vec<_>>() {
+        maps.entry_stats.remove(&key)?;
     }
     Ok(())
 }
 
-/// The entries of `version`.
+/// The entries of `version`, ascending.
 pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
-    Ok(read_all(maps, None, version)?.into_iter().map(|info| info.entry).collect())
+    let stored = stored(maps, version)?.into_iter();
+    Ok(stored.map(|(_, net, value)| entry(net, &value)).collect())
 }
 
-/// The entries of `version` with all that is known of them, if the table's slot is given also of its
-/// use by pools; found by walking the whole trie.
-pub(crate) fn read_all(maps: &Maps, slot: Option<u32>, version: u32) -> Result<Vec<EntryInfo>> {
-    let mut entries = Vec::new();
+/// The entries of the table in `slot` with all that is known of them, ascending.
+pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
+    let table = maps.tables.at(slot)?;
+    let counted = table.counters != 0 && maps.entry_stats.keys().next().is_some();
+    let stored = stored(maps, table.version)?.into_iter();
+    stored
+        .map(|(key, net, value)| {
+            let traffic = if counted { traffic(maps, table.counters, &net)? } else { None };
+            let load = abi::PoolLoadKey { table: slot, family: key.family, address: key.address };
+            let states = maps.pool_loads.get(&load)?;
+            Ok(EntryInfo { entry: entry(net, &value), cleared: value.cleared, traffic, states })
+        })
+        .collect()
+}
+
+/// What is in the kernel under `version`, found by walking the whole trie.
+fn stored(maps: &Maps, version: u32) -> Result<Vec<(abi::TableKey, IpNet, abi::TableEntry)>> {
+    let mut stored = Vec::new();
     if version == 0 {
-        return Ok(entries);
+        return Ok(stored);
     }
-    let counted = maps.entry_stats.keys().next().is_some();
     for key in maps.table_entries.keys().filter(|key| key.version == version) {
-        let value = maps.table_entries.get(&key)?;
-        if let (Some(net), Some(value)) = (net(&key), value) {
-            let (negated, weight) = (value.negated != 0, value.weight as u16);
-            let entry = TableEntry { negated, net, weight };
-            let stats = if counted { maps.entry_stats.get(&key)? } else { None };
-            let traffic =
-                stats.map(|abi::EntryStats { packets, bytes }| EntryTraffic { packets, bytes });
-            let states = match slot {
-                Some(table) => {
-                    let load = abi::PoolLoadKey { table, family: key.family, address: key.address };
-                    maps.pool_loads.get(&load)?
-                }
-                None => None,
-            };
-            entries.push(EntryInfo { entry, cleared: value.cleared, traffic, states });
+        if let (Some(net), Some(value)) = (net(&key), maps.table_entries.get(&key)?) {
+            stored.push((key, net, value));
         }
     }
-    entries.sort_by_key(|info| info.entry.net);
-    Ok(entries)
+    stored.sort_by_key(|(_, net, _)| *net);
+    Ok(stored)
 }
 
-/// Says whether the entries of the table in `slot` have counters of their own.
-pub(crate) fn set_counters(maps: &Maps, slot: u32, counters: bool) -> Result<()> {
+fn entry(net: IpNet, value: &abi::TableEntry) -> TableEntry {
+    TableEntry { negated: value.negated != 0, net, weight: value.weight as u16 }
+}
+
+fn traffic(maps: &Maps, counters: u32, net: &IpNet) -> Result<Option<EntryTraffic>> {
+    let stats = maps.entry_stats.get(&key(counters, net))?;
+    // the longest match is a wider entry's if this one was never hit
+    let own = stats.filter(|stats| stats.prefix == u32::from(net.prefix_len()));
+    Ok(own.map(|abi::EntryStats { packets, bytes, .. }| EntryTraffic { packets, bytes }))
+}
+
+/// Says whether the entries of the table in `slot` have counters of their own. They are kept under a
+/// number that stays with the table when its contents or its slot change, so nothing is lost then.
+pub(crate) fn set_counters(
+    maps: &Maps,
+    memory: &mut Memory,
+    slot: u32,
+    counters: bool,
+) -> Result<()> {
     let table = maps.tables.at(slot)?;
-    maps.tables.set(&slot, &abi::Table { counters: u32::from(counters), ..table })
+    let counters = match (counters, table.counters) {
+        (false, _) => 0,
+        (true, 0) => memory.table_version(),
+        (true, number) => number,
+    };
+    maps.tables.set(&slot, &abi::Table { counters, ..table })
 }
 
-/// Removes everything that is not under one of the versions in use: what replaced tables and
-/// loaders that were killed left behind.
+/// Removes everything that is not under one of the numbers in use: what replaced tables and loaders
+/// that were killed left behind.
 pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
     let unused: Vec<_> =
         maps.table_entries.keys().filter(|key| !in_use.contains(&key.version)).collect();

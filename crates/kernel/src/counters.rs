@@ -83,7 +83,7 @@ pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
     Ok(sum)
 }
 
-/// Counters of the table in `slot`.
+/// Counters of the table that counts in `slot`.
 pub(crate) fn table(maps: &Maps, slot: u32) -> Result<abi::TableStats> {
     let mut sum = abi::TableStats::default();
     for cpu in maps.table_stats.get(&slot)? {

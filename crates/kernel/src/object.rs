@@ -50,8 +50,6 @@ pub struct Sizes {
     pub table_entries: u32,
     /// Pools of rules, blocks of the tables they choose from, addresses for which they count states.
     pub pools: [u32; 3],
-    /// Table entries with counters.
-    pub entry_stats: u32,
     /// Sources that limiters know.
     pub limited_sources: u32,
     /// Interfaces with an id.
@@ -71,7 +69,6 @@ impl Sizes {
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
             pools: [65_536, 1_000_000, 65_536],
-            entry_stats: 262_144,
             limited_sources: 262_144,
             interfaces: abi::limits::MAX_INTERFACES,
             log_bytes: 1 << 20,
@@ -87,7 +84,6 @@ impl Sizes {
             table_slots: 256,
             table_entries: 65_536,
             pools: [1024, 4096, 4096],
-            entry_stats: 4096,
             limited_sources: 4096,
             interfaces: 64,
             log_bytes: 1 << 18,
@@ -104,11 +100,10 @@ impl Sizes {
             }
             map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
             map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
-            map_name::TABLE_ENTRIES => Some(self.table_entries),
+            map_name::TABLE_ENTRIES | map_name::ENTRY_STATS => Some(self.table_entries),
             map_name::POOLS | map_name::POOL_MEMBERS => Some(self.pools[0]),
             map_name::POOL_BLOCKS => Some(self.pools[1]),
             map_name::POOL_LOADS => Some(self.pools[2]),
-            map_name::ENTRY_STATS => Some(self.entry_stats),
             map_name::LIMITED_SOURCES => Some(self.limited_sources),
             map_name::INTERFACES | map_name::INTERFACE_STATS => Some(self.interfaces),
             map_name::LOG_RING | map_name::FLOW_RING => Some(self.log_bytes),

@@ -32,7 +32,7 @@ pub(crate) fn tables(
     next: &Next,
     host: &Host,
 ) -> Result<(BTreeMap<TableName, TableRecord>, Option<TableRecord>, Replaced)> {
-    let mut taken: BTreeSet<u32> = old.tables.values().map(|table| table.slot).collect();
+    let mut taken: BTreeSet<u32> = old.tables.values().flat_map(TableRecord::slots).collect();
     taken.insert(SELF_TABLE);
     let mut tables = BTreeMap::new();
     for mut wanted in skipstep_classifier::tables(&next.ruleset, host)? {
@@ -67,7 +67,7 @@ pub(crate) fn tables(
             table.constant = defined.constant;
             table.counters = defined.counters;
             table.active = table.active || defined.defined;
-            contents::set_counters(maps, table.slot, table.counters)?;
+            contents::set_counters(maps, memory, table.slot, table.counters)?;
         }
         tables.insert(wanted.name, table);
     }
@@ -108,28 +108,28 @@ fn new_table(
     taken: &mut BTreeSet<u32>,
 ) -> Result<TableRecord> {
     let limit = maps.tables.capacity();
-    let slot = (0..limit).find(|slot| !taken.contains(slot));
+    // back to where it counts, if it is not there: no table ever has more than two slots
+    let home = before.filter(|before| before.slot != before.stats).map(|before| before.stats);
+    let slot = home.or_else(|| (0..limit).find(|slot| !taken.contains(slot)));
     let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
     taken.insert(slot);
     let entries = wanted.entries.clone().unwrap_or_default();
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, &entries)?;
-    let counters = u32::from(before.is_some_and(|before| before.counters));
-    let table = abi::Table { version, counters, ..abi::Table::default() };
+    // counters belong to names and addresses, not to the contents as a whole
+    let (stats, counters) = match before {
+        Some(before) => (before.stats, maps.tables.at(before.slot)?.counters),
+        None => (slot, 0),
+    };
+    if before.is_none() {
+        maps.table_stats.set(&stats, &abi::TableStats::default())?;
+    }
+    let table = abi::Table { version, counters, stats, ..abi::Table::default() };
     let listing = listing(wanted.pooled, wanted.dynamic);
     pool::publish(maps, memory, slot, table, listing, &entries)?;
-    // counters belong to names and addresses, not to the contents as a whole
-    let stats = match before {
-        Some(before) => {
-            let version_before = maps.tables.at(before.slot)?.version;
-            contents::keep_counters(maps, version_before, version, &entries)?;
-            maps.table_stats.get(&before.slot)?
-        }
-        None => Vec::new(),
-    };
-    maps.table_stats.set_each(&slot, &stats)?;
     Ok(TableRecord {
         slot,
+        stats,
         pooled: wanted.pooled,
         contents: Some(entries),
         zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
@@ -279,27 +279,40 @@ pub(crate) fn replace(
     let before = table.version;
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
     contents::write(maps, version, entries)?;
-    if before != 0 {
-        contents::keep_counters(maps, before, version, entries)?;
-    }
     let table = abi::Table { version, ..table };
     pool::publish(maps, memory, slot, table, listing, entries)?;
     if before == 0 {
         return Ok(());
     }
-    match known {
-        Some(known) => contents::remove(maps, before, &known),
-        None => contents::remove(maps, before, &contents::read(maps, before)?),
-    }
+    let mut known = known.map_or_else(|| contents::read(maps, before), Ok)?;
+    contents::remove(maps, before, &known)?;
+    let stay: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
+    known.retain(|entry| !stay.contains(&entry.net));
+    contents::forget_counters(maps, slot, &known)
 }
 
-/// Forgets contents that nobody sees any more.
-pub(crate) fn release(maps: &Maps, replaced: &Replaced) -> Result<()> {
+/// Forgets contents that nobody sees any more, and what was counted for entries that are gone with
+/// them.
+pub(crate) fn release(
+    maps: &Maps,
+    replaced: &Replaced,
+    tables: &BTreeMap<TableName, TableRecord>,
+) -> Result<()> {
     for (version, entries) in replaced.iter().filter(|(version, _)| *version != 0) {
         match entries {
             Some(entries) => contents::remove(maps, *version, entries)?,
             None => contents::remove(maps, *version, &contents::read(maps, *version)?)?,
         }
     }
-    Ok(())
+    if replaced.is_empty() || maps.entry_stats.keys().next().is_none() {
+        return Ok(());
+    }
+    let mut there = BTreeMap::new();
+    for table in tables.values() {
+        let counters = maps.tables.at(table.slot)?.counters;
+        if counters != 0 {
+            there.insert(counters, current(maps, table)?);
+        }
+    }
+    contents::keep_counters(maps, &there)
 }

@@ -121,6 +121,8 @@ pub fn slot_seen(tables: &BTreeMap<TableName, TableRecord>, name: &TableName) ->
 pub struct TableRecord {
     /// Its slot.
     pub slot: u32,
+    /// The slot where its packets are counted: its first one.
+    pub stats: u32,
     /// `persist`
     pub persist: bool,
     /// `const`
@@ -141,9 +143,16 @@ pub struct TableRecord {
     pub zeroed_at: u64,
 }
 
-/// Versions that a loader may use up before its memory is written: enough for every table there
-/// can be, twice.
-const VERSIONS_OF_A_LOADER: u32 = 2 * skipstep_abi::limits::TABLE_SLOTS;
+impl TableRecord {
+    /// The slots that are its own: where its contents are, and where its packets are counted.
+    pub fn slots(&self) -> [u32; 2] {
+        [self.slot, self.stats]
+    }
+}
+
+/// Versions that a loader may use up before its memory is written: enough for the contents, the list
+/// and the counters of every table there can be.
+const VERSIONS_OF_A_LOADER: u32 = 3 * skipstep_abi::limits::TABLE_SLOTS;
 
 impl Memory {
     /// When the counters of an interface began.

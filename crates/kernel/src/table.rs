@@ -99,7 +99,7 @@ impl Instance {
             rules: references(&record.ruleset, name),
             anchors: anchors(record, name),
             entries: place::current(&self.maps, table)?.len() as u32,
-            stats: counters::table(&self.maps, table.slot)?,
+            stats: counters::table(&self.maps, table.stats)?,
             zeroed: UNIX_EPOCH + Duration::from_secs(table.zeroed_at),
         })
     }
@@ -117,7 +117,7 @@ impl Instance {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
         let slot = find(&record, name)?.slot;
-        contents::read_all(&self.maps, Some(slot), self.maps.tables.at(slot)?.version)
+        contents::read_all(&self.maps, slot)
     }
 
     /// Clears the counters of entries; how many of them there are.
@@ -180,7 +180,7 @@ impl Instance {
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
-        self.maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
+        self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
         let all = place::current(&self.maps, table)?;
         apply(&self.maps, &mut change.memory, table, Step::Date(all))?;
         change.keep()
@@ -357,9 +357,12 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Add(entries) => contents::write(maps, version, &entries)?,
         Step::Date(entries) => {
             contents::write(maps, version, &entries)?;
-            contents::forget_counters(maps, version, &entries)?;
+            contents::forget_counters(maps, table.slot, &entries)?;
         }
-        Step::Delete(entries) => contents::remove(maps, version, &entries)?,
+        Step::Delete(entries) => {
+            contents::remove(maps, version, &entries)?;
+            contents::forget_counters(maps, table.slot, &entries)?;
+        }
         Step::Replace(entries) => {
             let known = table.contents.take();
             let listing = place::listing(table.pooled, false);
@@ -378,13 +381,14 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
 }
 
 fn new_table(maps: &Maps, record: &Record) -> Result<TableRecord> {
-    let taken: BTreeSet<u32> = record.tables.values().map(|table| table.slot).collect();
+    let taken: BTreeSet<u32> = record.tables.values().flat_map(TableRecord::slots).collect();
     let limit = maps.tables.capacity();
     let slot = (SELF_TABLE + 1..limit).find(|slot| !taken.contains(slot));
     let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
-    maps.tables.set(&slot, &abi::Table::default())?;
+    maps.tables.set(&slot, &abi::Table { stats: slot, ..abi::Table::default() })?;
     maps.table_stats.set(&slot, &abi::TableStats::default())?;
-    Ok(TableRecord { slot, persist: true, zeroed_at: wall_clock(), ..TableRecord::default() })
+    let zeroed_at = wall_clock();
+    Ok(TableRecord { slot, stats: slot, persist: true, zeroed_at, ..TableRecord::default() })
 }
 
 /// What is in a table at this moment.

@@ -232,9 +232,8 @@ impl TestEngine {
         let Some(table) = self.record.tables.get(name) else {
             return Ok(TableCounters::default());
         };
-        let version = self.maps.tables.at(table.slot)?.version;
-        let entries = contents::read_all(&self.maps, None, version)?;
-        let abi::TableStats { packets, bytes, .. } = counters::table(&self.maps, table.slot)?;
+        let entries = contents::read_all(&self.maps, table.slot)?;
+        let abi::TableStats { packets, bytes, .. } = counters::table(&self.maps, table.stats)?;
         let of_entry = |info: EntryInfo| {
             let EntryTraffic { packets, bytes } = info.traffic?;
             let [packets, bytes] = [packets, bytes].map(without_xpass);

@@ -89,8 +89,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
-        pf_table => abi::Table { version, counters, list, total, weighted, gcd, heaviest }
-        pf_entry_stats => abi::EntryStats { packets, bytes }
+        pf_table => abi::Table { version, counters, stats, list, total, weighted, gcd, heaviest }
+        pf_entry_stats => abi::EntryStats { packets, bytes, prefix, pad }
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
             kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key,

@@ -98,6 +98,27 @@ fn tables_and_dynamic_addresses_decide() {
 }
 
 #[test]
+fn every_entry_of_a_table_has_room_for_its_counters() {
+    const ENTRIES: u16 = 5000;
+    both(|mut engine| {
+        let host = host();
+        let sources = (0..ENTRIES).map(|number| number.to_be_bytes()).map(|[a, b]| [10, 3, a, b]);
+        let list = sources.clone().map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d} "));
+        let list = list.collect::<String>();
+        let text = format!("table <t> counters {{ {list} }}\nblock drop in from <t>\n");
+        engine.load(&ruleset(&text, &host), &host).unwrap();
+        for source in sources {
+            assert_eq!(engine.packet(&udp((source, 1), SSH, 0)).verdict, Verdict::Drop);
+        }
+        let counted = engine.table_counters(&"t".into());
+        assert_eq!(counted.entries.len(), usize::from(ENTRIES));
+        assert!(
+            counted.entries.values().all(|of| of.packets.as_flattened().iter().sum::<u64>() == 1)
+        );
+    });
+}
+
+#[test]
 fn a_run_can_be_timed() {
     both(|mut engine| {
         let host = host();

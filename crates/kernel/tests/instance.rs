@@ -8,10 +8,12 @@
 mod common;
 
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
 use common::{host, ruleset};
+use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
@@ -209,13 +211,12 @@ fn tables_change_while_rules_stay() {
         instance.enable().unwrap();
         assert!(arrives(&from, &to));
 
-        let entry =
-            |net: &str, negated| TableEntry { negated, net: net.parse().unwrap(), weight: 0 };
-        let bad = [entry("127.0.0.0/8", false), entry("192.0.2.0/24", false)];
+        let bad = entries(&["127.0.0.0/8", "192.0.2.0/24"]);
         assert_eq!(instance.table_add(&"bad".into(), &bad).unwrap(), 2);
         assert_eq!(instance.table_add(&"bad".into(), &bad).unwrap(), 0, "they are there already");
         assert!(!arrives(&from, &to));
-        instance.table_add(&"bad".into(), &[entry("127.0.0.1/32", true)]).unwrap();
+        let negated = TableEntry { negated: true, ..entries(&["127.0.0.1/32"])[0] };
+        instance.table_add(&"bad".into(), &[negated]).unwrap();
         assert!(arrives(&from, &to), "the longest match says no");
         let tested = instance
             .table_test(
@@ -245,6 +246,42 @@ fn tables_change_while_rules_stay() {
         assert!(arrives(&from, &to));
         let refused = fixture.instance().table_add(&"bad".into(), &bad);
         assert!(matches!(refused, Err(Error::ConstTable { .. })));
+    });
+}
+
+#[test]
+fn no_packet_goes_uncounted_while_tables_are_replaced() {
+    isolated(|| {
+        let mut fixture = Fixture::new("counted");
+        let (to, from) = (receiver(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let rules = format!("pass in proto udp from <t> to port {} no state\n", to.1.port());
+        let text = |others: &str| format!("table <t> counters {{ 127.0.0.1 {others} }}\n{rules}");
+        fixture.load(&text(""));
+        fixture.instance().enable().unwrap();
+        let (stop, others) = (AtomicBool::new(false), entries(&["192.0.2.0/24", "127.0.0.1/32"]));
+        let sent = std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                let mut sent = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    assert!(arrives(&from, &to));
+                    sent += 1;
+                }
+                sent
+            });
+            for round in 0..20 {
+                fixture.load(&text(["192.0.2.1", ""][round % 2]));
+                let replaced = fixture.instance().table_replace(&"t".into(), &others[round % 2..]);
+                replaced.unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+            sender.join().unwrap()
+        });
+        let instance = fixture.instance();
+        let entry = instance.table_entry_list(&"t".into()).unwrap()[0];
+        assert_eq!(entry.entry.net, "127.0.0.1/32".parse().unwrap());
+        assert_eq!(entry.traffic.unwrap().packets[0][PASS], sent);
+        let table = &instance.table_list().unwrap()[0];
+        assert_eq!((table.stats.packets[0][PASS], table.stats.r#match), (sent, sent));
     });
 }
 
@@ -396,4 +433,9 @@ fn states_end_while_nobody_does_anything() {
         assert!(udp_states(fixture.instance()).is_empty());
         assert!(fixture.instance().status().unwrap().engine.removals >= 2);
     });
+}
+
+fn entries(nets: &[&str]) -> Vec<TableEntry> {
+    let entry = |net: &&str| TableEntry { negated: false, net: net.parse().unwrap(), weight: 0 };
+    nets.iter().map(entry).collect()
 }

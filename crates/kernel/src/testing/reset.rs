@@ -33,7 +33,7 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
         };
         contents::remove(maps, version, &entries)?;
         maps.tables.set(&table.slot, &abi::Table::default())?;
-        maps.table_stats.set(&table.slot, &abi::TableStats::default())?;
+        maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
     }
     for key in maps.entry_stats.keys().collect::<Vec<_>>() {
         maps.entry_stats.remove(&key)?;
