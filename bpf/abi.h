@@ -27,6 +27,8 @@
 #define PF_MAX_DEPTH		64	/* anchors inside each other */
 #define PF_MAX_STEPS		1048576	/* rules looked at for one packet, each as often as it is called */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
+#define PF_LOG_WHOLE		65535	/* those that who reads a log itself gets at most */
+#define PF_LOGS			256	/* pflogN */
 #define PF_IDLE_SLOT		0	/* statistics slot of the implicit default rule */
 #define PF_FINGERPRINTS		4096	/* fingerprints of systems in one rule set */
 #define PF_SYSTEMS		63	/* different names behind `os` in one rule set */
@@ -222,6 +224,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
  * leaving          queue             struct pf_leaving
  * log_ring         ring buffer       struct pf_log_record
+ * log_readers      array of maps     n of pflogN -> ring buffer of struct pf_log_record, data longer
  * flow_ring        ring buffer       struct pf_flow_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself

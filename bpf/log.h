@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * Records for pflog (pf-semantics section 18), with the packet as it was seen, before anything in
- * it is changed. skipstepd writes them to files.
+ * it is changed. skipstepd writes the beginning of each to a file; a program that reads pflogN itself,
+ * while it is at work, gets those of that log, and whole packets.
  */
 #ifndef PF_LOG_H
 #define PF_LOG_H
@@ -15,6 +16,19 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } log_ring SEC(".maps");
+
+/* made by the program that reads */
+struct ring_of_reader {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 12);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, PF_LOGS);
+	__type(key, __u32);
+	__array(values, struct ring_of_reader);
+} log_readers SEC(".maps");
 
 /* Which rule set the records written from now on name, and the anchor rule that led there. */
 __inline void log_place(struct pf_scratch *s, __s32 anchor_rule, __u32 anchor)
@@ -38,24 +52,10 @@ __inline __u32 log_target(__u8 log_to, __u8 flags)
 	return log_to | (flags & PF_LOG_USER ? LOG_TARGET_USER : 0);
 }
 
-/* Writes a record to its target: rule number and action as given, the rest from s->log_*. */
-__global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
-		    __u32 target)
+/* All of a record but the packet. */
+__inline void log_describe(struct __sk_buff *skb, const struct pf_scratch *s,
+			   struct pf_log_record *record, __s32 rule, __u32 action, __u32 target)
 {
-	struct pf_log_record *record;
-	__u32 length;
-
-	if (!s)
-		return 0;
-	if (s->outcome.logged < 255)
-		s->outcome.logged++;
-	if (target & LOG_TARGET_USER)
-		find_owner(skb, s);
-	record = bpf_ringbuf_reserve(&log_ring, sizeof(*record), 0);
-	if (!record) {
-		count_log_lost();
-		return 0;
-	}
 	record->time = bpf_ktime_get_boot_ns();
 	__builtin_memcpy(record->ifname, s->interface.name, sizeof(record->ifname));
 	__builtin_memcpy(record->source, &s->pd.source, sizeof(record->source));
@@ -73,10 +73,76 @@ __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u
 	record->uid = target & LOG_TARGET_USER ? s->owner_uid : NOBODY;
 	record->rewritten = has_new_ends(&s->pd);
 	record->wirelen = skb->len - s->pd.ip;
-	length = min(record->wirelen, PF_SNAPLEN);
-	if (load_bytes(skb, s->pd.ip, record->data, length, PF_SNAPLEN))
+}
+
+/* The packet, of which `room` bytes fit into the record; what cannot be had is left out. */
+__inline void log_copy(struct __sk_buff *skb, const struct pf_scratch *s,
+		       struct pf_log_record *record, __u32 room)
+{
+	__u32 length = min(record->wirelen, room);
+
+	if (load_bytes(skb, s->pd.ip, (void *)record + offsetof(struct pf_log_record, data), length,
+		       room))
 		length = 0;
 	record->caplen = length;
+}
+
+/* A record for the program that reads this log itself; 0 if none does. Most packets of interest are
+ * short, and what is reserved in a ring is of one size or another. */
+__global int pf_log_to_reader(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
+			      __u32 target)
+{
+	struct pf_log_record *record;
+	__u32 log = target % PF_LOGS;
+	void *ring;
+
+	if (!s)
+		return 0;
+	ring = bpf_map_lookup_elem(&log_readers, &log);
+	if (!ring)
+		return 0;
+	if (skb->len - s->pd.ip <= PF_SNAPLEN) {
+		record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+		if (record) {
+			log_describe(skb, s, record, rule, action, target);
+			log_copy(skb, s, record, PF_SNAPLEN);
+			bpf_ringbuf_submit(record, 0);
+			return 1;
+		}
+	} else {
+		record = bpf_ringbuf_reserve(ring, offsetof(struct pf_log_record, data) + PF_LOG_WHOLE, 0);
+		if (record) {
+			log_describe(skb, s, record, rule, action, target);
+			log_copy(skb, s, record, PF_LOG_WHOLE);
+			bpf_ringbuf_submit(record, 0);
+			return 1;
+		}
+	}
+	count_log_lost();
+	return 1;
+}
+
+/* Writes a record to its target: rule number and action as given, the rest from s->log_*. */
+__global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
+		    __u32 target)
+{
+	struct pf_log_record *record;
+
+	if (!s)
+		return 0;
+	if (s->outcome.logged < 255)
+		s->outcome.logged++;
+	if (target & LOG_TARGET_USER)
+		find_owner(skb, s);
+	if (pf_log_to_reader(skb, s, rule, action, target))
+		return 0;
+	record = bpf_ringbuf_reserve(&log_ring, sizeof(*record), 0);
+	if (!record) {
+		count_log_lost();
+		return 0;
+	}
+	log_describe(skb, s, record, rule, action, target);
+	log_copy(skb, s, record, PF_SNAPLEN);
 	bpf_ringbuf_submit(record, 0);
 	return 0;
 }

@@ -18,6 +18,10 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_STEPS: u32 = 1_048_576;
 /// Bytes of a packet kept by the log (`PF_SNAPLEN`).
 pub const SNAPLEN: usize = 160;
+/// Those that who reads a log itself gets at most (`PF_LOG_WHOLE`).
+pub const LOG_WHOLE: usize = 65_535;
+/// Logs there can be: pflogN (`PF_LOGS`).
+pub const LOGS: u32 = 256;
 /// Statistics slot of the implicit default rule (`PF_IDLE_SLOT`).
 pub const IDLE_SLOT: u32 = 0;
 /// Interface groups there can be: bits of [`crate::Interface::groups`].

@@ -87,6 +87,8 @@ pub mod map {
     pub const FREE_SOURCES: &str = "free_sources";
     /// ring of `struct pf_log_record`
     pub const LOG_RING: &str = "log_ring";
+    /// n of pflogN -> ring of `struct pf_log_record`, with longer data
+    pub const LOG_READERS: &str = "log_readers";
     /// generation & 1, order -> `struct pf_fingerprint`
     pub const FINGERPRINTS: &str = "fingerprints";
     /// generation & 1, kind, number -> `struct pf_limiter`

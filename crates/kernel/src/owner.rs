@@ -1,9 +1,10 @@
 //! Anchors that belong to a process, `PROGRAM/PID` and what begins with `PROGRAM/PID.`: they go when it
-//! goes, however it ends. As long as it lives it holds a lock on a file of that name; whoever can take
-//! the lock knows that it is dead, and removes the anchors.
+//! goes, however it ends, and with them its place at a log. As long as it lives it holds a lock on a file
+//! of that name; whoever can take the lock knows that it is dead, and removes what was its.
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -16,7 +17,9 @@ pub struct Owner {
     /// What the paths of its anchors begin with.
     prefix: String,
     path: PathBuf,
-    _lock: Flock<File>,
+    lock: Flock<File>,
+    /// n of the pflogN that it reads.
+    log: Option<u8>,
 }
 
 impl Owner {
@@ -24,12 +27,30 @@ impl Owner {
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
+
+    /// Notes which log the process reads, where others find it.
+    pub(crate) fn set_log(&mut self, log: Option<u8>) -> Result<()> {
+        let text = log.map(|log| log.to_string()).unwrap_or_default();
+        let write = || -> io::Result<()> {
+            self.lock.set_len(0)?;
+            self.lock.write_all_at(text.as_bytes(), 0)
+        };
+        write().context(|| format!("{}: write", self.path.display()))?;
+        self.log = log;
+        Ok(())
+    }
+
+    pub(crate) fn log(&self) -> Option<u8> {
+        self.log
+    }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // who finds it later removes it as well
-        let _ = fs::remove_file(&self.path);
+        // else it is left to who removes what the dead have left
+        if self.log.is_none() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -44,16 +65,22 @@ impl Instance {
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
             .map_err(|(_, error)| io::Error::from(error))
             .context(|| format!("{}: lock", path.display()))?;
-        Ok(Owner { prefix: prefix(&name), path, _lock: lock })
+        Ok(Owner { prefix: prefix(&name), path, lock, log: None })
     }
 
-    /// Removes the anchors of processes that have died. How many processes that were.
+    /// Removes the anchors of processes that have died, and the rings of the logs that they read. How many
+    /// processes that were.
     pub fn remove_orphans(&mut self) -> Result<usize> {
         let Ok(entries) = fs::read_dir(self.run.owners()) else { return Ok(0) };
         let mut removed = 0;
         for entry in entries.flatten() {
             if let Some(_lock) = lock_of_dead(&entry.path()) {
                 self.clear_anchors(&prefix(&entry.file_name().to_string_lossy()))?;
+                if let Some(log) =
+                    fs::read_to_string(entry.path()).ok().and_then(|n| n.parse().ok())
+                {
+                    self.free_log(log)?;
+                }
                 let _ = fs::remove_file(entry.path());
                 removed += 1;
             }

@@ -40,14 +40,22 @@ impl FlowReader {
 
 impl<R: FromBytes + 'static> RingReader<R> {
     pub(crate) fn of(map: &MapHandle) -> Result<Self> {
+        Self::reading(map, |bytes| Some(R::read_from_prefix(bytes).ok()?.0))
+    }
+}
+
+impl<R: 'static> RingReader<R> {
+    /// A reader for whose records `read` finds a value, or nothing.
+    pub(crate) fn reading(
+        map: &MapHandle,
+        read: impl Fn(&[u8]) -> Option<R> + 'static,
+    ) -> Result<Self> {
         let records = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&records);
         let mut builder = RingBufferBuilder::new();
         builder
             .add(map, move |bytes| {
-                if let Ok((record, _)) = R::read_from_prefix(bytes) {
-                    sink.borrow_mut().push(record);
-                }
+                sink.borrow_mut().extend(read(bytes));
                 0
             })
             .context(|| "ring: open".to_owned())?;

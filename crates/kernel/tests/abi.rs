@@ -274,7 +274,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
     let mut numbers = numbers! {
         "" abi::limits {
             IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, MAX_DEPTH,
-            MAX_STEPS, SNAPLEN,
+            MAX_STEPS, SNAPLEN, LOG_WHOLE, LOGS,
             IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
@@ -442,6 +442,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::SOURCE_NODES,
         abi::names::map::FREE_SOURCES,
         abi::names::map::LOG_RING,
+        abi::names::map::LOG_READERS,
         abi::names::map::FLOW_RING,
         abi::names::map::SWEEPER,
         abi::names::map::SCRATCH,

@@ -1,0 +1,78 @@
+//! A program that reads a log itself: it gets whole packets, those of its log only, and when it is gone
+//! skipstepd has them again.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use common::fixture::{Fixture, isolated, receiver};
+use skipstep_kernel::{LiveLog, LogReader, LoggedPacket};
+
+#[test]
+fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
+    isolated(|| {
+        let mut fixture = Fixture::new("live");
+        let (to, other) = (receiver(), receiver());
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        fixture.load(&format!(
+            "block in log proto udp to port {}\n\
+             pass in log (all, to pflog7) inet proto udp to port {}\n",
+            other.1.port(),
+            to.1.port(),
+        ));
+        let instance = fixture.instance();
+        instance.enable().unwrap();
+        let mut owner = instance.own_anchors("live-log").unwrap();
+        instance.take_log(&mut owner, 7).unwrap();
+        let mut second = instance.own_anchors("another").unwrap();
+        assert!(instance.take_log(&mut second, 7).is_err(), "one reader a log");
+
+        let mut live = LiveLog::open(instance, 7).unwrap();
+        let mut log = LogReader::open(instance).unwrap();
+        let texts = [vec![b'a'; 10], vec![b'b'; 1000], vec![b'c'; 20_000]];
+        for text in &texts {
+            from.send_to(text, to.1).unwrap();
+        }
+        from.send_to(b"elsewhere", other.1).unwrap();
+        let seen = packets(&mut live);
+        assert!(seen.iter().all(|packet| packet.passed));
+        let said: Vec<_> = seen.iter().map(|packet| packet.data[28..].to_vec()).collect();
+        assert_eq!(said, texts);
+        assert_eq!(logs(&mut log), [0], "only what is not the reader's");
+
+        instance.give_log_back(&mut owner).unwrap();
+        from.send_to(b"hello", to.1).unwrap();
+        assert_eq!(packets(&mut live), []);
+        assert_eq!(logs(&mut log), [7]);
+    });
+}
+
+#[test]
+fn the_log_of_a_dead_process_is_given_back() {
+    isolated(|| {
+        let mut fixture = Fixture::new("dead");
+        let instance = fixture.instance();
+        let mut owner = instance.own_anchors("live-log").unwrap();
+        instance.take_log(&mut owner, 1).unwrap();
+        assert_eq!(instance.remove_orphans().unwrap(), 0, "it lives");
+        assert!(LiveLog::open(instance, 1).is_ok());
+        drop(owner);
+        assert_eq!(instance.remove_orphans().unwrap(), 1);
+        assert!(LiveLog::open(instance, 1).is_err());
+    });
+}
+
+fn packets(live: &mut LiveLog) -> Vec<LoggedPacket> {
+    let mut seen = Vec::new();
+    while live.poll(Duration::from_millis(100), |packet| seen.push(packet.clone())).unwrap() > 0 {}
+    seen
+}
+
+/// Where the records of IPv4 went: the kernel's own IPv6 chatter is not ours.
+fn logs(log: &mut LogReader) -> Vec<u8> {
+    let mut seen = Vec::new();
+    log.drain(|record| seen.push((record.family, record.log_to))).unwrap();
+    seen.retain(|(family, _)| *family == skipstep_abi::INET);
+    seen.into_iter().map(|(_, log)| log).collect()
+}
