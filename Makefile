@@ -2,7 +2,7 @@
 
 # What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
-PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3-minimal iptables lftp
+PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3-minimal iptables lftp tnftp
 # For the tests on another kernel, in an emulated machine.
 PACKAGES_VM    := $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils)
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
@@ -89,7 +89,7 @@ fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each
 
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
 	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
-	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(SBIN)
+	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(BIN)/ftpsesame $(SBIN)
 	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
 	install -m 644 man/*.5 $(MAN)/man5
 	install -m 644 man/*.8 $(MAN)/man8
@@ -110,7 +110,7 @@ uninstall: ## stop filtering, unpin everything and remove what install installed
 ifeq ($(DESTDIR),)
 	packaging/prepare unpin $(SBIN)/pfctl
 endif
-	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy
+	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
 	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
 	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \

@@ -160,6 +160,31 @@ gateway_between_client_and_server() {
 	SERVER4=192.168.10.2 SERVER6=2001:db8:10::2
 }
 
+# bridge_between_client_and_server - the same two on one network, and what joins them has no address:
+#
+#   client                  bridge                  server
+#   eth0 -------------- port0 (br0) port1 -------------- eth0
+#   192.168.100.2                            192.168.100.3
+#   2001:db8:100::2                        2001:db8:100::3
+bridge_between_client_and_server() {
+	local port
+	host client bridge server
+	wire client eth0 bridge port0
+	wire server eth0 bridge port1
+	on bridge ip link add br0 type bridge
+	on bridge ip link set br0 up
+	for port in port0 port1; do
+		on bridge ip link set "$port" master br0
+		on bridge ip link set "$port" up
+	done
+	address client eth0 192.168.100.2/24 2001:db8:100::2/64
+	address server eth0 192.168.100.3/24 2001:db8:100::3/64
+	await 5 on client ping -n -q -c 1 -W 1 2001:db8:100::3 || die "the hosts do not reach each other over IPv6"
+	await 5 on client ping -n -q -c 1 -W 1 192.168.100.3 || die "the hosts do not reach each other over IPv4"
+	CLIENT4=192.168.100.2 CLIENT6=2001:db8:100::2
+	SERVER4=192.168.100.3 SERVER6=2001:db8:100::3
+}
+
 # gateway_with_dmz - the same with one more network inside, on the gateway's dmz0
 gateway_with_dmz() {
 	gateway_between_client_and_server
@@ -391,14 +416,37 @@ unpacked() {
 	echo "$folder"
 }
 
-# ftp_server HOST - vsftpd for anonymous: what is in $WORK/ftp can be read, and written in its folder upload
+# ftp_server HOST [pure-ftpd] - vsftpd, or the other, for anonymous: what is in $WORK/ftp can be read, and written in
+# its folder upload. One after the other on a host, `stop ftp-HOST` between them.
 ftp_server() {
-	local folder
-	folder=$(unpacked vsftpd libwrap0) || unable "vsftpd cannot be had here"
+	local host=$1 server=${2:-vsftpd} folder
 	mkdir -p "$WORK/ftp/upload" "$WORK/nothing"
 	chmod 755 "$WORK" "$WORK/ftp" "$WORK/nothing"
 	chmod 777 "$WORK/ftp/upload"
-	cat >"$WORK/vsftpd.conf" <<-END_OF_FILE
+	case $server in
+	vsftpd) folder=$(unpacked vsftpd libwrap0) ;;
+	*) folder=$(unpacked pure-ftpd libsodium23) ;;
+	esac || unable "$server cannot be had here"
+	set -- env LD_LIBRARY_PATH="$(echo "$folder"/lib/* "$folder"/usr/lib/* | tr ' ' :)"
+	case $server in
+	vsftpd)
+		vsftpd_settings >"$WORK/vsftpd.conf"
+		set -- "$@" "$folder/usr/sbin/vsftpd" "$WORK/vsftpd.conf"
+		;;
+	*) # It wants a user `ftp`, whom no machine needs to have outside of this test.
+		{ grep -v ^ftp: /etc/passwd; echo "ftp:x:$(id -u daemon):$(id -g daemon)::$WORK/ftp:/bin/false"; } >"$WORK/passwd"
+		# shellcheck disable=SC2016
+		set -- "$@" unshare --mount sh -c 'mount --bind "$1" /etc/passwd && shift && exec "$@"' sh "$WORK/passwd" \
+			"$folder/usr/sbin/pure-ftpd" --anonymousonly --dontresolve --maxclientsnumber 20000 \
+			--maxclientsperip 20000 --pidfile "$WORK/pure-ftpd.pid" --syslogfacility none --autorename
+		;;
+	esac
+	start "ftp-$host" "$host" "$@"
+	await 3 listening "$host" tcp 21 || die "no FTP server: $(cat "$WORK/ftp-$host.log")"
+}
+
+vsftpd_settings() {
+	cat <<-END_OF_FILE
 		listen_ipv6=YES
 		background=NO
 		max_clients=0
@@ -414,9 +462,6 @@ ftp_server() {
 		seccomp_sandbox=NO
 		secure_chroot_dir=$WORK/nothing
 	END_OF_FILE
-	start "ftp-$1" "$1" env LD_LIBRARY_PATH="$(echo "$folder"/lib/* "$folder"/usr/lib/* | tr ' ' :)" \
-		"$folder/usr/sbin/vsftpd" "$WORK/vsftpd.conf"
-	await 3 listening "$1" tcp 21 || die "no FTP server: $(cat "$WORK/ftp-$1.log")"
 }
 
 # What tests say. A test goes on after a failed check, and ends with `verdict`.

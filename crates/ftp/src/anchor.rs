@@ -62,6 +62,27 @@ impl Anchors {
         Ok(self.filter()?.clear_anchors(&prefix)?)
     }
 
+    /// Has the packets of pflog `log` come to this process, as [`skipstep_kernel::LiveLog`] reads them.
+    ///
+    /// # Errors
+    /// Another program reads them.
+    pub fn take_log(&mut self, log: u8) -> Result<()> {
+        Ok(self.instance.take_log(&mut self.owner, log)?)
+    }
+
+    /// Leaves the packets to skipstepd again.
+    ///
+    /// # Errors
+    /// The filter does not let go.
+    pub fn give_log_back(&mut self) -> Result<()> {
+        Ok(self.instance.give_log_back(&mut self.owner)?)
+    }
+
+    /// Whether the filter is the one that was opened.
+    pub fn is_current(&self) -> bool {
+        self.instance.is_current()
+    }
+
     /// The filter as it is now: it may have been made anew since it was opened.
     fn filter(&mut self) -> Result<&mut Instance> {
         if !self.instance.is_current() {

@@ -12,6 +12,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// Where a data connection goes.
 pub type Endpoint = SocketAddr;
 
+/// Data connections go to no port below: there are services.
+pub const LOWEST_PORT: u16 = 1024;
+
 /// Reads `h1,h2,h3,h4,p1,p2`.
 pub fn numbers(text: &str) -> Option<Endpoint> {
     let mut numbers = [0; 6];

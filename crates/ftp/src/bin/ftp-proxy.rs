@@ -8,7 +8,7 @@ use nix::unistd::daemon;
 use skipstep_ftp::anchor::Anchors;
 use skipstep_ftp::logging;
 use skipstep_ftp::proxy::options::Options;
-use skipstep_ftp::proxy::{NAME, guardian, listen, worker};
+use skipstep_ftp::proxy::{NAME, listen, serve, worker};
 
 fn main() -> ExitCode {
     match run(Options::parse()) {
@@ -32,5 +32,5 @@ fn run(options: Options) -> Result<()> {
         daemon(false, false).context("background")?;
     }
     let mut anchors = Anchors::open(NAME, &options.instance())?;
-    guardian::run(&options, &mut anchors, listener)
+    serve(&options, &mut anchors, listener)
 }

@@ -4,9 +4,6 @@ use std::net::IpAddr;
 
 use clap::{ArgAction, Parser};
 
-/// What makes the program its own worker.
-pub const WORKER: &str = "--worker";
-
 /// A proxy for FTP: rewrites what client and server tell each other, and opens the filter for the data
 /// connections that they agree upon.
 #[derive(Debug, Clone, Parser)]

@@ -95,9 +95,6 @@ fn tail(options: &Options) -> String {
     text
 }
 
-/// Below are the ports of services.
-pub const LOWEST_PORT: u16 = 1024;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,11 +12,11 @@ use tokio::time::timeout;
 
 use crate::command::{Command, Verb};
 use crate::dialogue::{Agreement, Answer, Dialogue, Mode};
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::{self, Endpoint, LOWEST_PORT};
 use crate::line::{Line, Lines};
 use crate::proxy::gate::{Gate, Request};
 use crate::proxy::options::Options;
-use crate::proxy::rules::{Expected, Hosts, LOWEST_PORT};
+use crate::proxy::rules::{Expected, Hosts};
 
 /// Bytes that are read at once.
 const BLOCK: usize = 4096;

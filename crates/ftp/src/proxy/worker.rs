@@ -2,7 +2,6 @@
 //! nobody.
 
 use std::cell::Cell;
-use std::fs;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -10,15 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use log::{error, info, warn};
-use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
-use nix::unistd::{User, chdir, chroot, setgroups, setresgid, setresuid};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
+use crate::privileges;
 use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
 use crate::proxy::rules::Hosts;
@@ -30,12 +27,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Descriptors that the process has besides those of its sessions.
 const OTHER_FILES: u64 = 64;
-
-/// An empty folder, all that the process sees of the file system.
-const EMPTY: &str = "/run/skipstep/empty";
-
-/// Whom the process becomes: the first of these that there is.
-const USERS: [&str; 2] = ["proxy", "nobody"];
 
 /// What all sessions have in common.
 struct Worker {
@@ -51,25 +42,12 @@ pub fn run(options: Options) -> Result<()> {
     let files = 2 * u64::from(options.sessions) + OTHER_FILES;
     setrlimit(Resource::RLIMIT_NOFILE, files, files).context("open files")?;
     let listener = StdListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    drop_privileges()?;
+    privileges::drop()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let worker = Rc::new(Worker { options, gate: Gate::inherited()? });
         worker.serve(TcpListener::from_std(listener)?).await
     })
-}
-
-fn drop_privileges() -> Result<()> {
-    let users = USERS.iter().find_map(|name| User::from_name(name).ok().flatten());
-    let user = users.context("neither a user `proxy` nor `nobody`")?;
-    fs::create_dir_all(EMPTY).context(EMPTY)?;
-    chroot(EMPTY).context(EMPTY)?;
-    chdir("/").context(EMPTY)?;
-    setgroups(&[user.gid]).context("groups")?;
-    setresgid(user.gid, user.gid, user.gid).context("group")?;
-    setresuid(user.uid, user.uid, user.uid).context("user")?;
-    // the sessions are over without who opens the filter for them
-    set_pdeathsig(Signal::SIGTERM).context("guardian")
 }
 
 impl Worker {

@@ -1,8 +1,8 @@
-//! The process that may change the filter. It starts the worker, does what that asks for, and when it
-//! is gone removes what is left of its rules.
+//! The process that may change the filter. It starts the worker, which reads what the world says and may do
+//! nothing else, does what that asks for, and when it is gone removes what is left of its rules. A request is
+//! a line of JSON, the answer a line, too: empty, or what is wrong.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,23 +11,28 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::anchor::Anchors;
-use crate::proxy::gate::Request;
-use crate::proxy::options::{Options, WORKER};
-use crate::proxy::rules::{self, LOWEST_PORT};
 
-/// Serves a worker as long as it lives.
+/// The argument that makes a program its own worker.
+pub const WORKER: &str = "--worker";
+
+/// Serves a worker as long as it lives: `answer` does what it asks for. `input` is its standard input.
 ///
 /// # Errors
 /// It could not be started, it has failed, or rules of it stay.
-pub fn run(options: &Options, anchors: &mut Anchors, listener: TcpListener) -> Result<()> {
+pub fn run<R: DeserializeOwned>(
+    anchors: &mut Anchors,
+    input: Stdio,
+    answer: impl Fn(&mut Anchors, &R) -> Result<()>,
+) -> Result<()> {
     let (own, other) = UnixStream::pair().context("worker")?;
-    let mut worker = start(listener, other)?;
+    let mut worker = start(input, other)?;
     pass_signals_on(&worker)?;
-    let served = serve(options, anchors, &own);
+    let served = serve(anchors, &own, answer);
     let removed = anchors.remove_all();
     drop(own);
     let status = worker.wait().context("worker")?;
@@ -35,12 +40,12 @@ pub fn run(options: &Options, anchors: &mut Anchors, listener: TcpListener) -> R
     check(status)
 }
 
-/// The worker is this program, with the listening socket for input and its end of the stream for output.
-fn start(listener: TcpListener, stream: UnixStream) -> Result<Child> {
+/// The worker is this program, with its end of the stream for output.
+fn start(input: Stdio, stream: UnixStream) -> Result<Child> {
     Command::new("/proc/self/exe")
         .args(std::env::args_os().skip(1))
         .arg(WORKER)
-        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stdin(input)
         .stdout(Stdio::from(OwnedFd::from(stream)))
         .spawn()
         .context("worker")
@@ -59,12 +64,16 @@ fn pass_signals_on(worker: &Child) -> Result<()> {
     Ok(())
 }
 
-fn serve(options: &Options, anchors: &mut Anchors, stream: &UnixStream) -> Result<()> {
+fn serve<R: DeserializeOwned>(
+    anchors: &mut Anchors,
+    stream: &UnixStream,
+    answer: impl Fn(&mut Anchors, &R) -> Result<()>,
+) -> Result<()> {
     let mut answers = stream;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { break };
         let request = serde_json::from_str(&line).context("the worker asks for nonsense")?;
-        let answer = match answer(options, anchors, &request) {
+        let answer = match answer(anchors, &request) {
             Ok(()) => String::new(),
             Err(problem) => format!("{problem:#}").replace('\n', " "),
         };
@@ -73,18 +82,6 @@ fn serve(options: &Options, anchors: &mut Anchors, stream: &UnixStream) -> Resul
         }
     }
     Ok(())
-}
-
-fn answer(options: &Options, anchors: &mut Anchors, request: &Request) -> Result<()> {
-    match request {
-        Request::Open(_, _, expected) if expected.port < LOWEST_PORT => {
-            bail!("no data connection goes to port {}", expected.port)
-        }
-        Request::Open(id, hosts, expected) => {
-            anchors.replace(*id, &rules::rules(hosts, expected, options))
-        }
-        Request::Close(id) => anchors.remove(*id),
-    }
 }
 
 fn check(status: ExitStatus) -> Result<()> {

@@ -1,0 +1,88 @@
+//! The command line: that of the program which Camiel Dobbelaar wrote for OpenBSD, as far as it applies,
+//! and ftp-proxy's where it has none.
+
+use clap::{ArgAction, Parser};
+
+/// Watches FTP control connections that the filter logs, and opens it for the data connections that they
+/// agree upon.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "ftpsesame", version, disable_help_flag = true)]
+pub struct Options {
+    /// How much to tell, by syslog's levels
+    #[arg(short = 'D', value_name = "LEVEL", default_value_t = 5,
+          value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub level: u8,
+    /// Stay in the foreground and tell by standard error
+    #[arg(short = 'd')]
+    pub foreground: bool,
+    /// Seconds that the filter is open for a data connection
+    #[arg(short = 'e', value_name = "SECONDS", default_value_t = 30,
+          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub expiry: u32,
+    /// Instance of the filter
+    #[arg(short = 'I', value_name = "INSTANCE")]
+    pub instance: Option<String>,
+    /// The log to read
+    #[arg(short = 'i', value_name = "PFLOGN", default_value = "pflog1", value_parser = log)]
+    pub log: u8,
+    /// Most control connections at once
+    #[arg(short = 'm', value_name = "CONNECTIONS", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
+    /// Queue of data connections
+    #[arg(short = 'q', value_name = "QUEUE")]
+    pub queue: Option<String>,
+    /// Let active data connections come from port 20 only
+    #[arg(short = 'r')]
+    pub rfc: bool,
+    /// Tag data connections
+    #[arg(short = 't', value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Log data connections; twice: all of their packets
+    #[arg(short = 'v', action = ArgAction::Count)]
+    pub verbose: u8,
+    /// This process is the one that reads packets.
+    #[arg(long = "worker", hide = true)]
+    pub worker: bool,
+    /// This text
+    #[arg(short = 'h', long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl Options {
+    /// The filter's instance: that of this network namespace unless said otherwise.
+    pub fn instance(&self) -> String {
+        self.instance.clone().unwrap_or_else(skipstep_kernel::Instance::default_name)
+    }
+}
+
+fn log(text: &str) -> Result<u8, String> {
+    let number = text.strip_prefix("pflog").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| "must be pflog0 to pflog255".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_page_has_every_option() {
+        let page = include_str!("../../../../man/ftpsesame.8");
+        let command = Options::command();
+        for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
+            let letter = option.get_short().expect("options are letters");
+            assert!(page.contains(&format!("\n.It Fl {letter}")), "-{letter}");
+        }
+    }
+
+    #[test]
+    fn the_log_is_one_of_the_filter() {
+        assert_eq!(Options::parse_from(["ftpsesame"]).log, 1);
+        assert_eq!(Options::parse_from(["ftpsesame", "-i", "pflog255"]).log, 255);
+        for wrong in ["em0", "pflog", "pflog256", "1"] {
+            assert!(Options::try_parse_from(["ftpsesame", "-i", wrong]).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! One direction of a TCP connection as the bytes that were sent, each once and in order. What could be read
+//! in two ways is not read: a segment that says something else where another has been ends the stream, since
+//! nobody but the receiver knows which of both it took.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Bytes that are kept to compare them with what is sent again.
+const RECENT: usize = 4096;
+
+/// How far ahead of what is missing bytes are kept.
+const AHEAD: usize = 8192;
+
+/// How long bytes may be missing: TCP has sent them again several times by then.
+const GAP: Duration = Duration::from_secs(20);
+
+/// Why a stream is read no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Two segments say different things.
+    #[error("two segments disagree")]
+    Disagreement,
+    /// Bytes were sent, but not seen.
+    #[error("bytes are missing")]
+    Missing,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Stream {
+    /// Number of the next byte.
+    next: u32,
+    /// The bytes before it.
+    recent: VecDeque<u8>,
+    /// Those from it on, as far as they were seen; the first one was not.
+    ahead: VecDeque<Option<u8>>,
+    /// Since when bytes have been waiting for those before them.
+    gap: Option<Instant>,
+}
+
+impl Stream {
+    /// A stream whose first byte has the number `first`.
+    pub fn new(first: u32) -> Stream {
+        Stream { next: first, recent: VecDeque::new(), ahead: VecDeque::new(), gap: None }
+    }
+
+    /// Takes the bytes of a segment; those that are now in order.
+    ///
+    /// # Errors
+    /// The stream ends here.
+    pub fn push(&mut self, sequence: u32, bytes: &[u8], now: Instant) -> Result<Vec<u8>, Fault> {
+        // within half of all numbers, which windows are smaller than
+        let distance = sequence.wrapping_sub(self.next).cast_signed();
+        let ahead = usize::try_from(distance).unwrap_or(0);
+        let behind = (distance.min(0).unsigned_abs() as usize).min(bytes.len());
+        self.compare(distance, &bytes[..behind])?;
+        self.keep(ahead, &bytes[behind..])?;
+        let read = self.read();
+        self.gap = match self.ahead.is_empty() {
+            true => None,
+            // what came fills a gap, but not the last
+            false if !read.is_empty() => Some(now),
+            false => self.gap.or(Some(now)),
+        };
+        match self.gap {
+            Some(since) if now.saturating_duration_since(since) > GAP => Err(Fault::Missing),
+            _ => Ok(read),
+        }
+    }
+
+    /// Compares bytes `distance` before the next with what was there; what is older is not known any more.
+    fn compare(&self, distance: i32, bytes: &[u8]) -> Result<(), Fault> {
+        let Some(start) = self.recent.len().checked_add_signed(distance as isize) else {
+            let unknown = distance.unsigned_abs() as usize - self.recent.len();
+            return match bytes.get(unknown..) {
+                Some(known) => self.compare_from(0, known),
+                None => Ok(()),
+            };
+        };
+        self.compare_from(start, bytes)
+    }
+
+    fn compare_from(&self, start: usize, bytes: &[u8]) -> Result<(), Fault> {
+        let same = self.recent.iter().skip(start).zip(bytes).all(|(old, new)| old == new);
+        if same { Ok(()) } else { Err(Fault::Disagreement) }
+    }
+
+    /// Puts bytes where they belong, `start` behind the next.
+    fn keep(&mut self, start: usize, bytes: &[u8]) -> Result<(), Fault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if start > 0 && start + bytes.len() > AHEAD {
+            return Err(Fault::Missing);
+        }
+        let end = start + bytes.len();
+        if self.ahead.len() < end {
+            self.ahead.resize(end, None);
+        }
+        for (place, byte) in self.ahead.iter_mut().skip(start).zip(bytes) {
+            if *place.get_or_insert(*byte) != *byte {
+                return Err(Fault::Disagreement);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out what is in order.
+    fn read(&mut self) -> Vec<u8> {
+        let length = self.ahead.iter().take_while(|byte| byte.is_some()).count();
+        let read: Vec<u8> = self.ahead.drain(..length).flatten().collect();
+        if self.ahead.is_empty() {
+            // what a long segment took is not kept for hours of silence
+            self.ahead = VecDeque::new();
+        }
+        self.next = self.next.wrapping_add(read.len() as u32);
+        self.recent.extend(&read[read.len().saturating_sub(RECENT)..]);
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FIRST: u32 = u32::MAX - 3;
+
+    /// Pushes segments at offsets; what was read, or the fault.
+    fn read(segments: &[(i32, &str)]) -> Result<String, Fault> {
+        let mut stream = Stream::new(FIRST);
+        let now = Instant::now();
+        let mut all = Vec::new();
+        for (offset, bytes) in segments {
+            let sequence = FIRST.wrapping_add_signed(*offset);
+            all.extend(stream.push(sequence, bytes.as_bytes(), now)?);
+        }
+        Ok(String::from_utf8(all).unwrap())
+    }
+
+    #[test]
+    fn bytes_come_once_and_in_order() {
+        assert_eq!(read(&[(0, "USER"), (4, " a\r\n")]).unwrap(), "USER a\r\n");
+        assert_eq!(read(&[(4, " a\r\n"), (0, "USER")]).unwrap(), "USER a\r\n");
+        assert_eq!(read(&[(0, "USER"), (0, "USER"), (2, "ER a")]).unwrap(), "USER a");
+        assert_eq!(read(&[(6, "x"), (2, "ER"), (0, "US"), (4, " a")]).unwrap(), "USER ax");
+    }
+
+    #[test]
+    fn what_was_said_cannot_be_unsaid() {
+        for segments in [
+            &[(0, "PORT 1"), (5, "2")][..],
+            // before those in front of it are seen, too
+            &[(5, "1"), (0, "PORT 2")],
+            &[(5, "1"), (5, "2")],
+            &[(0, "PORT 1"), (-1, "xPORT 2")],
+        ] {
+            assert_eq!(read(segments), Err(Fault::Disagreement), "{segments:?}");
+        }
+        // before the first byte nothing is known: that of a probe whether the other side lives
+        assert_eq!(read(&[(0, "PORT 1"), (-1, "x")]).unwrap(), "PORT 1");
+    }
+
+    #[test]
+    fn what_is_missing_is_waited_for_but_not_forever() {
+        let mut stream = Stream::new(0);
+        let begin = Instant::now();
+        assert_eq!(stream.push(4, b"x", begin), Ok(vec![]));
+        assert_eq!(stream.push(4, b"x", begin + GAP), Ok(vec![]));
+        let late = begin + GAP + Duration::from_secs(1);
+        assert_eq!(stream.push(5, b"y", late), Err(Fault::Missing));
+    }
+
+    #[test]
+    fn little_is_kept() {
+        let mut stream = Stream::new(0);
+        let now = Instant::now();
+        assert_eq!(stream.push(AHEAD as u32, b"x", now), Err(Fault::Missing));
+        assert_eq!(stream.push(AHEAD as u32 - 1, b"x", now), Ok(vec![]));
+        assert_eq!(stream.push(1 << 31, b"", now), Ok(vec![]));
+        // a long segment in order is none that waits
+        let mut stream = Stream::new(0);
+        assert_eq!(stream.push(0, &[b'x'; 60_000], now).map(|read| read.len()), Ok(60_000));
+        assert_eq!((stream.recent.len(), stream.ahead.capacity()), (RECENT, 0));
+    }
+
+    proptest! {
+        /// However a text is cut, repeated and mixed up, it is read as it is.
+        #[test]
+        fn a_text_is_read_however_it_comes(
+            text in proptest::collection::vec(any::<u8>(), 1..300),
+            pieces in proptest::collection::vec((any::<u16>(), 1_usize..40), 0..60),
+            first: u32,
+        ) {
+            let mut stream = Stream::new(first);
+            let now = Instant::now();
+            let mut read = Vec::new();
+            let all = std::iter::once((0, text.len()));
+            let pieces = pieces.into_iter().map(|(at, length)| (usize::from(at) % text.len(), length));
+            for (at, length) in pieces.chain(all) {
+                let end = (at + length).min(text.len());
+                read.extend(stream.push(first.wrapping_add(at as u32), &text[at..end], now).unwrap());
+            }
+            prop_assert_eq!(read, text);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! All control connections that are watched. There is room for so many; those that have not been answered
+//! go first, and of these the ones that were silent longest.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::sesame::connection::{Connection, Finding, Over};
+use crate::sesame::rules::Expected;
+use crate::sesame::segment::Segment;
+
+/// How long a server may take to answer a SYN.
+const OPENING: Duration = Duration::from_secs(30);
+
+/// How long a connection may be silent, as those of pf may.
+const SILENCE: Duration = Duration::from_secs(86_400);
+
+/// What happens to a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The server has answered.
+    Begun(SocketAddr, SocketAddr),
+    /// The filter is to be opened.
+    Open(Expected),
+    /// It is not: why, and for whom.
+    Refused(&'static str, SocketAddr),
+    /// It is watched no longer.
+    Over(Over),
+}
+
+/// Client and server.
+type Ends = (SocketAddr, SocketAddr);
+
+/// Whether it is established, its last segment, its number: the least goes first.
+type Age = (bool, Instant, u32);
+
+/// The connections.
+pub struct Watch {
+    most: usize,
+    connections: HashMap<Ends, (Age, Connection)>,
+    ages: BTreeMap<Age, Ends>,
+    /// No segment was earlier.
+    start: Instant,
+    next: u32,
+    displaced: u64,
+}
+
+impl Watch {
+    /// Room for `most` connections, from `start` on.
+    pub fn new(most: usize, start: Instant) -> Watch {
+        let (connections, ages) = (HashMap::new(), BTreeMap::new());
+        Watch { most, connections, ages, start, next: 1, displaced: 0 }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// How many have made room for others.
+    pub fn displaced(&self) -> u64 {
+        self.displaced
+    }
+
+    /// A segment that the filter has let pass. `tell` hears what it means to which connection.
+    pub fn segment(&mut self, segment: &Segment, now: Instant, mut tell: impl FnMut(u32, Event)) {
+        let ends = (segment.from, segment.to);
+        if segment.syn && !segment.ack {
+            return self.begin(ends, segment, now, &mut tell);
+        }
+        let ends = match self.connections.contains_key(&ends) {
+            true => ends,
+            false => (ends.1, ends.0),
+        };
+        let Some((age, connection)) = self.connections.get_mut(&ends) else { return };
+        let (was_established, id) = (age.0, age.2);
+        let found = connection.segment(segment, now);
+        let is_established = connection.is_established();
+        self.ages.remove(age);
+        *age = (is_established, now, id);
+        self.ages.insert(*age, ends);
+        if is_established && !was_established {
+            tell(id, Event::Begun(ends.0, ends.1));
+        }
+        match found {
+            Ok(findings) => findings.into_iter().for_each(|finding| tell(id, finding.into())),
+            Err(over) => self.end(&ends, over, &mut tell),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        ends: Ends,
+        syn: &Segment,
+        now: Instant,
+        tell: &mut impl FnMut(u32, Event),
+    ) {
+        // a server that connects to its client's port ends what was there, too
+        for known in [ends, (ends.1, ends.0)] {
+            match self.connections.get(&known) {
+                Some((_, connection)) if connection.began_with(syn) => return,
+                Some(_) => self.end(&known, Over::BegunAnew, tell),
+                None => {}
+            }
+        }
+        if self.connections.len() >= self.most
+            && let Some(oldest) = self.ages.values().next().copied()
+        {
+            self.displaced += 1;
+            self.end(&oldest, Over::Displaced, tell);
+        }
+        let age = (false, now, self.next);
+        self.next = self.next.wrapping_add(1);
+        self.ages.insert(age, ends);
+        self.connections.insert(ends, (age, Connection::new(syn)));
+    }
+
+    /// Watches those no longer that have been silent for too long.
+    pub fn expire(&mut self, now: Instant, mut tell: impl FnMut(u32, Event)) {
+        for (is_established, limit) in [(false, OPENING), (true, SILENCE)] {
+            while let Some((age, ends)) = self.oldest(is_established)
+                && now.saturating_duration_since(age.1) > limit
+            {
+                self.end(&ends, Over::Silent, &mut tell);
+            }
+        }
+    }
+
+    fn oldest(&self, is_established: bool) -> Option<(Age, Ends)> {
+        let (age, ends) = self.ages.range((is_established, self.start, 0)..).next()?;
+        (age.0 == is_established).then_some((*age, *ends))
+    }
+
+    fn end(&mut self, ends: &Ends, over: Over, tell: &mut impl FnMut(u32, Event)) {
+        if let Some((age, _)) = self.connections.remove(ends) {
+            self.ages.remove(&age);
+            tell(age.2, Event::Over(over));
+        }
+    }
+}
+
+impl From<Finding> for Event {
+    fn from(finding: Finding) -> Event {
+        match finding {
+            Finding::Expected(expected) => Event::Open(expected),
+            Finding::Refused(why, to) => Event::Refused(why, to),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialogue::Mode;
+    use crate::sesame::connection::tests::Player;
+
+    struct Played {
+        watch: Watch,
+        now: Instant,
+        events: Vec<(u32, Event)>,
+    }
+
+    impl Played {
+        fn new(most: usize) -> Played {
+            let now = Instant::now();
+            Played { watch: Watch::new(most, now), now, events: Vec::new() }
+        }
+
+        fn segment(&mut self, segment: &Segment) {
+            let events = &mut self.events;
+            self.watch.segment(segment, self.now, |id, event| events.push((id, event)));
+        }
+
+        fn pass(&mut self, time: Duration) {
+            self.now += time;
+            let events = &mut self.events;
+            self.watch.expire(self.now, |id, event| events.push((id, event)));
+        }
+
+        fn events(&mut self) -> Vec<(u32, Event)> {
+            std::mem::take(&mut self.events)
+        }
+    }
+
+    #[test]
+    fn a_connection_is_watched_from_its_beginning_to_its_end() {
+        let mut played = Played::new(10);
+        let mut player = Player::new();
+        let (client, server) = (player.client, player.server);
+        played.segment(&player.syn());
+        // as another interface has seen it
+        played.segment(&player.syn());
+        played.segment(&player.answer());
+        played.segment(&player.said(b"< 220 hi\r\n"));
+        played.segment(&player.said(b"> EPSV\r\n"));
+        assert_eq!(played.events(), [(1, Event::Begun(client, server))]);
+        let reply = player.said(b"< 229 (|||2000|)\r\n");
+        played.segment(&reply);
+        let (client, server) = (client.ip(), server.ip());
+        let expected = Expected { mode: Mode::Passive, client, server, port: 2000 };
+        assert_eq!(played.events(), [(1, Event::Open(expected))]);
+        played.segment(&reply);
+        assert_eq!(played.events(), [], "what is sent again is agreed upon once");
+        played.segment(&Segment { end: true, ..reply });
+        assert_eq!(played.events(), [(1, Event::Over(Over::Ended))]);
+        assert!(played.watch.is_empty());
+    }
+
+    #[test]
+    fn one_that_began_before_is_none() {
+        let mut played = Played::new(10);
+        let mut player = Player::new();
+        played.segment(&player.answer());
+        played.segment(&player.said(b"> EPSV\r\n"));
+        played.segment(&player.said(b"< 229 (|||2000|)\r\n"));
+        assert_eq!(played.events(), []);
+        assert!(played.watch.is_empty());
+    }
+
+    #[test]
+    fn a_new_one_between_the_same_ends_is_the_end_of_the_other() {
+        let mut played = Played::new(10);
+        let player = Player::new();
+        played.segment(&player.syn());
+        played.segment(&Segment { sequence: 77, ..player.syn() });
+        assert_eq!(played.events(), [(1, Event::Over(Over::BegunAnew))]);
+        let from_server = Segment { from: player.server, to: player.client, ..player.syn() };
+        played.segment(&from_server);
+        assert_eq!(played.events(), [(2, Event::Over(Over::BegunAnew))]);
+        assert_eq!(played.watch.len(), 1);
+    }
+
+    #[test]
+    fn those_without_an_answer_make_room_first() {
+        let mut played = Played::new(3);
+        let player = Player::new();
+        played.segment(&player.syn());
+        played.segment(&player.answer());
+        played.events();
+        for port in 1..=10 {
+            let from = SocketAddr::new(player.client.ip(), port);
+            played.now += Duration::from_millis(1);
+            played.segment(&Segment { from, ..player.syn() });
+        }
+        assert_eq!((played.watch.len(), played.watch.displaced()), (3, 8));
+        let gone: Vec<_> = played.events().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(gone, [2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn the_silent_are_forgotten() {
+        let mut played = Played::new(10);
+        let player = Player::new();
+        played.segment(&player.syn());
+        played.segment(&player.answer());
+        let from = SocketAddr::new(player.client.ip(), 1);
+        played.segment(&Segment { from, ..player.syn() });
+        played.events();
+        played.pass(OPENING);
+        assert_eq!(played.events(), []);
+        played.pass(Duration::from_secs(1));
+        assert_eq!(played.events(), [(2, Event::Over(Over::Silent))]);
+        played.pass(SILENCE);
+        assert_eq!(played.events(), [(1, Event::Over(Over::Silent))]);
+    }
+}

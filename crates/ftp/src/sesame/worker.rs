@@ -1,0 +1,139 @@
+//! The process that reads packets. It may do nothing else: it has no files, and is nobody.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use log::{debug, error, info, warn};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use skipstep_kernel::{Instance, LiveLog};
+
+use crate::privileges;
+use crate::sesame::connection::Over;
+use crate::sesame::gate::{Gate, Request};
+use crate::sesame::options::Options;
+use crate::sesame::segment::Segment;
+use crate::sesame::watch::{Event, Watch};
+
+/// How often it looks for what is over, when no packets come.
+const TICK: Duration = Duration::from_secs(1);
+
+/// For which connections the filter is open.
+#[derive(Default)]
+struct Opened {
+    until: HashMap<u32, Instant>,
+    order: BTreeSet<(Instant, u32)>,
+}
+
+impl Opened {
+    fn open(&mut self, id: u32, until: Instant) {
+        self.close(id);
+        self.until.insert(id, until);
+        self.order.insert((until, id));
+    }
+
+    /// Whether it was open.
+    fn close(&mut self, id: u32) -> bool {
+        let until = self.until.remove(&id);
+        until.is_some_and(|until| self.order.remove(&(until, id)))
+    }
+
+    /// The first whose time is up.
+    fn expired(&self, now: Instant) -> Option<u32> {
+        self.order.first().filter(|(until, _)| *until <= now).map(|(_, id)| *id)
+    }
+}
+
+/// Reads packets until a signal comes, or the guardian is gone.
+///
+/// # Errors
+/// Those of the system, and that the filter is gone.
+pub fn run(options: &Options) -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    let mut log = LiveLog::open(&Instance::open(&options.instance())?, options.log)?;
+    let mut gate = Gate::inherited()?;
+    privileges::drop()?;
+    warn!("watching pflog{}", options.log);
+    let mut watch = Watch::new(options.connections as usize, Instant::now());
+    let mut opened = Opened::default();
+    let mut checked = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let mut events = Vec::new();
+        let mut tell = |id, event| events.push((id, event));
+        let displaced = watch.displaced();
+        log.poll(TICK, |packet| {
+            if let Some(segment) = Segment::parse(&packet.data).filter(|_| packet.passed) {
+                watch.segment(&segment, Instant::now(), &mut tell);
+            }
+        })?;
+        let now = Instant::now();
+        watch.expire(now, &mut tell);
+        for (id, event) in events {
+            handle(id, &event, options, &mut gate, &mut opened)?;
+        }
+        while let Some(id) = opened.expired(now) {
+            info!("#{id} closed: {} seconds are over", options.expiry);
+            close(id, &mut gate, &mut opened)?;
+        }
+        if watch.displaced() > displaced {
+            warn!(
+                "more than {} connections, {} were let go",
+                options.connections,
+                watch.displaced()
+            );
+        }
+        if now.duration_since(checked) >= TICK {
+            checked = now;
+            if let Some(problem) = gate.ask(&Request::Check)? {
+                bail!("{problem}");
+            }
+        }
+    }
+    warn!("exiting, {} connections were watched", watch.len());
+    Ok(())
+}
+
+fn handle(
+    id: u32,
+    event: &Event,
+    options: &Options,
+    gate: &mut Gate,
+    opened: &mut Opened,
+) -> Result<()> {
+    match event {
+        Event::Begun(client, server) => info!("#{id} client {client} to server {server}"),
+        Event::Refused(why, to) => warn!("#{id} not opened for {to}: {why}"),
+        Event::Open(expected) => {
+            opened.open(id, Instant::now() + Duration::from_secs(options.expiry.into()));
+            match gate.ask(&Request::Open(id, *expected))? {
+                None => info!("#{id} open: {expected}"),
+                Some(problem) => error!("#{id} not opened: {problem}"),
+            }
+        }
+        Event::Over(over) => {
+            match over {
+                Over::Ended | Over::BegunAnew | Over::Silent | Over::Encrypted => {
+                    info!("#{id} over: {over}");
+                }
+                Over::Displaced => debug!("#{id} over: {over}"),
+                _ => warn!("#{id} given up: {over}"),
+            }
+            close(id, gate, opened)?;
+        }
+    }
+    Ok(())
+}
+
+fn close(id: u32, gate: &mut Gate, opened: &mut Opened) -> Result<()> {
+    if opened.close(id)
+        && let Some(problem) = gate.ask(&Request::Close(id))?
+    {
+        error!("#{id} rules stay: {problem}");
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+# An FTP server that does whatever it is told, and clients that say it.
+#
+#   naive_ftp.py serve            connects where PORT says, whoever that is
+#   naive_ftp.py ACT SERVER OTHER what a client does; prints the codes that it hears
+import socket
+import struct
+import sys
+import threading
+import time
+
+PORT = 40000
+REPAIR, REPAIR_QUEUE, QUEUE_SEQ = 19, 20, 21  # of TCP: linux/tcp.h
+RECEIVED, SENT, OFF_SILENTLY = 1, 2, -1
+
+
+def serve():
+    listener = socket.create_server(("", 21), backlog=1000)
+    while True:
+        client, _ = listener.accept()
+        threading.Thread(target=session, args=(client,), daemon=True).start()
+
+
+def session(client):
+    client.sendall(b"220 hello\r\n")
+    to = None
+    for line in client.makefile("rb"):
+        verb, _, argument = line.strip().partition(b" ")
+        reply = b"200 ok"
+        if verb == b"PORT":
+            try:
+                *address, high, low = argument.decode().split(",")
+                to = ".".join(address), int(high) * 256 + int(low)
+            except ValueError:
+                reply = b"501 what?"
+        if verb == b"LIST":
+            try:
+                socket.create_connection(to, timeout=2.5).close()
+                reply = b"226 done"
+            except OSError:
+                reply = b"425 nobody there"
+        try:
+            client.sendall(reply + b"\r\n")
+        except OSError:
+            return
+
+
+class Client:
+    def __init__(self, server):
+        self.socket = socket.create_connection((server, 21), timeout=10)
+        self.replies = self.socket.makefile("rb")
+        self.replies.readline()
+        self.address = self.socket.getsockname()[0]
+
+    def say(self, line):
+        self.socket.sendall(line + b"\r\n")
+        return self.replies.readline()[:3].decode()
+
+    def port(self, address, port=PORT):
+        numbers = address.split(".") + [str(port >> 8), str(port & 255)]
+        return b"PORT " + ",".join(numbers).encode()
+
+    # A segment of this connection that its socket knows nothing of, `back` before what comes next.
+    def inject(self, payload, back):
+        numbers = []
+        self.socket.setsockopt(socket.IPPROTO_TCP, REPAIR, 1)
+        for queue in SENT, RECEIVED:
+            self.socket.setsockopt(socket.IPPROTO_TCP, REPAIR_QUEUE, queue)
+            numbers.append(self.socket.getsockopt(socket.IPPROTO_TCP, QUEUE_SEQ) & 0xFFFFFFFF)
+        self.socket.setsockopt(socket.IPPROTO_TCP, REPAIR, OFF_SILENTLY)
+        (source, from_port), (to, to_port) = self.socket.getsockname(), self.socket.getpeername()
+        sequence = (numbers[0] - back) & 0xFFFFFFFF
+        send_segment(source, from_port, to, to_port, sequence, numbers[1], 0x18, payload)
+
+
+def send_segment(source, from_port, to, to_port, sequence, acknowledgment, flags, payload=b"", through=None):
+    def header(checksum):
+        return struct.pack("!HHIIBBHHH", from_port, to_port, sequence, acknowledgment, 0x50, flags, 1000, checksum, 0)
+
+    ends = socket.inet_aton(source) + socket.inet_aton(to)
+    covered = ends + struct.pack("!HH", 6, 20 + len(payload)) + header(0) + payload
+    covered += b"\0" * (len(covered) % 2)
+    total = sum(word for (word,) in struct.iter_unpack("!H", covered))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    through = through or socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+    through.sendto(header(~total & 0xFFFF) + payload, (to, 0))
+
+
+def listen(address):
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, PORT))
+    listener.listen()
+    return listener
+
+
+def act(name, server, other):
+    if name == "flood":
+        through = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+        source = Client(server).address
+        nobody = server.rpartition(".")[0] + ".99"
+        for number in range(11_000):
+            send_segment(source, 1024 + number, nobody, 21, number, 0, 0x02, through=through)
+        return []
+    client = Client(server)
+    mine, theirs = listen(client.address), listen(other)
+    if name == "once":
+        return [client.say(client.port(client.address)), client.say(b"LIST"), client.say(b"LIST")]
+    if name == "bounce":
+        return [client.say(client.port(other)), client.say(b"LIST")]
+    if name == "service":
+        return [client.say(client.port(client.address, 22)), client.say(b"LIST")]
+    if name == "replay":
+        client.say(b"NOOP")
+        client.inject(b"PASV\r\n", back=6)
+        return [client.say(client.port(client.address)), client.say(b"LIST")]
+    if name == "slip":
+        # the server answers it, and the socket does not believe that it has said so much
+        client.inject(client.port(other, PORT + 1) + b"\r\n", back=0)
+        time.sleep(0.5)
+        client.socket.sendall(client.port(client.address) + b"\r\n")
+        time.sleep(0.5)
+    if name == "all":
+        said = [b"EPSV ALL", client.port(client.address), b"LIST"]
+        return [client.say(line) for line in said]
+    if name == "malformed":
+        for line in b"NOOP\rPASV", b"x" * 10_000, b"NOOP\0", b"\xff" * 100, b"\n" * 5000, b"PORT x":
+            hostile = Client(server)
+            hostile.socket.sendall(line + b"\r\n")
+            hostile.replies.readline()
+        return []
+    if name == "hold":
+        print(client.say(client.port(client.address)), flush=True)
+        client.replies.readline()
+    return []
+
+
+if sys.argv[1] == "serve":
+    serve()
+else:
+    print(*act(*sys.argv[1:]))

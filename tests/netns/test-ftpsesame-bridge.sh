@@ -1,0 +1,13 @@
+# FTP through a filtering bridge, which no proxy could stand on: ftpsesame watches control connections as they
+# cross and opens the filter for the data connections. Real servers and clients, both ways, both families.
+. "$(dirname "$0")/lab.sh"
+. "$HERE/ftpsesame.sh"
+lab_begin
+bridge_between_client_and_server
+files
+watched bridge port0 port1
+both_servers "a bridge"
+ftp_server server
+stop sesame
+same "nothing crosses without it" "$(sha256sum </dev/null)" "$(fetch "$SERVER4" --max-time 3)"
+verdict
