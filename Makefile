@@ -89,7 +89,7 @@ fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each
 
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
 	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
-	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(BIN)/ftpsesame $(SBIN)
+	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(BIN)/ftpsesame $(BIN)/ftp-gw $(SBIN)
 	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
 	install -m 644 man/*.5 $(MAN)/man5
 	install -m 644 man/*.8 $(MAN)/man8
@@ -110,7 +110,7 @@ uninstall: ## stop filtering, unpin everything and remove what install installed
 ifeq ($(DESTDIR),)
 	packaging/prepare unpin $(SBIN)/pfctl
 endif
-	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame
+	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
 	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
 	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \

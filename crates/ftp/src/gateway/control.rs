@@ -1,0 +1,111 @@
+//! One side's control connection, as lines.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use socket2::SockRef;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::line::{Line, Lines};
+use crate::socket;
+
+/// Bytes that are read at once.
+const BLOCK: usize = 4096;
+
+const IAC: u8 = 255;
+
+/// A control connection.
+pub struct Control {
+    name: &'static str,
+    stream: TcpStream,
+    lines: Lines,
+    /// How long the other side may take to read.
+    patience: Duration,
+}
+
+impl Control {
+    /// With `client` or `server`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(name: &'static str, stream: TcpStream, patience: Duration) -> Result<Control> {
+        socket::keep_alive(&stream)?;
+        stream.set_nodelay(true).context(name)?;
+        // who interrupts marks the place by an urgent byte, which belongs where it stands
+        SockRef::from(&stream).set_out_of_band_inline(true).context(name)?;
+        Ok(Control { name, stream, lines: Lines::default(), patience })
+    }
+
+    /// Its two ends: ours and theirs.
+    ///
+    /// # Errors
+    /// It is no longer connected.
+    pub fn ends(&self) -> Result<(SocketAddr, SocketAddr)> {
+        let own = self.stream.local_addr().context(self.name)?;
+        Ok((own, self.stream.peer_addr().context(self.name)?))
+    }
+
+    /// The next line; `None` at the end of the stream. A call that is given up loses nothing.
+    ///
+    /// # Errors
+    /// The connection broke, or what came is no line.
+    pub async fn line(&mut self) -> Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.lines.next_line().context(self.name)? {
+                return Ok(Some(line));
+            }
+            self.stream.readable().await.context(self.name)?;
+            // not kept while waiting: thousands of sessions wait
+            let mut block = [0; BLOCK];
+            match self.stream.try_read(&mut block) {
+                Ok(0) => return Ok(None),
+                Ok(length) => self.lines.push(&block[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error).context(self.name),
+            }
+        }
+    }
+
+    /// Says a line.
+    ///
+    /// # Errors
+    /// The connection broke, or the other side does not read.
+    pub async fn say(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
+        let bytes = as_sent(text.as_ref());
+        let sent = timeout(self.patience, self.stream.write_all(&bytes)).await;
+        sent.with_context(|| format!("{} does not read", self.name))?.context(self.name)
+    }
+}
+
+/// The one way to write a line (RFC 854): both sides hear what the gateway has understood.
+fn as_sent(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() + 2);
+    for byte in text {
+        match *byte {
+            IAC => bytes.extend([IAC, IAC]),
+            b'\r' => bytes.extend(b"\r\0"),
+            byte => bytes.push(byte),
+        }
+    }
+    bytes.extend(b"\r\n");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_read_as_it_was_meant() {
+        for text in [&b"RETR a"[..], b"", b"RETR a\rb", b"CWD \xff\xfbx", b"\xff"] {
+            let mut lines = Lines::default();
+            lines.push(&as_sent(text));
+            assert_eq!(lines.next_line().unwrap().unwrap().text, text);
+            assert_eq!(lines.next_line(), Ok(None));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Data connections of transparent clients. They go to the server's address, and the rule that diverts
+//! control connections diverts them, too; each is for the session that waits for it, or for nobody.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, bail};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use crate::gateway::data;
+
+/// Who waits for whom: a client, and the end that it was told.
+#[derive(Debug, Default)]
+pub struct Expectations(Mutex<HashMap<(IpAddr, SocketAddr), oneshot::Sender<TcpStream>>>);
+
+/// A connection that a session waits for, until this is gone.
+#[derive(Debug)]
+pub struct Expected {
+    all: Arc<Expectations>,
+    client: IpAddr,
+    told: SocketAddr,
+    coming: oneshot::Receiver<TcpStream>,
+}
+
+impl Expectations {
+    /// Expects a connection from `client` to `server`, at one of `ports`.
+    ///
+    /// # Errors
+    /// All of them wait already.
+    pub fn expect(
+        self: &Arc<Self>,
+        client: IpAddr,
+        server: IpAddr,
+        ports: &RangeInclusive<u16>,
+    ) -> Result<Expected> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for port in data::from_anywhere(ports)? {
+            let told = SocketAddr::new(server, port);
+            if let std::collections::hash_map::Entry::Vacant(place) = waiting.entry((client, told))
+            {
+                let (sender, coming) = oneshot::channel();
+                place.insert(sender);
+                return Ok(Expected { all: self.clone(), client, told, coming });
+            }
+        }
+        bail!("no port is left for data connections of {client} to {server}")
+    }
+
+    /// Hands over a connection that came; false if nobody waits for it.
+    pub fn meet(&self, stream: TcpStream, client: IpAddr, told: SocketAddr) -> bool {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(&(client, told)).is_some_and(|sender| sender.send(stream).is_ok())
+    }
+}
+
+impl Expected {
+    /// Where the client shall connect to.
+    pub fn told(&self) -> SocketAddr {
+        self.told
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// Nobody will come any more.
+    pub async fn come(mut self) -> Result<TcpStream> {
+        Ok((&mut self.coming).await?)
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        let mut waiting = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(&(self.client, self.told));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_connection_finds_who_waits_for_it_and_nobody_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = async || TcpStream::connect(address).await.unwrap();
+        let all = Arc::new(Expectations::default());
+        let (client, server) = ("10.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap());
+        let expected = all.expect(client, server, &(2000..=2000)).unwrap();
+        assert!(all.expect(client, server, &(2000..=2000)).is_err());
+        let told = expected.told();
+        assert!(!all.meet(stream().await, "10.0.0.2".parse().unwrap(), told));
+        assert!(!all.meet(stream().await, client, "192.0.2.1:2001".parse().unwrap()));
+        assert!(all.meet(stream().await, client, told));
+        assert!(!all.meet(stream().await, client, told), "only once");
+        assert!(expected.come().await.is_ok());
+        assert!(all.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn who_no_longer_waits_is_forgotten() {
+        let all = Arc::new(Expectations::default());
+        let client = "10.0.0.1".parse().unwrap();
+        drop(all.expect(client, "192.0.2.1".parse().unwrap(), &(2000..=2000)));
+        assert!(all.0.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,126 @@
+//! How many sessions there may be at once, in all and of one client.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+
+/// Counts sessions.
+#[derive(Debug)]
+pub struct Sessions {
+    most: usize,
+    most_per_client: usize,
+    /// By client; the sum is in `all`.
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    all: usize,
+    of: HashMap<IpAddr, usize>,
+}
+
+/// Why a session may not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TooMany {
+    /// There are too many.
+    #[error("limit of sessions")]
+    InAll,
+    /// Of one client.
+    #[error("limit of sessions of one client")]
+    OfClient,
+}
+
+/// A session that is counted as long as this lives.
+#[derive(Debug)]
+pub struct Place {
+    sessions: Arc<Sessions>,
+    client: IpAddr,
+}
+
+impl Sessions {
+    /// With these limits.
+    pub fn new(most: usize, most_per_client: usize) -> Sessions {
+        Sessions { most, most_per_client, counted: Mutex::default() }
+    }
+
+    /// Makes room for one more.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn place(self: &Arc<Self>, client: IpAddr) -> Result<Place, TooMany> {
+        let client = one(client);
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.all >= self.most {
+            return Err(TooMany::InAll);
+        }
+        let of_client = counted.of.entry(client).or_default();
+        if *of_client >= self.most_per_client {
+            return Err(TooMany::OfClient);
+        }
+        *of_client += 1;
+        counted.all += 1;
+        Ok(Place { sessions: self.clone(), client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counted = self.sessions.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.all -= 1;
+        let left = counted.of.get_mut(&self.client).map_or(0, |count| {
+            *count -= 1;
+            *count
+        });
+        if left == 0 {
+            counted.of.remove(&self.client);
+        }
+    }
+}
+
+/// Who counts as one client: in IPv6 a host has a whole network of addresses.
+fn one(client: IpAddr) -> IpAddr {
+    match client {
+        IpAddr::V4(_) => client,
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_place_is_given_back() {
+        let sessions = Arc::new(Sessions::new(2, 1));
+        let first = sessions.place(ip("10.0.0.1")).unwrap();
+        assert_eq!(sessions.place(ip("10.0.0.1")).unwrap_err(), TooMany::OfClient);
+        let _second = sessions.place(ip("10.0.0.2")).unwrap();
+        assert_eq!(sessions.place(ip("10.0.0.3")).unwrap_err(), TooMany::InAll);
+        drop(first);
+        assert!(sessions.place(ip("10.0.0.1")).is_ok());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        let sessions = Arc::new(Sessions::new(9, 1));
+        let _first = sessions.place(ip("2001:db8::1")).unwrap();
+        assert!(sessions.place(ip("2001:db8::2")).is_err());
+        assert!(sessions.place(ip("2001:db8:0:1::2")).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_kept_of_who_is_gone() {
+        let sessions = Arc::new(Sessions::new(9, 9));
+        drop(sessions.place(ip("10.0.0.1")));
+        assert!(sessions.counted.lock().unwrap().of.is_empty());
+    }
+}

@@ -1,0 +1,31 @@
+//! ftp-gw: the application proxy. It ends the client's control connection, begins one of its own to the
+//! server, and understands every command before the server hears of it; data it carries itself, so that
+//! no packet of either side reaches the other.
+//!
+//! A session is first in `reception`, where the client says who it is and which server it wants, and then
+//! in `relay`, where commands go on to the server and data connections come to be (`data`), whose bytes
+//! `shovel` moves. [`config`] is what an administrator wrote, [`policy`] its rules on who may go where.
+
+pub mod accounts;
+pub mod config;
+mod control;
+mod data;
+mod destination;
+mod expected;
+mod journal;
+mod limits;
+pub mod options;
+pub mod policy;
+pub mod privileges;
+mod reception;
+mod relay;
+mod replies;
+pub mod serve;
+mod server;
+mod session;
+mod shovel;
+mod transfer;
+mod verbs;
+
+/// The program.
+pub const NAME: &str = "ftp-gw";

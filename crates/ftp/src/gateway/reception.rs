@@ -1,0 +1,251 @@
+//! The first part of a session: who the client is, which server it wants, and whether it may.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::command::Command;
+use crate::gateway::destination::Destination;
+use crate::gateway::policy::{Request, Rule};
+use crate::gateway::replies;
+use crate::gateway::server::Server;
+use crate::gateway::session::Session;
+
+/// How long the answer to a wrong password takes, for each so far.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// A client has come to a server.
+pub struct Arrival {
+    pub server: Server,
+    pub opening: Opening,
+}
+
+/// What is to be said first.
+pub enum Opening {
+    /// The client waits for the server's greeting.
+    Greeting,
+    /// The client waits for the answer to this user's name.
+    User(Vec<u8>),
+    /// The same with a password.
+    Login(Vec<u8>, Vec<u8>),
+    /// The client has been let in at the gateway, and waits for nothing more.
+    Nothing,
+}
+
+/// What the client has said so far.
+enum Told {
+    Nothing,
+    /// A name of an account; its password will follow.
+    Account(Vec<u8>),
+    /// User, account and server in one; the passwords of both will follow.
+    Joined {
+        user: Vec<u8>,
+        account: Vec<u8>,
+        destination: Destination,
+    },
+}
+
+impl Session {
+    /// Hears the client until it has arrived; `None` if it leaves before.
+    ///
+    /// # Errors
+    /// What ends the session.
+    pub async fn receive(&mut self) -> Result<Option<Arrival>> {
+        if self.transparent && self.gateway.accounts.is_none() {
+            let server = self.believed_server().await?;
+            return Ok(Some(Arrival { server, opening: Opening::Greeting }));
+        }
+        let greeting = match (&self.gateway.accounts, self.transparent) {
+            (None, _) => "220 FTP gateway: log in as name@host",
+            (Some(_), false) => "220 FTP gateway: log in at it, and then as name@host",
+            (Some(_), true) => "220 FTP gateway: log in at it, and then at the server",
+        };
+        self.client.say(greeting).await?;
+        let mut told = Told::Nothing;
+        let mut failures = 0;
+        while let Some(line) = self.client.line().await? {
+            let command = Command::parse(&line);
+            let is_in = self.gateway.accounts.is_none() || self.journal.account.is_some();
+            match command.verb.as_str() {
+                "USER" if !is_in => told = self.account(&command).await?,
+                "PASS" if !is_in => match self.password(&command, told, &mut failures).await? {
+                    Some(arrival) => return Ok(Some(arrival)),
+                    None => told = Told::Nothing,
+                },
+                "USER" => {
+                    let Some((user, destination)) = Destination::of_user(command.text()) else {
+                        self.answer(&command, replies::NO_SERVER).await?;
+                        continue;
+                    };
+                    let opening = Opening::User(user.as_bytes().to_vec());
+                    if let Some(server) = self.go(&command, &destination).await? {
+                        return Ok(Some(Arrival { server, opening }));
+                    }
+                }
+                "OPEN" | "SITE" if is_in => {
+                    let Some(destination) = Destination::parse(command.text()) else {
+                        self.answer(&command, replies::NO_SERVER).await?;
+                        continue;
+                    };
+                    if let Some(server) = self.go(&command, &destination).await? {
+                        return Ok(Some(Arrival { server, opening: Opening::Greeting }));
+                    }
+                }
+                "QUIT" => {
+                    self.answer(&command, "221 Goodbye").await?;
+                    return Ok(None);
+                }
+                _ => self.other(&command, is_in).await?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// A command that leads nowhere.
+    async fn other(&mut self, command: &Command, is_in: bool) -> Result<()> {
+        let text = match command.verb.as_str() {
+            "NOOP" => "200 Here I am",
+            "SYST" => "215 UNIX Type: L8",
+            "HELP" => "214 USER name@host[:port], SITE host[:port] or OPEN host [port]",
+            "AUTH" => replies::NO_TLS,
+            "" => replies::UNKNOWN,
+            "PASS" => "503 USER comes first",
+            "FEAT" => {
+                self.client.say("211-Features of the gateway").await?;
+                for feature in replies::FEATURES {
+                    self.client.say(format!(" {feature}")).await?;
+                }
+                "211 End"
+            }
+            _ if is_in => replies::NO_SERVER,
+            _ => replies::NO_ACCOUNT,
+        };
+        self.answer(command, text).await
+    }
+
+    /// `USER account`, or `USER user@account@host`, of who has not logged in at the gateway.
+    async fn account(&mut self, command: &Command) -> Result<Told> {
+        let joined = Destination::of_user(command.text()).filter(|_| !self.transparent);
+        let parts = joined.and_then(|(names, destination)| {
+            let (user, account) = names.rsplit_once('@')?;
+            Some((user.as_bytes().to_vec(), account.as_bytes().to_vec(), destination))
+        });
+        if let Some((user, account, destination)) = parts {
+            self.answer(command, "331 The passwords, server's@gateway's").await?;
+            return Ok(Told::Joined { user, account, destination });
+        }
+        if command.text().contains('@') {
+            self.answer(command, replies::NO_ACCOUNT).await?;
+            return Ok(Told::Nothing);
+        }
+        self.answer(command, "331 The password at the gateway").await?;
+        Ok(Told::Account(command.text().as_bytes().to_vec()))
+    }
+
+    /// `PASS`, of who has not logged in at the gateway.
+    async fn password(
+        &mut self,
+        command: &Command,
+        told: Told,
+        failures: &mut u32,
+    ) -> Result<Option<Arrival>> {
+        let given = command.argument.as_slice();
+        let (name, password) = match &told {
+            Told::Nothing => {
+                self.answer(command, "503 USER comes first").await?;
+                return Ok(None);
+            }
+            Told::Account(name) => (name.clone(), given),
+            Told::Joined { account, .. } => {
+                let at = given.iter().rposition(|byte| *byte == b'@');
+                (account.clone(), at.map_or(&b""[..], |at| &given[at + 1..]))
+            }
+        };
+        let gateway = self.gateway.clone();
+        let is_right = match &gateway.accounts {
+            Some(accounts) => accounts.check(&name, password).await,
+            None => false,
+        };
+        if !is_right {
+            *failures += 1;
+            tokio::time::sleep(DELAY * *failures).await;
+            self.answer(command, "530 Not at this gateway").await?;
+            if *failures >= gateway.config.limits.login_failures {
+                bail!("too many failed logins");
+            }
+            return Ok(None);
+        }
+        self.journal.account = Some(String::from_utf8_lossy(&name).into_owned());
+        match told {
+            Told::Joined { user, destination, .. } => {
+                let left = given.len() - password.len() - 1;
+                let opening = Opening::Login(user, given[..left].to_vec());
+                let server = self.go(command, &destination).await?;
+                Ok(server.map(|server| Arrival { server, opening }))
+            }
+            _ if self.transparent => {
+                let mut server = self.believed_server().await?;
+                server.end(None).await?;
+                self.answer(command, "230 Now log in at the server").await?;
+                Ok(Some(Arrival { server, opening: Opening::Nothing }))
+            }
+            _ => {
+                self.answer(command, "230 Now log in as name@host").await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Connects a transparent client.
+    async fn believed_server(&mut self) -> Result<Server> {
+        let server = self.at;
+        let Some(rule) = self.may(None, server) else {
+            bail!("the rules of the gateway do not let you go to {server}");
+        };
+        self.journal.server = Some(server.to_string());
+        Server::connect(&self.gateway.config, server, rule).await
+    }
+
+    /// Connects to the server that `command` named; `None` if the rules do not allow it.
+    async fn go(&mut self, command: &Command, destination: &Destination) -> Result<Option<Server>> {
+        let Ok(addresses) = destination.addresses().await else {
+            self.answer(command, "530 There is no such host").await?;
+            return Ok(None);
+        };
+        let name = destination.name();
+        let ways: Vec<(SocketAddr, Arc<Rule>)> = addresses
+            .into_iter()
+            .filter_map(|address| Some((address, self.may(name, address)?)))
+            .collect();
+        if ways.is_empty() {
+            self.answer(command, "530 The rules of the gateway do not let you go there").await?;
+            return Ok(None);
+        }
+        let mut problem = None;
+        for (address, rule) in ways {
+            self.journal.server = Some(match name {
+                Some(name) => format!("{name}[{}]:{}", address.ip(), address.port()),
+                None => address.to_string(),
+            });
+            match Server::connect(&self.gateway.config, address, rule).await {
+                Ok(server) => return Ok(Some(server)),
+                Err(error) => problem = Some(error),
+            }
+        }
+        match problem {
+            Some(problem) => Err(problem),
+            None => Ok(None),
+        }
+    }
+
+    fn may(&self, name: Option<&str>, server: SocketAddr) -> Option<Arc<Rule>> {
+        self.gateway.config.policy.decide(&Request {
+            client: self.from.ip(),
+            account: self.journal.account.as_deref(),
+            name,
+            server,
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! Where clients come in.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::gateway::accounts::Accounts;
+use crate::gateway::config::Config;
+use crate::gateway::limits::Sessions;
+use crate::gateway::privileges;
+use crate::gateway::session::{Gateway, Session};
+use crate::socket;
+
+/// Threads that move data.
+const THREADS: usize = 2;
+
+/// Sockets that clients come to.
+pub struct Doors {
+    plain: Vec<StdListener>,
+    transparent: Vec<StdListener>,
+}
+
+/// Takes what only root may: ports, and descriptors.
+///
+/// # Errors
+/// An address is taken, or those of the system.
+pub fn listen(config: &Config) -> Result<Doors> {
+    privileges::make_room(config.limits.sessions)?;
+    let all = |addresses: &[SocketAddr], listen: fn(SocketAddr) -> Result<StdListener>| {
+        addresses.iter().map(|address| listen(*address)).collect::<Result<_>>()
+    };
+    Ok(Doors {
+        plain: all(&config.listen, socket::plain)?,
+        transparent: all(&config.transparent, socket::transparent)?,
+    })
+}
+
+/// Serves clients until a signal comes.
+///
+/// # Errors
+/// Those of the system.
+pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    let limits = config.limits;
+    let gateway = Arc::new(Gateway {
+        config,
+        accounts,
+        expectations: Arc::default(),
+        sessions: Arc::new(Sessions::new(limits.sessions, limits.sessions_per_client)),
+    });
+    runtime.block_on(async {
+        let ids = Arc::new(AtomicU64::new(1));
+        let plain = doors.plain.into_iter().map(|listener| (listener, false));
+        let transparent = doors.transparent.into_iter().map(|listener| (listener, true));
+        for (listener, transparent) in plain.chain(transparent) {
+            let listener = TcpListener::from_std(listener)?;
+            let address = listener.local_addr()?;
+            log::warn!("listening on {address}{}", if transparent { ", transparent" } else { "" });
+            let door = Door { gateway: gateway.clone(), ids: ids.clone(), address, transparent };
+            tokio::spawn(door.serve(listener));
+        }
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+        log::warn!("exiting");
+        anyhow::Ok(())
+    })?;
+    // a password may still be checked
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(())
+}
+
+/// A listening socket.
+struct Door {
+    gateway: Arc<Gateway>,
+    ids: Arc<AtomicU64>,
+    address: SocketAddr,
+    transparent: bool,
+}
+
+impl Door {
+    async fn serve(self, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => {
+                    if let Err(problem) = self.come_in(stream, from) {
+                        log::info!("client {from}: {problem:#}");
+                    }
+                }
+                Err(problem) => {
+                    log::error!("accept: {problem}");
+                    // out of descriptors, most likely: sessions that end give some back
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn come_in(&self, stream: TcpStream, from: SocketAddr) -> Result<()> {
+        let gateway = &self.gateway;
+        if self.transparent {
+            let wanted = stream.local_addr()?;
+            if wanted == self.address {
+                log::warn!("{from} speaks to the gateway itself: is there a divert-to rule?");
+                return Ok(());
+            }
+            if gateway.config.data_ports.contains(&wanted.port()) {
+                if !gateway.expectations.meet(stream, from.ip(), wanted) {
+                    log::info!("nobody expects a data connection from {from} to {wanted}");
+                }
+                return Ok(());
+            }
+        }
+        match gateway.sessions.place(from.ip()) {
+            Ok(place) => {
+                let id = self.ids.fetch_add(1, Relaxed);
+                let session = Session::new(gateway.clone(), id, stream, self.transparent)?;
+                tokio::spawn(async move {
+                    let _place = place;
+                    session.run().await;
+                });
+            }
+            Err(limit) => {
+                log::warn!("{limit} reached, refusing {from}");
+                // there is room in the buffer of a socket that is new
+                let _ = stream.try_write(b"421 Too many sessions, come later\r\n");
+            }
+        }
+        Ok(())
+    }
+}

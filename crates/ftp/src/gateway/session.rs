@@ -1,0 +1,96 @@
+//! A client, from its first byte to its last.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use tokio::net::TcpStream;
+
+use crate::command::Command;
+use crate::gateway::accounts::Accounts;
+use crate::gateway::config::Config;
+use crate::gateway::control::Control;
+use crate::gateway::expected::Expectations;
+use crate::gateway::journal::Journal;
+use crate::gateway::limits::Sessions;
+use crate::gateway::relay::Relay;
+
+/// What all sessions have in common.
+pub struct Gateway {
+    pub config: Config,
+    pub accounts: Option<Accounts>,
+    pub expectations: Arc<Expectations>,
+    pub sessions: Arc<Sessions>,
+}
+
+/// A session.
+pub struct Session {
+    pub gateway: Arc<Gateway>,
+    pub client: Control,
+    /// The client.
+    pub from: SocketAddr,
+    /// Where it came: at our own end, or at the server's that it believes to speak with.
+    pub at: SocketAddr,
+    /// Whether it knows nothing of the gateway.
+    pub transparent: bool,
+    pub journal: Journal,
+    pub began: Instant,
+}
+
+impl Session {
+    /// With a client that has come.
+    ///
+    /// # Errors
+    /// It has left already.
+    pub fn new(
+        gateway: Arc<Gateway>,
+        id: u64,
+        stream: TcpStream,
+        transparent: bool,
+    ) -> Result<Self> {
+        let client = Control::new("client", stream, gateway.config.timeouts.idle)?;
+        let (at, from) = client.ends()?;
+        let journal = Journal::new(id, from.ip());
+        Ok(Session { gateway, client, from, at, transparent, journal, began: Instant::now() })
+    }
+
+    /// Goes on until one side has no more to say.
+    pub async fn run(mut self) {
+        let id = self.journal.id;
+        log::info!("#{id} client={} session begins", self.journal.client);
+        match self.converse().await {
+            Ok(()) => log::info!("#{id} session ends"),
+            Err(problem) => {
+                log::info!("#{id} session ends: {problem:#}");
+                // it may have been the client's fault, and its end
+                let _ = self.client.say(format!("421 {}", printable(&problem))).await;
+            }
+        }
+    }
+
+    async fn converse(&mut self) -> Result<()> {
+        let login = self.gateway.config.timeouts.login;
+        let arrival = tokio::time::timeout(login, Box::pin(self.receive())).await;
+        match arrival.map_err(|_| anyhow::anyhow!("no login in time"))?? {
+            Some(arrival) => Relay::new(self, arrival.server).run(arrival.opening).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Answers a command in the gateway's own name.
+    ///
+    /// # Errors
+    /// The client does not hear it.
+    pub async fn answer(&mut self, command: &Command, text: &str) -> Result<()> {
+        let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or_default();
+        self.journal.command(command, code, Instant::now(), None);
+        self.client.say(text).await
+    }
+}
+
+/// A problem as the text of a reply: one line of ASCII.
+pub fn printable(problem: &anyhow::Error) -> String {
+    let text = format!("{problem:#}");
+    text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect()
+}

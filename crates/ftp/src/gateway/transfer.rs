@@ -1,0 +1,151 @@
+//! A command that moves data: from the command to its last reply.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use tokio::time::{Instant as Deadline, sleep_until};
+
+use crate::command::Command;
+use crate::gateway::config::Config;
+use crate::gateway::relay::{Relay, Ways, line};
+use crate::gateway::replies;
+use crate::gateway::shovel::Load;
+use crate::line::Line;
+use crate::reply::Reply;
+
+/// How long data may go on that the server has called failed.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Commands that may wait for the end of a transfer.
+const MOST_HELD: usize = 16;
+
+type Carrying<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// What has happened.
+enum Event {
+    /// The data are through, or not.
+    Carried(Result<()>),
+    /// The server has said a line.
+    Server(Line, Option<Reply>),
+    /// The client has, or has left.
+    Client(Option<Line>),
+    /// It takes too long.
+    Late,
+}
+
+/// How a transfer ended.
+#[derive(Default)]
+struct End {
+    /// What the server has said last.
+    lines: Vec<Line>,
+    reply: Option<Reply>,
+    /// What became of the data.
+    carried: Option<Result<()>>,
+    /// The client has given it up.
+    is_aborted: bool,
+}
+
+impl Relay<'_> {
+    /// `RETR`, `STOR` and the like. The client hears of the end when all data have gone to whom they are for.
+    pub async fn transfer(&mut self, command: &Command, up: bool) -> Result<()> {
+        let Some(ways) = self.ways.take() else {
+            return self.session.answer(command, replies::NO_WAY).await;
+        };
+        let began = Instant::now();
+        self.server.control.say(line(&command.verb, &command.argument)).await?;
+        let first = self.server.reply(Some(&mut self.session.client)).await?;
+        if !first.is_preliminary() {
+            self.session.journal.command(command, first.code, began, None);
+            return Ok(());
+        }
+        let gateway = self.session.gateway.clone();
+        let moved = AtomicU64::new(0);
+        let carrying = Box::pin(carry(ways, up, &gateway.config, &moved));
+        let end = self.follow(carrying, gateway.config.timeouts.data).await?;
+        let code = self.tell(&end).await?;
+        self.session.journal.command(command, code, began, Some(moved.load(Relaxed)));
+        if end.is_aborted {
+            // the server has been told, and answers that, too
+            self.server.end(Some(&mut self.session.client)).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the data are through and the server has said so.
+    async fn follow(&mut self, carrying: Carrying<'_>, patience: Duration) -> Result<End> {
+        let mut carrying = Some(carrying);
+        let mut end = End::default();
+        // only while nothing moves: what moves has its own patience
+        let mut deadline = None;
+        while end.reply.is_none() || carrying.is_some() {
+            let late = deadline.unwrap_or_else(Deadline::now);
+            let event = tokio::select! {
+                carried = async { carrying.as_mut().expect("asked for").await }, if carrying.is_some() => {
+                    Event::Carried(carried)
+                }
+                said = self.server.line(), if end.reply.is_none() => {
+                    let (line, reply) = said?;
+                    Event::Server(line, reply)
+                }
+                said = self.session.client.line(), if self.held.len() < MOST_HELD => Event::Client(said?),
+                () = sleep_until(late), if deadline.is_some() => Event::Late,
+            };
+            match event {
+                Event::Carried(carried) => {
+                    carrying = None;
+                    end.carried = Some(carried);
+                    deadline = Some(Deadline::now() + patience);
+                }
+                Event::Server(line, reply) => {
+                    let is_last = reply.as_ref().is_some_and(|reply| !reply.is_preliminary());
+                    end.lines.push(line);
+                    if is_last {
+                        if reply.as_ref().is_some_and(|reply| reply.code >= 400) {
+                            deadline = Some(Deadline::now() + LINGER);
+                        }
+                        end.reply = reply;
+                    }
+                }
+                Event::Client(None) => bail!("the client has left within a transfer"),
+                Event::Client(Some(line))
+                    if Command::parse(&line).verb == "ABOR" && !end.is_aborted =>
+                {
+                    end.is_aborted = true;
+                    carrying = None;
+                    self.server.control.say("ABOR").await?;
+                    deadline = Some(Deadline::now() + patience);
+                }
+                Event::Client(Some(line)) => self.held.push_back(line),
+                Event::Late if end.reply.is_none() => bail!("the server does not end the transfer"),
+                Event::Late => carrying = None,
+            }
+        }
+        Ok(end)
+    }
+
+    /// Tells the client how it ended. What the server calls done may have broken on the way.
+    async fn tell(&mut self, end: &End) -> Result<u16> {
+        let client = &mut self.session.client;
+        let code = end.reply.as_ref().map_or(0, |reply| reply.code);
+        if let (Some(Err(problem)), 200..300) = (&end.carried, code) {
+            log::info!("#{} data connection: {problem:#}", self.session.journal.id);
+            client.say("426 The data connection broke").await?;
+            return Ok(426);
+        }
+        for line in &end.lines {
+            client.say(&line.text).await?;
+        }
+        Ok(code)
+    }
+}
+
+/// Brings both connections about, and moves everything.
+async fn carry(ways: Ways, up: bool, config: &Config, moved: &AtomicU64) -> Result<()> {
+    let patience = config.timeouts.connect;
+    let meeting = (ways.client.meet(patience), ways.server.meet(patience));
+    let (client, server) = tokio::try_join!(meeting.0, meeting.1)?;
+    let (from, to) = if up { (client, server) } else { (server, client) };
+    Ok(Load::new(from, to).carry(config.shovel, config.timeouts.data, moved).await?)
+}

@@ -1,0 +1,156 @@
+//! The commands of FTP that the gateway knows, in the groups that rules name.
+
+use std::collections::BTreeSet;
+
+/// Whatever the rules say: without these there is no session.
+const ALWAYS: &[&str] = &["USER", "PASS", "ACCT", "QUIT", "NOOP", "HELP", "FEAT", "ABOR"];
+
+/// Looks and fetches, and leaves everything as it is.
+const READ: &[&str] = &[
+    "CDUP", "CLNT", "CWD", "EPRT", "EPSV", "LANG", "LIST", "MDTM", "MLSD", "MLST", "MODE", "NLST",
+    "OPTS", "PASV", "PORT", "PWD", "REST", "RETR", "SIZE", "STAT", "STRU", "SYST", "TYPE", "XCUP",
+    "XCWD", "XPWD",
+];
+
+/// Changes what is there.
+const WRITE: &[&str] =
+    &["ALLO", "APPE", "DELE", "MFMT", "MKD", "RMD", "RNFR", "RNTO", "STOR", "STOU", "XMKD", "XRMD"];
+
+/// Has the server do whatever it takes this for.
+const SITE: &[&str] = &["SITE"];
+
+/// What a rule calls them.
+const GROUPS: [(&str, &[&str]); 3] = [("@read", READ), ("@write", WRITE), ("@site", SITE)];
+
+/// Would hide the session from the gateway, or have it speak with a third party.
+const NEVER: &[&str] = &[
+    "ADAT", "AUTH", "CCC", "CONF", "ENC", "LPRT", "LPSV", "MIC", "PBSZ", "PROT", "REIN", "SMNT",
+    "SSCN", "CPSV",
+];
+
+/// The groups, as messages list them.
+pub fn groups() -> String {
+    GROUPS.map(|(name, _)| name).join(", ")
+}
+
+/// What the gateway does with a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Opens a data connection by which the client sends.
+    Upload,
+    /// Opens one by which the server sends.
+    Download,
+    /// Says where a data connection shall go.
+    Way,
+    /// Is refused, whatever the rules say.
+    Never,
+    /// Goes to the server.
+    Plain,
+}
+
+/// Which one a verb is of.
+pub fn kind(verb: &str) -> Kind {
+    match verb {
+        "STOR" | "STOU" | "APPE" => Kind::Upload,
+        "RETR" | "LIST" | "NLST" | "MLSD" => Kind::Download,
+        "PORT" | "PASV" | "EPRT" | "EPSV" => Kind::Way,
+        _ if NEVER.contains(&verb) => Kind::Never,
+        _ => Kind::Plain,
+    }
+}
+
+/// Commands that a rule allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commands(BTreeSet<String>);
+
+impl Commands {
+    /// Those without which there is no session.
+    pub fn none() -> Commands {
+        Commands(ALWAYS.iter().map(|verb| (*verb).to_string()).collect())
+    }
+
+    /// All that the gateway knows.
+    pub fn every() -> Commands {
+        let mut commands = Commands::none();
+        for (name, _) in GROUPS {
+            commands.add(name);
+        }
+        commands
+    }
+
+    /// Allows a verb or a group; false if it is neither, or a verb that nothing allows. A verb that the
+    /// gateway does not know goes to the server as it is, and opens no data connection.
+    pub fn add(&mut self, word: &str) -> bool {
+        if let Some((_, verbs)) = GROUPS.iter().find(|(name, _)| *name == word) {
+            self.0.extend(verbs.iter().map(|verb| (*verb).to_string()));
+            return true;
+        }
+        let is_verb = (1..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_uppercase());
+        let may = is_verb && kind(word) != Kind::Never;
+        if may {
+            self.0.insert(word.to_string());
+            // whoever may transfer may say by which way
+            if matches!(kind(word), Kind::Upload | Kind::Download) {
+                self.0.extend(["PORT", "PASV", "EPRT", "EPSV"].map(str::to_string));
+            }
+        }
+        may
+    }
+
+    /// Whether `verb` is one of them.
+    pub fn allow(&self, verb: &str) -> bool {
+        self.0.contains(verb)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_hold_what_they_say() {
+        let mut commands = Commands::none();
+        assert!(commands.add("@read"));
+        assert!(commands.allow("RETR") && commands.allow("EPSV") && commands.allow("QUIT"));
+        assert!(!commands.allow("STOR") && !commands.allow("SITE") && !commands.allow("XYZ"));
+    }
+
+    #[test]
+    fn nothing_allows_what_hides_the_session() {
+        for verb in NEVER {
+            assert!(!Commands::every().allow(verb), "{verb}");
+            assert!(!Commands::none().add(verb), "{verb}");
+        }
+    }
+
+    #[test]
+    fn a_command_can_be_named() {
+        let mut commands = Commands::none();
+        assert!(commands.add("STOR") && commands.add("XCRC"));
+        assert!(commands.allow("STOR") && commands.allow("PASV") && commands.allow("XCRC"));
+        assert!(!commands.allow("RETR"));
+        for wrong in ["", "stor", "@all", "A B", "TOOLONGAVERB"] {
+            assert!(!commands.add(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_transfer_is_in_a_group() {
+        let every = Commands::every();
+        for verb in ["STOR", "STOU", "APPE", "RETR", "LIST", "NLST", "MLSD"] {
+            assert!(every.allow(verb) && kind(verb) != Kind::Plain, "{verb}");
+        }
+    }
+
+    #[test]
+    fn the_manual_page_lists_the_groups() {
+        let page = include_str!("../../../../man/ftp-gw.conf.5");
+        for (name, verbs) in GROUPS {
+            let (_, behind) = page.split_once(&format!("\n.It {name}\n")).expect(name);
+            let (listed, _) = behind.split_once('.').expect("a sentence");
+            let listed: Vec<&str> =
+                listed.split([' ', '\n', ',']).filter(|word| !word.is_empty()).collect();
+            assert_eq!(listed, verbs, "{name}");
+        }
+    }
+}
