@@ -7,22 +7,26 @@
 //!
 //! A packet's way through the files: [`firewall`] is the order of work; `packet` and `header` take
 //! the packet apart, `normalize` refuses and repairs it, `fragment` holds pieces until they
-//! are whole, `lookup` asks the table in [`state`] for
+//! are whole. `decide` says whether it passes: `lookup` asks the table in [`state`] for
 //! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
 //! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
-//! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `limiter` lets it be made, `create` makes
-//! it, `cross` and `icmp_convert` turn a packet into one of the other family, `reply` answers what is blocked; `scrub` changes what passes; `change` is what others do while packets flow; [`counters`] counts,
-//! `journal` notes reasons and log records, and [`trace`] tells.
+//! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `limiter`
+//! lets a state be made, `create` makes it, `reply` answers what is blocked. `act` carries out the
+//! `ruling`: `scrub` changes what passes, `cross` and `icmp_convert` turn a packet into one of the
+//! other family, [`counters`] counts, `journal` notes reasons and log records, and [`trace`] tells.
+//! `change` is what others do while packets flow, `release` what a state gives back when it ends.
 //!
 //! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
 //! does something odd it does it here too, with a comment that says so.
 
+mod act;
 mod actions;
 mod address;
 mod af_to;
 mod change;
 mod create;
 mod cross;
+mod decide;
 mod fingerprint;
 mod fragment;
 mod header;
@@ -40,10 +44,12 @@ mod patch;
 mod pool;
 mod port;
 mod rate;
+mod release;
 mod reply;
 mod route;
 mod rulebook;
 mod rules;
+mod ruling;
 mod scrub;
 mod siphash;
 mod sticky;

@@ -1,0 +1,189 @@
+//! The end of a packet's way: what was decided is carried out, logged and counted.
+
+use std::sync::Arc;
+
+use skipstep_ruleset::{Direction, Divert, Reason};
+use skipstep_wire::tcp_flag;
+
+use crate::counters::Counted;
+use crate::fate::{Carried, Diverted, Fate, Packet};
+use crate::journal::{Journal, LogPlace};
+use crate::packet::{Descriptor, Malformed};
+use crate::rulebook::Entry;
+use crate::ruling::{Ruling, fate, is_changed};
+use crate::trace::Stage;
+use crate::{Firewall, cross, normalize, scrub};
+
+const LOW_DELAY: u8 = 0x10;
+
+impl Firewall {
+    /// A packet that cannot be read.
+    pub(crate) fn refuse(
+        &mut self,
+        input: &Packet,
+        malformed: Malformed,
+        journal: &mut Journal,
+    ) -> Fate {
+        journal.tracer.tell(|| Stage::Malformed(malformed.reason));
+        journal.set_reason(malformed.reason);
+        journal.log(None, LogPlace::default());
+        self.counters.malformed(
+            &input.interface,
+            input.direction,
+            malformed.family,
+            malformed.total_len,
+        );
+        fate(input, None, &Ruling::default(), Carried::default(), journal)
+    }
+
+    /// A fragment that belongs to no datagram.
+    pub(crate) fn refuse_fragment(
+        &mut self,
+        input: &Packet,
+        fragment: Descriptor,
+        reason: Option<Reason>,
+        journal: &mut Journal,
+    ) -> Fate {
+        if let Some(reason) = reason {
+            journal.tracer.tell(|| Stage::Refused(reason));
+            journal.set_reason(reason);
+        }
+        self.settle(input, fragment, Ruling { force_log: true, ..Ruling::default() }, journal)
+    }
+
+    /// Carries out what was decided, logs and counts.
+    pub(crate) fn settle(
+        &mut self,
+        input: &Packet,
+        mut packet: Descriptor,
+        mut ruling: Ruling,
+        journal: &mut Journal,
+    ) -> Fate {
+        let (ruleset, rulebook) = (Arc::clone(&self.ruleset), Arc::clone(&self.rulebook));
+        if ruling.uncounted {
+            return fate(input, Some(packet), &ruling, Carried::default(), journal);
+        }
+        self.check_length(&packet, &mut ruling, journal);
+        let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
+        self.log(&ruling, journal);
+        let state = ruling.state.map(|id| self.states.get_mut(id));
+        let Ruling { pass: passed, rule, anchor_rule, .. } = ruling;
+        let counted = Counted { passed, rule, anchor_rule };
+        self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
+        self.count_for_sources(&packet, &ruling);
+        if let Some(ends) = packet.crosses_to.filter(|_| ruling.pass) {
+            // authentication headers can be longer than the packet around them
+            if packet.offset > packet.total_len {
+                journal.count_only(Reason::Translate);
+                ruling.pass = false;
+                return fate(input, None, &ruling, Carried::default(), journal);
+            }
+            cross::network(&mut packet, &ends, &self.world);
+        }
+        fate(input, Some(packet), &ruling, carried, journal)
+    }
+
+    /// `max-pkt-size` drops what is longer, be it passed by a rule or by a state.
+    fn check_length(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
+        let longest = match ruling.state {
+            Some(id) => self.states.get(id).actions.max_pkt_size,
+            None => ruling.max_pkt_size,
+        };
+        if ruling.pass && longest != 0 && packet.total_len > longest.into() {
+            journal.tracer.tell(|| Stage::TooLong { longest });
+            journal.set_reason(Reason::Normalize);
+            ruling.pass = false;
+            ruling.force_log = true;
+        }
+    }
+
+    /// Changes a packet that passes and what it carries. With a state its actions count, those of
+    /// match rules included; without one PF heeds only the deciding rule.
+    fn carry_out(
+        &mut self,
+        input: &Packet,
+        packet: &mut Descriptor,
+        ruling: &mut Ruling,
+        journal: &mut Journal,
+    ) -> Carried {
+        if !ruling.pass {
+            return Carried::default(); // what is dropped carries nothing any more
+        }
+        let mut carried = input.carried.clone();
+        let state = ruling.state.map(|id| self.states.get(id));
+        let actions = match (state, ruling.rule) {
+            (Some(state), _) => state.actions,
+            (None, Some(rule)) => {
+                let mut actions = ruling.scrub;
+                actions.merge(rule);
+                actions
+            }
+            (None, None) => ruling.scrub,
+        };
+        let urgent = packet.tos & LOW_DELAY != 0
+            || packet.tcp().is_some_and(|tcp| tcp.has(tcp_flag::ACK) && tcp.payload_len == 0);
+        normalize::settle_checksum(packet, &input.bytes);
+        scrub::header(packet, &actions, &self.world);
+        if is_changed(packet, input) {
+            journal.tracer.tell(|| Stage::Changed);
+        }
+        let tag = state.and_then(|state| state.tag.clone());
+        carried.tag = tag.or(std::mem::take(&mut ruling.tag).known()).or(carried.tag);
+        if let Some((ordinary, low_delay)) = actions.set_prio {
+            carried.prio = if urgent { low_delay } else { ordinary };
+        }
+        carried.rtable = ruling.rtable.unwrap_or(carried.rtable);
+        carried.diverted = match ruling.rule.and_then(|rule| rule.divert) {
+            Some(Divert::To { .. }) if packet.direction == Direction::In => Some(Diverted::To),
+            Some(Divert::Reply) if packet.direction == Direction::In => Some(Diverted::Reply),
+            Some(Divert::Packet { port }) if packet.crosses_to.is_none() => {
+                let diverted = Some(Diverted::Packet(port));
+                return Carried { diverted, ..Carried::default() };
+            }
+            _ => None,
+        };
+        carried.delay = actions.delay;
+        // PF gives no queue to a packet that it forwards itself
+        if let Some(rule) = actions.queued_by.filter(|_| packet.crosses_to.is_none()) {
+            carried.queue = self.rulebook.at(rule).queue(urgent);
+        }
+        carried
+    }
+
+    /// Logs what was not logged when the rules were asked.
+    fn log(&self, ruling: &Ruling, journal: &mut Journal) {
+        let state = ruling.state.map(|id| self.states.get(id));
+        let logs_all = |rule: &Entry| rule.log.is_some_and(|log| log.all);
+        let by_state = ruling.by_state && state.is_some_and(|state| state.actions.log_all);
+        if !ruling.force_log && !by_state {
+            return;
+        }
+        let mut place = LogPlace::of(ruling.rule, ruling.anchor_rule);
+        if ruling.by_state {
+            place.anchor = ""; // PF knows the rules of a state, but not their rule set
+        }
+        if ruling.force_log || ruling.rule.is_some_and(logs_all) {
+            journal.log(ruling.rule, place);
+        }
+        for matched in state.into_iter().flat_map(|state| &state.match_rules) {
+            let rule = self.rulebook.at(*matched);
+            if logs_all(rule) {
+                journal.log(Some(rule), place);
+            }
+        }
+    }
+
+    /// The source nodes of a state count its packets.
+    fn count_for_sources(&mut self, packet: &Descriptor, ruling: &Ruling) {
+        let Some(id) = ruling.state.filter(|_| ruling.pass) else {
+            return;
+        };
+        let state = self.states.get(id);
+        let way = state.way(packet.direction);
+        for key in &state.sources {
+            let node = self.sources.get_mut(key);
+            node.packets[way] += 1;
+            node.bytes[way] += packet.total_len as u64;
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A state lets go of what it held: places under limits, sources, endpoints, addresses of pools.
+
+use skipstep_ruleset::{Family, PoolKind, Timeout};
+
+use crate::Firewall;
+use crate::pool::{Around, Purpose};
+use crate::state::State;
+use crate::timeout;
+use crate::translate::pool_of;
+
+impl Firewall {
+    /// The source nodes that count a state lose it. Those without states stay for `src.track`.
+    pub(crate) fn release_sources(&mut self, state: &State) {
+        let seconds = timeout::own(self.rulebook.at(state.rule), Timeout::SrcTrack)
+            .unwrap_or_else(|| self.ruleset.options.timeouts.get(Timeout::SrcTrack));
+        for key in &state.sources {
+            let expires_at = self.world.now.saturating_add(seconds);
+            self.sources.release(key, state.connected, expires_at);
+        }
+    }
+
+    /// The limiters that count a state lose it. One that was not made after all gives back what it took
+    /// of their rates.
+    pub(crate) fn release_limiters(&mut self, state: &State, unmade: bool) {
+        if let Some(id) = state.state_limiter {
+            self.limiters.release_state(id, unmade);
+        }
+        if let Some(held) = state.source_limiter {
+            let change = self.limiters.release_source(held, unmade, self.world.now);
+            self.change_table(change);
+        }
+    }
+
+    /// The mapping of an endpoint loses a state.
+    pub(crate) fn release_endpoint(&mut self, state: &State) {
+        if let Some(inside) = &state.mapped {
+            self.endpoints.release(inside);
+        }
+    }
+
+    /// Pools that count states lose one with this state.
+    pub(crate) fn release_addresses(&mut self, state: &State) {
+        self.release_endpoint(state);
+        let around = Around { ruleset: &self.ruleset, world: &self.world };
+        let ends = state.first_ends();
+        let routed = state.route.map(|hop| (Some(state.rule), Purpose::Route, hop.address));
+        let translated = [
+            (state.nat_rule, Purpose::Nat, ends.source.0),
+            (state.rdr_rule, Purpose::Rdr, ends.destination.0),
+        ];
+        for (place, purpose, address) in translated.into_iter().chain(routed) {
+            let pool = place.and_then(|place| pool_of(self.rulebook.at(place), purpose));
+            if let Some(of) = pool.filter(|of| of.pool.kind == PoolKind::LeastStates) {
+                self.pools.count(of, around, Family::of(address), address, -1);
+            }
+        }
+    }
+}
