@@ -11,6 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::error::{Context, Result};
 use crate::instance::Instance;
+use crate::rundir::RunDir;
 
 /// Held by the process that the anchors belong to.
 pub struct Owner {
@@ -61,11 +62,21 @@ impl Instance {
         fs::create_dir_all(&directory).context(|| format!("{}: create", directory.display()))?;
         let name = format!("{program}.{}", std::process::id());
         let path = directory.join(&name);
-        let file = File::create(&path).context(|| format!("{}: open", path.display()))?;
+        // nobody may find it before it is locked
+        let unseen = directory.with_file_name(format!("owner.{name}"));
+        let file = File::create(&unseen).context(|| format!("{}: open", unseen.display()))?;
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
             .map_err(|(_, error)| io::Error::from(error))
-            .context(|| format!("{}: lock", path.display()))?;
+            .context(|| format!("{}: lock", unseen.display()))?;
+        fs::rename(&unseen, &path).context(|| format!("{}: rename", unseen.display()))?;
         Ok(Owner { prefix: prefix(&name), path, lock, log: None })
+    }
+
+    /// Whether a process that owned anchors of the instance of this name has died, which can be told
+    /// without opening it.
+    pub fn has_orphans(name: &str) -> bool {
+        let owners = fs::read_dir(RunDir::new(name).owners()).into_iter().flatten().flatten();
+        owners.into_iter().any(|owner| lock_of_dead(&owner.path()).is_some())
     }
 
     /// Removes the anchors of processes that have died, and the rings of the logs that they read. How many

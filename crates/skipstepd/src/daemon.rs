@@ -198,8 +198,8 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
 fn remove_orphans(signals: &Signals, name: &str) {
     let mut complaint = Complaint::default();
     while !signals.stop() {
-        let opened = complaint.note(open(name)).flatten();
-        if let Some(mut instance) = opened
+        if Instance::has_orphans(name)
+            && let Some(mut instance) = complaint.note(open(name)).flatten()
             && let Some(dead @ 1..) = complaint.note(instance.remove_orphans())
         {
             say(&format!("removed the rules of {dead} dead processes"));
