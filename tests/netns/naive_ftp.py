@@ -1,52 +1,60 @@
 # An FTP server that does whatever it is told, and clients that say it.
 #
 #   naive_ftp.py serve            connects where PORT says, whoever that is
-#   naive_ftp.py ACT SERVER OTHER what a client does; prints the codes that it hears
+#   naive_ftp.py ACT SERVER OTHER what a client does; prints the codes that it hears. OTHER is another address of this
+#                                 host, or how many sessions, or `-`
+import asyncio
+import ftplib
+import resource
 import socket
 import struct
 import sys
-import threading
 import time
 
-PORT = 40000
+PORT = 20000  # out of the way of those that the kernel chooses
 REPAIR, REPAIR_QUEUE, QUEUE_SEQ = 19, 20, 21  # of TCP: linux/tcp.h
 RECEIVED, SENT, OFF_SILENTLY = 1, 2, -1
 
 
-def serve():
-    listener = socket.create_server(("", 21), backlog=1000)
-    while True:
-        client, _ = listener.accept()
-        threading.Thread(target=session, args=(client,), daemon=True).start()
+async def serve():
+    server = await asyncio.start_server(session, "", 21, backlog=1000)
+    await server.serve_forever()
 
 
-def session(client):
-    client.sendall(b"220 hello\r\n")
+async def session(commands, replies):
     to = None
-    for line in client.makefile("rb"):
-        verb, _, argument = line.strip().partition(b" ")
-        reply = b"200 ok"
-        if verb == b"PORT":
-            try:
-                *address, high, low = argument.decode().split(",")
-                to = ".".join(address), int(high) * 256 + int(low)
-            except ValueError:
-                reply = b"501 what?"
-        if verb == b"LIST":
-            try:
-                socket.create_connection(to, timeout=2.5).close()
-                reply = b"226 done"
-            except OSError:
-                reply = b"425 nobody there"
-        try:
-            client.sendall(reply + b"\r\n")
-        except OSError:
-            return
+    replies.write(b"220 hello\r\n")
+    try:
+        while line := await commands.readline():
+            verb, _, argument = line.strip().partition(b" ")
+            reply = b"200 ok"
+            if verb == b"PORT":
+                try:
+                    *address, high, low = argument.decode().split(",")
+                    to = ".".join(address), int(high) * 256 + int(low)
+                except ValueError:
+                    reply = b"501 what?"
+            if verb == b"LIST":
+                reply = await connect(to)
+            replies.write(reply + b"\r\n")
+            await replies.drain()
+    except (OSError, ValueError):
+        pass
+    replies.close()
+
+
+async def connect(to):
+    try:
+        _, data = await asyncio.wait_for(asyncio.open_connection(*to), 2.5)
+        data.close()
+        return b"226 done"
+    except (OSError, TimeoutError, asyncio.TimeoutError):
+        return b"425 nobody there"
 
 
 class Client:
     def __init__(self, server):
-        self.socket = socket.create_connection((server, 21), timeout=10)
+        self.socket = socket.create_connection((server, 21), timeout=30)
         self.replies = self.socket.makefile("rb")
         self.replies.readline()
         self.address = self.socket.getsockname()[0]
@@ -94,6 +102,22 @@ def listen(address):
     return listener
 
 
+# A download that ends early, and the beginning of another in the same session.
+def abort(server):
+    session = ftplib.FTP(server, "ftp", "", timeout=10)
+    data = session.transfercmd("RETR large")
+    data.recv(1000)
+    # as clients do it: the server shall notice at once
+    session.sock.sendall(b"ABOR\r\n", socket.MSG_OOB)
+    data.close()
+    session.sock.sendall(b"NOOP\r\n")
+    while not session.getmultiline().startswith("200"):
+        pass
+    said = []
+    session.retrbinary("RETR many/1", said.append)
+    return b"".join(said).decode().strip()
+
+
 def act(name, server, other):
     if name == "flood":
         through = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
@@ -102,8 +126,25 @@ def act(name, server, other):
         for number in range(11_000):
             send_segment(source, 1024 + number, nobody, 21, number, 0, 0x02, through=through)
         return []
+    if name == "abort":
+        return [abort(server)]
+    if name == "idle":
+        sessions = [Client(server) for _ in range(int(other))]
+        return [len(sessions), *act("once", server, "-")]
+    if name == "deaf":
+        # says a lot and hears nothing
+        deaf = []
+        for _ in range(50):
+            client = Client(server)
+            client.socket.setblocking(False)
+            try:
+                while client.socket.send(b"NOOP\r\n" * 1000):
+                    pass
+            except OSError:
+                deaf.append(client)
+        return [len(deaf), *act("once", server, other)]
     client = Client(server)
-    mine, theirs = listen(client.address), listen(other)
+    listeners = [listen(address) for address in (client.address, other) if address != "-"]
     if name == "once":
         return [client.say(client.port(client.address)), client.say(b"LIST"), client.say(b"LIST")]
     if name == "bounce":
@@ -127,7 +168,10 @@ def act(name, server, other):
         for line in b"NOOP\rPASV", b"x" * 10_000, b"NOOP\0", b"\xff" * 100, b"\n" * 5000, b"PORT x":
             hostile = Client(server)
             hostile.socket.sendall(line + b"\r\n")
-            hostile.replies.readline()
+            try:
+                hostile.replies.readline()
+            except ConnectionError:
+                pass
         return []
     if name == "hold":
         print(client.say(client.port(client.address)), flush=True)
@@ -135,7 +179,9 @@ def act(name, server, other):
     return []
 
 
+most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
 if sys.argv[1] == "serve":
-    serve()
+    asyncio.run(serve())
 else:
     print(*act(*sys.argv[1:]))

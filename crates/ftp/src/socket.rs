@@ -55,3 +55,11 @@ fn listen(
 pub fn keep_alive(stream: &TcpStream) -> Result<()> {
     SockRef::from(stream).set_keepalive(true).context("keepalive")
 }
+
+/// Leaves what is sent as urgent in its place, else a byte of the line is missing that aborts a transfer.
+///
+/// # Errors
+/// Those of the system.
+pub fn keep_urgent(stream: &TcpStream) -> Result<()> {
+    SockRef::from(stream).set_out_of_band_inline(true).context("urgent data")
+}

@@ -124,6 +124,7 @@ impl Worker {
         let proxy = server.local_addr().context("server")?;
         for stream in [client, &server] {
             socket::keep_alive(stream)?;
+            socket::keep_urgent(stream)?;
         }
         info!("#{id} session started: client {from} to server {to} via proxy {proxy}");
         let hosts = Hosts {
