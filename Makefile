@@ -74,7 +74,7 @@ check: packages ## format, clippy and C, warnings as errors
 	$(SAY) "Clippy, and bpf/ with -Wall -Wextra -Werror, as always"
 	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
 
-bench: kernel build ## ns a packet by evaluator and number of rules, and the time to load rules
+bench: kernel packages-lab build ## ns a packet by evaluator and number of rules, the time to load rules, FTP by each front
 	@$(XTASK) bench
 
 conformance: build ## replay every vector of VECTORS on the model and, as root, on the BPF programs

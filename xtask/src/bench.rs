@@ -5,6 +5,7 @@
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
+mod ftp;
 mod hostile;
 mod rule_sets;
 
@@ -31,6 +32,9 @@ const RULES: [usize; 5] = [0, 20, 100, 500, 5000];
 /// A single measurement lasts about this long.
 const BLOCK: Duration = Duration::from_millis(8);
 
+/// Rounds of FTP when everything is measured; each takes half a minute.
+const FTP_ROUNDS: u32 = 3;
+
 /// What a tcx program returns to let a packet go on.
 const TCX_NEXT: u32 = u32::MAX;
 
@@ -54,6 +58,9 @@ pub struct Arguments {
     /// Measure one of them in this process
     #[arg(long, hide = true)]
     hostile_text: Option<usize>,
+    /// Only FTP through a gateway, by each front: sessions and bytes a second
+    #[arg(long)]
+    ftp: bool,
     /// Only what the kernel's verifier takes for each program
     #[arg(long)]
     verifier: bool,
@@ -95,6 +102,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         print!("{}", verification()?);
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.ftp {
+        ftp::run(arguments.rounds)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut figures: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
     let mut empty = Vec::new();
     let evaluators = [("linear", Evaluator::Linear), ("skip-steps", Evaluator::SkipSteps)];
@@ -122,6 +133,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     print!("\n{}", verification()?);
     println!("\nLoading rules with pfctl -f, the whole process: {}\n", loading()?);
     rule_sets::run()?;
+    println!();
+    ftp::run(arguments.rounds.min(FTP_ROUNDS))?;
     Ok(ExitCode::SUCCESS)
 }
 

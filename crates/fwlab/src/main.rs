@@ -4,10 +4,13 @@
 //! answered. Because only one packet is under way at any time, the figure is the whole path's
 //! latency, and what a firewall adds to it is plain to see.
 //!
+//! FTP: how many sessions and bytes a second clients get.
+//!
 //! The bad network: a cable between two hosts that treats frames badly, the same way each time.
 
 mod bad_network;
 mod echo;
+mod ftp;
 mod request_response;
 
 use std::net::SocketAddr;
@@ -45,6 +48,11 @@ enum Command {
         /// Seconds to measure, after a tenth of that to warm up
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
+    },
+    /// Log in at an FTP server, fetch a file and leave, and so on; print sessions and bytes per second
+    Ftp {
+        #[command(flatten)]
+        load: ftp::Load,
     },
     /// Join two new devices by a network that loses, repeats, delays and cuts frames
     BadNetwork {
@@ -88,6 +96,7 @@ fn main() -> anyhow::Result<()> {
             println!("{result}");
             Ok(())
         }
+        Command::Ftp { load } => ftp::run(&load),
         Command::BadNetwork { one, other, seed, badness, seconds } => {
             bad_network::join([&one, &other], badness, seed, Duration::from_secs_f64(seconds))
         }

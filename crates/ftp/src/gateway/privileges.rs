@@ -9,24 +9,32 @@ use std::ffi::CString;
 /// Whom the process becomes if it was not told: the first of these that there is.
 const USERS: [&str; 2] = ["proxy", "nobody"];
 
-/// Descriptors of a session at most: two control connections, two data connections, a pipe and who listens.
+/// Descriptors of a session at most: two control connections, two data connections, a pipe, and who listens.
 const FILES: usize = 8;
 
 /// Descriptors that the process has besides those of its sessions.
 const OTHER_FILES: usize = 64;
 
-/// Sees to it that the sessions can have their descriptors.
+/// Sees to it that the sessions can have their descriptors, as far as the system allows it: one that gets none for
+/// its server or its data is told so. What is wrong with that, if something is.
 ///
 /// # Errors
-/// The system does not allow so many.
-pub fn make_room(sessions: usize) -> Result<()> {
-    let wanted = (sessions * FILES + OTHER_FILES) as u64;
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).context("open files")?;
-    let most = if geteuid().is_root() { most.max(wanted) } else { most };
-    if most < wanted {
-        bail!("{sessions} sessions need {wanted} open files, and only {most} are allowed");
+/// There are not even enough for clients.
+pub fn make_room(sessions: usize) -> Result<Option<String>> {
+    let (least, most) = (sessions + OTHER_FILES, sessions * FILES + OTHER_FILES);
+    let (_, allowed) = getrlimit(Resource::RLIMIT_NOFILE).context("open files")?;
+    if allowed >= most as u64
+        || setrlimit(Resource::RLIMIT_NOFILE, most as u64, most as u64).is_ok()
+    {
+        let allowed = allowed.max(most as u64);
+        setrlimit(Resource::RLIMIT_NOFILE, allowed, allowed).context("open files")?;
+        return Ok(None);
     }
-    setrlimit(Resource::RLIMIT_NOFILE, wanted, most).context("open files")
+    if allowed < least as u64 {
+        bail!("{sessions} sessions need {least} open files, and only {allowed} are allowed");
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, allowed, allowed).context("open files")?;
+    Ok(Some(format!("{sessions} sessions may need {most} open files, and {allowed} are allowed")))
 }
 
 /// Becomes `user`, if root has started the program. Only who names `root` stays root.

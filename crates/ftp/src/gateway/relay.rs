@@ -10,7 +10,7 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use crate::command::{Command, Verb};
 use crate::dialogue::Mode;
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::{self, Endpoint, LOWEST_PORT};
 use crate::gateway::data::{self, Way};
 use crate::gateway::destination::Destination;
 use crate::gateway::reception::Opening;
@@ -20,9 +20,6 @@ use crate::gateway::session::Session;
 use crate::gateway::verbs::{self, Kind};
 use crate::line::Line;
 use crate::reply::Reply;
-
-/// Where data never go: the ports of services.
-const LOWEST_PORT: u16 = 1024;
 
 /// Both ways of a data connection.
 pub struct Ways {

@@ -23,6 +23,8 @@ const THREADS: usize = 2;
 pub struct Doors {
     plain: Vec<StdListener>,
     transparent: Vec<StdListener>,
+    /// What may become too little.
+    warning: Option<String>,
 }
 
 /// Takes what only root may: ports, and descriptors.
@@ -30,13 +32,14 @@ pub struct Doors {
 /// # Errors
 /// An address is taken, or those of the system.
 pub fn listen(config: &Config) -> Result<Doors> {
-    privileges::make_room(config.limits.sessions)?;
+    let warning = privileges::make_room(config.limits.sessions)?;
     let all = |addresses: &[SocketAddr], listen: fn(SocketAddr) -> Result<StdListener>| {
         addresses.iter().map(|address| listen(*address)).collect::<Result<_>>()
     };
     Ok(Doors {
         plain: all(&config.listen, socket::plain)?,
         transparent: all(&config.transparent, socket::transparent)?,
+        warning,
     })
 }
 
@@ -45,6 +48,9 @@ pub fn listen(config: &Config) -> Result<Doors> {
 /// # Errors
 /// Those of the system.
 pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<()> {
+    if let Some(warning) = &doors.warning {
+        log::warn!("{warning}");
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     let limits = config.limits;

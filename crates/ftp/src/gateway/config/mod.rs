@@ -16,13 +16,11 @@ use toml::Spanned;
 pub use mistake::Mistake;
 
 use crate::dialogue::Mode;
+use crate::endpoint::LOWEST_PORT;
 use crate::gateway::policy::{Action, Pattern, Policy, Rule};
 use crate::gateway::shovel::Shovel;
 use crate::gateway::verbs::{self, Commands};
 use text::{Number, Text, Word};
-
-/// Below are the ports of services.
-const LOWEST_PORT: u16 = 1024;
 
 /// What the gateway was told to do.
 #[derive(Debug, Clone)]

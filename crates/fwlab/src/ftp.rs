@@ -1,0 +1,178 @@
+//! The load of FTP: clients that log in, fetch a file and leave, one session after the other. Passive, by
+//! `EPSV`, which every front takes.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+/// After this long without a byte a session has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes that are read at once.
+const BLOCK: usize = 256 * 1024;
+
+/// What clients do.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Load {
+    /// Address and port of the server, or of who stands before it
+    server: SocketAddr,
+    /// User to log in as
+    #[arg(long, default_value = "anonymous")]
+    user: String,
+    /// File to fetch
+    #[arg(long, default_value = "small")]
+    file: String,
+    /// Clients at once
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    clients: u32,
+    /// Seconds to measure; sessions that have begun are finished
+    #[arg(long, default_value_t = 1.0, value_parser = crate::seconds)]
+    seconds: f64,
+    /// Only log so many sessions in, say nothing more in them, and stay until killed
+    #[arg(long, conflicts_with_all = ["file", "clients", "seconds"])]
+    idle: Option<u32>,
+}
+
+/// What came of it.
+pub struct Outcome {
+    sessions: u64,
+    bytes: u64,
+    elapsed: Duration,
+}
+
+/// Runs the load.
+///
+/// # Errors
+/// A session failed.
+pub fn run(load: &Load) -> anyhow::Result<()> {
+    match load.idle {
+        Some(count) => stay(load, count),
+        None => {
+            println!("{}", measure(load)?);
+            Ok(())
+        }
+    }
+}
+
+fn measure(load: &Load) -> anyhow::Result<Outcome> {
+    let (sessions, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let start = Instant::now();
+    let duration = Duration::from_secs_f64(load.seconds);
+    let client = || -> anyhow::Result<()> {
+        let mut block = vec![0; BLOCK];
+        while start.elapsed() < duration {
+            let mut session = Session::begin(load.server, &load.user)?;
+            bytes.fetch_add(session.fetch(&load.file, &mut block)?, Relaxed);
+            session.end()?;
+            sessions.fetch_add(1, Relaxed);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..load.clients).map(|_| scope.spawn(client)).collect();
+        for client in clients {
+            client.join().map_err(|_| anyhow::anyhow!("a client died"))??;
+        }
+        anyhow::Ok(())
+    })?;
+    let (sessions, bytes) = (sessions.into_inner(), bytes.into_inner());
+    Ok(Outcome { sessions, bytes, elapsed: start.elapsed() })
+}
+
+fn stay(load: &Load, count: u32) -> anyhow::Result<()> {
+    let sessions = (0..count).map(|_| Session::begin(load.server, &load.user));
+    let _sessions = sessions.collect::<Result<Vec<_>, _>>()?;
+    println!("ready");
+    loop {
+        thread::park();
+    }
+}
+
+/// A session.
+struct Session {
+    control: BufReader<TcpStream>,
+    server: SocketAddr,
+}
+
+impl Session {
+    fn begin(server: SocketAddr, user: &str) -> anyhow::Result<Session> {
+        let control = connect(server)?;
+        let mut session = Session { control: BufReader::with_capacity(1024, control), server };
+        session.expect(220)?;
+        if session.ask(&format!("USER {user}"), &[230, 331])?.0 == 331 {
+            session.ask("PASS fwlab@", &[230])?;
+        }
+        session.ask("TYPE I", &[200])?;
+        Ok(session)
+    }
+
+    /// The bytes of a file.
+    fn fetch(&mut self, file: &str, block: &mut [u8]) -> anyhow::Result<u64> {
+        let (_, text) = self.ask("EPSV", &[229])?;
+        let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
+        let port = port.with_context(|| format!("no port in '{text}'"))?;
+        let mut data = connect(SocketAddr::new(self.server.ip(), port))?;
+        self.ask(&format!("RETR {file}"), &[125, 150])?;
+        let mut bytes = 0;
+        loop {
+            match data.read(block)? {
+                0 => break,
+                length => bytes += length as u64,
+            }
+        }
+        self.expect(226)?;
+        Ok(bytes)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        self.ask("QUIT", &[221]).map(drop)
+    }
+
+    fn ask(&mut self, command: &str, wanted: &[u16]) -> anyhow::Result<(u16, String)> {
+        self.control.get_mut().write_all(format!("{command}\r\n").as_bytes())?;
+        let (code, text) = self.reply()?;
+        ensure!(wanted.contains(&code), "{}: '{command}' was answered {code} {text}", self.server);
+        Ok((code, text))
+    }
+
+    fn expect(&mut self, wanted: u16) -> anyhow::Result<()> {
+        let (code, text) = self.reply()?;
+        ensure!(code == wanted, "{}: {code} {text}, and not {wanted}", self.server);
+        Ok(())
+    }
+
+    /// The last line of a reply: its code, and what follows.
+    fn reply(&mut self) -> anyhow::Result<(u16, String)> {
+        loop {
+            let mut line = String::new();
+            if self.control.read_line(&mut line).with_context(|| self.server.to_string())? == 0 {
+                bail!("{} has left", self.server);
+            }
+            if let Some((code, text)) = line.trim_end().split_once(' ')
+                && let Ok(code) = code.parse()
+            {
+                return Ok((code, text.to_string()));
+            }
+        }
+    }
+}
+
+fn connect(to: SocketAddr) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&to, PATIENCE).with_context(|| to.to_string())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.elapsed.as_secs_f64();
+        let (sessions, bytes) = (self.sessions as f64 / seconds, self.bytes as f64 / seconds);
+        write!(f, "{sessions:.1} sessions/s, {bytes:.0} bytes/s")
+    }
+}
