@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		31
+#define PF_ABI_VERSION		32
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -208,6 +208,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * mappings         hash              struct pf_endpoint -> struct pf_mapping
  * pool_members     hash              struct pf_pool_member_key -> struct pf_pool_member
  * interfaces       hash              ifindex -> struct pf_interface
+ * interface_indexes array          interface id -> ifindex, 0 if it is away
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
  * state_keys       hash              struct pf_state_key -> struct pf_state_ref
  * states           array             index -> struct pf_state

@@ -16,6 +16,13 @@ struct {
 } interfaces SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PF_MAX_INTERFACES);
+	__type(key, __u32);
+	__type(value, __u32);
+} interface_indexes SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, PF_MAX_INTERFACES);
 	__type(key, __u32);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * A list of several addresses, tables and interfaces behind `->` of an old rule: its members have their
- * turn as they are written, each to its end. What is odd here is so in FreeBSD.
+ * A list of several addresses, tables and interfaces behind `->` of an old rule, or of next hops by way
+ * of interfaces: its members have their turn as they are written, each to its end. What is odd here is so
+ * in FreeBSD.
  */
 #ifndef PF_POOL_LIST_H
 #define PF_POOL_LIST_H
@@ -28,7 +29,7 @@ __inline bool step_member(struct pf_scratch *s, struct pf_pool *pool,
 			pool->index = ~0u;
 		return step_pool(s, pool);
 	}
-	if (member->family != s->pd.family)
+	if (member->family && member->family != s->pd.family)
 		return false;
 	if (anew)
 		__builtin_memcpy(pool->counter, member->address, 16);
@@ -57,6 +58,7 @@ __global int choose_from_members(struct pf_scratch *s, struct pf_pool *pool, __u
 	}
 	if (!found)
 		return 0;
+	s->choice.interface = member->interface;
 	__builtin_memcpy(s->choice.address.bytes, pool->counter, 16);
 	go_to_next(pool->counter, s->pd.family);
 	return 1;
@@ -78,7 +80,7 @@ __global int is_of_members(struct pf_scratch *s, const struct pf_pool *pool, __u
 		if (!member)
 			return 0;
 		if (member->listed ? !!find_entry(member->table, s->pd.family, address) :
-				     member->family == s->pd.family &&
+				     (!member->family || member->family == s->pd.family) &&
 					     is_within(address->bytes, member->address,
 						       member->mask))
 			return 1;

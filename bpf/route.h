@@ -14,6 +14,7 @@
 #include "fragment.h"
 #include "forward.h"
 #include "frame.h"
+#include "interface.h"
 #include "kern.h"
 #include "mark.h"
 #include "packet.h"
@@ -56,6 +57,34 @@ __inline void clone_to_neighbour(struct __sk_buff *skb, struct pf_scratch *s,
 	skb->mark = mark;
 }
 
+/* The way to s->next_hop by the interface that the rule names: no routing table is asked. */
+__inline enum pf_route find_named_way(struct __sk_buff *skb, struct pf_scratch *s,
+				      struct bpf_fib_lookup *params)
+{
+	__u32 *ifindex = bpf_map_lookup_elem(&interface_indexes, &s->hop_interface), mtu = 0;
+
+	__builtin_memset(params, 0, sizeof(*params));
+	if (!ifindex || !*ifindex || bpf_check_mtu(skb, *ifindex, &mtu, 0, 0) < 0)
+		return PF_ROUTE_NONE;
+	params->family = s->pd.family;
+	params->ifindex = *ifindex;
+	params->mtu_result = min(mtu, 0xffff);
+	if (!(s->next_hop.half[0] | s->next_hop.half[1]))
+		s->next_hop = s->pd.destination;
+	__builtin_memcpy(params->ipv6_dst, &s->next_hop, sizeof(params->ipv6_dst));
+	return PF_ROUTE_FOUND;
+}
+
+/* The way to s->next_hop. */
+__inline enum pf_route find_way(struct __sk_buff *skb, struct pf_scratch *s,
+				struct bpf_fib_lookup *params)
+{
+	if (s->hop_interface)
+		return find_named_way(skb, s, params);
+	return find_route_in(skb, params, s->pd.family, &s->next_hop, PF_FIB_LOOKUP_SKIP_NEIGH,
+			     table_of(s));
+}
+
 /* Sends the packet, or a copy, to s->next_hop. Returns what the program returns, unless there is a reply. */
 __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -72,8 +101,7 @@ __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (in && !spend_hops(skb, s, 1))
 		return copies ? PF_TCX_NEXT : tell_sender(s, PF_UNDELIVERED_EXPIRED, 0);
-	if (find_route_in(skb, &params, s->pd.family, &s->next_hop, PF_FIB_LOOKUP_SKIP_NEIGH,
-			  table_of(s)) != PF_ROUTE_FOUND) {
+	if (find_way(skb, s, &params) != PF_ROUTE_FOUND) {
 		if (!copies) {
 			reason_count(s, PF_REASON_NO_ROUTE);
 			return tell_sender(s, PF_UNDELIVERED_NO_ROUTE, 0);

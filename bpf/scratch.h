@@ -199,6 +199,7 @@ enum pf_translated {
 struct pf_choice {
 	struct pf_addr source;		/* whose packet it is for */
 	struct pf_addr address;		/* the one chosen */
+	__u32 interface;		/* by which it is, as pf_pool.interface */
 	struct pf_addr first;		/* the one chosen first in a search over several */
 	__u32 index;			/* of the block to look at */
 	__u32 start;			/* where that began */
@@ -273,7 +274,8 @@ struct pf_scratch {
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
 	__u64 first_id;			/* of states made since the packet came */
 	struct pf_source_key source_key;	/* of the source node looked for */
-	struct pf_addr source_chosen;	/* the address a pool chose for it */
+	struct pf_addr source_chosen;	/* the address a pool chose for it, … */
+	__u32 source_interface;		/* … and the interface by which that is */
 	__u32 source_nodes[PF_NODE_KINDS];	/* that count the packet, as pf_state.source_nodes */
 	__u32 connected;		/* the connection is established by the packet: node that counts it */
 	struct pf_test_ctx test;
@@ -308,6 +310,7 @@ struct pf_scratch {
 	__u8 routed_here;		/* we have sent it to the interface that it leaves by */
 	__u8 route;			/* pf_route_kind: of this packet */
 	struct pf_addr next_hop;
+	__u32 hop_interface;		/* as pf_state.hop_interface */
 	__u8 translated;		/* pf_translated */
 	__u8 cross_to;			/* family that its state lets it cross to, else 0 */
 	__u8 crosses_back;		/* it comes from the far side of its state */

@@ -57,6 +57,7 @@ __global int recall_address(struct pf_scratch *s, struct pf_pool *pool)
 		return 0;
 	/* a node keeps what was chosen when it was made */
 	__builtin_memcpy(&s->choice.address, node->chosen, sizeof(node->chosen));
+	s->choice.interface = node->interface;
 	if (!has_address(s, pool)) {
 		drop_source(index, &s->source_key);
 		release_source(index + 1, 0, s->source_key.rule_slot, 0);
@@ -85,6 +86,7 @@ __global int remember_address(struct pf_scratch *s)
 		remove_source(place - 1, s->now);
 	}
 	s->source_chosen = s->choice.address;
+	s->source_interface = s->choice.interface;
 	return !hold_source(s);
 }
 
@@ -96,6 +98,7 @@ __inline bool choose(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u
 	struct pf_choice *choice = &s->choice;
 
 	choice->recalled = 0;
+	choice->interface = pool->interface;
 	if (pool->sticky) {
 		set_source_key(s, slot, node_kind(purpose), &choice->source);
 		if (pool->kind != PF_POOL_NONE && !s->test.source_nodes[node_kind(purpose)] &&

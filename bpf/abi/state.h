@@ -151,7 +151,7 @@ struct pf_state {
 	__u16 rtable;			/* as pf_rule.rtable, for packets with the state's direction */
 	__u8 route;			/* pf_route_kind */
 	__u8 pad;
-	__u8 next_hop[16];
+	__u8 next_hop[16];		/* zero by way of hop_interface: the packet's destination */
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
 	struct pf_scrub scrub[2];	/* of src, of dst */
 	struct pf_state_ref next_far;	/* the next state that has its far key; serial 0: none */
@@ -159,7 +159,8 @@ struct pf_state {
 	__u32 ifindex_in;		/* of one that is reported: where its first packet came in, … */
 	__u32 ifindex_out;		/* … and where one left */
 	__u16 delay;			/* ms that its packets wait before they leave */
-	__u8 end_pad[6];
+	__u8 end_pad[2];
+	__u32 hop_interface;		/* id of the one by which next_hop is; 0: as the routes say */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
@@ -196,6 +197,8 @@ struct pf_source_node {
 	__u32 creation;
 	__u32 expire;			/* second at which it goes if it has no states */
 	__u8 chosen[16];		/* the address that a pool gave it; zero for none */
+	__u32 interface;		/* of a next hop: as pf_state.hop_interface */
+	__u32 pad;
 };
 
 /* argument of the pf_drop_source program */

@@ -107,6 +107,7 @@ struct pf_pool {
 	__u16 members;			/* of a list of an old rule; 0: it is none */
 	__u8 binat;			/* of `binat`: host bits are those of the address it replaces */
 	__u8 endpoint_independent;	/* UDP from one endpoint looks the same to all */
+	__u32 interface;		/* id of the one by which its next hops are; 0: as the routes say */
 	/* where the choice stands; two CPUs at once may choose alike */
 	__u8 counter[16];		/* the address that is next or was last; 0 at the beginning */
 	__u32 index;			/* the block that it is in */
@@ -123,9 +124,10 @@ struct pf_pool_member_key {
 
 struct pf_pool_member {
 	__u8 listed;			/* as in pf_pool, as the rest */
-	__u8 family;			/* of the network */
+	__u8 family;			/* of the network; 0 fits both */
 	__u8 pad[2];
 	__u32 table;
+	__u32 interface;
 	__u8 address[16];
 	__u8 mask[16];
 };

@@ -133,6 +133,67 @@ same "with reply-to" 10.2.0.2 "$(seen_from gateway 10.12.0.2 8080)"
 same "with reply-to, IPv6" 2001:db8:2::2 "$(seen_from gateway 2001:db8:12::2 8080)"
 pf server -q --remove
 
+# tun9 between the gateway and isp2, which has no link header and lives as long as who made it
+point_to_point() {
+	start tun9 gateway python3 -c '
+import ctypes, fcntl, os, select, struct, sys
+def tun():
+    device = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", b"tun9", 0x1001))
+    return device
+ends = [tun()]
+with open(sys.argv[1]) as namespace:
+    if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0):
+        sys.exit("setns")
+ends.append(tun())
+while True:
+    for end in select.select(ends, [], [])[0]:
+        packet = os.read(end, 65536)
+        try:
+            os.write(ends[1 - ends.index(end)], packet)
+        except OSError:
+            pass  # the other end is not up yet
+' "/run/netns/$LAB-isp2"
+	await 3 on isp2 ip link set tun9 up
+	on gateway ip link set tun9 up
+	on isp2 ip route add 192.168.100.0/24 dev tun9
+}
+
+# FreeBSD's words: the rule names the interface, and the routing table is not asked
+on gateway ip route add 10.2.0.9/32 via 10.1.0.1
+on isp2 ip address add 10.2.0.9/32 dev gw0
+point_to_point
+on server ip route add 192.168.100.0/24 via 10.12.0.1
+on server ip route replace 10.2.0.0/24 via 10.12.0.1
+on server ip -6 route replace 2001:db8:2::/64 via 2001:db8:12::1
+link_local=$(on isp2 ip -6 -o address show dev gw0 scope link | sed -n 's/.*inet6 \([^/]*\).*/\1/p')
+filter gateway <<END_OF_RULES
+nat on wan1 inet from 192.168.100.0/24 to any -> (wan1)
+nat on wan2 inet from 192.168.100.0/24 to any -> (wan2)
+nat on wan2 inet6 from 2001:db8:100::/64 to any -> (wan2:0)
+pass
+pass in on lan0 route-to (wan2 10.2.0.9) inet proto tcp from any to any port 8080
+pass in on lan0 route-to (wan2 $link_local) inet6 proto tcp from any to any port 8080
+pass in on lan0 route-to tun9 inet proto tcp from any to any port 81
+pass in on wan2 reply-to (wan2 10.2.0.9) inet proto tcp from any to any port 22
+END_OF_RULES
+same "the table's way" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
+same "the named way" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
+at_least 1 "states that show it" "$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.9@wan2} <- 192.168.100.2')"
+same "a neighbour's link-local address" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8080)"
+same "a link without neighbours" 192.168.100.2 "$(seen_from client 192.0.2.80 81)"
+on gateway ip route replace 10.12.0.0/24 via 10.1.0.1
+same "answers by the named way" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 -s 10.12.0.2 10.2.0.2 22' | grep -q hello && echo passed)"
+# the interface may go, and come back as another
+stop tun9
+same "without it" "no answer" "$(seen_from client 192.0.2.80 81)"
+point_to_point
+back() {
+	[ "$(seen_from client 192.0.2.80 81)" = 192.168.100.2 ]
+}
+holds "back, and in use again" await 5 back
+filter gateway <<<"$rules"
+
 # dup-to: the collector hears what the server hears, the client notices nothing
 heard() {
 	on collector awk '$1 == "eth0:" { print $3 }' /proc/net/dev

@@ -71,6 +71,8 @@ pub mod map {
     pub const POOL_MEMBERS: &str = "pool_members";
     /// ifindex -> `struct pf_interface`
     pub const INTERFACES: &str = "interfaces";
+    /// interface id -> ifindex, 0 if it is away
+    pub const INTERFACE_INDEXES: &str = "interface_indexes";
     /// per CPU, interface id -> `struct pf_interface_stats`
     pub const INTERFACE_STATS: &str = "interface_stats";
     /// `struct pf_state_key` -> `struct pf_state_ref`

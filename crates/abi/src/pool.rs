@@ -89,6 +89,8 @@ pub struct Pool {
     pub binat: u8,
     /// 1: UDP from one endpoint looks the same to all.
     pub endpoint_independent: u8,
+    /// Id of the interface by which its next hops are; 0: as the routes say.
+    pub interface: u32,
     /// The address that is next or was last; the data plane's, as the next three.
     pub counter: [u8; 16],
     /// The block that it is in.
@@ -121,12 +123,14 @@ pub struct PoolMemberKey {
 pub struct PoolMember {
     /// 1: choose from the table, not from the network.
     pub listed: u8,
-    /// [`crate::INET`] or [`crate::INET6`], of the network.
+    /// [`crate::INET`] or [`crate::INET6`], of the network; 0 fits both.
     pub family: u8,
     /// 0
     pub pad: [u8; 2],
     /// Slot of the table.
     pub table: u32,
+    /// As [`Pool::interface`].
+    pub interface: u32,
     /// The network.
     pub address: [u8; 16],
     /// Its mask.

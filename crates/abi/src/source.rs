@@ -73,6 +73,10 @@ pub struct SourceNode {
     pub expire: u32,
     /// The address that a pool gave it, zero for none.
     pub chosen: [u8; 16],
+    /// Of a next hop: as [`crate::State::hop_interface`].
+    pub interface: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `struct pf_source_ref`: argument of the program that drops a node.

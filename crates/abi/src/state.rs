@@ -312,7 +312,7 @@ pub struct State {
     pub route: u8,
     /// Zero.
     pub pad: u8,
-    /// Who is next for the packets that are routed.
+    /// Who is next for the packets that are routed; zero by way of `hop_interface`: their destination.
     pub next_hop: [u8; 16],
     /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
     pub source_nodes: [u32; NODE_KINDS],
@@ -329,7 +329,9 @@ pub struct State {
     /// Milliseconds that its packets wait before they leave.
     pub delay: u16,
     /// Zero.
-    pub end_pad: [u8; 6],
+    pub end_pad: [u8; 2],
+    /// Id of the interface by which the next hop is; 0: as the routes say.
+    pub hop_interface: u32,
 }
 
 impl State {

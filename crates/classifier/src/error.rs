@@ -123,9 +123,3 @@ impl Error {
 fn at(line: u32) -> String {
     if line == 0 { String::new() } else { format!("line {line}: ") }
 }
-
-/// `feature`, met where [`skipstep_ruleset::support`] lets none through.
-pub(crate) fn not_built(feature: &'static str) -> Error {
-    let refusal = Refusal { file: None, line: 0, feature };
-    Error::NotBuilt { refusal }
-}

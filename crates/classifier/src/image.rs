@@ -185,7 +185,7 @@ impl Lists<'_> {
                 let compiled = compiler.rule(rule, path, skip, slot);
                 let mut compiled = compiled.map_err(|error| error.on_line(rule.line))?;
                 let kind = list.map(OldList::kind);
-                let pools = crate::pool::pools(rule, kind, path, self.slots, slot);
+                let pools = crate::pool::pools(rule, kind, path, self.slots, compiler.names, slot);
                 let pools = pools.map_err(|error| error.on_line(rule.line))?;
                 compiled.set_end = place.end as u32;
                 let os = rule.os.as_deref();

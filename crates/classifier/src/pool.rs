@@ -9,9 +9,8 @@ use skipstep_ruleset::{
     OldKind, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName,
 };
 
-use crate::error::not_built;
 use crate::image::Slots;
-use crate::{Error, dynamic};
+use crate::{Error, Names, dynamic, interfaces};
 
 /// Where translated ports come from if the rule does not say.
 const DYNAMIC_PORTS: (u16, u16) = (50001, 65535);
@@ -32,6 +31,7 @@ pub fn pools(
     old: Option<OldKind>,
     anchor: &str,
     slots: &Slots,
+    names: &mut Names,
     slot: u32,
 ) -> Result<Pools, Error> {
     let mut compiled = Pools::default();
@@ -60,11 +60,11 @@ pub fn pools(
             endpoint_independent: u8::from(pool.endpoint_independent),
             ..ports(pool.ports, purpose)
         };
-        let chosen = addresses(&pool.address, anchor, slots)?;
+        let chosen = addresses(&pool.address, anchor, slots, names)?;
         compiled.pools.push((PoolKey { slot, purpose }, with_addresses(pool, whole, chosen)));
         for (index, member) in (0..).zip(members) {
             let key = PoolMemberKey { slot, purpose, index };
-            compiled.members.push((key, addresses(member, anchor, slots)?));
+            compiled.members.push((key, addresses(member, anchor, slots, names)?));
         }
     }
     Ok(compiled)
@@ -115,14 +115,19 @@ fn with_addresses(pool: &Pool, whole: abi::Pool, addresses: PoolMember) -> abi::
     // four words, which pf keeps in the byte order of its commonest machines
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
-    let PoolMember { listed, table, address, mask, .. } = addresses;
+    let PoolMember { listed, table, interface, address, mask, .. } = addresses;
     let single = u8::from(listed == 0 && mask == [0xff; 16]);
     let sticky = u8::from(pool.sticky);
-    abi::Pool { kind, key, sticky, listed, single, table, address, mask, ..whole }
+    abi::Pool { kind, key, sticky, listed, single, table, interface, address, mask, ..whole }
 }
 
 /// Where addresses come from; nothing for a list, whose members are beside it.
-fn addresses(pool: &PoolAddress, anchor: &str, slots: &Slots) -> Result<PoolMember, Error> {
+fn addresses(
+    pool: &PoolAddress,
+    anchor: &str,
+    slots: &Slots,
+    names: &mut Names,
+) -> Result<PoolMember, Error> {
     let listed = |name: TableName| {
         let table = slots.tables.get(&name).copied();
         let table = table.ok_or(Error::UnknownTable { line: 0, name })?;
@@ -141,7 +146,16 @@ fn addresses(pool: &PoolAddress, anchor: &str, slots: &Slots) -> Result<PoolMemb
         PoolAddress::Range(low, high) => Ok(within(*low, *high)),
         PoolAddress::Table(name) => listed(TableName::new(anchor, name)),
         PoolAddress::Dynamic(address) => listed(dynamic::name(address)),
-        PoolAddress::Through(..) => Err(not_built("next hop by way of an interface")),
+        PoolAddress::Through(name, hop) => {
+            interfaces::name_bytes(name)?;
+            let interface = names.interfaces.number(name)?;
+            let hop = match hop {
+                Some(hop) => addresses(hop, anchor, slots, names)?,
+                // each packet's destination
+                None => PoolMember { mask: [0xff; 16], ..PoolMember::default() },
+            };
+            Ok(PoolMember { interface, ..hop })
+        }
     }
 }
 

@@ -160,6 +160,10 @@ pub(crate) fn write_interfaces(
     for index in gone {
         maps.interfaces.remove(&index)?;
     }
+    for (name, id) in memory.names.interfaces.iter() {
+        let index = host.interface(name).map_or(0, |interface| interface.index);
+        maps.interface_indexes.set(&id, &index)?;
+    }
     Ok(())
 }
 

@@ -56,7 +56,12 @@ pub(crate) fn make_room(
 fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let states = maps.states.first(maps.status.at(0)?.states_used)?;
     let living = states.filter(|state| state.in_use());
-    Ok(living.map(|state| (state.key[abi::state::WIRE].interface, u32::from(state.tag))).unzip())
+    let mut used = (BTreeSet::new(), BTreeSet::new());
+    for state in living {
+        used.0.extend([state.key[abi::state::WIRE].interface, state.hop_interface]);
+        used.1.insert(u32::from(state.tag));
+    }
+    Ok(used)
 }
 
 fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
@@ -67,7 +72,9 @@ fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
         Some(Not { value: InterfaceMatch::Named(name), .. }) => Some(name.as_str()),
         _ => None,
     });
-    named.chain(ruleset.options.loginterface.as_deref())
+    let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
+    let ways = pools.flat_map(|pool| pool.address.ways()).map(String::as_str);
+    named.chain(ways).chain(ruleset.options.loginterface.as_deref())
 }
 
 fn tag_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {

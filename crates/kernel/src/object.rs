@@ -105,7 +105,9 @@ impl Sizes {
             map_name::POOL_BLOCKS => Some(self.pools[1]),
             map_name::POOL_LOADS => Some(self.pools[2]),
             map_name::LIMITED_SOURCES => Some(self.limited_sources),
-            map_name::INTERFACES | map_name::INTERFACE_STATS => Some(self.interfaces),
+            map_name::INTERFACES | map_name::INTERFACE_INDEXES | map_name::INTERFACE_STATS => {
+                Some(self.interfaces)
+            }
             map_name::LOG_RING | map_name::FLOW_RING => Some(self.log_bytes),
             _ => None,
         }
@@ -236,6 +238,8 @@ maps! {
     pool_members: Map<abi::PoolMemberKey, abi::PoolMember> = map_name::POOL_MEMBERS,
     /// by ifindex
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
+    /// interface id -> ifindex
+    interface_indexes: Map<u32, u32> = map_name::INTERFACE_INDEXES,
     /// by interface id
     interface_stats: PerCpuMap<u32, abi::InterfaceStats> = map_name::INTERFACE_STATS,
     /// all keys of all states

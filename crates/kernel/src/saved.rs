@@ -87,6 +87,9 @@ pub struct SavedState {
     /// `enum pf_route_kind` and the next hop.
     #[serde(default)]
     pub route: Option<(u8, IpAddr)>,
+    /// The interface by which the next hop is, if a rule says so.
+    #[serde(default)]
+    pub hop_interface: Option<String>,
     /// Anchor rule that led to the rule.
     #[serde(default)]
     pub anchor_rule: Option<RuleId>,
@@ -219,6 +222,7 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         rtable: state.rtable,
         route: (state.route != 0)
             .then(|| (state.route, abi::address_from(key.family, state.next_hop))),
+        hop_interface: memory.names.interfaces.name(state.hop_interface).map(str::to_owned),
         anchor_rule: record.rule_in(state.anchor_slot),
         matches: state.r#match[..(state.match_count as usize).min(state.r#match.len())]
             .iter()
@@ -271,10 +275,11 @@ fn restored(
     same_rules: bool,
     now: u32,
 ) -> Option<abi::State> {
-    let interface = match &saved.interface {
-        Some(name) => memory.names.interfaces.get(name)?,
-        None => 0,
+    let known = |name: &Option<String>| match name {
+        Some(name) => memory.names.interfaces.get(name),
+        None => Some(0),
     };
+    let (interface, hop_interface) = (known(&saved.interface)?, known(&saved.hop_interface)?);
     let timeout = Timeout::ALL.iter().position(|timeout| timeout.name() == saved.timeout)?;
     let direction = match saved.direction {
         Direction::In => abi::verdict::direction::IN,
@@ -354,6 +359,7 @@ fn restored(
         rtable: saved.rtable,
         route: saved.route.map_or(0, |(kind, _)| kind),
         next_hop: saved.route.map_or([0; 16], |(_, address)| address_bytes(address)),
+        hop_interface,
         match_count: match_count as u32,
         r#match: matched,
         scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
@@ -421,6 +427,7 @@ mod tests {
             rtable: 3,
             route: 1,
             next_hop: address("10.0.0.254"),
+            hop_interface: memory.names.interfaces.number("em1").unwrap(),
             queue: [0, memory.names.queues.number("bulk").unwrap() as u16],
             anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
             match_count: 1,

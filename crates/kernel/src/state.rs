@@ -136,18 +136,19 @@ fn view(
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
         tracked: state.source_nodes.iter().any(|place| is_known(maps, *place)),
-        route: next_hop(key.family, state),
+        route: next_hop(key.family, state, names),
     }
 }
 
-fn next_hop(family: u8, state: &abi::State) -> Option<NextHop> {
+fn next_hop(family: u8, state: &abi::State, names: &Names) -> Option<NextHop> {
     let kind = match state.route {
         route_kind::ROUTE_TO => RouteKind::RouteTo,
         route_kind::DUP_TO => RouteKind::DupTo,
         route_kind::REPLY_TO => RouteKind::ReplyTo,
         _ => return None,
     };
-    Some(NextHop { kind, address: abi::address_from(family, state.next_hop) })
+    let interface = names.interfaces.name(state.hop_interface).map(str::to_owned);
+    Some(NextHop { kind, address: abi::address_from(family, state.next_hop), interface })
 }
 
 /// Number of the rule in a slot, unless it is gone or the slot is that of no rule.

@@ -94,8 +94,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_pool_key => abi::PoolKey { slot, purpose }
         pf_pool => abi::Pool {
             kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key,
-            port_set, set_offset, set_length, members, binat, endpoint_independent, counter,
-            index, turn, member,
+            port_set, set_offset, set_length, members, binat, endpoint_independent, interface,
+            counter, index, turn, member,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
         pf_pool_block => abi::PoolBlock { base, mask, weight, parts, low, high }
@@ -103,7 +103,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_endpoint => abi::Endpoint { rdomain, family, outside, port, address }
         pf_mapping => abi::Mapping { other, uses }
         pf_pool_member_key => abi::PoolMemberKey { slot, purpose, index }
-        pf_pool_member => abi::PoolMember { listed, family, pad, table, address, mask }
+        pf_pool_member => abi::PoolMember { listed, family, pad, table, interface, address, mask }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
@@ -124,7 +124,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
             next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out, delay,
-            end_pad,
+            end_pad, hop_interface,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -139,6 +139,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
             lock, r#use, key, rate, packets, bytes, states, connections, creation, expire, chosen,
+            interface, pad,
         }
         pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
@@ -429,6 +430,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::MAPPINGS,
         abi::names::map::POOL_MEMBERS,
         abi::names::map::INTERFACES,
+        abi::names::map::INTERFACE_INDEXES,
         abi::names::map::INTERFACE_STATS,
         abi::names::map::FINGERPRINTS,
         abi::names::map::LIMITERS,

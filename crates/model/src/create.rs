@@ -10,7 +10,7 @@ use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp, Transport};
-use crate::pool::{Around, Purpose};
+use crate::pool::{Around, Chosen, Purpose};
 use crate::route::NextHop;
 use crate::rulebook::Entry;
 use crate::rules::{Answer, Context};
@@ -174,8 +174,8 @@ impl Firewall {
             Context { states, pools, endpoints, sources, held: held_before, limiters, counters };
         let chosen = context.choose(of, around, packet.family, packet.source, None);
         *held = context.held;
-        let address = chosen.ok_or(NoAddress)?;
-        Ok(Some(NextHop { kind: route.kind, address }))
+        let Chosen { address, interface } = chosen.ok_or(NoAddress)?;
+        Ok(Some(NextHop { kind: route.kind, address, interface }))
     }
 
     fn remove_unused(&mut self, sources: &[NodeKey]) {

@@ -42,6 +42,7 @@ mod overload;
 mod packet;
 mod patch;
 mod pool;
+mod pool_list;
 mod port;
 mod rate;
 mod release;
@@ -84,6 +85,7 @@ pub use fate::{
 };
 pub use firewall::Firewall;
 pub use limiter::{Admissions, LimitedSource, LimiterState};
+pub use pool::Chosen;
 pub use route::NextHop;
 pub use source_node::{NodeKind, SourceNode};
 pub use state::{Key, Peer, STACK, State, StateId, WIRE};

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
-use skipstep_ruleset::{Family, Pool, PoolAddress, PoolKind, Ruleset, TableName};
+use skipstep_ruleset::{Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableName};
 
 use crate::address;
+use crate::pool_list::{Member, from_members};
 use crate::rulebook::Entry;
 use crate::siphash::siphash24;
 use crate::source_node::NodeKind;
@@ -43,18 +44,30 @@ impl Purpose {
 pub(crate) struct Pools {
     /// By place of the rule.
     cursors: HashMap<(usize, Purpose), Cursor>,
-    loads: HashMap<(Listed, IpAddr), u64>,
+    loads: Loads,
 }
+
+/// What a pool gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The address; of a next hop the unspecified one leaves it to the packet.
+    pub address: IpAddr,
+    /// The interface that a next hop is reached by, if the rule says so.
+    pub interface: Option<InterfaceName>,
+}
+
+/// How many states each address of a list has, if any ever had.
+pub(crate) type Loads = HashMap<(Listed, IpAddr), u64>;
 
 /// What one pool remembers from choice to choice.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cursor {
+pub(crate) struct Cursor {
     /// The address that is next, or was last; 0 at the beginning.
-    counter: u128,
+    pub counter: u128,
     /// The member of a list that `counter` is in.
-    member: usize,
+    pub member: usize,
     /// The block of a table that `counter` is in.
-    index: usize,
+    pub index: usize,
     /// Weighted round-robin: blocks of at least this weight have their turn.
     turn: i32,
     /// Weight of the block.
@@ -87,22 +100,22 @@ pub(crate) struct Around<'a> {
 
 /// A network, or a single address, of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Block {
-    base: u128,
+pub(crate) struct Block {
+    pub base: u128,
     mask: u128,
     negated: bool,
     weight: u16,
 }
 
 /// A table's or an interface's addresses of one family, in the order in which a radix tree has them.
-struct List {
+pub(crate) struct List {
     name: Listed,
     family: Family,
     blocks: Vec<Block>,
     /// Negated ones are never chosen.
     chosen: Vec<Block>,
     /// Entries of both families.
-    total: usize,
+    pub total: usize,
     weighted: bool,
     gcd: i32,
     heaviest: i32,
@@ -122,7 +135,7 @@ impl Pools {
         family: Family,
         source: IpAddr,
         first: Option<&mut Option<IpAddr>>,
-    ) -> Option<IpAddr> {
+    ) -> Option<Chosen> {
         let cursor = self.cursors.entry((of.rule.place, of.purpose)).or_default();
         let chosen = match (listed(of, around, family), &of.pool.address) {
             (Some(list), _) => from_list(of.pool, cursor, &list, around, source, &self.loads)?,
@@ -136,14 +149,19 @@ impl Pools {
                 from_net(&of.pool.kind, cursor, net, around, source, begins)?
             }
         };
-        let chosen = to_address(family, chosen);
+        let way = match &of.pool.address {
+            PoolAddress::List(members) => members.get(cursor.member),
+            single => Some(single),
+        };
+        let interface = way.and_then(PoolAddress::way).cloned();
+        let address = to_address(family, chosen);
         if let Some(first) = first {
-            first.get_or_insert(chosen);
+            first.get_or_insert(address);
         }
         if of.pool.kind == PoolKind::LeastStates {
-            self.count(of, around, family, chosen, 1)?;
+            self.count(of, around, family, address, 1)?;
         }
-        Some(chosen)
+        Some(Chosen { address, interface })
     }
 
     /// How many states have an address of a table, if any ever had.
@@ -183,65 +201,6 @@ pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
         Member::List(list) => list.best(to_bits(address)).is_some(),
         Member::Net(net) => net.is_some_and(|net| net.contains(to_bits(address))),
     })
-}
-
-/// A part of a pool's list.
-enum Member {
-    List(List),
-    /// `None` if it is of the other family.
-    Net(Option<Block>),
-}
-
-impl Member {
-    fn new(address: &PoolAddress, of: PoolOf, around: Around, family: Family) -> Self {
-        match list_of(address, of.rule, around, family) {
-            Some(list) => Member::List(List { round: false, ..list }),
-            None => Member::Net(net(address, family)),
-        }
-    }
-
-    /// Moves the cursor to the next address of this member, to the first one if it comes `anew`.
-    fn step(
-        &self,
-        cursor: &mut Cursor,
-        anew: bool,
-        loads: &HashMap<(Listed, IpAddr), u64>,
-    ) -> Option<()> {
-        match self {
-            Member::List(list) => {
-                if anew {
-                    cursor.index = list.total;
-                }
-                list.step(cursor, loads).map(|_| ())
-            }
-            Member::Net(Some(net)) if anew => {
-                cursor.counter = net.base;
-                Some(())
-            }
-            Member::Net(net) => net.filter(|net| net.contains(cursor.counter)).map(|_| ()),
-        }
-    }
-}
-
-/// Chooses from a list of an old rule, as FreeBSD does: its members as they are written, each to its
-/// end, and at the very beginning the second one.
-fn from_members(
-    cursor: &mut Cursor,
-    members: &[Member],
-    family: Family,
-    loads: &HashMap<(Listed, IpAddr), u64>,
-) -> Option<u128> {
-    let mut found = members.get(cursor.member)?.step(cursor, false, loads);
-    for _ in members {
-        if found.is_none() {
-            cursor.member = (cursor.member + 1) % members.len();
-            found = members[cursor.member].step(cursor, true, loads);
-        }
-    }
-    found?;
-    let chosen = cursor.counter;
-    cursor.counter = next(chosen, family);
-    Some(chosen)
 }
 
 /// Chooses from a single network.
@@ -291,7 +250,7 @@ fn from_list(
     list: &List,
     around: Around,
     source: IpAddr,
-    loads: &HashMap<(Listed, IpAddr), u64>,
+    loads: &Loads,
 ) -> Option<u128> {
     let family = list.family;
     match &pool.kind {
@@ -327,11 +286,7 @@ fn from_list(
 }
 
 /// Goes once round the whole list; the first address without states ends the search.
-fn least_loaded(
-    cursor: &mut Cursor,
-    list: &List,
-    loads: &HashMap<(Listed, IpAddr), u64>,
-) -> Option<u128> {
+fn least_loaded(cursor: &mut Cursor, list: &List, loads: &Loads) -> Option<u128> {
     let load = |cursor: &Cursor| {
         if list.weighted { cursor.load * 0xffff / u64::from(cursor.weight) } else { cursor.load }
     };
@@ -352,12 +307,13 @@ fn least_loaded(
 }
 
 impl List {
+    /// The same, which ends behind its last address.
+    pub fn once(self) -> List {
+        List { round: false, ..self }
+    }
+
     /// As [`List::step`], from the beginning if what the cursor remembers is gone.
-    fn step_or_restart(
-        &self,
-        cursor: &mut Cursor,
-        loads: &HashMap<(Listed, IpAddr), u64>,
-    ) -> Option<Block> {
+    fn step_or_restart(&self, cursor: &mut Cursor, loads: &Loads) -> Option<Block> {
         if let Some(block) = self.step(cursor, loads) {
             return Some(block);
         }
@@ -367,7 +323,7 @@ impl List {
 
     /// Moves the cursor to the next address that is in the list, its own if it is, and returns the
     /// block that holds it.
-    fn step(&self, cursor: &mut Cursor, loads: &HashMap<(Listed, IpAddr), u64>) -> Option<Block> {
+    pub fn step(&self, cursor: &mut Cursor, loads: &Loads) -> Option<Block> {
         let mut use_counter = cursor.index < self.total;
         let mut index = if use_counter { cursor.index } else { 0 };
         let start = index;
@@ -425,11 +381,7 @@ impl List {
 
     /// Weighted round-robin: moves the cursor on to an address that is heavy enough for this turn. PF
     /// tries each one; but all of a block are as light, and the turn changes in the first block only.
-    fn step_by_weight(
-        &self,
-        cursor: &mut Cursor,
-        loads: &HashMap<(Listed, IpAddr), u64>,
-    ) -> Option<()> {
+    fn step_by_weight(&self, cursor: &mut Cursor, loads: &Loads) -> Option<()> {
         for _ in 0..MOST_STEPS {
             let block = self.step(cursor, loads)?;
             if i32::from(cursor.weight) >= cursor.turn {
@@ -479,7 +431,7 @@ impl Block {
         Block { base: to_bits(net.network()), mask, negated, weight }
     }
 
-    fn contains(&self, at: u128) -> bool {
+    pub fn contains(&self, at: u128) -> bool {
         at & self.mask == self.base & self.mask
     }
 
@@ -494,7 +446,12 @@ fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
 }
 
 /// What a table or an interface stands for in the pool of a rule.
-fn list_of(address: &PoolAddress, rule: &Entry, around: Around, family: Family) -> Option<List> {
+pub(crate) fn list_of(
+    address: &PoolAddress,
+    rule: &Entry,
+    around: Around,
+    family: Family,
+) -> Option<List> {
     let (name, entries) = match address {
         PoolAddress::Table(name) => {
             let (name, table) = around.ruleset.table_seen_from(&rule.path, name)?;
@@ -507,6 +464,7 @@ fn list_of(address: &PoolAddress, rule: &Entry, around: Around, family: Family) 
             entries.dedup();
             (Listed::Interface(dynamic.clone()), entries.into_iter().map(Into::into).collect())
         }
+        PoolAddress::Through(_, Some(hop)) => return list_of(hop, rule, around, family),
         _ => return None,
     };
     let weighted = entries.iter().any(|entry| entry.weight != 0);
@@ -530,7 +488,7 @@ fn greatest_common_divisor(a: i32, b: i32) -> i32 {
 }
 
 /// The network of a pool that has just one.
-fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
+pub(crate) fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
     match pool {
         PoolAddress::Any => Some(Block { base: 0, mask: 0, negated: false, weight: 0 }),
         PoolAddress::Net(net) if Family::of(net.addr()) == family => {
@@ -539,6 +497,11 @@ fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
         // PF takes the upper end of a range for the mask of the lower one
         PoolAddress::Range(low, high) if Family::of(*low) == family => {
             Some(Block { base: to_bits(*low), mask: to_bits(*high), negated: false, weight: 0 })
+        }
+        PoolAddress::Through(_, Some(hop)) => net(hop, family),
+        // each packet has its own destination for its next hop
+        PoolAddress::Through(_, None) => {
+            Some(Block { base: 0, mask: full(family), negated: false, weight: 0 })
         }
         _ => None,
     }
@@ -598,7 +561,7 @@ fn full(family: Family) -> u128 {
     }
 }
 
-fn next(at: u128, family: Family) -> u128 {
+pub(crate) fn next(at: u128, family: Family) -> u128 {
     at.wrapping_add(1) & full(family)
 }
 

@@ -1,10 +1,12 @@
 //! `route-to`, `reply-to`, `dup-to`: packets of a state that go another way than the routing table
 //! says, to a next hop that was chosen when the state was made (pf-semantics section 11).
 
+use std::fmt;
 use std::net::IpAddr;
 
 use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
-use skipstep_ruleset::{Direction, Reason, RouteKind};
+use skipstep_ruleset::interface::Interface;
+use skipstep_ruleset::{Direction, InterfaceName, Reason, RouteKind};
 
 use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
@@ -16,19 +18,32 @@ use crate::state::State;
 use crate::trace::Stage;
 
 /// Who is next for packets of a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextHop {
     /// For which of its packets.
     pub kind: RouteKind,
-    /// Address of the neighbour.
+    /// Address of the neighbour; the unspecified one if it is the destination of each packet.
     pub address: IpAddr,
+    /// The interface that leads there; `None` leaves that to the routing table.
+    pub interface: Option<InterfaceName>,
+}
+
+impl fmt::Display for NextHop {
+    /// `10.0.0.1`, `10.0.0.1@em0`, or `em0` if every packet's destination is next.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interface {
+            None => write!(f, "{}", self.address),
+            Some(interface) if self.address.is_unspecified() => f.write_str(interface),
+            Some(interface) => write!(f, "{}@{interface}", self.address),
+        }
+    }
 }
 
 impl State {
     /// Who is next for its packets in this direction.
     fn next_hop(&self, direction: Direction) -> Option<NextHop> {
         let along = direction == self.direction;
-        self.route.filter(|route| match route.kind {
+        self.route.clone().filter(|route| match route.kind {
             RouteKind::RouteTo => along,
             RouteKind::ReplyTo => !along,
             RouteKind::DupTo => true,
@@ -87,12 +102,13 @@ impl Firewall {
         if inbound {
             spend_hop(&mut packet.bytes)?;
         }
-        let rdomain = self.world.host.rdomain(&packet.interface);
-        let route =
-            self.world.route(hop.address, rdomain).ok_or(Stuck::Told(Undelivered::NoRoute))?;
-        let interface = route.interface.clone();
-        let mtu = self.world.interface(&interface).map_or(0, |interface| interface.mtu);
-        let (to, next) = (interface.clone(), hop.address);
+        let next_hop = match &hop.interface {
+            Some(_) if hop.address.is_unspecified() => destination(&packet.bytes),
+            _ => hop.address,
+        };
+        let way = self.way_to(next_hop, &hop, packet).ok_or(Stuck::Told(Undelivered::NoRoute))?;
+        let (interface, mtu) = (way.name.clone(), way.mtu);
+        let (to, next) = (interface.clone(), next_hop);
         journal.tracer.tell(|| Stage::Routed { interface: to, next_hop: next });
         let mut outgoing = packet.clone();
         if inbound && hop.kind != RouteKind::DupTo {
@@ -100,10 +116,20 @@ impl Firewall {
         }
         settle_checksum(&mut outgoing.bytes);
         for bytes in self.to_measure(&outgoing, mtu)? {
-            let way = Way::Route { interface: interface.clone(), next_hop: hop.address };
+            let way = Way::Route { interface: interface.clone(), next_hop };
             fate.forwarded.push(Forwarded { way, bytes });
         }
         Ok(())
+    }
+
+    /// The interface by which the packet gets to its next hop. One that the rule names is not asked for
+    /// in the routing table.
+    fn way_to(&self, next_hop: IpAddr, hop: &NextHop, packet: &Packet) -> Option<&Interface> {
+        let by_table = || {
+            let rdomain = self.world.host.rdomain(&packet.interface);
+            self.world.route(next_hop, rdomain).map(|route| &route.interface)
+        };
+        self.world.interface(hop.interface.as_ref().or_else(by_table)?)
     }
 
     /// Filters a routed packet on the interface that it leaves by, and says how it leaves. What that
@@ -165,6 +191,13 @@ impl Firewall {
         let packet = self.describe(packet).ok()?;
         reply::undelivered(&packet, why, &self.world)
     }
+}
+
+fn destination(bytes: &[u8]) -> IpAddr {
+    if bytes[0] >> 4 == 4 {
+        return IpAddr::from(<[u8; 4]>::try_from(&bytes[16..20]).expect("four bytes"));
+    }
+    IpAddr::from(<[u8; 16]>::try_from(&bytes[24..40]).expect("sixteen bytes"))
 }
 
 /// Takes one off the TTL or hop limit.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use crate::counters::{LimitCounter, Status};
+use crate::pool::Chosen;
 use crate::rate::Rate;
 use crate::rulebook::Entry;
 
@@ -37,8 +38,8 @@ pub struct SourceNode {
     pub states: u32,
     /// TCP connections of these states that were established.
     pub connections: u32,
-    /// The address that a pool gave it.
-    pub chosen: Option<IpAddr>,
+    /// What a pool gave it.
+    pub chosen: Option<Chosen>,
     /// Second of creation.
     pub created_at: u32,
     /// Second at which it goes, if it has no states.
@@ -76,7 +77,7 @@ impl SourceNodes {
         &mut self,
         key: NodeKey,
         rule: &Entry,
-        chosen: Option<IpAddr>,
+        chosen: Option<Chosen>,
         (limit, now): (u32, u32),
         status: &mut Status,
     ) -> Result<(), Refused> {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Family, PoolKind};
 
-use crate::pool::{self, Around, PoolOf};
+use crate::pool::{self, Around, Chosen, PoolOf};
 use crate::rules::Context;
 use crate::source_node::{NodeKey, Refused};
 
@@ -19,19 +19,19 @@ impl Context<'_> {
         family: Family,
         source: IpAddr,
         first: Option<&mut Option<IpAddr>>,
-    ) -> Option<IpAddr> {
+    ) -> Option<Chosen> {
         let key = NodeKey { rule: of.rule.place, kind: of.purpose.node_kind(), source };
         let asked = self.held.iter().any(|held| held.kind == key.kind);
         if of.pool.sticky
             && of.pool.kind != PoolKind::None
             && !asked
-            && let Some(address) = self.remembered(&key, of, around, family)
+            && let Some(chosen) = self.remembered(&key, of, around, family)
         {
-            return Some(address);
+            return Some(chosen);
         }
         let chosen = self.pools.choose(of, around, family, source, first)?;
         if of.pool.sticky {
-            self.remember(key, of, around, chosen).ok()?;
+            self.remember(key, of, around, &chosen).ok()?;
         }
         Some(chosen)
     }
@@ -44,10 +44,10 @@ impl Context<'_> {
         of: PoolOf,
         around: Around,
         family: Family,
-    ) -> Option<IpAddr> {
+    ) -> Option<Chosen> {
         self.counters.status.source_searches += 1;
-        let chosen = self.sources.get(key)?.chosen?;
-        if !pool::has(of, around, chosen) {
+        let chosen = self.sources.get(key)?.chosen.clone()?;
+        if !pool::has(of, around, chosen.address) {
             for state in self.states.iter_mut() {
                 state.sources.retain(|held| held != key);
             }
@@ -56,7 +56,7 @@ impl Context<'_> {
         }
         self.held.push(*key);
         if of.pool.kind == PoolKind::LeastStates {
-            self.pools.count(of, around, family, chosen, 1)?;
+            self.pools.count(of, around, family, chosen.address, 1)?;
         }
         Some(chosen)
     }
@@ -68,7 +68,7 @@ impl Context<'_> {
         key: NodeKey,
         of: PoolOf,
         around: Around,
-        chosen: IpAddr,
+        chosen: &Chosen,
     ) -> Result<(), Refused> {
         let (limit, now) = (around.ruleset.options.limits.src_nodes, around.world.now);
         let status = &mut self.counters.status;
@@ -76,7 +76,7 @@ impl Context<'_> {
             let earlier = self.held.remove(place);
             self.sources.remove_unused(&earlier, now, status);
         }
-        self.sources.insert(key, of.rule, Some(chosen), (limit, now), status)?;
+        self.sources.insert(key, of.rule, Some(chosen.clone()), (limit, now), status)?;
         self.held.push(key);
         Ok(())
     }

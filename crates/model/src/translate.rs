@@ -138,7 +138,7 @@ impl<'r> Translation<'r> {
         if let Some(to) = of(Purpose::Rdr) {
             let around = question.around();
             let address = context.choose(to, around, af_to.family, source.0, None);
-            chosen = Some(address.ok_or(Exhausted)?);
+            chosen = Some(address.ok_or(Exhausted)?.address);
         }
         let (destination, port) = self.ends.destination;
         let port = af_to::destination_port(question.packet.protocol, port, af_to.to.as_ref());
@@ -203,6 +203,7 @@ impl<'r> Translation<'r> {
         let mut again = false;
         loop {
             let address = context.choose(of, around, family, source.0, Some(&mut first));
+            let address = address.map(|chosen| chosen.address);
             let address = address.filter(|address| !again || first != Some(*address));
             let address = address.ok_or(Exhausted)?;
             again = true;
@@ -232,7 +233,8 @@ impl<'r> Translation<'r> {
         // `binat` keeps the host bits of what it replaces, in a network of an interface too
         let binat = of.rule.old == Some(OldKind::Binat);
         let bits_of = if binat { destination.0 } else { source.0 };
-        let mut address = context.choose(of, around, family, bits_of, None).ok_or(Exhausted)?;
+        let chosen = context.choose(of, around, family, bits_of, None).ok_or(Exhausted)?;
+        let mut address = chosen.address;
         if of.pool.kind == PoolKind::Bitmask {
             // the pool has put in the host bits of the source; those of the destination are meant
             address = pool::with_host_bits(&of.pool.address, address, destination.0);

@@ -125,7 +125,9 @@ impl Target {
             Target::Id(id, creator) => {
                 state.id == *id && creator.is_none_or(|creator| creator == hostid)
             }
-            Target::Gateway(net) => state.route.is_some_and(|hop| net.contains(&hop.address)),
+            Target::Gateway(net) => {
+                state.route.as_ref().is_some_and(|hop| net.contains(&hop.address))
+            }
             Target::Key(protocol, from, to) => {
                 state.protocol == *protocol && source == *from && destination == *to
             }
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn routed_states_are_found_by_their_next_hop() {
         let address = "192.168.1.254".parse().unwrap();
-        let hop = NextHop { kind: RouteKind::RouteTo, address };
+        let hop = NextHop { kind: RouteKind::RouteTo, address, interface: None };
         let routed = StateView { route: Some(hop), ..state(Direction::In) };
         for (gateway, matches) in
             [("192.168.1.254", true), ("192.168.0.0/16", true), ("192.168.1.1", false)]

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{OldRule, PoolAddress, Rule, Ruleset};
+use crate::{OldRule, Rule, Ruleset};
 
 const SCTP: u8 = 132;
 
@@ -68,19 +68,8 @@ fn features(rule: &Rule) -> Vec<&'static str> {
 
 /// What of the pools of a rule, an old one too, nobody does yet.
 fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
-    let table = [
-        (rule.pools().any(|pool| pool.prefer_ipv6), "prefer-ipv6-nexthop"),
-        (rule.pools().any(|pool| has_interface(&pool.address)), "next hop by way of an interface"),
-    ];
-    table.into_iter().filter(|(used, _)| *used).map(|(_, feature)| feature)
-}
-
-/// `(em0 10.0.0.1)` of old times, alone or in a list.
-fn has_interface(address: &PoolAddress) -> bool {
-    match address {
-        PoolAddress::List(list) => list.iter().any(has_interface),
-        address => matches!(address, PoolAddress::Through(..)),
-    }
+    let prefers = rule.pools().any(|pool| pool.prefer_ipv6);
+    prefers.then_some("prefer-ipv6-nexthop").into_iter()
 }
 
 #[cfg(test)]

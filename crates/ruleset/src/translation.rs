@@ -38,6 +38,22 @@ impl crate::Rule {
 }
 
 impl PoolAddress {
+    /// The interface by way of which its next hops are.
+    pub fn way(&self) -> Option<&InterfaceName> {
+        match self {
+            PoolAddress::Through(interface, _) => Some(interface),
+            _ => None,
+        }
+    }
+
+    /// The interfaces by way of which its next hops are, those among its list.
+    pub fn ways(&self) -> Vec<&InterfaceName> {
+        match self {
+            PoolAddress::List(list) => list.iter().flat_map(PoolAddress::ways).collect(),
+            address => address.way().into_iter().collect(),
+        }
+    }
+
     /// The table it is, or those among its list.
     pub fn tables(&self) -> Vec<&str> {
         match self {

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
-use crate::engine::{Decision, Diverted, Fate, Forwarded, LogView, PeerView, StateView, Verdict};
+use crate::engine::{
+    Decision, Diverted, Fate, Forwarded, LogView, NextHop, PeerView, StateView, Verdict,
+};
 use crate::look;
 use crate::observe::Observation;
 use crate::source::SourceWords;
@@ -96,7 +98,8 @@ pub struct StateWords {
     pub tag: Option<Option<String>>,
     /// `routed none` is `Some(None)`
     pub route: Option<Option<RouteKind>>,
-    pub next_hop: Option<IpAddr>,
+    /// As [`NextHop`] is shown.
+    pub next_hop: Option<String>,
 }
 
 /// What is said of one side of a state: `state` or `state:seqlo:seqhi:seqdiff:max_win:wscale`.
@@ -483,8 +486,8 @@ impl StateWords {
             min_ttl: Some(state.min_ttl),
             max_mss: Some(state.max_mss),
             tag: Some(state.tag.clone()),
-            route: Some(state.route.map(|hop| hop.kind)),
-            next_hop: state.route.map(|hop| hop.address),
+            route: Some(state.route.as_ref().map(|hop| hop.kind)),
+            next_hop: state.route.as_ref().map(NextHop::to_string),
         }
     }
 
@@ -514,10 +517,10 @@ impl StateWords {
         own.compare("min-ttl", &self.min_ttl, found.min_ttl);
         own.compare("max-mss", &self.max_mss, found.max_mss);
         own.compare("tag", &self.tag, found.tag.clone());
-        own.compare("routed", &self.route, found.route.map(|hop| hop.kind));
+        own.compare("routed", &self.route, found.route.as_ref().map(|hop| hop.kind));
         if self.next_hop.is_some() {
-            let hop = found.route.map(|hop| hop.address);
-            own.compare("next hop", &Some(self.next_hop), hop);
+            let hop = found.route.as_ref().map(NextHop::to_string);
+            own.compare("next hop", &Some(self.next_hop.clone()), hop);
         }
         differences
             .0

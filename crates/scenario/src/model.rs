@@ -153,7 +153,11 @@ fn source_view(
         kind,
         source,
         // to pf an address of zeros is none
-        chosen: node.chosen.filter(|address| !address.is_unspecified()),
+        chosen: node
+            .chosen
+            .as_ref()
+            .map(|chosen| chosen.address)
+            .filter(|address| !address.is_unspecified()),
         states: node.states,
         connections: node.connections,
         rate: node.rate(),
@@ -210,6 +214,6 @@ fn state_view(firewall: &model::Firewall, state: &model::State) -> StateView {
         max_mss: state.actions.max_mss,
         tag: state.tag.clone(),
         tracked: state.is_tracked(),
-        route: state.route,
+        route: state.route.clone(),
     }
 }

@@ -411,7 +411,7 @@ impl Display for StateWords {
         word(f, "max-mss", self.max_mss)?;
         word(f, "tagging", self.tag.as_ref().map(|tag| quoted(tag.as_deref().unwrap_or("none"))))?;
         word(f, "routed", self.route.map(|kind| kind.map_or("none", RouteKind::name)))?;
-        word(f, "next-hop", self.next_hop)
+        word(f, "next-hop", self.next_hop.as_ref())
     }
 }
 

@@ -25,23 +25,56 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
         words.push("quick".into());
     }
     words.extend(interface(rng, "on"));
+    let named = one_in(rng, 3);
+    if named {
+        words.push(format!("{kind} {}", named_ways(rng, ipv6)));
+    }
     words.push(if ipv6 { "inet6" } else { "inet" }.into());
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
     words.extend(hosts(rng, pool, &head));
-    words.push(format!("{kind} {}", next_hops(rng, ipv6)));
+    if !named {
+        words.push(format!("{kind} {}", next_hops(rng, ipv6)));
+    }
     if one_in(rng, 6) {
         words.push("keep state (if-bound)".into());
     }
     words.join(" ")
 }
 
-/// Neighbours on either side. None is an address of the host itself, of which a router makes nothing.
-fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
-    let hop = |rng: &mut Rng| {
-        let link = rng.u8(1..=2);
-        let host = rng.u8(64..80);
-        if ipv6 { format!("2001:db8:{link}::{host:x}") } else { format!("10.0.{link}.{host}") }
+/// A neighbour on either side. None is an address of the host itself, of which a router makes nothing.
+fn hop(rng: &mut Rng, ipv6: bool) -> String {
+    let link = rng.u8(1..=2);
+    let host = rng.u8(64..80);
+    if ipv6 { format!("2001:db8:{link}::{host:x}") } else { format!("10.0.{link}.{host}") }
+}
+
+/// Next hops by way of interfaces, one of which the host has not got, as FreeBSD writes them.
+fn named_ways(rng: &mut Rng, ipv6: bool) -> String {
+    let way = |rng: &mut Rng| {
+        let name = pick(rng, &["em0", "em1", "em0", "em1", "em9"]);
+        match rng.u8(..4) {
+            0 => name.to_owned(),
+            _ => format!("({name} {})", hop(rng, ipv6)),
+        }
     };
+    let sticky = if one_in(rng, 3) { " sticky-address" } else { "" };
+    match rng.u8(..3) {
+        0 => {
+            let ways: Vec<String> = (0..rng.usize(2..4)).map(|_| way(rng)).collect();
+            format!("{{ {} }}{sticky}", ways.join(", "))
+        }
+        1 => {
+            let (name, hop) = (pick(rng, &["em0", "em1"]), hop(rng, ipv6));
+            let kind = pick(rng, &["round-robin", "random", "bitmask"]);
+            format!("({name} {hop}/{}) {kind}{sticky}", if ipv6 { 124 } else { 28 })
+        }
+        _ => way(rng),
+    }
+}
+
+/// Neighbours on either side.
+fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
+    let hop = |rng: &mut Rng| hop(rng, ipv6);
     let kinds = [
         "",
         "round-robin",

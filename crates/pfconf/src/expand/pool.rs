@@ -129,9 +129,11 @@ impl Expansion<'_> {
                 }
             }
         }
+        let in_turn = matches!(pool.kind, None | Some(PoolKind::RoundRobin));
         match list.len() {
             0 => self.wrong("no routing address with matching address family found."),
             1 => Ok(list.remove(0)),
+            _ if !in_turn => self.wrong("r.rpool.opts must be PF_POOL_ROUNDROBIN"),
             _ => Ok(PoolAddress::List(list)),
         }
     }

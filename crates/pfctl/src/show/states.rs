@@ -8,7 +8,7 @@ use serde::ser::{SerializeSeq, Serializer as _};
 use serde_json::{Serializer, Value, json};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::{Direction, Family, RuleId};
-use skipstep_scenario::engine::{PeerView, StateView};
+use skipstep_scenario::engine::{NextHop, PeerView, StateView};
 use skipstep_scenario::{OTHER_STATES, TCP_STATES};
 
 use super::Detail;
@@ -76,6 +76,15 @@ fn name_of(state: &StateView) -> &str {
     state.interface.as_deref().unwrap_or("all")
 }
 
+/// `10.0.0.1`, `10.0.0.1@em0`, or `em0` if every packet's destination is next.
+fn place_of(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
+    match &hop.interface {
+        None => host(hop.address),
+        Some(interface) if hop.address.is_unspecified() => interface.clone(),
+        Some(interface) => format!("{}@{interface}", host(hop.address)),
+    }
+}
+
 /// `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`; in braces behind the
 /// destination stands the next hop of `route-to` and its like.
 fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
@@ -92,7 +101,8 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     let crosses = outer[0].0.is_ipv4() != inner[0].0.is_ipv4();
     let (arrow, inner) = if crosses { ("->", [inner[1], inner[0]]) } else { (arrow, inner) };
     let (left, right) = peers(state);
-    let hop = state.route.map(|hop| format!(" {{{}}}", host(hop.address))).unwrap_or_default();
+    let hop = state.route.as_ref().map(|hop| format!(" {{{}}}", place_of(hop, host)));
+    let hop = hop.unwrap_or_default();
     let (hop_in, hop_out) = match state.direction {
         Direction::In => (hop.as_str(), ""),
         Direction::Out => ("", hop.as_str()),
@@ -257,7 +267,7 @@ struct Object<'a> {
     packets: [u64; 2],
     protocol: String,
     rdomain: u32,
-    route: Option<HopObject>,
+    route: Option<HopObject<'a>>,
     rule: &'a Option<RuleId>,
     sloppy: bool,
     source: PeerObject,
@@ -284,9 +294,10 @@ struct EndObject {
 }
 
 #[derive(Serialize)]
-struct HopObject {
+struct HopObject<'a> {
     kind: &'static str,
     next_hop: IpAddr,
+    interface: Option<&'a str>,
 }
 
 impl<'a> Object<'a> {
@@ -311,9 +322,11 @@ impl<'a> Object<'a> {
             packets: state.packets,
             protocol: protocol_name(state.protocol),
             rdomain: state.rdomain,
-            route: state
-                .route
-                .map(|hop| HopObject { kind: hop.kind.name(), next_hop: hop.address }),
+            route: state.route.as_ref().map(|hop| HopObject {
+                kind: hop.kind.name(),
+                next_hop: hop.address,
+                interface: hop.interface.as_deref(),
+            }),
             rule: &state.rule,
             sloppy: state.flags & SLOPPY != 0,
             source: peer(&state.src, &state.dst),

@@ -1,5 +1,7 @@
 //! What stands behind `=>`.
 
+use std::net::IpAddr;
+
 use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
 use super::line::{Line, Parsed, number};
@@ -203,12 +205,21 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
                 })?)
             }
             "next-hop" => {
-                words.next_hop = Some(following(line, "an address", |text| text.parse().ok())?)
+                words.next_hop = Some(following(line, "a next hop", |text| Some(next_hop(text)))?)
             }
             _ => break,
         }
     }
     Ok(words)
+}
+
+/// `10.0.0.1`, `10.0.0.1@em0` or `em0`, as [`crate::engine::NextHop`] is shown.
+fn next_hop(text: &str) -> String {
+    let (address, interface) = text.split_at(text.find('@').unwrap_or(text.len()));
+    match address.parse::<IpAddr>() {
+        Ok(address) => format!("{address}{interface}"),
+        Err(_) => text.to_owned(),
+    }
 }
 
 fn source_words(line: &mut Line) -> Parsed<SourceWords> {
