@@ -29,6 +29,7 @@ __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 		return 0;
 	__builtin_memcpy(state->next_hop, &s->choice.address, sizeof(state->next_hop));
 	state->hop_interface = s->choice.interface;
+	state->hop_family = s->choice.family;
 	state->source_nodes[PF_NODE_ROUTE] = s->test.source_nodes[PF_NODE_ROUTE];
 	return 1;
 }
@@ -40,6 +41,7 @@ __inline void route_by_state(const struct pf_state *state, struct pf_scratch *s,
 	    (state->route == PF_HOP_REPLY_TO && !forward)) {
 		s->route = state->route;
 		s->hop_interface = state->hop_interface;
+		s->hop_family = state->hop_family;
 		__builtin_memcpy(&s->next_hop, state->next_hop, sizeof(s->next_hop));
 	}
 }

@@ -187,8 +187,10 @@ __global int step_pool(struct pf_scratch *s, struct pf_pool *pool)
 			return 0;
 		block = find_block(table, family, choice->index, 0);
 		if (!block) {
-			/* behind the last address of a list's member comes the next member */
-			if (choice->wrapped || pool->members)
+			/* behind the last address of a list's member comes the next member, or the
+			 * other family */
+			if (choice->wrapped || pool->members ||
+			    (pool->prefer_ipv6 && pool->kind == PF_POOL_ROUND_ROBIN))
 				return 0;
 			choice->index = 0;
 			choice->wrapped = 1;
@@ -310,8 +312,9 @@ __global int choose_least_states(struct pf_scratch *s, struct pf_pool *pool)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* The hash of the source as a number; as an address it goes to `bits`. */
-__inline __u64 hash_source(const struct pf_scratch *s, const struct pf_pool *pool, __u32 *bits)
+/* The hash of the source, read as one of the family, as a number; as an address it goes to `bits`. */
+__inline __u64 hash_source(const struct pf_scratch *s, const struct pf_pool *pool, __u8 family,
+			   __u32 *bits)
 {
 	const struct pf_addr *source = &s->choice.source;
 	struct siphash h;
@@ -319,7 +322,7 @@ __inline __u64 hash_source(const struct pf_scratch *s, const struct pf_pool *poo
 
 	__builtin_memcpy(key, pool->key, sizeof(key));
 	siphash_begin(&h, key[0], key[1]);
-	if (s->pd.family == AF_INET) {
+	if (family == AF_INET) {
 		hash = siphash_end(&h, source->word[0], 4);
 	} else {
 		siphash_word(&h, source->half[0]);
@@ -361,7 +364,8 @@ __global int choose_listed(struct pf_scratch *s, struct pf_pool *pool)
 		pool->index = table->total ? random_draw(table->total) : 0;
 		break;
 	case PF_POOL_SOURCE_HASH:
-		pool->index = table->total ? hash_source(s, pool, bits) % table->total : 0;
+		pool->index = table->total ?
+			hash_source(s, pool, s->choice.packet_family, bits) % table->total : 0;
 		break;
 	case PF_POOL_ROUND_ROBIN:
 		if (!step_or_restart(s, pool) || (table->weighted && !step_by_weight(s, pool)))
@@ -428,7 +432,7 @@ __global int choose_address(struct pf_scratch *s, struct pf_pool *pool, __u32 be
 		put_host_bits(chosen, pool->address, pool->mask, pool->counter, family);
 		return 1;
 	case PF_POOL_SOURCE_HASH:
-		hash_source(s, pool, bits);
+		hash_source(s, pool, family, bits);
 		put_host_bits(chosen, pool->address, pool->mask, (__u8 *)bits, family);
 		return 1;
 	case PF_POOL_ROUND_ROBIN:
@@ -489,7 +493,7 @@ __inline void release_addresses(const struct pf_state *state)
 		pool = pool_of(state->rule_slot, PF_POOL_ROUTE);
 		__builtin_memcpy(&address, state->next_hop, 16);
 		if (pool && pool->kind == PF_POOL_LEAST_STATES)
-			count_load(pool, key->family, &address, -1);
+			count_load(pool, state->hop_family, &address, -1);
 	}
 	if (state->rdr_slot != PF_IDLE_SLOT) {
 		pool = pool_of(state->rdr_slot, PF_POOL_RDR);

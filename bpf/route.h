@@ -66,11 +66,13 @@ __inline enum pf_route find_named_way(struct __sk_buff *skb, struct pf_scratch *
 	__builtin_memset(params, 0, sizeof(*params));
 	if (!ifindex || !*ifindex || bpf_check_mtu(skb, *ifindex, &mtu, 0, 0) < 0)
 		return PF_ROUTE_NONE;
-	params->family = s->pd.family;
+	if (!(s->next_hop.half[0] | s->next_hop.half[1])) {
+		s->next_hop = s->pd.destination;
+		s->hop_family = s->pd.family;
+	}
+	params->family = s->hop_family;
 	params->ifindex = *ifindex;
 	params->mtu_result = min(mtu, 0xffff);
-	if (!(s->next_hop.half[0] | s->next_hop.half[1]))
-		s->next_hop = s->pd.destination;
 	__builtin_memcpy(params->ipv6_dst, &s->next_hop, sizeof(params->ipv6_dst));
 	return PF_ROUTE_FOUND;
 }
@@ -81,7 +83,7 @@ __inline enum pf_route find_way(struct __sk_buff *skb, struct pf_scratch *s,
 {
 	if (s->hop_interface)
 		return find_named_way(skb, s, params);
-	return find_route_in(skb, params, s->pd.family, &s->next_hop, PF_FIB_LOOKUP_SKIP_NEIGH,
+	return find_route_in(skb, params, s->hop_family, &s->next_hop, PF_FIB_LOOKUP_SKIP_NEIGH,
 			     table_of(s));
 }
 
@@ -116,6 +118,7 @@ __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	s->outcome.route = s->route;
 	s->outcome.ifindex = params.ifindex;
+	s->outcome.next_hop_family = s->hop_family;
 	__builtin_memcpy(s->outcome.next_hop, &s->next_hop, sizeof(s->outcome.next_hop));
 	if (driven_by_test())
 		goto restore;

@@ -200,6 +200,8 @@ struct pf_choice {
 	struct pf_addr source;		/* whose packet it is for */
 	struct pf_addr address;		/* the one chosen */
 	__u32 interface;		/* by which it is, as pf_pool.interface */
+	__u8 family;			/* of the address */
+	__u8 packet_family;
 	struct pf_addr first;		/* the one chosen first in a search over several */
 	__u32 index;			/* of the block to look at */
 	__u32 start;			/* where that began */
@@ -275,7 +277,8 @@ struct pf_scratch {
 	__u64 first_id;			/* of states made since the packet came */
 	struct pf_source_key source_key;	/* of the source node looked for */
 	struct pf_addr source_chosen;	/* the address a pool chose for it, … */
-	__u32 source_interface;		/* … and the interface by which that is */
+	__u32 source_interface;		/* … the interface by which that is … */
+	__u8 source_family;		/* … and its family */
 	__u32 source_nodes[PF_NODE_KINDS];	/* that count the packet, as pf_state.source_nodes */
 	__u32 connected;		/* the connection is established by the packet: node that counts it */
 	struct pf_test_ctx test;
@@ -310,7 +313,8 @@ struct pf_scratch {
 	__u8 routed_here;		/* we have sent it to the interface that it leaves by */
 	__u8 route;			/* pf_route_kind: of this packet */
 	struct pf_addr next_hop;
-	__u32 hop_interface;		/* as pf_state.hop_interface */
+	__u32 hop_interface;		/* as pf_state.hop_interface, as the next */
+	__u8 hop_family;
 	__u8 translated;		/* pf_translated */
 	__u8 cross_to;			/* family that its state lets it cross to, else 0 */
 	__u8 crosses_back;		/* it comes from the far side of its state */

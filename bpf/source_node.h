@@ -53,7 +53,7 @@ __inline void set_source_key(struct pf_scratch *s, __u32 rule_slot, __u8 kind,
 {
 	__builtin_memset(&s->source_key, 0, sizeof(s->source_key));
 	__builtin_memset(&s->source_chosen, 0, sizeof(s->source_chosen));
-	s->source_interface = 0;
+	s->source_interface = s->source_family = 0;
 	s->source_key.rule_slot = rule_slot;
 	s->source_key.kind = kind;
 	s->source_key.family = s->pd.family;
@@ -118,6 +118,7 @@ __inline bool fill_source(struct pf_scratch *s, __u32 index)
 	node->expire = 0;
 	__builtin_memcpy(node->chosen, &s->source_chosen, sizeof(node->chosen));
 	node->interface = s->source_interface;
+	node->chosen_family = s->source_family;
 	node->use = PF_NODE_USED;
 	bpf_spin_unlock(&node->lock);
 	if (!bpf_map_update_elem(&source_keys, &s->source_key, &index, BPF_NOEXIST))

@@ -58,6 +58,7 @@ __global int recall_address(struct pf_scratch *s, struct pf_pool *pool)
 	/* a node keeps what was chosen when it was made */
 	__builtin_memcpy(&s->choice.address, node->chosen, sizeof(node->chosen));
 	s->choice.interface = node->interface;
+	s->pd.family = node->chosen_family;
 	if (!has_address(s, pool)) {
 		drop_source(index, &s->source_key);
 		release_source(index + 1, 0, s->source_key.rule_slot, 0);
@@ -87,7 +88,39 @@ __global int remember_address(struct pf_scratch *s)
 	}
 	s->source_chosen = s->choice.address;
 	s->source_interface = s->choice.interface;
+	s->source_family = s->pd.family;
 	return !hold_source(s);
+}
+
+/* As choose, which leaves the family of the address in the packet's place. */
+__inline bool choose_any(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u32 purpose,
+			 bool begins)
+{
+	struct pf_choice *choice = &s->choice;
+	bool found;
+
+	if (pool->sticky) {
+		set_source_key(s, slot, node_kind(purpose), &choice->source);
+		if (pool->kind != PF_POOL_NONE && !s->test.source_nodes[node_kind(purpose)] &&
+		    recall_address(s, pool)) {
+			choice->recalled = 1;
+			return true;
+		}
+		s->pd.family = choice->packet_family;
+		choice->interface = pool->interface;
+	}
+	if (pool->members)
+		found = choose_from_members(s, pool, slot, purpose);
+	else if (purpose == PF_POOL_ROUTE && pool->prefer_ipv6)
+		found = choose_preferred(s, pool);
+	else
+		found = choose_address(s, pool, begins);
+	if (!found)
+		return false;
+	if (pool->kind == PF_POOL_LEAST_STATES &&
+	    !count_load(pool, s->pd.family, &choice->address, 1))
+		return false;
+	return !pool->sticky || remember_address(s);
 }
 
 /* Chooses an address of a rule's pool for s->choice.source, the one that it got before if the pool is
@@ -96,24 +129,15 @@ __inline bool choose(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u
 		     bool begins)
 {
 	struct pf_choice *choice = &s->choice;
+	bool found;
 
 	choice->recalled = 0;
 	choice->interface = pool->interface;
-	if (pool->sticky) {
-		set_source_key(s, slot, node_kind(purpose), &choice->source);
-		if (pool->kind != PF_POOL_NONE && !s->test.source_nodes[node_kind(purpose)] &&
-		    recall_address(s, pool)) {
-			choice->recalled = 1;
-			return true;
-		}
-	}
-	if (pool->members ? !choose_from_members(s, pool, slot, purpose) :
-			    !choose_address(s, pool, begins))
-		return false;
-	if (pool->kind == PF_POOL_LEAST_STATES &&
-	    !count_load(pool, s->pd.family, &choice->address, 1))
-		return false;
-	return !pool->sticky || remember_address(s);
+	choice->packet_family = s->pd.family;
+	found = choose_any(s, pool, slot, purpose, begins);
+	choice->family = s->pd.family;
+	s->pd.family = choice->packet_family;
+	return found;
 }
 
 #endif /* PF_STICKY_H */

@@ -159,7 +159,8 @@ struct pf_state {
 	__u32 ifindex_in;		/* of one that is reported: where its first packet came in, … */
 	__u32 ifindex_out;		/* … and where one left */
 	__u16 delay;			/* ms that its packets wait before they leave */
-	__u8 end_pad[2];
+	__u8 hop_family;		/* of next_hop */
+	__u8 end_pad;
 	__u32 hop_interface;		/* id of the one by which next_hop is; 0: as the routes say */
 };
 
@@ -198,7 +199,8 @@ struct pf_source_node {
 	__u32 expire;			/* second at which it goes if it has no states */
 	__u8 chosen[16];		/* the address that a pool gave it; zero for none */
 	__u32 interface;		/* of a next hop: as pf_state.hop_interface */
-	__u32 pad;
+	__u8 chosen_family;
+	__u8 pad[3];
 };
 
 /* argument of the pf_drop_source program */

@@ -131,7 +131,8 @@ struct pf_outcome {
 	__u8 route;			/* pf_route_kind */
 	__u8 divert;			/* pf_divert_kind: it goes to a socket or a program of this host */
 	__be16 divert_port;		/* of the program */
-	__u8 pad[4];
+	__u8 next_hop_family;
+	__u8 pad[3];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */

@@ -108,11 +108,15 @@ struct pf_pool {
 	__u8 binat;			/* of `binat`: host bits are those of the address it replaces */
 	__u8 endpoint_independent;	/* UDP from one endpoint looks the same to all */
 	__u32 interface;		/* id of the one by which its next hops are; 0: as the routes say */
+	__u8 prefer_ipv6;		/* IPv4 packets can have a next hop with an IPv6 address */
+	__u8 family;			/* of the network; 0 fits both */
+	__u8 pad[2];
 	/* where the choice stands; two CPUs at once may choose alike */
 	__u8 counter[16];		/* the address that is next or was last; 0 at the beginning */
 	__u32 index;			/* the block that it is in */
 	__s32 turn;			/* weighted round-robin: blocks of at least this weight have it */
 	__u32 member;			/* of a list: the member that counter is in */
+	__u32 turned;			/* prefer_ipv6: IPv4 addresses have their turn */
 };
 
 /* A member of a list of an old rule, in the order in which they are written */

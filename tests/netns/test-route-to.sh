@@ -184,6 +184,23 @@ same "a neighbour's link-local address" 2001:db8:2::2 "$(seen_from client 2001:d
 same "a link without neighbours" 192.168.100.2 "$(seen_from client 192.0.2.80 81)"
 on gateway ip route replace 10.12.0.0/24 via 10.1.0.1
 same "answers by the named way" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 -s 10.12.0.2 10.2.0.2 22' | grep -q hello && echo passed)"
+# IPv4 by way of an IPv6 neighbour
+filter gateway <<END_OF_RULES
+nat on wan2 inet from 192.168.100.0/24 to any -> (wan2)
+pass
+pass in on lan0 route-to (wan2 $link_local) prefer-ipv6-nexthop inet proto tcp from any to any port 8080
+pass in on lan0 route-to 2001:db8:2::1 prefer-ipv6-nexthop inet proto tcp from any to any port 80
+pass in on lan0 route-to tun9 inet proto tcp from any to any port 81
+pass in on lan0 dup-to (tap0 2001:db8:3::2) prefer-ipv6-nexthop inet proto udp from any to any port 53
+END_OF_RULES
+same "IPv4 by a link-local address of IPv6" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
+same "IPv4 by an address of IPv6" 10.2.0.2 "$(seen_from client 192.0.2.80 80)"
+start copies-ear collector tcpdump --immediate-mode -n -l -i eth0 -Q in udp port 53
+await 3 grep -q "listening on" "$WORK/copies-ear.log"
+probe_udp client 10.11.0.2 53 >/dev/null
+holds "a copy of IPv4 by an address of IPv6" await 3 grep -q "> 10.11.0.2\.53: " "$WORK/copies-ear.log"
+stop copies-ear
+
 # the interface may go, and come back as another
 stop tun9
 same "without it" "no answer" "$(seen_from client 192.0.2.80 81)"

@@ -91,7 +91,13 @@ pub struct Pool {
     pub endpoint_independent: u8,
     /// Id of the interface by which its next hops are; 0: as the routes say.
     pub interface: u32,
-    /// The address that is next or was last; the data plane's, as the next three.
+    /// 1: IPv4 packets can have a next hop with an IPv6 address.
+    pub prefer_ipv6: u8,
+    /// [`crate::INET`] or [`crate::INET6`], of the network; 0 fits both.
+    pub family: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+    /// The address that is next or was last; the data plane's, as the rest.
     pub counter: [u8; 16],
     /// The block that it is in.
     pub index: u32,
@@ -99,6 +105,8 @@ pub struct Pool {
     pub turn: i32,
     /// Of a list: the member that `counter` is in.
     pub member: u32,
+    /// With `prefer_ipv6`: 1 when IPv4 addresses have their turn.
+    pub turned: u32,
 }
 
 /// `struct pf_pool_member_key`.

@@ -75,8 +75,10 @@ pub struct SourceNode {
     pub chosen: [u8; 16],
     /// Of a next hop: as [`crate::State::hop_interface`].
     pub interface: u32,
+    /// [`crate::INET`] or [`crate::INET6`], of `chosen`.
+    pub chosen_family: u8,
     /// Zero.
-    pub pad: u32,
+    pub pad: [u8; 3],
 }
 
 /// `struct pf_source_ref`: argument of the program that drops a node.

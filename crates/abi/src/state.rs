@@ -328,8 +328,10 @@ pub struct State {
     pub ifindex_out: u32,
     /// Milliseconds that its packets wait before they leave.
     pub delay: u16,
+    /// [`crate::INET`] or [`crate::INET6`], of `next_hop`.
+    pub hop_family: u8,
     /// Zero.
-    pub end_pad: [u8; 2],
+    pub end_pad: u8,
     /// Id of the interface by which the next hop is; 0: as the routes say.
     pub hop_interface: u32,
 }

@@ -208,6 +208,8 @@ pub struct Outcome {
     pub divert: u8,
     /// Of the program, in network byte order.
     pub divert_port: [u8; 2],
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub next_hop_family: u8,
     /// Zero.
-    pub pad: [u8; 4],
+    pub pad: [u8; 3],
 }

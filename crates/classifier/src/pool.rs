@@ -58,6 +58,7 @@ pub fn pools(
             binat: u8::from(old == Some(OldKind::Binat)),
             members: members.len() as u16,
             endpoint_independent: u8::from(pool.endpoint_independent),
+            prefer_ipv6: u8::from(pool.prefer_ipv6),
             ..ports(pool.ports, purpose)
         };
         let chosen = addresses(&pool.address, anchor, slots, names)?;
@@ -115,10 +116,22 @@ fn with_addresses(pool: &Pool, whole: abi::Pool, addresses: PoolMember) -> abi::
     // four words, which pf keeps in the byte order of its commonest machines
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
-    let PoolMember { listed, table, interface, address, mask, .. } = addresses;
+    let PoolMember { listed, family, table, interface, address, mask, .. } = addresses;
     let single = u8::from(listed == 0 && mask == [0xff; 16]);
     let sticky = u8::from(pool.sticky);
-    abi::Pool { kind, key, sticky, listed, single, table, interface, address, mask, ..whole }
+    abi::Pool {
+        kind,
+        key,
+        sticky,
+        listed,
+        single,
+        family,
+        table,
+        interface,
+        address,
+        mask,
+        ..whole
+    }
 }
 
 /// Where addresses come from; nothing for a list, whose members are beside it.

@@ -221,7 +221,7 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         proxy_mss: state.proxy_mss,
         rtable: state.rtable,
         route: (state.route != 0)
-            .then(|| (state.route, abi::address_from(key.family, state.next_hop))),
+            .then(|| (state.route, abi::address_from(state.hop_family, state.next_hop))),
         hop_interface: memory.names.interfaces.name(state.hop_interface).map(str::to_owned),
         anchor_rule: record.rule_in(state.anchor_slot),
         matches: state.r#match[..(state.match_count as usize).min(state.r#match.len())]
@@ -359,6 +359,10 @@ fn restored(
         rtable: saved.rtable,
         route: saved.route.map_or(0, |(kind, _)| kind),
         next_hop: saved.route.map_or([0; 16], |(_, address)| address_bytes(address)),
+        hop_family: saved.route.map_or(0, |(_, address)| match address {
+            IpAddr::V4(_) => abi::INET,
+            IpAddr::V6(_) => abi::INET6,
+        }),
         hop_interface,
         match_count: match_count as u32,
         r#match: matched,
@@ -427,6 +431,7 @@ mod tests {
             rtable: 3,
             route: 1,
             next_hop: address("10.0.0.254"),
+            hop_family: abi::INET,
             hop_interface: memory.names.interfaces.number("em1").unwrap(),
             queue: [0, memory.names.queues.number("bulk").unwrap() as u16],
             anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),

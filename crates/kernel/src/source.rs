@@ -53,7 +53,7 @@ pub(crate) fn drop_nodes(
 
 fn view(maps: &Maps, names: &Names, node: &abi::SourceNode) -> SourceView {
     let family = node.key.family;
-    let chosen = abi::address_from(family, node.chosen);
+    let chosen = abi::address_from(node.chosen_family, node.chosen);
     SourceView {
         rule: rule(maps, names, node.key.rule_slot),
         kind: match node.key.kind {

@@ -136,11 +136,11 @@ fn view(
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
         tracked: state.source_nodes.iter().any(|place| is_known(maps, *place)),
-        route: next_hop(key.family, state, names),
+        route: next_hop(state, names),
     }
 }
 
-fn next_hop(family: u8, state: &abi::State, names: &Names) -> Option<NextHop> {
+fn next_hop(state: &abi::State, names: &Names) -> Option<NextHop> {
     let kind = match state.route {
         route_kind::ROUTE_TO => RouteKind::RouteTo,
         route_kind::DUP_TO => RouteKind::DupTo,
@@ -148,7 +148,7 @@ fn next_hop(family: u8, state: &abi::State, names: &Names) -> Option<NextHop> {
         _ => return None,
     };
     let interface = names.interfaces.name(state.hop_interface).map(str::to_owned);
-    Some(NextHop { kind, address: abi::address_from(family, state.next_hop), interface })
+    Some(NextHop { kind, address: abi::address_from(state.hop_family, state.next_hop), interface })
 }
 
 /// Number of the rule in a slot, unless it is gone or the slot is that of no rule.

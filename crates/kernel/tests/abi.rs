@@ -95,7 +95,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_pool => abi::Pool {
             kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key,
             port_set, set_offset, set_length, members, binat, endpoint_independent, interface,
-            counter, index, turn, member,
+            prefer_ipv6, family, pad, counter, index, turn, member, turned,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
         pf_pool_block => abi::PoolBlock { base, mask, weight, parts, low, high }
@@ -124,7 +124,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
             next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out, delay,
-            end_pad, hop_interface,
+            hop_family, end_pad, hop_interface,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -139,13 +139,14 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
             lock, r#use, key, rate, packets, bytes, states, connections, creation, expire, chosen,
-            interface, pad,
+            interface, chosen_family, pad,
         }
         pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies,
-            rtable, ifindex, next_hop, route, divert, divert_port, pad,
+            rtable, ifindex, next_hop, route, divert, divert_port, next_hop_family,
+            pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals, lost }

@@ -7,12 +7,12 @@ use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableName};
 
-use crate::address;
-use crate::pool_list::{Member, from_members};
+use crate::pool_list::{Member, Walk};
 use crate::rulebook::Entry;
 use crate::siphash::siphash24;
 use crate::source_node::NodeKind;
 use crate::world::World;
+use crate::{address, af_to};
 
 /// Addresses looked at for one packet, as in the data plane; OpenBSD knows no bound.
 const MOST_STEPS: usize = 65_536;
@@ -66,6 +66,8 @@ pub(crate) struct Cursor {
     pub counter: u128,
     /// The member of a list that `counter` is in.
     pub member: usize,
+    /// `prefer-ipv6-nexthop`: IPv4 addresses have their turn.
+    pub turned: bool,
     /// The block of a table that `counter` is in.
     pub index: usize,
     /// Weighted round-robin: blocks of at least this weight have their turn.
@@ -137,17 +139,12 @@ impl Pools {
         first: Option<&mut Option<IpAddr>>,
     ) -> Option<Chosen> {
         let cursor = self.cursors.entry((of.rule.place, of.purpose)).or_default();
-        let chosen = match (listed(of, around, family), &of.pool.address) {
-            (Some(list), _) => from_list(of.pool, cursor, &list, around, source, &self.loads)?,
-            (None, PoolAddress::List(members)) => {
-                let lists = members.iter().map(|member| Member::new(member, of, around, family));
-                from_members(cursor, &lists.collect::<Vec<_>>(), family, &self.loads)?
-            }
-            (None, _) => {
-                let net = net(&of.pool.address, family)?;
-                let begins = first.as_ref().is_some_and(|first| first.is_none());
-                from_net(&of.pool.kind, cursor, net, around, source, begins)?
-            }
+        let walk = Walk { of, around, loads: &self.loads, family };
+        let begins = first.as_ref().is_some_and(|first| first.is_none());
+        let (family, chosen) = match &of.pool.address {
+            PoolAddress::List(members) => walk.choose(cursor, members)?,
+            _ if of.pool.prefer_ipv6 => preferred(walk, cursor, source)?,
+            _ => (family, from_single(walk, cursor, family, source, begins)?),
         };
         let way = match &of.pool.address {
             PoolAddress::List(members) => members.get(cursor.member),
@@ -201,6 +198,36 @@ pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
         Member::List(list) => list.best(to_bits(address)).is_some(),
         Member::Net(net) => net.is_some_and(|net| net.contains(to_bits(address))),
     })
+}
+
+/// Chooses from what is no list: a table, an interface or a network.
+fn from_single(
+    walk: Walk,
+    cursor: &mut Cursor,
+    family: Family,
+    source: IpAddr,
+    begins: bool,
+) -> Option<u128> {
+    let Walk { of, around, loads, .. } = walk;
+    if let Some(list) = listed(of, around, family) {
+        return from_list(of.pool, cursor, &list, around, source, loads);
+    }
+    let net = net(&of.pool.address, family)?;
+    let source = af_to::read_as(family, source);
+    from_net(&of.pool.kind, cursor, net, around, source, begins)
+}
+
+/// `prefer-ipv6-nexthop`: an IPv6 address if there is one; else, for an IPv4 packet, one of its own
+/// family.
+fn preferred(walk: Walk, cursor: &mut Cursor, source: IpAddr) -> Option<(Family, u128)> {
+    let address = &walk.of.pool.address;
+    let is_list = listed(walk.of, walk.around, Family::Inet6).is_some();
+    if is_list && walk.of.pool.kind == PoolKind::RoundRobin {
+        return walk.choose_of_both(cursor, address);
+    }
+    let mut choose = |family| Some((family, from_single(walk, cursor, family, source, false)?));
+    let alone = matches!(address, PoolAddress::Through(_, None)) || walk.family == Family::Inet6;
+    if alone { choose(walk.family) } else { choose(Family::Inet6).or_else(|| choose(Family::Inet)) }
 }
 
 /// Chooses from a single network.
@@ -257,7 +284,8 @@ fn from_list(
         PoolKind::None => list.chosen.first().map(|block| block.base),
         PoolKind::Bitmask => {
             let block = list.chosen.first()?;
-            Some(block.base & block.mask | to_bits(source) & !block.mask & full(family))
+            let source = to_bits(af_to::read_as(family, source));
+            Some(block.base & block.mask | source & !block.mask & full(family))
         }
         PoolKind::Random => {
             cursor.index = around.world.draw(list.total as u32) as usize;

@@ -25,7 +25,7 @@ impl Context<'_> {
         if of.pool.sticky
             && of.pool.kind != PoolKind::None
             && !asked
-            && let Some(chosen) = self.remembered(&key, of, around, family)
+            && let Some(chosen) = self.remembered(&key, of, around)
         {
             return Some(chosen);
         }
@@ -38,13 +38,7 @@ impl Context<'_> {
 
     /// The address that the source got before. If the pool no longer has it, the node goes, and
     /// nobody counts the states that it had.
-    fn remembered(
-        &mut self,
-        key: &NodeKey,
-        of: PoolOf,
-        around: Around,
-        family: Family,
-    ) -> Option<Chosen> {
+    fn remembered(&mut self, key: &NodeKey, of: PoolOf, around: Around) -> Option<Chosen> {
         self.counters.status.source_searches += 1;
         let chosen = self.sources.get(key)?.chosen.clone()?;
         if !pool::has(of, around, chosen.address) {
@@ -56,6 +50,7 @@ impl Context<'_> {
         }
         self.held.push(*key);
         if of.pool.kind == PoolKind::LeastStates {
+            let family = Family::of(chosen.address);
             self.pools.count(of, around, family, chosen.address, 1)?;
         }
         Some(chosen)

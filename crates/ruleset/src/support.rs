@@ -46,30 +46,18 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
                 "fragment no reassemble beside fragment reassemble",
             );
         }
-        for feature in of_pools(&old.rule) {
-            refuse(&old.rule.file, old.rule.line, feature);
-        }
     }
     let seen = |path: &str| path.is_empty() || called.contains(path);
     for (_, rule) in ruleset.all_rules().filter(|(path, _)| seen(path)) {
-        for feature in features(rule) {
-            refuse(&rule.file, rule.line, feature);
+        if rule.protocol == Some(SCTP) && has_ports(rule) {
+            refuse(&rule.file, rule.line, "port of sctp");
         }
     }
     refusals
 }
 
-/// What of `rule` is not done yet.
-fn features(rule: &Rule) -> Vec<&'static str> {
-    let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-    let sctp = (rule.protocol == Some(SCTP) && ports).then_some("port of sctp");
-    sctp.into_iter().chain(of_pools(rule)).collect()
-}
-
-/// What of the pools of a rule, an old one too, nobody does yet.
-fn of_pools(rule: &Rule) -> impl Iterator<Item = &'static str> {
-    let prefers = rule.pools().any(|pool| pool.prefer_ipv6);
-    prefers.then_some("prefer-ipv6-nexthop").into_iter()
+fn has_ports(rule: &Rule) -> bool {
+    rule.source.ports.is_some() || rule.destination.ports.is_some()
 }
 
 #[cfg(test)]

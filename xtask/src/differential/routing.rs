@@ -9,6 +9,7 @@ use super::translation::weight;
 /// A rule with `route-to`, `reply-to` or `dup-to`, as it may stand anywhere.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 3);
+    let prefers = one_in(rng, 4);
     let protocols: &[&str] =
         if ipv6 { &["tcp", "udp", "ipv6-icmp"] } else { &["tcp", "udp", "icmp", "47"] };
     let protocol = one_in(rng, 3).then(|| pick(rng, protocols));
@@ -27,13 +28,13 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.extend(interface(rng, "on"));
     let named = one_in(rng, 3);
     if named {
-        words.push(format!("{kind} {}", named_ways(rng, ipv6)));
+        words.push(format!("{kind} {}", named_ways(rng, ipv6, prefers)));
     }
     words.push(if ipv6 { "inet6" } else { "inet" }.into());
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
     words.extend(hosts(rng, pool, &head));
     if !named {
-        words.push(format!("{kind} {}", next_hops(rng, ipv6)));
+        words.push(format!("{kind} {}", next_hops(rng, ipv6, prefers)));
     }
     if one_in(rng, 6) {
         words.push("keep state (if-bound)".into());
@@ -49,32 +50,45 @@ fn hop(rng: &mut Rng, ipv6: bool) -> String {
 }
 
 /// Next hops by way of interfaces, one of which the host has not got, as FreeBSD writes them.
-fn named_ways(rng: &mut Rng, ipv6: bool) -> String {
+fn named_ways(rng: &mut Rng, ipv6: bool, prefers: bool) -> String {
     let way = |rng: &mut Rng| {
         let name = pick(rng, &["em0", "em1", "em0", "em1", "em9"]);
+        let ipv6 = ipv6 || prefers && one_in(rng, 2);
         match rng.u8(..4) {
             0 => name.to_owned(),
             _ => format!("({name} {})", hop(rng, ipv6)),
         }
     };
     let sticky = if one_in(rng, 3) { " sticky-address" } else { "" };
+    let sticky = if prefers { format!("{sticky} prefer-ipv6-nexthop") } else { sticky.to_owned() };
     match rng.u8(..3) {
         0 => {
             let ways: Vec<String> = (0..rng.usize(2..4)).map(|_| way(rng)).collect();
             format!("{{ {} }}{sticky}", ways.join(", "))
         }
         1 => {
+            let ipv6 = ipv6 || prefers && one_in(rng, 2);
             let (name, hop) = (pick(rng, &["em0", "em1"]), hop(rng, ipv6));
             let kind = pick(rng, &["round-robin", "random", "bitmask"]);
             format!("({name} {hop}/{}) {kind}{sticky}", if ipv6 { 124 } else { 28 })
         }
+        _ if prefers => format!("{}{sticky}", way(rng)),
         _ => way(rng),
     }
 }
 
 /// Neighbours on either side.
-fn next_hops(rng: &mut Rng, ipv6: bool) -> String {
-    let hop = |rng: &mut Rng| hop(rng, ipv6);
+fn next_hops(rng: &mut Rng, ipv6: bool, prefers: bool) -> String {
+    let hop = |rng: &mut Rng| {
+        let ipv6 = ipv6 || prefers && one_in(rng, 2);
+        hop(rng, ipv6)
+    };
+    if prefers {
+        let hops: Vec<String> = (0..rng.usize(1..4)).map(|_| hop(rng)).collect();
+        let kinds = ["", "round-robin", "random", "source-hash 0x0123456789abcdef0123456789abcdef"];
+        let (list, kind) = (hops.join(", "), pick(rng, &kinds));
+        return format!("{{ {list} }} {kind} prefer-ipv6-nexthop");
+    }
     let kinds = [
         "",
         "round-robin",

@@ -31,7 +31,7 @@ impl Passage<'_> {
             fate.verdict = Verdict::Consumed;
         }
         let inbound = packet.direction == Direction::In;
-        let Some(sent) = self.sent(after, outcome) else {
+        let Some(sent) = self.sent(outcome) else {
             return Ok(fate); // its sender was told, or nobody
         };
         let mut bytes = after.to_vec();
@@ -77,18 +77,13 @@ impl Passage<'_> {
         Ok(fate)
     }
 
-    fn sent(&self, packet: &[u8], outcome: &abi::Outcome) -> Option<Sent> {
+    fn sent(&self, outcome: &abi::Outcome) -> Option<Sent> {
         let interfaces = &self.host.interfaces;
-        let family = if packet.first().is_some_and(|first| first >> 4 == 6) {
-            abi::INET6
-        } else {
-            abi::INET
-        };
         let interface = interfaces.iter().find(|interface| interface.index == outcome.ifindex);
         interface.map(|interface| Sent {
             interface: interface.name.clone(),
             mtu: interface.mtu as usize,
-            next_hop: abi::address_from(family, outcome.next_hop),
+            next_hop: abi::address_from(outcome.next_hop_family, outcome.next_hop),
         })
     }
 }

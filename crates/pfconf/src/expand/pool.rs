@@ -253,6 +253,11 @@ impl Expansion<'_> {
         ports: Result<PoolPorts, Wrong>,
         errors: &mut u32,
     ) -> Option<Pool> {
+        if pool.prefer_ipv6 && pool.hosts.iter().any(|host| host.weight > 0) {
+            self.error("a weight cannot be used with prefer-ipv6-nexthop");
+            *errors += 1;
+            return None;
+        }
         let several = address.is_some_and(|address| self.is_several(address));
         let kind = match &pool.kind {
             None if several => PoolKind::RoundRobin,

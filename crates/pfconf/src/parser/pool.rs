@@ -9,6 +9,9 @@ use super::{Parse, Parser};
 use crate::ast::{Address, Host, Pool, PoolPorts};
 use crate::token::{Kind, Place};
 
+/// Options of pools that are names anywhere else.
+const OPTIONS: [&str; 3] = ["endpoint-independent", "map-e-portset", "prefer-ipv6-nexthop"];
+
 /// Digits of a key in hexadecimal, behind `0x`.
 const KEY_DIGITS: usize = 32;
 
@@ -185,14 +188,23 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Whether the next word belongs to a key: options of pools that are no words of the language do not.
+    fn at_key_word(&mut self) -> bool {
+        matches!(&self.peek().kind, Kind::String(word) if !OPTIONS.contains(&word.as_str()))
+    }
+
     /// The key of `source-hash`: hexadecimal digits, the checksum of a text, or a random one.
     fn hash_key(&mut self) -> Parse<u128> {
         let place = self.place();
-        if !matches!(self.peek().kind, Kind::String(_)) {
+        if !self.at_key_word() {
             let words = [(); 4].map(|()| (self.context.random)());
             return Ok(words.into_iter().fold(0, |key, word| key << 32 | u128::from(word)));
         }
-        let text = self.strings()?;
+        let mut words = vec![self.string()?];
+        while self.at_key_word() {
+            words.push(self.string()?);
+        }
+        let text = words.join(" ");
         let Some(digits) = text.strip_prefix("0x") else {
             let digest: [u8; 16] = Md5::digest(&text).into();
             return Ok(u128::from_be_bytes(digest));
