@@ -376,6 +376,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	}
 	walk_rules(skb, s, rules, config);
+	if (s->test.asks_fragment)
+		return s->test.failed || s->test.leave_fragment;
 	if (s->test.failed && !s->test.exhausted) {
 		reason_set(s, PF_REASON_MEMORY);
 		return 0;

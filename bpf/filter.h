@@ -101,14 +101,30 @@ __inline bool ask_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	return pass;
 }
 
+/* Whether a `scrub` rule wants the fragment left alone: the first that matches decides. */
+__inline bool leaves_alone(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct pf_config *config = pf_config(s->generation);
+	bool leaves;
+
+	if (!config || !(config->reassemble & PF_REASSEMBLE_BY_RULE))
+		return false;
+	s->test.asks_fragment = 1;
+	leaves = test_rules(skb, s);
+	s->test.asks_fragment = 0;
+	s->test.act.tag = 0;		/* a `tagged` may have asked */
+	return leaves;
+}
+
 /* Fragments that are not put together are matched by rules alone. */
 __inline bool filter_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!normalize_fragment(s))
 		return bad_packet(s, PF_REASON_FRAGMENT);
-	if (s->held)
-		return false;
 	keep_original(&s->pd);
+	if (s->held && !leaves_alone(skb, s))
+		return false;
+	s->held = 0;
 	if (ask_rules(skb, s))
 		return true;
 	reason_set(s, PF_REASON_FRAGMENT);

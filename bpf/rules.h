@@ -450,7 +450,8 @@ static int visit_rule(__unused __u32 i, void *arg)
 		s->test.next = index + 1;
 		return 0;
 	}
-	count_evaluation(rule->slot);
+	if (!s->test.asks_fragment)
+		count_evaluation(rule->slot);
 	result = test_rule(loop->skb, s, rule);
 	if (result == REFUSED) {
 		/* as in OpenBSD the walk leaves this rule set, but goes on behind the anchor rule */
@@ -467,6 +468,11 @@ static int visit_rule(__unused __u32 i, void *arg)
 		return 0;
 	}
 
+	if (s->test.asks_fragment) {
+		s->test.leave_fragment = rule->leave_fragments;
+		s->test.over = 1;
+		return 1;
+	}
 	s->test.next = index + 1;
 	if (rule->tag)
 		s->test.act.tag = rule->tag;
@@ -521,7 +527,7 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 	if (s->pd.virtual_protocol == PF_VPROTO_FRAGMENT)
 		__builtin_memset(&test->lists[1], 0, 2 * sizeof(test->lists[1]));
 	test->lists[PF_LIST_FILTER].first = 0;
-	test->lists[PF_LIST_FILTER].end = config->rules;
+	test->lists[PF_LIST_FILTER].end = test->asks_fragment ? 0 : config->rules;
 	enter_list(test, 0);
 	test->decided_by = test->caller;
 	test->evaluator = config->evaluator;

@@ -131,7 +131,9 @@ struct pf_test_ctx {
 	__u8 icmp_error;		/* makes no state either */
 	__u8 limited;			/* reason for which a limiter has the packet dropped, or 0 */
 	__u8 needs_state;		/* an old rule gave it new ends, or wants its connection followed */
-	__u8 pad[3];
+	__u8 asks_fragment;		/* only whether a `scrub` rule wants this fragment left alone: … */
+	__u8 leave_fragment;		/* … one does */
+	__u8 pad;
 	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];

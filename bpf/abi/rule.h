@@ -189,7 +189,8 @@ struct pf_rule {
 	__u16 limiter[2];		/* by pf_limiter_kind: number, with PF_LIMITER_NO_MATCH; 0: none */
 	__u32 set_end;			/* one more than the index of the last rule of its rule set */
 	__u16 delay;			/* ms that its packets wait before they leave; 0: leaves it */
-	__u8 pad[2];
+	__u8 leave_fragments;		/* of an old `scrub` rule: `fragment no reassemble` */
+	__u8 pad;
 };
 
 /* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets that

@@ -8,6 +8,7 @@
 enum pf_reassemble {			/* none of them: fragments are matched one by one */
 	PF_REASSEMBLE_YES = 1 << 0,	/* needs skipstepd: without it fragments are dropped */
 	PF_REASSEMBLE_NO_DF = 1 << 1,	/* `no-df`: fragments with DF are not bad, DF is cleared */
+	PF_REASSEMBLE_BY_RULE = 1 << 2,	/* but not those that a `scrub` rule wants left alone */
 };
 
 enum pf_syncookie_mode {

@@ -10,6 +10,8 @@ pub mod reassemble {
     pub const YES: u32 = 1 << 0;
     /// `no-df`: fragments with DF are not bad, DF is cleared
     pub const NO_DF: u32 = 1 << 1;
+    /// but not those that a `scrub` rule wants left alone
+    pub const BY_RULE: u32 = 1 << 2;
 }
 
 /// `struct pf_config`: one for each of the two generations.

@@ -258,8 +258,10 @@ pub struct Rule {
     pub set_end: u32,
     /// Milliseconds that its packets wait before they leave, 0 leaves it.
     pub delay: u16,
+    /// 1 for an old `scrub` rule with `fragment no reassemble`.
+    pub leave_fragments: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.

@@ -179,6 +179,7 @@ impl Lists<'_> {
         };
         for (path, place) in &sets {
             let (rules, slots) = contents(self.ruleset, self.slots, list, path);
+            let leaves = leaving_fragments(self.ruleset, self.slots, path);
             let steps = skip_steps(&rules);
             for ((rule, step), slot) in rules.iter().zip(steps).zip(slots) {
                 let skip = step.map(|index| place.start as u32 + index);
@@ -192,6 +193,7 @@ impl Lists<'_> {
                 compiled.os = os.map_or(0, |name| crate::fingerprint::number(self.ruleset, name));
                 if let Some(list) = list {
                     compiled.action = crate::rule::old_action(list, rule);
+                    compiled.leave_fragments = u8::from(leaves.contains(&slot));
                 }
                 self.image.pools.extend(pools.pools);
                 self.image.pool_members.extend(pools.members);
@@ -237,6 +239,13 @@ fn contents<'a>(
     (rules.into(), slots)
 }
 
+/// Slots of the `scrub` rules of an anchor that leave fragments alone.
+fn leaving_fragments(ruleset: &Ruleset, slots: &Slots, path: &str) -> BTreeSet<u32> {
+    let slots = slots.old_rules.get(path).into_iter().flatten();
+    let all = ruleset.old_rules_of(path).iter().zip(slots);
+    all.filter(|(old, _)| old.leave_fragments).map(|(_, slot)| *slot).collect()
+}
+
 /// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one
 /// anchor stand together in the order of their names, so that a wildcard means one stretch of rules.
 fn layout(ruleset: &Ruleset, list: Option<OldList>, start: usize) -> Vec<(String, Range<usize>)> {
@@ -269,12 +278,12 @@ fn called(call: &AnchorCall, rule_sets: &[(String, Range<usize>)]) -> Range<usiz
     first.start..end
 }
 
-fn reassemble(options: &Options) -> u32 {
-    match (options.reassemble, options.reassemble_no_df) {
-        (false, _) => 0,
-        (true, false) => reassemble::YES,
-        (true, true) => reassemble::YES | reassemble::NO_DF,
-    }
+fn reassemble(options: &Options, rules: &[abi::Rule]) -> u32 {
+    let by_rule = rules.iter().any(|rule| rule.leave_fragments != 0);
+    let wants = |wanted, flag| if wanted { flag } else { 0 };
+    wants(options.reassemble, reassemble::YES)
+        | wants(options.reassemble_no_df, reassemble::NO_DF)
+        | wants(by_rule, reassemble::BY_RULE)
 }
 
 /// What `set` says.
@@ -296,7 +305,7 @@ fn config(
             Evaluator::SkipSteps => evaluator::SKIP_STEPS,
         },
         limit_states: options.limits.states,
-        reassemble: reassemble(options),
+        reassemble: reassemble(options, &image.rules),
         loginterface,
         hostid: options.hostid.unwrap_or(0),
         limit_src_nodes: options.limits.src_nodes,

@@ -108,7 +108,8 @@ impl Compiler<'_> {
             limiter: [rule.state_limiter, rule.source_limiter].map(crate::limiter::used),
             set_end: 0,
             delay: rule.set_delay.unwrap_or(0),
-            pad: [0; 2],
+            leave_fragments: 0,
+            pad: 0,
         })
     }
 

@@ -59,7 +59,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, cross_to, os, limiter, set_end, delay, pad,
+            call_first, call_end, rtable, cross_to, os, limiter, set_end, delay,
+            leave_fragments, pad,
         }
         pf_fingerprint => abi::Fingerprint {
             systems, options, window, size, mss, scale, ttl, option_count, flags, window_kind,
@@ -345,7 +346,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "TABLE_OP_" abi::table::table_op { MAX }
         "QUEUE_" abi::queue { MAJOR }
         "LOG_" abi::state::log_flags { ALL, USER }
-        "REASSEMBLE_" abi::config::reassemble { YES, NO_DF }
+        "REASSEMBLE_" abi::config::reassemble { YES, NO_DF, BY_RULE }
         "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }
         "" abi::status { REASON_MAX, LCOUNT_MAX }
         "MARK_" abi::mark {

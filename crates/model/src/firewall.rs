@@ -172,7 +172,7 @@ impl Firewall {
             return untouched(input);
         }
         let fate = match self.describe(input) {
-            Ok(packet) if packet.is_fragment() && self.ruleset.options.reassemble => {
+            Ok(packet) if packet.is_fragment() && self.waits(input, &packet, journal) => {
                 self.reassemble(input, packet, journal)
             }
             Ok(packet) => self.filter(input, packet, journal),

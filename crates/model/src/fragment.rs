@@ -10,9 +10,29 @@ use crate::firewall::{Firewall, untouched};
 use crate::journal::Journal;
 use crate::normalize;
 use crate::packet::Descriptor;
+use crate::rules::{self, Context, Question};
 use crate::trace::Stage;
 
 impl Firewall {
+    /// Whether a fragment waits for the others of its datagram.
+    pub(crate) fn waits(
+        &mut self,
+        input: &Packet,
+        packet: &Descriptor,
+        journal: &mut Journal,
+    ) -> bool {
+        let by_rule = self.ruleset.old_rules.iter().any(|old| old.leave_fragments);
+        if !self.ruleset.options.reassemble || !by_rule {
+            return self.ruleset.options.reassemble;
+        }
+        let Firewall { ruleset, rulebook, world, states, pools, endpoints, .. } = self;
+        let question = Question { ruleset, rulebook, world, input, packet, mapping: None };
+        let Firewall { sources, limiters, counters, .. } = self;
+        let held = Vec::new();
+        let context = Context { states, pools, endpoints, sources, held, limiters, counters };
+        !rules::leave_fragment(&question, context, journal)
+    }
+
     /// What becomes of a fragment, or of the datagram that it completes.
     pub(crate) fn reassemble(
         &mut self,

@@ -43,7 +43,8 @@ impl Firewall {
         self.release_endpoint(state);
         let around = Around { ruleset: &self.ruleset, world: &self.world };
         let ends = state.first_ends();
-        let routed = state.route.as_ref().map(|hop| (Some(state.rule), Purpose::Route, hop.address));
+        let routed =
+            state.route.as_ref().map(|hop| (Some(state.rule), Purpose::Route, hop.address));
         let translated = [
             (state.nat_rule, Purpose::Nat, ends.source.0),
             (state.rdr_rule, Purpose::Rdr, ends.destination.0),

@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     pub path: String,
     /// The rule sets that an anchor rule calls, one after the other.
     pub calls: Vec<Range<usize>>,
+    /// `scrub … fragment no reassemble`
+    pub leave_fragments: bool,
     rule: Rule,
 }
 
@@ -64,11 +66,11 @@ impl Entry {
 impl Rulebook {
     pub fn new(ruleset: &Ruleset) -> Self {
         let mut rules = Vec::new();
-        let filter = ruleset.all_rules().map(|(path, rule)| (path, rule.clone()));
+        let filter = ruleset.all_rules().map(|(path, rule)| (path, false, rule.clone()));
         let main = add(&mut rules, None, filter.collect());
         let old = OldList::ALL.map(|list| {
             let those = ruleset.all_old_rules().filter(|(_, old)| old.kind == list.kind());
-            let seen = those.map(|(path, old)| (path, old.seen_in(list)));
+            let seen = those.map(|(path, old)| (path, old.leave_fragments, old.seen_in(list)));
             add(&mut rules, Some(list.kind()), seen.collect())
         });
         let places: HashMap<RuleId, usize> =
@@ -78,7 +80,14 @@ impl Rulebook {
         }
         let place = rules.len();
         let (path, calls) = (String::new(), Vec::new());
-        rules.push(Entry { place, old: None, path, calls, rule: Rule::default() });
+        rules.push(Entry {
+            place,
+            old: None,
+            path,
+            calls,
+            leave_fragments: false,
+            rule: Rule::default(),
+        });
         Rulebook { rules, main, old }
     }
 
@@ -124,15 +133,20 @@ impl Rulebook {
     }
 }
 
-/// Adds a list: rules with the paths of their anchors, those of the main rule set first. Returns where
-/// these are.
-fn add(rules: &mut Vec<Entry>, old: Option<OldKind>, list: Vec<(&str, Rule)>) -> Range<usize> {
+/// Adds a list: rules with the paths of their anchors, and whether they leave fragments alone, those of the
+/// main rule set first. Returns where these are.
+fn add(
+    rules: &mut Vec<Entry>,
+    old: Option<OldKind>,
+    list: Vec<(&str, bool, Rule)>,
+) -> Range<usize> {
     let start = rules.len();
     let mut sets: BTreeMap<&str, Range<usize>> = BTreeMap::new();
-    for (path, rule) in list {
+    for (path, leave_fragments, rule) in list {
         let place = rules.len();
         sets.entry(path).or_insert(place..place).end = place + 1;
-        rules.push(Entry { place, old, path: path.to_owned(), calls: Vec::new(), rule });
+        let (path, calls) = (path.to_owned(), Vec::new());
+        rules.push(Entry { place, old, path, calls, leave_fragments, rule });
     }
     for entry in &mut rules[start..] {
         if let Some(call) = &entry.rule.anchor {

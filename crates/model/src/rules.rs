@@ -136,29 +136,7 @@ pub(crate) fn evaluate<'r>(
     context: Context,
     journal: &mut Journal,
 ) -> Answer<'r> {
-    let answer = Answer {
-        rule: None,
-        anchor_rule: None,
-        actions: Actions::default(),
-        match_rules: Vec::new(),
-        needs_state: false,
-        scrub: Actions::default(),
-        tag: TagSeen::Unknown,
-        translation: Translation::new(question),
-        sources: Vec::new(),
-        limited: None,
-        failed: None,
-    };
-    let mut walk = Walk {
-        question,
-        context,
-        journal,
-        answer,
-        anchor_rule: None,
-        depth: 0,
-        found: None,
-        found_by: None,
-    };
+    let mut walk = Walk::new(question, context, journal);
     let mut end = walk.old_lists();
     if end == End::Through {
         end = walk.rule_set(&question.rulebook.main());
@@ -172,6 +150,14 @@ pub(crate) fn evaluate<'r>(
     }
     walk.answer.sources = walk.context.held;
     walk.answer
+}
+
+/// Whether the first `scrub` rule that matches a fragment wants it left alone.
+pub(crate) fn leave_fragment(question: &Question, context: Context, journal: &mut Journal) -> bool {
+    let mut walk = Walk::new(question, context, journal);
+    let rules = question.rulebook.rules(&question.rulebook.old(OldList::Scrub));
+    let found = rules.iter().find(|rule| walk.first_mismatch(rule).is_none());
+    found.is_some_and(|rule| rule.leave_fragments)
 }
 
 /// A walk under way.
@@ -189,7 +175,33 @@ struct Walk<'w, 'r, 'p> {
     found_by: Option<&'r Entry>,
 }
 
-impl<'r> Walk<'_, 'r, '_> {
+impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
+    fn new(question: &'w Question<'r, 'p>, context: Context<'w>, journal: &'w mut Journal) -> Self {
+        let answer = Answer {
+            rule: None,
+            anchor_rule: None,
+            actions: Actions::default(),
+            match_rules: Vec::new(),
+            needs_state: false,
+            scrub: Actions::default(),
+            tag: TagSeen::Unknown,
+            translation: Translation::new(question),
+            sources: Vec::new(),
+            limited: None,
+            failed: None,
+        };
+        Walk {
+            question,
+            context,
+            journal,
+            answer,
+            anchor_rule: None,
+            depth: 0,
+            found: None,
+            found_by: None,
+        }
+    }
+
     /// The lists of old rules. The first rule that matches ends its list, and if it translates there is
     /// no other. A fragment has no flow that could be translated.
     fn old_lists(&mut self) -> End {

@@ -117,7 +117,7 @@ pub fn apply(setting: &Setting, options: &mut Options) {
             options.skip.extend(names.map(Cow::into_owned));
         }
         Setting::Reassemble { on, no_df } => {
-            (options.reassemble, options.reassemble_no_df) = (*on, *no_df)
+            (options.reassemble, options.reassemble_no_df) = (*on, *on && *no_df)
         }
         Setting::Evaluator(evaluator) => options.evaluator = *evaluator,
         Setting::Hostid(hostid) => options.hostid = Some(*hostid),

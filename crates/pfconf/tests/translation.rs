@@ -90,11 +90,11 @@ fn what_cannot_be_done_yet_is_refused_with_its_line() {
     assert_eq!(refused("pass in on em0 route-to (em0 10.0.0.1) inet all"), []);
     assert_eq!(refused("set fail-policy return"), []);
     assert_eq!(refused("set keepcounters"), []);
-    // What becomes of fragments is one thing for all packets.
     assert_eq!(refused("scrub in on em0 all fragment reassemble"), []);
     assert_eq!(refused("scrub in on em0 all fragment no reassemble"), []);
     let both = "scrub in on em0 all fragment no reassemble\nscrub out on em0 all";
-    assert_eq!(refused(both), [(2, "fragment no reassemble beside fragment reassemble")]);
+    assert_eq!(refused(both), []);
+    assert_eq!(refused("pass proto sctp to port 9"), [(2, "port of sctp")]);
 }
 
 #[test]

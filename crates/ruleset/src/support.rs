@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{OldRule, Rule, Ruleset};
+use crate::{Rule, Ruleset};
 
 const SCTP: u8 = 132;
 
@@ -34,19 +34,6 @@ pub fn refusals(ruleset: &Ruleset) -> Vec<Refusal> {
         refusals.push(Refusal { file: file.clone(), line, feature });
     };
     let called = ruleset.called_anchors();
-    let anchors = ruleset.anchors.iter().filter(|(path, _)| called.contains(path.as_str()));
-    let old_rules = anchors.flat_map(|(_, anchor)| &anchor.old_rules);
-    let old_rules = ruleset.old_rules.iter().chain(old_rules);
-    let reassembles = ruleset.old_rules.iter().any(OldRule::reassembles);
-    for old in old_rules {
-        if old.leave_fragments && reassembles {
-            refuse(
-                &old.rule.file,
-                old.rule.line,
-                "fragment no reassemble beside fragment reassemble",
-            );
-        }
-    }
     let seen = |path: &str| path.is_empty() || called.contains(path);
     for (_, rule) in ruleset.all_rules().filter(|(path, _)| seen(path)) {
         if rule.protocol == Some(SCTP) && has_ports(rule) {

@@ -41,7 +41,7 @@ pub(super) fn anchors(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     lines
 }
 
-/// `scrub` with its options. What it says of fragments would be for all of the rule set.
+/// `scrub` with its options.
 fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, &["tcp", "udp"]));
@@ -62,6 +62,7 @@ fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
         (3, "max-mss 1200"),
         (4, "set-tos 0x10"),
         (4, "reassemble tcp"),
+        (6, "fragment no reassemble"),
     ] {
         if one_in(rng, odds) && (option != "reassemble tcp" || direction.is_empty()) {
             words.push(option.into());
