@@ -63,7 +63,6 @@ __global int divert_packet(struct __sk_buff *skb, struct pf_scratch *s, __u16 po
 		return PF_TCX_DROP;
 	s->outcome.divert = PF_DIVERT_PACKET;
 	s->outcome.divert_port = port;
-	s->outcome.rtable = 1;
 	if (driven_by_test())
 		return PF_TCX_NEXT;
 	daemon = bpf_map_lookup_elem(&diverter, &zero);
