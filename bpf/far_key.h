@@ -14,8 +14,9 @@
 /* states with the same far key: more are refused */
 #define MAX_FAR_STATES	1024
 
-/* Finds the first living state with this far key; its place goes to s->far. */
-__global int find_far(struct pf_scratch *s)
+/* Finds the first living state with this far key, or one that was ended and not swept yet, if that will
+ * do; its place goes to s->far. */
+__global int find_far(struct pf_scratch *s, __u32 ended)
 {
 	struct pf_state_ref *first, ref;
 	struct pf_state *state;
@@ -33,8 +34,9 @@ __global int find_far(struct pf_scratch *s)
 		if (!state || state->serial != ref.serial)
 			return 0;
 		timeout = state->timeout;
-		if (timeout < PF_TIMEOUT_PURGE &&
-		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now)) {
+		if ((ended && timeout == PF_TIMEOUT_PURGE) ||
+		    (timeout < PF_TIMEOUT_PURGE &&
+		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now))) {
 			s->far = ref;
 			return 1;
 		}
@@ -47,7 +49,7 @@ __global int find_far(struct pf_scratch *s)
 
 __inline struct pf_state *far_state(struct pf_scratch *s, struct pf_state_ref *found)
 {
-	if (!find_far(s))
+	if (!find_far(s, false))
 		return NULL;
 	*found = s->far;
 	return bpf_map_lookup_elem(&states, &found->index);

@@ -62,7 +62,7 @@ __inline void report_flow(const struct pf_state *state)
 	record->family = near->family;
 	record->protocol = near->protocol;
 	record->tos = rule ? rule->flow_tos : 0;
-	record->translated = near->made && near->family == far->family;
+	record->translated = has_two_keys(state) && near->family == far->family;
 	record->pad = 0;
 	bpf_ringbuf_submit(record, 0);
 }

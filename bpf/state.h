@@ -97,7 +97,7 @@ __global int release_limiters(__u32 index, __u32 unmade)
 	return 0;
 }
 
-/* A state with two keys is made, or gone. */
+/* A state whose keys are not plain is made, or gone. */
 __inline void count_translated(struct pf_status *status, const struct pf_state *state, int change)
 {
 	__sync_fetch_and_add(&status->translated, change);
@@ -515,6 +515,14 @@ __global int link_key(__u32 index, __u32 serial, __u32 side)
 	if (key.made == PF_MADE_FAR)
 		return link_far_key(&key, &ref);
 	way = make_way(&key, state->direction);
+	if (way > 1 && !key.made) {
+		/* one that was made in the other direction has it: both stand there, as in OpenBSD, this
+		 * one among the keys that tell directions apart */
+		key.made = state->direction;
+		state->key[PF_WIRE].made = state->key[PF_STACK].made = key.made;
+		count_translated(status, state, 1);
+		way = make_way(&key, state->direction);
+	}
 	if (way < 0 || way > 1 ||
 	    bpf_map_update_elem(&state_keys, &key, &ref, way ? BPF_EXIST : BPF_NOEXIST))
 		return -1;
@@ -538,10 +546,11 @@ __global int link_key(__u32 index, __u32 serial, __u32 side)
 /* Leads the keys of a living state to it; both or none. */
 __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial)
 {
-	if (state->key[PF_WIRE].made)
+	bool two = state->key[PF_WIRE].made;
+
+	if (two)
 		count_translated(status, state, 1);
-	if (link_key(index, serial, PF_WIRE) ||
-	    (state->key[PF_WIRE].made && link_key(index, serial, PF_STACK))) {
+	if (link_key(index, serial, PF_WIRE) || (two && link_key(index, serial, PF_STACK))) {
 		/* OpenBSD does not give back to pools what never was a state */
 		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
 		state->route = PF_HOP_NO;

@@ -116,6 +116,13 @@ __inline bool same_key(const struct pf_state_key *a, const struct pf_state_key *
 	return true;
 }
 
+/* Whether the sides of a state know it by different keys. */
+__inline bool has_two_keys(const struct pf_state *state)
+{
+	return state->key[PF_WIRE].made &&
+	       !same_key(&state->key[PF_WIRE], &state->key[PF_STACK]);
+}
+
 /* The key on the side that a packet in `direction` goes to. */
 __inline __u32 far_side(__u8 direction)
 {

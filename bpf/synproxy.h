@@ -172,10 +172,9 @@ __inline enum pf_track ask_server(struct pf_state *state, struct pf_scratch *s)
 		state->dst.seqhi = s->sequence;
 	}
 	s->key = state->key[PF_STACK];
-	if (crosses(state)) {
+	s->act.rtable = state->rtable;
+	if (crosses(state))
 		s->cross_to = s->key.family;
-		s->act.rtable = state->rtable;
-	}
 	reply->kind = PF_REPLY_ONWARD;
 	reply->tcp_flags = TH_SYN;
 	reply->seq = state->dst.seqhi;
@@ -280,18 +279,10 @@ __global int send_copy(struct __sk_buff *skb, struct pf_scratch *s)
 	return 0;
 }
 
-/* Sends s->reply between the ends of s->key, which are of the other family. It goes where it belongs
- * from here: nobody filters it any more. */
-__inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
+/* Sends what was written, which is for the packet's source, by the state's routing table. A test has no
+ * ways. */
+__inline int send_by_table(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	if (change_family(skb, s)) {
-		reason_count(s, PF_REASON_TRANSLATE);
-		return PF_TCX_DROP;
-	}
-	aim(s, 1);
-	if (write_tcp_answer(skb, s))
-		return PF_TCX_DROP;
-	write_mark(skb, PF_MARK_GENERATED, 0, PF_DEFAULT_PRIO);
 	if (driven_by_test())
 		return PF_TCX_NEXT;
 	switch (find_route_in(skb, &s->lookup, s->pd.family, &s->pd.source,
@@ -304,6 +295,21 @@ __inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_count(s, PF_REASON_NO_ROUTE);
 		return PF_TCX_DROP;
 	}
+}
+
+/* Sends s->reply between the ends of s->key, which are of the other family. It goes where it belongs
+ * from here: nobody filters it any more. */
+__inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	if (change_family(skb, s)) {
+		reason_count(s, PF_REASON_TRANSLATE);
+		return PF_TCX_DROP;
+	}
+	aim(s, 1);
+	if (write_tcp_answer(skb, s))
+		return PF_TCX_DROP;
+	write_mark(skb, PF_MARK_GENERATED, 0, PF_DEFAULT_PRIO);
+	return send_by_table(skb, s);
 }
 
 /* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule may
@@ -322,7 +328,7 @@ __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 	if (write_tcp_answer(skb, s))
 		return PF_TCX_DROP;
 	write_mark(skb, 0, s->act.tag, PF_DEFAULT_PRIO);
-	return PF_TCX_NEXT;
+	return table_of(s) ? send_by_table(skb, s) : PF_TCX_NEXT;
 }
 
 /* Opens the client's window and acknowledges the server's SYN|ACK. A server elsewhere gets that as a

@@ -82,7 +82,7 @@ __inline void translate_by_state(const struct pf_state *state, struct pf_scratch
 __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool forward,
 			    __u32 relation, __u32 kind)
 {
-	if (state->key[PF_WIRE].made)
+	if (has_two_keys(state))
 		translate_by_state(state, s, relation, kind);
 	s->act.flags = state->flags;
 	s->act.min_ttl = state->min_ttl;

@@ -33,8 +33,12 @@ __inline bool is_taken(struct pf_scratch *s, const struct pf_status *status)
 		return false;
 	if (key_is_taken(s, PF_MADE_IN) || key_is_taken(s, PF_MADE_OUT))
 		return true;
-	return status->crossing &&
-	       key_is_taken(s, s->pd.direction == PF_OUT ? PF_MADE_NEAR : PF_MADE_FAR);
+	if (!status->crossing)
+		return false;
+	if (s->pd.direction == PF_OUT)
+		return key_is_taken(s, PF_MADE_NEAR);
+	s->key.made = PF_MADE_FAR;
+	return find_far(s, true);
 }
 
 /* Whether no state has the flow's key with this source port where answers will be looked up. */

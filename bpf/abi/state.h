@@ -8,7 +8,8 @@
 /* What a state's key leads to */
 enum pf_made {
 	PF_MADE_PLAIN = 0,		/* a state that has but this one */
-	PF_MADE_IN = PF_IN,		/* a translated one of two keys, made in this direction */
+	PF_MADE_IN = PF_IN,		/* a translated one of two keys, made in this direction; or one
+					 * whose key is that of a plain state made in the other */
 	PF_MADE_OUT = PF_OUT,
 	PF_MADE_NEAR = 3,		/* one whose packets cross to the other family: on the side of its
 					 * maker … */

@@ -125,7 +125,8 @@ pub struct StateKey {
 #[allow(missing_docs)]
 pub mod made {
     pub const PLAIN: u8 = 0;
-    /// a translated state of two keys, made in this direction
+    /// a translated state of two keys, made in this direction; or one whose key is that of a plain
+    /// state made in the other
     pub const IN: u8 = 1;
     pub const OUT: u8 = 2;
     /// one whose packets cross to the other family: on the side of its maker

@@ -92,6 +92,14 @@ fn is_scoped(address: IpAddr) -> bool {
     }
 }
 
+/// Whether no route leads to `address`, because there are such on every link.
+pub(crate) fn is_on_every_link(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.is_multicast(),
+    }
+}
+
 /// Interface-local and link-local multicast groups.
 fn is_link_multicast(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.octets();

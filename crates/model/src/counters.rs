@@ -275,7 +275,7 @@ impl Counters {
         }
         let ends = match &state {
             Some(state) => endpoints(state, packet.family),
-            None => (packet.source, packet.destination),
+            None => packet.written_ends(),
         };
         if let Some(state) = state {
             let way = state.way(packet.direction);

@@ -211,6 +211,24 @@ impl Descriptor {
         Key::new(self.rdomain, self.family, protocol, direction, source, destination)
     }
 
+    /// Source and destination as they stand in the header now, which rules may have written to.
+    pub fn written_ends(&self) -> (IpAddr, IpAddr) {
+        match self.family {
+            Family::Inet => {
+                let ip = Ipv4Fields::new(self.header());
+                (ip.source.into(), ip.destination.into())
+            }
+            Family::Inet6 => {
+                let ip = Ipv6Fields::new(self.header());
+                (ip.source.into(), ip.destination.into())
+            }
+        }
+    }
+
+    fn header<const N: usize>(&self) -> [u8; N] {
+        Readable(&self.bytes).array(0).expect("parsing has found it complete")
+    }
+
     /// Source and destination port, zero for protocols that have none.
     pub fn ports(&self) -> (u16, u16) {
         match &self.transport {

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use skipstep_ruleset::{Direction, KeepKind, Reason};
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 
+use crate::address::is_on_every_link;
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::lookup::Lookup;
@@ -198,11 +199,16 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
     })
 }
 
-/// What fits into a packet on the way to `address`.
+/// What fits into a packet on the way to `address`. The packet's own link leads to addresses that every
+/// link has, and stands for the one that has an address of ours.
 fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
     let headers = if address.is_ipv4() { 40 } else { 60 };
-    let route = world.route(address, packet.rdomain);
-    let out = route.and_then(|route| world.interface(&route.interface));
+    let out = if is_on_every_link(address) || world.is_local(address) {
+        world.interface(&packet.interface)
+    } else {
+        let route = world.route(address, packet.rdomain);
+        route.and_then(|route| world.interface(&route.interface))
+    };
     let mss = out.map_or(0, |interface| interface.mtu.saturating_sub(headers));
     u16::try_from(mss).unwrap_or(u16::MAX).max(DEFAULT_MSS)
 }
