@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_with_two_ways_out
-witness server 80 8080
+witness server 80 8080 8081
 echo_server gateway 7
 on gateway ip route add default via 10.2.0.1 table 7
 on gateway ip -6 route add default via 2001:db8:2::1 table 7
@@ -15,6 +15,7 @@ pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 pass in on lan0
 match in on lan0 proto tcp to port { 7, 8080 } rtable 7
 pass in on lan0 proto { icmp, icmp6 } rtable 7
+pass in on lan0 proto tcp to port 8081 synproxy state rtable 7
 pass in on lan0 to 198.51.100.0/24 rtable 8
 pass out on wan1 inet nat-to (wan1)
 pass out on wan1 inet6 nat-to (wan1:0)
@@ -26,6 +27,8 @@ same "the main table" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
 same "the other table" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
 same "the main table, IPv6" 2001:db8:1::2 "$(seen_from client 2001:db8:80::80 80)"
 same "the other table, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8080)"
+same "the other table, through synproxy" 10.2.0.2 "$(seen_from client 192.0.2.80 8081)"
+same "the other table, through synproxy, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8081)"
 same "the gateway itself is in every table" passed "$(echo hello | on client timeout 3 nc -w 2 192.168.100.1 7 | grep -q hello && echo passed)"
 
 expired_at() {

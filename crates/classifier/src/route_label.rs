@@ -11,7 +11,9 @@ use skipstep_ruleset::{TableEntry, TableName};
 /// Contents of the table of a label.
 pub fn contents(label: &str, host: &Host) -> Vec<TableEntry> {
     let mut has_label: BTreeMap<IpNet, bool> = BTreeMap::new();
-    for route in host.routes.iter().filter(|route| host.rdomain(&route.interface) == 0) {
+    let main =
+        host.routes.iter().filter(|route| route.table == 0 && host.rdomain(&route.interface) == 0);
+    for route in main {
         // of several to one destination the kernel lists the one that it uses first
         has_label.entry(route.destination).or_insert(route.label.as_deref() == Some(label));
     }
@@ -52,6 +54,7 @@ mod tests {
             destination: destination.parse().unwrap(),
             interface: "em0".into(),
             gateway: None,
+            table: 0,
             label: label.map(str::to_owned),
         };
         let own =

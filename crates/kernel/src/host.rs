@@ -174,8 +174,7 @@ fn address(message: &AddressMessage) -> Option<InterfaceAddress> {
     })
 }
 
-/// The routes of a message of the table that its interfaces use, the main one or that of their VRF; a
-/// default route of the main one puts its interface into `egress`.
+/// The routes of a message; a default route of the main table puts its interface into `egress`.
 fn route(
     message: &RouteMessage,
     interfaces: &mut BTreeMap<u32, Interface>,
@@ -185,7 +184,7 @@ fn route(
         return Vec::new();
     }
     let main = u32::from(RouteHeader::RT_TABLE_MAIN);
-    let rdomain = Some(table_of(message)).filter(|table| *table != main).unwrap_or(0);
+    let number = Some(table_of(message)).filter(|table| *table != main).unwrap_or(0);
     let length = message.header.destination_prefix_length;
     let (mut destination, mut gateway, mut label, mut outgoing) = (None, None, None, Vec::new());
     for attribute in &message.attributes {
@@ -212,14 +211,17 @@ fn route(
         let Some(interface) = interfaces.get_mut(&index) else {
             continue;
         };
-        if interface.rdomain != rdomain {
-            continue;
-        }
-        if length == 0 && rdomain == 0 && !interface.is("egress") {
+        // the main table is that of interfaces in no VRF; of those in one it is a table like others
+        let table = match number {
+            0 if interface.rdomain != 0 => main,
+            own if own == interface.rdomain => 0,
+            other => other,
+        };
+        if length == 0 && number == 0 && table == 0 && !interface.is("egress") {
             interface.groups.push("egress".to_owned());
         }
         let interface = interface.name.clone();
-        routes.push(Route { destination, interface, gateway, label: label.clone() });
+        routes.push(Route { destination, interface, gateway, label: label.clone(), table });
     }
     routes
 }

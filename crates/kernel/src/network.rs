@@ -127,7 +127,7 @@ fn add_addresses(netlink: &mut Rtnetlink, interface: &Interface) -> Result<()> {
 /// The kernel makes the routes of connected networks when it gets their addresses.
 fn comes_by_itself(route: &Route, out: &Interface) -> bool {
     let connected = |address: &InterfaceAddress| address.net.trunc() == route.destination;
-    route.gateway.is_none() && out.addresses.iter().any(connected)
+    route.gateway.is_none() && route.table == 0 && out.addresses.iter().any(connected)
 }
 
 fn add_route(netlink: &mut Rtnetlink, route: &Route, out: u32) -> Result<()> {
@@ -148,6 +148,10 @@ fn add_route(netlink: &mut Rtnetlink, route: &Route, out: u32) -> Result<()> {
         message.attributes.push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
     }
     message.attributes.push(RouteAttribute::Oif(out));
+    if route.table != 0 {
+        message.header.table = RouteHeader::RT_TABLE_UNSPEC;
+        message.attributes.push(RouteAttribute::Table(route.table));
+    }
     netlink.order(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 

@@ -179,6 +179,13 @@ impl Pools {
         let Some(list) = listed(of, around, family) else {
             return Some(());
         };
+        if change < 0 {
+            // the address may have left the table meanwhile
+            if let Some(load) = self.loads.get_mut(&(list.name, chosen)) {
+                *load = load.saturating_add_signed(change);
+            }
+            return Some(());
+        }
         // networks have no counters
         list.best(to_bits(chosen)).filter(|block| block.is_host(family))?;
         let load = self.loads.entry((list.name, chosen)).or_default();

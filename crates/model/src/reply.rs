@@ -254,6 +254,7 @@ mod tests {
             destination: destination.parse().unwrap(),
             interface: name.into(),
             gateway: None,
+            table: 0,
             label: None,
         };
         World {

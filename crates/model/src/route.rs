@@ -17,6 +17,13 @@ use crate::reply::{self, Undelivered};
 use crate::state::State;
 use crate::trace::Stage;
 
+/// Where a packet is sent.
+struct Course {
+    hop: NextHop,
+    /// The table that has the way to the neighbour.
+    table: u32,
+}
+
 /// Who is next for packets of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextHop {
@@ -40,14 +47,16 @@ impl fmt::Display for NextHop {
 }
 
 impl State {
-    /// Who is next for its packets in this direction.
-    fn next_hop(&self, direction: Direction) -> Option<NextHop> {
+    /// Where its packets in this direction are sent. Those against it are routed by no table that a rule
+    /// names.
+    fn course(&self, direction: Direction) -> Option<Course> {
         let along = direction == self.direction;
-        self.route.clone().filter(|route| match route.kind {
+        let hop = self.route.clone().filter(|route| match route.kind {
             RouteKind::RouteTo => along,
             RouteKind::ReplyTo => !along,
             RouteKind::DupTo => true,
-        })
+        })?;
+        Some(Course { hop, table: if along { self.actions.rtable() } else { 0 } })
     }
 }
 
@@ -63,9 +72,9 @@ impl Firewall {
     /// Sends a packet that passed, or a copy of it, the way that its state says.
     pub(crate) fn route(&mut self, input: &Packet, fate: &mut Fate, journal: &mut Journal) {
         let state = fate.state.filter(|_| fate.verdict == Verdict::Pass);
-        let hop = state.and_then(|id| self.states.get(id).next_hop(input.direction));
-        let Some(hop) = hop else { return };
-        let copies = hop.kind == RouteKind::DupTo;
+        let course = state.and_then(|id| self.states.get(id).course(input.direction));
+        let Some(course) = course else { return };
+        let copies = course.hop.kind == RouteKind::DupTo;
         let changed = if copies { fate.out.clone() } else { fate.out.take() };
         let mut bytes = changed.unwrap_or_else(|| input.bytes.clone());
         bytes.truncate(skipstep_wire::ip_length(&bytes)); // what follows in the frame stays behind
@@ -74,7 +83,7 @@ impl Firewall {
             fate.verdict = Verdict::Consumed;
             fate.carried.diverted = None;
         }
-        match self.send(&mut packet, hop, fate, journal) {
+        match self.send(&mut packet, &course, fate, journal) {
             Ok(()) | Err(Stuck::Silently) => {}
             Err(Stuck::Told(_)) if copies => {}
             Err(Stuck::Told(why)) => {
@@ -94,10 +103,11 @@ impl Firewall {
     fn send(
         &mut self,
         packet: &mut Packet,
-        hop: NextHop,
+        course: &Course,
         fate: &mut Fate,
         journal: &mut Journal,
     ) -> Result<(), Stuck> {
+        let hop = &course.hop;
         let inbound = packet.direction == Direction::In;
         if inbound {
             spend_hop(&mut packet.bytes)?;
@@ -106,7 +116,7 @@ impl Firewall {
             Some(_) if hop.address.is_unspecified() => destination(&packet.bytes),
             _ => hop.address,
         };
-        let way = self.way_to(next_hop, &hop, packet).ok_or(Stuck::Told(Undelivered::NoRoute))?;
+        let way = self.way_to(next_hop, course, packet).ok_or(Stuck::Told(Undelivered::NoRoute))?;
         let (interface, mtu) = (way.name.clone(), way.mtu);
         let (to, next) = (interface.clone(), next_hop);
         journal.tracer.tell(|| Stage::Routed { interface: to, next_hop: next });
@@ -124,12 +134,12 @@ impl Firewall {
 
     /// The interface by which the packet gets to its next hop. One that the rule names is not asked for
     /// in the routing table.
-    fn way_to(&self, next_hop: IpAddr, hop: &NextHop, packet: &Packet) -> Option<&Interface> {
+    fn way_to(&self, next_hop: IpAddr, course: &Course, packet: &Packet) -> Option<&Interface> {
         let by_table = || {
             let rdomain = self.world.host.rdomain(&packet.interface);
-            self.world.route(next_hop, rdomain).map(|route| &route.interface)
+            self.world.route_in(course.table, next_hop, rdomain).map(|route| &route.interface)
         };
-        self.world.interface(hop.interface.as_ref().or_else(by_table)?)
+        self.world.interface(course.hop.interface.as_ref().or_else(by_table)?)
     }
 
     /// Filters a routed packet on the interface that it leaves by, and says how it leaves. What that

@@ -65,6 +65,11 @@ impl World {
         self.host.route(address, rdomain)
     }
 
+    /// The one that a table has, 0 for that of the routing domain.
+    pub(crate) fn route_in(&self, table: u32, address: IpAddr, rdomain: u32) -> Option<&Route> {
+        self.host.route_in(table, address, rdomain)
+    }
+
     /// Whether `address` is one of the firewall's own.
     pub(crate) fn is_local(&self, address: IpAddr) -> bool {
         self.host

@@ -59,6 +59,9 @@ pub struct Route {
     /// Its label: on Linux the name of its realm.
     #[serde(default)]
     pub label: Option<String>,
+    /// Number of the table it is in, 0 for the one that packets of its interface are routed by.
+    #[serde(default)]
+    pub table: u32,
 }
 
 impl Host {
@@ -81,8 +84,19 @@ impl Host {
     pub fn route(&self, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.routes
             .iter()
-            .filter(|route| route.destination.contains(&address))
+            .filter(|route| route.table == 0 && route.destination.contains(&address))
             .filter(|route| self.rdomain(&route.interface) == rdomain)
+            .max_by_key(|route| route.destination.prefix_len())
+    }
+
+    /// The route that a table has for a packet to `address`; table 0 is that of the routing domain.
+    pub fn route_in(&self, table: u32, address: IpAddr, rdomain: u32) -> Option<&Route> {
+        if table == 0 {
+            return self.route(address, rdomain);
+        }
+        self.routes
+            .iter()
+            .filter(|route| route.table == table && route.destination.contains(&address))
             .max_by_key(|route| route.destination.prefix_len())
     }
 }
@@ -96,7 +110,7 @@ impl Host {
         }
         self.routes
             .iter()
-            .filter(|route| route.destination.contains(&address))
+            .filter(|route| route.table == 0 && route.destination.contains(&address))
             .filter(|route| self.rdomain(&route.interface) == 0)
             .rev() // of several the first counts, as the kernel lists them
             .max_by_key(|route| route.destination.prefix_len())?

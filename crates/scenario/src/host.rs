@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
 /// A router between em0 and em1, with its default route through em1, which is in group `egress`.
-/// The default routes are labelled `isp`, the others `lan`. The host of the conformance vectors.
+/// The default routes are labelled `isp`, the others `lan`. Table 1 leads to em0's networks alone. The host of the conformance vectors.
 pub fn standard() -> Host {
     let net = |text: &str| text.parse::<IpNet>().expect("a literal prefix");
     let interface = |name: &str, index, mtu, group: Option<&str>, nets: &[&str]| Interface {
@@ -35,7 +35,9 @@ pub fn standard() -> Host {
         interface: interface.into(),
         gateway: gateway.map(|text| text.parse().expect("a literal address")),
         label: Some(if destination.ends_with("/0") { "isp" } else { "lan" }.into()),
+        table: 0,
     };
+    let in_table = |table, route: Route| Route { label: None, table, ..route };
     let routes = vec![
         route("10.0.1.0/24", "em0", None),
         route("10.0.2.0/24", "em1", None),
@@ -43,6 +45,8 @@ pub fn standard() -> Host {
         route("2001:db8:2::/64", "em1", None),
         route("0.0.0.0/0", "em1", Some("10.0.2.254")),
         route("::/0", "em1", None),
+        in_table(1, route("10.0.1.0/24", "em0", None)),
+        in_table(1, route("2001:db8:1::/64", "em0", None)),
     ];
     Host { interfaces, routes }
 }
@@ -66,6 +70,7 @@ pub(crate) fn connected(interfaces: &[Interface]) -> Vec<Route> {
                 destination: address.net.trunc(),
                 interface: interface.name.clone(),
                 gateway: None,
+                table: 0,
                 label: None,
             })
         })

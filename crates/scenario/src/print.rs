@@ -88,6 +88,9 @@ fn write_host(f: &mut fmt::Formatter<'_>, host: &Host) -> fmt::Result {
         if let Some(label) = &route.label {
             write!(f, " label {}", quoted(label))?;
         }
+        if route.table != 0 {
+            write!(f, " table {}", route.table)?;
+        }
         writeln!(f)?;
     }
     writeln!(f, "}}")

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use skipstep_pfconf::{Context as RulesContext, Kind, Loaded, Rejected};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{RouteKind, Rule, Ruleset, Timeout, Timeouts};
+use skipstep_ruleset::{Rule, Ruleset, Timeout, Timeouts};
 use skipstep_scenario::Model;
 use skipstep_scenario::case::{Action, Case, Rules, Step};
 use skipstep_scenario::observe::Observation;
@@ -153,26 +153,7 @@ pub fn load(case: &Case, host: &Host) -> Option<Ruleset> {
 /// Whether a rule set has nothing together that is not built together, and ends no states where
 /// nobody can compare them.
 fn is_comparable(ruleset: &Ruleset) -> bool {
-    refusals(ruleset).is_empty()
-        && !ends_states_in_between(ruleset)
-        && !routes_unseen(ruleset)
-        && !translates_twice(ruleset)
-}
-
-/// Whether old rules may translate an ICMP error that `af-to` is to bring across: the model does it and the
-/// data plane, where such an error makes no state, does not.
-fn translates_twice(ruleset: &Ruleset) -> bool {
-    let old = ruleset.every_rule().count() > ruleset.all_rules().count();
-    old && ruleset.all_rules().any(|(_, rule)| rule.af_to.is_some())
-}
-
-/// Whether a test run does not see all that is routed: the copy of a datagram that was put together, which
-/// is made fragments again; and what goes by another routing table than the main one, which is the
-/// only one that its network has.
-fn routes_unseen(ruleset: &Ruleset) -> bool {
-    let tables = ruleset.all_rules().any(|(_, rule)| rule.rtable.is_some());
-    let mut routes = ruleset.all_rules().filter_map(|(_, rule)| rule.route.as_ref());
-    routes.any(|to| tables || ruleset.options.reassemble && to.kind == RouteKind::DupTo)
+    refusals(ruleset).is_empty() && !ends_states_in_between(ruleset)
 }
 
 /// Whether the state of a packet may end others by their number before the packet is filtered once

@@ -66,7 +66,11 @@ impl Passage<'_> {
         match outcome.verdict {
             verdict::HELD => self.hold(packet),
             verdict::REFRAGMENT => {
-                let fate = self.fate(packet, &run, &outcome)?;
+                let mut fate = self.fate(packet, &run, &outcome)?;
+                if outcome.route == route_kind::DUP_TO {
+                    let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+                    fate = self.carry_on(packet, after, &outcome, fate)?;
+                }
                 Ok(self.fragment_again(packet, fate))
             }
             _ if outcome.route != route_kind::NO => {

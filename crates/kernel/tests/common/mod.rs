@@ -42,6 +42,7 @@ pub fn host() -> Host {
             interface: "em1".to_owned(),
             gateway: Some("10.0.2.254".parse().unwrap()),
             label: None,
+            table: 0,
         }],
     }
 }

@@ -41,7 +41,7 @@ fn address(net: &str) -> InterfaceAddress {
 
 fn route(destination: &str, interface: &str) -> Route {
     let destination = destination.parse().unwrap();
-    Route { destination, interface: interface.into(), gateway: None, label: None }
+    Route { destination, interface: interface.into(), gateway: None, label: None, table: 0 }
 }
 
 /// A firewall with these rules.

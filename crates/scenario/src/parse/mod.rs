@@ -444,6 +444,10 @@ fn read_routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
             true => Some(line.word("a label")?.text.clone()),
             false => None,
         };
-        Ok(Route { destination, interface, gateway, label })
+        let table = match line.take("table") {
+            true => line.value("the number of a table", |text| text.parse().ok())?,
+            false => 0,
+        };
+        Ok(Route { destination, interface, gateway, label, table })
     })
 }
