@@ -135,10 +135,15 @@ __global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op
 	if (!s || !rule)
 		return 0;
 	count_slot(s, slot, second);
-	/* a rule means the addresses of the packet that made the state, as the host knows them */
-	source = s->pd.direction == PF_IN ? &s->pd.source : &s->pd.original_source;
-	destination = s->pd.direction == PF_IN ? &s->pd.destination :
-						 &s->pd.original_destination;
+	/* a rule means the addresses of the packet that made the state, as the host knows them; without a
+	 * state, those that old rules gave the packet */
+	if (s->has_state ? s->pd.direction == PF_IN : !s->cross_to) {
+		source = &s->pd.source;
+		destination = &s->pd.destination;
+	} else {
+		source = &s->pd.original_source;
+		destination = &s->pd.original_destination;
+	}
 	if (s->cross_to && s->has_state) {
 		/* OpenBSD takes them from the same places, where they are the other way round */
 		source = s->crosses_back ? &s->pd.original_source : &s->pd.destination;
