@@ -63,7 +63,6 @@ sessions() {
 	head -c 3M "$WORK/ftp/large" >"$WORK/part"
 	on client curl --silent --noproxy '*' --max-time 30 -C - -o "$WORK/part" "ftp://$SERVER4/large"
 	same "$1: a download that goes on where it was" "$WANTED" "$(sha256sum <"$WORK/part")"
-	same "$1: a transfer that is aborted, and the next" "file 1" "$(on client python3 "$HERE/naive_ftp.py" abort "$SERVER4" -)"
 	holds "$1: no rules after the sessions" await 2 no_rules_left
 }
 
@@ -71,6 +70,8 @@ sessions() {
 both_servers() {
 	ftp_server server
 	sessions "$1, vsftpd"
+	# pure-ftpd sometimes throws ABOR away, and answers nothing
+	same "$1: a transfer that is aborted, and the next" "file 1" "$(on client python3 "$HERE/naive_ftp.py" abort "$SERVER4" -)"
 	stop ftp-server
 	ftp_server server pure-ftpd
 	sessions "$1, pure-ftpd"

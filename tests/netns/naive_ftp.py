@@ -110,6 +110,10 @@ def abort(server):
     # as clients do it: the server shall notice at once
     session.sock.sendall(b"ABOR\r\n", socket.MSG_OOB)
     data.close()
+    while session.getmultiline().startswith("1"):
+        pass
+    # one reply or two
+    time.sleep(0.5)
     session.sock.sendall(b"NOOP\r\n")
     while not session.getmultiline().startswith("200"):
         pass

@@ -46,6 +46,9 @@ pub struct Dialogue<N> {
     replies: Replies,
     /// The server has spoken first: its greeting answers no command.
     greeted: bool,
+    /// `ABOR`s since the last data connection was asked for. There are servers that answer one together with the
+    /// transfer that it ends (pure-ftpd), so that a reply may be missing for each.
+    aborted: usize,
 }
 
 /// More commands wait for their replies than a client would send.
@@ -67,7 +70,13 @@ pub struct Answer<N> {
 impl<N> Dialogue<N> {
     /// A connection to `server` from its beginning.
     pub fn new(server: Endpoint) -> Self {
-        Dialogue { server, waiting: VecDeque::new(), replies: Replies::default(), greeted: false }
+        Dialogue {
+            server,
+            waiting: VecDeque::new(),
+            replies: Replies::default(),
+            greeted: false,
+            aborted: 0,
+        }
     }
 
     /// The client has sent `command`.
@@ -78,7 +87,15 @@ impl<N> Dialogue<N> {
         if self.waiting.len() == MOST_WAITING {
             return Err(TooManyCommands);
         }
-        self.waiting.push_back((command.meaning(), note));
+        let verb = command.meaning();
+        if command.verb == "ABOR" {
+            self.aborted += 1;
+        } else if verb != Verb::Other && self.waiting.len() <= self.aborted {
+            // the client has heard all that it waited for
+            self.waiting.clear();
+            self.aborted = 0;
+        }
+        self.waiting.push_back((verb, note));
         Ok(())
     }
 
@@ -181,6 +198,22 @@ mod tests {
         ] {
             assert_eq!(agreed(lines), [], "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_transfer_and_what_aborts_it_may_have_one_reply() {
+        let aborted =
+            ["< 220 hello", "> RETR a", "< 150 ok", "> ABOR", "< 226 both", "> NOOP", "< 200 ok"];
+        let passive = ["> PASV", "< 227 (192,0,2,1,200,13)"];
+        assert_eq!(agreed(&[&aborted[..], &passive].concat()).len(), 1);
+        let active = ["> PORT 10,0,0,1,200,13", "< 200 ok"];
+        assert_eq!(agreed(&[&aborted[..], &active].concat()).len(), 1);
+        // each has its own, and the next does not wait for them
+        let both =
+            ["< 220 hello", "> RETR a", "> ABOR", "> PASV", "< 426 no", "< 226 both", passive[1]];
+        assert_eq!(agreed(&both).len(), 1);
+        // none is missing without one
+        assert_eq!(agreed(&["< 220 hello", "> NOOP", "> PASV", passive[1]]), []);
     }
 
     #[test]
