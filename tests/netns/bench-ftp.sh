@@ -1,15 +1,15 @@
 # FTP through a gateway, by each front: called by `xtask bench --ftp`, which makes the table. Prints in each of ROUNDS
 # rounds, in which all fronts take their turns, a line for each: what it is, sessions a second of CLIENTS at once, and
-# bytes a second of one; at the end the memory of an idle session of ftp-gw.
+# bytes a second of one, and for ftp-gw its milliseconds on a processor for 1 GB; at the end the memory of an idle session.
 #
-# A small file makes sessions, and a large one bytes. Every front has an address of the server for itself.
+# A small file makes sessions, and one large file bytes. Every front has an address of the server for itself.
 . "$(dirname "$0")/lab.sh"
-ROUNDS=${ROUNDS:-5} CLIENTS=6 SECONDS_EACH=${SECONDS_EACH:-1} IDLE=300
+ROUNDS=${ROUNDS:-5} CLIENTS=6 SECONDS_EACH=${SECONDS_EACH:-1} IDLE=300 LARGE=400
 lab_begin
 gateway_between_client_and_server
 ftp_server server
 echo small >"$WORK/ftp/small"
-head -c 200M /dev/zero >"$WORK/ftp/large"
+head -c "${LARGE}M" /dev/zero >"$WORK/ftp/large"
 on server sysctl -q net.ipv4.ip_local_port_range="10000 65000"
 on client sysctl -q net.ipv4.ip_local_port_range="10000 65000"
 for last in 3 4 5; do address server eth0 "192.168.10.$last/24"; done
@@ -52,29 +52,35 @@ await 3 grep -q watching "$WORK/sesame.log" || die "no ftpsesame: $(cat "$WORK/s
 
 # load SERVER OPTION... - what fwlab counts: sessions and bytes a second
 load() {
-	on client "$BIN/fwlab" ftp --seconds "$SECONDS_EACH" "$@" | sed 's/ sessions.s,//; s/ bytes.s//' ||
+	on client "$BIN/fwlab" ftp "$@" | sed 's/ sessions.s,//; s/ bytes.s//' ||
 		die "a session failed: $*"
 }
 
-# measured NAME SERVER OPTION... - a line for the table
+# spent [PROCESS] - its nanoseconds on a processor
+spent() {
+	[ -z "$1" ] || cat "/proc/$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f", sum }'
+}
+
+# measured NAME PROCESS SERVER OPTION... - a line for the table
 measured() {
-	local name=$1 sessions bytes
-	shift
-	read -r sessions _ < <(load "$@" --clients "$CLIENTS")
-	read -r _ bytes < <(load "$@" --file large)
+	local name=$1 process=$2 sessions bytes before
+	shift 2
+	read -r sessions _ < <(load "$@" --seconds "$SECONDS_EACH" --clients "$CLIENTS")
+	before=$(spent "$process")
+	read -r _ bytes < <(load "$@" --seconds 0.01 --file large)
 	[ -n "$sessions" ] && [ -n "$bytes" ] || die "nothing was measured of $name"
-	echo "$name: $sessions $bytes"
+	echo "$name: $sessions $bytes${process:+ $((($(spent "$process") - before) / (LARGE * 1048)))}"
 }
 
 for _ in $(seq "$ROUNDS"); do
 	pf gateway -q -d
-	measured "router, no filter" "$FILTER:21"
+	measured "router, no filter" "" "$FILTER:21"
 	pf gateway -q -e
-	measured "router, filter" "$FILTER:21"
-	measured "ftp-proxy" "$PROXY:21"
-	measured "ftpsesame" "$SESAME:21"
+	measured "router, filter" "" "$FILTER:21"
+	measured "ftp-proxy" "" "$PROXY:21"
+	measured "ftpsesame" "" "$SESAME:21"
 	for shovel in $SHOVELS; do
-		measured "ftp-gw, $shovel" "192.168.100.1:${PORTS[$shovel]}" --user "anonymous@$GW"
+		measured "ftp-gw, $shovel" "${PROCESSES[gw-$shovel]}" "192.168.100.1:${PORTS[$shovel]}" --user "anonymous@$GW"
 	done
 done
 

@@ -23,7 +23,7 @@ pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 # clients that know of the gateway, and what it sends
 pass in on lan0 proto tcp to self port { 2121:2130, 50000:50999 }
 pass out proto tcp from self
-pass in on wan0 proto tcp from port 20 to self
+pass in on wan0 proto tcp to self port >= 1024
 # clients that do not
 pass in quick on lan0 inet proto tcp to 192.168.10.2 port { 21, 50000:50999 } divert-to 127.0.0.1 port 8021
 pass in quick on lan0 inet6 proto tcp to 2001:db8:10::2 port { 21, 50000:50999 } divert-to ::1 port 8021
@@ -120,6 +120,19 @@ if command -v tnftp >/dev/null; then
 	same "tnftp fetches" "$wanted" "$(sha256sum <"$WORK/tnftp")"
 	same "tnftp sends, active" "$wanted" "$(sha256sum <"$WORK/ftp/upload/tnftp")"
 fi
+
+# Another server.
+stop ftp-server
+ftp_server server pure-ftpd
+for port in 2121 2122; do
+	url="ftp://$(at "$SERVER4"):x@$GATEWAY4:$port"
+	same "pure-ftpd, port $port" "$wanted" "$(fetch "$url/large")"
+	same "pure-ftpd, port $port, IPv6, active" "$wanted" "$(fetch "ftp://$(at "$SERVER6"):x@$GATEWAY4:$port/large" --ftp-port -)"
+	on client curl --silent --noproxy '*' --max-time 20 --upload-file "$WORK/ftp/large" "$url/upload/pure-$port"
+	same "an upload to pure-ftpd, port $port" "$wanted" "$(sha256sum <"$WORK/ftp/upload/pure-$port")"
+done
+stop ftp-server
+ftp_server server
 
 # talk ADDRESS PORT LINE... - the replies' codes to these lines, the greeting's first
 talk() {

@@ -30,7 +30,7 @@ pub struct Load {
     /// Clients at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: u32,
-    /// Seconds to measure; sessions that have begun are finished
+    /// Seconds to measure; sessions that have begun are finished, and each client has one
     #[arg(long, default_value_t = 1.0, value_parser = crate::seconds)]
     seconds: f64,
     /// Only log so many sessions in, say nothing more in them, and stay until killed
@@ -65,13 +65,15 @@ fn measure(load: &Load) -> anyhow::Result<Outcome> {
     let duration = Duration::from_secs_f64(load.seconds);
     let client = || -> anyhow::Result<()> {
         let mut block = vec![0; BLOCK];
-        while start.elapsed() < duration {
+        loop {
             let mut session = Session::begin(load.server, &load.user)?;
             bytes.fetch_add(session.fetch(&load.file, &mut block)?, Relaxed);
             session.end()?;
             sessions.fetch_add(1, Relaxed);
+            if start.elapsed() >= duration {
+                return Ok(());
+            }
         }
-        Ok(())
     };
     thread::scope(|scope| {
         let clients: Vec<_> = (0..load.clients).map(|_| scope.spawn(client)).collect();

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// What a round gave for one front: sessions a second, and bytes.
-type Figures = (f64, f64);
+/// What a round gave for one front: sessions a second, bytes a second, and milliseconds on a processor for 1 GB.
+type Figures = (f64, f64, Option<f64>);
 
 /// What all rounds gave.
 #[derive(Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub fn run(rounds: u32) -> anyhow::Result<()> {
 }
 
 impl Measured {
-    /// A line of the script: `NAME: SESSIONS BYTES`, or `memory: SESSIONS BEFORE AFTER` in kB.
+    /// A line of the script: `NAME: SESSIONS BYTES [CPU]`, or `memory: SESSIONS BEFORE AFTER` in kB.
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let (name, numbers) = line.rsplit_once(": ").with_context(|| line.to_string())?;
         let numbers: Vec<f64> = numbers
@@ -55,13 +55,13 @@ impl Measured {
             [sessions, before, after] if name == "memory" => {
                 self.session = Some((after - before) * 1024.0 / sessions);
             }
-            [sessions, bytes] => {
+            [sessions, bytes, ref cpu @ ..] if cpu.len() <= 1 => {
                 let place = self.fronts.iter().position(|(front, _)| front == name);
                 let place = place.unwrap_or_else(|| {
                     self.fronts.push((name.to_string(), Vec::new()));
                     self.fronts.len() - 1
                 });
-                self.fronts[place].1.push((sessions, bytes));
+                self.fronts[place].1.push((sessions, bytes, cpu.first().copied()));
             }
             _ => anyhow::bail!("{line}"),
         }
@@ -71,22 +71,29 @@ impl Measured {
     /// Medians, and what they are of those of the first front.
     fn table(&self, rounds: u32) -> anyhow::Result<String> {
         let medians = self.fronts.iter().map(|(name, figures)| {
-            let (mut sessions, mut bytes): (Vec<f64>, Vec<f64>) = figures.iter().copied().unzip();
-            (name, super::median(&mut sessions), super::median(&mut bytes) / 1e6)
+            let mut sessions: Vec<f64> = figures.iter().map(|figures| figures.0).collect();
+            let mut bytes: Vec<f64> = figures.iter().map(|figures| figures.1).collect();
+            let mut cpu: Vec<f64> = figures.iter().filter_map(|figures| figures.2).collect();
+            let cpu = (!cpu.is_empty()).then(|| super::median(&mut cpu));
+            (name, super::median(&mut sessions), super::median(&mut bytes) / 1e6, cpu)
         });
         let medians: Vec<_> = medians.collect();
-        let (_, first_sessions, first_bytes) = *medians.first().context("nothing was measured")?;
+        let (_, first_sessions, first_bytes, _) =
+            *medians.first().context("nothing was measured")?;
         let mut text = format!(
-            "FTP through a gateway: medians of {rounds} rounds, and how much that is of the first\n\n\
-             {:<20}{:>12}{:>7}{:>10}{:>7}\n",
-            "", "sessions/s", "", "MB/s", ""
+            "FTP through a gateway: medians of {rounds} rounds, how much that is of the first, and ftp-gw's \
+             time on a processor\n\n{:<20}{:>12}{:>7}{:>10}{:>7}{:>14}\n",
+            "", "sessions/s", "", "MB/s", "", "ms for 1 GB"
         );
-        for (name, sessions, bytes) in medians {
-            text += &format!(
-                "{name:<20}{sessions:>12.1}{:>7.2}{bytes:>10.0}{:>7.2}\n",
+        for (name, sessions, bytes, cpu) in medians {
+            let line = format!(
+                "{name:<20}{sessions:>12.1}{:>7.2}{bytes:>10.0}{:>7.2}{:>14}",
                 sessions / first_sessions,
-                bytes / first_bytes
+                bytes / first_bytes,
+                cpu.map_or_else(String::new, |cpu| format!("{cpu:.0}")),
             );
+            text += line.trim_end();
+            text.push('\n');
         }
         let session = self.session.context("no memory was measured")?;
         text += &format!("\nAn idle session of ftp-gw takes {:.1} kB.\n", session / 1024.0);
@@ -103,20 +110,18 @@ mod tests {
         let mut measured = Measured::default();
         for line in [
             "router: 100.0 2000000000",
-            "ftp-gw, 64k: 50.0 1000000000",
+            "ftp-gw, 64k: 50.0 1000000000 300",
             "router: 300.0 2000000000",
-            "ftp-gw, 64k: 50.0 1000000000",
+            "ftp-gw, 64k: 50.0 1000000000 200",
             "router: 200.0 2000000000",
-            "ftp-gw, 64k: 60.0 3000000000",
+            "ftp-gw, 64k: 60.0 3000000000 250",
             "memory: 100 1000 1300",
         ] {
             measured.take(line).unwrap();
         }
         let table = measured.table(3).unwrap();
-        assert!(
-            table.contains("ftp-gw, 64k                 50.0   0.25      1000   0.50\n"),
-            "{table}"
-        );
+        let line = "ftp-gw, 64k                 50.0   0.25      1000   0.50           250\n";
+        assert!(table.contains(line), "{table}");
         assert!(table.ends_with("takes 3.0 kB.\n"), "{table}");
         assert!(measured.take("router: 1").is_err() && measured.take("what").is_err());
         assert!(Measured::default().table(3).is_err());

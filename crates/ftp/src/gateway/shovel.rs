@@ -30,7 +30,7 @@ pub enum Shovel {
     Splice,
 }
 
-/// docs/performance.md says how it was chosen.
+/// No other size moves more: docs/performance.md.
 impl Default for Shovel {
     fn default() -> Shovel {
         Shovel::Blocks(64 * 1024)
