@@ -152,8 +152,12 @@ __inline bool find_part(const struct pf_choice *choice, const struct pf_table *t
 			return false;
 		if (is_before(part->high, at->bytes))
 			continue;
-		if (is_before(at->bytes, part->low))
+		if (is_before(at->bytes, part->low)) {
+			/* OpenBSD leaves an IPv6 block where it meets a smaller one */
+			if (family == AF_INET6)
+				return false;
 			__builtin_memcpy(at->bytes, part->low, 16);
+		}
 		return true;
 	}
 	return false;

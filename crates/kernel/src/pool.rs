@@ -115,7 +115,7 @@ fn write_list(
         let chosen = blocks.iter().filter(|block| !block.negated);
         for (index, block) in (0..).zip(chosen) {
             let unusable = listing == Listing::Interface && block.is_link_local(family);
-            let parts = if unusable { Vec::new() } else { block.parts(family, &blocks) };
+            let parts = if unusable { Vec::new() } else { block.parts(&blocks) };
             // a block of which nothing is left has its place all the same
             let shown = if parts.is_empty() { &[(block.low, block.high)][..] } else { &parts[..] };
             for (part, (low, high)) in (0..).zip(shown) {
@@ -170,9 +170,8 @@ impl Block {
         family == Family::Inet6 && self.low >> 118 == 0xfe80 >> 6
     }
 
-    /// What smaller entries, negated or not, leave of it. Of an IPv6 block pf uses nothing behind the
-    /// first of those.
-    fn parts(&self, family: Family, all: &[Block]) -> Vec<(u128, u128)> {
+    /// What smaller entries, negated or not, leave of it.
+    fn parts(&self, all: &[Block]) -> Vec<(u128, u128)> {
         let inside = |other: &&Block| {
             self.low <= other.low
                 && other.high <= self.high
@@ -186,7 +185,7 @@ impl Block {
             if at < block.low {
                 parts.push((at, block.low - 1));
             }
-            next = block.high.checked_add(1).filter(|_| family == Family::Inet);
+            next = block.high.checked_add(1);
         }
         parts.extend(next.filter(|at| *at <= self.high).map(|at| (at, self.high)));
         parts
@@ -225,7 +224,7 @@ mod tests {
         };
         let blocks: Vec<Block> =
             entries.iter().filter_map(|text| Block::of(&entry(text), family)).collect();
-        blocks[0].parts(family, &blocks)
+        blocks[0].parts(&blocks)
     }
 
     #[test]
@@ -237,6 +236,6 @@ mod tests {
             [(base + 2, base + 4), (base + 6, base + 7)]
         );
         assert!(parts(Family::Inet, &["10.0.0.0/31", "10.0.0.0/32", "10.0.0.1/32"]).is_empty());
-        assert_eq!(parts(Family::Inet6, &["::/125", "::2/128"]), [(0, 1)]);
+        assert_eq!(parts(Family::Inet6, &["::/125", "::2/128"]), [(0, 1), (3, 7)]);
     }
 }

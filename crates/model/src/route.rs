@@ -12,6 +12,7 @@ use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::normalize::IP_CHECKSUM;
+use crate::packet::Descriptor;
 use crate::patch;
 use crate::reply::{self, Undelivered};
 use crate::state::State;
@@ -83,6 +84,8 @@ impl Firewall {
             fate.verdict = Verdict::Consumed;
             fate.carried.diverted = None;
         }
+        // what it is was seen before it spent a hop: a neighbour solicitation would be none any more
+        let described = self.describe(&packet).ok();
         match self.send(&mut packet, &course, fate, journal) {
             Ok(()) | Err(Stuck::Silently) => {}
             Err(Stuck::Told(_)) if copies => {}
@@ -91,7 +94,10 @@ impl Firewall {
                     journal.count_only(Reason::NoRoute);
                     fate.counted.push(Reason::NoRoute);
                 }
-                if let Some(error) = self.undelivered(&packet, why) {
+                let about =
+                    described.map(|described| Descriptor { bytes: packet.bytes, ..described });
+                let error = about.and_then(|about| reply::undelivered(&about, why, &self.world));
+                if let Some(error) = error {
                     journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
                     fate.replies.push(error);
                 }
@@ -195,11 +201,6 @@ impl Firewall {
             return Err(Stuck::Told(Undelivered::TooBig(mtu as u32)));
         }
         Ok(vec![bytes.clone()])
-    }
-
-    fn undelivered(&self, packet: &Packet, why: Undelivered) -> Option<Vec<u8>> {
-        let packet = self.describe(packet).ok()?;
-        reply::undelivered(&packet, why, &self.world)
     }
 }
 
