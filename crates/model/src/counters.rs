@@ -207,6 +207,13 @@ impl Counters {
         }
     }
 
+    /// An entry left a table.
+    pub fn forget_entry(&mut self, name: &TableName, net: IpNet) {
+        if let Some(counters) = self.tables.get_mut(name) {
+            counters.entries.remove(&net);
+        }
+    }
+
     pub fn table_looked_up(&mut self, name: TableName, inside: bool) {
         let table = self.tables.entry(name).or_default();
         *(if inside { &mut table.matches } else { &mut table.no_matches }) += 1;

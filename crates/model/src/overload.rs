@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use skipstep_ruleset::rule::{Overload, SourceTrack};
-use skipstep_ruleset::{Direction, StateOptions, Table, TableEntry};
+use skipstep_ruleset::{Direction, StateOptions, Table, TableEntry, TableName};
 
 use crate::counters::LimitCounter;
 use crate::firewall::Firewall;
@@ -79,6 +79,7 @@ impl Firewall {
             Some(TableChange::Take(name, net)) => {
                 if let Some(table) = self.table_mut("", &name) {
                     table.entries.retain(|entry| entry.net != net);
+                    self.counters.forget_entry(&TableName { anchor: String::new(), name }, net);
                 }
             }
         }
