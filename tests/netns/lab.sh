@@ -404,15 +404,19 @@ daemon_stop() {
 # unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed: its program would
 # be a service of this machine
 unpacked() {
-	local folder
-	folder=$(dirname "$BIN")/packages/$1
-	if [ ! -e "$folder" ]; then
+	local packages folder
+	packages=$(dirname "$BIN")/packages
+	folder=$packages/$1
+	mkdir -p "$packages"
+	(
+		flock 9 # two tests may want it at once
+		[ ! -e "$folder" ] || exit 0
 		rm -rf "$folder.new"
-		mkdir -p "$folder.new"
-		(cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root download "$@" &&
-			for package in *.deb; do dpkg -x "$package" . || exit 1; done) >/dev/null 2>&1 || return 1
+		mkdir "$folder.new"
+		cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root download "$@" || exit
+		for package in *.deb; do dpkg -x "$package" . || exit; done
 		mv "$folder.new" "$folder"
-	fi
+	) 9>"$packages/lock" >/dev/null 2>&1 || return 1
 	echo "$folder"
 }
 

@@ -51,7 +51,7 @@ same "it is somebody else" "0 0000000000000000" "$(awk '$1 == "Uid:" { print ($2
 
 # Sessions, by a client of our own: a line for each thing that it saw.
 cat >"$WORK/client.py" <<'END_OF_PROGRAM'
-import resource, socket, sys, time
+import errno, resource, socket, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
 what, gateway, port, server = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 class Session:
@@ -100,8 +100,9 @@ if what == "malformed":
             s.socket.shutdown(socket.SHUT_WR)
             while s.stream.read(1000):
                 pass
-        except ConnectionError:
-            pass
+        except OSError as gone:
+            if gone.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+                raise
     print("over")
 elif what == "silent":
     all = [Session(enter=False) for _ in range(int(sys.argv[5]))]
