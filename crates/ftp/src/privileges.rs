@@ -10,8 +10,8 @@ use nix::unistd::{User, chdir, chroot, setgroups, setresgid, setresuid};
 /// An empty folder, all that the process sees of the file system.
 const EMPTY: &str = "/run/skipstep/empty";
 
-/// Whom the process becomes: the first of these that there is.
-const USERS: [&str; 2] = ["proxy", "nobody"];
+/// Users without rights, of whom a process becomes the first that there is.
+pub(crate) const USERS: [&str; 2] = ["proxy", "nobody"];
 
 /// Gives them up. The process ends with its parent, which opens the filter for it.
 ///

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -35,8 +34,7 @@ impl Control {
     pub fn new(name: &'static str, stream: TcpStream, patience: Duration) -> Result<Control> {
         socket::keep_alive(&stream)?;
         stream.set_nodelay(true).context(name)?;
-        // who interrupts marks the place by an urgent byte, which belongs where it stands
-        SockRef::from(&stream).set_out_of_band_inline(true).context(name)?;
+        socket::keep_urgent(&stream)?;
         Ok(Control { name, stream, lines: Lines::default(), patience })
     }
 

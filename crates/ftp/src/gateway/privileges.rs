@@ -1,13 +1,13 @@
 //! Whose rights the gateway has: root's to take its ports, and then nobody's.
 
+use std::ffi::CString;
+
 use anyhow::{Context, Result, bail};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{User, geteuid, initgroups, setresgid, setresuid};
-use std::ffi::CString;
 
-/// Whom the process becomes if it was not told: the first of these that there is.
-const USERS: [&str; 2] = ["proxy", "nobody"];
+use crate::privileges::USERS;
 
 /// Descriptors of a session at most: two control connections, two data connections, a pipe, and who listens.
 const FILES: usize = 8;
