@@ -2,7 +2,7 @@
 
 # What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
-PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3-minimal iptables lftp tnftp
+PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
 # For the tests on another kernel, in an emulated machine.
 PACKAGES_VM    := $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils)
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.

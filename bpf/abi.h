@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		34
+#define PF_ABI_VERSION		39
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -70,6 +70,7 @@ enum pf_action {			/* values of pflog records */
 enum pf_evaluator {
 	PF_EVALUATOR_LINEAR = 0,
 	PF_EVALUATOR_SKIP_STEPS = 1,
+	PF_EVALUATOR_COMPILED = 2,	/* trees; skip steps where rules do more than decide */
 };
 
 /* ---- reasons: why a packet was dropped or logged. Setting one counts it -------------------- */
@@ -185,6 +186,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
 };
 
 #include "abi/rule.h"
+#include "abi/forest.h"
 #include "abi/limiter.h"
 #include "abi/table.h"
 #include "abi/state.h"
@@ -193,6 +195,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
+ * forests          array of 2 maps   generation & 1 -> array of struct pf_cell
  * configs          array of 2        generation & 1 -> struct pf_config
  * status           array of 1        struct pf_status
  * counters         per-CPU array     struct pf_counters

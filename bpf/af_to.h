@@ -241,7 +241,8 @@ __global int translate_across(struct pf_scratch *s, const struct pf_rule *rule)
 		draw_port(s, from);
 		return 0;
 	}
-	pd->destination_port = to && to->low ? bpf_htons(to->low) : crossed_port(pd);
+	if (!keeps_ports(pd))
+		pd->destination_port = to && to->low ? bpf_htons(to->low) : crossed_port(pd);
 	pd->source_port = draw_port(s, from);
 	s->nat_slot = slot;
 	if (to)

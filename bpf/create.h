@@ -11,6 +11,7 @@
 #include "flow.h"
 #include "icmp.h"
 #include "kern.h"
+#include "new_state.h"
 #include "next_hop.h"
 #include "other.h"
 #include "reply.h"
@@ -283,6 +284,8 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	return 0;
 }
 
+#define ANSWERS	(PF_RULE_RETURN | PF_RULE_RETURN_RST | PF_RULE_RETURN_ICMP)
+
 /* `block return`: decides on the answer, which is sent when all else is done. */
 __global int answer(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule)
 {
@@ -293,8 +296,7 @@ __global int answer(struct __sk_buff *skb, struct pf_scratch *s, const struct pf
 		return 0;
 	pd = &s->pd;
 	tcp = &pd->tcp;
-	if (!(rule->flags & (PF_RULE_RETURN | PF_RULE_RETURN_RST | PF_RULE_RETURN_ICMP)) ||
-	    pd->virtual_protocol == PF_VPROTO_FRAGMENT)
+	if (!(rule->flags & ANSWERS) || pd->virtual_protocol == PF_VPROTO_FRAGMENT)
 		return 0;
 	if (pd->protocol == IPPROTO_TCP && rule->flags & (PF_RULE_RETURN | PF_RULE_RETURN_RST) &&
 	    !(tcp->flags & TH_RST)) {
@@ -425,6 +427,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (s->test.exhausted ||
 	    !(rule->cross_to ? translate_across(s, rule) : translate(s, rule))) {
+		restore_original(&s->pd);
 		reason_count(s, PF_REASON_TRANSLATE);
 		return 0;
 	}
@@ -438,7 +441,10 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		pf_log_matches(skb, s, rule->number, rule->action);
 
 	if (rule->action == PF_ACTION_BLOCK) {
-		restore_original(&s->pd);
+		/* FreeBSD has written what old rules made of it, and takes that back for an answer:
+		 * without one it counts with its new ends */
+		if (!s->test.old_ends || rule->flags & ANSWERS)
+			restore_original(&s->pd);
 		answer(skb, s, rule);
 		return 0;
 	}

@@ -68,8 +68,16 @@ __inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
 	s->bytes = s->length = pd->length;
 	if (s->segments == 1)
 		return;
-	headers += pd->virtual_protocol == IPPROTO_TCP ? (pd->tcp.offset >> 4) * 4 :
-							 sizeof(struct udp);
+	switch (pd->virtual_protocol) {
+	case IPPROTO_TCP:
+		headers += (pd->tcp.offset >> 4) * 4;
+		break;
+	case IPPROTO_SCTP:
+		headers += sizeof(struct sctp);
+		break;
+	default:
+		headers += sizeof(struct udp);
+	}
 	s->length = min(s->length, headers + skb->gso_size);
 	s->bytes += (__u64)headers * (s->segments - 1);
 }
@@ -151,10 +159,11 @@ __inline bool replay_syn(struct __sk_buff *skb, struct pf_scratch *s, __u32 cook
  * client has shaken hands already. PF_KNOWN_NO: the rules are asked about the packet itself. */
 __inline enum pf_known redeem_cookie(struct __sk_buff *skb, struct pf_scratch *s)
 {
+	struct pf_status *status = pf_status();
 	int cookie = valid_cookie(s), track;
 	bool replayed, made;
 
-	if (cookie < 0)
+	if (cookie < 0 || !status)
 		return PF_KNOWN_NO;
 	replayed = replay_syn(skb, s, cookie);
 	made = s->has_state;
@@ -163,14 +172,19 @@ __inline enum pf_known redeem_cookie(struct __sk_buff *skb, struct pf_scratch *s
 	forget_rules(s);
 	s->outcome.decision = PF_DECISION_DEFAULT;
 	s->outcome.reason = PF_REASON_MATCH;
-	if (!replayed)
+	if (!replayed) {
+		/* a state that was made all the same has won no race against the packet */
+		s->first_id = status->next_state_id;
 		return PF_KNOWN_NO;
+	}
 
 	s->uncounted = 1;
 	/* OpenBSD looks the state up; here it may count as expired already (adaptive.end) */
 	count_state(PF_COUNT_SEARCHES);
-	if (!made || too_fast_for_state(s))
+	if (!made || too_fast_for_state(s)) {
+		answer_to_syn(s);
 		return PF_KNOWN_DROP;
+	}
 	track = ask_with_cookie(s);
 	if (track == PF_TRACK_GONE)
 		return PF_KNOWN_DROP;

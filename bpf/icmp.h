@@ -233,6 +233,11 @@ __global int read_quoted(struct __sk_buff *skb, struct pf_scratch *s)
 	case IPPROTO_UDP:
 		reason = pull(skb, quoted, quoted->offset, &quoted->udp, sizeof(quoted->udp));
 		break;
+	case IPPROTO_SCTP:
+		if (!reads_sctp_ports(s))
+			return 0;
+		reason = pull(skb, quoted, quoted->offset, &quoted->sctp, 8);
+		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
 		if ((quoted->protocol == IPPROTO_ICMP) != (quoted->family == AF_INET))

@@ -121,7 +121,8 @@ __inline int read_ip(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pdes
 	if (pd->length == 0 && skb->gso_size)
 		pd->length = skb->len - pd->ip;
 	if (!quoted) {
-		if (pd->length > pd->limit)
+		/* a host's IP input drops that before pf sees it; we come before the host's */
+		if (pd->length > pd->limit || ip.version_ihl >> 4 != 4)
 			return PF_REASON_SHORT;
 		pd->limit = pd->length;
 		pd->non_initial = (ip.offset & bpf_htons(IP_OFFMASK)) != 0;

@@ -248,7 +248,7 @@ __inline int read_ip6(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pde
 		return reason;
 	pd->length = bpf_ntohs(ip6.payload_length) + sizeof(ip6);
 	if (!quoted) {
-		if (pd->length > pd->limit)
+		if (pd->length > pd->limit || bpf_ntohl(ip6.flow) >> 28 != 6)
 			return PF_REASON_SHORT;
 		pd->limit = pd->length;
 	}

@@ -6,6 +6,7 @@
 #ifndef PF_PACKET_H
 #define PF_PACKET_H
 
+#include "config.h"
 #include "frame.h"
 #include "ip.h"
 #include "ip6.h"
@@ -76,6 +77,31 @@ __inline int read_icmp6(struct __sk_buff *skb, struct pf_pdesc *pd)
 	return 0;
 }
 
+/* FreeBSD's pf knows SCTP's ports; to OpenBSD's it is a protocol without. So they are read only if some
+ * rule names them. */
+__inline bool reads_sctp_ports(const struct pf_scratch *s)
+{
+	const struct pf_config *config = pf_config(s->generation);
+
+	return config && config->sctp_ports;
+}
+
+__inline int read_sctp(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pdesc *pd)
+{
+	int reason;
+
+	if (!reads_sctp_ports(s))
+		return 0;
+	reason = pull(skb, pd, pd->offset, &pd->sctp, sizeof(pd->sctp));
+	if (reason)
+		return reason;
+	if (!pd->sctp.source || !pd->sctp.destination)
+		return PF_REASON_SHORT;
+	pd->source_port = pd->sctp.source;
+	pd->destination_port = pd->sctp.destination;
+	return 0;
+}
+
 /* Fills s->pd, of which find_ip and the caller have set ip, family and direction. */
 __global int setup_pdesc(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -111,6 +137,8 @@ __global int setup_pdesc(struct __sk_buff *skb, struct pf_scratch *s)
 		return read_tcp(skb, pd);
 	case IPPROTO_UDP:
 		return read_udp(skb, pd);
+	case IPPROTO_SCTP:
+		return read_sctp(skb, s, pd);
 	case IPPROTO_ICMP:
 		return read_icmp(skb, pd);
 	case IPPROTO_ICMPV6:

@@ -130,9 +130,9 @@ __inline bool is_host(const struct pf_pool_block *block, __u8 family)
 	return ((const __u32 *)block->mask)[family == AF_INET ? 0 : 3] == ~0u;
 }
 
-__inline __u32 *find_load(__u32 table, __u8 family, const __u8 *address)
+__inline __u32 *find_load(const struct pf_table *table, __u8 family, const __u8 *address)
 {
-	struct pf_pool_load_key key = { .table = table, .family = family };
+	struct pf_pool_load_key key = { .table = table->stats, .family = family };
 
 	__builtin_memcpy(key.address, address, 16);
 	return bpf_map_lookup_elem(&pool_loads, &key);
@@ -224,7 +224,7 @@ __global int step_pool(struct pf_scratch *s, struct pf_pool *pool)
 		choice->weight = max(block->weight, 1);
 		choice->host = is_host(block, family);
 		__builtin_memcpy(choice->mask.bytes, block->mask, 16);
-		load = find_load(pool->table, family, at.bytes);
+		load = find_load(table, family, at.bytes);
 		choice->load = load ? *load : 0;
 		return 1;
 	}
@@ -462,11 +462,13 @@ __global int choose_address(struct pf_scratch *s, struct pf_pool *pool, __u32 be
 __inline bool count_load(const struct pf_pool *pool, __u8 family, const struct pf_addr *address,
 			 int change)
 {
-	struct pf_pool_load_key key = { .table = pool->table, .family = family };
+	const struct pf_table *table = bpf_map_lookup_elem(&tables, &pool->table);
+	struct pf_pool_load_key key = { .family = family };
 	__u32 *load, first = change;
 
-	if (!pool->listed)
+	if (!pool->listed || !table)
 		return true;
+	key.table = table->stats;
 	__builtin_memcpy(key.address, address, 16);
 	load = bpf_map_lookup_elem(&pool_loads, &key);
 	if (!load)

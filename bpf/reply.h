@@ -105,7 +105,10 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 		return true;
 	route = find_route(skb, params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
 	if (route == PF_ROUTE_BROADCAST) {	/* all of a link are where any of them is */
-		sender.word[0] ^= bpf_htonl(1);
+		if (pd->family == AF_INET6)
+			sender.word[3] ^= bpf_htonl(1);
+		else
+			sender.word[0] ^= bpf_htonl(1);
 		route = find_route(skb, params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
 	}
 	switch (route) {
@@ -339,7 +342,8 @@ __global int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 		answer.icmp.code = s->reply.icmp_code;
 		answer.icmp.rest = bpf_htonl(s->reply.icmp_rest);
 		pd->destination = source;	/* for the pseudo header */
-		sum += sum_pseudo(pd, IPPROTO_ICMPV6, sizeof(answer.icmp) + quote);
+		/* older kernels leave the carries of a sum in its upper half */
+		sum = fold(sum) + fold(sum_pseudo(pd, IPPROTO_ICMPV6, sizeof(answer.icmp) + quote));
 		answer.icmp.checksum = ~fold(sum_of(&answer.icmp, sizeof(answer.icmp), fold(sum)));
 		return bpf_skb_store_bytes(skb, pd->ip, &answer, sizeof(answer),
 					   BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH);

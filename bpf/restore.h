@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "kern.h"
+#include "new_state.h"
 #include "state.h"
 
 /* Brings a state to life as it is given, with its id and counters. Returns 1, or 0 if there is no

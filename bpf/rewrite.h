@@ -145,6 +145,11 @@ __global int rewrite_quoted(struct __sk_buff *skb, struct pf_scratch *s, __u32 i
 		if (change >= 0)
 			bpf_l4_csum_replace(skb, checksum, 0, change, checksum_flags(&s->pd));
 	}
+	/* a way by an interface alone leads to where the error goes now */
+	if (is_source)
+		s->pd.destination = *to;
+	else
+		s->pd.source = *to;
 	return rewrite_address(skb, s, !is_source, to);
 }
 

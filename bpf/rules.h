@@ -10,6 +10,8 @@
  * leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The rule
  * sets that a wildcard means stand one behind the other, so they are one stretch too.
  *
+ * The compiled evaluator walks the same way, but where rules do nothing but decide it searches (search.h).
+ *
  * Before the filter rules come the lists of old rules, `scrub`, `nat` and its like, as in FreeBSD: the first rule
  * that matches ends a list, and what it makes of the packet is what the filter rules see.
  */
@@ -23,6 +25,7 @@
 #include "log.h"
 #include "owner.h"
 #include "scratch.h"
+#include "search.h"
 #include "table.h"
 #include "time.h"
 #include "timeout.h"
@@ -51,8 +54,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct pf_rule_stats);
 } rule_stats SEC(".maps");
-
-#define NO_RULE		(~0u)
 
 /* result of a rule's tests: the parameter that failed (enum pf_skip), or one of these */
 #define MATCHES		(-1)
@@ -200,6 +201,7 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 			return MISMATCH;
 		/* fallthrough */
 	case IPPROTO_UDP:
+	case IPPROTO_SCTP:
 		if (!match_port(&rule->source_port, pd->source_port))
 			return PF_SKIP_SRC_PORT;
 		if (!match_port(&rule->destination_port, pd->destination_port))
@@ -311,7 +313,7 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	if (is_old(rule->action) && rule->action != PF_ACTION_SCRUB) {
 		if (!has_new_ends(&s->pd))
 			return true;
-		s->test.needs_state = 1;
+		s->test.needs_state = s->test.old_ends = 1;
 	}
 	s->test.match[i].slot = rule->slot;
 	s->test.match[i].log = log_flags(rule);
@@ -439,12 +441,22 @@ static int visit_rule(__unused __u32 i, void *arg)
 	__u32 index = s->test.next;
 	int result;
 
-	if (index >= s->test.end)
+	if (s->search.goes_on) {
+		index = next_candidate(s);
+		if (index == NO_RULE)
+			return end_search(&s->test, &s->search) ? 1 : 0;
+	} else if (index >= s->test.end) {
 		return leave_anchor(&s->test) ? 0 : 1;
+	}
 	rule = bpf_map_lookup_elem(loop->map, &index);
 	if (!rule) {
 		s->test.failed = 1;
 		return 1;
+	}
+	if (rule->segment && !s->search.goes_on && is_searched_for(s)) {
+		s->search.goes_on = 1;
+		begin_search(s, rule->segment);
+		return 0;
 	}
 	if (rule->flags & PF_RULE_ONCE && has_expired(rule->slot)) {
 		s->test.next = index + 1;
@@ -453,6 +465,11 @@ static int visit_rule(__unused __u32 i, void *arg)
 	if (!s->test.asks_fragment)
 		count_evaluation(rule->slot);
 	result = test_rule(loop->skb, s, rule);
+	if (s->search.goes_on) {
+		if (result == MATCHES)
+			take_candidate(&s->search);
+		return 0;
+	}
 	if (result == REFUSED) {
 		/* as in OpenBSD the walk leaves this rule set, but goes on behind the anchor rule */
 		reason_count(s, s->test.limited);
@@ -460,7 +477,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 		return 0;
 	}
 	if (result != MATCHES) {
-		if (s->test.evaluator == PF_EVALUATOR_SKIP_STEPS && result >= 0 &&
+		if (s->test.evaluator != PF_EVALUATOR_LINEAR && result >= 0 &&
 		    result < PF_SKIP_MAX)
 			s->test.next = rule->skip[result];
 		else
@@ -533,6 +550,7 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 	test->evaluator = config->evaluator;
 	test->decided = NO_RULE;
 	test->over = test->failed = test->limited = 0;
+	s->search.goes_on = 0;
 	bpf_loop(config->steps, visit_rule, &loop, 0);
 	/* a walk that was cut short must not pass what the rest would have blocked */
 	if (!test->over &&

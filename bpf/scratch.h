@@ -62,6 +62,7 @@ struct pf_pdesc {
 		struct tcp tcp;
 		struct udp udp;
 		struct icmp icmp;
+		struct sctp sctp;
 	};
 };
 
@@ -74,6 +75,14 @@ __inline bool has_new_ends(const struct pf_pdesc *pd)
 	       pd->destination.half[1] != pd->original_destination.half[1] ||
 	       pd->source_port != pd->original_source_port ||
 	       pd->destination_port != pd->original_destination_port;
+}
+
+/* Whether rules give it other addresses only: the ports of SCTP, which are never 0 if they are read, belong
+ * to an association that may have more addresses, as in FreeBSD. Where they are not read, they are numbers
+ * like those of any other protocol: what a rule has made of them is no port of the packet. */
+__inline bool keeps_ports(const struct pf_pdesc *pd)
+{
+	return pd->protocol == IPPROTO_SCTP && pd->original_destination_port;
 }
 
 /* What rules or a state want done with a packet that passes */
@@ -133,7 +142,7 @@ struct pf_test_ctx {
 	__u8 needs_state;		/* an old rule gave it new ends, or wants its connection followed */
 	__u8 asks_fragment;		/* only whether a `scrub` rule wants this fragment left alone: … */
 	__u8 leave_fragment;		/* … one does */
-	__u8 pad;
+	__u8 old_ends;			/* an old rule gave it new ends */
 	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
@@ -267,6 +276,25 @@ struct pf_syn {
 	__u8 odd;			/* it has options that no system is known by */
 };
 
+/* A search for the rule that decides among many: search.h */
+#define PF_AXES		16
+struct pf_tree_search {
+	__u32 point[PF_AXES];		/* the packet, on each axis */
+	__u32 end;			/* one more than the last rule of the stretch */
+	__u32 forest;			/* its place */
+	__u32 trees;			/* how many there are */
+	__u32 tree;			/* the one in hand */
+	__u32 steps;			/* most cells to look at */
+	__u32 cell;			/* the one to look at */
+	__u32 rule;			/* how many of the leaf's rules were looked at … */
+	__u32 rules;			/* … and how many there are */
+	__u32 candidate;		/* order of the rule to test */
+	__u32 best;			/* the same of the best that matches, ~0 for none */
+	__u8 at;			/* what the cell is */
+	__u8 six;			/* the packet is IPv6 */
+	__u8 goes_on;
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -284,6 +312,7 @@ struct pf_scratch {
 	__u32 source_nodes[PF_NODE_KINDS];	/* that count the packet, as pf_state.source_nodes */
 	__u32 connected;		/* the connection is established by the packet: node that counts it */
 	struct pf_test_ctx test;
+	struct pf_tree_search search;
 	struct pf_rule_actions act;	/* what is done in the end */
 	struct pf_deciding_rule rule;
 	struct pf_reply reply;

@@ -116,6 +116,8 @@ __inline bool fill_source(struct pf_scratch *s, __u32 index)
 	node->connections = 0;
 	node->creation = s->now;
 	node->expire = 0;
+	node->swept = 0;
+	node->oldest = ~0ULL;
 	__builtin_memcpy(node->chosen, &s->source_chosen, sizeof(node->chosen));
 	node->interface = s->source_interface;
 	node->chosen_family = s->source_family;
@@ -198,15 +200,16 @@ __global int hold_source(struct pf_scratch *s)
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-/* A state that held the node in a place does no more, or was never made. What nobody holds stays for
- * src.track if a state did. */
-__global int release_source(__u32 place, __u32 connected, __u32 rule_slot, __u32 had_state)
+/* A state that held the node in a place does no more, or was never made (id 0). What nobody holds stays
+ * for src.track if a state did: that of the last to go, and of those that one sweep takes the oldest is the
+ * last, as in pf, whatever their places. */
+__global int release_source(__u32 place, __u32 connected, __u32 rule_slot, __u64 id, __u32 sweep)
 {
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &rule_slot);
 	struct pf_status *status = pf_status();
 	struct pf_source_node *node;
 	struct pf_config *config;
-	__u32 index = place - 1, expire;
+	__u32 index = place - 1, now = uptime(), track;
 	bool gone = false;
 
 	if (!rule || !status)
@@ -215,16 +218,19 @@ __global int release_source(__u32 place, __u32 connected, __u32 rule_slot, __u32
 	node = bpf_map_lookup_elem(&source_nodes, &index);
 	if (!config || !node)
 		return 0;
-	expire = rule->timeouts[PF_TIMEOUT_SRC_TRACK];
-	if (!expire)
-		expire = config->timeouts[PF_TIMEOUT_SRC_TRACK];
-	expire += uptime();
+	track = rule->timeouts[PF_TIMEOUT_SRC_TRACK];
+	if (!track)
+		track = config->timeouts[PF_TIMEOUT_SRC_TRACK];
 	bpf_spin_lock(&node->lock);
 	node->states--;
 	if (connected)
 		node->connections--;
-	if (!node->states && had_state)
-		node->expire = expire;
+	if (id && (!sweep || node->swept != sweep || id < node->oldest))
+		node->expire = now + track;
+	if (sweep) {
+		node->oldest = node->swept == sweep ? min(node->oldest, id) : id;
+		node->swept = sweep;
+	}
 	if (!node->states && node->use == PF_NODE_DROPPED) {
 		node->use = PF_NODE_FREE;
 		gone = true;
@@ -306,19 +312,21 @@ __inline void forget_sources(struct pf_scratch *s, bool remove)
 		if (!place)
 			continue;
 		s->test.source_nodes[kind] = 0;
-		release_source(place, 0, s->source_key.rule_slot, 0);
+		release_source(place, 0, s->source_key.rule_slot, 0, 0);
 		if (remove)
 			remove_source(place - 1, s->now);
 	}
 }
 
-/* Lets go of the nodes that a state held. Only that of its rule counts connections. */
-__inline void release_sources(const __u32 *places, bool connected, __u32 rule_slot)
+/* Lets go of the nodes that a state held, in the sweep of this number or, if 0, in none. Only that of its
+ * rule counts connections. */
+__inline void release_sources(const __u32 *places, bool connected, __u32 rule_slot, __u64 id,
+			      __u32 sweep)
 {
 	for (int kind = 0; kind < PF_NODE_KINDS; kind++)
 		if (places[kind])
-			release_source(places[kind], connected && kind == PF_NODE_TRACK, rule_slot,
-				       1);
+			release_source(places[kind], connected && kind == PF_NODE_TRACK, rule_slot, id,
+				       sweep);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

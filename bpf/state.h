@@ -105,6 +105,15 @@ __inline void count_translated(struct pf_status *status, const struct pf_state *
 		__sync_fetch_and_add(&status->crossing, change);
 }
 
+/* A state is made, or gone: which kinds of keys packets are looked up under. */
+__inline void count_keys(struct pf_status *status, const struct pf_state *state, int change)
+{
+	if (state->key[PF_WIRE].interface)
+		__sync_fetch_and_add(&status->bound, change);
+	if (state->key[PF_WIRE].made)
+		count_translated(status, state, change);
+}
+
 /* Forgets the way from a key to the state, unless it leads to another by now. */
 __inline void unlink_key(struct pf_state *state, __u32 side, __u32 index, __u32 serial)
 {
@@ -122,11 +131,13 @@ __global int remove_state(__u32 index, __u32 serial)
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_status *status = pf_status();
 	__u32 places[PF_NODE_KINDS];
+	__u32 sweep;
 	bool mine, half;
 
 	if (!state || !status)
 		return 0;
 	bpf_spin_lock(&state->lock);
+	sweep = state->timeout == PF_TIMEOUT_PURGE ? status->sweeps : 0;
 	mine = state->serial == serial && (serial & 1) && state->timeout != PF_TIMEOUT_UNLINKED;
 	if (mine)
 		state->timeout = PF_TIMEOUT_UNLINKED;
@@ -141,8 +152,8 @@ __global int remove_state(__u32 index, __u32 serial)
 			unlink_far_key(index, serial);
 		else
 			unlink_key(state, PF_STACK, index, serial);
-		count_translated(status, state, -1);
 	}
+	count_keys(status, state, -1);
 	if (state->flags & PF_STATE_PFLOW)
 		report_flow(state);
 	release_addresses(state);
@@ -152,7 +163,7 @@ __global int remove_state(__u32 index, __u32 serial)
 	if (state->match_count)
 		bpf_loop(PF_MATCH_RULES, release_match_rule, &state, 0);
 	__builtin_memcpy(places, state->source_nodes, sizeof(places));
-	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot);
+	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot, state->id, sweep);
 	if (has_limiters(state))
 		release_limiters(index, 0);
 	if (state->flags & PF_STATE_MAPPED)
@@ -291,19 +302,15 @@ __inline bool too_fast_for_state(struct pf_scratch *s)
 __global int find_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
-	struct pf_config *config;
 	bool translated, crossing;
 
 	if (!s || !status)
-		return 0;
-	config = pf_config(s->generation);
-	if (!config)
 		return 0;
 	if (!s->raced)
 		count_state(PF_COUNT_SEARCHES);
 	translated = status->translated;
 	crossing = status->crossing && s->pd.direction == PF_IN;
-	if ((config->if_bound_states && s->interface.id &&
+	if ((status->bound && s->interface.id &&
 	     look_everywhere(s, s->interface.id, translated, crossing)) ||
 	    look_everywhere(s, 0, translated, crossing))
 		return !too_fast_for_state(s);
@@ -331,277 +338,6 @@ __inline bool key_is_taken(struct pf_scratch *s, __u32 made)
 	     expired(state->rule_slot, timeout, state->expire, s->generation, s->now)))
 		return false;
 	return !made || same_key(&s->key, &state->key[far_side(s->pd.direction)]);
-}
-
-/* ---- creation -------------------------------------------------------------------------------- */
-
-/* A place in the pool, or -1. */
-__inline int take_place(struct pf_status *status, __u32 *index)
-{
-	if (!bpf_map_pop_elem(&free_states, index))
-		return 0;
-	if (status->states_used >= status->capacity)
-		return -1;
-	*index = __sync_fetch_and_add(&status->states_used, 1);
-	if (*index < status->capacity)
-		return 0;
-	__sync_fetch_and_sub(&status->states_used, 1);
-	return -1;
-}
-
-/* Takes a place for a state; its number goes to s->ref. Returns the reason why not, or 0. */
-__global int take_state(struct pf_scratch *s)
-{
-	struct pf_status *status = pf_status();
-	struct pf_config *config;
-	__u32 index = 0;
-
-	if (!s || !status)
-		return PF_REASON_MEMORY;
-	config = pf_config(s->generation);
-	if (!config)
-		return PF_REASON_MEMORY;
-	/* the place in the count is reserved first, so that no two take the last one */
-	if (__sync_fetch_and_add(&status->states, 1) < config->limit_states &&
-	    !take_place(status, &index)) {
-		s->ref.index = index;
-		return 0;
-	}
-	__sync_fetch_and_sub(&status->states, 1);
-	return PF_REASON_MEMORY;
-}
-
-/* Gives the place of take_state back: there will be no state after all. */
-__inline void give_back_state(struct pf_scratch *s)
-{
-	struct pf_status *status = pf_status();
-
-	if (!status)
-		return;
-	__sync_fetch_and_sub(&status->states, 1);
-	bpf_map_push_elem(&free_states, &s->ref.index, BPF_ANY);
-}
-
-/* The rule has one more state, which it did not make now. */
-__inline void hold_again(__u32 slot)
-{
-	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
-
-	if (rule)
-		__sync_fetch_and_add(&rule->current, 1);
-}
-
-static int hold_match_rule(__u32 i, void *arg)
-{
-	struct pf_state *state = *(struct pf_state **)arg;
-
-	if (i >= PF_MATCH_RULES || i >= state->match_count)
-		return 1;
-	hold_again(state->match[i].slot);
-	return 0;
-}
-
-/* A state was made by the rule. */
-__inline void hold_rule(__u32 slot)
-{
-	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
-
-	if (rule) {
-		__sync_fetch_and_add(&rule->current, 1);
-		__sync_fetch_and_add(&rule->total, 1);
-	}
-}
-
-/* A state that was held for the rule was not made after all. */
-__inline void unmake_state(__u32 slot)
-{
-	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
-
-	if (rule)
-		__sync_fetch_and_sub(&rule->total, 1);
-}
-
-/* What stands in the way of a key for a new state made in `direction`: 0 nothing, 1 something that
- * it may replace, -1 another state. A connection that is over makes way: it counts until it is swept,
- * and can be seen if it was made in the other direction. One that was ended before its time does not,
- * nor, as in OpenBSD, one whose time is up and that nobody has swept yet. */
-__global int make_way(const struct pf_state_key *key, __u32 direction)
-{
-	__u32 places[PF_NODE_KINDS] = {};
-	__u32 connected = 0, rule_slot = 0;
-	struct pf_state_ref *known, ref;
-	struct pf_state *state;
-	bool limited = false;
-	int way = -1;
-
-	if (!key)
-		return -1;
-	known = bpf_map_lookup_elem(&state_keys, key);
-	if (!known)
-		return 0;
-	ref = *known;
-	state = bpf_map_lookup_elem(&states, &ref.index);
-	if (!state)
-		return 1;
-	bpf_spin_lock(&state->lock);
-	if (state->serial != ref.serial || state->timeout >= PF_TIMEOUT_DETACHED) {
-		way = 1;
-	} else if (state->direction != direction) {
-		way = state->timeout == PF_TIMEOUT_PURGE ? 1 : 2;
-	} else if (key->protocol == IPPROTO_TCP && state->src.state >= PF_TCPS_FIN_WAIT_2 &&
-		   state->dst.state >= PF_TCPS_FIN_WAIT_2) {
-		state->timeout = PF_TIMEOUT_DETACHED;
-		way = 1;
-		/* its sources and limiters do not count it any more */
-		limited = has_limiters(state);
-		__builtin_memcpy(places, state->source_nodes, sizeof(places));
-		__builtin_memset(state->source_nodes, 0, sizeof(places));
-		connected = state->flags & PF_STATE_CONNECTED;
-		rule_slot = state->rule_slot;
-	}
-	bpf_spin_unlock(&state->lock);
-	release_sources(places, connected, rule_slot);
-	if (limited)
-		release_limiters(ref.index, 0);
-	return way;
-}
-
-/* Leads the far key of a state whose packets cross families to it. Others may have it, too: then the
- * answers are those of the oldest floating or the youngest bound state, as in OpenBSD's lists. */
-__global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
-{
-	struct pf_state_ref *known, first;
-	struct pf_state *state;
-
-	if (!key || !ref)
-		return -1;
-	for (int made = PF_MADE_PLAIN; made <= PF_MADE_NEAR; made++) {
-		if (made == PF_MADE_OUT)
-			continue;
-		key->made = made;
-		if (make_way(key, PF_IN) < 0)
-			return -1;
-	}
-	key->made = PF_MADE_FAR;
-	known = bpf_map_lookup_elem(&state_keys, key);
-	if (!known)
-		return bpf_map_update_elem(&state_keys, key, ref, BPF_NOEXIST);
-	first = *known;
-	if (!key->interface)
-		return append_far(&first, ref);
-	state = bpf_map_lookup_elem(&states, &ref->index);
-	if (!state)
-		return -1;
-	bpf_spin_lock(&state->lock);
-	state->next_far = first;
-	bpf_spin_unlock(&state->lock);
-	return bpf_map_update_elem(&state_keys, key, ref, BPF_EXIST);
-}
-
-/* Leads one key of a living state to it. Not 0 if another state made in the same direction has that
- * key. */
-__global int link_key(__u32 index, __u32 serial, __u32 side)
-{
-	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
-	struct pf_state_ref ref = { .index = index, .serial = serial };
-	struct pf_status *status = pf_status();
-	struct pf_state_key key;
-	__u8 made;
-	int way;
-
-	if (!state || !status)
-		return -1;
-	key = state->key[side & 1];
-	if (key.made == PF_MADE_FAR)
-		return link_far_key(&key, &ref);
-	way = make_way(&key, state->direction);
-	if (way > 1 && !key.made) {
-		/* one that was made in the other direction has it: both stand there, as in OpenBSD, this
-		 * one among the keys that tell directions apart */
-		key.made = state->direction;
-		state->key[PF_WIRE].made = state->key[PF_STACK].made = key.made;
-		count_translated(status, state, 1);
-		way = make_way(&key, state->direction);
-	}
-	if (way < 0 || way > 1 ||
-	    bpf_map_update_elem(&state_keys, &key, &ref, way ? BPF_EXIST : BPF_NOEXIST))
-		return -1;
-	if (!key.made && !status->translated)
-		return 0;
-	/* the same key among those of the other kinds */
-	made = key.made;
-	key.made = made ? PF_MADE_PLAIN : state->direction;
-	if (make_way(&key, state->direction) < 0)
-		return -1;
-	if (!status->crossing)
-		return 0;
-	/* to the far side of a state that crosses families only those made outbound are in the way */
-	if (made == PF_MADE_NEAR)
-		key.made = PF_MADE_IN;
-	else
-		key.made = state->direction == PF_IN ? PF_MADE_NEAR : PF_MADE_FAR;
-	return make_way(&key, PF_IN) < 0;
-}
-
-/* Leads the keys of a living state to it; both or none. */
-__inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial)
-{
-	bool two = state->key[PF_WIRE].made;
-
-	if (two)
-		count_translated(status, state, 1);
-	if (link_key(index, serial, PF_WIRE) || (two && link_key(index, serial, PF_STACK))) {
-		/* OpenBSD does not give back to pools what never was a state */
-		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
-		state->route = PF_HOP_NO;
-		if (has_limiters(state))
-			release_limiters(index, 1);
-		remove_state(index, serial);
-		return -1;
-	}
-	return 0;
-}
-
-/* Brings the state that was written to the place s->ref to life. Returns the reason why not, or 0. */
-__global int insert_state(struct pf_scratch *s)
-{
-	struct pf_status *status = pf_status();
-	struct pf_state *state;
-
-	if (!s || !status)
-		return PF_REASON_MEMORY;
-	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	if (!state)
-		return PF_REASON_MEMORY;
-	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
-	s->outcome.state_id = state->id;
-	hold_rule(state->rule_slot);
-	if (state->anchor_slot != PF_IDLE_SLOT)
-		hold_rule(state->anchor_slot);
-	if (state->match_count)
-		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
-	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
-		__sync_fetch_and_add(&status->half_open, 1);
-
-	bpf_spin_lock(&state->lock);
-	state->serial++;
-	s->ref.serial = state->serial;
-	bpf_spin_unlock(&state->lock);
-
-	if (!link_keys(state, status, s->ref.index, s->ref.serial)) {
-		count_state(PF_COUNT_INSERTS);
-		return 0;
-	}
-	/* another CPU made the same state meanwhile, or translation made two of one: as if it had never
-	 * been */
-	uncount_removal();
-	unmake_state(state->rule_slot);
-	if (state->anchor_slot != PF_IDLE_SLOT)
-		unmake_state(state->anchor_slot);
-	__sync_val_compare_and_swap(&status->next_state_id, s->outcome.state_id + 1,
-				    s->outcome.state_id);
-	s->outcome.state_id = ~0ull;
-	return PF_REASON_STATE_INSERT;
 }
 
 #endif /* PF_STATE_H */

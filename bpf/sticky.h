@@ -37,6 +37,17 @@ __inline bool has_address(struct pf_scratch *s, const struct pf_pool *pool)
 	return is_within(address->bytes, pool->address, pool->mask);
 }
 
+/* Counts a state more of s->choice.address, which the source had before: not if a network stands in the
+ * table now where it stood. */
+__inline bool count_again(struct pf_scratch *s, const struct pf_pool *pool)
+{
+	const struct pf_addr *address = &s->choice.address;
+	const struct pf_table_entry *entry = find_entry(pool->table, s->pd.family, address);
+
+	return entry && entry->prefix == (s->pd.family == AF_INET ? 32 : 128) &&
+	       count_load(pool, s->pd.family, address, 1);
+}
+
 /* Finds the node of s->source_key and what it remembers; if the pool no longer has that, the node
  * goes, and nobody counts the states that it had. Returns 1 if the choice is made. */
 __global int recall_address(struct pf_scratch *s, struct pf_pool *pool)
@@ -61,12 +72,11 @@ __global int recall_address(struct pf_scratch *s, struct pf_pool *pool)
 	s->pd.family = node->chosen_family;
 	if (!has_address(s, pool)) {
 		drop_source(index, &s->source_key);
-		release_source(index + 1, 0, s->source_key.rule_slot, 0);
+		release_source(index + 1, 0, s->source_key.rule_slot, 0, 0);
 		return 0;
 	}
 	s->test.source_nodes[kind] = index + 1;
-	return pool->kind != PF_POOL_LEAST_STATES ||
-	       count_load(pool, s->pd.family, &s->choice.address, 1);
+	return pool->kind != PF_POOL_LEAST_STATES || count_again(s, pool);
 }
 
 /* Notes s->choice.address in the node of s->source_key, which takes the place of the one that an
@@ -83,7 +93,7 @@ __global int remember_address(struct pf_scratch *s)
 	place = s->test.source_nodes[kind];
 	if (place) {
 		s->test.source_nodes[kind] = 0;
-		release_source(place, 0, s->source_key.rule_slot, 0);
+		release_source(place, 0, s->source_key.rule_slot, 0, 0);
 		remove_source(place - 1, s->now);
 	}
 	s->source_chosen = s->choice.address;
@@ -106,8 +116,6 @@ __inline bool choose_any(struct pf_scratch *s, struct pf_pool *pool, __u32 slot,
 			choice->recalled = 1;
 			return true;
 		}
-		s->pd.family = choice->packet_family;
-		choice->interface = pool->interface;
 	}
 	if (pool->members)
 		found = choose_from_members(s, pool, slot, purpose);

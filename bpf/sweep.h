@@ -88,6 +88,7 @@ __global int sweep(__u32 count)
 
 	if (!status)
 		return 0;
+	status->sweeps = max(status->sweeps + 1, 1);
 	loop.generation = status->generation;
 	loop.now = uptime();
 	loop.places = min(status->states_used, status->capacity);

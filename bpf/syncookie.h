@@ -273,6 +273,14 @@ __inline void describe_packet(struct pf_scratch *s)
 	s->cookie_mss = 0;
 }
 
+/* What a rule answered to the SYN that was made again goes to the client, though its segment is dropped. */
+__global int answer_to_syn(struct pf_scratch *s)
+{
+	if (s)
+		s->reply = s->copy;
+	return 0;
+}
+
 /* The client has shaken hands with us already: its segment, which is in hand again, makes the state
  * s->ref ask the server. */
 __global int ask_with_cookie(struct pf_scratch *s)

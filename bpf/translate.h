@@ -45,13 +45,9 @@ __inline bool is_taken(struct pf_scratch *s, const struct pf_status *status)
 __global int is_port_free(struct pf_scratch *s, __u32 port)
 {
 	struct pf_status *status = pf_status();
-	struct pf_config *config;
 	__u32 source;
 
 	if (!s || !status)
-		return 0;
-	config = pf_config(s->generation);
-	if (!config)
 		return 0;
 	source = source_index(s->pd.direction);
 	if (source)
@@ -62,7 +58,7 @@ __global int is_port_free(struct pf_scratch *s, __u32 port)
 	s->key.interface = 0;
 	if (is_taken(s, status))
 		return 0;
-	if (!config->if_bound_states || !s->interface.id)
+	if (!status->bound || !s->interface.id)
 		return 1;
 	s->key.interface = s->interface.id;
 	return !is_taken(s, status);
@@ -340,7 +336,8 @@ __global int translate_destination(struct pf_scratch *s, __u32 slot)
 	forget_choice(s, PF_POOL_RDR, &s->pd.destination);
 	s->rdr_slot = s->last_slot = slot;
 	s->pd.destination = choice->address;
-	s->pd.destination_port = redirected(pool, s->pd.destination_port);
+	if (!keeps_ports(&s->pd))
+		s->pd.destination_port = redirected(pool, s->pd.destination_port);
 	return 1;
 }
 

@@ -131,6 +131,13 @@ struct udp {
 	__be16 checksum;
 };
 
+struct sctp {				/* RFC 9260 */
+	__be16 source;
+	__be16 destination;
+	__be32 tag;
+	__be32 checksum;		/* of everything behind the IP header, and of nothing there */
+};
+
 struct icmp {				/* of both families; RFC 792, RFC 4443 */
 	__u8 type;
 	__u8 code;
@@ -193,6 +200,7 @@ struct icmp {				/* of both families; RFC 792, RFC 4443 */
 #define IPPROTO_IGMP		2
 #define IPPROTO_TCP		6
 #define IPPROTO_UDP		17
+#define IPPROTO_SCTP		132
 #define IPPROTO_ROUTING		43
 #define IPPROTO_FRAGMENT	44
 #define IPPROTO_AH		51

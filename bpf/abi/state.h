@@ -202,6 +202,9 @@ struct pf_source_node {
 	__u32 interface;		/* of a next hop: as pf_state.hop_interface */
 	__u8 chosen_family;
 	__u8 pad[3];
+	__u32 swept;			/* number of the sweep that last took a state from it; 0 for none */
+	__u32 pad_end;
+	__u64 oldest;			/* id of the oldest state that this sweep took */
 };
 
 /* argument of the pf_drop_source program */

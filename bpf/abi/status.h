@@ -25,7 +25,6 @@ struct pf_config {
 	__u32 reassemble;		/* pf_reassemble */
 	__u32 loginterface;		/* interface id, 0 for none */
 	__u32 hostid;
-	__u32 if_bound_states;		/* some rule makes them: look for one before a floating state */
 	__u32 limit_src_nodes;
 	__u32 limit_table_entries;
 	__u32 syncookies;		/* pf_syncookie_mode */
@@ -35,6 +34,7 @@ struct pf_config {
 	struct pf_stretch old[PF_OLD_LISTS];	/* those of the main rule set */
 	__u32 timeouts[PF_TIMEOUT_MAX];
 	__u32 fingerprints;		/* how many there are */
+	__u32 sctp_ports;		/* some rule names ports of SCTP: read them */
 	__u32 pad;
 	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
@@ -80,6 +80,8 @@ struct pf_status {
 	__u32 crossing;			/* states whose packets cross to the other family, current */
 	__u32 limited_sources;		/* sources of limiters, current */
 	__u32 leaving;			/* sources in the map of this name */
+	__u32 bound;			/* states bound to an interface, current: they come before floating ones */
+	__u32 sweeps;			/* begun so far */
 	struct pf_syncookies syncookies;
 };
 

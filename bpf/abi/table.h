@@ -170,7 +170,7 @@ struct pf_mapping {
 
 /* how many states have this address from a table: for least-states */
 struct pf_pool_load_key {
-	__u32 table;			/* slot */
+	__u32 table;			/* pf_table.stats, which stays when contents and slot change */
 	__u32 family;
 	__u8 address[16];
 };

@@ -16,7 +16,8 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CLANG");
 
     let clang = find_clang();
-    for program in ["tc.bpf", "odd_length.bpf"] {
+    fs::create_dir_all(out.join("lab")).expect("OUT_DIR can be written to");
+    for program in ["tc.bpf", "odd_length.bpf", "lab/generator.bpf", "lab/sink.bpf"] {
         compile(&clang, &bpf, &bpf.join(format!("{program}.c")), &out.join(format!("{program}.o")));
     }
     let layouts = out.join("abi.bpf.c");

@@ -11,7 +11,7 @@ ftp_server server
 echo small >"$WORK/ftp/small"
 head -c "${LARGE}M" /dev/zero >"$WORK/ftp/large"
 on server sysctl -q net.ipv4.ip_local_port_range="10000 65000"
-on client sysctl -q net.ipv4.ip_local_port_range="10000 65000"
+on client sysctl -q net.ipv4.ip_local_port_range="10000 65000" net.ipv4.tcp_tw_reuse=1
 for last in 3 4 5; do address server eth0 "192.168.10.$last/24"; done
 FILTER=192.168.10.2 PROXY=192.168.10.3 SESAME=192.168.10.4 GW=192.168.10.5
 SHOVELS="512 2k 16k 64k 256k 1M splice"

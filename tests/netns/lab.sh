@@ -35,6 +35,16 @@ lab_begin() {
 	WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
 }
 
+# measure ARGUMENT... - two short rounds of the laboratory; what it printed
+measure() {
+	"$BIN/fwlab" measure --rounds 2 --seconds 0.02 "$@" 2>&1
+}
+
+# said FILE EXPRESSION - a value of a result file of the laboratory, which is `run` in the expression
+said() {
+	python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+
 # lab_end - what the trap runs
 lab_end() {
 	local status=$?

@@ -15,11 +15,6 @@ same "first line" "$WORK/bad.conf:3: syntax error" "$(head -n 1 <<<"$said")"
 same "the running rules" "block drop all" "$(pf gateway -sr)"
 same "the running rules, asked with a packet" "no answer" "$(probe_web client $SERVER4 80)"
 
-printf 'pass in on lan0 proto sctp to port 5060\n' >"$WORK/later.conf"
-said=$(pf gateway -f "$WORK/later.conf" 2>&1)
-same "exit status for what is not built" 1 $?
-holds "it is named with its line" grep -q "later.conf:1: port of sctp is not built yet" <<<"$said"
-
 said=$(pf gateway -f "$WORK/none.conf" 2>&1)
 same "exit status for a missing file" 1 $?
 holds "it is named" grep -q "none.conf: No such file or directory" <<<"$said"

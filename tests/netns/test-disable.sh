@@ -40,4 +40,32 @@ pf gateway --remove
 holds "no pins are left" test ! -e "$pins"
 holds "nothing is left in /run" test ! -e "/run/skipstep/$(basename "$pins")"
 same "and packets pass" passed "$(probe_web client $SERVER4 80)"
+
+# loopback forwards where rules route, and does afterwards as it did before
+loopback() {
+	on gateway cat /proc/sys/net/ipv4/conf/lo/forwarding /proc/sys/net/ipv6/conf/lo/forwarding | paste -sd ' '
+}
+let_forward() {
+	on gateway sh -c "echo $1 >/proc/sys/net/ipv4/conf/$2/forwarding; echo $1 >/proc/sys/net/ipv6/conf/$2/forwarding"
+}
+# route INTERFACE VALUE... - while rules route, interfaces are told to forward, or not to
+route() {
+	filter gateway <<<"pass in on lan0 route-to 10.2.0.1"
+	same "loopback, while rules route" "1 1" "$(loopback)"
+	while [ $# -gt 0 ]; do
+		let_forward "$2" "$1"
+		shift 2
+	done
+	pf gateway --remove
+}
+let_forward 0 lo
+route
+same "loopback alone did not forward" "0 0" "$(loopback)"
+let_forward 0 all
+route all 1
+same "loopback, like all interfaces from then on" "1 1" "$(loopback)"
+let_forward 0 all
+let_forward 1 lo
+route
+same "loopback alone forwarded" "1 1" "$(loopback)"
 verdict

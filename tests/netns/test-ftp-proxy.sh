@@ -20,33 +20,37 @@ deaf() {
 
 files
 both_servers "through the proxy"
+ftp_server server pure-ftpd
+for _ in $(seq 5); do aborts "through the proxy, pure-ftpd"; done
+stop ftp-server
 ftp_server server
 same "the server behind the gateway, passive" "$WANTED" "$(fetch 192.168.100.1:2121)"
 same "the server behind the gateway, active" "$WANTED" "$(fetch 192.168.100.1:2121 --ftp-port -)"
 stop reverse
 
-# FTP_BYTES=1G on a machine that has the time
-head -c "${FTP_BYTES:-100M}" /dev/zero >"$WORK/ftp/huge"
-same "a download of ${FTP_BYTES:-100M}" "$(sha256sum <"$WORK/ftp/huge")" \
-	"$(on client curl --silent --noproxy '*' --max-time 120 "ftp://$SERVER4/huge" | sha256sum)"
-rm "$WORK/ftp/huge"
+huge "through the proxy"
 
-# A transfer lasts; whatever of the proxy is killed in it, its rules are gone within a second.
+# A session waits for its data connection; whatever of the proxy is killed meanwhile, its rules are gone within a second.
+stop ftp-server
+start naive server python3 "$HERE/naive_ftp.py" serve
+await 10 listening server tcp 21 || die "no FTP server: $(cat "$WORK/naive.log")"
 daemon gateway
-slow_fetch() {
-	start fetch client curl --silent --noproxy '*' --limit-rate 1M --output /dev/null "ftp://$SERVER4/large"
-	await 3 rules_in_force
-	at_least 1 "rules during a transfer" "$(rules_left)"
+hold() {
+	# those of the last session stay for a moment
+	await 3 no_rules_left
+	start hold client python3 "$HERE/naive_ftp.py" hold "$SERVER4" -
+	await 5 rules_in_force
+	same "rules for a connection that does not come" 2 "$(rules_left)"
 }
-slow_fetch
+hold
 on gateway pkill -KILL --parent "${PROCESSES[proxy]}"
 holds "no rules after the worker was killed" await 1 no_rules_left
 same "the guardian ends with it" "gone" "$(await 1 gone proxy && echo gone)"
-stop fetch
+stop hold
 proxy proxy
-slow_fetch
+hold
 stop proxy KILL
 holds "no rules after the guardian was killed" await 1 no_rules_left
 holds "its worker ends, too" await 1 deaf
-stop fetch
+stop hold
 verdict

@@ -63,5 +63,23 @@ sesame gateway
 naive flood
 holds "those that were silent longest are let go" await 10 told "more than 10000 connections"
 same "a data connection behind them" "200 226 425" "$(naive once)"
+stop sesame
+
+# more that have one than a machine has, and clients that read nothing: no packet is held back for them
+MANY=$(($(ulimit -Hn) - 1000))
+[ $MANY -lt 10000 ] || MANY=10000
+filter gateway <<'END_OF_RULES'
+block
+anchor "ftpsesame/*"
+pass in log (all, to pflog1) on lan0 inet proto tcp to port 21
+pass out on wan0 inet proto tcp to port 21
+END_OF_RULES
+sesame gateway -m $((MANY + 60))
+crowd() {
+	on client python3 "$HERE/naive_ftp.py" "$1" "$SERVER4" "$2"
+}
+same "a data connection beside $MANY sessions" "$MANY 200 226 425" "$(crowd idle $MANY)"
+same "all of them were watched" "" "$(grep "were let go" "$WORK/sesame.log")"
+same "a data connection beside 50 clients that read nothing" "50 200 226 425" "$(crowd deaf -)"
 same "records of the log that were lost" 0 "$(pf gateway --json -si | grep -o '"log_lost": *[0-9]*' | grep -o '[0-9]*$')"
 verdict

@@ -7,4 +7,6 @@ gateway_between_client_and_server
 files
 watched gateway lan0 wan0
 both_servers "a router"
+ftp_server server
+huge "a router"
 verdict

@@ -1,4 +1,4 @@
-# An interface that comes after the rules is filtered as soon as skipstepd sees it.
+# An interface that comes after the rules is filtered as soon as skipstepd sees it, and when it comes again.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0      late0     wan0
@@ -38,4 +38,14 @@ on gateway ip link delete late0
 await 3 eval '! pf gateway -sI | grep -q "^late0"'
 holds "the daemon is well after the interface went" kill -0 "${PROCESSES[skipstepd-gateway]}"
 same "others are filtered as before" "no answer" "$(probe_web client $SERVER4 80)"
+
+wire guest eth0 gateway late0
+address gateway late0 198.51.100.1/24 2001:db8:51::1/64
+address guest eth0 198.51.100.2/24 2001:db8:51::2/64
+on guest ip route add default via 198.51.100.1
+on guest ip -6 route add default via 2001:db8:51::1
+holds "back again, its rule and its dynamic address hold" \
+	await 3 eval '[ "$(probe_web guest '$SERVER4' 80)" = passed ]'
+same "back again, IPv6" passed "$(probe_web guest $SERVER6 80)"
+same "back again, what no rule passes is blocked" "no answer" "$(probe_web guest $SERVER4 8080)"
 verdict

@@ -5,6 +5,7 @@
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
+mod classifier;
 mod ftp;
 mod hostile;
 mod rule_sets;
@@ -58,6 +59,12 @@ pub struct Arguments {
     /// Measure one of them in this process
     #[arg(long, hide = true)]
     hostile_text: Option<usize>,
+    /// Only how long it takes to find a rule among many; needs no root
+    #[arg(long)]
+    classifier: bool,
+    /// Also among the lists in this folder, as ClassBench writes them
+    #[arg(long, value_name = "DIR", requires = "classifier")]
+    classbench: Option<PathBuf>,
     /// Only FTP through a gateway, by each front: sessions and bytes a second
     #[arg(long)]
     ftp: bool,
@@ -97,6 +104,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         hostile::run()?;
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.classifier {
+        classifier::run(arguments.classbench.as_deref())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     println!("{}\n", machine()?);
     if arguments.verifier {
         print!("{}", verification()?);
@@ -108,7 +119,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let mut figures: BTreeMap<Case, Vec<f64>> = BTreeMap::new();
     let mut empty = Vec::new();
-    let evaluators = [("linear", Evaluator::Linear), ("skip-steps", Evaluator::SkipSteps)];
+    let evaluators = [
+        ("linear", Evaluator::Linear),
+        ("skip-steps", Evaluator::SkipSteps),
+        ("compiled", Evaluator::Compiled),
+    ];
     let on_terminal = std::io::stderr().is_terminal();
     for round in 1..=arguments.rounds {
         if on_terminal {
@@ -217,7 +232,7 @@ fn host() -> Host {
 fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> String {
     let columns: Vec<(&str, Load)> = [Load::Tcp, Load::Udp, Load::State]
         .into_iter()
-        .flat_map(|load| ["linear", "skip-steps"].map(|name| (name, load)))
+        .flat_map(|load| ["linear", "skip-steps", "compiled"].map(|name| (name, load)))
         .collect();
     let mut text = format!(
         "Nanoseconds a packet: median of {rounds} rounds (lowest-highest), less those of an empty \
@@ -226,7 +241,7 @@ fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> 
         ""
     );
     for heading in ["TCP against TCP rules", "UDP against TCP rules", "TCP with a state"] {
-        let _ = write!(text, "  {heading:<46}");
+        let _ = write!(text, "  {heading:<70}");
     }
     let _ = write!(text, "\n{:>6}", "rules");
     for (name, _) in &columns {

@@ -16,7 +16,9 @@ pub enum Choice {
     BpfLinear,
     /// The BPF programs with skip steps (root)
     BpfSkipSteps,
-    /// The three of them
+    /// The BPF programs with trees (root)
+    BpfCompiled,
+    /// The four of them
     All,
 }
 
@@ -27,7 +29,10 @@ impl Choice {
             Choice::Model => &[Choice::Model],
             Choice::BpfLinear => &[Choice::BpfLinear],
             Choice::BpfSkipSteps => &[Choice::BpfSkipSteps],
-            Choice::All => &[Choice::Model, Choice::BpfLinear, Choice::BpfSkipSteps],
+            Choice::BpfCompiled => &[Choice::BpfCompiled],
+            Choice::All => {
+                &[Choice::Model, Choice::BpfLinear, Choice::BpfSkipSteps, Choice::BpfCompiled]
+            }
         }
     }
 
@@ -53,6 +58,7 @@ impl Choice {
             Choice::Model => "model",
             Choice::BpfLinear => "bpf-linear",
             Choice::BpfSkipSteps => "bpf-skip-steps",
+            Choice::BpfCompiled => "bpf-compiled",
             Choice::All => "all",
         }
     }
@@ -66,6 +72,7 @@ impl Choice {
             Choice::Model => Ok(Box::new(Model::new())),
             Choice::BpfLinear => bpf(Evaluator::Linear),
             Choice::BpfSkipSteps => bpf(Evaluator::SkipSteps),
+            Choice::BpfCompiled => bpf(Evaluator::Compiled),
             Choice::All => Err(anyhow!("choose one evaluator")),
         }
     }

@@ -34,8 +34,6 @@ pub struct Config {
     pub loginterface: u32,
     /// `set hostid`
     pub hostid: u32,
-    /// 1 if some rule makes if-bound states.
-    pub if_bound_states: u32,
     /// `set limit src-nodes`
     pub limit_src_nodes: u32,
     /// `set limit table-entries`
@@ -54,6 +52,8 @@ pub struct Config {
     pub timeouts: [u32; timeout::MAX],
     /// How many fingerprints there are.
     pub fingerprints: u32,
+    /// 1 if some rule names ports of SCTP.
+    pub sctp_ports: u32,
     /// Zero.
     pub pad: u32,
     /// As [`crate::Fingerprint::systems`], if none fits.

@@ -11,6 +11,7 @@ pub mod delayed;
 pub mod diverted;
 pub mod fingerprint;
 pub mod flow;
+pub mod forest;
 pub mod handoff;
 pub mod interface;
 pub mod limiter;
@@ -32,6 +33,7 @@ pub use delayed::{Delayed, Delayer};
 pub use diverted::{Diverted, Diverter};
 pub use fingerprint::Fingerprint;
 pub use flow::FlowRecord;
+pub use forest::Cell;
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats};
 pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, Limiter, LimiterUse};
@@ -47,7 +49,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 34;
+pub const VERSION: u32 = 39;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -41,6 +41,8 @@ pub const LIMIT_COUNTERS: [&str; LCOUNT_MAX] = [
 pub mod map {
     /// generation & 1 -> array of `struct pf_rule`
     pub const RULESETS: &str = "rulesets";
+    /// generation & 1 -> array of `struct pf_cell`
+    pub const FORESTS: &str = "forests";
     /// generation & 1 -> `struct pf_config`
     pub const CONFIGS: &str = "configs";
     /// one `struct pf_status`

@@ -256,6 +256,8 @@ pub struct Rule {
     pub limiter: [u16; LIMITER_KINDS],
     /// One more than the index of the last rule of its rule set.
     pub set_end: u32,
+    /// The first of a stretch that trees search: cell that says where they are, else 0.
+    pub segment: u32,
     /// Milliseconds that its packets wait before they leave, 0 leaves it.
     pub delay: u16,
     /// 1 for an old `scrub` rule with `fragment no reassemble`.

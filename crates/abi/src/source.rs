@@ -79,6 +79,12 @@ pub struct SourceNode {
     pub chosen_family: u8,
     /// Zero.
     pub pad: [u8; 3],
+    /// Number of the sweep that last took a state from it; 0 for none.
+    pub swept: u32,
+    /// Zero.
+    pub pad_end: u32,
+    /// Id of the oldest state that this sweep took.
+    pub oldest: u64,
 }
 
 /// `struct pf_source_ref`: argument of the program that drops a node.

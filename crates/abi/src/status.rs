@@ -76,6 +76,10 @@ pub struct Status {
     pub limited_sources: u32,
     /// Of these, how many are to leave a table.
     pub leaving: u32,
+    /// States bound to an interface, current.
+    pub bound: u32,
+    /// Sweeps begun so far.
+    pub sweeps: u32,
     /// Keys of syncookies.
     pub syncookies: Syncookies,
 }

@@ -61,4 +61,6 @@ pub mod evaluator {
     pub const LINEAR: u32 = 0;
     /// pf's way
     pub const SKIP_STEPS: u32 = 1;
+    /// trees, and pf's way where there are none
+    pub const COMPILED: u32 = 2;
 }

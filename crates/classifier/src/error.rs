@@ -1,17 +1,10 @@
 //! What can be too much for the data plane.
 
 use skipstep_ruleset::TableName;
-use skipstep_ruleset::support::Refusal;
 
 /// A rule set that does not fit, and which limit says so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The data plane does not do this yet.
-    #[error("{line}{refusal}", line = at(refusal.line))]
-    NotBuilt {
-        /// what, and on which line
-        refusal: Refusal,
-    },
     /// More names behind `os` than a rule can ask for.
     #[error("{names} different names behind `os`: at most {limit} can be told apart")]
     Systems {
@@ -107,8 +100,7 @@ impl Error {
             Error::Names { line, .. }
             | Error::InterfaceName { line, .. }
             | Error::UnknownTable { line, .. } => *line = number,
-            Error::NotBuilt { .. }
-            | Error::Rules { .. }
+            Error::Rules { .. }
             | Error::Anchors { .. }
             | Error::Tables { .. }
             | Error::TableSlots { .. }

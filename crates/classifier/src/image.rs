@@ -11,7 +11,6 @@ use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
-use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{
     AnchorCall, Evaluator, OldList, Options, Rule, Ruleset, Syncookies, TableName,
 };
@@ -52,16 +51,14 @@ pub struct Image {
     pub limiters: Vec<(u32, abi::Limiter)>,
     /// Fingerprints in their order.
     pub fingerprints: Vec<abi::Fingerprint>,
+    /// Trees of the stretches that are searched.
+    pub cells: Vec<abi::Cell>,
     /// Settings.
     pub config: abi::Config,
 }
 
-/// Checks that the data plane can do what the rules say and holds their number, before slots are
-/// looked for.
+/// Checks that the data plane holds the number of rules, before slots are looked for.
 pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
-    if let Some(refusal) = refusals(ruleset).into_iter().next() {
-        return Err(Error::NotBuilt { refusal });
-    }
     let rules = ruleset.every_rule().count();
     if rules > MAX_RULES as usize {
         return Err(Error::Rules { rules, limit: MAX_RULES });
@@ -93,8 +90,8 @@ pub fn compile(
     names: &mut Names,
 ) -> Result<Image, Error> {
     check_rules(ruleset)?;
-    let is_group =
-        |name: &str| host.interface(name).is_none() && host.interfaces.iter().any(|i| i.is(name));
+    let groups = crate::interfaces::groups(ruleset, host);
+    let is_group = |name: &str| groups.contains(name);
     for queue in &ruleset.queues {
         names.queues.number(&queue.name).map_err(|error| error.on_line(queue.line))?;
     }
@@ -107,6 +104,7 @@ pub fn compile(
         limiters: Vec::new(),
         fingerprints: Vec::new(),
         config: abi::Config::default(),
+        cells: Vec::new(),
     };
     let mut lists = Lists { ruleset, slots, names, is_group: &is_group, image: &mut image };
     lists.add(None)?;
@@ -116,7 +114,7 @@ pub fn compile(
     }
     let default_rule = image.rules.len() as u32;
     image.rules.push(default_of(default_rule));
-    let config = config(&ruleset.options, &image, host, names)?;
+    let config = config(ruleset, &image, host, names)?;
     let limiters = ruleset.limiters.iter().map(|each| crate::limiter::limiter(each, slots));
     image.limiters = limiters.collect();
     let (fingerprints, unknown_systems) = crate::fingerprint::fingerprints(ruleset)?;
@@ -124,10 +122,16 @@ pub fn compile(
     // an empty list is passed over
     let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
     let walked = if walked > 0 { walked + LISTS_OF_A_PACKET } else { 0 };
+    let mut stretches = 0;
+    if ruleset.options.evaluator == Evaluator::Compiled {
+        let sets = image.rule_sets.iter().map(|(_, place)| place.clone());
+        (image.cells, stretches) = crate::segment::plant(&mut image.rules, sets);
+    }
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     image.config = abi::Config {
         rules: main,
-        steps: if calls { MAX_STEPS } else { main + walked },
+        // a search takes a step to begin and one to end
+        steps: if calls { MAX_STEPS } else { main + walked + 2 * stretches },
         default_rule,
         old,
         fingerprints: fingerprints.len() as u32,
@@ -288,21 +292,22 @@ fn reassemble(options: &Options, rules: &[abi::Rule]) -> u32 {
 
 /// What `set` says.
 fn config(
-    options: &Options,
+    ruleset: &Ruleset,
     image: &Image,
     host: &Host,
     names: &mut Names,
 ) -> Result<abi::Config, Error> {
+    let options = &ruleset.options;
     // the counters of a group are the sum over its members, which pfctl makes
     let loginterface = match &options.loginterface {
         Some(name) if host.interface(name).is_some() => names.interfaces.number(name)?,
         _ => 0,
     };
-    let any = |flag| image.rules.iter().any(|rule| rule.flags & flag != 0);
     Ok(abi::Config {
         evaluator: match options.evaluator {
             Evaluator::Linear => evaluator::LINEAR,
             Evaluator::SkipSteps => evaluator::SKIP_STEPS,
+            Evaluator::Compiled => evaluator::COMPILED,
         },
         limit_states: options.limits.states,
         reassemble: reassemble(options, &image.rules),
@@ -317,8 +322,8 @@ fn config(
         },
         syncookies_start: options.syncookie_marks().start,
         syncookies_end: options.syncookie_marks().end,
-        if_bound_states: u32::from(any(rule_flags::IF_BOUND)),
         timeouts: options.timeouts.0,
+        sctp_ports: u32::from(ruleset.names_sctp_ports()),
         ..abi::Config::default()
     })
 }

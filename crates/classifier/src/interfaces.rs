@@ -1,11 +1,17 @@
 //! The interfaces map: what each interface of the host is to the rules.
 
+use std::collections::BTreeSet;
+
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_flags as flags;
 use skipstep_abi::limits::IFNAMSIZ;
 use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::{InterfaceMatch, Not, Ruleset};
 
 use crate::{Error, Names};
+
+/// Groups that always exist, though perhaps no interface is in them.
+pub(crate) const STANDING_GROUPS: [&str; 2] = ["all", "egress"];
 
 /// Value of the interfaces map for every interface of `host`, with its index. `skip` holds the
 /// operands of `set skip on` of the two generations, the even one's first.
@@ -38,6 +44,23 @@ fn interface(
         rdomain: interface.rdomain,
         pad: 0,
     })
+}
+
+/// Names in rules that mean a group of the host, but for the standing ones. What is neither an interface nor a group is taken for an
+/// interface that will come; if it comes as a group, the rules have to be compiled anew.
+pub fn groups(ruleset: &Ruleset, host: &Host) -> BTreeSet<String> {
+    let operands = ruleset
+        .every_rule()
+        .flat_map(|(_, rule)| [rule.interface.as_ref(), rule.received_on.as_deref()]);
+    let names = operands.filter_map(|operand| match operand {
+        Some(Not { value: InterfaceMatch::Named(name), .. }) => Some(name),
+        _ => None,
+    });
+    let is_group = |name: &&String| {
+        let stands = STANDING_GROUPS.contains(&name.as_str());
+        !stands && host.interface(name).is_none() && host.interfaces.iter().any(|one| one.is(name))
+    };
+    names.filter(is_group).cloned().collect()
 }
 
 /// An interface name as the kernel keeps it.

@@ -16,10 +16,13 @@ pub mod names;
 pub mod pool;
 pub mod route_label;
 pub mod rule;
+pub mod sample;
+mod segment;
 pub mod tables;
+pub mod tree;
 
 pub use error::Error;
 pub use image::{Image, Slots, compile};
-pub use interfaces::interfaces;
+pub use interfaces::{groups, interfaces};
 pub use names::{Names, Registry};
 pub use tables::{TableUse, tables};

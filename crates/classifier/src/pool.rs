@@ -36,17 +36,12 @@ pub fn pools(
 ) -> Result<Pools, Error> {
     let mut compiled = Pools::default();
     let first = rule.destination.ports.map_or(0, |ports| ports.low);
-    let route = rule.route.as_ref().map(|route| &route.pool);
-    let af_to = rule.af_to.as_deref();
-    let from = af_to.map(|af_to| (&af_to.from, af_to.prefix(&rule.destination.host)));
-    let to = af_to.and_then(|af_to| Some((af_to.to.as_ref()?, af_to.kept())));
-    let without_prefix = |pool| (pool, 0);
-    for (purpose, pool) in [
-        (purpose::NAT, from.or(rule.nat.as_deref().map(without_prefix))),
-        (purpose::RDR, to.or(rule.rdr.as_deref().map(without_prefix))),
-        (purpose::ROUTE, route.map(without_prefix)),
-    ] {
-        let Some((pool, prefix)) = pool else { continue };
+    for (purpose, pool) in by_purpose(rule) {
+        let prefix = match (&rule.af_to, purpose) {
+            (Some(af_to), purpose::NAT) => af_to.prefix(&rule.destination.host),
+            (Some(af_to), purpose::RDR) => af_to.kept(),
+            _ => 0,
+        };
         let members = match &pool.address {
             PoolAddress::List(members) => members.as_slice(),
             _ => &[],
@@ -86,12 +81,30 @@ fn ports(ports: PoolPorts, purpose: u32) -> abi::Pool {
     }
 }
 
+/// The pools of a rule with their purposes.
+pub fn by_purpose(rule: &Rule) -> impl Iterator<Item = (u32, &Pool)> {
+    let af_to = rule.af_to.as_deref();
+    let from = af_to.map(|af_to| &af_to.from).or(rule.nat.as_deref());
+    let to = af_to.and_then(|af_to| af_to.to.as_ref()).or(rule.rdr.as_deref());
+    let route = rule.route.as_ref().map(|route| &route.pool);
+    [(purpose::NAT, from), (purpose::RDR, to), (purpose::ROUTE, route)]
+        .into_iter()
+        .filter_map(|(purpose, pool)| Some((purpose, pool?)))
+}
+
+/// The table that an address of a pool stands for, as the anchor of its rule names it.
+pub fn table_of(address: &PoolAddress, anchor: &str) -> Option<TableName> {
+    match address {
+        PoolAddress::Table(name) => Some(TableName::new(anchor, name)),
+        PoolAddress::Dynamic(dynamic) => Some(dynamic::name(dynamic)),
+        PoolAddress::Through(_, Some(hop)) => table_of(hop, anchor),
+        _ => None,
+    }
+}
+
 /// `1 << purpose` of the pools that a rule has.
 pub fn purposes(rule: &Rule) -> u8 {
-    let to = rule.af_to.as_ref().is_some_and(|af_to| af_to.to.is_some());
-    u8::from(rule.nat.is_some() || rule.af_to.is_some()) << purpose::NAT
-        | u8::from(rule.rdr.is_some() || to) << purpose::RDR
-        | u8::from(rule.route.is_some()) << purpose::ROUTE
+    by_purpose(rule).fold(0, |all, (purpose, _)| all | 1 << purpose)
 }
 
 /// What a rule routes.

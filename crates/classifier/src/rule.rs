@@ -18,9 +18,6 @@ use crate::{Error, Names};
 /// ICMP port unreachable, `(type, code)`: what `block return` answers to all but TCP.
 const PORT_UNREACHABLE: ((u8, u8), (u8, u8)) = ((3, 3), (1, 4));
 
-/// Groups that always exist, though perhaps no interface is in them.
-const STANDING_GROUPS: [&str; 2] = ["all", "egress"];
-
 /// Compiles rules one after the other.
 pub struct Compiler<'a> {
     /// Slots of tables.
@@ -107,6 +104,7 @@ impl Compiler<'_> {
             os: 0,
             limiter: [rule.state_limiter, rule.source_limiter].map(crate::limiter::used),
             set_end: 0,
+            segment: 0,
             delay: rule.set_delay.unwrap_or(0),
             leave_fragments: 0,
             pad: 0,
@@ -128,10 +126,9 @@ impl Compiler<'_> {
         })
     }
 
-    /// What is neither an interface nor a group when the rules are loaded is taken for an interface
-    /// that will come.
+    /// Some groups are there whatever the host says now.
     fn names_group(&self, name: &str) -> bool {
-        STANDING_GROUPS.contains(&name) || (self.is_group)(name)
+        crate::interfaces::STANDING_GROUPS.contains(&name) || (self.is_group)(name)
     }
 
     fn anchor(&mut self, path: &str) -> Result<u32, Error> {

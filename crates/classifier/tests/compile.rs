@@ -99,7 +99,6 @@ fn a_passing_rule_keeps_state_and_looks_for_the_syn() {
     let (_, states) = image.states[""][0];
     assert_eq!((states.max, states.number), (10, 0));
     assert_eq!(states.timeouts[abi::state::timeout::TCP_FIRST], 7);
-    assert_eq!(image.config.if_bound_states, 1);
 }
 
 #[test]
@@ -167,7 +166,6 @@ fn settings_reach_the_configuration() {
     assert_eq!(config.timeouts[abi::state::timeout::TCP_FIRST], 11);
     assert_eq!(config.reassemble, abi::config::reassemble::YES | abi::config::reassemble::NO_DF);
     assert_eq!(config.evaluator, abi::verdict::evaluator::LINEAR);
-    assert_eq!(config.if_bound_states, 0);
 }
 
 #[test]
@@ -226,4 +224,47 @@ fn lists_of_old_rules_stand_behind_the_filter_rules() {
 fn without_anchors_no_more_steps_are_made_than_there_are_rules() {
     let image = image("pass\nblock\n");
     assert_eq!((image.config.rules, image.config.steps), (2, 2));
+}
+
+#[test]
+fn stretches_of_rules_that_only_decide_are_searched() {
+    let decide = "pass proto tcp to port 1\nblock proto tcp to port 2\n";
+    let rules = format!(
+        "set evaluator compiled\nmatch proto udp\n{decide}{decide}\
+         block tag T\n{decide}pass tagged T\n{decide}{decide}{decide}"
+    );
+    let image = image(&rules);
+    let begins: Vec<usize> =
+        (0..image.rules.len()).filter(|index| image.rules[*index].segment != 0).collect();
+    // two in a row between those that look at tags are walked
+    assert_eq!(begins, [1, 9]);
+    let end = |index: usize| image.cells[image.rules[index].segment as usize].word[0];
+    assert_eq!((end(1), end(9)), (5, 15));
+    assert_eq!(image.config.evaluator, abi::verdict::evaluator::COMPILED);
+    // a search takes a step to begin and one to end
+    assert_eq!(image.config.steps, image.config.rules + 4);
+}
+
+#[test]
+fn skips_into_a_stretch_lead_to_its_beginning() {
+    let same = "pass in on em0 proto tcp to port 1\n";
+    let searched = image(&format!(
+        "set evaluator compiled\nmatch in on em0\n{}pass in on em1\n",
+        same.repeat(4)
+    ));
+    assert_eq!(searched.rules[0].skip[0], 1, "the first rule on another interface is within");
+    let walked = image(&format!("match in on em0\n{}pass in on em1\n", same.repeat(4)));
+    assert_eq!(walked.rules[0].skip[0], 5);
+    assert!(walked.cells.is_empty());
+}
+
+#[test]
+fn kinds_of_packets_that_mean_the_same_to_rules_share_a_forest() {
+    let rules = "block proto udp to port 7\n".repeat(5);
+    let image = image(&format!("set evaluator compiled\n{rules}"));
+    let forests = &image.cells[image.rules[0].segment as usize].word[1..=abi::forest::FORESTS];
+    // of IPv4 and IPv6, inbound and outbound; no packet that follows another is UDP
+    let [inet, none, inet6, _, outbound, _, outbound6, _] = forests else { unreachable!() };
+    assert_eq!((inet, inet6, *none), (outbound, outbound6, 0));
+    assert!(*inet != 0 && *inet6 != 0 && inet != inet6);
 }

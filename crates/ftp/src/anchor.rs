@@ -2,8 +2,10 @@
 //! which the rule set calls by `anchor "PROGRAM/*"`.
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use skipstep_kernel::{Instance, Owner, host};
+use skipstep_kernel::{Instance, Owner, Unsettled, host};
 use skipstep_pfconf::Context;
+use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::interface::Host;
 
 /// The anchors of this process. They go with it.
 pub struct Anchors {
@@ -11,6 +13,9 @@ pub struct Anchors {
     name: String,
     instance: Instance,
     owner: Owner,
+    /// This machine, as it is until `changes` says otherwise.
+    host: Host,
+    changes: host::Watch,
 }
 
 impl Anchors {
@@ -25,32 +30,38 @@ impl Anchors {
         }
         instance.remove_orphans()?;
         let owner = instance.own_anchors(program)?;
-        Ok(Anchors { program, name: name.to_owned(), instance, owner })
+        let changes = host::Watch::new()?;
+        let host = host::read()?;
+        Ok(Anchors { program, name: name.to_owned(), instance, owner, host, changes })
     }
 
-    /// Puts `rules`, a text in the language of pf.conf(5), in the place of those of session `id`.
+    /// Puts rules, texts in the language of pf.conf(5), in the place of those of sessions, all in one piece. A
+    /// text without rules removes them; states that they have made stay. What is left to do when the new
+    /// rules are in force is for [`Anchors::settle`].
     ///
     /// # Errors
     /// They are wrong, or the filter does not take them.
-    pub fn replace(&mut self, id: u32, rules: &str) -> Result<()> {
-        let path = self.path(id);
-        let host = host::read()?;
-        let context = Context { file_name: &path, anchor: &path, ..Context::new(&host) };
-        let loaded = skipstep_pfconf::load(rules, &context);
-        let loaded = loaded.map_err(|rejected| match rejected.diagnostics.first() {
-            Some(diagnostic) => anyhow!("{diagnostic}"),
-            None => anyhow!("rules of {path}"),
-        })?;
-        Ok(self.filter()?.load_anchor(&path, &loaded.ruleset, &host)?)
+    pub fn change(&mut self, changes: &[(u32, String)]) -> Result<Unsettled> {
+        if self.changes.changed()? {
+            self.host = host::read()?;
+        }
+        self.follow()?;
+        let changes = changes.iter().map(|(id, rules)| {
+            let path = self.path(*id);
+            let ruleset = read(&path, rules, &self.host)?;
+            Ok((path, ruleset))
+        });
+        let changes = changes.collect::<Result<Vec<_>>>()?;
+        let changes = changes.iter().map(|(path, ruleset)| (path.as_str(), ruleset));
+        Ok(self.instance.change_anchors(changes, &self.host)?)
     }
 
-    /// Removes the rules of session `id`. States that they have made stay.
+    /// Lets go of the rules that were replaced, when no packet is under way that saw them.
     ///
     /// # Errors
     /// The filter does not let go.
-    pub fn remove(&mut self, id: u32) -> Result<()> {
-        let path = self.path(id);
-        Ok(self.filter()?.clear_anchor(&path)?)
+    pub fn settle(&mut self, unsettled: Unsettled) -> Result<()> {
+        Ok(self.instance.settle(unsettled)?)
     }
 
     /// Removes the rules of all sessions.
@@ -58,8 +69,8 @@ impl Anchors {
     /// # Errors
     /// The filter does not let go.
     pub fn remove_all(&mut self) -> Result<()> {
-        let prefix = self.owner.prefix().to_owned();
-        Ok(self.filter()?.clear_anchors(&prefix)?)
+        self.follow()?;
+        Ok(self.instance.clear_anchors(self.owner.prefix())?)
     }
 
     /// Has the packets of pflog `log` come to this process, as [`skipstep_kernel::LiveLog`] reads them.
@@ -83,16 +94,28 @@ impl Anchors {
         self.instance.is_current()
     }
 
-    /// The filter as it is now: it may have been made anew since it was opened.
-    fn filter(&mut self) -> Result<&mut Instance> {
+    /// Opens the filter again if it was made anew since.
+    fn follow(&mut self) -> Result<()> {
         if !self.instance.is_current() {
             self.instance = Instance::open(&self.name).context("the filter is gone")?;
             self.owner = self.instance.own_anchors(self.program)?;
         }
-        Ok(&mut self.instance)
+        Ok(())
     }
 
     fn path(&self, id: u32) -> String {
         format!("{}{id}", self.owner.prefix())
+    }
+}
+
+/// The rules of an anchor.
+fn read(path: &str, rules: &str, host: &Host) -> Result<Ruleset> {
+    let context = Context { file_name: path, anchor: path, ..Context::new(host) };
+    match skipstep_pfconf::load(rules, &context) {
+        Ok(loaded) => Ok(loaded.ruleset),
+        Err(rejected) => Err(match rejected.diagnostics.first() {
+            Some(diagnostic) => anyhow!("{diagnostic}"),
+            None => anyhow!("rules of {path}"),
+        }),
     }
 }

@@ -1,38 +1,61 @@
 //! The process that may change the filter. It starts the worker, which reads what the world says and may do
 //! nothing else, does what that asks for, and when it is gone removes what is left of its rules. A request is
 //! a line of JSON, the answer a line, too: empty, or what is wrong.
+//!
+//! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds more until it
+//! can be changed again; what is asked for meanwhile becomes one change.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use log::error;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use skipstep_kernel::Unsettled;
 
 use crate::anchor::Anchors;
 
 /// The argument that makes a program its own worker.
 pub const WORKER: &str = "--worker";
 
-/// Serves a worker as long as it lives: `answer` does what it asks for. `input` is its standard input.
+/// Bytes that are read at once.
+const BLOCK: usize = 1 << 16;
+
+/// How long what nobody waits for may wait for others to share a change with.
+const COMPANY: Duration = Duration::from_millis(50);
+
+/// What a request comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// These rules in the place of those of a session.
+    Open(u32, String),
+    /// No rules of a session. Nobody waits for that, and it has no answer.
+    Close(u32),
+    /// Nothing is to be done.
+    Nothing,
+}
+
+/// Serves a worker as long as it lives: `order` says what a request of it comes to. `input` is its standard input.
 ///
 /// # Errors
 /// It could not be started, it has failed, or rules of it stay.
 pub fn run<R: DeserializeOwned>(
     anchors: &mut Anchors,
     input: Stdio,
-    answer: impl Fn(&mut Anchors, &R) -> Result<()>,
+    order: impl Fn(&Anchors, &R) -> Result<Order>,
 ) -> Result<()> {
     let (own, other) = UnixStream::pair().context("worker")?;
     let mut worker = start(input, other)?;
     pass_signals_on(&worker)?;
-    let served = serve(anchors, &own, answer);
+    let served = serve(anchors, &own, order);
     let removed = anchors.remove_all();
     drop(own);
     let status = worker.wait().context("worker")?;
@@ -66,22 +89,118 @@ fn pass_signals_on(worker: &Child) -> Result<()> {
 
 fn serve<R: DeserializeOwned>(
     anchors: &mut Anchors,
-    stream: &UnixStream,
-    answer: impl Fn(&mut Anchors, &R) -> Result<()>,
+    mut stream: &UnixStream,
+    order: impl Fn(&Anchors, &R) -> Result<Order>,
 ) -> Result<()> {
-    let mut answers = stream;
-    for line in BufReader::new(stream).lines() {
-        let Ok(line) = line else { break };
-        let request = serde_json::from_str(&line).context("the worker asks for nonsense")?;
-        let answer = match answer(anchors, &request) {
-            Ok(()) => String::new(),
-            Err(problem) => format!("{problem:#}").replace('\n', " "),
-        };
-        if writeln!(answers, "{answer}").is_err() {
+    let mut requests = Requests { stream, bytes: Vec::new() };
+    while let Some(asked) = requests.next(None)? {
+        let until = Instant::now() + COMPANY;
+        let mut orders: Vec<_> = asked.iter().map(|asked| order(anchors, asked)).collect();
+        let can_wait = |order: &Result<Order>| matches!(order, Ok(Order::Close(_)));
+        while orders.iter().all(can_wait)
+            && let Some(more) = requests.next(Some(until))?
+        {
+            orders.extend(more.iter().map(|asked| order(anchors, asked)));
+        }
+        let (answers, unsettled) = carry_out(anchors, orders);
+        if stream.write_all(answers.as_bytes()).is_err() {
             break;
+        }
+        if let Some(Err(problem)) = unsettled.map(|unsettled| anchors.settle(unsettled)) {
+            error!("{problem:#}");
         }
     }
     Ok(())
+}
+
+/// Carries out orders in one change, or each by itself if that fails. Returns the answers, and the change
+/// that is not settled yet.
+fn carry_out(anchors: &mut Anchors, orders: Vec<Result<Order>>) -> (String, Option<Unsettled>) {
+    let mut changes = Vec::new();
+    for order in orders.iter().flatten() {
+        match order {
+            Order::Open(id, rules) => changes.push((*id, rules.clone())),
+            Order::Close(id) => changes.push((*id, String::new())),
+            Order::Nothing => {}
+        }
+    }
+    let changed = match &changes[..] {
+        [] => Ok(None),
+        changes => anchors.change(changes).map(Some),
+    };
+    match changed {
+        Ok(unsettled) => (orders.into_iter().filter_map(answer).collect(), unsettled),
+        Err(problem) if orders.len() == 1 => {
+            let failed = orders.into_iter().map(|order| failed(order, &problem));
+            (failed.filter_map(answer).collect(), None)
+        }
+        Err(_) => {
+            let mut answers = String::new();
+            for order in orders {
+                let (answer, unsettled) = carry_out(anchors, vec![order]);
+                if let Some(Err(problem)) = unsettled.map(|unsettled| anchors.settle(unsettled)) {
+                    error!("{problem:#}");
+                }
+                answers += &answer;
+            }
+            (answers, None)
+        }
+    }
+}
+
+/// An order that could not be carried out.
+fn failed(order: Result<Order>, problem: &anyhow::Error) -> Result<Order> {
+    match order? {
+        Order::Close(id) => {
+            error!("#{id} rules stay: {problem:#}");
+            Ok(Order::Close(id))
+        }
+        _ => Err(anyhow!("{problem:#}")),
+    }
+}
+
+/// What the worker is told of an order.
+fn answer(order: Result<Order>) -> Option<String> {
+    match order {
+        Ok(Order::Close(_)) => None,
+        Ok(_) => Some("\n".to_owned()),
+        Err(problem) => Some(format!("{problem:#}").replace('\n', " ") + "\n"),
+    }
+}
+
+/// What the worker asks for.
+struct Requests<'s> {
+    stream: &'s UnixStream,
+    /// Those that were read but in part.
+    bytes: Vec<u8>,
+}
+
+impl Requests<'_> {
+    /// All that there are, at least one; `None` at the end, and if none comes `until` then.
+    fn next<R: DeserializeOwned>(&mut self, until: Option<Instant>) -> Result<Option<Vec<R>>> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            if let Some(end) = self.bytes.iter().rposition(|byte| *byte == b'\n') {
+                let rest = self.bytes.split_off(end + 1);
+                let lines = std::mem::replace(&mut self.bytes, rest);
+                let lines = lines[..end].split(|byte| *byte == b'\n');
+                let requests = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
+                return requests.context("the worker asks for nonsense").map(Some);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            self.stream.set_read_timeout(left).context("worker")?;
+            match self.stream.read(&mut block) {
+                Ok(0) => return Ok(None),
+                Ok(length) => self.bytes.extend_from_slice(&block[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // nothing has come, or the worker has ended with answers unread
+                Err(_) => return Ok(None),
+            }
+        }
+    }
 }
 
 fn check(status: ExitStatus) -> Result<()> {
@@ -89,4 +208,40 @@ fn check(status: ExitStatus) -> Result<()> {
         bail!("the worker has failed: {status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_come_is_read_at_once() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut requests = Requests { stream: &ours, bytes: Vec::new() };
+        theirs.write_all(b"1\n2\n3").unwrap();
+        assert_eq!(requests.next::<u32>(None).unwrap(), Some(vec![1, 2]));
+        let soon = Instant::now() + Duration::from_millis(1);
+        assert_eq!(requests.next::<u32>(Some(soon)).unwrap(), None);
+        theirs.write_all(b"0\n").unwrap();
+        assert_eq!(requests.next::<u32>(None).unwrap(), Some(vec![30]));
+        theirs.write_all(b"nonsense\n").unwrap();
+        assert!(requests.next::<u32>(None).is_err());
+        drop(theirs);
+        assert_eq!(requests.next::<u32>(None).unwrap(), None);
+    }
+
+    #[test]
+    fn a_close_has_no_answer() {
+        let answers = [
+            Ok(Order::Open(1, String::new())),
+            Ok(Order::Close(2)),
+            Ok(Order::Nothing),
+            Err(anyhow!("two\nlines")),
+        ];
+        let answers: String = answers.into_iter().filter_map(answer).collect();
+        assert_eq!(answers, "\n\ntwo lines\n");
+        let problem = anyhow!("no filter");
+        assert!(failed(Ok(Order::Open(1, String::new())), &problem).is_err());
+        assert!(failed(Ok(Order::Close(1)), &problem).is_ok());
+    }
 }

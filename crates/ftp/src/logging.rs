@@ -1,5 +1,7 @@
 //! Messages: to standard error, or once in the background to syslog.
 
+use std::process::ExitCode;
+
 use anyhow::{Result, anyhow};
 use log::{LevelFilter, Log, Metadata, Record};
 use syslog::{BasicLogger, Facility, Formatter3164};
@@ -17,6 +19,17 @@ impl Log for Foreground {
     }
 
     fn flush(&self) {}
+}
+
+/// How a program ends: it says why if it has failed.
+pub fn end(program: &str, result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("{program}: {problem:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Begins to tell what is as urgent as `level` of syslog(3), from 0 to 7, or more so.

@@ -48,18 +48,14 @@ fn listen(
     Ok(socket.into())
 }
 
-/// Asks whether the other side is still there, once in a while: a session may be silent for hours.
+/// Prepares a control connection. Whether the other side is still there is asked once in a while: a session may
+/// be silent for hours. Lines go out at once: one that waits for the acknowledgement of the last waits for 40 ms.
+/// What is sent as urgent stays in its place, else a byte of the line is missing that aborts a transfer.
 ///
 /// # Errors
 /// Those of the system.
-pub fn keep_alive(stream: &TcpStream) -> Result<()> {
-    SockRef::from(stream).set_keepalive(true).context("keepalive")
-}
-
-/// Leaves what is sent as urgent in its place, else a byte of the line is missing that aborts a transfer.
-///
-/// # Errors
-/// Those of the system.
-pub fn keep_urgent(stream: &TcpStream) -> Result<()> {
-    SockRef::from(stream).set_out_of_band_inline(true).context("urgent data")
+pub fn prepare_control(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_keepalive(true)?;
+    SockRef::from(stream).set_out_of_band_inline(true)?;
+    stream.set_nodelay(true)
 }

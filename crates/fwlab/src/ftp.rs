@@ -1,9 +1,9 @@
-//! The load of FTP: clients that log in, fetch a file and leave, one session after the other. Passive, by
-//! `EPSV`, which every front takes.
+//! The load of FTP: clients that log in, fetch a file and leave, one session after the other. Passive by `EPSV`, which
+//! every front takes, or active by `EPRT`.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,8 +33,14 @@ pub struct Load {
     /// Seconds to measure; sessions that have begun are finished, and each client has one
     #[arg(long, default_value_t = 1.0, value_parser = crate::seconds)]
     seconds: f64,
+    /// Sessions of each client, however long they take
+    #[arg(long, conflicts_with = "seconds")]
+    sessions: Option<u32>,
+    /// Let the server make data connections
+    #[arg(long)]
+    active: bool,
     /// Only log so many sessions in, say nothing more in them, and stay until killed
-    #[arg(long, conflicts_with_all = ["file", "clients", "seconds"])]
+    #[arg(long, conflicts_with_all = ["file", "clients", "seconds", "sessions", "active"])]
     idle: Option<u32>,
 }
 
@@ -65,15 +71,17 @@ fn measure(load: &Load) -> anyhow::Result<Outcome> {
     let duration = Duration::from_secs_f64(load.seconds);
     let client = || -> anyhow::Result<()> {
         let mut block = vec![0; BLOCK];
-        loop {
+        for done in 1.. {
             let mut session = Session::begin(load.server, &load.user)?;
+            session.active = load.active;
             bytes.fetch_add(session.fetch(&load.file, &mut block)?, Relaxed);
             session.end()?;
             sessions.fetch_add(1, Relaxed);
-            if start.elapsed() >= duration {
-                return Ok(());
+            if load.sessions.map_or(start.elapsed() >= duration, |most| done >= most) {
+                break;
             }
         }
+        Ok(())
     };
     thread::scope(|scope| {
         let clients: Vec<_> = (0..load.clients).map(|_| scope.spawn(client)).collect();
@@ -96,15 +104,18 @@ fn stay(load: &Load, count: u32) -> anyhow::Result<()> {
 }
 
 /// A session.
-struct Session {
+pub(crate) struct Session {
     control: BufReader<TcpStream>,
     server: SocketAddr,
+    /// Whether the server makes data connections.
+    pub(crate) active: bool,
 }
 
 impl Session {
-    fn begin(server: SocketAddr, user: &str) -> anyhow::Result<Session> {
+    pub(crate) fn begin(server: SocketAddr, user: &str) -> anyhow::Result<Session> {
         let control = connect(server)?;
-        let mut session = Session { control: BufReader::with_capacity(1024, control), server };
+        let mut session =
+            Session { control: BufReader::with_capacity(1024, control), server, active: false };
         session.expect(220)?;
         if session.ask(&format!("USER {user}"), &[230, 331])?.0 == 331 {
             session.ask("PASS fwlab@", &[230])?;
@@ -114,12 +125,8 @@ impl Session {
     }
 
     /// The bytes of a file.
-    fn fetch(&mut self, file: &str, block: &mut [u8]) -> anyhow::Result<u64> {
-        let (_, text) = self.ask("EPSV", &[229])?;
-        let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
-        let port = port.with_context(|| format!("no port in '{text}'"))?;
-        let mut data = connect(SocketAddr::new(self.server.ip(), port))?;
-        self.ask(&format!("RETR {file}"), &[125, 150])?;
+    pub(crate) fn fetch(&mut self, file: &str, block: &mut [u8]) -> anyhow::Result<u64> {
+        let mut data = if self.active { self.accept(file)? } else { self.connect(file)? };
         let mut bytes = 0;
         loop {
             match data.read(block)? {
@@ -131,8 +138,35 @@ impl Session {
         Ok(bytes)
     }
 
-    fn end(&mut self) -> anyhow::Result<()> {
-        self.ask("QUIT", &[221]).map(drop)
+    /// Asks for a file, which comes by a connection that the client makes.
+    fn connect(&mut self, file: &str) -> anyhow::Result<TcpStream> {
+        let (_, text) = self.ask("EPSV", &[229])?;
+        let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
+        let port = port.with_context(|| format!("no port in '{text}'"))?;
+        let data = connect(SocketAddr::new(self.server.ip(), port))?;
+        self.ask(&format!("RETR {file}"), &[125, 150])?;
+        Ok(data)
+    }
+
+    /// Asks for a file, which comes by a connection that the server makes.
+    fn accept(&mut self, file: &str) -> anyhow::Result<TcpStream> {
+        let own = self.control.get_ref().local_addr()?.ip().to_canonical();
+        let listener = TcpListener::bind((own, 0))?;
+        let family = if own.is_ipv4() { 1 } else { 2 };
+        let port = listener.local_addr()?.port();
+        self.ask(&format!("EPRT |{family}|{own}|{port}|"), &[200])?;
+        self.ask(&format!("RETR {file}"), &[125, 150])?;
+        let data = crate::sockets::accept(&listener, PATIENCE).context("no data connection")?;
+        data.set_read_timeout(Some(PATIENCE))?;
+        Ok(data)
+    }
+
+    /// Leaves. The client is the first to close: the other end would have the pair of ports in TIME-WAIT, and a
+    /// proxy that packets are diverted to takes no connection from such a pair.
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
+        self.control.get_mut().write_all(b"QUIT\r\n")?;
+        self.control.get_ref().shutdown(Shutdown::Write)?;
+        self.expect(221)
     }
 
     fn ask(&mut self, command: &str, wanted: &[u16]) -> anyhow::Result<(u16, String)> {

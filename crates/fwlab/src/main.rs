@@ -1,25 +1,17 @@
 //! `fwlab`, the laboratory that measures a firewall from the hosts on both sides of it.
-//!
-//! The request/response test: one host echoes, the other counts how many questions a second are
-//! answered. Because only one packet is under way at any time, the figure is the whole path's
-//! latency, and what a firewall adds to it is plain to see.
-//!
-//! FTP: how many sessions and bytes a second clients get.
-//!
-//! The bad network: a cable between two hosts that treats frames badly, the same way each time.
-
-mod bad_network;
-mod echo;
-mod ftp;
-mod request_response;
 
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use bad_network::Badness;
-use request_response::Protocol;
+use skipstep_fwlab::bad_network::Badness;
+use skipstep_fwlab::request_response::Protocol;
+use skipstep_fwlab::{
+    bad_network, compare, echo, ftp, measure, paper, raw, report, request_response, search,
+    seconds, workload,
+};
 
 #[derive(Parser)]
 #[command(name = "fwlab", version, about = "Measures a firewall from the hosts around it")]
@@ -54,6 +46,41 @@ enum Command {
         #[command(flatten)]
         load: ftp::Load,
     },
+    /// Say what got better or worse from one run to another, and whether that is noise
+    Compare {
+        #[command(flatten)]
+        runs: compare::Arguments,
+    },
+    /// Measure firewalls beside a cable, a plain router and the same router again, in rounds
+    Measure {
+        #[command(flatten)]
+        arguments: measure::Arguments,
+    },
+    /// Repeat the experiment of a paper about firewalls, and say which of its findings hold here
+    Paper {
+        #[command(flatten)]
+        arguments: paper::Arguments,
+    },
+    /// Send frames with serial number and time through a new network; print what became of them
+    Raw {
+        #[command(flatten)]
+        arguments: raw::Arguments,
+    },
+    /// Search for what a system can do, as the RFCs about benchmarking say
+    Search {
+        #[command(flatten)]
+        search: search::Arguments,
+    },
+    /// Run commands in the order and at the times that a file says
+    Workload {
+        #[command(flatten)]
+        workload: workload::Arguments,
+    },
+    /// Make one page, or Markdown, of result files
+    Report {
+        #[command(flatten)]
+        report: report::Arguments,
+    },
     /// Join two new devices by a network that loses, repeats, delays and cuts frames
     BadNetwork {
         /// Name of the device at one end, in this network namespace; it may be moved to another
@@ -73,13 +100,6 @@ enum Command {
     },
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("between 0.01 and 3600 seconds".to_string()),
-    }
-}
-
 fn device(name: &str) -> Result<String, String> {
     match name.len() {
         1..=15 if !name.contains(['/', '%', ' ']) => Ok(name.to_owned()),
@@ -87,20 +107,34 @@ fn device(name: &str) -> Result<String, String> {
     }
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::Echo { port } => echo::serve(port),
+fn main() -> ExitCode {
+    run(Arguments::parse().command).unwrap_or_else(|error| {
+        eprintln!("fwlab: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Echo { port } => echo::serve(port)?,
         Command::Rr { protocol, server, size, seconds } => {
             let duration = Duration::from_secs_f64(seconds);
             let result = request_response::measure(protocol, server, usize::from(size), duration)?;
             println!("{result}");
-            Ok(())
         }
-        Command::Ftp { load } => ftp::run(&load),
+        Command::Ftp { load } => ftp::run(&load)?,
+        Command::Measure { arguments } => measure::run(&arguments)?,
+        Command::Paper { arguments } => paper::run(&arguments)?,
+        Command::Raw { arguments } => raw::run(&arguments)?,
         Command::BadNetwork { one, other, seed, badness, seconds } => {
-            bad_network::join([&one, &other], badness, seed, Duration::from_secs_f64(seconds))
+            bad_network::join([&one, &other], badness, seed, Duration::from_secs_f64(seconds))?;
         }
+        Command::Search { search } => return search::run(&search),
+        Command::Workload { workload } => return workload::run(&workload),
+        Command::Report { report } => report::run(&report)?,
+        Command::Compare { runs } => return compare::run(&runs),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
@@ -117,7 +151,8 @@ mod tests {
         for command in arguments.get_subcommands() {
             assert!(page.contains(&format!(".It Cm {}\n", command.get_name())));
             for flag in command.get_arguments().filter_map(|argument| argument.get_long()) {
-                assert!(page.contains(&format!("\n.Op Fl -{flag} ")), "--{flag}");
+                let listed = [" ", "\n"].map(|end| format!("\n.Op Fl -{flag}{end}"));
+                assert!(listed.iter().any(|line| page.contains(line)), "--{flag}");
                 assert!(page.contains(&format!("\n.Fl -{flag}")), "--{flag} is not explained");
             }
         }

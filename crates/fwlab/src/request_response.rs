@@ -133,6 +133,18 @@ impl UdpAsker {
     }
 }
 
+impl Outcome {
+    /// Times of the transactions in nanoseconds, ascending.
+    pub fn times(&self) -> &[u64] {
+        &self.times
+    }
+
+    /// Transactions a second.
+    pub fn rate(&self) -> f64 {
+        self.times.len() as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let microseconds = |share: f64| {
@@ -142,7 +154,7 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "rate={:.0} transactions={} lost={} median_us={:.1} p99_us={:.1}",
-            self.times.len() as f64 / self.elapsed.as_secs_f64(),
+            self.rate(),
             self.times.len(),
             self.lost,
             microseconds(0.5),

@@ -6,12 +6,12 @@ use std::mem::offset_of;
 
 use skipstep_abi as abi;
 
-use crate::contents;
 use crate::error::{Error, Result};
 use crate::netns::Netns;
 use crate::object::Maps;
 use crate::record::{Memory, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
+use crate::{commit, contents, gone, pool};
 
 /// A change that has begun. Dropped without [`Change::keep`] it counts as unfinished.
 pub(crate) struct Change {
@@ -65,6 +65,11 @@ impl Change {
     /// Remembers the change and ends it.
     pub fn keep(self) -> Result<()> {
         self.save()?;
+        self.end()
+    }
+
+    /// Ends the change, of which nothing is to be remembered that [`Change::save`] has not kept.
+    pub fn end(self) -> Result<()> {
         self.run.end()
     }
 
@@ -76,6 +81,8 @@ impl Change {
     /// Removes what an unfinished change wrote beside what is in force, and no longer trusts what
     /// it may have changed.
     fn recover(&mut self, maps: &Maps) -> Result<()> {
+        // perhaps the page was turned only just now
+        commit::wait(maps, self.record.generation)?;
         // kept before any is used: the next one may be killed too, and must not use them again
         self.memory.skip_versions();
         self.run.set_memory(&self.memory)?;
@@ -86,6 +93,9 @@ impl Change {
             table.contents = None;
         }
         contents::remove_unused(maps, &versions)?;
+        gone::follow_tables(maps, &self.record);
+        pool::follow_tables(maps, &self.record)?;
+        pool::remove_unused(maps, &self.record.tables)?;
         let in_force: BTreeSet<u32> = self.record.slots().collect();
         for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(slot)) {
             let gone = -1i32;

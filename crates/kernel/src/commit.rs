@@ -1,6 +1,9 @@
 //! Loading a rule set in one piece: everything new is written beside what is in force, then one
 //! word, the generation in `status`, turns the page. Killed before that, a loader leaves the old
 //! rule set whole; killed after, the new one. Whoever calls holds the instance's lock.
+//!
+//! Packets that began before the page was turned may go on reading the old one for a moment. What they see
+//! is let go of by [`settle`], which waits for them; until then nothing may be written beside the new one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -8,36 +11,42 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
 use skipstep_abi::limits::FINGERPRINTS;
-use skipstep_abi::rule::source_flags;
 use skipstep_classifier::{Image, Slots};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{OldRule, Rule, Ruleset};
+use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
 
 use crate::error::{Error, Result};
-use crate::next::Next;
 use crate::object::Maps;
 use crate::place::{self, Replaced};
-use crate::record::{Load, Memory, Record, RuleSetRecord, slot_seen};
-use crate::{forget, limiter, map, pool};
+use crate::record::{Load, Memory, Record, RuleSetRecord, TableRecord, slot_seen};
+use crate::{forget, gone, limiter, map, pool};
 
 /// Inner maps of different sizes need this flag (`BPF_F_INNER_MAP`).
 const INNER_MAP: u32 = libbpf_rs::libbpf_sys::BPF_F_INNER_MAP;
 
+/// Rules that a map has room for at least.
+const LEAST_ROOM: u32 = 256;
+
+/// Cells that trees take for each rule, more or less.
+const CELLS_OF_A_RULE: u32 = 4;
+
 /// Where rules are written.
 pub(crate) enum RuleHome {
-    /// Into a map made to measure, as long as packets may walk the old one.
-    New,
+    /// Into the map of the generation before the last, which nobody reads any more, if it has room. A new
+    /// one costs what [`settle`] does: the kernel waits for its readers.
+    Fitting,
     /// Into two maps that are there from the start, one for each generation. For tests, whose
     /// packets come when they are sent: waiting for none takes tens of milliseconds.
     Standing([map::Map<u32, abi::Rule>; 2]),
 }
 
 impl RuleHome {
-    /// Two maps with room for `rules` rules, as both generations' rule sets.
+    /// Two maps with room for `rules` rules, as both generations' rule sets, and two for their trees.
     pub fn standing(maps: &Maps, rules: u32) -> Result<Self> {
         let homes = [new_rules(rules)?, new_rules(rules)?];
         for (generation, home) in (0..).zip(&homes) {
-            put(maps, generation, home)?;
+            put(&maps.rulesets, generation, home)?;
+            put(&maps.forests, generation, &new_cells(CELLS_OF_A_RULE * rules)?)?;
         }
         Ok(RuleHome::Standing(homes))
     }
@@ -49,7 +58,7 @@ pub(crate) struct Prepared {
     pub record: Record,
     /// Contents of tables that nobody sees once it is in force.
     replaced: Replaced,
-    /// Rules in a map of their own.
+    /// The map of its rules, if packets may read the old ones.
     rules: Option<map::Map<u32, abi::Rule>>,
     /// The main rule set was loaded.
     main: bool,
@@ -70,8 +79,10 @@ pub(crate) fn prepare(
     skipstep_classifier::image::check_rules(ruleset)?;
     forget::make_room(maps, &mut memory.names, host, &[&old.ruleset, ruleset])?;
     let generation = old.generation.wrapping_add(1);
-    let (tables, own_addresses, replaced) = place::tables(maps, old, memory, next, host)?;
+    let (mut tables, own_addresses, replaced) = place::tables(maps, old, memory, next, host)?;
     let rule_sets = place_rules(maps, old, memory, next)?;
+    let gone = gone::rules(maps, old, &slots(&rule_sets));
+    gone::fill(maps, memory, &gone, &mut tables)?;
     let slots = Slots {
         rules: rule_sets.iter().map(|(path, set)| (path.clone(), set.slots.clone())).collect(),
         old_rules: rule_sets
@@ -92,6 +103,7 @@ pub(crate) fn prepare(
         keep_counters(maps, old, next, &rule_sets)?;
     }
     let rules = write_rules(maps, home, generation, &image)?;
+    write_cells(maps, home, generation, &image.cells)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let first = (generation & 1) * FINGERPRINTS;
     let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
@@ -99,32 +111,31 @@ pub(crate) fn prepare(
     limiter::write(maps, generation, (&old.ruleset, ruleset), &image)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
     write_interfaces(maps, memory, host, skip_lists(generation, skip))?;
-    let ruleset = ruleset.clone();
-    let record = Record { generation, ruleset, rule_sets, tables, own_addresses };
+    let (ruleset, groups) = (ruleset.clone(), skipstep_classifier::groups(ruleset, host));
+    let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };
     Ok(Prepared { record, replaced, rules, main: next.replaces(""), staying })
 }
 
-/// Puts a prepared rule set in force and lets go of the old one.
-pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()> {
+/// Puts a prepared rule set in force.
+pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) {
     let generation = prepared.record.generation;
     maps.shared_status.store(0, offset_of!(abi::Status, generation), generation);
-    let (before, after) = (&old.ruleset, &prepared.record.ruleset);
-    limiter::retire(maps, before, after);
+    limiter::retire(maps, &old.ruleset, &prepared.record.ruleset);
+}
+
+/// Lets go of the old rule set, once nobody reads it.
+pub(crate) fn settle(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()> {
     if let Some(rules) = &prepared.rules {
-        // the kernel waits for its readers whenever a map of maps is changed, even into what it
-        // was: every packet that began under the old generation is through when this returns
-        put(maps, generation, rules)?;
+        wait_for_readers(maps, prepared.record.generation, rules)?;
     }
+    let (before, after) = (&old.ruleset, &prepared.record.ruleset);
     limiter::finish(maps, before, after, prepared.main);
     let in_force: BTreeSet<u32> = prepared.record.slots().collect();
     for slot in old.slots().filter(|slot| !in_force.contains(slot)) {
         let gone = -1i32;
         maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
-        // its table may be another one's soon: sources are refused, but not put there any more
-        let flags = offset_of!(abi::RuleStates, source_flags);
-        let kept = maps.shared_rule_states.load(slot, flags) & !source_flags::OVERLOAD;
-        maps.shared_rule_states.store(slot, flags, kept);
     }
+    gone::follow_tables(maps, &prepared.record);
     for (slot, states) in &prepared.staying {
         let overload = offset_of!(abi::RuleStates, overload_table);
         maps.shared_rule_states.store(*slot, overload, states.overload_table);
@@ -135,14 +146,42 @@ pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()>
             maps.shared_rule_states.store(*slot, offset, table.slot);
         }
     }
-    let tables = prepared.record.tables.values().map(|table| table.slot);
-    pool::release(maps, &tables.collect())?;
+    if places(&old.tables) != places(&prepared.record.tables) {
+        pool::follow_tables(maps, &prepared.record)?;
+    }
+    pool::release(maps, &old.tables, &prepared.record.tables)?;
     place::release(maps, &prepared.replaced, &prepared.record.tables)?;
     place::count_entries(maps, &prepared.record)
 }
 
-/// Interfaces that come, go or change groups while rules stay.
-pub(crate) fn write_interfaces(
+/// The slots of tables by name, and whether these are looked into.
+fn places(tables: &BTreeMap<TableName, TableRecord>) -> Vec<(&TableName, u32, bool)> {
+    tables.iter().map(|(name, table)| (name, table.slot, table.active)).collect()
+}
+
+/// The host has changed while rules stay: interfaces that came, went or changed groups, and addresses.
+pub(crate) fn follow_host(
+    maps: &Maps,
+    memory: &mut Memory,
+    record: &mut Record,
+    host: &Host,
+) -> Result<()> {
+    let ruleset = &record.ruleset;
+    forget::make_room(maps, &mut memory.names, host, &[ruleset])?;
+    let skip = &ruleset.options.skip[..];
+    write_interfaces(maps, memory, host, [skip, skip])?;
+    place::follow_addresses(maps, memory, record, host)
+}
+
+/// Whether a name in the rules means something else than when they were compiled: a group that has come,
+/// or an interface that is called as a group was.
+pub(crate) fn is_outdated(record: &Record, host: &Host) -> bool {
+    let now = skipstep_classifier::groups(&record.ruleset, host);
+    !now.is_subset(&record.groups)
+        || record.groups.iter().any(|name| host.interface(name).is_some())
+}
+
+fn write_interfaces(
     maps: &Maps,
     memory: &mut Memory,
     host: &Host,
@@ -171,6 +210,11 @@ pub(crate) fn write_interfaces(
 /// see them.
 fn skip_lists(generation: u32, [old, new]: [&[String]; 2]) -> [&[String]; 2] {
     if generation & 1 == 0 { [new, old] } else { [old, new] }
+}
+
+/// The slots of all rules.
+fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> BTreeSet<u32> {
+    rule_sets.values().flat_map(|set| set.slots.iter().chain(&set.old_slots).copied()).collect()
 }
 
 /// The rule sets to be, with slots for those that are new.
@@ -299,10 +343,13 @@ fn write_rules(
     let count = image.rules.len() as u32;
     let numbers: Vec<u32> = (0..count).collect();
     match home {
-        RuleHome::New => {
-            let rules = new_rules(count)?;
+        RuleHome::Fitting => {
+            let standing = rules_of(maps, generation)?.filter(|rules| fits(rules, count));
+            let rules = match standing {
+                Some(rules) => rules,
+                None => make_room(&maps.rulesets, generation, count, new_rules)?,
+            };
             rules.set_many(&numbers, &image.rules)?;
-            put(maps, generation, &rules)?;
             Ok(Some(rules))
         }
         RuleHome::Standing(homes) => {
@@ -312,10 +359,72 @@ fn write_rules(
     }
 }
 
+/// Writes the trees, if there are any. Without them a small map takes the place of a large one.
+fn write_cells(maps: &Maps, home: &RuleHome, generation: u32, cells: &[abi::Cell]) -> Result<()> {
+    let count = cells.len() as u32;
+    let id = maps.forests.get(&(generation & 1))?;
+    let standing = id.map(|id| map::by_id("cells", id)).transpose()?;
+    let has_room = |standing: &map::Map<u32, abi::Cell>| match home {
+        RuleHome::Fitting => fits(standing, count),
+        RuleHome::Standing(_) => count <= standing.capacity(),
+    };
+    let home = match standing {
+        Some(standing) if has_room(&standing) => standing,
+        None if count == 0 => return Ok(()),
+        _ => make_room(&maps.forests, generation, count, new_cells)?,
+    };
+    home.set_many(&(0..count).collect::<Vec<_>>(), cells)
+}
+
+/// Whether `count` rules or cells have room, and no memory lies idle for many more.
+fn fits<T: map::Plain>(home: &map::Map<u32, T>, count: u32) -> bool {
+    let room = home.capacity();
+    count <= room && (room <= LEAST_ROOM || room / 4 <= count)
+}
+
+/// The map of a generation that is not in force, with room for some more than `count` rules or cells.
+fn make_room<T: map::Plain>(
+    homes: &map::Map<u32, u32>,
+    generation: u32,
+    count: u32,
+    new: impl Fn(u32) -> Result<map::Map<u32, T>>,
+) -> Result<map::Map<u32, T>> {
+    let home = new(count.saturating_add(count / 4).max(LEAST_ROOM))?;
+    put(homes, generation, &home)?;
+    Ok(home)
+}
+
 fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
     map::new_array("rules", count, INNER_MAP)
 }
 
-fn put(maps: &Maps, generation: u32, rules: &map::Map<u32, abi::Rule>) -> Result<()> {
-    maps.rulesets.set(&(generation & 1), &(rules.as_fd().as_raw_fd() as u32))
+fn new_cells(count: u32) -> Result<map::Map<u32, abi::Cell>> {
+    map::new_array("cells", count, INNER_MAP)
+}
+
+/// The map of a generation's rules, if it has one yet.
+fn rules_of(maps: &Maps, generation: u32) -> Result<Option<map::Map<u32, abi::Rule>>> {
+    let id = maps.rulesets.get(&(generation & 1))?;
+    id.map(|id| map::by_id("rules", id)).transpose()
+}
+
+fn put<T: map::Plain>(
+    homes: &map::Map<u32, u32>,
+    generation: u32,
+    home: &map::Map<u32, T>,
+) -> Result<()> {
+    homes.set(&(generation & 1), &(home.as_fd().as_raw_fd() as u32))
+}
+
+/// Waits until all packets are through that began before now.
+pub(crate) fn wait(maps: &Maps, generation: u32) -> Result<()> {
+    match rules_of(maps, generation)? {
+        Some(rules) => wait_for_readers(maps, generation, &rules),
+        None => Ok(()),
+    }
+}
+
+/// The kernel waits for its readers whenever a map of maps is changed, even into what it was.
+fn wait_for_readers(maps: &Maps, generation: u32, rules: &map::Map<u32, abi::Rule>) -> Result<()> {
+    put(&maps.rulesets, generation, rules)
 }

@@ -101,7 +101,8 @@ pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
     stored
         .map(|(key, net, value)| {
             let traffic = if counted { traffic(maps, table.counters, &net)? } else { None };
-            let load = abi::PoolLoadKey { table: slot, family: key.family, address: key.address };
+            let load =
+                abi::PoolLoadKey { table: table.stats, family: key.family, address: key.address };
             let states = maps.pool_loads.get(&load)?;
             Ok(EntryInfo { entry: entry(net, &value), cleared: value.cleared, traffic, states })
         })

@@ -81,6 +81,7 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
             link.header.link_layer_type,
             LinkLayerType::Ether | LinkLayerType::Loopback
         ),
+        down: !link.header.flags.contains(LinkFlags::Up),
         groups: vec!["all".to_owned()],
         ..Interface::default()
     };
@@ -277,6 +278,13 @@ impl Watch {
         while self.readable(Some(if changed { QUIET } else { Duration::ZERO }))? {
             self.drain();
         }
+        Ok(changed)
+    }
+
+    /// Whether something changed since this was asked last; of a burst of changes it may be a part.
+    pub fn changed(&mut self) -> Result<bool> {
+        let changed = self.readable(Some(Duration::ZERO))?;
+        self.drain();
         Ok(changed)
     }
 

@@ -10,21 +10,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Options, Ruleset};
+use skipstep_ruleset::{Next, Ruleset};
 use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
-use crate::commit::RuleHome;
 use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
-use crate::next::Next;
-use crate::object::{Maps, Programs, Sizes, slots_for};
+use crate::object::{Maps, Programs, Sizes};
 use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
+use crate::state::Found;
 use crate::{
-    attach, commit, divert, forget, host, limiter, map, netns, pins, place, queue, routing, source,
-    state,
+    attach, commit, divert, host, limiter, map, netns, pins, queue, routing, source, state,
 };
 
 /// Longest name of an instance.
@@ -112,7 +110,7 @@ impl Instance {
         }
     }
 
-    fn create(name: &str, sizes: &Sizes, lock: Lock) -> Result<Self> {
+    pub(crate) fn create(name: &str, sizes: &Sizes, lock: Lock) -> Result<Self> {
         let directory = directory(name)?;
         let run = RunDir::new(name);
         let change = Change::first(&run, lock)?;
@@ -130,7 +128,7 @@ impl Instance {
         queue::remove_all()?;
         pins::remove(&self.directory)?;
         divert::tear_down();
-        routing::tear_down();
+        give_loopback_back(&self.run);
         self.run.remove()
     }
 
@@ -145,7 +143,7 @@ impl Instance {
         pins::remove(&directory)?;
         pins::remove_unfinished()?;
         divert::tear_down();
-        routing::tear_down();
+        give_loopback_back(&run);
         run.remove()
     }
 
@@ -157,12 +155,13 @@ impl Instance {
     /// Attaches the data plane to every interface and starts to filter; false if it already did.
     pub fn enable(&self) -> Result<bool> {
         let mut change = self.begin()?;
-        self.follow(&mut change, &host::read()?)?;
+        let host = host::read()?;
+        self.follow(&mut change, &host)?;
         for index in self.maps.interfaces.keys().collect::<Vec<_>>() {
             attach::attach(&self.programs, &self.directory, index)?;
         }
         self.programs.start.call(&())?;
-        change.keep()?;
+        self.keep(change, &host)?;
         if self.running() {
             return Ok(false);
         }
@@ -195,94 +194,6 @@ impl Instance {
     /// Whether packets are filtered.
     pub fn running(&self) -> bool {
         self.maps.shared_status.load(0, offset_of!(abi::Status, running)) != 0
-    }
-
-    /// `pfctl -f`: puts the main rule set and the anchors that come with it in force in one piece.
-    /// Anchors that were loaded by themselves stay, and so do states. What needs more room than there
-    /// is, for states or for rules, makes the instance anew if it is not running, and is refused if
-    /// it is.
-    pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
-        let change = self.begin()?;
-        let next = Next::main(&change.record.ruleset, ruleset);
-        self.put_in_force(change, &next, host)
-    }
-
-    /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
-    /// one piece with its `anchors`, whose paths are whole. Its options and queues mean nothing here.
-    pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
-        let change = self.begin()?;
-        let next = Next::anchor(&change.record.ruleset, path, ruleset);
-        self.put_in_force(change, &next, host)
-    }
-
-    /// `pfctl -a path -F rules`: removes the rules of an anchor, and its tables that are not
-    /// persistent. Anchors below it stay.
-    pub fn clear_anchor(&mut self, path: &str) -> Result<()> {
-        let change = self.begin()?;
-        let next = Next::without(&change.record.ruleset, path);
-        self.put_in_force(change, &next, &host::read()?)
-    }
-
-    fn put_in_force(&mut self, change: Change, next: &Next, host: &Host) -> Result<()> {
-        let limits = &next.ruleset.options.limits;
-        let rules = next.ruleset.every_rule().count() as u32;
-        let rooms = [
-            ("states", limits.states, self.maps.states.capacity()),
-            ("src-nodes", limits.src_nodes, self.maps.source_nodes.capacity()),
-        ];
-        let status = self.maps.status.at(0)?;
-        let used = [
-            ("states", limits.states, status.states),
-            ("src-nodes", limits.src_nodes, status.sources),
-        ];
-        if let Some((limit, wanted, used)) =
-            used.into_iter().find(|(_, wanted, used)| next.replaces("") && wanted < used)
-        {
-            return Err(Error::InUse { limit, wanted, used });
-        }
-        let too_small = rooms.into_iter().find(|(_, wanted, capacity)| wanted > capacity);
-        let fits = too_small.is_none() && slots_for(rules) <= self.maps.rule_states.capacity();
-        if fits || self.running() {
-            if let Some((limit, wanted, capacity)) = too_small {
-                return Err(Error::Capacity { limit, wanted, capacity });
-            }
-            return self.commit(change, next, host);
-        }
-        let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
-        skipstep_classifier::image::check_rules(&next.ruleset)?;
-        pins::remove(&self.directory)?;
-        *self = Self::create(&self.name, &sizes, change.into_lock())?;
-        let all = Next::main(&Ruleset::default(), &next.ruleset);
-        self.commit(self.begin()?, &all, host)
-    }
-
-    pub(crate) fn commit(&self, mut change: Change, next: &Next, host: &Host) -> Result<()> {
-        if divert::is_used(&next.ruleset) {
-            divert::set_up()?;
-        }
-        if routing::is_used(&next.ruleset) {
-            routing::set_up()?;
-        }
-        let prepared = commit::prepare(
-            &self.maps,
-            &RuleHome::New,
-            &change.record,
-            &mut change.memory,
-            next,
-            host,
-        )?;
-        if next.replaces("") {
-            change.memory.debug = next.ruleset.options.debug;
-        }
-        let queues = [&change.record, &prepared.record].map(|record| &record.ruleset.queues[..]);
-        queue::replace(queues[0], queues[1], &change.memory.names, host)?;
-        let old = std::mem::replace(&mut change.record, prepared.record.clone());
-        change.save()?;
-        commit::flip(&self.maps, &old, &prepared)?;
-        let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
-        self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);
-        self.run.forget_all_but(prepared.record.generation)?;
-        change.keep()
     }
 
     /// The rule set in force.
@@ -330,16 +241,21 @@ impl Instance {
                 attach::attach(&self.programs, &self.directory, interface.index)?;
             }
         }
-        change.keep()
+        self.keep(change, host)
     }
 
     fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {
-        let ruleset = &change.record.ruleset;
-        forget::make_room(&self.maps, &mut change.memory.names, host, &[ruleset])?;
-        let skip = &ruleset.options.skip[..];
-        commit::write_interfaces(&self.maps, &mut change.memory, host, [skip, skip])?;
-        place::follow_addresses(&self.maps, &mut change.memory, &mut change.record, host)?;
+        commit::follow_host(&self.maps, &mut change.memory, &mut change.record, host)?;
         queue::complete(&change.record.ruleset.queues, &change.memory.names, host)
+    }
+
+    /// Ends a change that followed the host, with the rules compiled anew if their names mean others now.
+    fn keep(&self, change: Change, host: &Host) -> Result<()> {
+        if !commit::is_outdated(&change.record, host) {
+            return change.keep();
+        }
+        let next = Next::same(&change.record.ruleset);
+        self.commit(change, &next, host)
     }
 
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
@@ -367,8 +283,21 @@ impl Instance {
     }
 
     /// Removes the states that `wanted` names; how many.
-    pub fn kill_states(&self, wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
-        state::kill(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
+    pub fn kill_states(&self, mut wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
+        let names = self.run.memory()?.names;
+        state::kill(&self.maps, &self.programs, &names, |found| wanted(&found.view))
+    }
+
+    /// Removes those of the states that `wanted` names which rules with this label made, be those gone or
+    /// not; how many.
+    pub fn kill_labelled(
+        &self,
+        label: &str,
+        mut wanted: impl FnMut(&StateView) -> bool,
+    ) -> Result<u64> {
+        let (names, slots) = (self.run.memory()?.names, self.record()?.labelled(label));
+        let meant = |found: &Found| slots.contains(&found.rule_slot) && wanted(&found.view);
+        state::kill(&self.maps, &self.programs, &names, meant)
     }
 
     /// The sources that rules track, by rule.
@@ -392,33 +321,6 @@ impl Instance {
     pub fn forget_limited(&self, id: u32, rdomain: u32, source: IpAddr) -> Result<Option<bool>> {
         let ruleset = &self.record()?.ruleset;
         limiter::forget(&self.maps, &self.programs, ruleset, (id, rdomain, source))
-    }
-
-    /// `pfctl -F nat`: removes the translation rules of old times from the main rule set, or from an
-    /// anchor. All else stays as it is.
-    pub fn flush_translation(&self, path: &str) -> Result<()> {
-        let change = self.begin()?;
-        let next = Next::without_translation(&change.record.ruleset, path);
-        self.commit(change, &next, &host::read()?)
-    }
-
-    /// Removes all rules of the main rule set; options stay, and tables that are not persistent go
-    /// with the rules. Anchors that were loaded by themselves stay.
-    pub fn flush_rules(&self) -> Result<()> {
-        let change = self.begin()?;
-        let options = change.record.ruleset.options.clone();
-        let empty = Ruleset { options, ..Ruleset::default() };
-        let next = Next::main(&change.record.ruleset, &empty);
-        self.commit(change, &next, &host::read()?)
-    }
-
-    /// `pfctl -F Reset`: all options become what they are by default; rules and tables stay.
-    pub fn reset_options(&mut self) -> Result<()> {
-        let change = self.begin()?;
-        let mut next = Next::same(&change.record.ruleset);
-        next.ruleset.options = Options::default();
-        self.put_in_force(change, &next, &host::read()?)?;
-        self.set_debug(Options::default().debug)
     }
 
     /// `pfctl -x`
@@ -463,6 +365,13 @@ fn directory(name: &str) -> Result<PathBuf> {
         return Err(Error::InstanceName { name: name.to_owned() });
     }
     Ok(pins::root()?.join(name))
+}
+
+/// As far as it is known what it did: another version's memory may not be readable.
+fn give_loopback_back(run: &RunDir) {
+    if let Ok(memory) = run.memory() {
+        routing::tear_down(&memory.loopback);
+    }
 }
 
 /// Whether what is pinned filtered a network namespace that is gone.

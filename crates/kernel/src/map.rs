@@ -6,6 +6,7 @@ use std::path::Path;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use nix::errno::Errno;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::error::{Context, Error, Result, last_cause};
@@ -74,6 +75,47 @@ impl<K: Plain, V: Plain> Map<K, V> {
     /// All keys, as they are found while others may write.
     pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
         self.handle.keys().map(|bytes| value::<K>(&bytes))
+    }
+
+    /// All keys of a hash, in as few system calls as may be.
+    pub fn keys_at_once(&self) -> Result<Vec<K>> {
+        let mut all = Vec::new();
+        let mut keys = vec![K::new_zeroed(); BATCH];
+        let mut values = vec![V::new_zeroed(); BATCH];
+        let mut reached = 0u32;
+        let mut before: u32;
+        let options = libbpf_sys::bpf_map_batch_opts {
+            sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as _,
+            ..Default::default()
+        };
+        let mut after = std::ptr::null_mut();
+        loop {
+            let mut count = BATCH as u32;
+            // SAFETY: keys and values have room for as many as `count` says; a hash takes where it was
+            // for a number; all that is pointed to lives until the call returns
+            let result = unsafe {
+                libbpf_sys::bpf_map_lookup_batch(
+                    self.as_fd().as_raw_fd(),
+                    after,
+                    (&raw mut reached).cast(),
+                    keys.as_mut_ptr().cast(),
+                    values.as_mut_ptr().cast(),
+                    &raw mut count,
+                    &raw const options,
+                )
+            };
+            // the last of them come with this
+            let is_end = result == -(Errno::ENOENT as i32);
+            if !is_end {
+                check(result).context(|| self.what("read"))?;
+            }
+            all.extend_from_slice(&keys[..count as usize]);
+            if is_end {
+                return Ok(all);
+            }
+            before = reached;
+            after = (&raw mut before).cast();
+        }
     }
 
     /// Sets many values; one system call where the kernel can.

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
@@ -21,6 +22,8 @@ use crate::netlink::Rtnetlink;
 /// The network that this thread is in. Others of its kind may be made one after the other.
 pub struct TestNetwork {
     host: Host,
+    /// Index of the next interface: none is used twice.
+    next: u32,
 }
 
 /// The loopback interface is there from the start.
@@ -31,59 +34,136 @@ impl TestNetwork {
     /// Interfaces are veths whose other ends are up, so that routes over them count.
     pub fn enter(host: &Host) -> Result<Self> {
         unshare(CloneFlags::CLONE_NEWNET).context(|| "private network namespace".to_owned())?;
-        forward();
+        settings();
         let mut netlink = Rtnetlink::open()?;
-        let mut host = host.clone();
-        let mut next = LOOPBACK_INDEX + 1;
-        for interface in &mut host.interfaces {
-            if interface.loopback {
-                interface.index = LOOPBACK_INDEX;
-                rename_loopback(&mut netlink, &interface.name)?;
-            } else {
-                interface.index = next;
-                add_veth(&mut netlink, interface, next + 1)?;
-                next += 2;
-            }
-            add_addresses(&mut netlink, interface)?;
+        let mut network = TestNetwork { host: Host::default(), next: LOOPBACK_INDEX + 1 };
+        for interface in &host.interfaces {
+            network.add_interface(&mut netlink, interface)?;
         }
+        network.host.routes.clone_from(&host.routes);
         for route in &host.routes {
-            if let Some(out) = host.interface(&route.interface)
+            if let Some(out) = network.host.interface(&route.interface)
                 && !comes_by_itself(route, out)
             {
                 add_route(&mut netlink, route, out.index)?;
             }
         }
-        Ok(TestNetwork { host })
+        Ok(network)
     }
 
     /// The host with the indices that its interfaces got.
     pub fn host(&self) -> &Host {
         &self.host
     }
-}
 
-/// Lets packets be forwarded: without it the kernel answers no question about routes. A kernel
-/// without IPv6 has no such file for it.
-fn forward() {
-    for file in ["/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"] {
-        let _ = std::fs::write(file, "1");
+    /// Changes the network into what `host` says, as an administrator would: links first, then addresses
+    /// and routes, of which the kernel makes and forgets some by itself.
+    pub fn change(&mut self, host: &Host) -> Result<()> {
+        let mut netlink = Rtnetlink::open()?;
+        let before = std::mem::take(&mut self.host);
+        for gone in before.interfaces.iter().filter(|old| host.interface(&old.name).is_none()) {
+            netlink.order(RouteNetlinkMessage::DelLink(link(gone.index)), 0)?;
+        }
+        for wanted in &host.interfaces {
+            let Some(old) = before.interface(&wanted.name) else {
+                self.add_interface(&mut netlink, wanted)?;
+                continue;
+            };
+            let wanted = Interface { index: old.index, ..wanted.clone() };
+            if wanted.down != old.down {
+                set_up(&mut netlink, wanted.index, !wanted.down)?;
+            }
+            if wanted.addresses != old.addresses {
+                change_addresses(&mut netlink, old, &wanted)?;
+            }
+            self.host.interfaces.push(wanted);
+        }
+        self.host.routes.clone_from(&host.routes);
+        self.change_routes(&mut netlink, &before)
+    }
+
+    fn add_interface(&mut self, netlink: &mut Rtnetlink, interface: &Interface) -> Result<()> {
+        let mut interface = interface.clone();
+        if interface.loopback {
+            interface.index = LOOPBACK_INDEX;
+            rename_loopback(netlink, &interface.name)?;
+        } else {
+            interface.index = self.next;
+            add_veth(netlink, &interface, self.next + 1)?;
+            self.next += 2;
+        }
+        for address in in_turn(&interface.addresses) {
+            // the kernel gave loopback its usual addresses already
+            let message = address_message(interface.index, &address);
+            let order = RouteNetlinkMessage::NewAddress(message);
+            netlink.order(order, NLM_F_CREATE | NLM_F_REPLACE)?;
+        }
+        self.host.interfaces.push(interface);
+        Ok(())
+    }
+
+    /// Removes the routes of the host before that are no more, and adds those that are missing.
+    fn change_routes(&self, netlink: &mut Rtnetlink, before: &Host) -> Result<()> {
+        let present = crate::host::read()?.routes;
+        let is_same = |a: &Route, b: &Route| {
+            (a.destination, &a.interface, a.gateway, a.table)
+                == (b.destination, &b.interface, b.gateway, b.table)
+        };
+        let has =
+            |routes: &[Route], route: &Route| routes.iter().any(|other| is_same(other, route));
+        for route in &before.routes {
+            if !has(&self.host.routes, route)
+                && has(&present, route)
+                && let Some(out) = self.host.interface(&route.interface)
+            {
+                let mut message = route_message(route, out.index);
+                // the kernel's own as well
+                message.header.protocol = RouteProtocol::Unspec;
+                message.header.scope = RouteScope::NoWhere;
+                netlink.order(RouteNetlinkMessage::DelRoute(message), 0)?;
+            }
+        }
+        for route in self.host.routes.iter().filter(|route| !has(&present, route)) {
+            if let Some(out) = self.host.interface(&route.interface) {
+                add_route(netlink, route, out.index)?;
+            }
+        }
+        Ok(())
     }
 }
 
-fn up(netlink: &mut Rtnetlink, index: u32) -> Result<()> {
+/// Packets are forwarded: without it the kernel answers no question about routes. Interfaces have
+/// no addresses but those that they are given, and those that stay when one of their network goes. A kernel
+/// without IPv6 has no such files for it.
+fn settings() {
+    for (file, value) in [
+        ("ipv4/ip_forward", "1"),
+        ("ipv6/conf/all/forwarding", "1"),
+        ("ipv6/conf/default/addr_gen_mode", "1"),
+        ("ipv4/conf/all/promote_secondaries", "1"),
+    ] {
+        let _ = std::fs::write(format!("/proc/sys/net/{file}"), value);
+    }
+}
+
+fn link(index: u32) -> LinkMessage {
     let mut link = LinkMessage::default();
     link.header.index = index;
-    link.header.flags = LinkFlags::Up;
+    link
+}
+
+fn set_up(netlink: &mut Rtnetlink, index: u32, up: bool) -> Result<()> {
+    let mut link = link(index);
+    link.header.flags = if up { LinkFlags::Up } else { LinkFlags::empty() };
     link.header.change_mask = LinkFlags::Up;
     netlink.order(RouteNetlinkMessage::SetLink(link), 0)
 }
 
 fn rename_loopback(netlink: &mut Rtnetlink, name: &str) -> Result<()> {
-    let mut rename = LinkMessage::default();
-    rename.header.index = LOOPBACK_INDEX;
+    let mut rename = link(LOOPBACK_INDEX);
     rename.attributes.push(LinkAttribute::IfName(name.to_owned()));
     netlink.order(RouteNetlinkMessage::SetLink(rename), 0)?;
-    up(netlink, LOOPBACK_INDEX)
+    set_up(netlink, LOOPBACK_INDEX, true)
 }
 
 fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> Result<()> {
@@ -101,27 +181,82 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
         LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
     ]));
     netlink.order(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)?;
-    up(netlink, interface.index)?;
-    up(netlink, peer_index)
+    set_up(netlink, interface.index, !interface.down)?;
+    set_up(netlink, peer_index, true)
 }
 
-fn add_addresses(netlink: &mut Rtnetlink, interface: &Interface) -> Result<()> {
-    for address in &interface.addresses {
-        let mut message = AddressMessage::default();
-        message.header.index = interface.index;
-        message.header.family = family(address.net.addr());
-        message.header.prefix_len = address.net.prefix_len();
-        message.header.flags = AddressHeaderFlags::Nodad;
-        let own = address.net.addr();
-        message.attributes.push(AddressAttribute::Local(own));
-        message.attributes.push(AddressAttribute::Address(address.peer.unwrap_or(own)));
-        if let Some(IpAddr::V4(broadcast)) = address.broadcast {
-            message.attributes.push(AddressAttribute::Broadcast(broadcast));
+/// Gives an interface other addresses. The kernel has them as if they had always been these alone, in
+/// this order: the first one of a network is the one that others are sent from.
+fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -> Result<()> {
+    let present = |name: &str| -> Result<Vec<InterfaceAddress>> {
+        let host = crate::host::read()?;
+        Ok(host.interface(name).map(|found| found.addresses.clone()).unwrap_or_default())
+    };
+    let kernel = present(&new.name)?;
+    for gone in old.addresses.iter().filter(|old| !has(&new.addresses, old) && has(&kernel, old)) {
+        let message = address_message(new.index, gone);
+        netlink.order(RouteNetlinkMessage::DelAddress(message), 0)?;
+    }
+    let left = present(&new.name)?;
+    for ipv4 in [true, false] {
+        let of_family = |own: &InterfaceAddress| own.net.addr().is_ipv4() == ipv4;
+        let wanted: Vec<_> = in_turn(&new.addresses).into_iter().filter(of_family).collect();
+        let mut left: Vec<_> = in_turn(&left).into_iter().filter(of_family).collect();
+        left.retain(|own| has(&wanted, own));
+        // addresses of a link stand behind the others, whenever they came
+        let order = |all: &[InterfaceAddress]| -> Vec<IpNet> {
+            let nets = all.iter().map(|own| own.net);
+            nets.filter(|net| !is_link_local(net.addr())).collect()
+        };
+        if !order(&wanted).starts_with(&order(&left)) {
+            for own in left.drain(..) {
+                let message = address_message(new.index, &own);
+                netlink.order(RouteNetlinkMessage::DelAddress(message), 0)?;
+            }
         }
-        // the kernel gave loopback its usual addresses already
-        netlink.order(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)?;
+        for address in wanted.iter().filter(|address| !has(&left, address)) {
+            let message = RouteNetlinkMessage::NewAddress(address_message(new.index, address));
+            netlink.order(message, NLM_F_CREATE | NLM_F_EXCL)?;
+        }
     }
     Ok(())
+}
+
+fn has(all: &[InterfaceAddress], one: &InterfaceAddress) -> bool {
+    all.iter().any(|other| (other.net, other.peer) == (one.net, one.peer))
+}
+
+/// The order in which addresses must come for the kernel to have them in this one: it has the first one of
+/// each IPv4 network before the others, and of IPv6 the one that came last before those that were there.
+fn in_turn(addresses: &[InterfaceAddress]) -> Vec<InterfaceAddress> {
+    let (ipv4, ipv6): (Vec<InterfaceAddress>, Vec<InterfaceAddress>) =
+        addresses.iter().copied().partition(|own| own.net.addr().is_ipv4());
+    let is_first = |own: &InterfaceAddress| {
+        let same = |other: &&InterfaceAddress| other.net.trunc() == own.net.trunc();
+        ipv4.iter().find(same).is_some_and(|first| first.net == own.net)
+    };
+    let (first, others): (Vec<InterfaceAddress>, Vec<InterfaceAddress>) =
+        ipv4.iter().copied().partition(is_first);
+    first.into_iter().chain(others).chain(ipv6.into_iter().rev()).collect()
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+fn address_message(index: u32, address: &InterfaceAddress) -> AddressMessage {
+    let own = address.net.addr();
+    let mut message = AddressMessage::default();
+    message.header.index = index;
+    message.header.family = family(own);
+    message.header.prefix_len = address.net.prefix_len();
+    message.header.flags = AddressHeaderFlags::Nodad;
+    message.attributes.push(AddressAttribute::Local(own));
+    message.attributes.push(AddressAttribute::Address(address.peer.unwrap_or(own)));
+    if let Some(IpAddr::V4(broadcast)) = address.broadcast {
+        message.attributes.push(AddressAttribute::Broadcast(broadcast));
+    }
+    message
 }
 
 /// The kernel makes the routes of connected networks when it gets their addresses.
@@ -131,6 +266,11 @@ fn comes_by_itself(route: &Route, out: &Interface) -> bool {
 }
 
 fn add_route(netlink: &mut Rtnetlink, route: &Route, out: u32) -> Result<()> {
+    let order = RouteNetlinkMessage::NewRoute(route_message(route, out));
+    netlink.order(order, NLM_F_CREATE | NLM_F_REPLACE)
+}
+
+fn route_message(route: &Route, out: u32) -> RouteMessage {
     let destination = route.destination;
     let mut message = RouteMessage::default();
     message.header.address_family = family(destination.addr());
@@ -152,7 +292,7 @@ fn add_route(netlink: &mut Rtnetlink, route: &Route, out: u32) -> Result<()> {
         message.header.table = RouteHeader::RT_TABLE_UNSPEC;
         message.attributes.push(RouteAttribute::Table(route.table));
     }
-    netlink.order(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+    message
 }
 
 fn family(address: IpAddr) -> AddressFamily {

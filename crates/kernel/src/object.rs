@@ -208,6 +208,8 @@ macro_rules! maps {
 maps! {
     /// generation & 1 -> id of an array of rules
     rulesets: Map<u32, u32> = map_name::RULESETS,
+    /// generation & 1 -> id of an array of cells
+    forests: Map<u32, u32> = map_name::FORESTS,
     /// generation & 1 -> settings
     configs: Map<u32, abi::Config> = map_name::CONFIGS,
     /// one element

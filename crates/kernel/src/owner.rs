@@ -8,8 +8,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
+use skipstep_ruleset::Ruleset;
 
 use crate::error::{Context, Result};
+use crate::host;
 use crate::instance::Instance;
 use crate::rundir::RunDir;
 
@@ -103,7 +105,13 @@ impl Instance {
     pub fn clear_anchors(&mut self, prefix: &str) -> Result<()> {
         let anchors = self.loaded()?.ruleset.anchors;
         let meant = anchors.keys().filter(|path| path.starts_with(prefix));
-        meant.into_iter().try_for_each(|path| self.clear_anchor(path))
+        let nothing = Ruleset::default();
+        let changes: Vec<_> = meant.map(|path| (path.as_str(), &nothing)).collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let unsettled = self.change_anchors(changes, &host::read()?)?;
+        self.settle(unsettled)
     }
 }
 

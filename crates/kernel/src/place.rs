@@ -10,10 +10,9 @@ use skipstep_abi as abi;
 use skipstep_abi::limits::SELF_TABLE;
 use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, InterfaceAddress};
-use skipstep_ruleset::{TableEntry, TableName};
+use skipstep_ruleset::{Next, TableEntry, TableName};
 
 use crate::error::{Error, Result};
-use crate::next::Next;
 use crate::object::Maps;
 use crate::pool::Listing;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
@@ -66,6 +65,10 @@ pub(crate) fn tables(
             table.persist = defined.persist;
             table.constant = defined.constant;
             table.counters = defined.counters;
+            if defined.defined && !before.is_some_and(|before| before.active) {
+                // what was asked of a table that did not exist is not counted
+                maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
+            }
             table.active = table.active || defined.defined;
             contents::set_counters(maps, memory, table.slot, table.counters)?;
         }
@@ -281,6 +284,7 @@ pub(crate) fn replace(
     contents::write(maps, version, entries)?;
     let table = abi::Table { version, ..table };
     pool::publish(maps, memory, slot, table, listing, entries)?;
+    pool::keep_loads(maps, table.stats, entries)?;
     if before == 0 {
         return Ok(());
     }

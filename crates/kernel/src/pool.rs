@@ -1,18 +1,26 @@
 //! What pools need in the kernel: the pools of rules, and lists of the tables that they choose from.
 //! A list has a version of its own; one that no table names is seen by nobody.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::IpNet;
 use skipstep_abi as abi;
-use skipstep_abi::{PoolBlock, PoolBlockKey, address_bytes};
-use skipstep_classifier::Image;
-use skipstep_ruleset::{Family, TableEntry};
+use skipstep_abi::{
+    PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey, PoolMember, PoolMemberKey, address_bytes,
+};
+use skipstep_classifier::{Image, pool as classifier};
+use skipstep_ruleset::{Family, PoolAddress, TableEntry, TableName};
 
 use crate::error::Result;
+use crate::gone::NO_TABLE;
 use crate::object::Maps;
-use crate::record::Memory;
+use crate::place;
+use crate::record::{Memory, Record, TableRecord, slot_seen};
+
+/// Tables and dynamic addresses by name.
+type Tables = BTreeMap<TableName, TableRecord>;
 
 /// How a table is listed for pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +63,11 @@ pub(crate) fn write(
 ) -> Result<()> {
     let states = |slot| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current));
     let gone = |slot| !in_force.contains(&slot) && states(slot) == 0;
-    let stale: Vec<_> = maps.pools.keys().filter(|key| gone(key.slot)).collect();
-    for key in stale {
-        maps.pools.remove(&key)?;
+    for key in maps.pools.keys_at_once()?.iter().filter(|key| gone(key.slot)) {
+        maps.pools.remove(key)?;
     }
-    let stale: Vec<_> = maps.pool_members.keys().filter(|key| gone(key.slot)).collect();
-    for key in stale {
-        maps.pool_members.remove(&key)?;
+    for key in maps.pool_members.keys_at_once()?.iter().filter(|key| gone(key.slot)) {
+        maps.pool_members.remove(key)?;
     }
     for (key, member) in &image.pool_members {
         if is_new(key.slot) {
@@ -76,25 +82,124 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Forgets lists and counters of tables that are gone.
-pub(crate) fn release(maps: &Maps, slots: &BTreeSet<u32>) -> Result<()> {
-    let mut lists = BTreeSet::new();
-    for slot in slots {
-        lists.insert(maps.tables.at(*slot)?.list);
+/// Tells pools where the tables are that they choose from: those of rules that stay, and those that count the
+/// states of rules that are gone.
+pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
+    for (path, set) in &record.rule_sets {
+        let filter = record.ruleset.rules_of(path).iter().zip(&set.slots);
+        let old_rules = record.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
+        for (rule, slot) in filter.chain(old_rules.zip(&set.old_slots)) {
+            for (purpose, pool) in classifier::by_purpose(rule) {
+                let key = PoolKey { slot: *slot, purpose };
+                match &pool.address {
+                    PoolAddress::List(members) => follow_members(maps, record, key, path, members)?,
+                    single => {
+                        if let Some(name) = classifier::table_of(single, path) {
+                            follow_table(maps, record, key, &name)?;
+                        }
+                    }
+                }
+            }
+        }
     }
-    remove_lists(maps, |list| !lists.contains(&list))?;
-    let stale: Vec<_> =
-        maps.pool_loads.keys().filter(|load| !slots.contains(&load.table)).collect();
-    for key in stale {
-        maps.pool_loads.remove(&key)?;
+    for (slot, rule) in &record.gone {
+        for (purpose, name) in &rule.pools {
+            follow_table(maps, record, PoolKey { slot: *slot, purpose: *purpose }, name)?;
+        }
     }
     Ok(())
 }
 
+fn follow_table(maps: &Maps, record: &Record, key: PoolKey, name: &TableName) -> Result<()> {
+    let table = slot_seen(&record.tables, name).unwrap_or(NO_TABLE);
+    match maps.pools.get(&key)? {
+        Some(pool) if pool.table != table => maps.pools.set(&key, &abi::Pool { table, ..pool }),
+        _ => Ok(()),
+    }
+}
+
+fn follow_members(
+    maps: &Maps,
+    record: &Record,
+    PoolKey { slot, purpose }: PoolKey,
+    path: &str,
+    members: &[PoolAddress],
+) -> Result<()> {
+    for (index, member) in (0..).zip(members) {
+        let key = PoolMemberKey { slot, purpose, index };
+        let name = classifier::table_of(member, path);
+        if let Some((name, member)) = name.zip(maps.pool_members.get(&key)?) {
+            let table = slot_seen(&record.tables, &name).unwrap_or(NO_TABLE);
+            maps.pool_members.set(&key, &PoolMember { table, ..member })?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets lists and counters of tables that are gone. There are no lists if pools chose from no table before: who
+/// looks for them goes through a map with room for a million.
+pub(crate) fn release(maps: &Maps, before: &Tables, after: &Tables) -> Result<()> {
+    let counted = || maps.pool_loads.keys().next().is_some();
+    let pooled = before.values().any(|table| table.pooled);
+    if pooled || counted() { remove_unused(maps, after) } else { Ok(()) }
+}
+
+/// Forgets all lists and counters but those of `tables`.
+pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
+    let slots: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
+    let mut lists = BTreeSet::new();
+    for slot in &slots {
+        lists.insert(maps.tables.at(*slot)?.list);
+    }
+    remove_lists(maps, |list| !lists.contains(&list))?;
+    let loads = maps.pool_loads.keys_at_once()?;
+    for stats in loads.iter().map(|load| load.table).collect::<BTreeSet<u32>>() {
+        let table = tables.values().find(|table| table.stats == stats);
+        let entries = table.map(|table| place::current(maps, table)).transpose()?;
+        keep_loads(maps, stats, &entries.unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Forgets how many states addresses have that are not among the `entries` of the table which counts in
+/// `stats`: if they come back to it, they begin anew.
+pub(crate) fn keep_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> Result<()> {
+    let mut loads = maps.pool_loads.keys_at_once()?;
+    loads.retain(|load| load.table == stats);
+    if loads.is_empty() {
+        return Ok(());
+    }
+    let there: BTreeSet<IpAddr> = chosen_hosts(entries).collect();
+    let address = |load: &PoolLoadKey| abi::address_from(load.family as u8, load.address);
+    for load in loads.iter().filter(|load| !there.contains(&address(load))) {
+        maps.pool_loads.remove(load)?;
+    }
+    Ok(())
+}
+
+/// Forgets how many states the addresses among `entries` have.
+pub(crate) fn forget_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> Result<()> {
+    if maps.pool_loads.keys().next().is_none() {
+        return Ok(());
+    }
+    for address in chosen_hosts(entries) {
+        let family = if address.is_ipv4() { abi::INET } else { abi::INET6 };
+        let address = address_bytes(address);
+        maps.pool_loads.remove(&PoolLoadKey { table: stats, family: family.into(), address })?;
+    }
+    Ok(())
+}
+
+/// What of a table a pool can choose that counts states.
+fn chosen_hosts(entries: &[TableEntry]) -> impl Iterator<Item = IpAddr> {
+    let is_host = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
+    let chosen = entries.iter().filter(move |entry| !entry.negated && is_host(&entry.net));
+    chosen.map(|entry| entry.net.addr())
+}
+
 fn remove_lists(maps: &Maps, unwanted: impl Fn(u32) -> bool) -> Result<()> {
-    let unwanted: Vec<_> = maps.pool_blocks.keys().filter(|key| unwanted(key.list)).collect();
-    for key in unwanted {
-        maps.pool_blocks.remove(&key)?;
+    for key in maps.pool_blocks.keys_at_once()?.iter().filter(|key| unwanted(key.list)) {
+        maps.pool_blocks.remove(key)?;
     }
     Ok(())
 }

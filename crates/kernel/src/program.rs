@@ -42,7 +42,13 @@ pub struct SkBuff {
     flow_keys: [u32; 2],
     /// `skb->tstamp`, the lower half first.
     pub departure: [u32; 2],
-    rest: [u32; 8],
+    wire_len: u32,
+    /// Segments that the kernel has joined.
+    pub gso_segs: u32,
+    socket: [u32; 2],
+    /// How much of the payload each of them has.
+    pub gso_size: u32,
+    rest: [u32; 3],
 }
 
 impl SkBuff {

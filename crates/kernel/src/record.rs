@@ -1,13 +1,15 @@
 //! What userland remembers of an instance between its processes: names with their numbers, and
 //! for each generation the rules as they were written and the slots they got.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use skipstep_classifier::Names;
 use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
+use crate::gone::GoneRule;
 use crate::netns::Netns;
+use crate::routing;
 
 /// What outlives rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub struct Memory {
     pub created_at: u64,
     /// Seconds since 1970 when the counters of an interface were cleared, if ever.
     pub interfaces_zeroed: BTreeMap<String, u64>,
+    /// What rules that route had loopback do.
+    pub loopback: routing::Lent,
 }
 
 /// A rule set in the kernel.
@@ -43,6 +47,11 @@ pub struct Record {
     pub tables: BTreeMap<TableName, TableRecord>,
     /// The host's own addresses.
     pub own_addresses: Option<TableRecord>,
+    /// Rules that are gone, by their slots, as long as they may have states.
+    pub gone: BTreeMap<u32, GoneRule>,
+    /// Names in the rules that were taken for groups.
+    #[serde(default)]
+    pub groups: BTreeSet<String>,
 }
 
 /// The rules of one anchor, or of the main rule set, in the kernel.
@@ -78,6 +87,19 @@ impl Record {
     /// Slots of all rules in force.
     pub fn slots(&self) -> impl Iterator<Item = u32> {
         self.rule_sets.values().flat_map(|set| set.slots.iter().chain(&set.old_slots).copied())
+    }
+
+    /// Slots of the rules with this label, be those gone or not.
+    pub fn labelled(&self, label: &str) -> BTreeSet<u32> {
+        let has_label = |labels: &[String]| labels.iter().any(|other| other == label);
+        let in_force = self.rule_sets.iter().flat_map(|(path, set)| {
+            let filter = self.ruleset.rules_of(path).iter().zip(&set.slots);
+            let old = self.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
+            filter.chain(old.zip(&set.old_slots))
+        });
+        let in_force = in_force.filter(|(rule, _)| has_label(&rule.labels)).map(|(_, slot)| *slot);
+        let gone = self.gone.iter().filter(|(_, rule)| has_label(&rule.labels));
+        in_force.chain(gone.map(|(slot, _)| *slot)).collect()
     }
 
     /// The slot of a rule, if there is such a one.

@@ -18,6 +18,8 @@ use crate::object::{Maps, Programs};
 pub(crate) struct Found {
     /// Place and serial.
     pub kill: abi::Kill,
+    /// The slot of the rule that made it.
+    pub rule_slot: u32,
     /// The state.
     pub view: StateView,
 }
@@ -38,7 +40,8 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
             let kill = abi::Kill { index: index as u32, serial: state.serial };
             let rule = rules.entry(state.rule_slot);
             let rule = rule.or_insert_with(|| rule_states(maps, state.rule_slot));
-            Found { kill, view: view(maps, names, &clock, &state, rule) }
+            let rule_slot = state.rule_slot;
+            Found { kill, rule_slot, view: view(maps, names, &clock, &state, rule) }
         })
         .collect();
     found.sort_by_key(|found| found.view.id);
@@ -50,11 +53,11 @@ pub(crate) fn kill(
     maps: &Maps,
     programs: &Programs,
     names: &Names,
-    mut wanted: impl FnMut(&StateView) -> bool,
+    mut wanted: impl FnMut(&Found) -> bool,
 ) -> Result<u64> {
     let mut killed = 0;
     for found in list(maps, names)? {
-        if wanted(&found.view) {
+        if wanted(&found) {
             killed += u64::from(programs.kill.call(&found.kill)?);
         }
     }

@@ -6,16 +6,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ipnet::IpNet;
 use skipstep_abi as abi;
 pub use skipstep_abi::TableStats as Stats;
-use skipstep_ruleset::{Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Next, Ruleset, TableEntry, TableName};
 use skipstep_scenario::engine::{Edit, TableEdit};
 
 use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::instance::Instance;
-use crate::next::Next;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
-use crate::{contents, counters, host, limiter, place};
+use crate::{contents, counters, host, limiter, place, pool};
 use skipstep_abi::limits::SELF_TABLE;
 
 /// A table as `pfctl -vsT` prints it.
@@ -358,10 +357,12 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Date(entries) => {
             contents::write(maps, version, &entries)?;
             contents::forget_counters(maps, table.slot, &entries)?;
+            pool::forget_loads(maps, table.stats, &entries)?;
         }
         Step::Delete(entries) => {
             contents::remove(maps, version, &entries)?;
             contents::forget_counters(maps, table.slot, &entries)?;
+            pool::forget_loads(maps, table.stats, &entries)?;
         }
         Step::Replace(entries) => {
             let known = table.contents.take();

@@ -4,6 +4,7 @@
 mod arrival;
 mod copies;
 mod daemon;
+mod here;
 mod instance;
 mod machine;
 mod odd_length;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Evaluator, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{Evaluator, Next, RuleId, RulesChange, Ruleset, TableName};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
     Draw, Fate, InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status,
@@ -23,11 +24,9 @@ use skipstep_scenario::engine::{
 };
 
 use self::machine::Machine;
-use self::passage::Passage;
+use self::passage::{Passage, TCX_DROP};
 use crate::commit::{self, RuleHome};
 use crate::error::{Error, Result};
-use crate::network::TestNetwork;
-use crate::next::Next;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
@@ -47,7 +46,8 @@ pub struct TestEngine {
     rules: RuleHome,
     empty: Program,
     machine: Machine,
-    network: Option<(Host, TestNetwork)>,
+    /// With the indices that its interfaces have in this thread's network.
+    host: Option<Host>,
     memory: Memory,
     record: Record,
     /// The states there are, as long as nothing ran that could change that.
@@ -107,7 +107,7 @@ impl TestEngine {
             programs,
             empty: program::empty()?,
             machine,
-            network: None,
+            host: None,
             memory: Memory::default(),
             record: Record::default(),
             known: None,
@@ -123,6 +123,18 @@ impl TestEngine {
         Ok(Bench { returned: run.returned, duration: run.duration })
     }
 
+    /// Runs one packet as one of several segments that the kernel has joined, each with so much of the payload;
+    /// whether it passed.
+    pub fn joined(&mut self, packet: &TestPacket, segments: u16, size: u16) -> Result<bool> {
+        let host = self.host.as_ref().ok_or_else(no_network)?;
+        let mut context = arrival::context(packet, host, &self.memory.names)?;
+        context.gso_segs = segments.into();
+        context.gso_size = size.into();
+        let program = self.programs.of(packet.direction);
+        let run = program.run_packet(&arrival::frame(&packet.bytes), &context, 1)?;
+        Ok(run.returned != TCX_DROP)
+    }
+
     /// The same with a program that does nothing.
     pub fn bench_empty(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
         let run = self.run(&self.empty, packet, repeat)?;
@@ -131,42 +143,36 @@ impl TestEngine {
 
     /// Replaces rules and tables like `pfctl -f`: states and the clock stay.
     pub fn reload(&mut self, ruleset: &Ruleset) -> Result<()> {
-        let next = Next::main(&Ruleset::default(), &self.with_evaluator(ruleset));
-        let Some((_, network)) = &self.network else {
-            return Err(no_network());
-        };
-        let prepared = commit::prepare(
-            &self.maps,
-            &self.rules,
-            &self.record,
-            &mut self.memory,
-            &next,
-            network.host(),
-        )?;
-        commit::flip(&self.maps, &self.record, &prepared)?;
+        self.put_in_force(Next::main(&self.record.ruleset, ruleset))
+    }
+
+    fn put_in_force(&mut self, mut next: Next) -> Result<()> {
+        self.known = None;
+        next.ruleset.options.evaluator = self.evaluator;
+        let host = self.host.as_ref().ok_or_else(no_network)?;
+        let prepared =
+            commit::prepare(&self.maps, &self.rules, &self.record, &mut self.memory, &next, host)?;
+        commit::flip(&self.maps, &self.record, &prepared);
+        commit::settle(&self.maps, &self.record, &prepared)?;
         self.record = prepared.record;
+        self.machine.configure(&self.record.ruleset);
         Ok(())
     }
 
     fn try_load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
-        self.enter_network(host)?;
+        self.host = Some(here::enter(host)?);
         self.reset(ruleset)?;
         self.reload(ruleset)
     }
 
-    /// Networks are slow to build, and most tests use the one they had.
-    fn enter_network(&mut self, host: &Host) -> Result<()> {
-        if self.network.as_ref().is_none_or(|(before, _)| before != host) {
-            self.network = Some((host.clone(), TestNetwork::enter(host)?));
-            copies::listen()?;
+    fn try_change_host(&mut self, host: &Host) -> Result<()> {
+        self.known = None;
+        let host = self.host.insert(here::change(host)?);
+        commit::follow_host(&self.maps, &mut self.memory, &mut self.record, host)?;
+        if commit::is_outdated(&self.record, host) {
+            self.put_in_force(Next::same(&self.record.ruleset))?;
         }
         Ok(())
-    }
-
-    fn with_evaluator(&self, ruleset: &Ruleset) -> Ruleset {
-        let mut ruleset = ruleset.clone();
-        ruleset.options.evaluator = self.evaluator;
-        ruleset
     }
 
     fn reset(&mut self, ruleset: &Ruleset) -> Result<()> {
@@ -212,11 +218,11 @@ impl TestEngine {
     }
 
     fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
-        let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
+        let host = self.host.as_ref().ok_or_else(no_network)?;
         let mut passage = Passage {
             maps: &self.maps,
             programs: &self.programs,
-            host: network.host(),
+            host,
             names: &self.memory.names,
             machine: &mut self.machine,
         };
@@ -224,12 +230,13 @@ impl TestEngine {
     }
 
     fn run(&self, program: &Program, packet: &TestPacket, repeat: u32) -> Result<Run> {
-        let (_, network) = self.network.as_ref().ok_or_else(no_network)?;
-        arrival::run(program, packet, network.host(), &self.memory.names, repeat)
+        let host = self.host.as_ref().ok_or_else(no_network)?;
+        arrival::run(program, packet, host, &self.memory.names, repeat)
     }
 
     fn try_table_counters(&self, name: &TableName) -> Result<TableCounters> {
-        let Some(table) = self.record.tables.get(name) else {
+        // one that rules only mention does not exist, and pfctl shows nothing of it
+        let Some(table) = self.record.tables.get(name).filter(|table| table.active) else {
             return Ok(TableCounters::default());
         };
         let entries = contents::read_all(&self.maps, table.slot)?;
@@ -258,11 +265,20 @@ impl Engine for TestEngine {
         match self.evaluator {
             Evaluator::Linear => "bpf-linear",
             Evaluator::SkipSteps => "bpf-skip-steps",
+            Evaluator::Compiled => "bpf-compiled",
         }
     }
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
         self.try_load(ruleset, host).map_err(|error| error.to_string())
+    }
+
+    fn change_rules(&mut self, change: &RulesChange) -> Result<(), String> {
+        self.put_in_force(change.next(&self.record.ruleset)).map_err(|error| error.to_string())
+    }
+
+    fn change_host(&mut self, host: &Host) -> Result<(), String> {
+        self.try_change_host(host).map_err(|error| error.to_string())
     }
 
     fn set_time(&mut self, seconds: u32) -> Vec<u64> {
@@ -274,7 +290,7 @@ impl Engine for TestEngine {
     }
 
     fn accepts(&self, packet: &TestPacket) -> bool {
-        self.network.as_ref().is_some_and(|(host, _)| self.machine.can_run(packet, host))
+        self.host.as_ref().is_some_and(|host| self.machine.can_run(packet, host))
     }
 
     fn packet(&mut self, packet: &TestPacket) -> Fate {
@@ -285,8 +301,15 @@ impl Engine for TestEngine {
     fn kill(&mut self, ids: &[u64]) {
         self.known = None;
         let TestEngine { maps, programs, memory, .. } = self;
-        let wanted = |view: &StateView| ids.contains(&view.id);
+        let wanted = |found: &state::Found| ids.contains(&found.view.id);
         certain(state::kill(maps, programs, &memory.names, wanted));
+    }
+
+    fn labelled(&mut self, label: &str) -> Vec<u64> {
+        let slots = self.record.labelled(label);
+        let states = certain(state::list(&self.maps, &self.memory.names));
+        let meant = states.into_iter().filter(|found| slots.contains(&found.rule_slot));
+        meant.map(|found| found.view.id).collect()
     }
 
     fn edit_table(&mut self, edit: &TableEdit) -> bool {

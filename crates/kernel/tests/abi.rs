@@ -13,6 +13,7 @@ use skipstep_kernel::object::OBJECT;
 
 const HEADER: &str = concat!(
     include_str!("../../../bpf/abi/rule.h"),
+    include_str!("../../../bpf/abi/forest.h"),
     include_str!("../../../bpf/abi/limiter.h"),
     include_str!("../../../bpf/abi/table.h"),
     include_str!("../../../bpf/abi/state.h"),
@@ -59,9 +60,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, cross_to, os, limiter, set_end, delay,
+            call_first, call_end, rtable, cross_to, os, limiter, set_end, segment, delay,
             leave_fragments, pad,
         }
+        pf_cell => abi::Cell { word }
         pf_fingerprint => abi::Fingerprint {
             systems, options, window, size, mss, scale, ttl, option_count, flags, window_kind,
             size_kind, mss_kind, scale_kind, pad,
@@ -108,9 +110,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
-            if_bound_states, limit_src_nodes, limit_table_entries,
+            limit_src_nodes, limit_table_entries,
             syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
-            pad, unknown_systems,
+            sctp_ports, pad, unknown_systems,
         }
         pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
@@ -131,7 +133,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
-            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving, syncookies,
+            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
+            bound, sweeps, syncookies,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -140,7 +143,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
             lock, r#use, key, rate, packets, bytes, states, connections, creation, expire, chosen,
-            interface, chosen_family, pad,
+            interface, chosen_family, pad, swept, pad_end, oldest,
         }
         pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
@@ -291,9 +294,13 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             PASS, BLOCK, SCRUB, NAT, NO_NAT, BINAT, NO_BINAT, RDR, NO_RDR, MATCH,
         }
         "OLD_" abi::config::old_list { NAT, RDR, BINAT_OUT, BINAT_IN, SCRUB, LISTS }
+        "" abi::forest {
+            CELL_WORDS, CELL_CUTS, AXIS_LEAF, ORDER_LAST, CLASS_OTHER, FORESTS,
+        }
+        "FOREST_OF_" abi::forest::forest_of { FOLLOWS, INET6, OUT }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
         "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
-        "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS }
+        "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS, COMPILED }
         "COUNT_" abi::status::state_counter { SEARCHES, INSERTS, REMOVALS, MAX }
         "SCRUB_" abi::state::scrub_flags { TIMESTAMP, PAWS, PAWS_IDLED, DATA_TS, DATA_NO_TS }
         "TIMEOUT_" abi::state::timeout {
@@ -417,6 +424,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         .collect();
     let ours = [
         abi::names::map::RULESETS,
+        abi::names::map::FORESTS,
         abi::names::map::CONFIGS,
         abi::names::map::STATUS,
         abi::names::map::COUNTERS,

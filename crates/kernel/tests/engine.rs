@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{host, is_root, ruleset, tcp, udp};
+use common::{host, is_root, other, ruleset, tcp, udp};
 use skipstep_kernel::testing::TestEngine;
 use skipstep_ruleset::{Evaluator, Reason};
 use skipstep_scenario::Engine;
@@ -15,7 +15,7 @@ fn both(test: impl Fn(TestEngine) + Copy + Send + 'static) {
     if !is_root() {
         return;
     }
-    for evaluator in [Evaluator::Linear, Evaluator::SkipSteps] {
+    for evaluator in [Evaluator::Linear, Evaluator::SkipSteps, Evaluator::Compiled] {
         // each engine has a thread, and so a network, of its own
         let thread = std::thread::spawn(move || test(TestEngine::new(evaluator).unwrap()));
         thread.join().unwrap();
@@ -128,5 +128,33 @@ fn a_run_can_be_timed() {
         let empty = engine.bench_empty(&packet, 1000).unwrap();
         assert_eq!((filtered.returned as i32, empty.returned as i32), (2, -1));
         assert!(filtered.duration > empty.duration, "{filtered:?} {empty:?}");
+    });
+}
+
+/// Three segments with 1000, 1000 and 500 bytes: the headers that they have on the wire count, and what must not be
+/// longer than so much is each of them.
+#[test]
+fn joined_packets_count_as_their_segments() {
+    const SCTP: u8 = 132;
+    both(|mut engine| {
+        let host = host();
+        let sctp = {
+            let header = [0x0f, 0xa0, 0x0f, 0x1c, 0, 0, 0, 1, 0, 0, 0, 0];
+            let payload = [&header[..], &[0; 2500]].concat();
+            other(CLIENT.0, SSH.0, SCTP, &payload)
+        };
+        for (packet, headers) in [(sctp, 20 + 12), (udp(CLIENT, SSH, 2500), 20 + 8)] {
+            let longest = headers + 1000;
+            for (limit, passes) in [(longest, true), (longest - 1, false)] {
+                let rules = format!("pass in on em0 no state max-pkt-size {limit}\n");
+                engine.load(&ruleset(&rules, &host), &host).unwrap();
+                assert_eq!(engine.joined(&packet, 3, 1000).unwrap(), passes, "{headers} {limit}");
+                let counted = engine.rule_counters(Some(&0.into()));
+                if passes {
+                    assert_eq!(counted.packets, [3, 0]);
+                    assert_eq!(counted.bytes, [2500 + 3 * headers, 0]);
+                }
+            }
+        }
     });
 }

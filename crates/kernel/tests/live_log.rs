@@ -17,7 +17,7 @@ fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         fixture.load(&format!(
             "block in log proto udp to port {}\n\
-             pass in log (all, to pflog7) inet proto udp to port {}\n",
+             pass in log (all, user, to pflog7) inet proto udp to port {}\n",
             other.1.port(),
             to.1.port(),
         ));

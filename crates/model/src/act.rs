@@ -67,8 +67,8 @@ impl Firewall {
         let carried = self.carry_out(input, &mut packet, &mut ruling, journal);
         self.log(&ruling, journal);
         let state = ruling.state.map(|id| self.states.get_mut(id));
-        let Ruling { pass: passed, rule, anchor_rule, .. } = ruling;
-        let counted = Counted { passed, rule, anchor_rule };
+        let Ruling { pass: passed, rule, anchor_rule, blocked_ends, .. } = ruling;
+        let counted = Counted { passed, rule, anchor_rule, blocked_ends };
         self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
         self.count_for_sources(&packet, &ruling);
         if let Some(ends) = packet.crosses_to.filter(|_| ruling.pass) {

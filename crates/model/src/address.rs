@@ -51,12 +51,14 @@ fn meets(
                 return false;
             };
             let inside = table::contains(table, address);
-            counters.table_looked_up(name, inside);
+            if table.defined {
+                counters.table_looked_up(name, inside);
+            }
             inside
         }
         Address::Dynamic(dynamic) => interface_has(dynamic, address, around.world),
         Address::NoRoute => {
-            !is_scoped(address) && around.world.route(address, around.rdomain).is_none()
+            !is_scoped(address) && around.world.way(address, around.rdomain).is_none()
         }
         Address::UrpfFailed => {
             around.arrived_on.is_none_or(|name| fails_urpf(address, name, around))
@@ -79,8 +81,7 @@ fn masked(address: IpAddr, mask: IpAddr) -> Option<u128> {
 
 /// Whether the route back to `address` leaves by another interface than the one called `name`.
 fn fails_urpf(address: IpAddr, name: &str, around: &Surroundings) -> bool {
-    let route = around.world.route(address, around.rdomain);
-    !is_scoped(address) && route.is_none_or(|route| route.interface != name)
+    !is_scoped(address) && around.world.way(address, around.rdomain) != Some(name)
 }
 
 /// Addresses that are only valid on a link are never held to fail for their route: PF knows them

@@ -40,6 +40,13 @@ impl Firewall {
         }
     }
 
+    /// The states that rules with this label made, be those gone or not.
+    pub fn labelled(&self, label: &str) -> Vec<StateId> {
+        let has_label =
+            |state: &&State| self.rulebook.at(state.rule).labels.iter().any(|other| other == label);
+        self.states().filter(has_label).map(|state| state.id).collect()
+    }
+
     /// Changes a table that there is, unless that makes too many entries; whether it did.
     pub fn edit_table(&mut self, edit: &TableEdit) -> bool {
         let limit = self.ruleset().options.limits.table_entries as usize;
@@ -67,6 +74,7 @@ impl Firewall {
         }
         table.entries.clone_from(&entries);
         self.counters.keep_entries(&edit.table, &entries);
+        self.pools.keep_entries(&edit.table, &entries);
         true
     }
 

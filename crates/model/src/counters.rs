@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::{
-    Action, Address, Direction, Family, Host, Reason, Ruleset, TableEntry, TableName,
+    Action, Address, Direction, Family, Host, Reason, Ruleset, Table, TableEntry, TableName,
 };
 
 use crate::af_to::read_as;
@@ -15,6 +15,7 @@ use crate::rate::Rate;
 use crate::rulebook::{Entry, Rulebook};
 use crate::state::{STACK, State};
 use crate::table;
+use crate::translate::Ends;
 
 /// Counters of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +47,8 @@ pub(crate) struct Counted<'a> {
     /// `None` is the default rule.
     pub rule: Option<&'a Entry>,
     pub anchor_rule: Option<&'a Entry>,
+    /// Its ends, if they are not those that it has.
+    pub blocked_ends: Option<Ends>,
 }
 
 /// Counters of one interface.
@@ -172,6 +175,19 @@ impl Counters {
         }
     }
 
+    /// Makes room for rules that are loaded.
+    pub fn make_room(&mut self, rules: usize) {
+        self.rules.resize(rules, RuleCounters::default());
+        self.usage.resize(rules, Usage::default());
+    }
+
+    /// The packets that a rule saw at another place count as its own.
+    pub fn inherit(&mut self, place: usize, from: usize) {
+        let RuleCounters { evaluations, packets, bytes, .. } = self.rules[from];
+        let own = self.rules[place];
+        self.rules[place] = RuleCounters { evaluations, packets, bytes, ..own };
+    }
+
     /// Counters of the rule at a place.
     pub fn rule(&self, place: usize) -> RuleCounters {
         RuleCounters { expired: self.usage[place].expired, ..self.rules[place] }
@@ -203,6 +219,16 @@ impl Counters {
     /// Only these entries of a table are left: what was counted for others is forgotten.
     pub fn keep_entries(&mut self, name: &TableName, entries: &[TableEntry]) {
         if let Some(counters) = self.tables.get_mut(name) {
+            counters.entries.retain(|net, _| entries.iter().any(|entry| entry.net == *net));
+        }
+    }
+
+    /// Only these tables are left, as they are: what was counted for others is forgotten.
+    pub fn keep_tables<'t>(&mut self, there: impl Fn(&TableName) -> Option<&'t Table>) {
+        self.tables.retain(|name, _| there(name).is_some());
+        for (name, counters) in &mut self.tables {
+            let table = there(name).filter(|table| table.counters);
+            let entries = table.map_or(&[][..], |table| &table.entries);
             counters.entries.retain(|net, _| entries.iter().any(|entry| entry.net == *net));
         }
     }
@@ -282,7 +308,10 @@ impl Counters {
         }
         let ends = match &state {
             Some(state) => endpoints(state, packet.family),
-            None => packet.written_ends(),
+            None => match ruling.blocked_ends {
+                Some(ends) => (ends.source.0, ends.destination.0),
+                None => packet.written_ends(),
+            },
         };
         if let Some(state) = state {
             let way = state.way(packet.direction);
@@ -326,7 +355,8 @@ impl Counters {
             let Host { negated, address: Address::Table(name) } = host else {
                 continue;
             };
-            let Some((name, table)) = ruleset.table_seen_from(&rule.path, name) else {
+            let seen = ruleset.table_seen_from(&rule.path, name);
+            let Some((name, table)) = seen.filter(|(_, table)| table.defined) else {
                 continue;
             };
             let entry = table::best_entry(table, address);

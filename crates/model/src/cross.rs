@@ -38,7 +38,7 @@ pub(crate) fn transport(
                 sum.replace(&mut packet.bytes, at + 4, id.to_be_bytes());
             }
         }
-        Transport::Fragment | Transport::Other => {}
+        Transport::Sctp { .. } | Transport::Fragment | Transport::Other => {}
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ pub(crate) fn error(
                 sum.replace(&mut packet.bytes, offset + 4, id.to_be_bytes());
             }
         }
-        QuotedTransport::Other => {}
+        QuotedTransport::Sctp { .. } | QuotedTransport::Other => {}
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Whether a packet with sound headers passes: its state decides, or else the rules do.
 
-use skipstep_ruleset::{Action, Family, Reason, Ruleset};
+use skipstep_ruleset::{Action, BlockReturn, Family, Reason, Ruleset};
 
 use crate::Firewall;
 use crate::create::{self, Made};
@@ -168,6 +168,10 @@ impl Firewall {
 
         let mut ruling = Ruling { rule, anchor_rule, ..Ruling::default() };
         if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
+            // FreeBSD has written what old rules made of it, and takes that back for an answer
+            if answer.old_ends && rule.block_return == BlockReturn::Drop {
+                ruling.blocked_ends = Some(answer.translation.ends);
+            }
             self.answer(packet, rule, journal);
             return ruling;
         }

@@ -153,12 +153,14 @@ pub enum Decision {
     Default,
     /// a rule, or the state that it made
     Rule(RuleId),
+    /// a state whose rule is gone since a reload
+    OrphanState,
 }
 
 /// A log record (pf-semantics section 18).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRecord {
-    /// Number of the rule in the record, `None` for the default rule.
+    /// Number of the rule in the record, `None` for the default rule and one that is gone.
     pub rule: Option<u32>,
     /// Number of the anchor rule in the record.
     pub anchor_rule: Option<u32>,

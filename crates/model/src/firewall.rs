@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Reason, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{Family, Reason, RuleId, Ruleset, TableName};
 
 use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::endpoint::Endpoints;
@@ -59,6 +59,12 @@ impl Firewall {
         }
     }
 
+    /// The host is another from now on; rules and states stay.
+    pub fn change_host(&mut self, host: Host) {
+        self.world.host = host;
+        self.pools.keep_tables(&self.ruleset, &self.world);
+    }
+
     /// Moves the clock and removes the states whose time is up. Returns their numbers, ascending.
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
@@ -66,7 +72,8 @@ impl Firewall {
         // all are looked at before the first is removed, which makes the others live longer
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
-        for state in &over {
+        // the oldest last, as in pf: its rule says how long a source that several of them shared stays
+        for state in over.iter().rev() {
             self.remove(state);
         }
         self.turn_cookie_keys();
@@ -104,14 +111,14 @@ impl Firewall {
         timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &crowd)
     }
 
-    /// The rule that made a state; `None` if no rule matched, but an old one had translated.
+    /// The rule that made a state; `None` if it is gone, or no rule matched, but an old one had translated.
     pub fn rule_of(&self, state: &State) -> Option<RuleId> {
-        self.rulebook.written(state.rule).map(Entry::id)
+        self.rulebook.written(state.rule).filter(|rule| !rule.gone).map(Entry::id)
     }
 
-    /// Number of the anchor rule that led to the rule that made a state.
+    /// Number of the anchor rule that led to the rule that made a state, unless it is gone.
     pub fn anchor_rule_of(&self, state: &State) -> Option<u32> {
-        state.anchor_rule.map(|place| self.rulebook.at(place).number)
+        state.anchor_rule.and_then(|place| self.rulebook.at(place).number())
     }
 
     /// Counters of a rule, `None` for the default rule.
@@ -149,11 +156,12 @@ impl Firewall {
         }
     }
 
-    /// The sources that are tracked, by rule: what for, address, node.
-    pub fn sources(&self) -> impl Iterator<Item = (RuleId, NodeKind, IpAddr, &SourceNode)> {
-        self.sources
-            .iter()
-            .map(|(key, node)| (self.rulebook.at(key.rule).id(), key.kind, key.source, node))
+    /// The sources that are tracked, by rule, if it is not gone: what for, address, node.
+    pub fn sources(&self) -> impl Iterator<Item = (Option<RuleId>, NodeKind, IpAddr, &SourceNode)> {
+        self.sources.iter().map(|(key, node)| {
+            let rule = Some(self.rulebook.at(key.rule)).filter(|rule| !rule.gone);
+            (rule.map(Entry::id), key.kind, key.source, node)
+        })
     }
 
     /// The limiters, those of states first.
@@ -172,7 +180,11 @@ impl Firewall {
             return untouched(input);
         }
         let fate = match self.describe(input) {
-            Ok(packet) if packet.is_fragment() && self.waits(input, &packet, journal) => {
+            Ok(packet)
+                if packet.is_fragment()
+                    && !is_nested(input, &packet)
+                    && self.waits(input, &packet, journal) =>
+            {
                 self.reassemble(input, packet, journal)
             }
             Ok(packet) => self.filter(input, packet, journal),
@@ -187,7 +199,11 @@ impl Firewall {
     /// Takes a packet apart where it is.
     pub(crate) fn describe(&self, packet: &Packet) -> Result<Descriptor, Malformed> {
         let rdomain = self.world.host.rdomain(&packet.interface);
-        Ok(Descriptor { rdomain, ..Descriptor::parse(packet)? })
+        let mut descriptor = Descriptor { rdomain, ..Descriptor::parse(packet)? };
+        if self.rulebook.names_sctp_ports {
+            descriptor.read_sctp_ports()?;
+        }
+        Ok(descriptor)
     }
 
     fn is_skipped(&self, name: &str) -> bool {
@@ -249,4 +265,9 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
         log: Vec::new(),
         removed: Vec::new(),
     }
+}
+
+/// Whether a fragment has come out of fragments on its way through this host.
+fn is_nested(input: &Packet, packet: &Descriptor) -> bool {
+    packet.family == Family::Inet6 && input.carried.fragmentation.is_some()
 }

@@ -25,14 +25,26 @@ pub(crate) struct Quoted {
 /// The first 8 bytes of the quoted transport header are all that is sure to be there.
 #[derive(Debug, Clone)]
 pub(crate) enum QuotedTransport {
-    Tcp { source_port: u16, destination_port: u16, seq: u32 },
-    Udp { source_port: u16, destination_port: u16 },
+    Tcp {
+        source_port: u16,
+        destination_port: u16,
+        seq: u32,
+    },
+    Udp {
+        source_port: u16,
+        destination_port: u16,
+    },
+    /// Its ports are read as those of the packet itself: if rules ask for them.
+    Sctp {
+        source_port: u16,
+        destination_port: u16,
+    },
     Icmp(Icmp),
     Other,
 }
 
 /// Reads the packet that an ICMP or ICMPv6 error quotes behind its 8 bytes of header.
-pub(crate) fn quoted(packet: &Descriptor) -> Result<Quoted, Reason> {
+pub(crate) fn quoted(packet: &Descriptor, sctp_ports: bool) -> Result<Quoted, Reason> {
     let readable = packet.readable();
     let at = packet.offset + 8;
     let (walked, source, destination): (Walked, IpAddr, IpAddr) = match packet.family {
@@ -52,8 +64,11 @@ pub(crate) fn quoted(packet: &Descriptor) -> Result<Quoted, Reason> {
     if source != packet.destination {
         return Err(Reason::StateMismatch);
     }
-    let transport = quoted_transport(readable, walked.protocol, walked.offset, packet.family)?;
     let Walked { protocol, offset, .. } = walked;
+    let transport = match protocol {
+        protocol::SCTP if !sctp_ports => QuotedTransport::Other,
+        _ => quoted_transport(readable, protocol, offset, packet.family)?,
+    };
     Ok(Quoted { protocol, source, destination, at, offset, transport })
 }
 
@@ -76,6 +91,10 @@ fn quoted_transport(
         (protocol::UDP, _) => {
             let (source_port, destination_port) = ports(packet.array(offset)?);
             Ok(QuotedTransport::Udp { source_port, destination_port })
+        }
+        (protocol::SCTP, _) => {
+            let (source_port, destination_port) = ports(packet.array(offset)?);
+            Ok(QuotedTransport::Sctp { source_port, destination_port })
         }
         (protocol::ICMP, Family::Inet) | (protocol::ICMP6, Family::Inet6) => {
             packet::parse_icmp(packet, offset).map(QuotedTransport::Icmp)

@@ -78,8 +78,8 @@ impl Journal {
     ) {
         let log = trigger.and_then(|rule| rule.log).unwrap_or_default();
         self.log.push(LogRecord {
-            rule: rule.map(|rule| rule.number),
-            anchor_rule: place.anchor_rule.map(|rule| rule.number),
+            rule: rule.and_then(Entry::number),
+            anchor_rule: place.anchor_rule.and_then(Entry::number),
             anchor: place.anchor.to_owned(),
             reason,
             action: match rule {

@@ -1,6 +1,6 @@
 //! State limiters and source limiters: what many rules may use up together (pf-semantics section 16).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -37,6 +37,21 @@ pub struct LimiterState {
     /// The sources that it knows, by their routing domain and what the mask leaves of their address.
     pub sources: BTreeMap<(u32, IpAddr), LimitedSource>,
     tokens: Tokens,
+}
+
+impl LimiterState {
+    /// One that nothing is used of.
+    fn new(limiter: &Limiter) -> Self {
+        LimiterState {
+            limiter: limiter.clone(),
+            states: 0,
+            counts: Admissions::default(),
+            sources_made: 0,
+            sources_limited: 0,
+            sources: BTreeMap::new(),
+            tokens: Tokens::FULL,
+        }
+    }
 }
 
 /// A source of a source limiter.
@@ -101,24 +116,47 @@ fn token((states, seconds): (u32, u32)) -> i64 {
 }
 
 impl Limiters {
-    /// The limiters of a rule set that has just been loaded.
+    /// The limiters of the first rule set.
     pub fn new(ruleset: &Ruleset) -> Self {
         let mut limiters = Limiters::default();
+        limiters.replace(ruleset, true);
+        limiters
+    }
+
+    /// Whether they can make way for those of `ruleset`: a source limiter that knows sources must name
+    /// them as before.
+    pub fn accept(&self, ruleset: &Ruleset) -> Result<(), String> {
+        for limiter in ruleset.limiters.iter().filter(|limiter| limiter.source) {
+            let before = self.of_sources.get(&limiter.id).filter(|state| !state.sources.is_empty());
+            if before.is_some_and(|before| !names_sources_alike(&before.limiter, limiter)) {
+                return Err(format!("source limiter {} is busy", limiter.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts those of `ruleset` in their place. Those with a number that is known go on with what is used of
+    /// them; if the main rule set is `loaded`, state limiters have all their tokens again, as in pf.
+    /// Returns the others, by kind and number.
+    pub fn replace(&mut self, ruleset: &Ruleset, loaded: bool) -> BTreeSet<(bool, u32)> {
+        let number = |limiter: &Limiter| (limiter.source, limiter.id);
+        let mut gone: BTreeSet<(bool, u32)> =
+            self.iter().map(|state| number(&state.limiter)).collect();
+        let before = std::mem::take(self);
         for limiter in &ruleset.limiters {
-            let state = LimiterState {
-                limiter: limiter.clone(),
-                states: 0,
-                counts: Admissions::default(),
-                sources_made: 0,
-                sources_limited: 0,
-                sources: BTreeMap::new(),
-                tokens: Tokens::FULL,
+            gone.remove(&number(limiter));
+            let (known, kind) = match limiter.source {
+                true => (before.of_sources.get(&limiter.id), &mut self.of_sources),
+                false => (before.of_states.get(&limiter.id), &mut self.of_states),
             };
-            let kind =
-                if limiter.source { &mut limiters.of_sources } else { &mut limiters.of_states };
+            let mut state = known.cloned().unwrap_or_else(|| LimiterState::new(limiter));
+            state.limiter.clone_from(limiter);
+            if loaded {
+                state.tokens = Tokens::FULL;
+            }
             kind.insert(limiter.id, state);
         }
-        limiters
+        gone
     }
 
     /// All, those of states first.
@@ -261,6 +299,13 @@ impl Limiters {
             state.sources.retain(|_, source| source.states != 0 || now <= source.stays_until);
         }
     }
+}
+
+fn names_sources_alike(before: &Limiter, after: &Limiter) -> bool {
+    let table = |limiter: &Limiter| limiter.table.as_ref().map(|(name, ..)| name.clone());
+    let masks =
+        |limiter: &Limiter| (limiter.inet_mask.unwrap_or(32), limiter.inet6_mask.unwrap_or(128));
+    (table(before), masks(before)) == (table(after), masks(after))
 }
 
 fn nanoseconds(seconds: u32) -> i64 {

@@ -62,7 +62,7 @@ impl Firewall {
         }
         // Neighbour advertisements come here too. PF takes them for errors that quote nothing
         // sensible, counts the reason, and lets the rules decide.
-        match icmp_error::quoted(packet) {
+        match icmp_error::quoted(packet, self.rulebook.names_sctp_ports) {
             Ok(quoted) => {
                 let lookup = self.look_up_quoted(packet, &quoted, journal);
                 self.translate_error(lookup, packet, &quoted, journal)
@@ -275,7 +275,8 @@ impl Firewall {
     ) -> Lookup {
         let (source_port, destination_port) = match &quoted.transport {
             QuotedTransport::Tcp { source_port, destination_port, .. }
-            | QuotedTransport::Udp { source_port, destination_port } => {
+            | QuotedTransport::Udp { source_port, destination_port }
+            | QuotedTransport::Sctp { source_port, destination_port } => {
                 (*source_port, *destination_port)
             }
             QuotedTransport::Icmp(header) => {

@@ -50,6 +50,11 @@ pub(crate) enum Transport {
         source_port: u16,
         destination_port: u16,
     },
+    /// SCTP, whose ports are read only if rules ask for them.
+    Sctp {
+        source_port: u16,
+        destination_port: u16,
+    },
     /// ICMP. In an IPv6 packet that is an error.
     Icmp(Icmp),
     /// ICMPv6. In an IPv4 packet that is an error.
@@ -131,7 +136,8 @@ impl Descriptor {
         let mut bytes = packet.bytes.clone();
         let header = Readable(&bytes).array(0).map_err(|reason| malformed(reason, 0))?;
         let ip = Ipv4Fields::new(header);
-        if bytes.len() < ip.total_len {
+        // a host's IP input drops what is of no known version before pf sees it
+        if bytes.len() < ip.total_len || bytes[0] >> 4 != 4 {
             return Err(malformed(Reason::Short, 0));
         }
         bytes.truncate(ip.total_len);
@@ -233,9 +239,29 @@ impl Descriptor {
     pub fn ports(&self) -> (u16, u16) {
         match &self.transport {
             Transport::Tcp(tcp) => (tcp.source_port, tcp.destination_port),
-            Transport::Udp { source_port, destination_port } => (*source_port, *destination_port),
+            Transport::Udp { source_port, destination_port }
+            | Transport::Sctp { source_port, destination_port } => {
+                (*source_port, *destination_port)
+            }
             _ => (0, 0),
         }
+    }
+
+    /// Reads the ports of an SCTP packet.
+    pub fn read_sctp_ports(&mut self) -> Result<(), Malformed> {
+        if self.protocol != protocol::SCTP || self.is_fragment() {
+            return Ok(());
+        }
+        let malformed =
+            |reason| Malformed { reason, total_len: self.total_len, family: self.family };
+        self.transport = parse_sctp(self.readable(), self.offset).map_err(malformed)?;
+        Ok(())
+    }
+
+    /// Whether rules give it other addresses only: the ports of SCTP belong to an association that may
+    /// have more addresses, as in FreeBSD.
+    pub fn keeps_ports(&self) -> bool {
+        matches!(self.transport, Transport::Sctp { .. })
     }
 
     /// The TCP header, if it is there and is one.
@@ -313,6 +339,16 @@ fn parse_udp(packet: Readable, offset: usize) -> Result<Transport, Reason> {
         return Err(Reason::Short);
     }
     Ok(Transport::Udp { source_port: u16::from_be_bytes([header[0], header[1]]), destination_port })
+}
+
+fn parse_sctp(packet: Readable, offset: usize) -> Result<Transport, Reason> {
+    let header: [u8; 12] = packet.array(offset)?;
+    let source_port = u16::from_be_bytes([header[0], header[1]]);
+    let destination_port = u16::from_be_bytes([header[2], header[3]]);
+    if source_port == 0 || destination_port == 0 {
+        return Err(Reason::Short);
+    }
+    Ok(Transport::Sctp { source_port, destination_port })
 }
 
 /// The first 8 bytes of an ICMP or ICMPv6 message.

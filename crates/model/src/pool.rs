@@ -1,11 +1,13 @@
 //! Pools: which of several addresses a translated packet gets (pf-semantics section 11).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
-use skipstep_ruleset::{Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableName};
+use skipstep_ruleset::{
+    Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableEntry, TableName,
+};
 
 use crate::pool_list::{Member, Walk};
 use crate::rulebook::Entry;
@@ -126,6 +128,30 @@ pub(crate) struct List {
 }
 
 impl Pools {
+    /// A table has other contents. Addresses that left it begin anew if they come back to it.
+    pub fn keep_entries(&mut self, name: &TableName, entries: &[TableEntry]) {
+        self.loads.retain(|(listed, address), _| match listed {
+            Listed::Table(other) if other == name => is_chosen_from(entries, *address),
+            _ => true,
+        });
+    }
+
+    /// Only these tables are left, and what rules know interfaces by.
+    pub fn keep_tables(&mut self, ruleset: &Ruleset, world: &World) {
+        let followed: HashSet<&DynamicAddress> =
+            ruleset.every_rule().flat_map(|(_, rule)| rule.dynamic_addresses()).collect();
+        self.loads.retain(|(listed, address), _| match listed {
+            Listed::Table(TableName { anchor, name }) => {
+                let table = ruleset.tables_of(anchor).iter().find(|table| table.name == *name);
+                table.is_some_and(|table| is_chosen_from(&table.entries, *address))
+            }
+            Listed::Interface(dynamic) => {
+                let nets = address::interface_networks(dynamic, world);
+                followed.contains(dynamic) && nets.contains(&(*address).into())
+            }
+        });
+    }
+
     /// Chooses an address of `family` for a packet from `source`.
     ///
     /// `first` is the first address of a search over several, `None` in it as long as there is none;
@@ -205,6 +231,11 @@ pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
         Member::List(list) => list.best(to_bits(address)).is_some(),
         Member::Net(net) => net.is_some_and(|net| net.contains(to_bits(address))),
     })
+}
+
+/// Whether a pool that counts states can choose an address from a table.
+fn is_chosen_from(entries: &[TableEntry], address: IpAddr) -> bool {
+    entries.iter().any(|entry| !entry.negated && entry.net == address.into())
 }
 
 /// Chooses from what is no list: a table, an interface or a network.

@@ -3,11 +3,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{BlockReturn, Family};
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 use skipstep_wire::{build, checksum, protocol};
 
+use crate::address::is_on_every_link;
+use crate::own_address;
 use crate::packet::icmp6_type::{ECHO_REQUEST, REDIRECT};
 use crate::packet::{Descriptor, Tcp};
 use crate::state::Peer;
@@ -86,6 +87,18 @@ pub(crate) fn challenge_ack(
     segment(packet, tcp, 0, Numbers { seq: to.seqlo, ack: from.seqlo, flags: ACK }, world)
 }
 
+/// Whom a segment comes from: the system gives one from nowhere the address of the interface it leaves by.
+fn sender(from: IpAddr, to: IpAddr, rdomain: u32, world: &World) -> IpAddr {
+    match from {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) if world.is_local(to) => to,
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => {
+            let route = world.route(to, rdomain);
+            route.and_then(|route| own_address::towards(to, route, world)).unwrap_or(from)
+        }
+        _ => from,
+    }
+}
+
 /// What is special about a segment that the firewall makes.
 struct Numbers {
     seq: u32,
@@ -96,12 +109,8 @@ struct Numbers {
 /// A segment back to the sender of `packet`. A `ttl` of 0 is the default; IPv6 always has it.
 fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &World) -> Vec<u8> {
     let Numbers { seq, ack, flags } = numbers;
-    let source = match packet.destination {
-        // the system gives a packet from nowhere the address of the interface it leaves by
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => source_address(packet, world),
-        _ => None,
-    };
-    let ip = build::ip(source.unwrap_or(packet.destination), packet.source).ttl(DEFAULT_TTL);
+    let source = sender(packet.destination, packet.source, packet.rdomain, world);
+    let ip = build::ip(source, packet.source).ttl(DEFAULT_TTL);
     let ip = match packet.family {
         Family::Inet => ip.tos(LOW_DELAY).df(true).ttl(if ttl == 0 { DEFAULT_TTL } else { ttl }),
         Family::Inet6 => ip,
@@ -122,12 +131,15 @@ pub(crate) struct Segment {
     pub mss: u16,
 }
 
-pub(crate) fn proxied(segment: &Segment) -> Vec<u8> {
-    proxied_with_ttl(segment, DEFAULT_TTL)
+/// One that is sent to the other end of a connection.
+pub(crate) fn proxied(segment: Segment, rdomain: u32, world: &World) -> Vec<u8> {
+    let (from, port) = segment.source;
+    let source = (sender(from, segment.destination.0, rdomain, world), port);
+    written(&Segment { source, ..segment }, DEFAULT_TTL)
 }
 
-/// The same from further away.
-pub(crate) fn proxied_with_ttl(segment: &Segment, ttl: u8) -> Vec<u8> {
+/// The bytes of one.
+pub(crate) fn written(segment: &Segment, ttl: u8) -> Vec<u8> {
     let Segment { source, destination, seq, ack, flags, window, mss } = *segment;
     let ip = build::ip(source.0, destination.0).ttl(ttl);
     let ip = if source.0.is_ipv4() { ip.tos(LOW_DELAY).df(true) } else { ip };
@@ -206,35 +218,28 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
     address.octets()[0] != 0 && !address.is_multicast()
 }
 
-/// The address that an error about `packet` comes from: the one it was sent to if that is ours,
-/// else that of the interface through which its sender is reached.
+/// The address that an error about `packet` comes from: the one it was sent to if that is ours, the
+/// one it was sent from, else ours on the way to its sender. The system says of none what is right
+/// for a sender that is on every link, and may have none: the error names the destination then.
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
-    if world.is_local(packet.destination) {
-        return Some(packet.destination);
+    for own in [packet.destination, packet.source] {
+        if world.is_local(own) {
+            return Some(own);
+        }
     }
-    let route = world.route(packet.source, packet.rdomain)?;
-    address_towards(world.interface(&route.interface)?, packet.source, packet.destination)
-}
-
-/// The address of `interface` to send from: one in the receiver's network before any other; for
-/// IPv6 one that reaches as far as what the packet was sent to.
-fn address_towards(interface: &Interface, receiver: IpAddr, about: IpAddr) -> Option<IpAddr> {
-    let link_local =
-        |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let candidates = || {
-        interface.addresses.iter().filter(|own| {
-            Family::of(own.net.addr()) == Family::of(receiver)
-                && link_local(own.net.addr()) == link_local(about)
-        })
+    let own = if is_on_every_link(packet.source) {
+        world.interface(&packet.interface).and_then(own_address::of_link)
+    } else {
+        let route = world.route(packet.source, packet.rdomain)?;
+        own_address::towards(packet.source, route, world)
     };
-    let near = candidates().find(|own| own.net.contains(&receiver));
-    near.or_else(|| candidates().next()).map(|own| own.net.addr())
+    Some(own.unwrap_or(packet.destination))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skipstep_ruleset::interface::{Host, InterfaceAddress, Route};
+    use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
     // sender 10.0.1.5 --- em0 10.0.1.1 [firewall] em1 10.0.2.1 --- default route
     fn world() -> World {

@@ -167,6 +167,9 @@ impl Firewall {
         };
         // whoever routes it makes the fragments, not the filter
         outbound.carried.fragmentation = None;
+        // its state may have ended others by their number: adaptive timeouts. Where pf would wait for
+        // its purge, the data plane finds none whose time is up
+        self.set_time(self.world.now);
         let mut nested = Journal::new(None, std::mem::take(&mut journal.tracer));
         let mut second = self.run(&outbound, &mut nested);
         journal.tracer = nested.tracer;

@@ -1,19 +1,28 @@
-//! All rules of a rule set in one list: those of the main rule set, then those of each anchor, then old
-//! rules in the same order, and last what decides if no rule does.
+//! All rules in one list: first what decides if no rule does, then those of the main rule set, those of
+//! each anchor, and old rules in the same order; behind them those that were loaded later.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 
-use skipstep_ruleset::{AnchorCall, OldKind, OldList, Rule, RuleId, Ruleset};
+use skipstep_ruleset::{AnchorCall, Next, OldKind, OldList, Rule, RuleId, Ruleset};
 
-/// The list.
+/// The list. Rules that are gone stay in it, for the states and the sources that they have.
 #[derive(Debug, Clone)]
 pub(crate) struct Rulebook {
+    /// By place; the default rule is the first.
     rules: Vec<Entry>,
-    main: Range<usize>,
+    filter: Sets,
     /// By [`OldList`].
-    old: [Range<usize>; OldList::ALL.len()],
+    old: [Sets; OldList::ALL.len()],
+    /// Rules ask for ports of SCTP.
+    pub names_sctp_ports: bool,
 }
+
+/// Where the rule sets in force are, by the paths of their anchors.
+type Sets = BTreeMap<String, Range<usize>>;
+
+/// Where what decides if no rule does stands.
+const DEFAULT: usize = 0;
 
 /// A rule with its place in the list.
 #[derive(Debug, Clone)]
@@ -29,6 +38,8 @@ pub(crate) struct Entry {
     pub calls: Vec<Range<usize>>,
     /// `scrub … fragment no reassemble`
     pub leave_fragments: bool,
+    /// Its rule set was replaced: no packet asks it any more, and it has no number.
+    pub gone: bool,
     rule: Rule,
 }
 
@@ -41,9 +52,25 @@ impl Deref for Entry {
 }
 
 impl Entry {
-    /// How others name it.
+    fn new(
+        place: usize,
+        old: Option<OldKind>,
+        path: &str,
+        leave_fragments: bool,
+        rule: Rule,
+    ) -> Self {
+        let (path, calls) = (path.to_owned(), Vec::new());
+        Entry { place, old, path, calls, leave_fragments, gone: false, rule }
+    }
+
+    /// How others name it, or did as long as it was in force.
     pub fn id(&self) -> RuleId {
         RuleId { anchor: self.path.clone(), old: self.old, number: self.rule.number }
+    }
+
+    /// Its number, unless it is gone.
+    pub fn number(&self) -> Option<u32> {
+        (!self.gone).then_some(self.rule.number)
     }
 
     /// Whether it gives packets other ends; `no nat` does not.
@@ -57,6 +84,14 @@ impl Entry {
         Some(second.as_ref().filter(|_| urgent).unwrap_or(ordinary).clone())
     }
 
+    /// Whether it says the same as another one of its rule set, wherever they stand there.
+    pub fn is_like(&self, other: &Entry) -> bool {
+        let said = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
+        (&self.path, self.old, self.leave_fragments)
+            == (&other.path, other.old, other.leave_fragments)
+            && said(&self.rule) == said(&other.rule)
+    }
+
     /// `quick` of an anchor rule. PF heeds it only if the rule calls a single anchor.
     pub fn ends_the_walk(&self) -> bool {
         self.rule.quick && self.rule.anchor.as_ref().is_some_and(|call| !call.wildcard)
@@ -65,30 +100,43 @@ impl Entry {
 
 impl Rulebook {
     pub fn new(ruleset: &Ruleset) -> Self {
-        let mut rules = Vec::new();
-        let filter = ruleset.all_rules().map(|(path, rule)| (path, false, rule.clone()));
-        let main = add(&mut rules, None, filter.collect());
-        let old = OldList::ALL.map(|list| {
-            let those = ruleset.all_old_rules().filter(|(_, old)| old.kind == list.kind());
+        let default = Entry::new(DEFAULT, None, "", false, Rule::default());
+        let mut rulebook = Rulebook {
+            rules: vec![default],
+            filter: Sets::new(),
+            old: Default::default(),
+            names_sctp_ports: false,
+        };
+        rulebook.replace(&Next::main(&Ruleset::default(), ruleset));
+        rulebook
+    }
+
+    /// Puts other rules in force. Those of anchors that are not replaced stay where they are.
+    pub fn replace(&mut self, next: &Next) {
+        let first = self.rules.len();
+        let new = |path: &&str| next.replaces(path);
+        let filter = next.ruleset.all_rules().map(|(path, rule)| (path, false, rule.clone()));
+        let filter = filter.filter(|(path, ..)| new(path)).collect();
+        add(&mut self.rules, &mut self.filter, None, filter, next);
+        for list in OldList::ALL {
+            let those = next.ruleset.all_old_rules().filter(|(_, old)| old.kind == list.kind());
             let seen = those.map(|(path, old)| (path, old.leave_fragments, old.seen_in(list)));
-            add(&mut rules, Some(list.kind()), seen.collect())
-        });
+            let seen = seen.filter(|(path, ..)| new(path)).collect();
+            add(&mut self.rules, &mut self.old[list as usize], Some(list.kind()), seen, next);
+        }
         let places: HashMap<RuleId, usize> =
-            rules.iter().rev().map(|entry| (entry.id(), entry.place)).collect();
-        for entry in &mut rules {
+            self.rules[first..].iter().rev().map(|entry| (entry.id(), entry.place)).collect();
+        for entry in &mut self.rules[first..] {
             entry.place = places[&entry.id()];
         }
-        let place = rules.len();
-        let (path, calls) = (String::new(), Vec::new());
-        rules.push(Entry {
-            place,
-            old: None,
-            path,
-            calls,
-            leave_fragments: false,
-            rule: Rule::default(),
-        });
-        Rulebook { rules, main, old }
+        for sets in std::iter::once(&self.filter).chain(&self.old) {
+            for place in sets.values().cloned().flatten() {
+                let entry = &mut self.rules[place];
+                let call = entry.rule.anchor.as_ref();
+                entry.calls = call.map_or_else(Vec::new, |call| called(call, sets));
+            }
+        }
+        self.names_sctp_ports = next.ruleset.names_sctp_ports();
     }
 
     /// How many places there are.
@@ -98,22 +146,22 @@ impl Rulebook {
 
     /// Where the main rule set is.
     pub fn main(&self) -> Range<usize> {
-        self.main.clone()
+        self.filter.get("").cloned().unwrap_or_default()
     }
 
     /// Where a list of old rules of the main rule set is.
     pub fn old(&self, list: OldList) -> Range<usize> {
-        self.old[list as usize].clone()
+        self.old[list as usize].get("").cloned().unwrap_or_default()
     }
 
     /// What decides about a packet that no rule matches.
     pub fn default_rule(&self) -> &Entry {
-        &self.rules[self.rules.len() - 1]
+        &self.rules[DEFAULT]
     }
 
     /// The rule at a place, unless that is the default rule.
     pub fn written(&self, place: usize) -> Option<&Entry> {
-        Some(self.at(place)).filter(|rule| rule.place != self.default_rule().place)
+        Some(self.at(place)).filter(|rule| rule.place != DEFAULT)
     }
 
     /// The rules of a rule set.
@@ -126,40 +174,47 @@ impl Rulebook {
         &self.rules[place]
     }
 
-    /// The rule of this name.
+    /// The rules in force, but for the default rule.
+    pub fn in_force(&self) -> impl Iterator<Item = &Entry> {
+        self.rules[DEFAULT + 1..].iter().filter(|entry| !entry.gone)
+    }
+
+    /// Those from a place on.
+    pub fn since(&self, place: usize) -> &[Entry] {
+        &self.rules[place..]
+    }
+
+    /// The rule of this name that is in force.
     pub fn find(&self, id: &RuleId) -> Option<&Entry> {
-        let written = &self.rules[..self.rules.len() - 1];
-        written.iter().find(|entry| entry.id() == *id)
+        self.in_force().find(|entry| entry.id() == *id)
     }
 }
 
-/// Adds a list: rules with the paths of their anchors, and whether they leave fragments alone, those of the
-/// main rule set first. Returns where these are.
+/// Replaces the rule sets of one kind: their rules with the paths of their anchors, and whether they leave
+/// fragments alone, those of the main rule set first.
 fn add(
     rules: &mut Vec<Entry>,
+    sets: &mut Sets,
     old: Option<OldKind>,
     list: Vec<(&str, bool, Rule)>,
-) -> Range<usize> {
-    let start = rules.len();
-    let mut sets: BTreeMap<&str, Range<usize>> = BTreeMap::new();
+    next: &Next,
+) {
+    sets.retain(|path, set| {
+        let stays = !next.replaces(path);
+        rules[set.clone()].iter_mut().for_each(|entry| entry.gone = !stays);
+        stays
+    });
     for (path, leave_fragments, rule) in list {
         let place = rules.len();
-        sets.entry(path).or_insert(place..place).end = place + 1;
-        let (path, calls) = (path.to_owned(), Vec::new());
-        rules.push(Entry { place, old, path, calls, leave_fragments, rule });
+        sets.entry(path.to_owned()).or_insert(place..place).end = place + 1;
+        rules.push(Entry::new(place, old, path, leave_fragments, rule));
     }
-    for entry in &mut rules[start..] {
-        if let Some(call) = &entry.rule.anchor {
-            entry.calls = called(call, &sets);
-        }
-    }
-    sets.get("").cloned().unwrap_or(start..start)
 }
 
 /// The rule sets that a call means and that have rules, in the order in which they are asked.
-fn called(call: &AnchorCall, sets: &BTreeMap<&str, Range<usize>>) -> Vec<Range<usize>> {
+fn called(call: &AnchorCall, sets: &Sets) -> Vec<Range<usize>> {
     if !call.wildcard {
-        return sets.get(call.path.as_str()).cloned().into_iter().collect();
+        return sets.get(&call.path).cloned().into_iter().collect();
     }
     let is_child = |path: &str| match path.rsplit_once('/') {
         Some((parent, _)) => parent == call.path,

@@ -72,6 +72,8 @@ pub(crate) struct Answer<'r> {
     pub match_rules: Vec<&'r Entry>,
     /// An old rule translated, or wants the connection followed, so there must be a state.
     pub needs_state: bool,
+    /// An old rule gave the packet new ends.
+    pub old_ends: bool,
     /// What an old `scrub` rule wants, state or not.
     pub scrub: Actions,
     pub tag: TagSeen,
@@ -183,6 +185,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
             actions: Actions::default(),
             match_rules: Vec::new(),
             needs_state: false,
+            old_ends: false,
             scrub: Actions::default(),
             tag: TagSeen::Unknown,
             translation: Translation::new(question),
@@ -239,7 +242,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         if self.answer.translation.ends == untranslated {
             return End::Through;
         }
-        self.answer.needs_state = true;
+        (self.answer.needs_state, self.answer.old_ends) = (true, true);
         self.remember(rule, self.found_by);
         if rule.quick { End::Quick } else { End::Through }
     }
@@ -489,6 +492,7 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
         Transport::Udp { .. } => {
             port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input))
         }
+        Transport::Sctp { .. } => port_mismatch(rule, ends),
         Transport::Icmp(icmp) | Transport::Icmp6(icmp) => {
             if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
                 return Some(Criterion::IcmpType);

@@ -7,6 +7,7 @@ use crate::packet::Descriptor;
 use crate::rulebook::Entry;
 use crate::rules::TagSeen;
 use crate::state::StateId;
+use crate::translate::Ends;
 
 /// What was decided about a packet, before it is carried out.
 #[derive(Default)]
@@ -17,6 +18,8 @@ pub(crate) struct Ruling<'a> {
     /// Nobody logs or counts it: its SYN was.
     pub uncounted: bool,
     pub rule: Option<&'a Entry>,
+    /// The ends that a packet counts with for tables, though it is blocked and does not get them.
+    pub blocked_ends: Option<Ends>,
     /// The anchor rule that led to the rule.
     pub anchor_rule: Option<&'a Entry>,
     pub state: Option<StateId>,
@@ -55,8 +58,12 @@ pub(crate) fn fate(
             (false, true) => Verdict::Consumed,
             (false, false) => Verdict::Drop,
         },
-        decision: ruling.rule.map_or(Decision::Default, |rule| Decision::Rule(rule.id())),
-        anchor_rule: ruling.anchor_rule.map(|rule| rule.number),
+        decision: match ruling.rule {
+            None => Decision::Default,
+            Some(rule) if rule.gone => Decision::OrphanState,
+            Some(rule) => Decision::Rule(rule.id()),
+        },
+        anchor_rule: ruling.anchor_rule.and_then(Entry::number),
         reason: journal.reason,
         counted: journal.counted.clone(),
         state: ruling.state,

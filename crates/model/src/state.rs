@@ -331,23 +331,33 @@ impl StateTable {
     }
 
     /// Puts a state in, with its number. A closed TCP connection makes way for a new one with the
-    /// same addresses and ports on one side, and is put among the replaced.
+    /// same addresses and ports on one side, and is put among the replaced. If several are in the way,
+    /// as those whose packets cross families may be, the last one goes, and the others are closed for
+    /// good: PF looks at one after the other until one is not closed. One that does not cross goes in any
+    /// case, which PF would leave there, to have the packets of the new one.
     pub fn insert(
         &mut self,
         mut state: State,
         replaced: &mut Vec<StateId>,
     ) -> Result<StateId, Collision> {
         for key in distinct(&state.key) {
-            let last = self.by_key.get(&key).into_iter().flatten().copied().rfind(|id| {
-                let old = &self.states[id];
-                old.interface == state.interface && old.is_in_the_way(&key, state.direction)
-            });
-            let Some(old) = last else { continue };
-            if !self.states[&old].reusable() {
-                return Err(Collision(Box::new(state)));
+            let (mut last, mut plain) = (None, None);
+            for id in self.by_key.get(&key).into_iter().flatten() {
+                let old = self.states.get_mut(id).expect("keys lead to states");
+                if old.interface != state.interface || !old.is_in_the_way(&key, state.direction) {
+                    continue;
+                }
+                if !old.reusable() {
+                    return Err(Collision(Box::new(state)));
+                }
+                (old.src.state, old.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
+                last = Some(*id);
+                plain = plain.or(last.filter(|_| !old.crosses()));
             }
-            self.unlink(old);
-            replaced.push(old);
+            for old in plain.into_iter().chain(last.filter(|_| last != plain)) {
+                self.unlink(old);
+                replaced.push(old);
+            }
         }
         self.last_id += 1;
         state.id = self.last_id;

@@ -83,7 +83,7 @@ impl Firewall {
         let cookie = largest_below(&MSS, mss) << 5 | largest_below(&SCALE, scale) << 2 | key as u8;
         let hash = hash(packet, tcp, cookie, tcp.seq, self.cookies.keys[key]);
         journal.tracer.tell(|| Stage::CookieSent);
-        journal.reply(reply::proxied(&Segment {
+        let answer = Segment {
             source: (packet.destination, tcp.destination_port),
             destination: (packet.source, tcp.source_port),
             seq: hash & !0xff | u32::from(cookie) ^ hash >> 24,
@@ -91,7 +91,8 @@ impl Firewall {
             flags: SYN | ACK,
             window: 0,
             mss,
-        }));
+        };
+        journal.reply(reply::proxied(answer, packet.rdomain, &self.world));
         self.cookies.in_flight[key] = self.cookies.in_flight[key].wrapping_add(1);
         self.counters.status.limits[LimitCounter::SyncookiesSent as usize] += 1;
         true
@@ -219,7 +220,7 @@ impl Firewall {
         cookie: u8,
         journal: &mut Journal,
     ) -> Verdict {
-        let bytes = reply::proxied_with_ttl(
+        let bytes = reply::written(
             &Segment {
                 source: (packet.source, tcp.source_port),
                 destination: (packet.destination, tcp.destination_port),

@@ -49,11 +49,12 @@ impl Firewall {
         if !wanted || packet.direction != Direction::In {
             return false;
         }
+        let send = |segment| reply::proxied(segment, packet.rdomain, &self.world);
         let state = self.states.get_mut(id);
         state.src.state = PROXY_SRC;
         state.src.seqhi = self.world.sequence;
         state.proxy_mss = proxied_mss(packet, server(state, packet), &self.world);
-        journal.reply(syn_ack(state, packet, tcp));
+        journal.reply(send(syn_ack(state, packet, tcp)));
         journal.count_only(Reason::Synproxy);
         true
     }
@@ -66,6 +67,7 @@ impl Firewall {
         id: StateId,
         journal: &mut Journal,
     ) -> Option<Lookup> {
+        let send = |segment, world: &World| reply::proxied(segment, packet.rdomain, world);
         let state = self.states.get_mut(id);
         let forward = state.direction_of(packet) == state.direction;
         if state.src.state == PROXY_SRC {
@@ -78,7 +80,7 @@ impl Firewall {
                 if tcp.seq != state.src.seqlo {
                     return Some(Lookup::Rejected(id));
                 }
-                journal.reply(syn_ack(state, packet, tcp));
+                journal.reply(send(syn_ack(state, packet, tcp), &self.world));
                 return Some(Lookup::Consumed(id));
             }
             if tcp.flags & (ACK | RST | FIN) != ACK || !acknowledges_us(state, tcp) {
@@ -104,15 +106,15 @@ impl Firewall {
             if state.dst.seqhi == 1 {
                 state.dst.seqhi = self.world.sequence;
             }
-            journal.reply(syn(state));
+            journal.reply(send(syn(state), &self.world));
         } else {
             if tcp.flags & (SYN | ACK) != SYN | ACK || tcp.ack != state.dst.seqhi.wrapping_add(1) {
                 return Some(Lookup::Rejected(id));
             }
             state.dst.max_win = tcp.window.max(1);
             state.dst.seqlo = tcp.seq;
-            journal.reply(ack_to_server(state, packet, tcp));
-            journal.reply(ack_to_client(state));
+            journal.reply(send(ack_to_server(state, packet, tcp), &self.world));
+            journal.reply(send(ack_to_client(state), &self.world));
             join(state);
         }
         Some(Lookup::Consumed(id))
@@ -136,8 +138,8 @@ fn join(state: &mut State) {
 }
 
 /// Our side of the handshake with the client. The window is closed until the server has answered.
-fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
-    reply::proxied(&Segment {
+fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Segment {
+    Segment {
         source: (packet.destination, tcp.destination_port),
         destination: (packet.source, tcp.source_port),
         seq: state.src.seqhi,
@@ -145,18 +147,18 @@ fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
         flags: SYN | ACK,
         window: 0,
         mss: state.proxy_mss,
-    })
+    }
 }
 
 /// Our side of the handshake with the server, in the client's name.
-fn syn(state: &State) -> Vec<u8> {
+fn syn(state: &State) -> Segment {
     let Ends { source, destination } = state.first_ends();
     let (seq, mss) = (state.dst.seqhi, state.proxy_mss);
-    reply::proxied(&Segment { source, destination, seq, ack: 0, flags: SYN, window: 0, mss })
+    Segment { source, destination, seq, ack: 0, flags: SYN, window: 0, mss }
 }
 
-fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
-    reply::proxied(&Segment {
+fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Segment {
+    Segment {
         source: (packet.destination, tcp.destination_port),
         destination: (packet.source, tcp.source_port),
         seq: tcp.ack,
@@ -164,15 +166,15 @@ fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Vec<u8> {
         flags: ACK,
         window: state.src.max_win,
         mss: 0,
-    })
+    }
 }
 
 /// Opens the window for the client.
-fn ack_to_client(state: &State) -> Vec<u8> {
+fn ack_to_client(state: &State) -> Segment {
     let Ends { source, destination } = Ends::of_key(&state.key[WIRE], state.direction).opposite();
     let (seq, ack) = (state.src.seqhi.wrapping_add(1), state.src.seqlo.wrapping_add(1));
     let window = state.dst.max_win;
-    reply::proxied(&Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 })
+    Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 }
 }
 
 /// The server, as the client knows it unless it is of the other family, which has a way of its own.

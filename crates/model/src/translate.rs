@@ -141,7 +141,10 @@ impl<'r> Translation<'r> {
             chosen = Some(address.ok_or(Exhausted)?.address);
         }
         let (destination, port) = self.ends.destination;
-        let port = af_to::destination_port(question.packet.protocol, port, af_to.to.as_ref());
+        let port = match question.packet.keeps_ports() {
+            true => port,
+            false => af_to::destination_port(question.packet.protocol, port, af_to.to.as_ref()),
+        };
         let destination = match (source.0, destination) {
             (IpAddr::V4(_), IpAddr::V6(packet)) => {
                 af_to::to_inet(packet, rule, af_to, chosen).ok_or(Exhausted)?.into()
@@ -239,7 +242,11 @@ impl<'r> Translation<'r> {
             // the pool has put in the host bits of the source; those of the destination are meant
             address = pool::with_host_bits(&of.pool.address, address, destination.0);
         }
-        Ok((address, redirected(destination.1, of.pool.ports, of.rule.destination.ports)))
+        let port = match question.packet.keeps_ports() {
+            true => destination.1,
+            false => redirected(destination.1, of.pool.ports, of.rule.destination.ports),
+        };
+        Ok((address, port))
     }
 
     /// The address that an earlier rule chose is not used after all. PF only remembers the last
@@ -285,11 +292,8 @@ fn redirected(port: u16, new: PoolPorts, sought: Option<Ports>) -> u16 {
     let first = sought.map_or(0, |ports| ports.low);
     let span = i32::from(high.wrapping_sub(low).wrapping_add(1)).max(1);
     let place = (i32::from(port) - i32::from(first)) % span + i32::from(low);
-    match place as u32 {
-        0 => port,
-        small @ ..=65535 => small as u16,
-        large => (large - 65535) as u16,
-    }
+    let around = if place as u32 > 65535 { (place as u32 - 65535) as u16 } else { place as u16 };
+    if around == 0 { port } else { around }
 }
 
 /// Writes the ends to a packet; `icmp_id` to an ICMP message that has an id.
@@ -306,7 +310,7 @@ pub(crate) fn rewrite(packet: &mut Descriptor, ends: &Ends, icmp_id: Option<u16>
                 sum.replace(&mut packet.bytes, at + 4, id.to_be_bytes());
             }
         }
-        Transport::Fragment | Transport::Other => {}
+        Transport::Sctp { .. } | Transport::Fragment | Transport::Other => {}
     }
     rewrite_address(packet, SOURCE, ends.source.0);
     rewrite_address(packet, DESTINATION, ends.destination.0);
@@ -326,7 +330,7 @@ pub(crate) fn rewrite_error(packet: &mut Descriptor, quoted: &Quoted, ends: &End
             let id = if mapping.reply { ends.destination.1 } else { ends.source.1 };
             (mapping.is_echo(packet.family).then_some((quoted.offset + 4, message.id, id)), None)
         }
-        QuotedTransport::Other => (None, None),
+        QuotedTransport::Sctp { .. } | QuotedTransport::Other => (None, None),
     };
     rewrite_quoted(packet, quoted, SOURCE, ends.source.0, source_port);
     rewrite_quoted(packet, quoted, DESTINATION, ends.destination.0, destination_port);
@@ -406,7 +410,8 @@ pub(crate) fn transport_checksum(packet: &Descriptor) -> Checksum {
         Transport::Tcp(_) => Checksum::at(packet.offset + 16),
         Transport::Udp { .. } => Checksum::of_udp(packet.offset + 6),
         Transport::Icmp(_) | Transport::Icmp6(_) => Checksum::at(packet.offset + 2),
-        Transport::Fragment | Transport::Other => Checksum::NONE,
+        // that of SCTP covers neither addresses nor anything else that changes
+        Transport::Sctp { .. } | Transport::Fragment | Transport::Other => Checksum::NONE,
     }
 }
 

@@ -65,7 +65,17 @@ impl World {
         self.host.route(address, rdomain)
     }
 
-    /// The one that a table has, 0 for that of the routing domain.
+    /// The interface by which `address` is reached in a routing domain; an own one by that which has it.
+    pub(crate) fn way(&self, address: IpAddr, rdomain: u32) -> Option<&str> {
+        let has = |interface: &&Interface| {
+            interface.rdomain == rdomain
+                && interface.addresses.iter().any(|own| own.net.addr() == address)
+        };
+        let own = self.host.interfaces.iter().find(has).map(|interface| &interface.name);
+        own.or_else(|| Some(&self.route(address, rdomain)?.interface)).map(String::as_str)
+    }
+
+    /// The route that a table has, 0 for that of the routing domain.
     pub(crate) fn route_in(&self, table: u32, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.host.route_in(table, address, rdomain)
     }

@@ -177,6 +177,7 @@ pub fn echo(setting: &Setting) -> Option<String> {
         }
         Setting::Evaluator(Evaluator::Linear) => "evaluator linear".to_string(),
         Setting::Evaluator(Evaluator::SkipSteps) => "evaluator skip-steps".to_string(),
+        Setting::Evaluator(Evaluator::Compiled) => "evaluator compiled".to_string(),
         Setting::Hostid(hostid) => format!("hostid 0x{hostid:08x}"),
         Setting::Debug(level) => format!("debug {}", DEBUG_LEVELS[usize::from(*level)]),
         Setting::FailPolicy(BlockPolicy::Drop) => "fail-policy drop".to_string(),

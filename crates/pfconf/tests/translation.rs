@@ -2,7 +2,6 @@
 
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Divert, OldKind, PoolAddress, PoolKind, PoolPorts, Rule, Ruleset};
 
 fn ruleset(text: &str) -> Ruleset {
@@ -77,24 +76,6 @@ fn old_rules_are_lists_of_their_own() {
     assert_eq!(old, expected);
     assert!(ruleset.old_rules[1].rule.nat.is_some() && ruleset.old_rules[3].rule.rdr.is_some());
     assert_eq!(ruleset.rules.len(), 1);
-}
-
-#[test]
-fn what_cannot_be_done_yet_is_refused_with_its_line() {
-    let refused = |text: &str| {
-        let found = refusals(&ruleset(&format!("pass\n{text}\n")));
-        found.iter().map(|refusal| (refusal.line, refusal.feature)).collect::<Vec<_>>()
-    };
-    let list = "rdr on em0 from any to 192.0.2.1 -> { <x>, 10.0.0.1 }";
-    assert_eq!(refused(list), []);
-    assert_eq!(refused("pass in on em0 route-to (em0 10.0.0.1) inet all"), []);
-    assert_eq!(refused("set fail-policy return"), []);
-    assert_eq!(refused("set keepcounters"), []);
-    assert_eq!(refused("scrub in on em0 all fragment reassemble"), []);
-    assert_eq!(refused("scrub in on em0 all fragment no reassemble"), []);
-    let both = "scrub in on em0 all fragment no reassemble\nscrub out on em0 all";
-    assert_eq!(refused(both), []);
-    assert_eq!(refused("pass proto sctp to port 9"), [(2, "port of sctp")]);
 }
 
 #[test]

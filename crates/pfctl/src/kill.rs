@@ -6,26 +6,11 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 use skipstep_kernel::Instance;
 use skipstep_pfconf::Names;
-use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::{SourceView, StateView};
+use skipstep_scenario::kill::Target;
 
 use crate::args::Args;
 use crate::load::addresses_of;
-
-/// Which states to remove.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// Those from a network, and to another if one is given.
-    Hosts(IpNet, Option<IpNet>),
-    /// Those that a rule with this label made.
-    Label(String),
-    /// The one with this id, and creator if one is given.
-    Id(u64, Option<u32>),
-    /// Those whose packets are routed to this next hop, or to one in this network.
-    Gateway(IpNet),
-    /// Those of this protocol from an address and port to another.
-    Key(u8, (IpAddr, u16), (IpAddr, u16)),
-}
 
 /// Reads the values of one or two `-k`.
 pub fn parse(keys: &[String]) -> Result<Target> {
@@ -102,48 +87,15 @@ fn endpoint(text: &str) -> Option<(IpAddr, u16)> {
     Some((IpAddr::V4(address.parse().ok()?), port.parse().ok()?))
 }
 
-/// Where the connection came from and where it went, before translation.
-fn endpoints(state: &StateView) -> [(IpAddr, u16); 2] {
-    match state.direction {
-        Direction::In => state.wire,
-        Direction::Out => [state.stack[1], state.stack[0]],
-    }
-}
-
-impl Target {
-    /// Whether `state`, made under `rules` by the filter with this host id, is meant.
-    pub fn matches(&self, state: &StateView, rules: &Ruleset, hostid: u32) -> bool {
-        let [source, destination] = endpoints(state);
-        match self {
-            Target::Hosts(from, to) => {
-                from.contains(&source.0) && to.is_none_or(|to| to.contains(&destination.0))
-            }
-            Target::Label(label) => {
-                let rule = state.rule.as_ref().and_then(|id| rules.rule(id));
-                rule.is_some_and(|rule| rule.labels.contains(label))
-            }
-            Target::Id(id, creator) => {
-                state.id == *id && creator.is_none_or(|creator| creator == hostid)
-            }
-            Target::Gateway(net) => {
-                state.route.as_ref().is_some_and(|hop| net.contains(&hop.address))
-            }
-            Target::Key(protocol, from, to) => {
-                state.protocol == *protocol && source == *from && destination == *to
-            }
+/// What OpenBSD prints afterwards.
+fn message(target: &Target, killed: u64) -> String {
+    match target {
+        Target::Hosts(from, to) => {
+            let same_family = |to: &IpNet| from.addr().is_ipv4() == to.addr().is_ipv4();
+            let destinations = u32::from(to.as_ref().is_some_and(same_family));
+            format!("killed {killed} states from 1 sources and {destinations} destinations")
         }
-    }
-
-    /// What OpenBSD prints afterwards.
-    pub fn message(&self, killed: u64) -> String {
-        match self {
-            Target::Hosts(from, to) => {
-                let same_family = |to: &IpNet| from.addr().is_ipv4() == to.addr().is_ipv4();
-                let destinations = u32::from(to.as_ref().is_some_and(same_family));
-                format!("killed {killed} states from 1 sources and {destinations} destinations")
-            }
-            _ => format!("killed {killed} states"),
-        }
+        _ => format!("killed {killed} states"),
     }
 }
 
@@ -174,18 +126,21 @@ pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
     }
     let target = parse(&args.kill)?;
     let Some(instance) = instance else {
-        return Ok(target.message(0));
+        return Ok(message(&target, 0));
     };
-    let rules = instance.loaded()?.ruleset;
     let hostid = instance.status()?.hostid;
     let (interface, rdomain) = (args.interface.as_deref(), args.rdomain.unwrap_or(0));
-    let killed = instance.kill_states(|state| {
+    let meant = |state: &StateView| {
         interface.is_none_or(|name| state.interface.as_deref() == Some(name))
-            && target.matches(state, &rules, hostid)
+            && target.matches(state, hostid)
             // an id says all
             && (matches!(target, Target::Id(..)) || state.rdomain == rdomain)
-    })?;
-    Ok(target.message(killed))
+    };
+    let killed = match &target {
+        Target::Label(label) => instance.kill_labelled(label, meant)?,
+        _ => instance.kill_states(meant)?,
+    };
+    Ok(message(&target, killed))
 }
 
 /// `-K`: forgets the sources in a network, those whose pool chose an address of the second one if
@@ -210,7 +165,7 @@ pub fn sources(instance: Option<&Instance>, keys: &[String]) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use skipstep_ruleset::{Family, RouteKind, Timeout};
+    use skipstep_ruleset::{Direction, Family, RouteKind, Timeout};
     use skipstep_scenario::engine::{NextHop, PeerView};
 
     use super::*;
@@ -267,14 +222,9 @@ mod tests {
                 (vec!["key", "tcp 10.0.1.5:1025 -> 192.0.2.7:80"], true),
                 (vec!["key", "tcp 192.0.2.7:80 <- 10.0.1.5:1025"], true),
                 (vec!["key", "udp 10.0.1.5:1025 -> 192.0.2.7:80"], false),
-                (vec!["label", "web"], false),
             ] {
                 let target = parse(&keys(&line)).unwrap();
-                assert_eq!(
-                    target.matches(&state(direction), &Ruleset::default(), 0x1f),
-                    matches,
-                    "{line:?}"
-                );
+                assert_eq!(target.matches(&state(direction), 0x1f), matches, "{line:?}");
             }
         }
     }
@@ -288,8 +238,8 @@ mod tests {
             [("192.168.1.254", true), ("192.168.0.0/16", true), ("192.168.1.1", false)]
         {
             let target = parse(&keys(&["gateway", gateway])).unwrap();
-            assert_eq!(target.matches(&routed, &Ruleset::default(), 1), matches, "{gateway}");
-            assert!(!target.matches(&state(Direction::In), &Ruleset::default(), 1));
+            assert_eq!(target.matches(&routed, 1), matches, "{gateway}");
+            assert!(!target.matches(&state(Direction::In), 1));
         }
         assert!(parse(&keys(&["gateway"])).is_err());
     }
@@ -309,7 +259,7 @@ mod tests {
 
     #[test]
     fn messages_are_those_of_openbsd() {
-        let message = |line: &[&str]| parse(&keys(line)).unwrap().message(2);
+        let message = |line: &[&str]| message(&parse(&keys(line)).unwrap(), 2);
         assert_eq!(message(&["10.0.0.1"]), "killed 2 states from 1 sources and 0 destinations");
         assert_eq!(
             message(&["10.0.0.1", "10.0.0.2"]),

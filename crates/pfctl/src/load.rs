@@ -8,12 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
+use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::optimize::Counted;
-use skipstep_ruleset::support::{Refusal, refusals};
-use skipstep_ruleset::{Anchor, Ruleset};
 
 use crate::args::Args;
 use crate::run::{UsageError, complain, create, instance_name, print};
@@ -153,16 +152,13 @@ fn open(file: &str) -> Option<Source> {
     }
 }
 
-/// `-nf`: only parses. Who looks at it is told what could not be loaded.
+/// `-nf`: only parses.
 pub fn check(args: &Args, file: &str) -> Result<ExitCode> {
     let Some(source) = open(file) else { return Ok(ExitCode::FAILURE) };
-    let Some(loaded) = read_rules(args, &source, &host::read()?)? else {
-        return Ok(ExitCode::FAILURE);
-    };
-    if std::io::stderr().is_terminal() {
-        report(&refused(&loaded.ruleset, &source));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(match read_rules(args, &source, &host::read()?)? {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::FAILURE,
+    })
 }
 
 /// `-f`: replaces the rules in force, with `-a` those of an anchor. If anything is wrong they stay
@@ -171,16 +167,10 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
     let host = host::read()?;
     let source = open(file);
     let loaded = source.as_ref().map(|source| read_rules(args, source, &host)).transpose()?;
-    let (Some(source), Some(loaded)) = (source, loaded.flatten()) else {
+    let Some(loaded) = loaded.flatten() else {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    let refused = refused(&in_place(args, &loaded.ruleset)?, &source);
-    if !refused.is_empty() {
-        report(&refused);
-        eprintln!("pfctl: the rule set uses what is not built yet: pf rules not loaded");
-        return Ok(ExitCode::FAILURE);
-    }
     put_in_force(args, &loaded.ruleset, &host)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -231,81 +221,9 @@ fn put_in_force(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<()> {
     Ok(Instance::open_or_create(&instance_name(args), states)?.load(ruleset, host)?)
 }
 
-/// `ruleset` where it goes, with `-a` among the rules in force: only rules that somebody calls are
-/// refused.
-fn in_place(args: &Args, ruleset: &Ruleset) -> Result<Ruleset> {
-    let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
-    if path.is_empty() {
-        return Ok(ruleset.clone());
-    }
-    let mut whole = match run::open(args)? {
-        Some(instance) => instance.loaded()?.ruleset,
-        None => Ruleset::default(),
-    };
-    let Ruleset { rules, old_rules, tables, anchors, .. } = ruleset.clone();
-    whole.anchors.extend(anchors);
-    whole.anchors.insert(path.to_owned(), Anchor { rules, old_rules, tables });
-    Ok(whole)
-}
-
-/// What of `ruleset` cannot be loaded yet, as messages about the lines that say it.
-fn refused(ruleset: &Ruleset, source: &Source) -> Vec<Diagnostic> {
-    refusals(ruleset).iter().map(|refusal| explained(refusal, source)).collect()
-}
-
-fn explained(refusal: &Refusal, source: &Source) -> Diagnostic {
-    let text = match &refusal.file {
-        Some(file) if **file != *source.name => {
-            std::fs::read_to_string(&**file).unwrap_or_default()
-        }
-        _ => source.text.clone(),
-    };
-    let at = (refusal.line as usize).checked_sub(1);
-    let line = at.and_then(|at| text.lines().nth(at)).unwrap_or_default();
-    // the feature's name is its word, or begins with it
-    let word = refusal.feature.split(' ').next().unwrap_or_default();
-    let column = line.find(word).map_or(0, |at| line[..at].chars().count() as u32 + 1);
-    Diagnostic {
-        kind: Kind::Error,
-        file: refusal.file.as_deref().unwrap_or(&source.name).to_string(),
-        line: refusal.line,
-        column,
-        width: word.chars().count() as u32,
-        message: refusal.to_string(),
-        source: line.to_owned(),
-        help: Some("leave it out to load the rest; pfctl -n checks and prints all of it".into()),
-        ..Diagnostic::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_refusal_points_at_its_word() {
-        let text = "block\npass out route-to 10.0.0.1\n";
-        let source = Source { name: "pf.conf".into(), text: text.into() };
-        let refusal = Refusal { file: None, line: 2, feature: "route-to" };
-        assert_eq!(
-            explained(&refusal, &source).explain(),
-            "pf.conf:2: route-to is not built yet\n    pass out route-to 10.0.0.1\n    \
-             \u{20}        ^^^^^^^^\n    help: leave it out to load the rest; pfctl -n checks and \
-             prints all of it"
-        );
-    }
-
-    #[test]
-    fn a_refusal_of_an_included_line_names_its_file() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "block\npass once\n").unwrap();
-        let name = file.path().display().to_string();
-        let source = Source { name: "pf.conf".into(), text: format!("include \"{name}\"\n") };
-        let refusal = Refusal { file: Some(name.as_str().into()), line: 2, feature: "once" };
-        let message = explained(&refusal, &source).explain();
-        assert!(message.starts_with(&format!("{name}:2: once")), "{message}");
-        assert!(message.contains("pass once\n") && message.contains("^^^^"), "{message}");
-    }
 
     #[test]
     fn localhost_has_addresses_of_both_families() {

@@ -26,6 +26,9 @@ pub struct Interface {
     pub loopback: bool,
     /// Frames begin with the IP header: no Ethernet.
     pub no_link_header: bool,
+    /// Its link was taken down: no routes lead over it.
+    #[serde(default)]
+    pub down: bool,
     /// Routing domain: the table of the VRF it is in, 0 if it is in none.
     pub rdomain: u32,
     /// Bytes of IP packet it can carry.

@@ -8,6 +8,7 @@ pub mod anchor;
 pub mod automatic;
 pub mod fingerprint;
 pub mod interface;
+pub mod next;
 pub mod old;
 pub mod optimize;
 pub mod options;
@@ -16,7 +17,6 @@ pub mod reason;
 mod references;
 pub mod rule;
 pub mod skip;
-pub mod support;
 pub mod table;
 pub mod translation;
 
@@ -28,6 +28,7 @@ pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
 pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
 pub use fingerprint::{Fingerprint, Wanted};
+pub use next::{Next, RulesChange};
 pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
@@ -103,6 +104,19 @@ impl Ruleset {
             }
         }
         called
+    }
+
+    /// Whether a rule that packets meet names a port of SCTP. FreeBSD's pf reads them; to OpenBSD's SCTP is
+    /// a protocol without ports, and so it is here as long as no rule asks.
+    pub fn names_sctp_ports(&self) -> bool {
+        const SCTP: u8 = 132;
+        let called = self.called_anchors();
+        let names = |rule: &Rule| {
+            rule.protocol == Some(SCTP)
+                && (rule.source.ports.is_some() || rule.destination.ports.is_some())
+        };
+        self.every_rule()
+            .any(|(path, rule)| (path.is_empty() || called.contains(path)) && names(rule))
     }
 
     /// The names behind `os` in all rules, old ones too.

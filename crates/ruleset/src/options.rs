@@ -142,6 +142,8 @@ pub enum Evaluator {
     /// as pf does
     #[default]
     SkipSteps,
+    /// trees find it among many
+    Compiled,
 }
 
 /// `set limit`

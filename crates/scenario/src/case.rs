@@ -5,6 +5,8 @@ use skipstep_ruleset::{Direction, RuleId};
 
 use crate::engine::{Draw, SocketOwner, TableEdit};
 use crate::expect::Expectation;
+use crate::host_change::HostChange;
+use crate::kill::Target;
 use crate::limiter::LimiterCheck;
 use crate::packet::Packet;
 use crate::traffic::TrafficCheck;
@@ -79,10 +81,18 @@ pub enum Action {
     },
     /// States with these numbers are killed, as far as they are there.
     Kill(Vec<u32>),
+    /// States are killed as `pfctl -k` names them.
+    KillMeant(Target),
     /// The contents of a table change.
     Table(TableEdit),
+    /// Rules are loaded into the anchor with this path, which is empty for the main rule set.
+    Load(String, Rules),
+    /// The rules of the anchor with this path go, or those of the main rule set.
+    Flush(String),
     /// What random draws return from now on.
     Random(Draw),
+    /// Something about the host changes.
+    Host(HostChange),
     /// Counters are looked at.
     Check(Check),
 }

@@ -1,5 +1,5 @@
 //! What every evaluator can be asked, so that one test drives them all: the model, the BPF
-//! programs under `BPF_PROG_TEST_RUN`, with the linear evaluator and with skip steps.
+//! programs under `BPF_PROG_TEST_RUN`, with the linear evaluator, with skip steps and with trees.
 
 use std::net::IpAddr;
 
@@ -12,16 +12,25 @@ pub use skipstep_model::{
     TableTraffic, Verdict, Way,
 };
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Family, Limiter, Reason, RuleId, Ruleset, TableName, Timeout};
+use skipstep_ruleset::{
+    Direction, Family, Limiter, Reason, RuleId, RulesChange, Ruleset, TableName, Timeout,
+};
 
 /// An evaluator under test.
 pub trait Engine {
-    /// Short name for reports: `model`, `bpf-linear`, `bpf-skip-steps`.
+    /// Short name for reports: `model`, `bpf-linear`, `bpf-skip-steps`, `bpf-compiled`.
     fn name(&self) -> &str;
 
     /// Replaces rules, settings and tables; empties the state table and all counters; sets the
     /// clock to 0 and everything random to 0.
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String>;
+
+    /// Puts other rules in force, as `pfctl -f`, `-a`, `-F rules` do: states, the clock and all else
+    /// stay.
+    fn change_rules(&mut self, change: &RulesChange) -> Result<(), String>;
+
+    /// The host has changed to this while the rules stay, and those that follow its addresses follow.
+    fn change_host(&mut self, host: &Host) -> Result<(), String>;
 
     /// Moves the clock and removes the states whose time is up, as pf's purge would.
     /// Returns the ids of the states removed, in ascending order.
@@ -41,6 +50,9 @@ pub trait Engine {
 
     /// Removes the states with these ids, as far as there are such.
     fn kill(&mut self, ids: &[u64]);
+
+    /// The ids of the states that rules with this label made, be those gone or not.
+    fn labelled(&mut self, label: &str) -> Vec<u64>;
 
     /// Changes the contents of a table; `false` if it cannot be changed so.
     fn edit_table(&mut self, edit: &TableEdit) -> bool;

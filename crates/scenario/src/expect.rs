@@ -403,15 +403,21 @@ const RST: u8 = 4;
 impl Reply {
     /// What is left to compare of an ICMP message if its source address may be another.
     pub fn without_addresses(&self) -> Reply {
-        match self {
-            Reply::Bytes(bytes) => match look::icmp(bytes) {
-                Some(icmp) => {
-                    Reply::Icmp { ipv6: icmp.ipv6, kind: icmp.kind, code: Some(icmp.code) }
-                }
-                None => self.clone(),
-            },
-            _ => self.clone(),
+        match self.in_words() {
+            Reply::Tcp { .. } => self.clone(),
+            other => other,
         }
+    }
+
+    /// What is left to compare of any reply then.
+    pub fn in_words(&self) -> Reply {
+        let Reply::Bytes(bytes) = self else { return self.clone() };
+        if let Some(look::Icmp { ipv6, kind, code }) = look::icmp(bytes) {
+            return Reply::Icmp { ipv6, kind, code: Some(code) };
+        }
+        let Some(look::Tcp { flags, seq, ack }) = look::tcp(bytes) else { return self.clone() };
+        let ttl = look::fields(bytes).ttl;
+        Reply::Tcp { flags: Some(flags), seq: Some(seq), ack: Some(ack), ttl }
     }
 
     /// In what `packet` is not this reply.

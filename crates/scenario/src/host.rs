@@ -14,6 +14,7 @@ pub fn standard() -> Host {
         index,
         loopback: name == "lo0",
         no_link_header: false,
+        down: false,
         rdomain: 0,
         mtu,
         groups: std::iter::once("all").chain(group).map(String::from).collect(),
@@ -52,7 +53,7 @@ pub fn standard() -> Host {
 }
 
 /// An address as the system sets it up on an interface.
-pub(crate) fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
+pub fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
     let broadcast = match net {
         IpNet::V4(net) if net.prefix_len() < 31 && !loopback => Some(IpAddr::V4(net.broadcast())),
         _ => None,
@@ -62,17 +63,22 @@ pub(crate) fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
 
 /// Routes to the networks of `interfaces`, as the system makes them.
 pub(crate) fn connected(interfaces: &[Interface]) -> Vec<Route> {
-    interfaces
-        .iter()
-        .filter(|interface| !interface.loopback)
-        .flat_map(|interface| {
-            interface.addresses.iter().map(|address| Route {
-                destination: address.net.trunc(),
-                interface: interface.name.clone(),
-                gateway: None,
-                table: 0,
-                label: None,
-            })
-        })
-        .collect()
+    let linked = interfaces.iter().filter(|interface| !interface.loopback && !interface.down);
+    let of_interface = |interface: &Interface| -> Vec<Route> {
+        interface.addresses.iter().map(|address| connected_by(interface, address)).collect()
+    };
+    linked.flat_map(of_interface).collect()
+}
+
+/// The route that comes with an address: to its network, or to its peer's.
+pub(crate) fn connected_by(interface: &Interface, address: &InterfaceAddress) -> Route {
+    let far = address.peer.unwrap_or(address.net.addr());
+    let destination = IpNet::new(far, address.net.prefix_len()).unwrap_or(address.net);
+    Route {
+        destination: destination.trunc(),
+        interface: interface.name.clone(),
+        gateway: None,
+        table: 0,
+        label: None,
+    }
 }

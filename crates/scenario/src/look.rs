@@ -45,16 +45,17 @@ fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Whether two packets say the same. 0 and ffff are the same checksum of TCP and ICMP, and whoever sums up
-/// the packet finds both right. Where a word under a checksum changes, pf adds the old one and takes off the
-/// new one, or adds the complement of that, and comes to either; the kernel's helper (RFC 1624) always
-/// comes to ffff. In UDP 0 is none at all, and of an IP header's there is but one right value.
+/// Whether two packets say the same. 0 and ffff are the same checksum of TCP, ICMP and IPv4's header, and
+/// whoever sums up the packet finds both right. Where a word under a checksum changes, pf adds the old one
+/// and takes off the new one, or adds the complement of that, and comes to either; the kernel's helper
+/// (RFC 1624) always comes to ffff. In UDP 0 is none at all.
 pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.len() == other.len() && settled(one) == settled(other)
 }
 
 fn settled(packet: &[u8]) -> Vec<u8> {
     let mut bytes = packet.to_vec();
+    let header = (packet.first().map(|byte| byte >> 4) == Some(4)).then_some(10);
     let at = transport(packet).and_then(|(protocol, payload)| {
         let field = match protocol {
             6 => 16,
@@ -63,10 +64,12 @@ fn settled(packet: &[u8]) -> Vec<u8> {
         };
         Some(packet.len() - payload.len() + field)
     });
-    if let Some(sum) = at.and_then(|at| bytes.get_mut(at..at + 2))
-        && sum == [0xff, 0xff]
-    {
-        sum.fill(0);
+    for at in header.into_iter().chain(at) {
+        if let Some(sum) = bytes.get_mut(at..at + 2)
+            && sum == [0xff, 0xff]
+        {
+            sum.fill(0);
+        }
     }
     bytes
 }
@@ -151,13 +154,15 @@ mod tests {
     }
 
     #[test]
-    fn only_tcp_and_icmp_have_two_zeros() {
+    fn two_zeros_are_one_checksum_but_in_udp() {
         for (protocol, at, alike) in [
             (6, 36, true),
             (1, 22, true),
             (58, 22, true),
             (17, 26, false),
-            (6, 10, false),
+            (6, 10, true),
+            (17, 10, true),
+            (6, 8, false),
             (6, 34, false),
         ] {
             let (one, other) = (packet(protocol, at, 0), packet(protocol, at, 0xff));

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use skipstep_model as model;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Action, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{Action, RuleId, RulesChange, Ruleset, TableName};
 
 use crate::engine::{
     Decision, Draw, Engine, Fate, InterfaceCounters, LimitedView, LimiterView, LogView, NodeKind,
@@ -37,10 +36,17 @@ impl Engine for Model {
     }
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
-        if let Some(refusal) = refusals(ruleset).first() {
-            return Err(format!("line {}: {refusal}", refusal.line));
-        }
         self.firewall = Some(model::Firewall::new(ruleset.clone(), host.clone()));
+        Ok(())
+    }
+
+    fn change_rules(&mut self, change: &RulesChange) -> Result<(), String> {
+        let next = change.next(self.firewall().ruleset());
+        self.firewall().replace_rules(&next)
+    }
+
+    fn change_host(&mut self, host: &Host) -> Result<(), String> {
+        self.firewall().change_host(host.clone());
         Ok(())
     }
 
@@ -58,6 +64,10 @@ impl Engine for Model {
 
     fn kill(&mut self, ids: &[u64]) {
         self.firewall().kill(ids);
+    }
+
+    fn labelled(&mut self, label: &str) -> Vec<u64> {
+        self.firewall().labelled(label)
     }
 
     fn edit_table(&mut self, edit: &TableEdit) -> bool {
@@ -113,6 +123,7 @@ fn fate(fate: model::Fate) -> Fate {
             model::Decision::None => Decision::None,
             model::Decision::Default => Decision::Default,
             model::Decision::Rule(rule) => Decision::Rule(rule),
+            model::Decision::OrphanState => Decision::OrphanState,
         },
         anchor_rule: fate.anchor_rule,
         reason: fate.reason,
@@ -143,13 +154,13 @@ fn fate(fate: model::Fate) -> Fate {
 }
 
 fn source_view(
-    rule: RuleId,
+    rule: Option<RuleId>,
     kind: NodeKind,
     source: IpAddr,
     node: &model::SourceNode,
 ) -> SourceView {
     SourceView {
-        rule: Some(rule),
+        rule,
         kind,
         source,
         // to pf an address of zeros is none

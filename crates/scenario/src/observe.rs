@@ -8,6 +8,7 @@ use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
 use crate::engine::{Draw, Engine, Fate, SourceView, StateView, TestPacket};
+use crate::kill::Target;
 
 /// Drives an engine and keeps track of its states.
 pub struct Observer<'e> {
@@ -103,6 +104,21 @@ impl<'e> Observer<'e> {
         let ids: Vec<u64> = killed.map(|(id, _)| *id).collect();
         self.engine.kill(&ids);
         Arc::make_mut(&mut self.before).retain(|(number, _)| !numbers.contains(number));
+    }
+
+    /// Kills the states that are meant. No packet removed them.
+    pub fn kill_meant(&mut self, target: &Target) {
+        let labelled = match target {
+            Target::Label(label) => Some(self.engine.labelled(label)),
+            _ => None,
+        };
+        let meant = |view: &StateView| {
+            target.matches(view, 0) && labelled.as_ref().is_none_or(|ids| ids.contains(&view.id))
+        };
+        let ids: Vec<u64> =
+            self.engine.states().iter().filter(|view| meant(view)).map(|view| view.id).collect();
+        self.engine.kill(&ids);
+        Arc::make_mut(&mut self.before).retain(|(_, view)| !ids.contains(&view.id));
     }
 
     /// Sets what random draws return.

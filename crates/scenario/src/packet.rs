@@ -31,6 +31,7 @@ pub struct Words {
 pub enum Body {
     Tcp(Tcp),
     Udp(Udp),
+    Sctp(Sctp),
     Icmp(Icmp),
     /// Any other protocol, or a later fragment: its number and payload.
     Other(u8, Payload),
@@ -62,6 +63,16 @@ pub struct Udp {
     pub source_port: u16,
     pub destination_port: u16,
     pub payload: Payload,
+}
+
+/// An SCTP packet.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Sctp {
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub tag: Option<u32>,
+    pub chunks: Payload,
 }
 
 /// An ICMP or ICMPv6 message.
@@ -161,7 +172,7 @@ pub struct Damage {
     pub data_offset: Option<u8>,
     /// UDP length.
     pub udp_length: Option<u16>,
-    /// The checksum of TCP, UDP or ICMP is wrong.
+    /// The checksum of TCP, UDP, SCTP or ICMP is wrong.
     pub bad_sum: bool,
 }
 
@@ -183,6 +194,11 @@ impl Words {
             Body::Udp(udp) => header.udp(
                 &build::Udp::new(udp.source_port, udp.destination_port)
                     .payload(&udp.payload.bytes()),
+            ),
+            Body::Sctp(sctp) => header.sctp(
+                &build::Sctp::new(sctp.source_port, sctp.destination_port)
+                    .tag(sctp.tag.unwrap_or(0))
+                    .chunks(&sctp.chunks.bytes()),
             ),
             Body::Icmp(icmp) => header.icmp(&icmp.build()),
             Body::Other(protocol, payload) => header.raw(*protocol, &payload.bytes()),
@@ -218,6 +234,7 @@ impl Words {
         let length = match &self.body {
             Body::Tcp(tcp) => tcp.build_len(),
             Body::Udp(udp) => 8 + udp.payload.len(),
+            Body::Sctp(sctp) => 12 + sctp.chunks.len(),
             Body::Icmp(icmp) => 8 + icmp.body.bytes().len(),
             Body::Other(_, payload) => payload.len(),
         };
@@ -242,7 +259,11 @@ impl Words {
                 at + 6
             }
             Body::Icmp(_) => at + 2,
-            Body::Other(..) => return,
+            Body::Sctp(_) if self.damage.bad_sum => {
+                packet[at + 8] ^= 0x55;
+                return;
+            }
+            Body::Sctp(_) | Body::Other(..) => return,
         };
         let protocol = match self.body {
             Body::Tcp(_) => protocol::TCP,

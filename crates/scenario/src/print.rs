@@ -1,11 +1,13 @@
 //! Scenario files as text; what [`parse`](crate::parse) reads back.
 
+mod host;
+
 use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 
-use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
 
+use self::host::write_host;
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
 use crate::engine::{
     Decision, Diverted, Draw, Edit, Forwarded, SocketOwner, TableEdit, Verdict, Way,
@@ -13,6 +15,7 @@ use crate::engine::{
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
+use crate::kill::Target;
 use crate::look::hex;
 use crate::names;
 use crate::packet::{Body, Extension, Icmp, IcmpBody, Packet, Payload, Tcp, Words};
@@ -54,48 +57,6 @@ impl Display for Case {
     }
 }
 
-fn write_host(f: &mut fmt::Formatter<'_>, host: &Host) -> fmt::Result {
-    writeln!(f, "interfaces {{")?;
-    for interface in &host.interfaces {
-        let mut words = vec![interface.name.clone()];
-        for address in &interface.addresses {
-            words.push(address.net.to_string());
-            words.extend(address.peer.map(|peer| format!("peer {peer}")));
-        }
-        words.extend(
-            interface
-                .groups
-                .iter()
-                .filter(|group| *group != "all")
-                .map(|group| format!("group {group}")),
-        );
-        if interface.mtu != 1500 {
-            words.push(format!("mtu {}", interface.mtu));
-        }
-        if interface.rdomain != 0 {
-            words.push(format!("rdomain {}", interface.rdomain));
-        }
-        words.extend(interface.loopback.then(|| "loopback".into()));
-        words.extend(interface.no_link_header.then(|| "tunnel".into()));
-        writeln!(f, "    {}", words.join(" "))?;
-    }
-    writeln!(f, "}}\nroutes {{")?;
-    for route in &host.routes {
-        write!(f, "    {} on {}", route.destination, route.interface)?;
-        if let Some(gateway) = route.gateway {
-            write!(f, " via {gateway}")?;
-        }
-        if let Some(label) = &route.label {
-            write!(f, " label {}", quoted(label))?;
-        }
-        if route.table != 0 {
-            write!(f, " table {}", route.table)?;
-        }
-        writeln!(f)?;
-    }
-    writeln!(f, "}}")
-}
-
 impl Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,7 +67,21 @@ impl Display for Action {
                 write!(f, "wait {seconds} => expired {}", list(expired))
             }
             Action::Kill(numbers) => write!(f, "kill {}", list(numbers)),
+            Action::KillMeant(target) => write_target(f, target),
             Action::Table(edit) => write_table_edit(f, edit),
+            Action::Load(path, rules) => {
+                write!(f, "load ")?;
+                if !path.is_empty() {
+                    write!(f, "{} ", quoted(path))?;
+                }
+                writeln!(f, "{{")?;
+                for line in rules.text.lines() {
+                    writeln!(f, "    {}", line.trim())?;
+                }
+                write!(f, "}}")
+            }
+            Action::Flush(path) if path.is_empty() => write!(f, "flush"),
+            Action::Flush(path) => write!(f, "flush {}", quoted(path)),
             Action::Random(Draw::Bounded(draw)) => write!(f, "random {draw}"),
             Action::Random(Draw::Sequence(number)) => write!(f, "random sequence {number}"),
             Action::Random(Draw::Timestamp(offset)) => write!(f, "random timestamp {offset}"),
@@ -114,8 +89,24 @@ impl Display for Action {
                 let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
                 write!(f, "random syncookie-key {key}")
             }
+            Action::Host(change) => write!(f, "{change}"),
             Action::Check(check) => write!(f, "check {check}"),
         }
+    }
+}
+
+fn write_target(f: &mut fmt::Formatter<'_>, target: &Target) -> fmt::Result {
+    match target {
+        Target::Hosts(from, None) => write!(f, "kill from {from}"),
+        Target::Hosts(from, Some(to)) => write!(f, "kill from {from} to {to}"),
+        Target::Label(label) => write!(f, "kill label {}", quoted(label)),
+        Target::Gateway(net) => write!(f, "kill gateway {net}"),
+        Target::Key(protocol, from, to) => {
+            let (from, to) = (address_port(from.0, from.1), address_port(to.0, to.1));
+            write!(f, "kill key {protocol} {from} {to}")
+        }
+        // a scenario names states by numbers of its own
+        Target::Id(id, _) => write!(f, "kill {id}"),
     }
 }
 
@@ -192,6 +183,11 @@ impl Display for Words {
             Body::Udp(udp) => {
                 write!(f, "udp {}", ports(udp.source_port, udp.destination_port))?;
                 Some(&udp.payload)
+            }
+            Body::Sctp(sctp) => {
+                write!(f, "sctp {}", ports(sctp.source_port, sctp.destination_port))?;
+                word(f, "vtag", sctp.tag)?;
+                Some(&sctp.chunks)
             }
             Body::Icmp(icmp) => {
                 let ipv6 = source.is_ipv6();

@@ -1,8 +1,7 @@
 //! Plays a case on an evaluator and says in what it did not do as expected.
 
-use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Reason, RuleId, Ruleset};
+use skipstep_ruleset::{Direction, Reason, RuleId, RulesChange, Ruleset};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
 use crate::engine::{Carried, Engine, Fate, RuleCounters, Status, TestPacket, Verdict};
@@ -10,6 +9,7 @@ use crate::expect::{Differences, Expectation};
 use crate::host;
 use crate::limiter::LimiterCheck;
 use crate::observe::{Observation, Observer};
+use crate::resolve::resolve;
 use crate::traffic::{Counting, TrafficCheck};
 
 /// A step that did not go as expected.
@@ -96,27 +96,7 @@ pub fn title(case: &Case) -> String {
 
 /// The rule set of a case. Messages name the lines of the scenario file.
 pub fn ruleset(case: &Case, host: &Host, file_name: &str) -> Result<Ruleset, String> {
-    let read_file = |wanted: &str| {
-        let file = case.files.iter().find(|(name, _)| name == wanted);
-        file.map(|(_, text)| text.clone()).ok_or(std::io::ErrorKind::NotFound.into())
-    };
-    let context = Context { file_name, read_file: &read_file, ..Context::new(host) };
-    match skipstep_pfconf::load(&case.rules.text, &context) {
-        Ok(loaded) => Ok(loaded.ruleset),
-        Err(rejected) => {
-            let messages: Vec<String> = rejected
-                .diagnostics
-                .into_iter()
-                .map(|mut diagnostic| {
-                    let line = (diagnostic.line as usize).saturating_sub(1);
-                    diagnostic.line =
-                        case.rules.lines.get(line).copied().unwrap_or(diagnostic.line);
-                    diagnostic.explain()
-                })
-                .collect();
-            Err(messages.join("\n"))
-        }
-    }
+    resolve(&case.rules, "", &case.files, host, file_name)
 }
 
 /// Plays one case whose rule set is already resolved.
@@ -128,11 +108,11 @@ pub fn play(
     stop: Stop,
 ) -> Result<Vec<Finding>, String> {
     let walks_as_pf = engine.name().ends_with("skip-steps");
-    let mut player = Player::load(engine, ruleset, host)?;
+    let mut player = Player::load(engine, &case.files, ruleset, host)?;
     let mut findings = Vec::new();
     for (step, here) in case.steps.iter().enumerate() {
         let differences = match (&here.action, player.act(&here.action)) {
-            (_, Err(reason)) => vec![reason.to_owned()],
+            (_, Err(reason)) => vec![reason],
             (
                 Action::Packet(_, expected) | Action::Forward(_, expected),
                 Ok(Event::Packet(observation)),
@@ -165,7 +145,7 @@ pub fn record(
     host: &Host,
     engine: &mut dyn Engine,
 ) -> Result<Case, String> {
-    let mut player = Player::load(engine, ruleset, host)?;
+    let mut player = Player::load(engine, &case.files, ruleset, host)?;
     let mut recorder = Recorder::default();
     for step in &case.steps {
         let event = player.act(&step.action)?;
@@ -173,7 +153,7 @@ pub fn record(
             recorder.note(step, &event);
         }
     }
-    Ok(Case { steps: recorder.finish(ruleset, host, player.observer.engine()), ..case.clone() })
+    Ok(Case { steps: recorder.finish(&mut player), ..case.clone() })
 }
 
 /// Makes what an engine did into what is expected of others.
@@ -219,7 +199,9 @@ impl Recorder {
     }
 
     /// The steps so far, and looks at all the counters.
-    pub fn finish(mut self, ruleset: &Ruleset, host: &Host, engine: &mut dyn Engine) -> Vec<Step> {
+    pub fn finish(mut self, player: &mut Player) -> Vec<Step> {
+        let (ruleset, host) = (&player.ruleset, &player.host);
+        let engine = player.observer.engine();
         let mut check = |check| self.steps.push(Step { line: 0, action: Action::Check(check) });
         let rules = ruleset.all_rules();
         let rules = rules.map(|(anchor, rule)| Some(RuleId::new(anchor, rule.number)));
@@ -259,6 +241,11 @@ pub struct Player<'e> {
     pub observer: Observer<'e>,
     /// Seconds since the start.
     pub now: u32,
+    /// The rules in force, with all anchors.
+    pub ruleset: Ruleset,
+    /// As it is by now.
+    pub host: Host,
+    files: &'e [(String, String)],
     previous: Option<Passed>,
 }
 
@@ -281,17 +268,20 @@ pub enum Event {
 }
 
 impl<'e> Player<'e> {
-    /// Loads the rules.
+    /// Loads the rules; those that steps load may name `files`.
     pub fn load(
         engine: &'e mut dyn Engine,
+        files: &'e [(String, String)],
         ruleset: &Ruleset,
         host: &Host,
     ) -> Result<Self, String> {
-        Ok(Player { observer: Observer::load(engine, ruleset, host)?, now: 0, previous: None })
+        let observer = Observer::load(engine, ruleset, host)?;
+        let (ruleset, host) = (ruleset.clone(), host.clone());
+        Ok(Player { observer, now: 0, ruleset, host, files, previous: None })
     }
 
     /// Does what a step says; an error if that cannot be done.
-    pub fn act(&mut self, action: &Action) -> Result<Event, &'static str> {
+    pub fn act(&mut self, action: &Action) -> Result<Event, String> {
         let packet = match action {
             Action::Wait { seconds, .. } => {
                 self.now += seconds;
@@ -305,16 +295,41 @@ impl<'e> Player<'e> {
                 self.observer.kill(numbers);
                 return Ok(Event::None);
             }
+            Action::KillMeant(target) => {
+                self.observer.kill_meant(target);
+                return Ok(Event::None);
+            }
             Action::Table(edit) => {
                 let done = self.observer.engine().edit_table(edit);
-                return if done { Ok(Event::None) } else { Err("the table cannot be changed so") };
+                return match done {
+                    true => Ok(Event::None),
+                    false => Err("the table cannot be changed so".into()),
+                };
+            }
+            Action::Load(path, rules) => {
+                let new = resolve(rules, path, self.files, &self.host, "load")?;
+                return self.change_rules(&RulesChange::Load(path.clone(), Box::new(new)));
+            }
+            Action::Flush(path) => return self.change_rules(&RulesChange::Flush(path.clone())),
+            Action::Host(change) => {
+                let host = change.applied(&self.host)?;
+                self.observer.engine().change_host(&host)?;
+                self.host = host;
+                return Ok(Event::None);
             }
             Action::Check(_) => return Ok(Event::None),
             Action::Packet(arrival, _) => test_packet(arrival),
             Action::Forward(interface, _) => forwarded(self.previous.take(), interface)?,
         };
+        for name in std::iter::once(&packet.interface).chain(&packet.received_on) {
+            match self.host.interface(name) {
+                None => return Err(format!("the host has no interface {name}")),
+                Some(interface) if interface.down => return Err(format!("{name} is down")),
+                Some(_) => {}
+            }
+        }
         if !self.observer.engine().accepts(&packet) {
-            return Err("the evaluator cannot be given this packet");
+            return Err("the evaluator cannot be given this packet".into());
         }
         // a state may have ended without the clock's doing: adaptive timeouts
         self.observer.set_time(self.now);
@@ -323,6 +338,12 @@ impl<'e> Player<'e> {
         let (out, carried) = (out.clone(), carried.clone());
         self.previous = Some(Passed { packet, verdict: *verdict, out, carried });
         Ok(Event::Packet(Box::new(observation)))
+    }
+
+    fn change_rules(&mut self, change: &RulesChange) -> Result<Event, String> {
+        self.observer.engine().change_rules(change)?;
+        self.ruleset = change.next(&self.ruleset).ruleset;
+        Ok(Event::None)
     }
 }
 

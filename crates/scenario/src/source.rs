@@ -64,16 +64,27 @@ impl SourceWords {
             (view.kind, view.source) == (self.kind, self.source)
                 && self.rule.as_ref().is_none_or(|rule| *rule == view.rule)
         };
-        let name = format!("source {} {}", kind_name(self.kind), self.source);
-        let Some(view) = sources.iter().find(meant) else {
+        let mut wrong = sources.iter().filter(meant).map(|view| self.differences(view));
+        let Some(first) = wrong.next() else {
+            let name = format!("source {} {}", kind_name(self.kind), self.source);
             differences.0.push(format!("{name}: expected one, found none"));
             return;
         };
+        // rules that are gone cannot be told apart: one of their sources is meant
+        if !first.is_empty() && !wrong.any(|others| others.is_empty()) {
+            differences.0.extend(first);
+        }
+    }
+
+    fn differences(&self, view: &SourceView) -> Vec<String> {
+        let name = format!("source {} {}", kind_name(self.kind), self.source);
+        let mut differences = Differences::default();
         differences.compare(&format!("{name} chosen"), &self.chosen, view.chosen);
         differences.compare(&format!("{name} held by"), &self.states, view.states);
         differences.compare(&format!("{name} connected"), &self.connections, view.connections);
         differences.compare(&format!("{name} packets"), &self.packets, view.packets);
         differences.compare(&format!("{name} bytes"), &self.bytes, view.bytes);
+        differences.0
     }
 }
 

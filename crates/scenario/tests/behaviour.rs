@@ -48,26 +48,8 @@ fn titles() -> BTreeMap<String, BTreeSet<String>> {
     titles
 }
 
-/// What pf.conf(5) calls not built.
-fn not_built() -> BTreeSet<String> {
-    let page = read("man/pf.conf.5");
-    let section = page.split(".Sh NOT BUILT").nth(1).and_then(|rest| rest.split(".Sh ").next());
-    let commands =
-        section.expect("it says so").lines().filter_map(|line| line.strip_prefix(".Cm "));
-    let names = commands.flat_map(|line| line.split([',', ';']));
-    names.map(|name| name.trim().to_owned()).collect()
-}
-
 /// What is wrong with a proof.
-fn fault(
-    proof: &str,
-    titles: &BTreeMap<String, BTreeSet<String>>,
-    not_built: &BTreeSet<String>,
-) -> Option<String> {
-    if let Some(feature) = proof.strip_prefix("not built: ") {
-        let refused = not_built.contains(feature);
-        return (!refused).then(|| "it is built: name its scenario".to_owned());
-    }
+fn fault(proof: &str, titles: &BTreeMap<String, BTreeSet<String>>) -> Option<String> {
     if let Some(reason) = proof.strip_prefix("not on Linux: ") {
         return reason.is_empty().then(|| "why?".to_owned());
     }
@@ -90,13 +72,13 @@ fn fault(
 #[test]
 fn every_behaviour_names_a_proof_that_there_is() {
     let page = read("docs/behaviour.md");
-    let (titles, not_built) = (titles(), not_built());
+    let titles = titles();
     let proofs = proofs(&page);
     assert!(proofs.len() > 200, "only {} proofs found", proofs.len());
     let faults: Vec<String> = proofs
         .iter()
         .filter_map(|(line, proof)| {
-            let fault = fault(proof, &titles, &not_built)?;
+            let fault = fault(proof, &titles)?;
             Some(format!("docs/behaviour.md:{line}: {proof}: {fault}"))
         })
         .collect();
@@ -106,7 +88,6 @@ fn every_behaviour_names_a_proof_that_there_is() {
 #[test]
 fn what_is_not_there_is_noticed() {
     let titles = BTreeMap::from([("a.scn".to_owned(), BTreeSet::from(["it works".to_owned()]))]);
-    let not_built = BTreeSet::from(["af-to".to_owned()]);
     for (proof, right) in [
         ("`a.scn` it works", true),
         ("`a.scn` it does not", false),
@@ -115,13 +96,11 @@ fn what_is_not_there_is_noticed() {
         ("`test-nothing.sh`", false),
         ("`crates/scenario/tests/behaviour.rs` what_is_not_there_is_noticed", true),
         ("`crates/scenario/tests/behaviour.rs` nothing", false),
-        ("not built: af-to", true),
-        ("not built: nat-to", false),
         ("not on Linux: no such thing", true),
         ("not on Linux: ", false),
         ("open: nobody knows", false),
         ("", false),
     ] {
-        assert_eq!(fault(proof, &titles, &not_built).is_none(), right, "{proof}");
+        assert_eq!(fault(proof, &titles).is_none(), right, "{proof}");
     }
 }

@@ -117,6 +117,10 @@ impl Ports {
             self.counters.no_program += 1;
             return;
         };
+        // one that has connected is served, though nobody has let it in yet
+        if port.program.is_none() {
+            port.let_in();
+        }
         let Some(program) = &mut port.program else {
             self.counters.no_program += 1;
             return;

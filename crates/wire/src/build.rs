@@ -142,6 +142,14 @@ impl Ip {
         self.checked(protocol::UDP, udp.bytes())
     }
 
+    /// The packet with an SCTP packet.
+    pub fn sctp(&self, sctp: &Sctp) -> Vec<u8> {
+        let mut data = sctp.bytes();
+        let sum = checksum::crc32c(&data);
+        data[8..12].copy_from_slice(&sum);
+        self.raw(protocol::SCTP, &data)
+    }
+
     /// The packet with an ICMP or ICMPv6 message, after the family.
     pub fn icmp(&self, icmp: &Icmp) -> Vec<u8> {
         self.checked(
@@ -371,6 +379,43 @@ impl Udp {
             checksum: 0,
         };
         [header.to_bytes().as_slice(), &self.payload].concat()
+    }
+}
+
+/// An SCTP packet.
+#[derive(Debug, Clone, Default)]
+pub struct Sctp {
+    source_port: u16,
+    destination_port: u16,
+    tag: u32,
+    chunks: Vec<u8>,
+}
+
+impl Sctp {
+    /// The common header alone, with verification tag 0.
+    pub fn new(source_port: u16, destination_port: u16) -> Self {
+        Sctp { source_port, destination_port, ..Sctp::default() }
+    }
+
+    /// Verification tag.
+    pub fn tag(mut self, tag: u32) -> Self {
+        self.tag = tag;
+        self
+    }
+
+    /// Chunks, written as they are.
+    pub fn chunks(mut self, chunks: &[u8]) -> Self {
+        self.chunks = chunks.to_vec();
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.source_port.to_be_bytes().to_vec();
+        bytes.extend(self.destination_port.to_be_bytes());
+        bytes.extend(self.tag.to_be_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(&self.chunks);
+        bytes
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071) over whole packets.
+//! The Internet checksum (RFC 1071) over whole packets, and the CRC32c of SCTP.
 
 use std::net::IpAddr;
 
@@ -18,6 +18,21 @@ pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8])
     };
     let length = data.len() as u32;
     !fold(addresses + u32::from(protocol) + (length >> 16) + (length & 0xffff) + sum(data))
+}
+
+/// CRC32c of an SCTP packet as it stands in its header (RFC 9260, appendix A). It covers no addresses;
+/// `data` has zeros in its place.
+pub fn crc32c(data: &[u8]) -> [u8; 4] {
+    const REVERSED_POLYNOMIAL: u32 = 0x82f6_3b78;
+    let mut crc = u32::MAX;
+    for byte in data {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            let carry = crc & 1;
+            crc = (crc >> 1) ^ (carry * REVERSED_POLYNOMIAL);
+        }
+    }
+    (!crc).to_le_bytes()
 }
 
 /// Recomputes the checksum of the IPv4 header and that of TCP, UDP, ICMP or ICMPv6 directly behind
@@ -105,6 +120,13 @@ mod tests {
         // RFC 1071 section 3: the words 0001 f203 f4f5 f6f7 sum to ddf2
         assert_eq!(internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(internet(&[0x12, 0x34, 0x56, 0x78, 0x97, 0x53]), 0);
+    }
+
+    #[test]
+    fn crc32c_of_known_bytes() {
+        // RFC 3720, appendix B.4
+        assert_eq!(crc32c(&[0; 32]), [0xaa, 0x36, 0x91, 0x8a]);
+        assert_eq!(crc32c(&[0xff; 32]), [0x43, 0xab, 0xa8, 0x62]);
     }
 
     #[test]

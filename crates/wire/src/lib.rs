@@ -30,6 +30,8 @@ pub mod protocol {
     pub const ICMP6: u8 = 58;
     /// IPv6 destination options
     pub const DESTINATION_OPTIONS: u8 = 60;
+    /// SCTP
+    pub const SCTP: u8 = 132;
 }
 
 /// Bits of the TCP flags byte (RFC 9293 section 3.1).

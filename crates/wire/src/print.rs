@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
-use crate::tcp_flag;
+use crate::{protocol, tcp_flag};
 
 /// Describes a packet that begins with its IP header. What cannot be read is named, with its bytes.
 ///
@@ -36,6 +36,10 @@ pub fn line(packet: &[u8]) -> String {
         }
         Some(TransportSlice::Icmpv4(icmp)) => ip.with_icmp("icmp", icmp.slice()),
         Some(TransportSlice::Icmpv6(icmp)) => ip.with_icmp("icmp6", icmp.slice()),
+        _ if ip.protocol == protocol::SCTP => match sliced.ip_payload() {
+            Some(payload) => ip.with_sctp(payload.payload),
+            None => ip.plain(),
+        },
         _ => ip.plain(),
     };
     if ip.fragment {
@@ -137,6 +141,17 @@ impl IpView {
         text
     }
 
+    fn with_sctp(&self, packet: &[u8]) -> String {
+        let &[s0, s1, d0, d1, t0, t1, t2, t3, _, _, _, _, ref chunks @ ..] = packet else {
+            return self.plain();
+        };
+        let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+        let mut text = self.with_ports("sctp", ports.0, ports.1);
+        append(&mut text, "vtag", u32::from_be_bytes([t0, t1, t2, t3]), 0);
+        append(&mut text, "len", chunks.len(), 0);
+        text
+    }
+
     fn plain(&self) -> String {
         let (protocol, length) = (self.protocol, self.payload_len);
         format!("proto {protocol} {} > {} len {length}", self.source, self.destination)
@@ -210,7 +225,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::{Icmp, Tcp, Udp, ipv4, ipv6};
+    use crate::build::{Icmp, Sctp, Tcp, Udp, ipv4, ipv6};
     use std::net::Ipv6Addr;
 
     #[test]
@@ -227,6 +242,15 @@ mod tests {
     fn ipv6_ports_stand_in_brackets() {
         let packet = ipv6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST).ttl(1).udp(&Udp::new(1, 2));
         assert_eq!(line(&packet), "udp ::1[1] > ::1[2] ttl 1");
+    }
+
+    #[test]
+    fn sctp_has_ports_where_its_header_is_whole() {
+        let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2])
+            .sctp(&Sctp::new(3868, 40000).tag(7).chunks(&[14, 0, 0, 4]));
+        assert_eq!(line(&packet), "sctp 10.0.0.1:3868 > 10.0.0.2:40000 vtag 7 len 4");
+        let cut = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).raw(protocol::SCTP, &packet[20..31]);
+        assert_eq!(line(&cut), "proto 132 10.0.0.1 > 10.0.0.2 len 11");
     }
 
     #[test]

@@ -7,16 +7,15 @@ mod shows;
 mod vector;
 mod workers;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use self::replay::{Difference, Played, Verdict};
+use self::replay::{Difference, Played};
 use crate::engines::Choice;
 
-/// The files whose vectors use what is built.
+/// The files of vectors.
 const FILES: &[&str] = &[
     printed::FILE,
     "basic",
@@ -97,22 +96,16 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             continue;
         }
         let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
-        let mut missing: BTreeMap<String, usize> = BTreeMap::new();
-        let verdicts = match *name {
+        let played = match *name {
             shows::FILE => shows::all(&lines, &arguments.vectors, &choices, jobs)?,
             _ => replay::all(&lines, &choices, jobs)?,
         };
-        for verdict in verdicts {
-            match verdict {
-                Verdict::NotBuilt(feature) => *missing.entry(feature).or_default() += 1,
-                Verdict::Played(results) => {
-                    for (tally, result) in tallies.iter_mut().zip(results) {
-                        match result {
-                            Played::Equal => tally.passed += 1,
-                            Played::Different(difference) => tally.failed.push(difference),
-                            Played::NotBuilt => tally.not_built += 1,
-                        }
-                    }
+        for results in played {
+            for (tally, result) in tallies.iter_mut().zip(results) {
+                match result {
+                    Played::Equal => tally.passed += 1,
+                    Played::Different(difference) => tally.failed.push(difference),
+                    Played::NotBuilt => tally.not_built += 1,
                 }
             }
         }
@@ -125,9 +118,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             passed += tally.passed;
             failed += tally.failed.len();
         }
-        println!("{}", skips(&missing));
+        println!();
         let only_model = tallies.iter().map(|tally| tally.not_built).max().unwrap_or(0);
-        skipped += missing.values().sum::<usize>() + only_model;
+        skipped += only_model;
         for (choice, tally) in choices.iter().zip(&tallies) {
             show(choice.name(), tally, &arguments)?;
         }
@@ -164,18 +157,6 @@ fn select(lines: Vec<String>, arguments: &Arguments) -> Vec<String> {
         }
         _ => lines,
     }
-}
-
-fn skips(missing: &BTreeMap<String, usize>) -> String {
-    if missing.is_empty() {
-        return String::new();
-    }
-    let mut features: Vec<(&String, &usize)> = missing.iter().collect();
-    features.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let total: usize = missing.values().sum();
-    let words: Vec<String> =
-        features.iter().map(|(feature, count)| format!("{feature} {count}")).collect();
-    format!(" skipped {total}, not built: {}", words.join(", "))
 }
 
 /// Prints the first differences and writes them as scenario files.

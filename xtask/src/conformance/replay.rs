@@ -3,7 +3,6 @@
 use skipstep_pfconf::{Context, Diagnostic};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
 use skipstep_scenario::case::{Action, Case, File};
 use skipstep_scenario::run::{self, Stop};
 use skipstep_scenario::{Engine, host};
@@ -12,14 +11,6 @@ use super::workers::share_out;
 use super::{convert, vector};
 use crate::catch::catching;
 use crate::engines::Choice;
-
-/// What became of a vector.
-pub enum Verdict {
-    /// It needs this feature.
-    NotBuilt(String),
-    /// It was played on each evaluator.
-    Played(Vec<Played>),
-}
 
 /// What became of a vector on one evaluator.
 pub enum Played {
@@ -42,18 +33,17 @@ pub struct Difference {
 }
 
 /// Plays every vector, in any order; the results are in the order of `lines`.
-pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Verdict>> {
+pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Vec<Played>>> {
     let host = host::standard();
     let start = |_| choices.iter().map(|choice| choice.start()).collect::<Result<Vec<_>, _>>();
     share_out(lines, jobs, start, |engines, line| vector(line, engines, &host))
 }
 
-fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::Result<Verdict> {
+fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::Result<Vec<Played>> {
     let vector: vector::Vector = serde_json::from_str(line)?;
     let ruleset = match load(&vector.rules, &Context::new(host)) {
         Ok(ruleset) => ruleset,
-        Err(Refusal::NotBuilt(feature)) => return Ok(Verdict::NotBuilt(feature)),
-        Err(Refusal::Error(text)) => {
+        Err(text) => {
             let difference = || {
                 Played::Different(Difference {
                     id: vector.id.clone(),
@@ -61,33 +51,21 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
                     scenario: None,
                 })
             };
-            return Ok(Verdict::Played(engines.iter().map(|_| difference()).collect()));
+            return Ok(engines.iter().map(|_| difference()).collect());
         }
     };
     let case = convert::case(&vector)?;
     let play = |engine: &mut Box<dyn Engine>| play(&case, &ruleset, host, engine.as_mut());
-    Ok(Verdict::Played(engines.iter_mut().map(play).collect()))
+    Ok(engines.iter_mut().map(play).collect())
 }
 
-/// Why a rule set cannot be played.
-pub enum Refusal {
-    /// It needs this feature.
-    NotBuilt(String),
-    /// It is wrong.
-    Error(String),
-}
-
-/// Reads the rules of a vector.
-pub fn load(rules: &str, context: &Context) -> Result<Ruleset, Refusal> {
-    let loaded = catching(|| skipstep_pfconf::load(rules, context)).map_err(Refusal::Error)?;
-    match loaded {
-        Ok(loaded) => match refusals(&loaded.ruleset).first() {
-            Some(refusal) => Err(Refusal::NotBuilt(refusal.feature.into())),
-            None => Ok(loaded.ruleset),
-        },
+/// Reads the rules of a vector, or says why they are refused.
+pub fn load(rules: &str, context: &Context) -> Result<Ruleset, String> {
+    match catching(|| skipstep_pfconf::load(rules, context))? {
+        Ok(loaded) => Ok(loaded.ruleset),
         Err(rejected) => {
             let lines: Vec<String> = rejected.diagnostics.iter().map(Diagnostic::explain).collect();
-            Err(Refusal::Error(format!("rules refused\n{}", lines.join("\n"))))
+            Err(format!("rules refused\n{}", lines.join("\n")))
         }
     }
 }

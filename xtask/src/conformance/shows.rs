@@ -23,7 +23,7 @@ use skipstep_scenario::host;
 
 use self::random::Draws;
 use self::subject::{Subject, Subjects};
-use super::replay::{self, Difference, Played, Refusal, Verdict};
+use super::replay::{self, Difference, Played};
 use super::vector;
 use super::workers::share_out;
 use crate::catch::catching;
@@ -62,7 +62,7 @@ pub fn all(
     vectors: &Path,
     choices: &[Choice],
     jobs: usize,
-) -> anyhow::Result<Vec<Verdict>> {
+) -> anyhow::Result<Vec<Vec<Played>>> {
     let draws = random::draws(lines, vectors)?;
     let host = host::standard();
     share_out(
@@ -79,7 +79,7 @@ fn entry(
     choices: &[Choice],
     subjects: &mut Subjects,
     host: &Host,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<Vec<Played>> {
     let entry: Entry = serde_json::from_str(line)?;
     let context = Context {
         automatic_tables: AutomaticTables::for_loading(0x5eed),
@@ -88,10 +88,9 @@ fn entry(
     };
     let ruleset = match replay::load(&entry.rules, &context) {
         Ok(ruleset) => ruleset,
-        Err(Refusal::NotBuilt(feature)) => return Ok(Verdict::NotBuilt(feature)),
-        Err(Refusal::Error(text)) => {
+        Err(text) => {
             let difference = || Played::Different(different(&entry, &text));
-            return Ok(Verdict::Played(choices.iter().map(|_| difference()).collect()));
+            return Ok(choices.iter().map(|_| difference()).collect());
         }
     };
     let compared = choices.iter().map(|choice| {
@@ -102,7 +101,7 @@ fn entry(
             .unwrap_or_else(|error| format!("{error:#}"));
         if text.is_empty() { Played::Equal } else { Played::Different(different(&entry, &text)) }
     });
-    Ok(Verdict::Played(compared.collect()))
+    Ok(compared.collect())
 }
 
 fn different(entry: &Entry, text: &str) -> Difference {

@@ -7,10 +7,12 @@ use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::case::Arrival;
 use skipstep_scenario::engine::{PeerView, StateView};
-use skipstep_scenario::packet::{Body, Damage, Icmp, IcmpBody, Packet, Payload, Tcp, Udp, Words};
+use skipstep_scenario::packet::{
+    Body, Damage, Icmp, IcmpBody, Packet, Payload, Sctp, Tcp, Udp, Words,
+};
 
 use super::conversation::payload;
-use super::malformed::{chained, damage, header, mutated};
+use super::malformed::{chained, chunks, damage, header, mutated};
 use super::pool::{one_in, pick};
 use super::tcp::{ACK, FIN, PUSH, RST, SYN, at_an_edge, of_proxy, timestamp};
 
@@ -32,6 +34,12 @@ pub fn of_state(rng: &mut Rng, state: &StateView) -> Arrival {
         6 if answers => Body::Tcp(segment(rng, (from, state.dst), (to, state.src))),
         6 => Body::Tcp(segment(rng, (from, state.src), (to, state.dst))),
         17 => Body::Udp(Udp { source_port: from.1, destination_port: to.1, payload: payload(rng) }),
+        132 => Body::Sctp(Sctp {
+            source_port: from.1,
+            destination_port: to.1,
+            tag: None,
+            chunks: chunks(rng),
+        }),
         1 | 58 => Body::Icmp(message(rng, from, to, answers)),
         other => Body::Other(other, Payload::Length(rng.u16(8..40))),
     };

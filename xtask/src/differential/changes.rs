@@ -1,10 +1,13 @@
 //! What is changed while packets flow: tables, and states that are killed.
 
+use std::net::IpAddr;
+
 use fastrand::Rng;
 use ipnet::IpNet;
-use skipstep_ruleset::{Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Direction, Ruleset, TableEntry, TableName};
 use skipstep_scenario::case::Action;
 use skipstep_scenario::engine::{Edit, StateView, TableEdit};
+use skipstep_scenario::kill::Target;
 
 use super::pool::{Pool, one_in, pick};
 use super::translation::{address, network};
@@ -13,12 +16,28 @@ use super::translation::{address, network};
 pub struct Changes {
     /// Tables that may be changed.
     tables: Vec<TableName>,
+    /// Labels of rules, those of rules that are gone among them.
+    labels: Vec<String>,
 }
 
 impl Changes {
     pub fn new(ruleset: &Ruleset) -> Self {
         let tables = ruleset.all_tables().filter(|(_, table)| table.defined && !table.constant);
-        Changes { tables: tables.map(|(path, table)| TableName::new(path, &table.name)).collect() }
+        let tables = tables.map(|(path, table)| TableName::new(path, &table.name)).collect();
+        let mut labels: Vec<String> =
+            ruleset.every_rule().flat_map(|(_, rule)| rule.labels.clone()).collect();
+        labels.sort();
+        labels.dedup();
+        Changes { tables, labels }
+    }
+
+    /// Other rules are in force. Labels of earlier ones are still known.
+    pub fn learn(&mut self, ruleset: &Ruleset) {
+        let Changes { tables, mut labels } = Changes::new(ruleset);
+        labels.append(&mut self.labels);
+        labels.sort();
+        labels.dedup();
+        *self = Changes { tables, labels };
     }
 
     /// A change, now and then; `states` are those that were seen last.
@@ -27,12 +46,34 @@ impl Changes {
             return Some(Action::Table(self.table_edit(rng, pool)));
         }
         if !states.is_empty() && one_in(rng, 70) {
-            let (number, _) = pick(rng, states);
+            let (number, state) = pick(rng, states);
+            if rng.bool() {
+                return Some(Action::KillMeant(self.target(rng, &state)));
+            }
             let all = states.iter().map(|(number, _)| *number);
             let killed = if one_in(rng, 8) { all.collect() } else { vec![number] };
             return Some(Action::Kill(killed));
         }
         None
+    }
+
+    /// A state, and others that are like it, as `pfctl -k` names them.
+    fn target(&self, rng: &mut Rng, state: &StateView) -> Target {
+        let [from, to] = match state.direction {
+            Direction::In => state.wire,
+            Direction::Out => [state.stack[1], state.stack[0]],
+        };
+        match rng.u8(..4) {
+            0 if !self.labels.is_empty() => Target::Label(pick(rng, &self.labels)),
+            1 => Target::Key(state.protocol, from, to),
+            _ => match &state.route {
+                Some(hop) if rng.bool() => Target::Gateway(around(rng, hop.address)),
+                _ => {
+                    let to = rng.bool().then(|| around(rng, to.0));
+                    Target::Hosts(around(rng, from.0), to)
+                }
+            },
+        }
     }
 
     fn table_edit(&self, rng: &mut Rng, pool: &Pool) -> TableEdit {
@@ -42,13 +83,20 @@ impl Changes {
     }
 }
 
+/// An address, or a network that it is in.
+fn around(rng: &mut Rng, address: IpAddr) -> IpNet {
+    let whole = IpNet::from(address).prefix_len();
+    let shorter = pick(rng, &[0, 0, 1, 8, 20]);
+    IpNet::new_assert(address, whole.saturating_sub(shorter)).trunc()
+}
+
 /// An address that packets have, or a network around one.
 fn entry(rng: &mut Rng, pool: &Pool) -> TableEntry {
     let ipv6 = one_in(rng, 3);
     let net: IpNet = match one_in(rng, 3) {
         true => network(rng, pool, ipv6).parse().expect("the pool makes networks"),
         false => {
-            let address: std::net::IpAddr =
+            let address: IpAddr =
                 address(rng, pool, ipv6).parse().expect("the pool makes addresses");
             address.into()
         }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Case, Step};
-use skipstep_scenario::expect::{Expectation, Out};
+use skipstep_scenario::expect::{Expectation, Out, Reply};
 use skipstep_scenario::packet::Packet;
 use skipstep_scenario::run::{self, Finding, Stop};
 use skipstep_scenario::{Engine, Model};
@@ -32,11 +32,11 @@ pub fn compare(
             continue;
         }
         let (cut, _) = disagreement(&case, host, engine.as_mut())
-            .context("a disagreement does not come back when it is played again")?;
+            .with_context(|| format!("case {number} disagrees, but not when it is played again"))?;
         let shrunk =
             shrink::smallest(&cut, |case| disagreement(case, host, engine.as_mut()).is_some());
         let (case, differences) = disagreement(&shrunk, host, engine.as_mut())
-            .context("a shrunk disagreement does not come back when it is played again")?;
+            .with_context(|| format!("case {number} disagrees, but not when it was shrunk"))?;
         let engine = engine.name().to_owned();
         return Ok(Some(Disagreement { number, engine, case, differences }));
     }
@@ -57,8 +57,8 @@ fn built(case: &Case) -> Case {
 /// How an engine's play of a case differs from the model's: the case with the model's results
 /// expected, up to the first difference, and that difference.
 fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Case, Vec<String>)> {
-    let ruleset = load(case, host)?;
-    if carries_unknown_name(case, &ruleset) {
+    let (ruleset, later) = load(case, host)?;
+    if carries_unknown_name(case, &ruleset, &later) {
         return None;
     }
     let mut recorded = match catching(|| run::record(case, &ruleset, host, &mut Model::new())) {
@@ -80,13 +80,23 @@ fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Ca
 
 /// Whether a packet carries a tag or a queue that no rule knows, as may happen when rules were left
 /// out. The data plane has none of that name, so that means nothing.
-fn carries_unknown_name(case: &Case, ruleset: &Ruleset) -> bool {
-    let known = tags(ruleset);
-    let is_queue = |name: &String| ruleset.queues.iter().any(|queue| queue.name == *name);
+fn carries_unknown_name(case: &Case, ruleset: &Ruleset, later: &[Ruleset]) -> bool {
+    let (mut known, mut queues) = (tags(ruleset), &ruleset.queues);
+    let mut later = later.iter();
     case.steps.iter().any(|step| match &step.action {
         Action::Packet(arrival, _) => {
+            let is_queue = |name: &String| queues.iter().any(|queue| queue.name == *name);
             arrival.tag.as_ref().is_some_and(|tag| !known.contains(tag))
                 || arrival.queue.as_ref().is_some_and(|queue| !is_queue(queue))
+        }
+        Action::Load(path, _) => {
+            if let Some(ruleset) = later.next() {
+                known.extend(tags(ruleset));
+                if path.is_empty() {
+                    queues = &ruleset.queues;
+                }
+            }
+            false
         }
         _ => false,
     })
@@ -99,17 +109,29 @@ fn carries_unknown_name(case: &Case, ruleset: &Ruleset) -> bool {
 /// And what they quote of a datagram put together of fragments, whose checksum pf has not settled
 /// yet, and of what follows an IPv6 packet in its frame, which the kernel does not keep.
 fn loosen(case: &mut Case, host: &Host) {
+    let mut host = host.clone();
     for at in 0..case.steps.len() {
+        if let Action::Host(change) = &case.steps[at].action {
+            host = change.applied(&host).unwrap_or(host);
+        }
         let (before, rest) = case.steps.split_at_mut(at);
         let Some((outbound, bytes, expected)) = answered(before, &mut rest[0]) else { continue };
-        let special = addresses(&bytes).is_none_or(|(source, destination)| {
-            outbound && is_own(host, source)
-                || is_special(host, source)
-                || is_special(host, destination)
-        });
+        let ends = addresses(&bytes);
+        let receives = |address| outbound && is_own(&host, address) || is_special(&host, address);
+        let special = ends
+            .is_none_or(|(source, destination)| receives(source) || is_special(&host, destination));
         let special = special || is_fragment(&bytes) || is_followed(&bytes);
-        if special && let Some(replies) = &mut expected.replies {
-            replies.iter_mut().for_each(|reply| *reply = reply.without_addresses());
+        // nobody is at 0.0.0.0: whom the system makes the sender of a RST from there is its business
+        let nowhere = ends.is_some_and(|(_, to)| to.is_unspecified());
+        for reply in expected.replies.iter_mut().flatten() {
+            // a translated packet is answered to whom it is from by then
+            let receiver = match &*reply {
+                Reply::Bytes(bytes) => addresses(bytes).map(|(_, receiver)| receiver),
+                _ => None,
+            };
+            if special || receiver.is_some_and(receives) {
+                *reply = if nowhere { reply.in_words() } else { reply.without_addresses() };
+            }
         }
     }
 }

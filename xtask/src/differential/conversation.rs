@@ -5,9 +5,11 @@ use std::net::IpAddr;
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::engine::StateView;
-use skipstep_scenario::packet::{Body, Damage, Icmp, IcmpBody, Packet, Payload, Tcp, Udp, Words};
+use skipstep_scenario::packet::{
+    Body, Damage, Icmp, IcmpBody, Packet, Payload, Sctp, Tcp, Udp, Words,
+};
 
-use super::malformed::{damage, header, mutated};
+use super::malformed::{chunks, damage, header, mutated};
 use super::pool::{Pool, one_in, pick};
 use super::systems;
 use super::tcp::{
@@ -35,6 +37,7 @@ pub struct Conversation {
 enum Kind {
     Tcp,
     Udp,
+    Sctp,
     Echo,
     Other(u8),
 }
@@ -57,6 +60,7 @@ impl Conversation {
             0..=5 => Kind::Tcp,
             6..=8 => Kind::Udp,
             9 | 10 => Kind::Echo,
+            _ if rng.bool() => Kind::Sctp,
             _ => Kind::Other(pick(rng, &[50, 47, 132, 2])),
         };
         let (client, server) = pool.pair(rng, ipv6);
@@ -105,6 +109,12 @@ impl Conversation {
                 source_port: from.1,
                 destination_port: to.1,
                 payload: payload(rng),
+            }),
+            Kind::Sctp => Body::Sctp(Sctp {
+                source_port: from.1,
+                destination_port: to.1,
+                tag: (self.age > 0).then_some(7),
+                chunks: chunks(rng),
             }),
             Kind::Echo => Body::Icmp(echo(rng, from.0.is_ipv6(), self.ends[0].1, side)),
             Kind::Other(protocol) => Body::Other(protocol, Payload::Length(rng.u16(8..40))),

@@ -9,6 +9,8 @@ use skipstep_scenario::observe::Observation;
 #[derive(Default, Clone, Copy)]
 pub struct Coverage {
     pub packets: u64,
+    pub reloads: u64,
+    pub host_changes: u64,
     passed: u64,
     by_state: u64,
     made_state: u64,
@@ -37,6 +39,8 @@ impl Coverage {
     /// Adds another's counts.
     pub fn add(&mut self, other: &Coverage) {
         self.packets += other.packets;
+        self.reloads += other.reloads;
+        self.host_changes += other.host_changes;
         self.passed += other.passed;
         self.by_state += other.by_state;
         self.made_state += other.made_state;
@@ -53,7 +57,7 @@ impl fmt::Display for Coverage {
         let percent = |count: u64| count * 100 / self.packets.max(1);
         write!(
             f,
-            "{}% passed, {}% made a state, {}% used one, {}% changed, {}% answered, {}% logged, {}% decided in an anchor, {} reasons counted",
+            "{}% passed, {}% made a state, {}% used one, {}% changed, {}% answered, {}% logged, {}% decided in an anchor, {} reasons counted, rules replaced {} times, the host changed {} times",
             percent(self.passed),
             percent(self.made_state),
             percent(self.by_state),
@@ -61,7 +65,9 @@ impl fmt::Display for Coverage {
             percent(self.answered),
             percent(self.logged),
             percent(self.in_anchor),
-            self.reasons.count_ones()
+            self.reasons.count_ones(),
+            self.reloads,
+            self.host_changes
         )
     }
 }

@@ -3,21 +3,26 @@
 
 use fastrand::Rng;
 use skipstep_pfconf::{Context as RulesContext, Kind, Loaded, Rejected};
+use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
-use skipstep_ruleset::{Rule, Ruleset, Timeout, Timeouts};
 use skipstep_scenario::Model;
 use skipstep_scenario::case::{Action, Case, Rules, Step};
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::run::{Event, Player, Recorder};
 
 use super::coverage::Coverage;
+use super::host_changes::{HostChanges, is_possible};
 use super::packets::Traffic;
 use super::pool::Pool;
+use super::reloads::Reloads;
 use crate::catch::catching;
 
 /// Steps of one case.
 const STEPS: usize = 240;
+
+/// Tables of one rule set: a third of what the data plane under test has slots for, as each may need a
+/// second one while it is replaced.
+const MOST_TABLES: usize = 85;
 
 /// A case and how the model fared.
 pub struct Generated {
@@ -43,24 +48,38 @@ pub fn generate(
         let rules = Rules { text: text(&mut rng, &mut pool), lines: Vec::new() };
         let title = Some(format!("seed {seed} case {number}"));
         let mut case = Case { title, rules, files: pool.files.clone(), steps: Vec::new() };
-        if let Some(ruleset) = without_mistakes(&mut case, host)
-            && is_comparable(&ruleset)
-        {
+        let ruleset = without_mistakes(&mut case, "", host);
+        if let Some(ruleset) = ruleset.filter(|ruleset| is_comparable(ruleset, host)) {
             break (case, ruleset, pool);
         }
     };
+    let mut reloads = Reloads::new(&mut rng, &case, text);
+    let host_changes = HostChanges::new(&mut rng, host);
+    let files = case.files.clone();
     let mut model = Model::new();
-    let mut player = Player::load(&mut model, &ruleset, host).map_err(anyhow::Error::msg)?;
-    let mut traffic = Traffic::new(&pool, &ruleset);
+    let mut player =
+        Player::load(&mut model, &files, &ruleset, host).map_err(anyhow::Error::msg)?;
+    let mut traffic = Traffic::new(pool, &ruleset);
     let mut recorder = Recorder::default();
     let mut last: Option<(Action, Box<Observation>)> = None;
     let mut coverage = Coverage::default();
     for _ in 0..STEPS {
         let before = last.as_ref().map(|(action, observation)| (action, observation.as_ref()));
-        let action = traffic.step(&mut rng, before, player.now);
+        let change = host_changes
+            .step(&mut rng, &player.host)
+            .or_else(|| reloads.step(&mut rng, &mut traffic.pool, &player.ruleset, &player.host));
+        let action = match change {
+            Some(action) => action,
+            None => traffic.step(&mut rng, before, player.now),
+        };
+        if !is_possible(&action, before.map(|(action, _)| action), &player.host) {
+            continue;
+        }
         let step = Step { line: 0, action: action.clone() };
         let event = match catching(|| player.act(&action)) {
             Ok(Ok(event)) => event,
+            // a limiter that is busy
+            Ok(Err(_)) if matches!(action, Action::Load(..)) => continue,
             Ok(Err(reason)) => anyhow::bail!("seed {seed} case {number}: {reason}"),
             Err(panic) => {
                 case.steps = recorder.into_steps();
@@ -69,6 +88,12 @@ pub fn generate(
             }
         };
         recorder.note(&step, &event);
+        if matches!(action, Action::Load(..) | Action::Flush(_)) {
+            reloads.done(&action);
+            traffic.learn(&player.ruleset);
+            coverage.reloads += 1;
+        }
+        coverage.host_changes += u64::from(matches!(action, Action::Host(_)));
         match (event, &mut last) {
             (Event::Packet(observation), _) => {
                 coverage.count(&observation);
@@ -79,15 +104,24 @@ pub fn generate(
             _ => {}
         }
     }
-    case.steps = recorder.finish(&ruleset, host, player.observer.engine());
+    case.steps = recorder.finish(&mut player);
     Ok(Generated { case, ruleset, coverage, panic: None })
+}
+
+/// Whether the data plane under test does the same with the rules as the model: their tables have room
+/// there, beside those of the rules before them, and pools choose from none that packets fill, of which
+/// the data plane's list is userland's.
+pub fn is_comparable(ruleset: &Ruleset, host: &Host) -> bool {
+    skipstep_classifier::tables(ruleset, host).is_ok_and(|tables| {
+        tables.len() <= MOST_TABLES && !tables.iter().any(|table| table.pooled && table.filled)
+    })
 }
 
 /// Takes the rules out of a case that are refused, so that one of them is not the end of many. Lines that
 /// begin or end an anchor stay.
-fn without_mistakes(case: &mut Case, host: &Host) -> Option<Ruleset> {
+pub fn without_mistakes(case: &mut Case, anchor: &str, host: &Host) -> Option<Ruleset> {
     loop {
-        let rejected = match read(case, host) {
+        let rejected = match read(case, anchor, host) {
             Ok(loaded) => return Some(loaded.ruleset),
             Err(rejected) => rejected,
         };
@@ -119,8 +153,10 @@ fn remove_rule(text: &mut String, line: usize) -> bool {
     is_rule
 }
 
-fn read(case: &Case, host: &Host) -> Result<Loaded, Rejected> {
-    with_context(case, host, |context| skipstep_pfconf::load(&case.rules.text, &context))
+fn read(case: &Case, anchor: &str, host: &Host) -> Result<Loaded, Rejected> {
+    with_context(case, host, |context| {
+        skipstep_pfconf::load(&case.rules.text, &RulesContext { anchor, ..context })
+    })
 }
 
 /// What loads the rules of a case, and knows its files.
@@ -129,7 +165,7 @@ pub fn with_context<T>(case: &Case, host: &Host, load: impl FnOnce(RulesContext)
         let file = case.files.iter().find(|(name, _)| name == wanted);
         file.map(|(_, text)| text.clone()).ok_or(std::io::ErrorKind::NotFound.into())
     };
-    load(RulesContext { read_file: &read_file, ..RulesContext::new(host) })
+    load(RulesContext { read_file: &read_file, random: &|| 0, ..RulesContext::new(host) })
 }
 
 /// The tags that rules set or look for.
@@ -144,29 +180,19 @@ pub fn tags(ruleset: &Ruleset) -> Vec<String> {
     tags
 }
 
-/// The rule set of a case, unless it is wrong or not to be compared.
-pub fn load(case: &Case, host: &Host) -> Option<Ruleset> {
-    let ruleset = read(case, host).ok()?.ruleset;
-    is_comparable(&ruleset).then_some(ruleset)
-}
-
-/// Whether a rule set has nothing together that is not built together, and ends no states where
-/// nobody can compare them.
-fn is_comparable(ruleset: &Ruleset) -> bool {
-    refusals(ruleset).is_empty() && !ends_states_in_between(ruleset)
-}
-
-/// Whether the state of a packet may end others by their number before the packet is filtered once
-/// more, where it is routed to. The model finds those until its purge, as pf; the data plane, which
-/// needs no purge, does not.
-fn ends_states_in_between(ruleset: &Ruleset) -> bool {
-    let crowds = |rule: &Rule| {
-        let own = |(class, _): &(Timeout, u32)| *class == Timeout::AdaptiveStart;
-        rule.state.as_ref().is_some_and(|s| s.max.is_some() || s.timeouts.iter().any(own))
-    };
-    let options = &ruleset.options.timeouts;
-    let usual = Timeouts::default().get(Timeout::AdaptiveStart);
-    let crowded = options.get(Timeout::AdaptiveStart) != usual
-        || ruleset.all_rules().any(|(_, rule)| crowds(rule));
-    crowded && ruleset.all_rules().any(|(_, rule)| rule.route.is_some())
+/// The rule set of a case, unless it is wrong, and those that are loaded later.
+pub fn load(case: &Case, host: &Host) -> Option<(Ruleset, Vec<Ruleset>)> {
+    let ruleset = read(case, "", host).ok()?.ruleset;
+    let mut later = Vec::new();
+    let mut host = host.clone();
+    for step in &case.steps {
+        if let Action::Host(change) = &step.action {
+            host = change.applied(&host).ok()?;
+        }
+        if let Action::Load(path, rules) = &step.action {
+            let case = Case { rules: rules.clone(), files: case.files.clone(), ..Case::default() };
+            later.push(read(&case, path, &host).ok()?.ruleset);
+        }
+    }
+    Some((ruleset, later))
 }

@@ -1,7 +1,7 @@
 //! Headers that nobody should write, and packets that suffered on their way.
 
 use fastrand::Rng;
-use skipstep_scenario::packet::{Damage, Extension, Ip, Packet};
+use skipstep_scenario::packet::{Damage, Extension, Ip, Packet, Payload};
 
 use super::pool::{one_in, pick};
 
@@ -108,6 +108,23 @@ pub(super) fn chained(rng: &mut Rng, packet: Packet) -> Packet {
     let payload = (bytes.len() - 40) as u16;
     bytes[4..6].copy_from_slice(&payload.to_be_bytes());
     Packet::Hex(bytes)
+}
+
+/// Chunks of SCTP, with lengths that are right or not: nothing, less than a chunk's header, more than there is.
+pub(super) fn chunks(rng: &mut Rng) -> Payload {
+    let mut chunks = Vec::new();
+    for _ in 0..pick(rng, &[0, 1, 1, 1, 2, 4]) {
+        let data = pick(rng, &[0, 0, 4, 16, 30]);
+        let length = match rng.u8(..5) {
+            0 => pick(rng, &[0, 1, 3, 0xffff]),
+            _ => 4 + data,
+        };
+        // DATA, INIT and its answer, HEARTBEAT, ABORT, SHUTDOWN, COOKIE ECHO, ASCONF
+        chunks.extend([byte(rng, &[0, 1, 2, 4, 6, 7, 10, 0xc1]), rng.u8(..4)]);
+        chunks.extend(u16::to_be_bytes(length));
+        chunks.extend((0..data).map(|_| byte(rng, &[0, 1])));
+    }
+    Payload::Bytes(chunks)
 }
 
 /// What is wrong with a packet, if something is.

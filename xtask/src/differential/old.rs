@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::pool::{Pool, TAGS, one_in, pick};
-use super::rules::{Head, hosts, interface};
+use super::rules::{Head, has_ports, hosts, interface};
 use super::translation::{address, network};
 
 /// An old rule of any kind.
@@ -44,7 +44,7 @@ pub(super) fn anchors(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
 /// `scrub` with its options.
 fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
-    let protocol = (!one_in(rng, 3)).then(|| pick(rng, &["tcp", "udp"]));
+    let protocol = (!one_in(rng, 3)).then(|| pick(rng, &["tcp", "udp", "sctp"]));
     let mut words = vec![if one_in(rng, 5) { "no scrub".to_owned() } else { "scrub".to_owned() }];
     let direction = pick(rng, &["in", "out", ""]);
     words.push(direction.into());
@@ -104,14 +104,17 @@ fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
         }
         return words.join(" ");
     }
-    let protocols: &[&str] =
-        if ipv6 { &["tcp", "udp", "ipv6-icmp"] } else { &["tcp", "udp", "icmp", "47"] };
+    let protocols: &[&str] = if ipv6 {
+        &["tcp", "udp", "sctp", "ipv6-icmp"]
+    } else {
+        &["tcp", "udp", "sctp", "icmp", "47"]
+    };
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
     words.extend(hosts(rng, pool, &Head { action: "match", family: Some(ipv6), protocol }));
     words.extend(tags(rng));
     if !exception {
-        let has_ports = matches!(protocol, Some("tcp" | "udp"));
+        let has_ports = protocol.is_some_and(has_ports);
         let (addresses, kind_of_pool) = addresses(rng, pool, ipv6);
         words.push(format!("-> {addresses}"));
         let low = if kind == "nat" { rng.u16(1..=5) } else { pool.rule_port(rng) };

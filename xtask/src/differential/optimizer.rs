@@ -13,7 +13,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Counted, Optimization, Reason, Rule, Ruleset};
+use skipstep_ruleset::{AutomaticTables, Counted, Optimization, Reason, Rule, Ruleset};
 use skipstep_scenario::case::Case;
 use skipstep_scenario::engine::{Carried, Decision, StateView, Verdict};
 use skipstep_scenario::observe::Observation;
@@ -99,7 +99,10 @@ fn load(case: &Case, level: Optimization, host: &Host) -> Option<Ruleset> {
     with_context(case, host, |context| {
         let written = skipstep_pfconf::load(text, &context).ok()?.ruleset.rules;
         let profile = |_: &str| counters(text, &written);
-        let context = Context { optimization: Some(level), profile: &profile, ..context };
+        // as pfctl does it: tables of rules that are loaded later have other names
+        let automatic_tables = AutomaticTables::for_loading(1);
+        let context =
+            Context { optimization: Some(level), profile: &profile, automatic_tables, ..context };
         Some(skipstep_pfconf::load(text, &context).ok()?.ruleset)
     })
 }
@@ -121,8 +124,8 @@ fn difference(case: &Case, level: Optimization, host: &Host) -> Option<(usize, S
 
 fn play(case: &Case, before: &Ruleset, after: &Ruleset, host: &Host) -> Option<(usize, String)> {
     let (mut first, mut second) = (Model::new(), Model::new());
-    let mut plain = Player::load(&mut first, before, host).ok()?;
-    let mut optimized = match Player::load(&mut second, after, host) {
+    let mut plain = Player::load(&mut first, &case.files, before, host).ok()?;
+    let mut optimized = match Player::load(&mut second, &case.files, after, host) {
         Ok(player) => player,
         Err(error) => return Some((0, format!("optimized rules are refused: {error}"))),
     };
@@ -149,7 +152,7 @@ enum Outcome {
 
 /// Whether the packet met more `match` rules than an evaluator remembers: fewer rules may then do
 /// what more could not.
-fn too_much(outcome: &Result<Outcome, &str>) -> bool {
+fn too_much(outcome: &Result<Outcome, String>) -> bool {
     matches!(outcome, Ok(Outcome::Packet(effects)) if effects.reason == Reason::Memory)
 }
 

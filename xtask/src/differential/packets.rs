@@ -22,10 +22,11 @@ use super::tcp::shaken_hand;
 use super::{answers, quotes};
 
 /// Makes the steps of one case.
-pub struct Traffic<'p> {
-    pool: &'p Pool,
+pub struct Traffic {
+    pub pool: Pool,
     /// Tags that the rules know; the data plane has no other.
     tags: Vec<String>,
+    has_queues: bool,
     changes: Changes,
     conversations: Vec<Conversation>,
     network: Network,
@@ -33,11 +34,21 @@ pub struct Traffic<'p> {
     recent: Vec<(Words, Direction, String)>,
 }
 
-impl<'p> Traffic<'p> {
-    pub fn new(pool: &'p Pool, ruleset: &Ruleset) -> Self {
+impl Traffic {
+    pub fn new(pool: Pool, ruleset: &Ruleset) -> Self {
         let (conversations, network, recent) = Default::default();
         let (tags, changes) = (tags(ruleset), Changes::new(ruleset));
-        Traffic { pool, tags, changes, conversations, network, recent }
+        let has_queues = !ruleset.queues.is_empty();
+        Traffic { pool, tags, has_queues, changes, conversations, network, recent }
+    }
+
+    /// Other rules are in force. Tags are never forgotten.
+    pub fn learn(&mut self, ruleset: &Ruleset) {
+        self.changes.learn(ruleset);
+        self.has_queues = !ruleset.queues.is_empty();
+        self.tags.extend(tags(ruleset));
+        self.tags.sort();
+        self.tags.dedup();
     }
 
     /// The next step. `last` is what became of the packet before, `now` the clock.
@@ -51,7 +62,7 @@ impl<'p> Traffic<'p> {
         if one_in(rng, 25) {
             return Action::Wait { seconds: pause(rng, states, now), expired: None };
         }
-        if let Some(change) = self.changes.step(rng, self.pool, states) {
+        if let Some(change) = self.changes.step(rng, &self.pool, states) {
             return change;
         }
         if one_in(rng, 40) {
@@ -106,7 +117,7 @@ impl<'p> Traffic<'p> {
         let arrival = match rng.u8(..20) {
             0 | 1 if !self.recent.is_empty() => {
                 let (about, direction, interface) = pick(rng, &self.recent);
-                quotes::error(rng, self.pool, &about, (direction, &interface))
+                quotes::error(rng, &self.pool, &about, (direction, &interface))
             }
             2 => self.stray(rng),
             3..9 if !states.is_empty() => {
@@ -129,7 +140,7 @@ impl<'p> Traffic<'p> {
     fn talk(&mut self, rng: &mut Rng, states: &[(u32, StateView)]) -> Arrival {
         let limit = 1 + rng.usize(..6);
         if self.conversations.len() < limit || one_in(rng, 25) {
-            self.conversations.push(Conversation::begin(rng, self.pool));
+            self.conversations.push(Conversation::begin(rng, &self.pool));
         }
         let place = rng.usize(..self.conversations.len());
         let (direction, interface, packet) = self.conversations[place].next(rng, states);
@@ -144,7 +155,7 @@ impl<'p> Traffic<'p> {
         if one_in(rng, 30) {
             arrival.prio = Some(rng.u8(..8));
         }
-        if self.pool.has_queues && one_in(rng, 10) {
+        if self.has_queues && one_in(rng, 10) {
             arrival.queue = Some(pick(rng, &["bulk", "prompt"]).to_owned());
         }
         if one_in(rng, 30) {

@@ -36,6 +36,10 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
             lines.push(rule(rng, pool));
         }
     }
+    let mut apart = rng.clone();
+    if one_in(&mut apart, 24) {
+        lines.extend(only_deciding(&mut apart, pool));
+    }
     if !one_in(rng, 3) {
         lines.push(
             pick(
@@ -53,6 +57,14 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
         }
     }
     lines.join("\n") + "\n"
+}
+
+/// Many rules in a row that do nothing but decide, of which the compiled evaluator makes trees.
+fn only_deciding(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
+    let does_more = ["match", " tag", "once", "probability", "max-pkt-rate", "limiter"];
+    let count = rng.usize(50..400);
+    let rules = (0..count).map(|_| rule(rng, pool));
+    rules.filter(|rule| !does_more.iter().any(|word| rule.contains(word))).collect()
 }
 
 fn settings(rng: &mut Rng) -> Vec<String> {
@@ -168,6 +180,11 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     filter_rule(rng, pool)
 }
 
+/// Whether a line is a filter rule: behind it there may be another.
+pub(super) fn is_filter_rule(line: &str) -> bool {
+    ["pass", "block", "match"].iter().any(|action| line.starts_with(action))
+}
+
 /// A rule as it may stand in an anchor.
 pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 6) {
@@ -186,9 +203,9 @@ pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
         _ => None,
     };
     let protocols: &[&str] = if family == Some(true) {
-        &["tcp", "udp", "ipv6-icmp", "esp", "{ tcp, udp }"]
+        &["tcp", "udp", "sctp", "ipv6-icmp", "esp", "{ tcp, udp }"]
     } else {
-        &["tcp", "tcp", "udp", "icmp", "esp", "{ tcp, udp }", "47"]
+        &["tcp", "tcp", "udp", "sctp", "icmp", "esp", "{ tcp, udp }", "47"]
     };
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
     let family = match protocol {
@@ -262,7 +279,7 @@ pub(super) fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<Strin
     }
     let mut words = Vec::new();
     for (word, odds) in [("from", 2), ("to", 2)] {
-        let ports = matches!(head.protocol, Some("tcp" | "udp" | "{ tcp, udp }")) && one_in(rng, 2);
+        let ports = head.protocol.is_some_and(has_ports) && one_in(rng, 2);
         let host = one_in(rng, odds).then(|| host_list(rng, pool, head, word));
         let os = match (word, head.protocol) {
             ("from", Some("tcp")) => systems::os(rng),
@@ -280,6 +297,10 @@ pub(super) fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<Strin
         words.extend(os);
     }
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+pub(super) fn has_ports(protocol: &str) -> bool {
+    matches!(protocol, "tcp" | "udp" | "sctp" | "{ tcp, udp }")
 }
 
 fn host_list(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {

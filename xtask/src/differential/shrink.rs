@@ -1,6 +1,6 @@
 //! Makes a case smaller as long as it still shows what it shows.
 
-use skipstep_scenario::case::Case;
+use skipstep_scenario::case::{Action, Case, Rules};
 
 /// Rounds over steps and rules. Most is gone after the first; each costs hundreds of plays.
 const ROUNDS: usize = 3;
@@ -16,6 +16,13 @@ pub fn smallest(case: &Case, mut shows: impl FnMut(&Case) -> bool) -> Case {
         let lines: Vec<String> = case.rules.text.lines().map(String::from).collect();
         let lines = fewest(&lines, |lines| shows(&with_rules(&case, lines)));
         case = with_rules(&case, &lines);
+        for step in 0..case.steps.len() {
+            let Action::Load(path, rules) = &case.steps[step].action else { continue };
+            let (path, lines) = (path.clone(), rules.text.lines().map(String::from));
+            let lines: Vec<String> = lines.collect();
+            let lines = fewest(&lines, |lines| shows(&with_load(&case, step, &path, lines)));
+            case = with_load(&case, step, &path, &lines);
+        }
         if case.steps.len() + lines.len() == size {
             break;
         }
@@ -27,6 +34,13 @@ fn with_rules(case: &Case, lines: &[String]) -> Case {
     let mut case = case.clone();
     case.rules.text = lines.join("\n") + "\n";
     case.rules.lines.clear();
+    case
+}
+
+fn with_load(case: &Case, step: usize, path: &str, lines: &[String]) -> Case {
+    let mut case = case.clone();
+    let rules = Rules { text: lines.join("\n") + "\n", lines: Vec::new() };
+    case.steps[step].action = Action::Load(path.to_owned(), rules);
     case
 }
 

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::pool::{Pool, one_in, pick};
-use super::rules::{Head, hosts, interface};
+use super::rules::{Head, has_ports, hosts, interface};
 
 /// A rule with `nat-to`, `rdr-to` or `binat-to`, as it may stand anywhere. Its ports are few, so that
 /// they run out.
@@ -11,9 +11,9 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let action = pick(rng, &["pass", "match"]);
     let protocols: &[&str] = if ipv6 {
-        &["tcp", "udp", "ipv6-icmp", "{ tcp, udp }"]
+        &["tcp", "udp", "sctp", "ipv6-icmp", "{ tcp, udp }"]
     } else {
-        &["tcp", "udp", "icmp", "{ tcp, udp }", "47"]
+        &["tcp", "udp", "sctp", "icmp", "{ tcp, udp }", "47"]
     };
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
     let head = Head { action, family: Some(ipv6), protocol };
@@ -36,7 +36,7 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.push(if ipv6 { "inet6" } else { "inet" }.into());
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
     words.extend(hosts(rng, pool, &head));
-    let has_ports = matches!(protocol, Some("tcp" | "udp" | "{ tcp, udp }"));
+    let has_ports = protocol.is_some_and(has_ports);
     let both = one_in(rng, 6);
     let nat = rng.bool();
     if nat || both {
@@ -64,9 +64,9 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
 pub(super) fn crossing(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = rng.bool();
     let protocols: &[&str] = if ipv6 {
-        &["tcp", "udp", "ipv6-icmp", "{ tcp, udp }"]
+        &["tcp", "udp", "sctp", "ipv6-icmp", "{ tcp, udp }"]
     } else {
-        &["tcp", "udp", "icmp", "{ tcp, udp }", "47"]
+        &["tcp", "udp", "sctp", "icmp", "{ tcp, udp }", "47"]
     };
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
     let head = Head { action: "pass", family: Some(ipv6), protocol };

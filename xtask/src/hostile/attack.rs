@@ -10,7 +10,7 @@ use skipstep_wire::protocol;
 use super::flow::{Flow, Place, test_packet};
 
 /// What may stand in front of what follows an IPv6 header, and what may not.
-const NEXT_HEADERS: [u8; 14] = [0, 1, 2, 4, 6, 17, 41, 43, 44, 50, 51, 58, 60, 135];
+const NEXT_HEADERS: [u8; 15] = [0, 1, 2, 4, 6, 17, 41, 43, 44, 50, 51, 58, 60, 132, 135];
 const LONGEST: usize = 1300;
 
 /// The next one.
@@ -75,7 +75,7 @@ fn piece(rng: &mut Rng, flow: &Flow, side: usize) -> Vec<u8> {
     let (own, peer) = flow.ends(side);
     let data = vec![0; rng.usize(..9) * 8 + usize::from(rng.u8(..8) == 0)];
     let offset = [0, 8, 16, 24, 1480, 65_528][rng.usize(..6)];
-    let protocol = [6, 17, 1, 58, 47][rng.usize(..5)];
+    let protocol = [6, 17, 1, 58, 47, 132][rng.usize(..6)];
     let ip = build::ip(own.0, peer.0).id(rng.u16(..100));
     ip.fragment(offset, rng.bool()).raw(protocol, &data)
 }
@@ -117,7 +117,7 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
         }
         4 => set(7, rng.u8(..)),
         5 => set(if inet { 9 } else { 6 }, NEXT_HEADERS[rng.usize(..NEXT_HEADERS.len())]),
-        // ports, numbers, data offset, flags, length
+        // ports, numbers, data offset, flags, length, chunks
         6 => set(transport + rng.usize(..20), rng.u8(..)),
         7 if inet => options(rng, bytes),
         7 => chain(rng, bytes),

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::engine::{Carried, TestPacket, Verdict};
-use skipstep_wire::build::{self, Icmp, Tcp, Udp};
+use skipstep_wire::build::{self, Icmp, Sctp, Tcp, Udp};
 use skipstep_wire::tcp_flag::{ACK, PUSH, SYN};
 
 use super::ledger::Ledger;
@@ -25,6 +25,7 @@ const PIECE: usize = 24;
 pub enum Kind {
     Tcp,
     Udp,
+    Sctp,
     /// UDP, and what the client sends comes in fragments.
     Pieces,
     Echo,
@@ -77,12 +78,15 @@ pub fn all() -> Vec<Flow> {
         Flow::new("modulate, IPv6", Tcp, lan, (host6, 4009), (inet6, 80), None),
         Flow::new("synproxy", Tcp, lan, (host, 4010), (inet, 443), None),
         Flow::new("reassemble tcp", Tcp, lan, (host, 4011), (inet, 25), None),
+        Flow::new("sctp", Sctp, lan, (host, 4024), (inet, 3868), None),
+        Flow::new("sctp, IPv6", Sctp, lan, (host6, 4025), (inet6, 3868), None),
         Flow::new("echo", Echo, lan, (host, 4012), (inet, 4012), None),
         Flow::new("echo, IPv6", Echo, lan, (host6, 4013), (inet6, 4013), None),
         Flow::new("gre", Other, lan, (host, 0), (inet, 0), None),
         Flow::new("gre, IPv6", Other, lan, (host6, 0), (inet6, 0), None),
         Flow::new("nat-to, tcp", Tcp, out, (host, 4016), (server, 80), None),
         Flow::new("nat-to, udp", Udp, out, (host, 4017), (server, 123), None),
+        Flow::new("nat-to, sctp", Sctp, out, (host, 4023), (server, 3868), None),
         Flow::new("nat-to, echo", Echo, out, (host, 4018), (server, 4018), None),
         Flow::new(
             "rdr-to",
@@ -190,6 +194,7 @@ impl Flow {
                 pieces.map(piece).collect()
             }
             Kind::Udp | Kind::Pieces => vec![ip.udp(&Udp::new(own.1, peer.1).payload(data))],
+            Kind::Sctp => vec![ip.sctp(&Sctp::new(own.1, peer.1).chunks(data))],
             Kind::Echo => {
                 let kind = match (own.0, side) {
                     (IpAddr::V4(_), 0) => 8,
@@ -236,6 +241,7 @@ impl Flow {
         match self.kind {
             Kind::Tcp => ip.tcp(&Tcp::new(port, peer.1).flags("S").seq(rng.u32(..))),
             Kind::Udp | Kind::Pieces => ip.udp(&Udp::new(port, peer.1)),
+            Kind::Sctp => ip.sctp(&Sctp::new(port, peer.1)),
             Kind::Echo => ip.icmp(&Icmp::new(if own.0.is_ipv4() { 8 } else { 128 }, 0).id(port)),
             Kind::Other => ip.raw(GRE, &[0; 8]),
         }

@@ -40,6 +40,11 @@ pub fn read(packet: &[u8]) -> anyhow::Result<Segment> {
         protocol::TCP | protocol::UDP | protocol::ICMP6 => {
             checksum::transport(source, destination, protocol, data) == 0
         }
+        protocol::SCTP => {
+            let mut zeroed = data.to_vec();
+            zeroed[8..12].fill(0);
+            checksum::crc32c(&zeroed) == data[8..12]
+        }
         _ => true,
     };
     ensure!(right, "its checksum is wrong");
@@ -49,6 +54,7 @@ pub fn read(packet: &[u8]) -> anyhow::Result<Segment> {
             ((half(0), half(2)), (long(4), long(8), data[13]), behind)
         }
         protocol::UDP => ((half(0), half(2)), (0, 0, 0), 8),
+        protocol::SCTP => ((half(0), half(2)), (0, 0, 0), 12),
         protocol::ICMP | protocol::ICMP6 => ((half(4), half(4)), (0, 0, data[0]), 8),
         47 => ((0, 0), (0, 0, 0), 0),
         other => bail!("protocol {other}"),

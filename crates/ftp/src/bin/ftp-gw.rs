@@ -12,13 +12,7 @@ use skipstep_ftp::gateway::{NAME, privileges, serve};
 use skipstep_ftp::logging;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("{NAME}: {problem:#}");
-            ExitCode::FAILURE
-        }
-    }
+    logging::end(NAME, run(&Options::parse()))
 }
 
 /// What is wrong from the beginning is told before the process goes into the background.

@@ -11,13 +11,7 @@ use skipstep_ftp::proxy::options::Options;
 use skipstep_ftp::proxy::{NAME, listen, serve, worker};
 
 fn main() -> ExitCode {
-    match run(Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("{NAME}: {problem:#}");
-            ExitCode::FAILURE
-        }
-    }
+    logging::end(NAME, run(Options::parse()))
 }
 
 /// What is wrong from the beginning is told before the process goes into the background.
@@ -31,6 +25,7 @@ fn run(options: Options) -> Result<()> {
     if !options.foreground {
         daemon(false, false).context("background")?;
     }
+    logging::begin(NAME, options.level, options.foreground)?;
     let mut anchors = Anchors::open(NAME, &options.instance())?;
     serve(&options, &mut anchors, listener)
 }

@@ -10,13 +10,7 @@ use skipstep_ftp::sesame::options::Options;
 use skipstep_ftp::sesame::{NAME, open, serve, worker};
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("{NAME}: {problem:#}");
-            ExitCode::FAILURE
-        }
-    }
+    logging::end(NAME, run(&Options::parse()))
 }
 
 /// What is wrong from the beginning is told before the process goes into the background.
@@ -33,5 +27,6 @@ fn run(options: &Options) -> Result<()> {
         daemon(false, false).context("background")?;
         anchors = open(options)?;
     }
+    logging::begin(NAME, options.level, options.foreground)?;
     serve(options, &mut anchors)
 }

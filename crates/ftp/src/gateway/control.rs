@@ -32,9 +32,7 @@ impl Control {
     /// # Errors
     /// Those of the system.
     pub fn new(name: &'static str, stream: TcpStream, patience: Duration) -> Result<Control> {
-        socket::keep_alive(&stream)?;
-        stream.set_nodelay(true).context(name)?;
-        socket::keep_urgent(&stream)?;
+        socket::prepare_control(&stream).context(name)?;
         Ok(Control { name, stream, lines: Lines::default(), patience })
     }
 

@@ -1,10 +1,14 @@
-//! How many sessions there may be at once, in all and of one client.
+//! How many sessions there may be at once, in all and of one client, and how many wrong passwords of one.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
+
+/// How long a wrong password counts, if none follows.
+const GUESSES_COUNT_FOR: Duration = Duration::from_secs(60);
 
 /// Counts sessions.
 #[derive(Debug)]
@@ -79,6 +83,42 @@ impl Drop for Place {
     }
 }
 
+/// Passwords that clients have given and that were not right, in all of their sessions: whoever guesses could
+/// begin a new one for each guess.
+#[derive(Debug)]
+pub struct Guesses {
+    most: u32,
+    counted: Mutex<HashMap<IpAddr, (u32, Instant)>>,
+}
+
+impl Guesses {
+    /// Of a client `most` count within [`GUESSES_COUNT_FOR`].
+    pub fn new(most: u32) -> Guesses {
+        Guesses { most, counted: Mutex::default() }
+    }
+
+    /// Counts one, which may yet be right; which one of the client's it is. `None` if no further one is to be
+    /// looked at.
+    pub fn count(&self, client: IpAddr, now: Instant) -> Option<u32> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.retain(|_, (_, last)| now.saturating_duration_since(*last) < GUESSES_COUNT_FOR);
+        let (count, last) = counted.entry(one(client)).or_insert((0, now));
+        if *count >= self.most {
+            return None;
+        }
+        (*count, *last) = (*count + 1, now);
+        Some(*count)
+    }
+
+    /// It was right. Those that were not go on counting.
+    pub fn was_right(&self, client: IpAddr) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((count, _)) = counted.get_mut(&one(client)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
 /// Who counts as one client: in IPv6 a host has a whole network of addresses.
 fn one(client: IpAddr) -> IpAddr {
     match client {
@@ -115,6 +155,21 @@ mod tests {
         let _first = sessions.place(ip("2001:db8::1")).unwrap();
         assert!(sessions.place(ip("2001:db8::2")).is_err());
         assert!(sessions.place(ip("2001:db8:0:1::2")).is_ok());
+    }
+
+    #[test]
+    fn guesses_count_by_client_for_a_while() {
+        let (guesses, now) = (Guesses::new(2), Instant::now());
+        let client = ip("10.0.0.1");
+        assert_eq!(guesses.count(client, now), Some(1));
+        guesses.was_right(client);
+        assert_eq!(guesses.count(client, now), Some(1));
+        assert_eq!(guesses.count(client, now), Some(2));
+        assert_eq!(guesses.count(client, now), None);
+        assert_eq!(guesses.count(ip("10.0.0.2"), now), Some(1));
+        let later = now + GUESSES_COUNT_FOR;
+        assert_eq!(guesses.count(client, later), Some(1));
+        assert_eq!(guesses.counted.lock().unwrap().len(), 1, "nothing is kept of others");
     }
 
     #[test]

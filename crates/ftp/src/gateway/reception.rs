@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
@@ -64,13 +64,12 @@ impl Session {
         };
         self.client.say(greeting).await?;
         let mut told = Told::Nothing;
-        let mut failures = 0;
         while let Some(line) = self.client.line().await? {
             let command = Command::parse(&line);
             let is_in = self.gateway.accounts.is_none() || self.journal.account.is_some();
             match command.verb.as_str() {
                 "USER" if !is_in => told = self.account(&command).await?,
-                "PASS" if !is_in => match self.password(&command, told, &mut failures).await? {
+                "PASS" if !is_in => match self.password(&command, told).await? {
                     Some(arrival) => return Ok(Some(arrival)),
                     None => told = Told::Nothing,
                 },
@@ -145,12 +144,7 @@ impl Session {
     }
 
     /// `PASS`, of who has not logged in at the gateway.
-    async fn password(
-        &mut self,
-        command: &Command,
-        told: Told,
-        failures: &mut u32,
-    ) -> Result<Option<Arrival>> {
+    async fn password(&mut self, command: &Command, told: Told) -> Result<Option<Arrival>> {
         let given = command.argument.as_slice();
         let (name, password) = match &told {
             Told::Nothing => {
@@ -164,19 +158,24 @@ impl Session {
             }
         };
         let gateway = self.gateway.clone();
+        let client = self.from.ip();
+        let Some(guess) = gateway.guesses.count(client, Instant::now()) else {
+            self.answer(command, "530 Too many wrong passwords, come later").await?;
+            bail!("too many failed logins");
+        };
         let is_right = match &gateway.accounts {
             Some(accounts) => accounts.check(&name, password).await,
             None => false,
         };
         if !is_right {
-            *failures += 1;
-            tokio::time::sleep(DELAY * *failures).await;
+            tokio::time::sleep(DELAY * guess).await;
             self.answer(command, "530 Not at this gateway").await?;
-            if *failures >= gateway.config.limits.login_failures {
+            if guess >= gateway.config.limits.login_failures {
                 bail!("too many failed logins");
             }
             return Ok(None);
         }
+        gateway.guesses.was_right(client);
         self.journal.account = Some(String::from_utf8_lossy(&name).into_owned());
         match told {
             Told::Joined { user, destination, .. } => {

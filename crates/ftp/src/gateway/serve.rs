@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::gateway::accounts::Accounts;
 use crate::gateway::config::Config;
-use crate::gateway::limits::Sessions;
+use crate::gateway::limits::{Guesses, Sessions};
 use crate::gateway::privileges;
 use crate::gateway::session::{Gateway, Session};
 use crate::socket;
@@ -59,6 +59,7 @@ pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<(
         accounts,
         expectations: Arc::default(),
         sessions: Arc::new(Sessions::new(limits.sessions, limits.sessions_per_client)),
+        guesses: Guesses::new(limits.login_failures),
     });
     runtime.block_on(async {
         let ids = Arc::new(AtomicU64::new(1));

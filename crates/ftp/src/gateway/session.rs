@@ -13,7 +13,7 @@ use crate::gateway::config::Config;
 use crate::gateway::control::Control;
 use crate::gateway::expected::Expectations;
 use crate::gateway::journal::Journal;
-use crate::gateway::limits::Sessions;
+use crate::gateway::limits::{Guesses, Sessions};
 use crate::gateway::relay::Relay;
 
 /// What all sessions have in common.
@@ -22,6 +22,7 @@ pub struct Gateway {
     pub accounts: Option<Accounts>,
     pub expectations: Arc<Expectations>,
     pub sessions: Arc<Sessions>,
+    pub guesses: Guesses,
 }
 
 /// A session.

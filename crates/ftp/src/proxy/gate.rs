@@ -2,32 +2,41 @@
 //! change the filter. The worker asks for data connections, not for rules: who has taken it over can open
 //! nothing that FTP could not.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
+use std::rc::Rc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::Mutex;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_local;
 
 use crate::proxy::rules::{Expected, Hosts};
 
-/// What the worker asks for, as a line of JSON. The answer is a line, too: empty, or what is wrong.
+/// What the worker asks for, as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The filter shall let this data connection of a session through.
+    /// The filter shall let this data connection of a session through. The answer is a line, too: empty, or
+    /// what is wrong.
     Open(u32, Hosts, Expected),
-    /// A session is over.
+    /// A session is over. That has no answer.
     Close(u32),
 }
 
-/// The worker's end.
+/// Where an answer goes.
+type Asker = oneshot::Sender<String>;
+
+/// Who waits for an answer: the guardian answers in order.
+type Waiting = Rc<RefCell<VecDeque<Asker>>>;
+
+/// The worker's end. Many may ask at once, and the guardian does in one change what has come together.
 pub struct Gate {
-    stream: Mutex<BufStream<UnixStream>>,
-    /// The guardian has not answered: it is gone, and with it all that the worker is for.
-    is_gone: Cell<bool>,
+    requests: mpsc::UnboundedSender<(Request, Option<Asker>)>,
 }
 
 impl Gate {
@@ -38,39 +47,118 @@ impl Gate {
     pub fn inherited() -> Result<Gate> {
         let stream = StdStream::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         stream.set_nonblocking(true)?;
-        let stream = UnixStream::from_std(stream).context("guardian")?;
-        Ok(Gate { stream: Mutex::new(BufStream::new(stream)), is_gone: Cell::new(false) })
+        Gate::new(UnixStream::from_std(stream).context("guardian")?)
     }
 
-    /// Asks, and waits until it is done.
+    fn new(stream: UnixStream) -> Result<Gate> {
+        let (answers, stream) = stream.into_split();
+        let (requests, asked) = mpsc::unbounded_channel();
+        let waiting = Waiting::default();
+        let told = spawn_local(hand_over(answers, waiting.clone()));
+        spawn_local(async move {
+            // the one ends with the other: nobody is at the other end any more
+            tokio::select! {
+                _ = told => {}
+                _ = pass_on(asked, stream, waiting) => {}
+            }
+        });
+        Ok(Gate { requests })
+    }
+
+    /// Asks for a data connection, and waits until it is let through.
     ///
     /// # Errors
     /// What the filter says, or the guardian is gone.
-    pub async fn ask(&self, request: &Request) -> Result<()> {
-        let mut line = serde_json::to_string(request)?;
-        line.push('\n');
-        let mut stream = self.stream.lock().await;
-        let mut answer = String::new();
-        let exchange = async {
-            stream.write_all(line.as_bytes()).await?;
-            stream.flush().await?;
-            stream.read_line(&mut answer).await
-        };
-        match exchange.await {
-            Ok(length) if length > 0 => {}
-            _ => {
-                self.is_gone.set(true);
-                bail!("the guardian is gone");
-            }
-        }
-        match answer.trim_end() {
+    pub async fn open(&self, id: u32, hosts: Hosts, expected: Expected) -> Result<()> {
+        let gone = || anyhow!("the guardian is gone");
+        let (asker, answer) = oneshot::channel();
+        let request = (Request::Open(id, hosts, expected), Some(asker));
+        self.requests.send(request).map_err(|_| gone())?;
+        match answer.await.map_err(|_| gone())?.trim_end() {
             "" => Ok(()),
             problem => bail!("{problem}"),
         }
     }
 
+    /// Says that a session is over. If the guardian is gone, so are its rules.
+    pub fn close(&self, id: u32) {
+        let _ = self.requests.send((Request::Close(id), None));
+    }
+
     /// Whether nobody is at the other end.
     pub fn is_gone(&self) -> bool {
-        self.is_gone.get()
+        self.requests.is_closed()
+    }
+}
+
+/// Writes requests as they come.
+async fn pass_on(
+    mut asked: mpsc::UnboundedReceiver<(Request, Option<Asker>)>,
+    mut stream: OwnedWriteHalf,
+    waiting: Waiting,
+) -> Result<()> {
+    while let Some((request, asker)) = asked.recv().await {
+        waiting.borrow_mut().extend(asker);
+        let mut line = serde_json::to_string(&request)?;
+        line.push('\n');
+        stream.write_all(line.as_bytes()).await?;
+    }
+    Ok(())
+}
+
+/// Hands answers to those who wait for them. Whose session has ended meanwhile does not.
+async fn hand_over(stream: OwnedReadHalf, waiting: Waiting) -> Result<()> {
+    let mut lines = BufReader::new(stream).lines();
+    while let Some(answer) = lines.next_line().await? {
+        let asker = waiting.borrow_mut().pop_front().context("an answer that nobody asked for")?;
+        let _ = asker.send(answer);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialogue::Mode;
+    use tokio::task::LocalSet;
+
+    #[tokio::test]
+    async fn answers_go_to_those_who_have_asked() {
+        let check = async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let gate = Gate::new(ours).unwrap();
+            let address = "192.0.2.1".parse().unwrap();
+            let hosts =
+                Hosts { client: address, original: address, server: address, proxy: address };
+            let expected = Expected { mode: Mode::Active, port: 4000, told: 5000, extended: false };
+            let guardian = async {
+                let (requests, mut answers) = theirs.into_split();
+                let mut requests = BufReader::new(requests).lines();
+                for wanted in ["{\"Open\":[1,", "{\"Close\":1}", "{\"Open\":[2,"] {
+                    let line = requests.next_line().await.unwrap().unwrap();
+                    assert!(line.starts_with(wanted), "{line}");
+                }
+                answers.write_all(b"\nno\n").await.unwrap();
+            };
+            let asking = async {
+                let first = async {
+                    // who does not wait any more does not take another one's answer
+                    tokio::select! {
+                        biased;
+                        _ = gate.open(1, hosts, expected) => unreachable!("it had no answer yet"),
+                        () = tokio::task::yield_now() => gate.close(1),
+                    }
+                };
+                first.await;
+                gate.open(2, hosts, expected).await
+            };
+            let (answer, ()) = tokio::join!(asking, guardian);
+            assert_eq!(answer.unwrap_err().to_string(), "no");
+            while !gate.is_gone() {
+                tokio::task::yield_now().await;
+            }
+            assert!(gate.open(3, hosts, expected).await.is_err());
+        };
+        LocalSet::new().run_until(check).await;
     }
 }

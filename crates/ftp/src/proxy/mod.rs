@@ -20,7 +20,8 @@ use nix::unistd::geteuid;
 
 use crate::anchor::Anchors;
 use crate::endpoint::LOWEST_PORT;
-use crate::{guardian, socket};
+use crate::guardian::{self, Order};
+use crate::socket;
 use gate::Request;
 use options::Options;
 
@@ -47,13 +48,13 @@ pub fn listen(options: &Options) -> Result<TcpListener> {
 /// Those of the guardian.
 pub fn serve(options: &Options, anchors: &mut Anchors, listener: TcpListener) -> Result<()> {
     let input = Stdio::from(OwnedFd::from(listener));
-    guardian::run(anchors, input, |anchors, request| match request {
+    guardian::run(anchors, input, |_, request| match request {
         Request::Open(_, _, expected) if expected.port < LOWEST_PORT => {
             bail!("no data connection goes to port {}", expected.port)
         }
         Request::Open(id, hosts, expected) => {
-            anchors.replace(*id, &rules::rules(hosts, expected, options))
+            Ok(Order::Open(*id, rules::rules(hosts, expected, options)))
         }
-        Request::Close(id) => anchors.remove(*id),
+        Request::Close(id) => Ok(Order::Close(*id)),
     })
 }

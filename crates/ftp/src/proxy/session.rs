@@ -1,11 +1,12 @@
 //! One client and one server, with the proxy between them.
 
 use std::cell::Cell;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use log::{debug, info};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::timeout;
@@ -14,7 +15,7 @@ use crate::command::{Command, Verb};
 use crate::dialogue::{Agreement, Answer, Dialogue, Mode};
 use crate::endpoint::{self, Endpoint, LOWEST_PORT};
 use crate::line::{Line, Lines};
-use crate::proxy::gate::{Gate, Request};
+use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
 use crate::proxy::rules::{Expected, Hosts};
 
@@ -55,9 +56,18 @@ impl<'a> Side<'a> {
     /// Reads what has come; false at the end of the stream.
     async fn read(&mut self) -> Result<bool> {
         let mut block = [0; BLOCK];
-        let length = self.reader.read(&mut block).await.context(self.name)?;
-        self.lines.push(&block[..length]);
-        Ok(length > 0)
+        loop {
+            self.reader.readable().await.context(self.name)?;
+            // what is read ends where urgent data begin, of which tokio's `read` would not know
+            match self.reader.try_read(&mut block) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => {
+                    let length = read.context(self.name)?;
+                    self.lines.push(&block[..length]);
+                    return Ok(length > 0);
+                }
+            }
+        }
     }
 
     async fn write(&mut self, line: &Line) -> Result<()> {
@@ -99,11 +109,10 @@ impl Session<'_> {
         }
     }
 
-    /// Removes what the filter was opened for.
-    pub async fn close(&self) -> Result<()> {
-        match self.opened.take() {
-            true => self.gate.ask(&Request::Close(self.id)).await.context("rules stay"),
-            false => Ok(()),
+    /// Has removed what the filter was opened for.
+    pub fn close(&self) {
+        if self.opened.take() {
+            self.gate.close(self.id);
         }
     }
 
@@ -170,7 +179,7 @@ impl Session<'_> {
         };
         info!("#{} {way} port {} via port {told}", self.id, to.port());
         self.opened.set(true);
-        self.gate.ask(&Request::Open(self.id, self.hosts, expected)).await?;
+        self.gate.open(self.id, self.hosts, expected).await?;
         if mode == Mode::Active {
             return Ok(line);
         }

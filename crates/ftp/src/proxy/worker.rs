@@ -89,7 +89,8 @@ impl Worker {
                 let (options, gate) = (&self.options, &self.gate);
                 let session = Session { id, hosts, options, gate, opened: Cell::new(false) };
                 let over = session.run(&mut client, &mut server).await;
-                match over.and(session.close().await) {
+                session.close();
+                match over {
                     Ok(()) => info!("#{id} ending session"),
                     Err(problem) => error!("#{id} ending session: {problem:#}"),
                 }
@@ -122,10 +123,8 @@ impl Worker {
         let server = connected.with_context(|| format!("server {to}: timeout"))?;
         let server = server.with_context(|| format!("server {to}"))?;
         let proxy = server.local_addr().context("server")?;
-        for stream in [client, &server] {
-            socket::keep_alive(stream)?;
-            socket::keep_urgent(stream)?;
-        }
+        socket::prepare_control(client).context("client")?;
+        socket::prepare_control(&server).context("server")?;
         info!("#{id} session started: client {from} to server {to} via proxy {proxy}");
         let hosts = Hosts {
             client: from.ip(),

@@ -10,12 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::sesame::rules::Expected;
 
-/// What the worker asks for.
+/// Requests that are made at once: that many answers have room between the processes.
+const AT_ONCE: usize = 64;
+
+/// What the worker asks for, as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The filter shall let this data connection of a control connection through, and no other of it.
+    /// The filter shall let this data connection of a control connection through, and no other of it. The
+    /// answer is a line, too: empty, or what is wrong.
     Open(u32, Expected),
-    /// No further one.
+    /// No further one. That has no answer.
     Close(u32),
     /// Nothing, if the filter is still the one whose log is read.
     Check,
@@ -36,19 +40,33 @@ impl Gate {
         Ok(Gate { stream: BufReader::new(stream) })
     }
 
-    /// Asks, and waits until it is done: what the filter says against it, if anything.
+    /// Asks, and waits until all is done. `tell` hears of each request that has an answer what is wrong with
+    /// it, if anything.
     ///
     /// # Errors
     /// The guardian is gone.
-    pub fn ask(&mut self, request: &Request) -> Result<Option<String>> {
-        let mut line = serde_json::to_string(request)?;
-        line.push('\n');
-        let mut answer = String::new();
-        self.stream.get_mut().write_all(line.as_bytes()).context("guardian")?;
-        if self.stream.read_line(&mut answer).context("guardian")? == 0 {
-            bail!("the guardian is gone");
+    pub fn ask(
+        &mut self,
+        requests: &[Request],
+        mut tell: impl FnMut(&Request, Option<&str>),
+    ) -> Result<()> {
+        for requests in requests.chunks(AT_ONCE) {
+            let mut lines = String::new();
+            for request in requests {
+                lines += &serde_json::to_string(request)?;
+                lines.push('\n');
+            }
+            self.stream.get_mut().write_all(lines.as_bytes()).context("guardian")?;
+            let is_answered = |request: &&Request| !matches!(request, Request::Close(_));
+            for request in requests.iter().filter(is_answered) {
+                let mut answer = String::new();
+                if self.stream.read_line(&mut answer).context("guardian")? == 0 {
+                    bail!("the guardian is gone");
+                }
+                let problem = answer.trim_end();
+                tell(request, (!problem.is_empty()).then_some(problem));
+            }
         }
-        let problem = answer.trim_end();
-        Ok((!problem.is_empty()).then(|| problem.to_owned()))
+        Ok(())
     }
 }

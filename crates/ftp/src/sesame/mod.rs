@@ -21,7 +21,7 @@ use anyhow::{Result, bail};
 
 use crate::anchor::Anchors;
 use crate::endpoint::LOWEST_PORT;
-use crate::guardian;
+use crate::guardian::{self, Order};
 use gate::Request;
 use options::Options;
 
@@ -47,9 +47,9 @@ pub fn serve(options: &Options, anchors: &mut Anchors) -> Result<()> {
         Request::Open(_, expected) if expected.port < LOWEST_PORT => {
             bail!("no data connection goes to port {}", expected.port)
         }
-        Request::Open(id, expected) => anchors.replace(*id, &rules::rules(expected, options)),
-        Request::Close(id) => anchors.remove(*id),
-        Request::Check if anchors.is_current() => Ok(()),
+        Request::Open(id, expected) => Ok(Order::Open(*id, rules::rules(expected, options))),
+        Request::Close(id) => Ok(Order::Close(*id)),
+        Request::Check if anchors.is_current() => Ok(Order::Nothing),
         Request::Check => bail!("the filter is gone"),
     });
     served.and(anchors.give_log_back())

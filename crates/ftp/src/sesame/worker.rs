@@ -73,12 +73,27 @@ pub fn run(options: &Options) -> Result<()> {
         })?;
         let now = Instant::now();
         watch.expire(now, &mut tell);
+        let mut requests = Vec::new();
         for (id, event) in events {
-            handle(id, &event, options, &mut gate, &mut opened)?;
+            requests.extend(handle(id, &event, options, &mut opened));
         }
         while let Some(id) = opened.expired(now) {
             info!("#{id} closed: {} seconds are over", options.expiry);
-            close(id, &mut gate, &mut opened)?;
+            requests.extend(close(id, &mut opened));
+        }
+        if now.duration_since(checked) >= TICK {
+            checked = now;
+            requests.push(Request::Check);
+        }
+        let mut gone = None;
+        gate.ask(&requests, |request, problem| match (request, problem) {
+            (Request::Open(id, expected), None) => info!("#{id} open: {expected}"),
+            (Request::Open(id, _), Some(problem)) => error!("#{id} not opened: {problem}"),
+            (Request::Check, Some(problem)) => gone = Some(problem.to_owned()),
+            _ => {}
+        })?;
+        if let Some(problem) = gone {
+            bail!("{problem}");
         }
         if watch.displaced() > displaced {
             warn!(
@@ -87,33 +102,25 @@ pub fn run(options: &Options) -> Result<()> {
                 watch.displaced()
             );
         }
-        if now.duration_since(checked) >= TICK {
-            checked = now;
-            if let Some(problem) = gate.ask(&Request::Check)? {
-                bail!("{problem}");
-            }
-        }
     }
     warn!("exiting, {} connections were watched", watch.len());
     Ok(())
 }
 
-fn handle(
-    id: u32,
-    event: &Event,
-    options: &Options,
-    gate: &mut Gate,
-    opened: &mut Opened,
-) -> Result<()> {
+/// What is to be asked of the guardian.
+fn handle(id: u32, event: &Event, options: &Options, opened: &mut Opened) -> Option<Request> {
     match event {
-        Event::Begun(client, server) => info!("#{id} client {client} to server {server}"),
-        Event::Refused(why, to) => warn!("#{id} not opened for {to}: {why}"),
+        Event::Begun(client, server) => {
+            info!("#{id} client {client} to server {server}");
+            None
+        }
+        Event::Refused(why, to) => {
+            warn!("#{id} not opened for {to}: {why}");
+            None
+        }
         Event::Open(expected) => {
             opened.open(id, Instant::now() + Duration::from_secs(options.expiry.into()));
-            match gate.ask(&Request::Open(id, *expected))? {
-                None => info!("#{id} open: {expected}"),
-                Some(problem) => error!("#{id} not opened: {problem}"),
-            }
+            Some(Request::Open(id, *expected))
         }
         Event::Over(over) => {
             match over {
@@ -123,17 +130,11 @@ fn handle(
                 Over::Displaced => debug!("#{id} over: {over}"),
                 _ => warn!("#{id} given up: {over}"),
             }
-            close(id, gate, opened)?;
+            close(id, opened)
         }
     }
-    Ok(())
 }
 
-fn close(id: u32, gate: &mut Gate, opened: &mut Opened) -> Result<()> {
-    if opened.close(id)
-        && let Some(problem) = gate.ask(&Request::Close(id))?
-    {
-        error!("#{id} rules stay: {problem}");
-    }
-    Ok(())
+fn close(id: u32, opened: &mut Opened) -> Option<Request> {
+    opened.close(id).then_some(Request::Close(id))
 }

@@ -75,6 +75,13 @@ impl Machine {
         Ok(())
     }
 
+    /// Other rules are in force: fragments that wait go on waiting under their limits.
+    pub fn configure(&mut self, ruleset: &Ruleset) {
+        let (limit, timeout) = limits_of_fragments(ruleset);
+        self.fragments.configure(limit, timeout);
+        self.reassembles = ruleset.options.reassemble;
+    }
+
     /// Moves the clock.
     pub fn set_time(&mut self, seconds: u32) {
         self.fragments.expire(seconds);
@@ -156,8 +163,13 @@ fn quiet() -> abi::Test {
 
 /// One with the limits of `ruleset`.
 fn reassembler(ruleset: &Ruleset) -> Reassembler {
+    let (limit, timeout) = limits_of_fragments(ruleset);
+    Reassembler::new(limit, timeout)
+}
+
+fn limits_of_fragments(ruleset: &Ruleset) -> (usize, u32) {
     let options = &ruleset.options;
-    Reassembler::new(options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
+    (options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
 }
 
 fn stay_on_this_cpu() -> Result<usize> {

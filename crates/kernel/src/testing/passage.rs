@@ -20,7 +20,7 @@ use crate::object::{Maps, Programs};
 use crate::program::Run;
 
 /// What a program returns to drop a packet.
-const TCX_DROP: u32 = 2;
+pub(super) const TCX_DROP: u32 = 2;
 /// Stands beside a packet that the data plane has sent where it leaves (`ROUTED_MAGIC`).
 const ROUTED_MAGIC: u32 = 0x7066_7274;
 

@@ -1,6 +1,6 @@
 //! Maps as they were when they were made, for the next test.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use libbpf_rs::{MapCore, MapHandle};
 use skipstep_abi as abi;
@@ -32,8 +32,13 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
             None => contents::read(maps, version)?,
         };
         contents::remove(maps, version, &entries)?;
-        maps.tables.set(&table.slot, &abi::Table::default())?;
-        maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
+    }
+    // those of rule sets before the last one too
+    for (slot, table) in (0..).zip(maps.tables.first(maps.tables.capacity())?) {
+        if table != abi::Table::default() {
+            maps.tables.set(&slot, &abi::Table::default())?;
+            maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
+        }
     }
     for key in maps.entry_stats.keys().collect::<Vec<_>>() {
         maps.entry_stats.remove(&key)?;
@@ -47,7 +52,7 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
     for key in maps.pool_members.keys().collect::<Vec<_>>() {
         maps.pool_members.remove(&key)?;
     }
-    pool::release(maps, &BTreeSet::new())?;
+    pool::remove_unused(maps, &BTreeMap::new())?;
     for (_, id) in memory.names.interfaces.iter() {
         maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
     }

@@ -80,6 +80,14 @@ pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> TestPack
     incoming(bytes)
 }
 
+/// An IPv4 packet of a protocol that comes in on em0.
+pub fn other(from: [u8; 4], to: [u8; 4], protocol: u8, payload: &[u8]) -> TestPacket {
+    let mut bytes = Vec::new();
+    let builder = PacketBuilder::ipv4(from, to, 64);
+    builder.write(&mut bytes, protocol.into(), payload).unwrap();
+    incoming(bytes)
+}
+
 fn incoming(bytes: Vec<u8>) -> TestPacket {
     TestPacket {
         direction: Direction::In,

@@ -209,12 +209,9 @@ impl Parser<'_> {
         match self.string()?.as_str() {
             "linear" => Ok(Setting::Evaluator(Evaluator::Linear)),
             "skip-steps" => Ok(Setting::Evaluator(Evaluator::SkipSteps)),
-            "compiled" => {
-                let help = "write `skip-steps`: the answer is the same".to_string();
-                self.error_with_help("evaluator compiled is not built yet", place, Some(help))
-            }
+            "compiled" => Ok(Setting::Evaluator(Evaluator::Compiled)),
             word => {
-                let help = did_you_mean(word, ["linear", "skip-steps"]);
+                let help = did_you_mean(word, ["linear", "skip-steps", "compiled"]);
                 self.error_with_help(format!("unknown evaluator {word}"), place, help)
             }
         }

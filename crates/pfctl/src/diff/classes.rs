@@ -173,6 +173,7 @@ impl<'a> Criteria<'a> {
             }));
         }
         let named = self.of(|rule| rule.protocol);
+        values.extend(named.contains(&protocol::SCTP).then_some(Transport::Sctp));
         values.extend(
             named.iter().chain(&[47, 50, 253]).filter_map(|number| Transport::other(*number)),
         );

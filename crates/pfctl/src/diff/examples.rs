@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use serde_json::json;
 use skipstep_model::Firewall;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::support::refusals;
 use skipstep_ruleset::{Address, InterfaceMatch, Rule};
 use skipstep_scenario::case::Arrival;
 
@@ -31,24 +30,12 @@ pub struct Example {
     new: Outcome,
 }
 
-/// At most `limit` examples of what `changes` mean for packets; or why there can be none.
+/// At most `limit` examples of what `changes` mean for packets.
 ///
 /// Only packets that meet a changed rule, in either rule set, can fare differently; so those are
 /// tried, with all combinations of values that any rule tells apart if there are not too many, and
 /// else with combinations spread evenly over all.
-pub fn find(
-    old: &Side,
-    new: &Side,
-    changes: &[Change],
-    host: &Host,
-    limit: usize,
-) -> Result<Vec<Example>, String> {
-    for side in [old, new] {
-        if let Some(refusal) = refusals(&side.ruleset).first() {
-            let file = refusal.file.as_deref().unwrap_or(&side.file);
-            return Err(format!("{file}:{}: {refusal}", refusal.line));
-        }
-    }
+pub fn find(old: &Side, new: &Side, changes: &[Change], host: &Host, limit: usize) -> Vec<Example> {
     let host = with_named_interfaces(host, [old, new]);
     let changed = changed_rules(old, new, changes);
     let all = classes(old, new, &changed, &host);
@@ -80,7 +67,7 @@ pub fn find(
             }
         }
     }
-    Ok(found.into_values().map(|(_, example)| example).take(limit).collect())
+    found.into_values().map(|(_, example)| example).take(limit).collect()
 }
 
 /// At most `count` of the numbers below `size`, evenly spread.

@@ -89,8 +89,8 @@ pub struct Difference<'a> {
     old: &'a Side,
     new: &'a Side,
     changes: Vec<rules::Change>,
-    /// Packets that fare differently, or why they were not looked for.
-    examples: Result<Vec<examples::Example>, String>,
+    /// Packets that fare differently.
+    examples: Vec<examples::Example>,
 }
 
 impl<'a> Difference<'a> {
@@ -98,7 +98,7 @@ impl<'a> Difference<'a> {
     pub fn between(old: &'a Side, new: &'a Side, host: &Host, limit: usize) -> Self {
         let changes = rules::changes(old, new);
         let examples = match changes.is_empty() {
-            true => Ok(Vec::new()),
+            true => Vec::new(),
             false => examples::find(old, new, &changes, host, limit),
         };
         Difference { old, new, changes, examples }
@@ -118,30 +118,24 @@ impl<'a> Difference<'a> {
         for change in &self.changes {
             text += &format!("{change}\n");
         }
-        match &self.examples {
-            Err(why) => text += &format!("# packets are not compared: {why}\n"),
-            Ok(examples) if examples.is_empty() => {
-                text += "# no packet was found that fares differently\n"
-            }
-            Ok(examples) => {
-                text += "# packets that fare differently\n";
-                for example in examples {
-                    text += &example.text(self.old, self.new);
-                }
-            }
+        text += match self.examples.is_empty() {
+            true => "# no packet was found that fares differently\n",
+            false => "# packets that fare differently\n",
+        };
+        for example in &self.examples {
+            text += &example.text(self.old, self.new);
         }
         text
     }
 
     /// The same as an object.
     pub fn json(&self) -> serde_json::Value {
-        let examples = self.examples.as_deref().unwrap_or_default();
+        let examples = &self.examples;
         json!({
             "old": self.old.file,
             "new": self.new.file,
             "rules": self.changes.iter().map(rules::Change::json).collect::<Vec<_>>(),
             "packets": examples.iter().map(|example| example.json(self.old, self.new)).collect::<Vec<_>>(),
-            "packets_not_compared": self.examples.as_ref().err(),
         })
     }
 }

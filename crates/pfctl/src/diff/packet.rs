@@ -6,7 +6,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Rule};
 use skipstep_scenario::case::Arrival;
 use skipstep_scenario::packet::{
-    Body, Damage, Extension, Icmp, Ip, Packet, Payload, Tcp, Udp, Words,
+    Body, Damage, Extension, Icmp, Ip, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
 use skipstep_wire::{protocol, tcp_flag};
 
@@ -40,6 +40,8 @@ pub enum Transport {
     Tcp(u8),
     /// UDP
     Udp,
+    /// SCTP
+    Sctp,
     /// ICMP, type and code
     Icmp(u8, u8),
     /// ICMPv6, type and code
@@ -62,7 +64,7 @@ pub enum Shape {
 impl Transport {
     /// A protocol that is none of the others.
     pub fn other(number: u8) -> Option<Transport> {
-        let known = [protocol::TCP, protocol::UDP, protocol::ICMP, protocol::ICMP6];
+        let known = [protocol::TCP, protocol::UDP, protocol::SCTP, protocol::ICMP, protocol::ICMP6];
         let extensions = [
             protocol::HOP_BY_HOP,
             protocol::ROUTING,
@@ -79,6 +81,7 @@ impl Transport {
         match self {
             Transport::Tcp(_) => protocol::TCP,
             Transport::Udp => protocol::UDP,
+            Transport::Sctp => protocol::SCTP,
             Transport::Icmp(..) => protocol::ICMP,
             Transport::Icmp6(..) => protocol::ICMP6,
             Transport::Other(number) => number,
@@ -127,7 +130,7 @@ impl Point {
             Transport::Udp => 1,
             Transport::Tcp(_) => 2,
             Transport::Icmp(..) | Transport::Icmp6(..) => 3,
-            Transport::Other(_) => 4,
+            Transport::Sctp | Transport::Other(_) => 4,
         };
         (loopback, sort, self.arrival().to_string().len(), self.source, self.destination_port)
     }
@@ -160,6 +163,11 @@ impl Point {
                 source_port: self.source_port,
                 destination_port: self.destination_port,
                 ..Udp::default()
+            }),
+            Transport::Sctp => Body::Sctp(Sctp {
+                source_port: self.source_port,
+                destination_port: self.destination_port,
+                ..Sctp::default()
             }),
             Transport::Icmp(kind, code) | Transport::Icmp6(kind, code) => {
                 Body::Icmp(Icmp { kind, code, ..Icmp::default() })

@@ -49,6 +49,7 @@ pub fn lines(options: &Options) -> Vec<String> {
             match evaluator {
                 Evaluator::Linear => "linear",
                 Evaluator::SkipSteps => "skip-steps",
+                Evaluator::Compiled => "compiled",
             }
         ),
         format!(

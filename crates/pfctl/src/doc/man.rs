@@ -89,11 +89,6 @@ Ask what would happen to a packet before loading the rules:
 .Xr pf.conf 5 ,
 .Xr skipstepd 8 ,
 .Xr tcpdump 8
-.Sh CAVEATS
-A rule set may say what the data plane does not do yet.
-It is refused, with the line of each such rule, when it is to be loaded;
-.Fl n
-only tells so.
 ";
 
 /// The page.

@@ -2,6 +2,7 @@
 
 mod block;
 mod expect;
+mod host;
 mod line;
 mod packet;
 
@@ -10,18 +11,19 @@ pub use line::Error;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use skipstep_ruleset::interface::{Host, Interface, Route};
+use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, TableEntry, TableName};
 
 use self::block::Piece;
 pub(crate) use self::expect::pair;
 use self::expect::{list, rule_id};
+use self::host::interfaces;
 use self::line::{Fault, Word, number, words};
 pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
 use crate::engine::{Draw, Edit, SocketOwner, TableEdit};
 use crate::expect::Expectation;
-use crate::host;
+use crate::kill::Target;
 use crate::limiter::LimiterCheck;
 use crate::look::unhex;
 use crate::traffic::TrafficCheck;
@@ -61,6 +63,8 @@ pub fn arrival(text: &str) -> Result<Arrival, Error> {
     read().map_err(|fault| fault.at("packet", 1, text))
 }
 
+const NO_RULES: &str = "there are no rules yet: a `rules { … }` block comes first";
+
 /// A fault with the index of its line.
 type Placed<T> = Result<T, (usize, Fault)>;
 
@@ -83,16 +87,14 @@ impl Reader<'_> {
                     self.file.host =
                         Some(Host { interfaces: interfaces(&pieces)?, routes: Vec::new() });
                 }
-                "routes" => routes = Some(read_routes(&self.block()?)?),
+                "routes" => routes = Some(self::host::routes(&self.block()?)?),
                 "rules" => {
-                    let pieces = self.block()?;
-                    let lines = pieces.iter().map(|piece| piece.line as u32 + 1).collect();
-                    let text: Vec<&str> = pieces.iter().map(|piece| piece.text.trim()).collect();
-                    let rules = Rules { text: text.join("\n"), lines };
+                    let rules = rules(&self.block()?);
                     let title = self.title.take();
                     self.file.cases.push(Case { title, rules, ..Case::default() });
                 }
                 "file" => self.text_file()?,
+                "load" => self.load()?,
                 _ => {
                     let at = self.at;
                     self.line(text).map_err(|fault| (at, fault))?;
@@ -101,27 +103,51 @@ impl Reader<'_> {
             }
         }
         if let Some(host) = &mut self.file.host {
-            host.routes = routes.unwrap_or_else(|| host::connected(&host.interfaces));
+            host.routes = routes.unwrap_or_else(|| crate::host::connected(&host.interfaces));
         }
         Ok(())
     }
 
     /// `file "name" { … }`, of the case before it.
     fn text_file(&mut self) -> Placed<()> {
-        let at = self.at;
-        let head = self.lines[at].split_once('{').map_or(self.lines[at], |(head, _)| head);
-        let all = words(head).map_err(|fault| (at, fault))?;
-        let mut left = Line::new(&all[1..], head.chars().count());
-        let name = left.word("a name").map_err(|fault| (at, fault))?.text.clone();
-        left.finish().map_err(|fault| (at, fault))?;
+        let (at, (first, name)) = (self.at, self.name_of_block()?);
+        let Some(name) = name else { return Err((at, first.fault("a name is missing"))) };
+        let pieces = self.block()?;
         let Some(case) = self.file.cases.last_mut() else {
-            return Err((at, all[0].fault("there are no rules yet that could name it")));
+            return Err((at, first.fault("there are no rules yet that could name it")));
         };
-        let (pieces, next) = block::read(self.lines, at)?;
         let text = pieces.iter().map(|piece| piece.text.trim()).collect::<Vec<_>>().join("\n");
         case.files.push((name, text + "\n"));
-        self.at = next;
         Ok(())
+    }
+
+    /// `load [anchor] { … }`, a step.
+    fn load(&mut self) -> Placed<()> {
+        let (at, (first, path)) = (self.at, self.name_of_block()?);
+        let rules = rules(&self.block()?);
+        let Some(case) = self.file.cases.last_mut() else {
+            return Err((at, first.fault(NO_RULES)));
+        };
+        let action = Action::Load(path.unwrap_or_default(), rules);
+        case.steps.push(Step { line: at as u32 + 1, action });
+        Ok(())
+    }
+
+    /// The words before the brace of the block that begins on this line: its kind, and perhaps a name.
+    fn name_of_block(&self) -> Placed<(Word, Option<String>)> {
+        let at = self.at;
+        let head = self.lines[at].split_once('{').map_or(self.lines[at], |(head, _)| head);
+        let read = || {
+            let all = words(head)?;
+            let mut left = Line::new(&all, head.chars().count());
+            let first = left.word("a block")?.clone();
+            let name = match left.peek() {
+                Some(_) => Some(left.word("a name")?.text.clone()),
+                None => None,
+            };
+            left.finish().map(|()| (first, name))
+        };
+        read().map_err(|fault| (at, fault))
     }
 
     /// Reads the block that begins on this line and goes on behind it.
@@ -151,7 +177,7 @@ impl Reader<'_> {
         }
         let line = self.at as u32 + 1;
         let Some(case) = self.file.cases.last_mut() else {
-            return Err(first.fault("there are no rules yet: a `rules { … }` block comes first"));
+            return Err(first.fault(NO_RULES));
         };
         let action = step(first, &mut left, right.as_mut())?;
         left.finish()?;
@@ -172,6 +198,13 @@ impl Reader<'_> {
             _ => Err(arrow.fault("there is no packet before it")),
         }
     }
+}
+
+/// The text of a pf.conf.
+fn rules(pieces: &[Piece]) -> Rules {
+    let lines = pieces.iter().map(|piece| piece.line as u32 + 1).collect();
+    let text: Vec<&str> = pieces.iter().map(|piece| piece.text.trim()).collect();
+    Rules { text: text.join("\n"), lines }
 }
 
 fn first_word(text: &str) -> &str {
@@ -199,14 +232,51 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
             };
             Ok(Action::Wait { seconds, expired })
         }
-        "kill" => list(left, "a state's number", number).map(Action::Kill),
+        "kill" => match target(left)? {
+            Some(target) => Ok(Action::KillMeant(target)),
+            None => list(left, "a state's number", number).map(Action::Kill),
+        },
         "table" => table_edit(left).map(Action::Table),
+        "flush" => {
+            let path = left.peek().is_some().then(|| left.word("the path of an anchor"));
+            Ok(Action::Flush(path.transpose()?.map_or_else(String::new, |word| word.text.clone())))
+        }
         "random" => random(left).map(Action::Random),
+        "address" | "link" | "interface" | "group" | "route" => {
+            self::host::change(&first.text, left).map(Action::Host)
+        }
         "check" => Ok(Action::Check(check(left)?)),
         other => Err(first.fault(format!(
-            "`{other}` is no step: in, out, forward, wait, kill, table, random, check, or a block (interfaces, routes, rules, file)"
+            "`{other}` is no step: in, out, forward, wait, kill, table, flush, random, address, link, interface, group, route, check, or a block (interfaces, routes, rules, file, load)"
         ))),
     }
+}
+
+/// Whom `kill` means, if not states by their numbers.
+fn target(left: &mut Line) -> Parsed<Option<Target>> {
+    if left.take("from") {
+        let from = left.value("an address or a network", network)?;
+        let to = left.take("to").then(|| left.value("an address or a network", network));
+        return Ok(Some(Target::Hosts(from, to.transpose()?)));
+    }
+    if left.take("label") {
+        return Ok(Some(Target::Label(left.word("a label")?.text.clone())));
+    }
+    if left.take("gateway") {
+        return Ok(Some(Target::Gateway(left.value("an address or a network", network)?)));
+    }
+    if left.take("key") {
+        let protocol = left.value("a protocol's number", number)?;
+        let mut end = || left.value("an address with a port", packet::address_port);
+        return Ok(Some(Target::Key(protocol, end()?, end()?)));
+    }
+    Ok(None)
+}
+
+/// An address or a network without host bits.
+fn network(text: &str) -> Option<IpNet> {
+    let address = || text.parse().ok().map(|address: IpAddr| IpNet::from(address));
+    text.parse().ok().or_else(address).map(|net: IpNet| net.trunc())
 }
 
 /// `table NAME add|delete|replace ENTRIES`
@@ -231,9 +301,7 @@ fn table_entry(text: &str) -> Option<TableEntry> {
         Some(net) => (true, net),
         None => (false, text),
     };
-    let address = || net.parse().ok().map(|address: IpAddr| IpNet::from(address));
-    let net: IpNet = net.parse().ok().or_else(address)?;
-    Some(TableEntry { negated, ..TableEntry::from(net.trunc()) })
+    Some(TableEntry { negated, ..TableEntry::from(network(net)?) })
 }
 
 fn random(left: &mut Line) -> Parsed<Draw> {
@@ -369,85 +437,4 @@ fn entries<T>(pieces: &[Piece], read: impl Fn(usize, &mut Line) -> Parsed<T>) ->
         }
     }
     Ok(entries)
-}
-
-/// Whether a word can be the name of an interface, in a block: signs of the blocks are none of it.
-fn is_name(word: &str) -> bool {
-    let foreign = |c: char| c.is_whitespace() || ['{', '}', '#', '"', ';'].contains(&c);
-    !word.is_empty() && !word.contains(foreign)
-}
-
-fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
-    entries(pieces, |place, line| {
-        let mut interface = Interface {
-            name: line
-                .value("an interface's name", |text| is_name(text).then(|| text.to_owned()))?,
-            index: place as u32 + 1,
-            mtu: 1500,
-            groups: vec!["all".into()],
-            ..Interface::default()
-        };
-        let mut nets: Vec<(IpNet, Option<IpAddr>)> = Vec::new();
-        while let Some(word) = line.peek() {
-            match word {
-                "group" => interface.groups.push(word_behind(line, "a group")?),
-                "mtu" => {
-                    line.next();
-                    interface.mtu = line.number("a number of bytes")?;
-                }
-                "rdomain" => {
-                    line.next();
-                    interface.rdomain = line.number("a routing domain")?;
-                }
-                "loopback" => interface.loopback = line.next().is_some(),
-                "tunnel" => interface.no_link_header = line.next().is_some(),
-                "peer" => {
-                    line.next();
-                    let peer = line.value("an address", |text| text.parse().ok())?;
-                    match nets.last_mut() {
-                        Some((_, last)) => *last = Some(peer),
-                        None => return Err(line.fault_before("peer belongs behind an address")),
-                    }
-                }
-                _ => nets.push((
-                    line.value("an address with its prefix length", |text| text.parse().ok())?,
-                    None,
-                )),
-            }
-        }
-        interface.addresses = nets
-            .into_iter()
-            .map(|(net, peer)| skipstep_ruleset::interface::InterfaceAddress {
-                peer,
-                ..host::address(net, interface.loopback)
-            })
-            .collect();
-        Ok(interface)
-    })
-}
-
-fn read_routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
-    entries(pieces, |_, line| {
-        let destination = line.value("a prefix, default or default6", |text| match text {
-            "default" => "0.0.0.0/0".parse().ok(),
-            "default6" => "::/0".parse().ok(),
-            _ => text.parse().ok(),
-        })?;
-        line.expect("on")?;
-        let interface =
-            line.value("an interface", |text| is_name(text).then(|| text.to_owned()))?;
-        let gateway = match line.take("via") {
-            true => Some(line.value("an address", |text| text.parse().ok())?),
-            false => None,
-        };
-        let label = match line.take("label") {
-            true => Some(line.word("a label")?.text.clone()),
-            false => None,
-        };
-        let table = match line.take("table") {
-            true => line.value("the number of a table", |text| text.parse().ok())?,
-            false => 0,
-        };
-        Ok(Route { destination, interface, gateway, label, table })
-    })
 }

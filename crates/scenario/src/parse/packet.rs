@@ -6,17 +6,18 @@ use super::line::{Line, Parsed, number};
 use crate::look::unhex;
 use crate::names;
 use crate::packet::{
-    Body, Damage, Extension, Icmp, IcmpBody, Ip, Packet, Payload, Tcp, Udp, Words,
+    Body, Damage, Extension, Icmp, IcmpBody, Ip, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
 
-/// `hex …` or `tcp`, `udp`, `icmp`, `icmp6`, `proto n` and what follows. Stops before the first
+/// `hex …` or `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `proto n` and what follows. Stops before the first
 /// word that does not belong to a packet.
 pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
-    let kind = line.word("the packet: hex, tcp, udp, icmp, icmp6 or proto")?;
+    let kind = line.word("the packet: hex, tcp, udp, sctp, icmp, icmp6 or proto")?;
     match kind.text.as_str() {
         "hex" => Ok(Packet::Hex(hex(line)?)),
         "tcp" => with_ports(line, tcp),
         "udp" => with_ports(line, udp),
+        "sctp" => with_ports(line, sctp),
         "icmp" | "icmp6" => {
             let (source, destination) = addresses(line)?;
             if source.is_ipv6() != (kind.text == "icmp6") {
@@ -32,8 +33,9 @@ pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
             let payload = rest.payload.take().unwrap_or_default();
             Ok(rest.finish(source, destination, Body::Other(protocol, payload)))
         }
-        other => Err(kind
-            .fault(format!("`{other}` is no kind of packet: hex, tcp, udp, icmp, icmp6 or proto"))),
+        other => Err(kind.fault(format!(
+            "`{other}` is no kind of packet: hex, tcp, udp, sctp, icmp, icmp6 or proto"
+        ))),
     }
 }
 
@@ -209,6 +211,20 @@ fn udp(line: &mut Line, source_port: u16, destination_port: u16) -> Parsed<(Rest
     rest.read(line, |_, _| Ok(false))?;
     let payload = rest.payload.take().unwrap_or_default();
     Ok((rest, Body::Udp(Udp { source_port, destination_port, payload })))
+}
+
+fn sctp(line: &mut Line, source_port: u16, destination_port: u16) -> Parsed<(Rest, Body)> {
+    let mut tag = None;
+    let mut rest = Rest::default();
+    rest.read(line, |word, line| {
+        let own = word == "vtag";
+        if own {
+            tag = Some(argument(line, "a verification tag")?);
+        }
+        Ok(own)
+    })?;
+    let chunks = rest.payload.take().unwrap_or_default();
+    Ok((rest, Body::Sctp(Sctp { source_port, destination_port, tag, chunks })))
 }
 
 fn icmp(line: &mut Line, source: IpAddr, destination: IpAddr) -> Parsed<Packet> {

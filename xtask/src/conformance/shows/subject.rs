@@ -38,6 +38,7 @@ impl Subjects {
             Choice::Model => return Some(Subject::Model(&mut self.model)),
             Choice::BpfLinear => Evaluator::Linear,
             Choice::BpfSkipSteps => Evaluator::SkipSteps,
+            Choice::BpfCompiled => Evaluator::Compiled,
             Choice::All => return None,
         };
         self.instance.as_mut().map(|instance| Subject::Instance(instance, evaluator))

@@ -2,10 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use skipstep_ruleset::{Anchor, Ruleset};
+use crate::{Anchor, Ruleset};
+
+/// What `pfctl` does to the rules in force.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RulesChange {
+    /// `-f`: these rules and those of their anchors take the place of the ones of this path, empty for
+    /// the main rule set.
+    Load(String, Box<Ruleset>),
+    /// `-F rules`: the rules of this path go.
+    Flush(String),
+}
+
+impl RulesChange {
+    /// What it leads to.
+    pub fn next(&self, old: &Ruleset) -> Next {
+        match self {
+            RulesChange::Load(path, new) if path.is_empty() => Next::main(old, new),
+            RulesChange::Load(path, new) => Next::anchors(old, [(path.as_str(), &**new)]),
+            RulesChange::Flush(path) if path.is_empty() => Next::emptied(old),
+            RulesChange::Flush(path) => Next::anchors(old, [(path.as_str(), &Ruleset::default())]),
+        }
+    }
+}
 
 /// What is to be in force.
-pub(crate) struct Next {
+#[derive(Debug, Clone)]
+pub struct Next {
     /// The main rule set and all anchors.
     pub ruleset: Ruleset,
     /// Paths of the anchors whose rules and tables are replaced, or go; empty for the main rule set.
@@ -30,37 +53,54 @@ impl Next {
         Next { ruleset, replaced, untranslated: None }
     }
 
-    /// `pfctl -a path -f`: the anchor and those that come with it are replaced.
-    pub fn anchor(old: &Ruleset, path: &str, new: &Ruleset) -> Self {
-        let mut next = Self::without(old, path);
-        let Ruleset { rules, old_rules, tables, anchors, fingerprints, systems, .. } = new.clone();
-        next.replaced.extend(anchors.keys().cloned());
-        next.ruleset.anchors.extend(anchors);
-        let anchor = Anchor { rules, old_rules, tables };
-        if anchor != Anchor::default() {
-            next.ruleset.anchors.insert(path.to_owned(), anchor);
+    /// `pfctl -a path -f`, of several in one piece: each anchor and those that come with it are replaced. One
+    /// that is empty goes.
+    pub fn anchors<'a>(
+        old: &Ruleset,
+        changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
+    ) -> Self {
+        let mut next = Self::same(old);
+        for (path, new) in changes {
+            next.replace(path, new);
         }
-        if !fingerprints.is_empty() {
-            next.ruleset.fingerprints = fingerprints;
-        }
-        next.ruleset.systems.extend(systems);
         keep_systems(&mut next.ruleset, old);
         next
     }
 
-    /// `pfctl -a path -F rules`: the anchor goes, and with it what it had in braces without a name,
-    /// which nobody else can call. Anchors below it that have names stay.
-    pub fn without(old: &Ruleset, path: &str) -> Self {
+    fn replace(&mut self, path: &str, new: &Ruleset) {
+        self.remove(path);
+        let Ruleset { rules, old_rules, tables, anchors, fingerprints, systems, .. } = new.clone();
+        self.replaced.extend(anchors.keys().cloned());
+        self.ruleset.anchors.extend(anchors);
+        let anchor = Anchor { rules, old_rules, tables };
+        if anchor != Anchor::default() {
+            self.ruleset.anchors.insert(path.to_owned(), anchor);
+        }
+        if !fingerprints.is_empty() {
+            self.ruleset.fingerprints = fingerprints;
+        }
+        self.ruleset.systems.extend(systems);
+    }
+
+    /// The anchor goes, and with it what it had in braces without a name, which nobody else can call.
+    /// Anchors below it that have names stay.
+    fn remove(&mut self, path: &str) {
         let below = |other: &str| {
             other.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')).is_some_and(is_unnamed)
         };
-        let goes = |other: &String| other == path || below(other);
-        let mut ruleset = old.clone();
-        ruleset.anchors.retain(|other, _| !goes(other));
-        let mut replaced: BTreeSet<String> =
-            old.anchors.keys().filter(|other| goes(other)).cloned().collect();
-        replaced.insert(path.to_owned());
-        Next { ruleset, replaced, untranslated: None }
+        let anchors = self.ruleset.anchors.keys();
+        let goes = anchors.filter(|other| *other == path || below(other)).cloned();
+        let gone: Vec<String> = goes.chain([path.to_owned()]).collect();
+        for path in gone {
+            self.ruleset.anchors.remove(&path);
+            self.replaced.insert(path);
+        }
+    }
+
+    /// `pfctl -F rules`: the rules of the main rule set go, and tables that are not persistent with them;
+    /// options stay.
+    pub fn emptied(old: &Ruleset) -> Self {
+        Self::main(old, &Ruleset { options: old.options.clone(), ..Ruleset::default() })
     }
 
     /// The same once more.
@@ -110,7 +150,7 @@ fn is_unnamed(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skipstep_ruleset::Rule;
+    use crate::Rule;
 
     fn ruleset(paths: &[&str]) -> Ruleset {
         let anchor = Anchor { rules: vec![Rule::default()], ..Anchor::default() };
@@ -132,11 +172,13 @@ mod tests {
     #[test]
     fn an_anchor_takes_only_its_unnamed_parts_along() {
         let old = ruleset(&["a", "a/_1", "a/b", "ab/_1"]);
-        let next = Next::without(&old, "a");
+        let next = Next::anchors(&old, [("a", &Ruleset::default())]);
         assert_eq!(paths(&next), (vec!["a/b", "ab/_1"], vec!["a", "a/_1"]));
         let mut new = ruleset(&["a/c"]);
         new.rules.push(Rule::default());
-        let next = Next::anchor(&old, "a", &new);
+        let next = Next::anchors(&old, [("a", &new)]);
         assert_eq!(paths(&next), (vec!["a", "a/b", "a/c", "ab/_1"], vec!["a", "a/_1", "a/c"]));
+        let next = Next::anchors(&old, [("a", &new), ("ab/_1", &Ruleset::default())]);
+        assert_eq!(paths(&next), (vec!["a", "a/b", "a/c"], vec!["a", "a/_1", "a/c", "ab/_1"]));
     }
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Of the ABI: trees that find the deciding rule among many (crates/classifier/src/tree says how they come
+ * about). All is made of cells of one cache line; places are indexes of cells.
+ *
+ * A stretch of rules: index of the rule behind it, then the place of the forest for each pf_forest_of, 0 for none.
+ * A forest: how many trees, how many cells the longest search of it looks at, then for each tree its place and the least
+ * order in it, ascending; these words go on in the cells behind.
+ * A node: how far behind it its children are; axis, number of cuts and number of rules (8, 8 and 16 bits); the cuts,
+ * ascending. So many of these as are not above the point's value on that axis, that child is next.
+ * A leaf is a node of axis 255: its lines are where children would be, with two rules of IPv4 or one of IPv6 each.
+ * A rule of IPv4: from and to of either address; of either port in 16 and 16 bits; of protocol and class of the interface in
+ * 8 bits each; its order. A rule of IPv6: the addresses; ports, protocol and class as before; bits that matter of the
+ * addresses, in 8 and 8 bits; three words; its order.
+ */
+#ifndef SKIPSTEP_ABI_FOREST_H
+#define SKIPSTEP_ABI_FOREST_H
+
+#define PF_CELL_WORDS	16
+#define PF_CELL_CUTS	14		/* the rest of words are 0xffffffff */
+#define PF_AXIS_LEAF	255
+#define PF_ORDER_LAST	0x40000000	/* a rule's order is its index if it is `quick`, else this less its index */
+#define PF_CLASS_OTHER	255		/* of interfaces whose ids are not below it, which are their own classes */
+#define PF_FORESTS	8
+
+/* packets that have a forest of their own: its number is their sum */
+enum pf_forest_of {
+	PF_FOREST_OF_FOLLOWS = 1 << 0,	/* TCP but no first segment, or the answer to an ICMP query */
+	PF_FOREST_OF_INET6 = 1 << 1,
+	PF_FOREST_OF_OUT = 1 << 2,
+};
+
+struct pf_cell {
+	__u32 word[PF_CELL_WORDS];
+};
+
+#endif /* SKIPSTEP_ABI_FOREST_H */

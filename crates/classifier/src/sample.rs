@@ -1,0 +1,222 @@
+//! Rules and packets for tests and measurements: drawn from a seed, shaped like what people write, and
+//! like what an adversary would.
+
+use fastrand::Rng;
+
+use crate::tree::{Covering, INET6, Region};
+
+/// What a list of rules is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An access list: who may reach which port of which of our hosts.
+    Access,
+    /// A firewall: many rules leave one address open, and ports are ranges.
+    Firewall,
+    /// Chains of a host that forwards: both addresses are said, ports often not.
+    Chain,
+    /// Ranges of both ports, overlapping at random.
+    Ports,
+    /// Short prefixes on both sides, and a range of ports.
+    Wide,
+    /// Two fields of four are said, in turn each pair.
+    Pairs,
+    /// One field is said.
+    Single,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 7] = [
+        Kind::Access,
+        Kind::Firewall,
+        Kind::Chain,
+        Kind::Ports,
+        Kind::Wide,
+        Kind::Pairs,
+        Kind::Single,
+    ];
+
+    /// How it is called where figures are printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Access => "access",
+            Kind::Firewall => "firewall",
+            Kind::Chain => "chain",
+            Kind::Ports => "ports",
+            Kind::Wide => "wide",
+            Kind::Pairs => "pairs",
+            Kind::Single => "single",
+        }
+    }
+}
+
+const ANY: (u32, u32) = (0, u32::MAX);
+const ANY_PORT: (u32, u32) = (0, 0xffff);
+const TCP: u32 = 6;
+const UDP: u32 = 17;
+
+/// Draws rules of IPv4, in the order of their ranks. One in eight asks more than its box.
+pub fn rules(kind: Kind, count: usize, seed: u64) -> Vec<Covering<6>> {
+    let mut draw = Draw::new(count, seed);
+    (0..count).map(|number| draw.rule(kind, number)).collect()
+}
+
+/// The same of IPv6: networks are 32 bits longer, hosts are whole addresses.
+pub fn rules6(kind: Kind, count: usize, seed: u64) -> Vec<Covering<12>> {
+    let of = |Covering { region: Region { low, high }, whole, order }| {
+        let mut region = INET6.whole;
+        for (address, at) in [(0, 0), (1, 4)] {
+            let (first, last) = (lengthen(low[address], false), lengthen(high[address], true));
+            if (low[address], high[address]) != ANY {
+                region.low[at..at + 4].copy_from_slice(&first);
+                region.high[at..at + 4].copy_from_slice(&last);
+            }
+            if low[address] == high[address] {
+                region.high[at..at + 4].copy_from_slice(&first);
+            }
+        }
+        region.low[8..].copy_from_slice(&low[2..]);
+        region.high[8..].copy_from_slice(&high[2..]);
+        Covering { region, whole, order }
+    };
+    rules(kind, count, seed).into_iter().map(of).collect()
+}
+
+fn lengthen(word: u32, last: bool) -> [u32; 4] {
+    [0x2001_0db8, word, if last { u32::MAX } else { 0 }, if last { u32::MAX } else { 0 }]
+}
+
+/// Draws packets, each in the box of some rule.
+pub fn packets<const N: usize>(rules: &[Covering<N>], count: usize, seed: u64) -> Vec<[u32; N]> {
+    let mut random = Rng::with_seed(seed);
+    let mut one = || {
+        let region = &rules[random.usize(..rules.len())].region;
+        std::array::from_fn(|axis| random.u32(region.low[axis]..=region.high[axis]))
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+struct Draw {
+    random: Rng,
+    /// Networks that rules are about: /16, /20 or /24.
+    networks: Vec<(u32, u32)>,
+}
+
+impl Draw {
+    fn new(rules: usize, seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed);
+        let mut network = || {
+            let bits = [16, 20, 24, 24][random.usize(..4)];
+            (mask(random.u32(..), bits), bits)
+        };
+        let networks = (0..rules / 40 + 8).map(|_| network()).collect();
+        Self { random, networks }
+    }
+
+    fn rule(&mut self, kind: Kind, number: usize) -> Covering<6> {
+        let [source, destination, from, to] = match kind {
+            Kind::Access => [
+                self.address([6, 2, 2]),
+                self.address([0, 1, 9]),
+                ANY_PORT,
+                self.service([8, 1, 1]),
+            ],
+            Kind::Firewall => [
+                self.address([5, 3, 2]),
+                self.address([3, 2, 5]),
+                self.service([1, 2, 7]),
+                self.service([4, 4, 2]),
+            ],
+            Kind::Chain => [
+                self.address([1, 3, 6]),
+                self.address([1, 3, 6]),
+                self.service([1, 1, 8]),
+                self.service([3, 1, 6]),
+            ],
+            Kind::Ports => [ANY, ANY, self.ports(), self.ports()],
+            Kind::Wide => [self.prefix(0..=10), self.prefix(0..=10), ANY_PORT, self.ports()],
+            Kind::Pairs => {
+                let pairs = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
+                self.some(&pairs[number % pairs.len()])
+            }
+            Kind::Single => self.some(&[number % 4]),
+        };
+        let protocol = match kind {
+            Kind::Pairs | Kind::Single | Kind::Wide => (0, 0xff),
+            _ => [(TCP, TCP), (TCP, TCP), (UDP, UDP)][self.random.usize(..3)],
+        };
+        let interface = if self.random.u32(..4) == 0 { self.random.u32(1..4) } else { 0 };
+        let interface = if interface == 0 { (0, 0xff) } else { (interface, interface) };
+        let fields = [source, destination, from, to, protocol, interface];
+        let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
+        Covering { region, whole: self.random.u32(..8) != 0, order: number as u32 }
+    }
+
+    /// Any address, a network or a host, so often each.
+    fn address(&mut self, often: [u32; 3]) -> (u32, u32) {
+        let (network, bits) = self.networks[self.random.usize(..self.networks.len())];
+        match self.one_of(often) {
+            0 => ANY,
+            1 => between(network, bits),
+            _ => {
+                let host = network | self.random.u32(..) & !mask(u32::MAX, bits);
+                (host, host)
+            }
+        }
+    }
+
+    /// One port, a range, or any, so often each.
+    fn service(&mut self, often: [u32; 3]) -> (u32, u32) {
+        match self.one_of(often) {
+            0 => {
+                let known = [22, 25, 53, 80, 110, 123, 143, 443, 993, 8080];
+                let port = match self.random.bool() {
+                    true => known[self.random.usize(..known.len())],
+                    false => self.random.u32(1..=0xffff),
+                };
+                (port, port)
+            }
+            1 => [(0, 1023), (1024, 0xffff), (6000, 6063), (33434, 33523)][self.random.usize(..4)],
+            _ => ANY_PORT,
+        }
+    }
+
+    fn ports(&mut self) -> (u32, u32) {
+        let (one, other) = (self.random.u32(..=0xffff), self.random.u32(..=0xffff));
+        (one.min(other), one.max(other))
+    }
+
+    fn prefix(&mut self, bits: std::ops::RangeInclusive<u32>) -> (u32, u32) {
+        let bits = self.random.u32(bits);
+        between(self.random.u32(..), bits)
+    }
+
+    /// These of addresses and ports are said, the others are any.
+    fn some(&mut self, fields: &[usize]) -> [(u32, u32); 4] {
+        let mut all = [ANY, ANY, ANY_PORT, ANY_PORT];
+        for field in fields {
+            all[*field] = match field {
+                0 | 1 => self.prefix(16..=32),
+                _ => {
+                    let low = self.random.u32(..=0xffff);
+                    (low, (low + self.random.u32(..50)).min(0xffff))
+                }
+            };
+        }
+        all
+    }
+
+    fn one_of(&mut self, often: [u32; 3]) -> usize {
+        let drawn = self.random.u32(..often.iter().sum::<u32>());
+        usize::from(drawn >= often[0]) + usize::from(drawn >= often[0] + often[1])
+    }
+}
+
+fn mask(address: u32, bits: u32) -> u32 {
+    address & (u64::from(u32::MAX) << (32 - bits)) as u32
+}
+
+fn between(address: u32, bits: u32) -> (u32, u32) {
+    let low = mask(address, bits);
+    (low, low | !mask(u32::MAX, bits))
+}

@@ -1,0 +1,355 @@
+//! Stretches of rules that trees search.
+//!
+//! Between two rules that do something on the way (`match`, `anchor`, `tag`, …) the walk over a rule set only looks
+//! for the one that decides: the first `quick` rule that matches, or else the last of the others. So a stretch of
+//! rules that do nothing but decide is a list in which the first match wins, and trees are planted of it, one forest
+//! for each kind of packet. What they find is tested like any rule: a box may be wider than its rule, never narrower,
+//! and is called whole only if every packet in it matches.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use skipstep_abi as abi;
+use skipstep_abi::forest::{CELL_WORDS, CLASS_OTHER, FORESTS, ORDER_LAST, forest_of};
+use skipstep_abi::interface::interface_match;
+use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
+use skipstep_abi::verdict::{action, direction};
+
+use crate::tree::{Covering, Forest, INET, INET6, Region, Space};
+
+/// Fewer rules are walked sooner than searched.
+const LEAST: usize = 4;
+
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP6: u8 = 58;
+const SCTP: u8 = 132;
+
+const SYN: u8 = 0x02;
+const SYN_ACK: u8 = 0x12;
+
+/// Plants the trees of the rule sets that stand at `sets`, and marks where their stretches begin. Returns the cells,
+/// of which the first belongs to none, and how many stretches there are.
+pub(crate) fn plant(
+    rules: &mut [abi::Rule],
+    sets: impl Iterator<Item = Range<usize>>,
+) -> (Vec<abi::Cell>, u32) {
+    let mut cells = vec![abi::Cell::default()];
+    let mut stretches = Vec::new();
+    for set in sets {
+        let mut start = set.start;
+        while start < set.end {
+            let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
+            if end - start >= LEAST {
+                rules[start].segment = cells.len() as u32;
+                add_segment(rules, start..end, &mut cells);
+                stretches.push(start..end);
+            }
+            start = end + 1;
+        }
+    }
+    keep_beginnings(rules, &stretches);
+    (cells, stretches.len() as u32)
+}
+
+/// Whether a rule does nothing before the walk is over, whether it matches or not.
+fn only_decides(rule: &abi::Rule) -> bool {
+    matches!(rule.action, action::PASS | action::BLOCK)
+        && rule.flags & (flags::ANCHOR | flags::ONCE | flags::PROBABILITY | flags::MAX_PKT_RATE)
+            == 0
+        // a packet's own tag becomes that of its state where a rule has looked at it
+        && rule.tag == 0
+        && rule.tagged == 0
+        && rule.limiter == [0; 2]
+}
+
+/// A skip that leads from outside into a stretch leads to its first rule, where the search begins.
+fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Range<usize>]) {
+    let around = |index: usize| {
+        let next = stretches.partition_point(|stretch| stretch.end <= index);
+        stretches.get(next).filter(|stretch| stretch.contains(&index))
+    };
+    for (index, rule) in rules.iter_mut().enumerate() {
+        for skip in &mut rule.skip {
+            if let Some(stretch) = around(*skip as usize)
+                && !stretch.contains(&index)
+            {
+                *skip = stretch.start as u32;
+            }
+        }
+    }
+}
+
+/// Adds a stretch: a cell with its end and the places of its forests, then these.
+fn add_segment(rules: &[abi::Rule], stretch: Range<usize>, cells: &mut Vec<abi::Cell>) {
+    let head = cells.len();
+    cells.push(abi::Cell::default());
+    cells[head].word[0] = stretch.end as u32;
+    let mut inet = Planted { space: &INET, known: Vec::new() };
+    let mut inet6 = Planted { space: &INET6, known: Vec::new() };
+    for number in 0..FORESTS {
+        let kind = Packets::of_forest(number);
+        let place = match kind.family {
+            abi::INET => {
+                inet.place(coverings(&INET, rules, stretch.clone(), &kind, inet_addresses), cells)
+            }
+            _ => inet6
+                .place(coverings(&INET6, rules, stretch.clone(), &kind, inet6_addresses), cells),
+        };
+        cells[head].word[1 + number] = place;
+    }
+}
+
+/// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share one.
+struct Planted<const N: usize> {
+    space: &'static Space<N>,
+    known: Vec<(Vec<Covering<N>>, u32)>,
+}
+
+impl<const N: usize> Planted<N> {
+    /// Where the forest of these rules stands, 0 if there are none.
+    fn place(&mut self, rules: Vec<Covering<N>>, cells: &mut Vec<abi::Cell>) -> u32 {
+        if rules.is_empty() {
+            return 0;
+        }
+        if let Some((_, place)) = self.known.iter().find(|(known, _)| *known == rules) {
+            return *place;
+        }
+        let place = cells.len() as u32;
+        let forest = Forest::plant(self.space, &rules);
+        let roots = 2 + 2 * forest.roots.len();
+        let first = cells.len() + roots.div_ceil(CELL_WORDS);
+        let mut head = vec![forest.roots.len() as u32, forest.longest];
+        head.extend(forest.roots.iter().flat_map(|root| [first as u32 + root.cell, root.best]));
+        head.resize(roots.next_multiple_of(CELL_WORDS), 0);
+        for words in head.chunks_exact(CELL_WORDS) {
+            cells.push(abi::Cell { word: words.try_into().expect("a chunk has that length") });
+        }
+        cells.extend(forest.cells.iter().map(|cell| abi::Cell { word: cell.0 }));
+        self.known.push((rules, place));
+        place
+    }
+}
+
+/// What the packets of a forest have in common.
+struct Packets {
+    direction: u8,
+    family: u8,
+    /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them that asks for
+    /// `flags S/SA`, or keeps state, matches. None of the others is such a packet.
+    follows: bool,
+}
+
+impl Packets {
+    fn of_forest(number: usize) -> Self {
+        Packets {
+            direction: if number & forest_of::OUT != 0 { direction::OUT } else { direction::IN },
+            family: if number & forest_of::INET6 != 0 { abi::INET6 } else { abi::INET },
+            follows: number & forest_of::FOLLOWS != 0,
+        }
+    }
+
+    /// Whether packets of the protocol, 0 for any, may be among them.
+    fn have(&self, rule: &abi::Rule, protocol: u8) -> bool {
+        rule.protocol == 0 || rule.protocol == protocol
+    }
+}
+
+/// A box while it is made.
+struct Asked<const N: usize> {
+    region: Region<N>,
+    whole: bool,
+}
+
+impl<const N: usize> Asked<N> {
+    fn between(&mut self, axis: usize, low: u32, high: u32) {
+        if low <= high {
+            self.region.low[axis] = low;
+            self.region.high[axis] = high;
+        } else {
+            self.whole = false;
+        }
+    }
+
+    /// Something is asked that no axis is for.
+    fn more_if(&mut self, asked: bool) {
+        self.whole &= !asked;
+    }
+}
+
+/// The boxes of those rules of a stretch that packets of a kind may match, in the order in which they decide: the
+/// first `quick` one, or else the last of the others.
+fn coverings<const N: usize>(
+    space: &Space<N>,
+    rules: &[abi::Rule],
+    stretch: Range<usize>,
+    kind: &Packets,
+    addresses: fn(&abi::Rule, &mut Asked<N>),
+) -> Vec<Covering<N>> {
+    let is_quick = |index: &usize| rules[*index].flags & flags::QUICK != 0;
+    let quick = stretch.clone().filter(is_quick).map(|index| (index, index as u32));
+    let others = stretch.rev().filter(|index| !is_quick(index));
+    let others = others.map(|index| (index, ORDER_LAST - index as u32));
+    let covering = |(index, order): (usize, u32)| {
+        let rule: &abi::Rule = &rules[index];
+        let mut asked = Asked { region: space.whole, whole: true };
+        if !may_match(rule, kind) {
+            return None;
+        }
+        addresses(rule, &mut asked);
+        header(rule, kind, &mut asked);
+        Some(Covering { region: asked.region, whole: asked.whole, order })
+    };
+    quick.chain(others).filter_map(covering).collect()
+}
+
+/// Whether any packet of a kind may match a rule.
+fn may_match(rule: &abi::Rule, kind: &Packets) -> bool {
+    let never = |address: &abi::Address| {
+        address.kind == address_kind::NEVER
+            || (address.kind == address_kind::ANY && address.negated != 0)
+    };
+    let direction = rule.direction == direction::INOUT || rule.direction == kind.direction;
+    let family = rule.family == 0 || rule.family == kind.family;
+    let tcp = kind.have(rule, TCP) && !wants_first(rule);
+    let icmp =
+        (kind.have(rule, ICMP) || kind.have(rule, ICMP6)) && !makes_no_state_of_answers(rule);
+    direction
+        && family
+        && !never(&rule.source)
+        && !never(&rule.destination)
+        // fragments are not searched for
+        && rule.flags & flags::FRAGMENT == 0
+        && (!kind.follows || tcp || icmp)
+}
+
+/// `flags S/SA`
+fn wants_first(rule: &abi::Rule) -> bool {
+    (rule.tcp_flags, rule.tcp_mask) == (SYN, SYN_ACK)
+}
+
+fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
+    rule.flags & flags::KEEP_STATE != 0 && rule.flags & flags::SLOPPY == 0
+}
+
+/// All but the addresses, whose axes come first.
+fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>) {
+    let [source_port, destination_port, protocol, interface] = [N - 4, N - 3, N - 2, N - 1];
+    if rule.protocol != 0 {
+        asked.between(protocol, rule.protocol.into(), rule.protocol.into());
+    }
+    match rule.protocol {
+        TCP | UDP | SCTP => {
+            port(&rule.source_port, source_port, asked);
+            port(&rule.destination_port, destination_port, asked);
+        }
+        _ => asked.more_if([rule.source_port, rule.destination_port].iter().any(|p| p.op != 0)),
+    }
+    match rule.protocol {
+        ICMP | ICMP6 => {
+            let (icmp_type, code) = (rule.icmp_type.into(), rule.icmp_code.into());
+            if rule.flags & flags::MATCH_ICMP_TYPE != 0 {
+                asked.between(source_port, icmp_type, icmp_type);
+            }
+            if rule.flags & flags::MATCH_ICMP_CODE != 0 {
+                asked.between(destination_port, code, code);
+            }
+        }
+        _ => asked.more_if(rule.flags & (flags::MATCH_ICMP_TYPE | flags::MATCH_ICMP_CODE) != 0),
+    }
+    match rule.interface_match {
+        interface_match::NONE => {}
+        interface_match::NAME if rule.flags & flags::INTERFACE_NOT == 0 => {
+            let class = rule.interface.min(CLASS_OTHER);
+            asked.between(interface, class, class);
+            asked.more_if(rule.interface == 0 || class == CLASS_OTHER);
+        }
+        _ => asked.more_if(true),
+    }
+    if kind.have(rule, TCP) {
+        let met = wants_first(rule) && !kind.follows;
+        asked.more_if(rule.tcp_mask != 0 && !met);
+    }
+    if kind.have(rule, ICMP) || kind.have(rule, ICMP6) {
+        asked.more_if(makes_no_state_of_answers(rule) && kind.follows);
+    }
+    asked.more_if(rule.flags & (flags::MATCH_TOS | flags::MATCH_PRIO) != 0);
+    asked.more_if(rule.os != 0 || rule.user.op != 0 || rule.group.op != 0);
+    asked.more_if(rule.received_match != interface_match::NONE);
+}
+
+fn port<const N: usize>(port: &abi::Port, axis: usize, asked: &mut Asked<N>) {
+    let (low, high) = (u32::from(port.low), u32::from(port.high));
+    let all = u32::from(u16::MAX);
+    // what is no range at all becomes one from a value to a lesser
+    let (from, to) = match port.op {
+        port_op::ANY => (0, all),
+        port_op::EQ => (low, low),
+        port_op::RANGE => (low, high),
+        port_op::INSIDE if high > 0 => (low + 1, high - 1),
+        port_op::LT if low > 0 => (0, low - 1),
+        port_op::LE => (0, low),
+        port_op::GT if low < all => (low + 1, all),
+        port_op::GE => (low, all),
+        _ => (1, 0),
+    };
+    asked.between(axis, from, to);
+}
+
+fn inet_addresses(rule: &abi::Rule, asked: &mut Asked<6>) {
+    let word = |bytes: &[u8; 16]| {
+        Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[..4]).expect("that many were taken")).to_bits()
+    };
+    for (axis, address) in [&rule.source, &rule.destination].into_iter().enumerate() {
+        let (low, high) = (word(&address.low), word(&address.high));
+        match plain_kind(rule, address) {
+            address_kind::ANY => {}
+            address_kind::MASK => {
+                let bits = high.leading_ones();
+                let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
+                asked.between(axis, low & !rest, low & !rest | rest);
+                asked.more_if(high != !rest);
+            }
+            address_kind::RANGE => asked.between(axis, low, high),
+            _ => asked.more_if(true),
+        }
+    }
+}
+
+/// Boxes of IPv6 are prefixes: a range is covered by the longest that has it all.
+fn inet6_addresses(rule: &abi::Rule, asked: &mut Asked<12>) {
+    let number = |bytes: &[u8; 16]| Ipv6Addr::from(*bytes).to_bits();
+    for (axis, address) in [(0, &rule.source), (4, &rule.destination)] {
+        let (low, high) = (number(&address.low), number(&address.high));
+        let bits = match plain_kind(rule, address) {
+            address_kind::ANY => continue,
+            address_kind::MASK => {
+                asked.more_if(high.leading_ones() + high.trailing_zeros() < u128::BITS);
+                high.leading_ones()
+            }
+            address_kind::RANGE => {
+                asked.more_if(true);
+                (low ^ high).leading_zeros()
+            }
+            _ => {
+                asked.more_if(true);
+                0
+            }
+        };
+        let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
+        for (place, shift) in [96, 64, 32, 0].into_iter().enumerate() {
+            asked.region.low[axis + place] = ((low & !rest) >> shift) as u32;
+            asked.region.high[axis + place] = ((low & !rest | rest) >> shift) as u32;
+        }
+    }
+}
+
+/// The kind of an address, if its box says all about it; else one that says nothing.
+fn plain_kind(rule: &abi::Rule, address: &abi::Address) -> u8 {
+    match address.kind {
+        address_kind::ANY => address_kind::ANY,
+        kind if address.negated == 0 && rule.family != 0 => kind,
+        _ => address_kind::TABLE,
+    }
+}

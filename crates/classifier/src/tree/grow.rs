@@ -1,0 +1,238 @@
+//! One tree.
+
+use super::cell::{self, CUTS, Cell};
+use super::region::{Covering, Region};
+use super::space::Space;
+
+/// A leaf's number of rules has 16 bits.
+const MOST_IN_A_LEAF: usize = 0xffff;
+/// Cuts are sought among so many ends of boxes.
+const SAMPLE: usize = 4096;
+/// No tree is deeper: each node cuts off something, so only adversaries come here.
+const DEEPEST: usize = 48;
+
+/// A tree; its root is its first cell.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// The root, then the rest in no order.
+    pub cells: Vec<Cell>,
+    /// Cells on the longest way through it.
+    pub longest: u32,
+}
+
+/// How large a tree and its leaves may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Cells.
+    pub cells: usize,
+    /// Rules in a leaf, as long as the space can be cut.
+    pub leaf: usize,
+    /// How many rules may be handled, each as often as it is.
+    pub work: usize,
+}
+
+/// Grows a tree of the rules with these ranks, ascending. `None` if it would be too large.
+pub(super) fn grow<const N: usize>(
+    space: &Space<N>,
+    rules: &[Covering<N>],
+    ranks: Vec<u32>,
+    bounds: Bounds,
+) -> Option<Tree> {
+    let mut growing = Growing { space, rules, bounds, cells: vec![Cell::default()], work: 0 };
+    let longest = growing.fill(0, ranks, &space.whole, 0)?;
+    Some(Tree { cells: growing.cells, longest })
+}
+
+/// Trees that are but a leaf, for rules that no tree can tell apart.
+pub(super) fn leaves<'a, const N: usize>(
+    space: &'a Space<N>,
+    rules: &'a [Covering<N>],
+    ranks: &'a [u32],
+) -> impl Iterator<Item = (u32, Tree)> + 'a {
+    ranks.chunks(MOST_IN_A_LEAF).map(move |ranks| {
+        let bounds = Bounds { cells: usize::MAX, leaf: usize::MAX, work: usize::MAX };
+        let mut growing = Growing { space, rules, bounds, cells: vec![Cell::default()], work: 0 };
+        let longest = growing.leaf(0, ranks).expect("it has as much room as it wants");
+        (ranks[0], Tree { cells: growing.cells, longest })
+    })
+}
+
+struct Growing<'a, const N: usize> {
+    space: &'a Space<N>,
+    rules: &'a [Covering<N>],
+    bounds: Bounds,
+    cells: Vec<Cell>,
+    /// How many rules were handled.
+    work: usize,
+}
+
+/// How a part of the space is cut.
+struct Cut {
+    axis: usize,
+    /// First values of all parts but the first.
+    at: Vec<u32>,
+}
+
+impl<const N: usize> Growing<'_, N> {
+    /// Makes the cell at `place` lead to these rules, for points of `part`. Returns the longest way.
+    fn fill(
+        &mut self,
+        place: usize,
+        mut ranks: Vec<u32>,
+        part: &Region<N>,
+        depth: usize,
+    ) -> Option<u32> {
+        self.work += ranks.len();
+        if self.work > self.bounds.work {
+            return None;
+        }
+        self.end_where_all_are_met(&mut ranks, part);
+        let cut = if ranks.len() > self.bounds.leaf && depth < DEEPEST {
+            self.best_cut(&ranks, part)
+        } else {
+            None
+        };
+        match cut {
+            None => self.leaf(place, &ranks),
+            Some(cut) => self.node(place, ranks, part, &cut, depth),
+        }
+    }
+
+    /// No rule is asked behind one that takes every packet of the part.
+    fn end_where_all_are_met(&self, ranks: &mut Vec<u32>, part: &Region<N>) {
+        let takes_all = |rank: &u32| {
+            let rule = &self.rules[*rank as usize];
+            rule.whole && rule.region.covers(part)
+        };
+        if let Some(last) = ranks.iter().position(takes_all) {
+            ranks.truncate(last + 1);
+        }
+    }
+
+    fn leaf(&mut self, place: usize, ranks: &[u32]) -> Option<u32> {
+        if ranks.len() > MOST_IN_A_LEAF {
+            return None;
+        }
+        let of = |rank: &u32| {
+            let rule = &self.rules[*rank as usize];
+            (rule.region, rule.order)
+        };
+        let lines = cell::lines(self.space, ranks.iter().map(of));
+        self.cells[place] = Cell::leaf(self.cells.len() - place, ranks.len());
+        self.cells.extend_from_slice(&lines);
+        self.has_room().then_some(1 + lines.len() as u32)
+    }
+
+    fn node(
+        &mut self,
+        place: usize,
+        ranks: Vec<u32>,
+        part: &Region<N>,
+        cut: &Cut,
+        depth: usize,
+    ) -> Option<u32> {
+        let first = self.cells.len();
+        self.cells[place] = Cell::node(first - place, cut.axis, &cut.at);
+        self.cells.resize(first + cut.at.len() + 1, Cell::default());
+        if !self.has_room() {
+            return None;
+        }
+        let mut children = vec![Vec::new(); cut.at.len() + 1];
+        for rank in ranks {
+            for child in self.reach(rank, part, cut.axis, &cut.at) {
+                children[child].push(rank);
+            }
+        }
+        let mut longest = 0;
+        for (child, ranks) in children.into_iter().enumerate() {
+            let mut part = *part;
+            if child > 0 {
+                part.low[cut.axis] = cut.at[child - 1];
+            }
+            if let Some(next) = cut.at.get(child) {
+                part.high[cut.axis] = next - 1;
+            }
+            longest = longest.max(self.fill(first + child, ranks, &part, depth + 1)?);
+        }
+        Some(1 + longest)
+    }
+
+    fn has_room(&self) -> bool {
+        self.cells.len() <= self.bounds.cells
+    }
+
+    /// The parts between cuts that a rule's box reaches into.
+    fn reach(
+        &self,
+        rank: u32,
+        part: &Region<N>,
+        axis: usize,
+        at: &[u32],
+    ) -> std::ops::RangeInclusive<usize> {
+        let (low, high) = self.rules[rank as usize].region.within(part, axis);
+        at.partition_point(|cut| *cut <= low)..=at.partition_point(|cut| *cut <= high)
+    }
+
+    /// The axis and the cuts after which the fewest rules are left, `None` if no cut takes any away.
+    fn best_cut(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
+        let cuts = (0..N).filter_map(|axis| {
+            let at = self.even_cuts(ranks, part, axis);
+            let cost = self.cost(ranks, part, axis, &at)?;
+            Some((cost, Cut { axis, at }))
+        });
+        cuts.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cut)| cut)
+    }
+
+    /// Cuts between which there are about as many ends of boxes each.
+    fn even_cuts(&self, ranks: &[u32], part: &Region<N>, axis: usize) -> Vec<u32> {
+        let step = (2 * ranks.len()).div_ceil(SAMPLE);
+        let mut ends = Vec::with_capacity(2 * ranks.len() / step + 2);
+        for rank in ranks.iter().step_by(step) {
+            let (low, high) = self.rules[*rank as usize].region.within(part, axis);
+            ends.extend((low > part.low[axis]).then_some(low));
+            ends.extend((high < part.high[axis]).then(|| high + 1));
+        }
+        ends.sort_unstable();
+        let mut different = ends.clone();
+        different.dedup();
+        if different.len() <= CUTS {
+            return different;
+        }
+        let mut cuts: Vec<u32> =
+            (1..=CUTS).map(|cut| ends[cut * ends.len() / (CUTS + 1)]).collect();
+        cuts.dedup();
+        cuts
+    }
+
+    /// How many rules a packet meets behind these cuts, packets being spread as rules are, times how often a
+    /// rule stands there. `None` if the cuts part nothing.
+    fn cost(&self, ranks: &[u32], part: &Region<N>, axis: usize, at: &[u32]) -> Option<f64> {
+        if at.is_empty() {
+            return None;
+        }
+        // where a rule's reach begins, one more; behind its end, one less
+        let mut change = vec![0i64; at.len() + 2];
+        for rank in ranks {
+            let reach = self.reach(*rank, part, axis, at);
+            change[*reach.start()] += 1;
+            change[reach.end() + 1] -= 1;
+        }
+        let counts = change[..=at.len()].iter().scan(0, |now, change| {
+            *now += change;
+            Some(*now as f64)
+        });
+        let (mut all, mut squares, mut most) = (0.0, 0.0, 0.0f64);
+        for count in counts {
+            all += count;
+            squares += count * count;
+            most = most.max(count);
+        }
+        let rules = ranks.len() as f64;
+        if all >= rules * (at.len() + 1) as f64 {
+            return None;
+        }
+        // who cannot do without all rules in some part is no better off there
+        let none_gone = if most >= rules { 4.0 } else { 1.0 };
+        Some(squares / all * (all / rules) * none_gone)
+    }
+}

@@ -1,0 +1,81 @@
+//! Every packet finds what a walk over the list finds.
+
+use super::*;
+use crate::sample::{Kind, packets, rules, rules6};
+
+/// The first rule of the list that has the point and whose rest holds.
+fn linear<const N: usize>(
+    rules: &[Covering<N>],
+    point: &[u32; N],
+    rest: impl Fn(u32) -> bool,
+) -> Option<u32> {
+    let takes = |(rank, rule): &(usize, &Covering<N>)| {
+        rule.region.has(point) && (rule.whole || rest(*rank as u32))
+    };
+    rules.iter().enumerate().find(takes).map(|(rank, _)| rank as u32)
+}
+
+fn agree<const N: usize>(space: &'static Space<N>, rules: &[Covering<N>], what: &str) -> Forest<N> {
+    let forest = Forest::plant(space, rules);
+    for point in packets(rules, 500, 7) {
+        // what else a rule asks holds for two of three
+        for holds in [|_: u32| true, |_| false, |rank| rank % 3 != 0] {
+            let takes = |order: u32| rules[order as usize].whole || holds(order);
+            assert_eq!(
+                forest.find(&point, takes),
+                linear(rules, &point, holds),
+                "{what}: {point:?}"
+            );
+        }
+    }
+    forest
+}
+
+#[test]
+fn trees_find_what_a_walk_over_the_list_finds() {
+    for kind in Kind::ALL {
+        for count in [1, 7, 100, 900] {
+            for seed in 0..2 {
+                let what = format!("{count} of {}, seed {seed}", kind.name());
+                agree(&INET, &rules(kind, count, seed), &what);
+                agree(&INET6, &rules6(kind, count, seed), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_walk_is_longer_than_the_forest_says() {
+    for kind in Kind::ALL {
+        let rules = rules(kind, 1500, 5);
+        let forest = Forest::plant(&INET, &rules);
+        for point in packets(&rules, 2000, 11) {
+            let mut looks = 0;
+            forest.search(&point, |_| false, &mut looks);
+            assert!(looks <= forest.size().longest, "{}: {looks} {:?}", kind.name(), forest.size());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_asked_behind_a_rule_that_takes_all() {
+    let mut all = rules(Kind::Access, 1000, 1);
+    all[0] = Covering { region: INET.whole, whole: true, order: 0 };
+    let forest = agree(&INET, &all, "behind everything");
+    assert_eq!(forest.find(&[9; 6], |order| order == 0), Some(0));
+    assert_eq!(forest.size().cells, 2);
+}
+
+#[test]
+fn no_rules_are_no_trees() {
+    let forest = Forest::plant(&INET, &[]);
+    assert_eq!(forest.find(&[0; 6], |_| true), None);
+    assert_eq!(forest.size(), Size::default());
+}
+
+#[test]
+fn rules_that_differ_in_nothing_but_the_rest_are_found() {
+    let same = |order| Covering { region: INET.whole, whole: false, order };
+    let forest = agree(&INET, &(0..300).map(same).collect::<Vec<_>>(), "all alike");
+    assert_eq!(forest.find(&[1; 6], |rank| rank == 250), Some(250));
+}

@@ -1,0 +1,401 @@
+//! `fwlab compare`: what got faster or slower from one run to another, and whether that is noise.
+//!
+//! What is judged is a system's ratio to the plain router of its own rounds (or to the null firewall,
+//! if there is no router), so that a machine that was busier the second time does not count.
+
+mod comparable;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::results::{Better, Point, Role, Run, Sample, Series, System};
+use crate::stats::{Interval, change_interval, mann_whitney};
+use crate::summary::{self, paired};
+
+/// Intervals are drawn with this seed: the same files always compare alike.
+const SEED: u64 = 1;
+
+/// Exit status if something got slower, or worse in another way.
+const WORSE: u8 = 1;
+
+/// Exit status if the two cannot be compared.
+const NOT_COMPARABLE: u8 = 2;
+
+/// What is to be compared.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Result file of the earlier run
+    before: PathBuf,
+    /// Result file of the later run
+    after: PathBuf,
+    /// Print JSON
+    #[arg(long, conflicts_with = "picture")]
+    json: bool,
+    /// Draw the samples of both runs, as ministat does
+    #[arg(long)]
+    picture: bool,
+}
+
+/// What two runs say about each other.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    /// When the earlier one was.
+    pub before: String,
+    /// When the later one was.
+    pub after: String,
+    /// What the figures mean.
+    pub warning: &'static str,
+    /// What should be known of them.
+    pub notes: Vec<String>,
+    /// Each system at each point that both have.
+    pub cells: Vec<Cell>,
+}
+
+/// One system at one point, twice.
+#[derive(Debug, Serialize)]
+pub struct Cell {
+    /// Title of the series.
+    pub series: String,
+    /// Unit of its values.
+    pub unit: String,
+    /// Name and value of the dimension.
+    pub at: Option<(String, f64)>,
+    /// Id of the system.
+    pub system: String,
+    /// Name of the system.
+    pub label: String,
+    /// Median of the earlier run.
+    pub before: f64,
+    /// Median of the later run.
+    pub after: f64,
+    /// Id of the system that both are set against, if there is one.
+    pub reference: Option<String>,
+    /// The later by the earlier, each against its reference.
+    pub change: Interval,
+    /// How likely ranks as different as these are if nothing changed.
+    pub p: f64,
+    /// How far apart equal things came out in either run, if a placebo was measured.
+    pub noise: Option<f64>,
+    /// Whether its configuration is another one now.
+    pub configuration_differs: bool,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// What was compared: the values of each round by those of the reference, earlier and later.
+    #[serde(skip)]
+    pub quotients: [Vec<f64>; 2],
+}
+
+/// What a change comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It got better.
+    Better,
+    /// It got worse.
+    Worse,
+    /// It cannot be told from noise.
+    Noise,
+}
+
+/// Reads two files and prints how they differ.
+///
+/// # Errors
+/// A file is of no use.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let read = |path: &PathBuf| Run::read(path).with_context(|| path.display().to_string());
+    let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
+    let comparison = match compare(&before, &after) {
+        Ok(comparison) => comparison,
+        Err(reasons) => {
+            for reason in reasons {
+                eprintln!("fwlab: cannot be compared: {reason}");
+            }
+            return Ok(ExitCode::from(NOT_COMPARABLE));
+        }
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&comparison)?);
+    } else {
+        print!("{}", text::of(&comparison));
+        if arguments.picture {
+            print!("{}", text::pictures(&comparison));
+        }
+    }
+    let worse = comparison.cells.iter().any(|cell| cell.verdict == Verdict::Worse);
+    Ok(if worse { ExitCode::from(WORSE) } else { ExitCode::SUCCESS })
+}
+
+/// Compares two runs.
+///
+/// # Errors
+/// They cannot be compared, and why.
+pub fn compare(before: &Run, after: &Run) -> Result<Comparison, Vec<String>> {
+    comparable::check(before, after)?;
+    let mut notes = comparable::notes(before, after);
+    let mut cells = Vec::new();
+    for old in &before.series {
+        let Some(new) = after.series.iter().find(|new| new.title == old.title) else { continue };
+        for old_point in &old.points {
+            let Some(new_point) = new.points.iter().find(|new| new.at == old_point.at) else {
+                continue;
+            };
+            if let Some(why) = old_point.void.as_ref().or(new_point.void.as_ref()) {
+                notes.push(format!("{}: left out: {why}", place(old, old_point)));
+                continue;
+            }
+            cells.extend(compare_point([before, after], [old, new], [old_point, new_point]));
+        }
+    }
+    if cells.is_empty() {
+        return Err(vec!["they have no measurement in common".to_string()]);
+    }
+    if cells.iter().any(|cell| cell.noise.is_none()) {
+        notes.push(
+            "no placebo was measured beside some of this: how large noise is cannot be said"
+                .to_string(),
+        );
+    }
+    notes.dedup();
+    let warning = before.mode.warning();
+    Ok(Comparison {
+        before: before.started.clone(),
+        after: after.started.clone(),
+        warning,
+        notes,
+        cells,
+    })
+}
+
+fn place(series: &Series, point: &Point) -> String {
+    match (&series.dimension, point.at) {
+        (Some(dimension), Some(at)) => format!("{}, {} {at}", series.title, dimension.name),
+        _ => series.title.clone(),
+    }
+}
+
+/// Every system that both points have. In each pair the earlier comes first.
+fn compare_point(runs: [&Run; 2], series: [&Series; 2], points: [&Point; 2]) -> Vec<Cell> {
+    let noise = [0, 1].map(|i| summary::noise(runs[i], points[i]));
+    let noise = noise[0].zip(noise[1]).map(|(one, other)| f64::max(one, other));
+    let cell = |old: &System| {
+        let new = runs[1].systems.iter().find(|new| new.id == old.id)?;
+        let reference = reference(old, runs, points);
+        let pairs = points.map(|point| ratios(point, &old.id, reference));
+        let change = change_interval(&pairs[0], &pairs[1], SEED)?;
+        let quotients = pairs.each_ref().map(|pairs| -> Vec<f64> {
+            pairs.iter().map(|(value, reference)| value / reference).collect()
+        });
+        let median = |point: &Point| crate::stats::median(&values(point, &old.id));
+        Some(Cell {
+            series: series[0].title.clone(),
+            unit: series[0].quantity.unit.clone(),
+            at: series[0].dimension.as_ref().map(|d| d.name.clone()).zip(points[0].at),
+            system: old.id.clone(),
+            label: old.label.clone(),
+            before: median(points[0])?,
+            after: median(points[1])?,
+            reference: reference.map(str::to_string),
+            p: mann_whitney(&quotients[0], &quotients[1])?.p,
+            noise,
+            configuration_differs: old.sha256 != new.sha256,
+            verdict: judge(change, noise.unwrap_or(0.0), series[0].quantity.better),
+            change,
+            quotients,
+        })
+    };
+    runs[0].systems.iter().filter_map(cell).collect()
+}
+
+/// A change is one if the interval leaves out 1, and if it is larger than what equal things differ by.
+fn judge(change: Interval, noise: f64, better: Better) -> Verdict {
+    let size = f64::max(change.middle, 1.0 / change.middle) - 1.0;
+    if change.contains(1.0) || size <= noise {
+        return Verdict::Noise;
+    }
+    match better {
+        Better::Lower if change.middle < 1.0 => Verdict::Better,
+        Better::Higher if change.middle > 1.0 => Verdict::Better,
+        _ => Verdict::Worse,
+    }
+}
+
+/// The id of the system to set `system` against: both points must have samples of it.
+fn reference<'a>(system: &System, runs: [&'a Run; 2], points: [&Point; 2]) -> Option<&'a str> {
+    let measured = |id: &str| points.iter().all(|point| !values(point, id).is_empty());
+    let known = |role: fn(Role) -> bool| {
+        let mut found = runs[0].systems.iter().filter(|one| role(one.role) && measured(&one.id));
+        let first = found.clone().next();
+        found.find(|one| one.topology == system.topology).or(first)
+    };
+    let reference = match system.role {
+        Role::Null => None,
+        Role::Router | Role::Bridge => known(|role| role == Role::Null),
+        Role::Placebo | Role::Subject => known(|role| matches!(role, Role::Router | Role::Bridge))
+            .or_else(|| known(|role| role == Role::Null)),
+    };
+    reference.map(|system| system.id.as_str())
+}
+
+fn samples<'a>(point: &'a Point, id: &str) -> Vec<&'a Sample> {
+    point.samples.iter().filter(|sample| sample.system == id).collect()
+}
+
+fn values(point: &Point, id: &str) -> Vec<f64> {
+    samples(point, id).iter().map(|sample| sample.value).collect()
+}
+
+/// Values with those of the reference in the same round, or with 1.
+fn ratios(point: &Point, id: &str, reference: Option<&str>) -> Vec<(f64, f64)> {
+    match reference {
+        Some(reference) => paired(&samples(point, id), &samples(point, reference)),
+        None => values(point, id).into_iter().map(|value| (value, 1.0)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Mode, example, sha256};
+
+    fn scaled(factor: f64, which: &str) -> Run {
+        let mut run = example::run();
+        for point in &mut run.series[0].points {
+            for sample in point.samples.iter_mut().filter(|sample| sample.system == which) {
+                sample.value *= factor;
+            }
+        }
+        run
+    }
+
+    fn verdict(comparison: &Comparison, system: &str) -> Verdict {
+        comparison.cells.iter().find(|cell| cell.system == system).unwrap().verdict
+    }
+
+    #[test]
+    fn a_run_is_as_fast_as_itself() {
+        let comparison = compare(&example::run(), &example::run()).unwrap();
+        assert!(comparison.cells.iter().all(|cell| cell.verdict == Verdict::Noise));
+        assert!(comparison.cells.iter().all(|cell| cell.p > 0.9));
+        assert_eq!(comparison.cells.len(), 3 * 4);
+    }
+
+    #[test]
+    fn what_changed_is_found_and_what_did_not_is_not() {
+        let comparison = compare(&example::run(), &scaled(0.8, "nft@100")).unwrap();
+        assert_eq!(verdict(&comparison, "nft@100"), Verdict::Better);
+        assert_eq!(verdict(&comparison, "nft@1000"), Verdict::Noise);
+        assert_eq!(verdict(&comparison, "placebo"), Verdict::Noise);
+        let cell = comparison.cells.iter().find(|cell| cell.system == "nft@100").unwrap();
+        assert!((cell.change.middle - 0.8).abs() < 1e-9 && cell.p < 0.001, "{cell:?}");
+        assert_eq!(cell.reference.as_deref(), Some("router"));
+        let comparison = compare(&scaled(0.8, "nft@100"), &example::run()).unwrap();
+        assert_eq!(verdict(&comparison, "nft@100"), Verdict::Worse);
+    }
+
+    #[test]
+    fn more_of_a_rate_is_better() {
+        let rates = |mut run: Run| {
+            run.series[0].quantity.better = Better::Higher;
+            run
+        };
+        let comparison = compare(&rates(example::run()), &rates(scaled(1.3, "nft@100"))).unwrap();
+        assert_eq!(verdict(&comparison, "nft@100"), Verdict::Better);
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_as_a_whole_is_no_change_of_a_firewall() {
+        let mut slower = example::run();
+        for sample in slower.series[0].points.iter_mut().flat_map(|point| &mut point.samples) {
+            sample.value *= 1.5;
+        }
+        let comparison = compare(&example::run(), &slower).unwrap();
+        assert_eq!(verdict(&comparison, "nft@100"), Verdict::Noise);
+        assert_eq!(verdict(&comparison, "null"), Verdict::Worse, "it is said where it belongs");
+    }
+
+    #[test]
+    fn what_is_smaller_than_the_placebo_differs_is_noise() {
+        let surely = Interval { low: 0.985, middle: 0.99, high: 0.995 };
+        assert_eq!(judge(surely, 0.005, Better::Lower), Verdict::Better);
+        assert_eq!(judge(surely, 0.02, Better::Lower), Verdict::Noise);
+        let perhaps = Interval { low: 0.8, middle: 0.9, high: 1.01 };
+        assert_eq!(judge(perhaps, 0.0, Better::Lower), Verdict::Noise);
+    }
+
+    #[track_caller]
+    fn refused(change: impl FnOnce(&mut Run), why: &str) {
+        let mut other = example::run();
+        change(&mut other);
+        assert_eq!(compare(&example::run(), &other).unwrap_err(), [why]);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_not() {
+        refused(|run| run.mode = Mode::Queue, "mode: cost against queue");
+        refused(
+            |run| run.environment.cpu.model = "Slow".to_string(),
+            "processor: Fast Processor against Slow",
+        );
+        refused(
+            |run| run.series[0].load.size = Some(1518),
+            "Cost of a packet by number of rules: load, size: 64 against 1518",
+        );
+        refused(
+            |run| run.series[0].quantity.unit = "us".to_string(),
+            "Cost of a packet by number of rules: quantity, unit: \"ns\" against \"us\"",
+        );
+        refused(
+            |run| {
+                run.topologies[0].offloads.insert("tx-checksumming".to_string(), true);
+            },
+            "topology router: offloads: {\"tx-checksumming\":false} against {\"tx-checksumming\":true}",
+        );
+        refused(|run| run.series.clear(), "they have no measurement in common");
+    }
+
+    #[test]
+    fn what_should_be_known_is_noted() {
+        let mut other = example::run();
+        other.environment.kernel = "6.19".to_string();
+        other.complete = false;
+        other.incomplete_because = Some("interrupted".to_string());
+        other.series[0].points[2].void = Some("above 80 % of the ceiling".to_string());
+        other.series[0].points[0].samples.retain(|sample| sample.system != "placebo");
+        let nft = other.systems.iter_mut().find(|system| system.id == "nft@100").unwrap();
+        nft.configuration = "another".to_string();
+        nft.sha256 = sha256("another");
+        let comparison = compare(&example::run(), &other).unwrap();
+        let printed = text::of(&comparison);
+        for expected in [
+            "kernel: 6.18.1 #1 SMP against 6.19",
+            "the later run is not complete: interrupted",
+            "rules 1000: left out: above 80 % of the ceiling",
+            "no placebo was measured",
+            "both are of one start of the machine",
+            "another configuration",
+        ] {
+            assert!(printed.contains(expected), "{expected}\n{printed}");
+        }
+        assert!(comparison.cells.iter().all(|cell| cell.system != "nft@1000"));
+    }
+
+    #[test]
+    fn the_text_is_a_table() {
+        let comparison = compare(&example::run(), &scaled(0.8, "nft@100")).unwrap();
+        let printed = text::of(&comparison);
+        let line = printed.lines().find(|line| line.contains("better")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[..3], ["100", "nftables", "flat"], "{printed}");
+        assert!(line.contains("0.800") && line.contains("better"), "{printed}");
+        assert!(printed.contains("not RFC 2544 throughput"), "{printed}");
+        let drawn = text::pictures(&comparison);
+        assert!(drawn.contains("\nCost of a packet by number of rules, rules 100, nftables flat\nx before\n+ after\n"), "{drawn}");
+        assert_eq!(drawn.matches("x before").count(), comparison.cells.len());
+        let json = serde_json::to_value(&comparison).unwrap();
+        assert_eq!(json["cells"][7]["verdict"], "better", "{json:#}");
+    }
+}

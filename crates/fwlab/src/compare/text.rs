@@ -1,0 +1,75 @@
+//! A comparison for people.
+
+use std::fmt::Write;
+
+use super::{Cell, Comparison, Verdict};
+use crate::stats::picture;
+
+/// Columns of a picture.
+const WIDTH: usize = 72;
+
+/// The whole text.
+pub(super) fn of(comparison: &Comparison) -> String {
+    let mut out = format!(
+        "before  {}\nafter   {}\n{}\n",
+        comparison.before, comparison.after, comparison.warning
+    );
+    for note in &comparison.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    let tables = comparison.cells.chunk_by(|one, other| one.series == other.series);
+    for table in tables {
+        write_table(&mut out, table);
+    }
+    let count = |verdict| comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
+    let (better, worse) = (count(Verdict::Better), count(Verdict::Worse));
+    let noise = count(Verdict::Noise);
+    let _ = writeln!(out, "\n{better} better, {worse} worse, {noise} not to be told from noise");
+    out
+}
+
+/// What was compared, drawn for each cell.
+pub(super) fn pictures(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    for cell in &comparison.cells {
+        let at = cell.at.as_ref().map_or(String::new(), |(name, at)| format!(", {name} {at}"));
+        let [before, after] = &cell.quotients;
+        let drawn = picture(&[("before", before), ("after", after)], WIDTH);
+        let _ = write!(out, "\n{}{at}, {}\n{drawn}", cell.series, cell.label);
+    }
+    out
+}
+
+fn write_table(out: &mut String, cells: &[Cell]) {
+    let dimension = cells[0].at.as_ref().map_or("", |(name, _)| name);
+    let labels = cells.iter().map(|cell| cell.label.chars().count()).max().unwrap_or(0).max(6);
+    let _ = writeln!(
+        out,
+        "\n{} [{}]\n{dimension:>8}  {:<labels$} {:>12} {:>12}  {:>7}  {:<15}  {:>7}  {:>6}",
+        cells[0].series, cells[0].unit, "system", "before", "after", "change", "95 %", "noise", "p"
+    );
+    for cell in cells {
+        let at = cell.at.as_ref().map_or(String::new(), |(_, at)| at.to_string());
+        let noise = cell.noise.map_or("?".to_string(), |noise| format!("{:.1} %", noise * 100.0));
+        let verdict = match cell.verdict {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Noise => "noise",
+        };
+        let _ = write!(
+            out,
+            "{at:>8}  {:<labels$} {:>12.1} {:>12.1}  {:>7.3}  {:.3} … {:.3}    {noise:>7}  {:>6.3}  {verdict}",
+            cell.label,
+            cell.before,
+            cell.after,
+            cell.change.middle,
+            cell.change.low,
+            cell.change.high,
+            cell.p
+        );
+        out.push_str(if cell.configuration_differs { ", another configuration\n" } else { "\n" });
+    }
+    if cells.iter().any(|cell| cell.reference.is_some()) {
+        out.push_str("change: of the ratio to the plain router or bridge of the same rounds, or to the null firewall\n");
+    }
+}

@@ -1,0 +1,45 @@
+//! Ctrl-C and SIGTERM: what is under way stops, everything that was made is taken away, and what is
+//! known so far is kept. A second signal ends the program at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+/// Whether a signal came since [`Interrupt::watch`].
+#[derive(Debug, Clone)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+/// What an interrupted measurement ends with.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+impl Interrupt {
+    /// Begins to watch. SIGUSR1 gets a handler that does nothing: it is what wakes our own threads.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn watch() -> std::io::Result<Interrupt> {
+        let came = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, came.clone())?;
+            signal_hook::flag::register(signal, came.clone())?;
+        }
+        signal_hook::flag::register(SIGUSR1, Arc::new(AtomicBool::new(false)))?;
+        Ok(Interrupt(came))
+    }
+
+    /// Whether one came.
+    pub fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Stops here if one came.
+    ///
+    /// # Errors
+    /// One came.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if self.came() { Err(Interrupted) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,472 @@
+//! `fwlab measure`: what a packet costs in each system, beside a cable, a plain router and the same router again.
+
+pub(crate) mod subject;
+pub(crate) mod table;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
+
+use crate::host;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::placement::{self, Placement};
+use crate::raw::frame::Transport;
+use crate::raw::load::{Engine, Load, Sizes};
+use crate::results::{
+    self, Better, Dimension, Environment, Mode, Point, Quantity, Role, Run, Series,
+};
+use crate::rounds;
+use crate::seconds;
+use crate::sockets::{Kind, Talk, Way};
+use crate::system::{self, Rules, System};
+use crate::topology::{End, Family, Topology};
+pub(crate) use subject::described;
+use subject::{Bench, Plan, Spot};
+
+/// How the parts share the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    /// all on one CPU, one packet after the other: what a packet costs
+    Cost,
+    /// the firewall has a CPU and a queue of its own: what it loses
+    Queue,
+    /// between two network interfaces of this machine, whatever is between them
+    Wire,
+}
+
+/// What `fwlab measure` is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// Systems to measure, all that can be by default
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    systems: Vec<String>,
+    /// Where they stand: router, bridge, three-legged or proxy
+    #[arg(long, value_enum, default_value = "router")]
+    topology: Topology,
+    /// Rules that block a port each; several numbers are measured one after the other
+    #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "100")]
+    rules: Vec<u32>,
+    /// Protocol of the blocked ports, by default that of the frames
+    #[arg(long, value_enum, value_name = "PROTOCOL")]
+    rules_transport: Option<Transport>,
+    /// Let sockets and not the generator make the load, in the mode cost: what the client does
+    #[arg(long, value_enum, value_name = "KIND")]
+    traffic: Option<Kind>,
+    /// Clients at once, where sockets make the load
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    clients: u16,
+    /// Where the load comes from
+    #[arg(long, value_enum, value_name = "END", default_value = "client")]
+    from: End,
+    /// Where it goes to, and whose ports the rules block
+    #[arg(long, value_enum, value_name = "END", default_value = "server")]
+    to: End,
+    /// Send every other frame from there to here, in the mode cost
+    #[arg(long, conflicts_with = "traffic")]
+    both_ways: bool,
+    /// Longest IP packet of the cables
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+    mtu: u32,
+    #[command(flatten)]
+    load: Load,
+    /// Rounds, in each of which every system is measured once
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+    /// Seconds of a trial
+    #[arg(long, default_value_t = 0.1, value_parser = seconds)]
+    seconds: f64,
+    /// How generator, firewall and sink share the machine
+    #[arg(long, value_enum, default_value = "cost")]
+    mode: ModeName,
+    /// Frames a second in the modes queue and wire; without it as many as it goes
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Interface to send by in the mode wire
+    #[arg(long, value_name = "NAME", required_if_eq("mode", "wire"))]
+    client_if: Option<String>,
+    /// Interface to receive by in the mode wire
+    #[arg(long, value_name = "NAME", required_if_eq("mode", "wire"))]
+    server_if: Option<String>,
+    /// Link address of who takes frames in the mode wire; by default that of the interface that receives
+    #[arg(long, value_name = "ADDRESS")]
+    next_link: Option<String>,
+    /// Write the result to a file as JSON, after each round
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Measures, prints, and writes what was measured even if it is interrupted.
+///
+/// # Errors
+/// What is asked for cannot be done here, or a signal came.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    arguments.check()?;
+    let interrupt = Interrupt::watch()?;
+    host::sweep()?;
+    let watch = results::Watch::begin();
+    let mut run = Run::begin(arguments.mode(), environment());
+    run.series.push(arguments.series());
+    let outcome = measure_points(arguments, &mut run, &watch, &interrupt);
+    (run.seconds, run.environment.steal) = watch.end();
+    match &outcome {
+        Ok(()) => run.complete = true,
+        Err(error) => run.incomplete_because = Some(format!("{error:#}")),
+    }
+    if run.series.iter().any(|series| series.points.iter().any(|point| !point.samples.is_empty())) {
+        print!("{}", table::text(&run));
+    }
+    arguments.write(&run)?;
+    outcome
+}
+
+/// One point for each number of rules; all systems of a point stand at the same time.
+fn measure_points(
+    arguments: &Arguments,
+    run: &mut Run,
+    watch: &results::Watch,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let counts = if arguments.mode == ModeName::Wire { vec![0] } else { arguments.rules.clone() };
+    for &count in &counts {
+        let spots = arguments.spots(count)?;
+        let plan = arguments.plan()?;
+        let mut labs = Vec::new();
+        for spot in &spots {
+            interrupt.check()?;
+            labs.push(spot.lab()?);
+        }
+        let mut benches = Vec::new();
+        for (spot, lab) in spots.iter().zip(&labs) {
+            interrupt.check()?;
+            match Bench::new(spot, lab.as_ref(), &plan, interrupt) {
+                Ok(bench) => benches.push(bench),
+                Err(error) if error.is::<Interrupted>() => return Err(error),
+                Err(error) if spot.may_be_skipped() && arguments.systems.is_empty() => {
+                    eprintln!("fwlab: {} is left out: {error:#}", spot.name());
+                }
+                Err(error) => return Err(error.context(spot.name())),
+            }
+        }
+        for bench in &benches {
+            bench.describe(run)?;
+        }
+        let ceiling = benches.iter_mut().find_map(Bench::ceiling).transpose()?;
+        run.series[0].points.push(Point {
+            at: (counts.len() > 1).then_some(f64::from(count)),
+            ceiling,
+            void: None,
+            samples: Vec::new(),
+        });
+        let mut subjects: Vec<Box<dyn rounds::Subject + '_>> = Vec::new();
+        for bench in benches {
+            subjects.push(Box::new(bench));
+        }
+        let progress = Progress::new(arguments.rounds, count);
+        let place = run.series[0].points.len() - 1;
+        let seed = arguments.load.seed;
+        rounds::run(&mut subjects, arguments.rounds, seed, interrupt, |samples, done| {
+            let point = &mut run.series[0].points[place];
+            point.samples.extend(samples);
+            progress.tell(done);
+            (run.seconds, run.environment.steal) = watch.end();
+            run.incomplete_because = Some(format!("{done} rounds of {}", arguments.rounds));
+            arguments.write(run)
+        })?;
+        let void = table::void(run, &run.series[0], &run.series[0].points[place]);
+        run.series[0].points[place].void = void;
+    }
+    run.incomplete_because = None;
+    Ok(())
+}
+
+impl Arguments {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.topology != Topology::Direct,
+            "--topology direct: nothing can stand there; every block has a direct cable anyway"
+        );
+        ensure!(self.from != self.to, "--from and --to: two ends");
+        ensure!(
+            ![self.from, self.to].contains(&End::Dmz) || self.topology == Topology::ThreeLegged,
+            "only the topology three-legged has a dmz"
+        );
+        ensure!(
+            self.traffic.is_none() || self.from == End::Client,
+            "--from: sockets are the client's, see --to"
+        );
+        ensure!(
+            !self.both_ways || self.mode == ModeName::Cost,
+            "--both-ways: only in the mode cost, where one generator after the other has the CPU"
+        );
+        for &count in &self.rules {
+            ensure!(count <= system::MOST_RULES, "--rules: at most {}", system::MOST_RULES);
+        }
+        ensure!(
+            self.rate.is_none() || self.mode != ModeName::Cost,
+            "--rate: in the mode cost frames follow one another as fast as it goes"
+        );
+        if let Some(rate) = self.rate {
+            ensure!(
+                (1.0..=1e9).contains(&rate),
+                "--rate: between 1 and 1000000000 frames a second"
+            );
+        }
+        if let Some(kind) = self.traffic {
+            ensure!(self.mode == ModeName::Cost, "--traffic: only in the mode cost");
+            ensure!(
+                kind.takes(self.load.transport),
+                "--traffic {}: not over this protocol, see --transport",
+                kind.name()
+            );
+            ensure!(self.load.size.single().is_some(), "--traffic: one --size, not imix");
+        }
+        if self.mode == ModeName::Queue {
+            let cpus = placement::cpus()?.len();
+            ensure!(cpus >= 2, "--mode queue: needs two CPUs, there is {cpus}");
+        }
+        ensure!(
+            self.mtu <= KERNEL_MTU
+                || self.traffic.is_some()
+                || self.load.engine == Engine::Packet
+                || self.mode == ModeName::Wire,
+            "--mtu: up to {KERNEL_MTU} with frames made in the kernel; --engine packet does without it"
+        );
+        for program in self.traffic.map_or(&[][..], Kind::programs) {
+            ensure!(system::is_there(program), "--traffic: no such program: {program}: install it");
+        }
+        ensure!(
+            self.clients == 1 || self.traffic.is_some(),
+            "--clients: of sockets, see --traffic"
+        );
+        for name in &self.systems {
+            let system = system::named(name).map_err(anyhow::Error::msg)?;
+            self.ensure_of_use(&*system)?;
+        }
+        Ok(())
+    }
+
+    /// A system cannot stand everywhere, nor take every load.
+    fn ensure_of_use(&self, system: &dyn System) -> anyhow::Result<()> {
+        let name = system.name();
+        ensure!(system.stands_in(self.topology), "{name}: not in the topology {}", self.topology);
+        let traffic = self.traffic.map_or("frames", Kind::name);
+        ensure!(
+            system.takes(self.traffic, self.load.transport),
+            "{name}: {traffic} of this protocol do not get through it, see --traffic and --transport"
+        );
+        Ok(())
+    }
+
+    fn mode(&self) -> Mode {
+        match self.mode {
+            ModeName::Cost => Mode::Cost,
+            ModeName::Queue => Mode::Queue,
+            ModeName::Wire => Mode::Wire,
+        }
+    }
+
+    /// Systems with their places: cable, plain ones and placebo first.
+    fn spots(&self, count: u32) -> anyhow::Result<Vec<Spot>> {
+        if let (Some(client), Some(server)) = (&self.client_if, &self.server_if)
+            && self.mode == ModeName::Wire
+        {
+            return Ok(vec![Spot::wire(client, server, self.next_link.as_deref())?]);
+        }
+        let rules = Rules {
+            count,
+            transport: self.rules_transport.unwrap_or(self.load.transport),
+            family: self.load.ip,
+            to: self.to,
+            topology: self.topology,
+        };
+        let plain = if self.topology == Topology::Bridge { "bridge" } else { "router" };
+        let spot = |system: Box<dyn System>, is_placebo: bool| {
+            Spot::new(system, is_placebo, rules, self.mode == ModeName::Queue).with_mtu(self.mtu)
+        };
+        let named = |name: &str| system::named(name).map_err(anyhow::Error::msg);
+        let mut spots = Vec::new();
+        if self.mode == ModeName::Cost {
+            spots.push(spot(named("null")?, false));
+        }
+        spots.extend([spot(named(plain)?, false), spot(named(plain)?, true)]);
+        for system in system::all() {
+            let name = system.name();
+            let wanted = match &self.systems[..] {
+                [] => system.role() == Role::Subject && self.ensure_of_use(&*system).is_ok(),
+                some => some.iter().any(|one| one == name),
+            };
+            if !wanted || spots.iter().any(|spot| spot.name() == name) {
+                continue;
+            }
+            match system::missing(&*system) {
+                Some(program) if self.systems.is_empty() => {
+                    eprintln!("fwlab: {name} is left out: no such program: {program}");
+                }
+                Some(program) => bail!("{name}: no such program: {program}: install it"),
+                None => spots.push(spot(system, false)),
+            }
+        }
+        Ok(spots)
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let cpus = placement::cpus()?;
+        let (first, last) = cpus.first().zip(cpus.last()).context("no CPU")?;
+        let cpu = if self.mode == ModeName::Queue { *first } else { *last };
+        if let [others @ .., _] = &cpus[..]
+            && !others.is_empty()
+        {
+            // who looks after a trial does not take its CPU
+            placement::pin(nix::unistd::Pid::from_raw(0), others)?;
+        }
+        Ok(Plan {
+            at: Placement { cpu, priority: 1 },
+            device_cpu: *last,
+            load: self.frames(),
+            duration: Duration::from_secs_f64(self.seconds),
+            rate: self.rate,
+            mode: self.mode(),
+            ends: [self.from, self.to],
+            both_ways: self.both_ways,
+            talk: self.talk(),
+        })
+    }
+
+    /// The frames: those of the load, or those that show what a system does before sockets measure it.
+    fn frames(&self) -> Load {
+        let mut load = self.load.clone();
+        if self.traffic.is_some() {
+            load.size = Sizes::one(CHECK_SIZE);
+            if self.mtu > KERNEL_MTU {
+                load.engine = Engine::Packet;
+            }
+        }
+        load
+    }
+
+    fn talk(&self) -> Option<Talk> {
+        Some(Talk {
+            kind: self.traffic?,
+            transport: self.load.transport,
+            family: self.load.ip,
+            size: self.load.size.single()? as usize,
+            duration: Duration::from_secs_f64(self.seconds),
+            clients: self.clients.into(),
+            active: false,
+            to: self.to,
+            way: Way::Straight,
+        })
+    }
+
+    fn series(&self) -> Series {
+        let frames = match self.mode {
+            ModeName::Cost => ("time per packet", "ns"),
+            ModeName::Queue | ModeName::Wire => ("forwarding rate", "frames/s"),
+        };
+        let (name, unit) = self.traffic.map_or(frames, Kind::quantity);
+        let is_time = unit == "ns";
+        let rules = Dimension { name: "rules".to_owned(), unit: String::new() };
+        let protocol = match self.load.transport {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        };
+        Series {
+            title: match (self.traffic, is_time) {
+                (Some(kind), _) => format!("{} ({})", name, kind.name()),
+                (None, true) => "Cost of a packet".to_owned(),
+                (None, false) => "Frames that come through".to_owned(),
+            },
+            load: results::Load {
+                kind: self.traffic.map_or("raw", Kind::name).to_owned(),
+                protocol: Some(protocol.to_owned()),
+                family: Some(if self.load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
+                size: self.load.size.single().map(u64::from),
+                rate: self.rate,
+                flows: if self.traffic.is_some() { None } else { self.load.flows() },
+                parallel: self.traffic.map(|_| self.clients.into()),
+                seconds: self.seconds,
+                details: self.details(),
+            },
+            quantity: Quantity {
+                name: name.to_owned(),
+                unit: unit.to_owned(),
+                better: if is_time { Better::Lower } else { Better::Higher },
+                additive: is_time,
+            },
+            dimension: (self.rules.len() > 1).then_some(rules),
+            points: Vec::new(),
+        }
+    }
+
+    /// What else must be the same to repeat it.
+    fn details(&self) -> String {
+        let end = |end: End| match end {
+            End::Client => "client",
+            End::Server => "server",
+            End::Dmz => "dmz",
+        };
+        let both = if self.both_ways { " and back" } else { "" };
+        let way = format!("from {} to {}{both}", end(self.from), end(self.to));
+        match self.traffic.map(Kind::programs) {
+            None => format!("{way}, {}", self.load.details()),
+            Some([]) => way,
+            Some(programs) => format!("{way}, by {}", programs.join(" and ")),
+        }
+    }
+
+    fn write(&self, run: &Run) -> anyhow::Result<()> {
+        let Some(path) = &self.json else { return Ok(()) };
+        run.write(path).with_context(|| path.display().to_string())
+    }
+}
+
+/// What is told meanwhile.
+struct Progress {
+    since: Instant,
+    rounds: u32,
+    rules: u32,
+}
+
+impl Progress {
+    fn new(rounds: u32, rules: u32) -> Progress {
+        Progress { since: Instant::now(), rounds, rules }
+    }
+
+    /// Says how far it is, and how long it will take if it goes on like that.
+    fn tell(&self, done: u32) {
+        let mut error = std::io::stderr();
+        if !error.is_terminal() || done == 0 {
+            return;
+        }
+        let left = self.since.elapsed().as_secs_f64() / f64::from(done)
+            * f64::from(self.rounds.saturating_sub(done));
+        let end = if done >= self.rounds { "\r\x1b[K" } else { "" };
+        // who does not see it misses nothing
+        let _ = write!(
+            error,
+            "\r{} rules: round {done} of {}, {left:.0} s left \x1b[K{end}",
+            self.rules, self.rounds
+        );
+    }
+}
+
+pub(crate) fn environment() -> Environment {
+    Environment::capture(&[
+        &["iptables-legacy", "--version"],
+        &["iptables-nft", "--version"],
+        &["nft", "--version"],
+        &["ip", "-V"],
+        &["haproxy", "-v"],
+        &["iperf3", "--version"],
+        &["netperf", "-V"],
+    ])
+}
+
+/// On cables for longer packets veth takes no frames that the kernel's generator makes.
+const KERNEL_MTU: u32 = 3000;
+
+/// Bytes of frames that only show what passes: all kinds have room for their tag.
+pub(crate) const CHECK_SIZE: usize = 128;

@@ -1,0 +1,573 @@
+//! A system in its network, checked to do what it should, and measured again and again.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::interrupt::Interrupt;
+use crate::napi;
+use crate::placement::Placement;
+use crate::raw::flood::{Flood, Pace, Port, Trial};
+use crate::raw::load::Load;
+use crate::results::{self, Counts, Latency, Mode, Role, Run};
+use crate::rounds::{Measured, Subject};
+use crate::sockets::{self, Server, Talk};
+use crate::system::{Rules, System};
+use crate::topology::{End, Lab, Offloads, Shape, Topology};
+use crate::workload::{self, Printed};
+use anyhow::{Context, bail, ensure};
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+
+/// Frames of the first look at how fast a system is, and of the look whether it does what it should.
+const TASTE: u64 = 1 << 14;
+const PROBE: u64 = 64;
+
+/// How long sockets talk before anything is measured.
+const WARM: Duration = Duration::from_millis(20);
+
+/// Frames that show how fast the generator is.
+const CEILING: u64 = 1 << 19;
+
+/// Of the ceiling, above which a rate is that of the generator as much as of the system.
+pub(crate) const BELIEVED: f64 = 0.8;
+
+/// How trials are done.
+pub(crate) struct Plan {
+    pub at: Placement,
+    /// Where the firewall is in queue mode.
+    pub device_cpu: usize,
+    pub load: Load,
+    pub duration: Duration,
+    pub rate: Option<f64>,
+    pub mode: Mode,
+    /// Where the load comes from, and where it goes to.
+    pub ends: [End; 2],
+    /// Whether every other frame goes the other way.
+    pub both_ways: bool,
+    /// What sockets do, if they and not the generator make the load.
+    pub talk: Option<Talk>,
+}
+
+impl Plan {
+    /// How frames follow one another, where a first look gave so many a second.
+    fn pace(&self, taste: f64) -> Pace {
+        pace(self.rate, self.duration, taste)
+    }
+
+    /// Gives the firewall a CPU of its own, if it is to have one.
+    fn threads(&self, lab: &Lab, queue: bool) -> anyhow::Result<Vec<u32>> {
+        match lab.device() {
+            Some(device) if queue => {
+                napi::give_threads(device, &self.ends.map(End::leg), self.device_cpu)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn pace(rate: Option<f64>, duration: Duration, taste: f64) -> Pace {
+    match rate {
+        Some(rate) => Pace::steady(rate, duration),
+        None => {
+            let frames = taste * duration.as_secs_f64();
+            Pace::fast((frames as u64).clamp(1000, i32::MAX as u64))
+        }
+    }
+}
+
+/// A system to be measured.
+pub(crate) enum Spot {
+    /// One of ours, in a network of its own.
+    Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
+    /// Whatever is between two interfaces.
+    Wire { client: String, server: String, links: [[u8; 6]; 2] },
+}
+
+impl Spot {
+    pub(crate) fn new(
+        system: Box<dyn System>,
+        is_placebo: bool,
+        rules: Rules,
+        queue: bool,
+    ) -> Spot {
+        let topology = system.topology(rules.topology);
+        Spot::Built { system, is_placebo, rules: Rules { topology, ..rules }, queue, mtu: 1500 }
+    }
+
+    /// With other cables than those of 1500 bytes.
+    pub(crate) fn with_mtu(mut self, bytes: u32) -> Spot {
+        if let Spot::Built { mtu, .. } = &mut self {
+            *mtu = bytes;
+        }
+        self
+    }
+
+    /// What is between two interfaces of this host.
+    pub(crate) fn wire(client: &str, server: &str, next: Option<&str>) -> anyhow::Result<Spot> {
+        let link = |interface: &str| {
+            let all = getifaddrs().context("interfaces")?;
+            let of = |one: InterfaceAddress| one.address?.as_link_addr()?.addr();
+            let found = all.filter(|one| one.interface_name == interface).find_map(of);
+            found.with_context(|| format!("{interface}: no such interface with a link address"))
+        };
+        let next = match next {
+            Some(text) => parse_link(text).with_context(|| format!("{text}: no link address"))?,
+            None => link(server)?,
+        };
+        let links = [link(client)?, next];
+        Ok(Spot::Wire { client: client.to_owned(), server: server.to_owned(), links })
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Spot::Built { system, is_placebo: false, .. } => system.name().to_owned(),
+            Spot::Built { system, .. } => format!("{}-again", system.name()),
+            Spot::Wire { .. } => "wire".to_owned(),
+        }
+    }
+
+    /// What it is there for.
+    pub(crate) fn role(&self) -> Role {
+        match self {
+            Spot::Built { is_placebo: true, .. } => Role::Placebo,
+            Spot::Built { system, .. } => system.role(),
+            Spot::Wire { .. } => Role::Subject,
+        }
+    }
+
+    /// Where it stands.
+    pub(crate) fn topology(&self) -> Topology {
+        match self {
+            Spot::Built { rules, .. } => rules.topology,
+            Spot::Wire { .. } => Topology::Direct,
+        }
+    }
+
+    /// Whether a run is of use without it.
+    pub(crate) fn may_be_skipped(&self) -> bool {
+        matches!(self, Spot::Built { system, .. } if system.role() == Role::Subject)
+    }
+
+    /// What samples call it: the same system with another number of rules is another.
+    fn id(&self) -> String {
+        match self {
+            Spot::Built { system, rules, .. } if system.role() == Role::Subject => {
+                format!("{}@{}", system.name(), rules.count)
+            }
+            _ => self.name(),
+        }
+    }
+
+    /// A network for it, unless it is one already.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn lab(&self) -> anyhow::Result<Option<Lab>> {
+        let Spot::Built { rules, mtu, .. } = self else { return Ok(None) };
+        // a proxy gets no frames, but what sockets send
+        let napi = rules.topology != Topology::Proxy;
+        let shape = Shape { topology: rules.topology, mtu: *mtu, napi };
+        Lab::new(&self.name(), shape).map(Some)
+    }
+}
+
+/// A system in its network.
+pub(crate) struct Bench<'s> {
+    spot: &'s Spot,
+    lab: Option<&'s Lab>,
+    id: String,
+    /// How its id ends, and what its topology is called, if it is in several networks of a run.
+    variant: Option<[String; 2]>,
+    configuration: String,
+    mode: Mode,
+    at: Placement,
+    interrupt: Interrupt,
+    traffic: Traffic<'s>,
+}
+
+/// What goes through it.
+enum Traffic<'s> {
+    /// From one end to the other, and perhaps back.
+    Frames {
+        floods: Vec<Flood<'s>>,
+        pace: Pace,
+        taste: f64,
+    },
+    Sockets {
+        talk: Talk,
+        lab: &'s Lab,
+        threads: Vec<u32>,
+        _server: Server<'s>,
+    },
+}
+
+impl<'s> Traffic<'s> {
+    /// Frames, half of them on the way back if that is wanted.
+    fn frames(
+        flood: Flood<'s>,
+        lab: Option<&'s Lab>,
+        plan: &Plan,
+        taste: f64,
+    ) -> anyhow::Result<Traffic<'s>> {
+        let mut floods = vec![flood];
+        let mut pace = plan.pace(taste);
+        if let Some(lab) = lab.filter(|_| plan.both_ways) {
+            floods.push(Flood::new(lab, &plan.load, plan.ends[1], plan.ends[0])?);
+            pace.frames = pace.frames.div_ceil(2);
+        }
+        Ok(Traffic::Frames { floods, pace, taste })
+    }
+
+    /// A server, and clients that have been there already.
+    fn sockets(
+        lab: &'s Lab,
+        talk: Talk,
+        threads: Vec<u32>,
+        at: Placement,
+    ) -> anyhow::Result<Traffic<'s>> {
+        let talk = Talk { to: lab.nearest(talk.to), ..talk };
+        let _server = Server::start(lab.end(talk.to), at, talk.clients)?;
+        sockets::serve(lab.end(talk.to), &talk, at)?;
+        sockets::talk(lab, &Talk { duration: WARM, ..talk }, at)?;
+        Ok(Traffic::Sockets { talk, lab, threads, _server })
+    }
+
+    /// The same where sockets show that it lets through what it should and nothing else.
+    fn judged(
+        lab: &'s Lab,
+        talk: Talk,
+        closed: u16,
+        threads: Vec<u32>,
+        at: Placement,
+    ) -> anyhow::Result<Traffic<'s>> {
+        if threads.is_empty() {
+            lab.set_napi(false)?;
+        }
+        let traffic = Traffic::sockets(lab, talk, threads, at)?;
+        let client = lab.end(End::Client);
+        let past = client.inside(|| sockets::get_past(&talk, closed))?;
+        ensure!(!past, "clients get to port {closed}, which should be closed");
+        let forbidden = client.inside(|| sockets::forbidden_session(&talk))?;
+        ensure!(!forbidden, "a session with a server that is not allowed begins");
+        Ok(traffic)
+    }
+}
+
+impl<'s> Bench<'s> {
+    /// Builds it, loads its rules, checks that what must pass passes and what must drop drops, and finds
+    /// out how many frames fill a trial.
+    pub(crate) fn new(
+        spot: &'s Spot,
+        lab: Option<&'s Lab>,
+        plan: &Plan,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Bench<'s>> {
+        let mut configuration = String::new();
+        let mut threads = Vec::new();
+        let mut flood = match (spot, lab) {
+            (Spot::Wire { client, server, links }, _) => {
+                let ports = (Port::here(client)?, Port::here(server)?);
+                Flood::between(ports.0, ports.1, *links, &plan.load, plan.ends)?
+            }
+            (Spot::Built { system, rules, queue, .. }, Some(lab)) => {
+                configuration = system.configuration(rules);
+                if let Some(device) = lab.device() {
+                    // what it starts shares the CPU, as the kernel's part of it does
+                    let place = Placement { cpu: plan.device_cpu, ..plan.at };
+                    place.run(|| system.install(device, rules, &configuration))??;
+                    if let Some(talk) = plan.talk
+                        && let Some(closed) = system.closed(rules.topology)
+                    {
+                        let threads = plan.threads(lab, *queue)?;
+                        let talk = Talk { way: system.way(), ..talk };
+                        let traffic = Traffic::judged(lab, talk, closed, threads, plan.at)?;
+                        return Ok(Bench::of(
+                            spot,
+                            Some(lab),
+                            configuration,
+                            plan,
+                            interrupt,
+                            traffic,
+                        ));
+                    }
+                    threads = plan.threads(lab, *queue)?;
+                }
+                Flood::new(lab, &plan.load, plan.ends[0], plan.ends[1])?
+            }
+            (Spot::Built { .. }, None) => bail!("no network"),
+        };
+        let taste = flood.trial(&Pace::fast(TASTE), plan.at, interrupt)?;
+        ensure!(taste.received() > 0, "none of {TASTE} frames came through");
+        if let (Spot::Built { system, rules, .. }, Some(lab)) = (spot, lab) {
+            check(rules, system.role(), plan, &mut flood)?;
+            if system.keeps_states() {
+                flood.answer(lab.next_link(plan.ends[1], plan.ends[0]), plan.at)?;
+            }
+        }
+        let traffic = match (plan.talk, lab) {
+            (Some(talk), Some(lab)) => {
+                // sockets' packets are to meet the hosts as they are, without what frames need
+                drop(flood);
+                if threads.is_empty() {
+                    lab.set_napi(false)?;
+                }
+                Traffic::sockets(lab, talk, threads, plan.at)?
+            }
+            (_, lab) => Traffic::frames(flood, lab, plan, taste.rate())?,
+        };
+        Ok(Bench::of(spot, lab, configuration, plan, interrupt, traffic))
+    }
+
+    fn of(
+        spot: &'s Spot,
+        lab: Option<&'s Lab>,
+        configuration: String,
+        plan: &Plan,
+        interrupt: &Interrupt,
+        traffic: Traffic<'s>,
+    ) -> Bench<'s> {
+        let (mode, at, interrupt) = (plan.mode, plan.at, interrupt.clone());
+        let (id, variant) = (spot.id(), None);
+        Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic }
+    }
+
+    /// Tells it apart from the same system in another network of the same run: by the end of its id, and by the
+    /// name of its topology.
+    pub(crate) fn tell_apart(&mut self, id: &str, place: &str) {
+        self.id += id;
+        self.variant = Some([id.to_owned(), place.to_owned()]);
+    }
+
+    /// Lets sockets, if they make the load, do something else from now on, by the way there is.
+    pub(crate) fn set_talk(&mut self, next: Talk) {
+        if let Traffic::Sockets { talk, .. } = &mut self.traffic {
+            *talk = Talk { way: talk.way, ..next };
+        }
+    }
+
+    /// Lets the generator, if it makes the load, send so many frames a second from now on, or as many as it goes.
+    pub(crate) fn set_rate(&mut self, rate: Option<f64>, duration: Duration) {
+        if let Traffic::Frames { floods, pace: now, taste } = &mut self.traffic {
+            *now = pace(rate, duration, *taste);
+            now.frames = now.frames.div_ceil(floods.len() as u64);
+        }
+    }
+
+    /// What a load takes of the firewall's CPU, where it has one of its own: nanoseconds a packet, and the share of the
+    /// time that is left idle, in percent.
+    ///
+    /// # Errors
+    /// The load does not get through, or a signal came.
+    pub(crate) fn cpu(&mut self, talk: &Talk) -> anyhow::Result<[f64; 2]> {
+        self.interrupt.check()?;
+        self.set_talk(*talk);
+        let Traffic::Sockets { talk, lab, threads, .. } = &self.traffic else {
+            bail!("no sockets")
+        };
+        let packets = || lab.device().context("no firewall")?.packets();
+        let (before, taken, since) = (packets()?, napi::time(threads)?, Instant::now());
+        sockets::talk(lab, talk, self.at)?;
+        let elapsed = since.elapsed().as_nanos() as f64;
+        let taken = napi::time(threads)?.saturating_sub(taken).as_nanos() as f64;
+        let packets = packets()?.saturating_sub(before);
+        Ok([taken / packets.max(1) as f64, 100.0 * (1.0 - taken / elapsed)])
+    }
+
+    /// Runs a workload from the client; its commands have the words SERVER and USER where FTP goes.
+    ///
+    /// # Errors
+    /// It is none, one of its commands fails, or a signal came.
+    pub(crate) fn workload(&self, file: &str) -> anyhow::Result<Measured> {
+        let Traffic::Sockets { talk, lab, .. } = &self.traffic else { bail!("no sockets") };
+        let server = SocketAddr::new(talk.way.address(talk.to, talk.family), 21).to_string();
+        let user = talk.way.user(talk.to.address(talk.family));
+        let own = std::env::current_exe().context("this program")?.display().to_string();
+        let file = file.replace("SERVER", &server).replace("USER", &user);
+        let file = file.replace("\"fwlab ", &format!("\"{own} "));
+        let job = workload::parse(&file).map_err(|it| anyhow::anyhow!(it.explain("", &file)))?;
+        let outcome = lab.end(End::Client).inside(|| {
+            self.at.take()?;
+            workload::execute(&job, Printed::Nowhere).context("workload")
+        })??;
+        self.interrupt.check()?;
+        let failed = outcome.executed.iter().find(|one| !one.ending.is_success());
+        if let Some(one) = failed {
+            bail!("{}: {:?}", one.command.join(" "), one.ending);
+        }
+        Ok(Measured { value: outcome.seconds, why: None, counts: None, latency: None })
+    }
+
+    /// Sends so many frames that nobody counts.
+    ///
+    /// # Errors
+    /// They cannot be sent, or a signal came.
+    pub(crate) fn warm_up(&mut self, frames: u64) -> anyhow::Result<()> {
+        match &mut self.traffic {
+            Traffic::Frames { floods, .. } if frames > 0 => {
+                floods[0].trial(&Pace::fast(frames), self.at, &self.interrupt).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Frames a second of the generator, if this is the cable.
+    pub(crate) fn ceiling(&mut self) -> Option<anyhow::Result<f64>> {
+        let Spot::Built { system, .. } = self.spot else { return None };
+        match &mut self.traffic {
+            Traffic::Frames { floods, .. } if system.role() == Role::Null => {
+                Some(floods[0].ceiling(CEILING, self.at))
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes down what it is, once.
+    pub(crate) fn describe(&self, run: &mut Run) -> anyhow::Result<()> {
+        if run.systems.iter().any(|system| system.id == self.id) {
+            return Ok(());
+        }
+        let (label, role, topology) = match self.spot {
+            Spot::Wire { .. } => {
+                ("what is between the interfaces", Role::Subject, "wire".to_owned())
+            }
+            Spot::Built { system, is_placebo: true, rules, .. } => {
+                (system.label(), Role::Placebo, rules.topology.to_string())
+            }
+            Spot::Built { system, rules, .. } => {
+                (system.label(), system.role(), rules.topology.to_string())
+            }
+        };
+        let (end, topology) = match &self.variant {
+            Some([end, place]) => (end.as_str(), place.clone()),
+            None => ("", topology),
+        };
+        let again = if role == Role::Placebo { ", again" } else { "" };
+        let label = format!("{label}{again}");
+        let configuration = self.configuration.clone();
+        let mut system = results::System::new(&self.id, &label, role, &topology, configuration);
+        if let Spot::Built { system: one, rules, .. } = self.spot {
+            system.hooks = one.hooks(rules.topology);
+            system.rules = (role == Role::Subject).then_some(rules.count.into());
+            system.repeats = (role == Role::Placebo).then(|| format!("{}{end}", one.name()));
+        }
+        run.systems.push(system);
+        if let Some(lab) = self.lab
+            && !run.topologies.iter().any(|known| known.name == topology)
+        {
+            run.topologies.push(described(lab, topology)?);
+        }
+        Ok(())
+    }
+}
+
+impl Subject for Bench<'_> {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn trial(&mut self) -> anyhow::Result<Measured> {
+        self.interrupt.check()?;
+        let trials = match &mut self.traffic {
+            Traffic::Frames { floods, pace, .. } => {
+                let trials = floods.iter_mut().map(|one| one.trial(pace, self.at, &self.interrupt));
+                trials.collect::<anyhow::Result<Vec<_>>>()?
+            }
+            Traffic::Sockets { talk, lab, .. } => {
+                let heard = sockets::talk(lab, talk, self.at)?;
+                return Ok(Measured {
+                    value: heard.value,
+                    why: heard.disturbance.why(None),
+                    counts: None,
+                    latency: heard.latency,
+                });
+            }
+        };
+        let lost: u64 = trials.iter().map(Trial::lost).sum();
+        let (value, why) = match self.mode {
+            Mode::Cost if lost > 0 => (cost(&trials), Some(format!("{lost} frames were lost"))),
+            Mode::Cost => (cost(&trials), None),
+            Mode::Queue | Mode::Wire => (trials.iter().map(arrival_rate).sum(), None),
+        };
+        let times = || Latency::merged(&trials.iter().map(Trial::latency).collect::<Vec<_>>());
+        Ok(Measured {
+            value,
+            why: why.or_else(|| trials.iter().find_map(Trial::disturbed)),
+            counts: Some(trials.iter().map(Trial::tally).fold(Counts::default(), Counts::and)),
+            latency: (self.mode != Mode::Cost).then(times),
+        })
+    }
+}
+
+/// Nanoseconds from one frame to the next, on the average of the ways they took.
+fn cost(trials: &[Trial]) -> f64 {
+    trials.iter().map(|trial| 1e9 / trial.rate()).sum::<f64>() / trials.len() as f64
+}
+
+/// Frames that come a second.
+fn arrival_rate(trial: &Trial) -> f64 {
+    let seconds = trial.counts.last.saturating_sub(trial.counts.first) as f64 / 1e9;
+    if trial.received() < 2 { 0.0 } else { (trial.received() - 1) as f64 / seconds.max(1e-9) }
+}
+
+/// Sees whether a system lets pass what it should and drops what it should.
+fn check(rules: &Rules, role: Role, plan: &Plan, flood: &mut Flood<'_>) -> anyhow::Result<()> {
+    let open = flood.probe(9, PROBE, plan.at)?;
+    ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
+    let ports: Vec<u16> = rules.ports().collect();
+    let some = [ports.first(), ports.get(ports.len() / 2), ports.last()];
+    for &port in some.into_iter().flatten() {
+        let blocked = role == Role::Subject && rules.transport == plan.load.transport;
+        let expected = if blocked { 0 } else { PROBE };
+        let came = flood.probe(port, PROBE, plan.at)?;
+        ensure!(
+            came == expected,
+            "of {PROBE} frames to port {port}, {expected} should come through, and {came} did"
+        );
+    }
+    Ok(())
+}
+
+/// A network for results.
+pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<results::Topology> {
+    let mut offloads = BTreeMap::new();
+    for Offloads { interface, states } in lab.offloads()? {
+        for (offload, on) in states {
+            offloads.insert(format!("{interface} {offload}"), on);
+        }
+    }
+    let middle = match lab.shape().topology {
+        Topology::Direct => "one cable",
+        Topology::Router => "a router between them",
+        Topology::Bridge => "a bridge between them",
+        Topology::ThreeLegged => "a router with a third network between them",
+        Topology::Proxy => "a host between them that forwards nothing",
+    };
+    Ok(results::Topology {
+        name,
+        description: format!(
+            "client and server in network namespaces, {middle}, static neighbours"
+        ),
+        mtu: lab.shape().mtu,
+        families: vec!["inet".to_owned(), "inet6".to_owned()],
+        offloads,
+    })
+}
+
+/// A link address as it is written.
+fn parse_link(text: &str) -> Option<[u8; 6]> {
+    let bytes: Option<Vec<u8>> =
+        text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_addresses_are_read() {
+        assert_eq!(parse_link("02:66:77:00:01:ff"), Some([2, 0x66, 0x77, 0, 1, 0xff]));
+        assert_eq!(parse_link("02:66:77:00:01"), None);
+        assert_eq!(parse_link("02:66:77:00:01:gg"), None);
+    }
+}

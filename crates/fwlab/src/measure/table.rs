@@ -1,0 +1,100 @@
+//! The table that `fwlab measure` prints.
+
+use std::fmt::Write;
+
+use super::subject::BELIEVED;
+use crate::results::{Mode, Point, Role, Run, Series};
+use crate::stats::Interval;
+use crate::summary::{self, Row};
+
+/// All points of a run, a table for each.
+pub(super) fn text(run: &Run) -> String {
+    let mut text = String::new();
+    for series in &run.series {
+        for point in series.points.iter().filter(|point| !point.samples.is_empty()) {
+            // writing to a string does not fail
+            let _ = write_point(&mut text, run, series, point);
+        }
+    }
+    if let Some(why) = &run.incomplete_because {
+        let _ = writeln!(text, "\nnot complete: {why}");
+    }
+    text
+}
+
+fn write_point(text: &mut String, run: &Run, series: &Series, point: &Point) -> std::fmt::Result {
+    let summary = summary::of(run, series, point);
+    if let (Some(dimension), Some(at)) = (&series.dimension, point.at) {
+        writeln!(text, "\n{} {at}", dimension.name)?;
+    }
+    let unit = &series.quantity.unit;
+    let additive = series.quantity.additive;
+    let net = if additive { format!("{:>9}", "own") } else { String::new() };
+    writeln!(text, "{:<36}{unit:>11}{net}{:>28}", "", "ratio to the plain one")?;
+    for row in &summary.rows {
+        write!(text, "{:<36}{:>11.0}", row.system.label, row.median.middle)?;
+        if additive {
+            write!(
+                text,
+                "{:>9}",
+                row.net.map_or(String::new(), |net| format!("{:.0}", net.middle))
+            )?;
+        }
+        write!(text, "{:>28}", row.to_plain.as_ref().map_or(String::new(), ratio))?;
+        writeln!(text, "{}", remarks(row, run.mode))?;
+    }
+    if let Some(noise) = summary.noise {
+        writeln!(text, "noise: equal things came out up to {:.1} % apart", 100.0 * noise)?;
+    }
+    if let Some(ceiling) = point.ceiling {
+        writeln!(text, "the generator gives {ceiling:.0} frames/s at most")?;
+    }
+    if let Some(void) = &point.void {
+        writeln!(text, "VOID: {void}")?;
+    }
+    writeln!(text, "mode {}: {}", run.mode.name(), run.mode.warning())
+}
+
+fn ratio(interval: &Interval) -> String {
+    format!("{:.3} ({:.3} - {:.3})", interval.middle, interval.low, interval.high)
+}
+
+/// What else is to be known about a row.
+fn remarks(row: &Row<'_>, mode: Mode) -> String {
+    let mut text = String::new();
+    if mode != Mode::Cost
+        && let Some(counts) = row.counts
+    {
+        let lost = counts.sent.saturating_sub(counts.received);
+        text += &format!("  lost {:.2} %", 100.0 * lost as f64 / counts.sent.max(1) as f64);
+        let quantile = |share| row.latency.as_ref().and_then(|latency| latency.quantile(share));
+        if let (Some(half), Some(most)) = (quantile(0.5), quantile(0.99)) {
+            text += &format!(", {:.1} us, p99 {:.1} us", half as f64 / 1e3, most as f64 / 1e3);
+        }
+    }
+    if row.repeats > 0 {
+        text += &format!("  {} repeated", row.repeats);
+    }
+    if row.doubtful > 0 {
+        text += &format!("  {} of {} doubtful", row.doubtful, row.samples);
+    }
+    text
+}
+
+/// Why a point says nothing: what was measured of some system was the generator.
+pub(crate) fn void(run: &Run, series: &Series, point: &Point) -> Option<String> {
+    let ceiling = point.ceiling?;
+    let summary = summary::of(run, series, point);
+    let judged = summary.rows.iter().filter(|row| row.system.role != Role::Null);
+    let rate = |row: &Row<'_>| match run.mode {
+        Mode::Cost => 1e9 / row.median.middle,
+        Mode::Queue | Mode::Wire => row.median.middle,
+    };
+    let too_fast: Vec<_> = judged
+        .filter(|row| rate(row) > BELIEVED * ceiling)
+        .map(|row| format!("{} at {:.0} %", row.system.label, 100.0 * rate(row) / ceiling))
+        .collect();
+    (!too_fast.is_empty()).then(|| {
+        format!("{} of what the generator gives: that is what was measured", too_fast.join(", "))
+    })
+}

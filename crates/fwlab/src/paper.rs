@@ -1,0 +1,196 @@
+//! `fwlab paper`: what others measured, measured again. A paper is a plan of cells, its own table with the figures of
+//! today beside its own, and a verdict on each of its findings. docs/fwlab.md says what was done otherwise.
+
+mod adamo_tablo;
+mod freebsd_openbsd;
+mod gigabit;
+mod hartmeier;
+mod molitor;
+mod study;
+mod text;
+mod verdict;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
+
+use crate::host;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::measure::environment;
+use crate::report;
+use crate::results::{self, Finding, Mode, Run, Table};
+use crate::seconds;
+use study::{Extent, Study};
+
+/// Which papers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Adamo and Tablò: request and response by number of rules, through a router and a bridge
+    AdamoTablo,
+    /// Hartmeier: throughput, loss and latency, by rules and by states
+    Hartmeier,
+    /// Molitor: pings, FTP sessions and bulk transfers through a filter and a proxy
+    Molitor,
+    /// PF on FreeBSD and on OpenBSD: what FTP and iperf leave of the firewall's CPU
+    FreebsdOpenbsd,
+    /// a PF firewall on gigabit Ethernet: bytes there, back and both ways
+    Gigabit,
+    /// all of them, one after the other
+    All,
+}
+
+/// What `fwlab paper` is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// Which one
+    #[arg(value_enum)]
+    paper: Which,
+    /// As few cells as will show that everything works; figures say nothing
+    #[arg(long, conflicts_with_all = ["quick", "full"])]
+    smoke: bool,
+    /// Fewer cells and short trials, but every finding; the default
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Every cell, longer trials, more rounds
+    #[arg(long)]
+    full: bool,
+    /// Rounds, in each of which every system is measured once
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Seconds of a trial
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Systems to measure, all that can be by default
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    systems: Vec<String>,
+    /// Write the result of each paper and its report as files in this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+/// A paper.
+trait Paper {
+    /// As the command line has it.
+    fn name(&self) -> &'static str;
+
+    /// Its title.
+    fn title(&self) -> &'static str;
+
+    /// Who wrote it, and where it was published.
+    fn source(&self) -> &'static str;
+
+    /// How the parts share the machine.
+    fn mode(&self) -> Mode {
+        Mode::Cost
+    }
+
+    /// What is always done otherwise than there.
+    fn differences(&self) -> Vec<&'static str>;
+
+    /// Measures.
+    ///
+    /// # Errors
+    /// It cannot be measured here, or a signal came; what was measured is in the study.
+    fn measure(&self, study: &mut Study) -> anyhow::Result<()>;
+
+    /// Its tables.
+    fn tables(&self, run: &Run) -> Vec<Table>;
+
+    /// What it found, and whether that is so here.
+    fn findings(&self, run: &Run) -> Vec<Finding>;
+}
+
+fn all() -> Vec<Box<dyn Paper>> {
+    vec![
+        Box::new(adamo_tablo::AdamoTablo),
+        Box::new(hartmeier::Hartmeier),
+        Box::new(molitor::Molitor),
+        Box::new(freebsd_openbsd::FreebsdOpenbsd),
+        Box::new(gigabit::Gigabit),
+    ]
+}
+
+/// Repeats, prints, and writes what was measured even if it is interrupted.
+///
+/// # Errors
+/// A paper cannot be repeated here, or a signal came.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    ensure!(nix::unistd::geteuid().is_root(), "paper: needs root, to make networks");
+    for name in &arguments.systems {
+        crate::system::named(name).map_err(anyhow::Error::msg)?;
+    }
+    if let Some(folder) = &arguments.out {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let interrupt = Interrupt::watch()?;
+    host::sweep()?;
+    let mut failed = Vec::new();
+    for paper in all() {
+        let wanted = arguments.paper == Which::All
+            || arguments.paper.to_possible_value().is_some_and(|w| w.get_name() == paper.name());
+        if !wanted {
+            continue;
+        }
+        match repeat(&*paper, arguments, &interrupt) {
+            Err(error) if error.is::<Interrupted>() || arguments.paper != Which::All => {
+                return Err(error);
+            }
+            Err(error) => {
+                eprintln!("fwlab: {}: {error:#}", paper.name());
+                failed.push(paper.name());
+            }
+            Ok(()) => {}
+        }
+    }
+    if !failed.is_empty() {
+        bail!("not repeated: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn repeat(paper: &dyn Paper, arguments: &Arguments, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let watch = results::Watch::begin();
+    let mut run = Run::begin(paper.mode(), environment());
+    let mut differences: Vec<String> = paper.differences().into_iter().map(str::to_owned).collect();
+    differences.push(arguments.extent().words().to_owned());
+    run.paper = Some(results::Paper {
+        title: paper.title().to_owned(),
+        source: paper.source().to_owned(),
+        differences,
+        tables: Vec::new(),
+    });
+    let file = arguments.out.as_ref().map(|folder| folder.join(format!("{}.json", paper.name())));
+    let mut study = Study::new(run, watch, arguments, file, interrupt)?;
+    let outcome = paper.measure(&mut study);
+    let mut run = study.end(&outcome);
+    if run.series.is_empty() {
+        return outcome;
+    }
+    let tables = paper.tables(&run);
+    run.findings = paper.findings(&run);
+    if let Some(paper) = &mut run.paper {
+        paper.tables = tables;
+    }
+    print!("{}", text::of(&run));
+    if let Some(folder) = &arguments.out {
+        let file = |end: &str| folder.join(format!("{}.{end}", paper.name()));
+        run.write(&file("json")).with_context(|| file("json").display().to_string())?;
+        let runs = std::slice::from_ref(&run);
+        for (end, text) in [("html", report::html(runs)), ("md", report::markdown(runs))] {
+            fs::write(file(end), text).with_context(|| file(end).display().to_string())?;
+        }
+    }
+    outcome
+}
+
+impl Arguments {
+    fn extent(&self) -> Extent {
+        match (self.smoke, self.full) {
+            (true, _) => Extent::Smoke,
+            (_, true) => Extent::Full,
+            _ => Extent::Quick,
+        }
+    }
+}

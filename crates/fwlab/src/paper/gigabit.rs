@@ -1,0 +1,275 @@
+//! A FreeBSD PF firewall on gigabit Ethernet: bytes to a server, from it and both ways; with IPv6 and with long frames
+//! too, which its author could not do.
+
+use std::process::Command;
+
+use super::Paper;
+use super::study::{Block, Cell, Extent, Study, Work, series, talk};
+use super::text::number;
+use super::verdict::{Check, Place, Range, change, finding, ratio, values};
+use crate::host::Host;
+use crate::raw::frame::Transport::Tcp;
+use crate::results::{Finding, Role, Run, Table};
+use crate::sockets::Kind;
+use crate::system::{self, Rules, System, skipstep};
+use crate::topology::{Family, Topology};
+
+/// The paper.
+pub(super) struct Gigabit;
+
+/// Rules of the firewall, as its author's are not known.
+const RULES: u32 = 100;
+
+/// Bits of a kilobyte of netstrain.
+const KILOBYTE: f64 = 8.0 * 1024.0;
+
+/// What netstrain did.
+const LOADS: [(&str, Kind); 3] =
+    [("send", Kind::Send), ("recv", Kind::Receive), ("both", Kind::Both)];
+
+/// Networks: a name, the family, the longest packet.
+const NETWORKS: [(&str, Family, u32); 4] = [
+    ("IPv4", Family::V4, 1500),
+    ("IPv6", Family::V6, 1500),
+    ("IPv4, jumbo frames", Family::V4, 9000),
+    ("IPv6, jumbo frames", Family::V6, 9000),
+];
+
+/// Of the table under "Results", in K/s: a setup, what stands there here, and three runs of sending, of receiving, and of both,
+/// where the two directions are added.
+const FIGURES: [(&str, &str, [[f64; 3]; 3]); 4] = [
+    (
+        "1: a cable",
+        "null",
+        [[52794.4, 52608.8, 52856.3], [58682.9, 58348.4, 58715.9], [74291.8, 74379.4, 74401.1]],
+    ),
+    (
+        "2: a switch",
+        "bridge",
+        [[49478.6, 49927.7, 49316.6], [55902.9, 56253.6, 55852.5], [73258.8, 72837.1, 71793.5]],
+    ),
+    (
+        "3a: a router, its filter off",
+        "skipstep-off",
+        [[28130.0, 28031.0, 28135.5], [27274.5, 28296.1, 28064.6], [32326.6, 31918.1, 31933.0]],
+    ),
+    (
+        "3b: its filter on",
+        "skipstep-states",
+        [[28002.9, 28913.8, 28161.3], [26571.0, 26243.2, 26847.5], [33307.9, 33285.8, 33094.2]],
+    ),
+];
+
+/// What was not there, and stands beside it.
+const OTHERS: [(&str, &str); 3] = [
+    ("a router without a filter", "router"),
+    ("nftables, conntrack", "nft-conntrack"),
+    ("iptables, no states", "iptables-legacy"),
+];
+
+/// skipstep with all its rules, switched off: `pfctl -d`.
+struct Off;
+
+impl System for Off {
+    fn name(&self) -> &'static str {
+        "skipstep-off"
+    }
+
+    fn label(&self) -> &'static str {
+        "skipstep, loaded and switched off"
+    }
+
+    fn role(&self) -> Role {
+        Role::Router
+    }
+
+    fn programs(&self) -> Vec<String> {
+        on().map_or(Vec::new(), |on| on.programs())
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        on().map_or(String::new(), |on| on.configuration(rules))
+    }
+
+    fn hooks(&self, _: Topology) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        on().map_err(anyhow::Error::msg)?.install(device, rules, configuration)?;
+        device.run(Command::new(skipstep::pfctl()).args(["-q", "-d"]), "").map(drop)
+    }
+}
+
+/// The same switched on.
+fn on() -> Result<Box<dyn System>, String> {
+    system::named("skipstep-states")
+}
+
+impl Paper for Gigabit {
+    fn name(&self) -> &'static str {
+        "gigabit"
+    }
+
+    fn title(&self) -> &'static str {
+        "FreeBSD PF firewall using gigabit Ethernet"
+    }
+
+    fn source(&self) -> &'static str {
+        "an experiment for DKUUG, the Danish Unix User Group, security6.net, 2006"
+    }
+
+    fn differences(&self) -> Vec<&'static str> {
+        vec![
+            "hosts of one machine on one CPU, where there were three machines and gigabit Ethernet",
+            "fwlab's own sockets send and count, where there was netstrain; its runs took 15 to 20 s",
+            "the rules of the experiment are not known: 100 that block a port each, and states",
+            "a Linux bridge stands for the switch",
+            "IPv6 and jumbo frames besides, which the author wished for",
+        ]
+    }
+
+    fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
+        let networks = match study.extent {
+            Extent::Smoke => &NETWORKS[..2],
+            Extent::Quick => &NETWORKS[..3],
+            Extent::Full => &NETWORKS[..],
+        };
+        let mut blocks = Vec::new();
+        for &(network, family, mtu) in networks {
+            let mut systems: Vec<Box<dyn System>> = study.systems(&["bridge", "skipstep-states"]);
+            if systems.iter().any(|system| system.name() == "skipstep-states") {
+                systems.push(Box::new(Off));
+            }
+            systems.extend(study.systems(&["nft-conntrack", "iptables-legacy"]));
+            let topology = Topology::Router;
+            let block = Block {
+                topology,
+                count: RULES,
+                transport: Tcp,
+                family,
+                mtu,
+                systems,
+                frames: None,
+                warm: 0,
+            };
+            let cell = |&(load, kind): &(&str, Kind)| {
+                let talk = talk(kind, Tcp, family, 0, study.seconds);
+                Cell {
+                    series: series(title(load, network), &talk, None),
+                    at: None,
+                    work: Work::Talk(talk),
+                }
+            };
+            blocks.push((block, LOADS.iter().map(cell).collect()));
+        }
+        study.measure(blocks)
+    }
+
+    fn tables(&self, run: &Run) -> Vec<Table> {
+        NETWORKS.iter().filter_map(|(network, ..)| table(run, network)).collect()
+    }
+
+    fn findings(&self, run: &Run) -> Vec<Finding> {
+        findings(run)
+    }
+}
+
+fn title(load: &str, network: &str) -> String {
+    format!("{load}, {network}")
+}
+
+/// Three runs a cell, as there; of more rounds the first three.
+fn table(run: &Run, network: &str) -> Option<Table> {
+    let theirs = FIGURES.iter().map(|&(setup, system, figures)| (setup, system, Some(figures)));
+    let ours = OTHERS.iter().map(|&(setup, system)| (setup, system, None));
+    let mut rows = Vec::new();
+    for (setup, system, figures) in theirs.chain(ours) {
+        let mut row = vec![setup.to_owned()];
+        for (load, (name, _)) in LOADS.iter().enumerate() {
+            let title = title(name, network);
+            let values = values(run, &Place { title: &title, at: None, system });
+            let ours = values.iter().map(|megabits| megabits * 1e6 / KILOBYTE);
+            // it was measured over IPv4 and short frames alone
+            let figures = figures.filter(|_| network == NETWORKS[0].0);
+            row.push(figures.map_or(String::new(), |figures| listed(figures[load])));
+            row.push(listed(ours.take(3)));
+        }
+        if row[1..].iter().skip(1).step_by(2).any(|cell| !cell.is_empty()) {
+            rows.push(row);
+        }
+    }
+    let heading = |(name, _): &(&str, Kind)| [format!("2006: {name}"), (*name).to_owned()];
+    let mut columns = vec!["Setup".to_owned()];
+    columns.extend(LOADS.iter().flat_map(heading));
+    let title = format!("K/s, three runs, {network} (both: the directions added)");
+    (!rows.is_empty()).then_some(Table { title, columns, names: 1, rows })
+}
+
+fn listed(values: impl IntoIterator<Item = f64>) -> String {
+    values.into_iter().map(number).collect::<Vec<_>>().join(" ")
+}
+
+fn findings(run: &Run) -> Vec<Finding> {
+    let loads = LOADS.map(|(load, _)| load);
+    let beside = |network: &str, [one, other]: [&str; 2], range: Range| -> Vec<Check> {
+        let check = |load: &str| {
+            let title = title(load, network);
+            let place = |system| Place { title: &title, at: None, system };
+            let ratio = ratio(run, &place(one), &place(other));
+            Check { what: format!("{one} by {other}, {load}"), ratio, range }
+        };
+        loads.iter().map(|load| check(load)).collect()
+    };
+    // another network has another cable, whose own gain is not the firewall's
+    let between = |networks: [&str; 2], range: Range| -> Vec<Check> {
+        let check = |load: &str| {
+            let titles = networks.map(|network| title(load, network));
+            let [from, to] = [&titles[0], &titles[1]].map(|title| Place {
+                title,
+                at: None,
+                system: "skipstep-states",
+            });
+            let what = format!("skipstep-states by the cable, {load}");
+            Check { what, ratio: change(run, &from, &to), range }
+        };
+        loads.iter().map(|load| check(load)).collect()
+    };
+    let [ipv4, ipv6, jumbo, _] = NETWORKS.map(|(network, ..)| network);
+    let measured = |network: &str| {
+        let title = title(loads[0], network);
+        run.series.iter().any(|series| series.title == title)
+    };
+    let mut all = vec![
+        finding(
+            "a switch takes little: less than a tenth",
+            "send 52794 by a cable, 49479 by a switch",
+            beside(ipv4, ["bridge", "null"], Range(0.9, f64::INFINITY)),
+        ),
+        finding(
+            "a router halves what comes through",
+            "send 52794 by a cable, 28130 by the router with its filter off",
+            beside(ipv4, ["skipstep-off", "null"], Range(0.35, 0.65)),
+        ),
+        finding(
+            "its filter costs a tenth at most",
+            "filter off and on: send 28130 and 28003, recv 27275 and 26571",
+            beside(ipv4, ["skipstep-states", "skipstep-off"], Range(0.9, f64::INFINITY)),
+        ),
+    ];
+    if measured(ipv6) {
+        all.push(finding(
+            "wished for: with IPv6 the firewall takes no larger share than with IPv4",
+            "not measured, “various problems”",
+            between([ipv4, ipv6], Range(Range::EQUAL.0, f64::INFINITY)),
+        ));
+    }
+    if measured(jumbo) {
+        all.push(finding(
+            "wished for: with jumbo frames the firewall takes a smaller share",
+            "not measured, the laptop did not do them",
+            between([ipv4, jumbo], Range::MORE),
+        ));
+    }
+    all
+}

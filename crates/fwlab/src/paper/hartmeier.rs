@@ -1,0 +1,586 @@
+//! Hartmeier: throughput, loss and latency by sending rate; the most that comes through by number of rules and by number
+//! of states; what a state takes of memory; and his model of what rules and states cost, fitted.
+
+use std::fs;
+
+use super::Paper;
+use super::study::{Block, Cell, Extent, MEMORY, Study, Work, rates};
+use super::text::number;
+use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio};
+use crate::host::Host;
+use crate::raw::frame::Transport::{self, Tcp, Udp};
+use crate::raw::load::{Engine, Load, Sizes, Vary};
+use crate::results::{Finding, Mode, Run, Sample, Series, Table};
+use crate::stats::{Interval, median};
+use crate::summary;
+use crate::system::{Rules, System};
+use crate::topology::{Family, Topology};
+
+/// The paper.
+pub(super) struct Hartmeier;
+
+/// Filters without states and with them.
+const SYSTEMS: [&str; 6] = [
+    "iptables-legacy",
+    "nft-flat",
+    "nft-conntrack",
+    "skipstep-linear",
+    "skipstep-skip-steps",
+    "skipstep-states",
+];
+
+/// Those that keep states.
+const KEEPERS: [&str; 2] = ["skipstep-states", "nft-conntrack"];
+
+/// Without states and with them, of the same maker.
+const PAIRS: [[&str; 2]; 2] =
+    [["skipstep-linear", "skipstep-states"], ["nft-flat", "nft-conntrack"]];
+
+/// Bytes of the smallest TCP frame that has room for its serial number and its time.
+const SMALLEST: usize = 76;
+
+/// Sizes of frames, and what his link of 10 Mbit/s carried of them in a second: RFC 2544, appendix B. He measured from the
+/// smallest of Ethernet on, 64 bytes.
+const SIZES: [(usize, Option<u32>); 8] = [
+    (SMALLEST, None),
+    (128, Some(8445)),
+    (256, Some(4528)),
+    (512, Some(2349)),
+    (768, Some(1586)),
+    (1024, Some(1197)),
+    (1280, Some(961)),
+    (1518, Some(812)),
+];
+
+/// Frames a second.
+const RATES: [u32; 6] = [100_000, 200_000, 400_000, 800_000, 1_200_000, 1_600_000];
+
+/// Rules of the second experiment, as in his slides.
+const RULES: u32 = 100;
+
+/// Bytes of a state by his slides: 64,000 of them with 64 MB of memory.
+const STATE: f64 = 1048.6;
+
+/// Titles of series.
+const BY_RULES: &str = "The most that comes through, by rules";
+const BY_STATES: &str = "The most that comes through, by states";
+
+impl Paper for Hartmeier {
+    fn name(&self) -> &'static str {
+        "hartmeier"
+    }
+
+    fn title(&self) -> &'static str {
+        "Design and Performance of the OpenBSD Stateful Packet Filter (pf)"
+    }
+
+    fn source(&self) -> &'static str {
+        "Daniel Hartmeier, USENIX Annual Technical Conference, FREENIX Track, 2002; its slides, whose graphs have no numbers"
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Queue
+    }
+
+    fn differences(&self) -> Vec<&'static str> {
+        vec![
+            "a virtual link between two CPUs of one machine, where there were two machines and 10 Mbit/s",
+            "frames of 76 bytes are the smallest, as the serial number and the time stand behind the TCP header",
+            "the most that comes through is what came while more was offered; his maximum was the highest rate without loss",
+            "his formulas are quoted from what he wrote later (NetBSD tech-net, September 2005): with states M·a·log N + b·K, without M·b·K",
+            "rules are counted by how often a packet meets them: pf filters in and out, iptables and nftables once",
+        ]
+    }
+
+    fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
+        let quick = study.extent < Extent::Full;
+        let smoke = study.extent == Extent::Smoke;
+        let sizes: Vec<usize> = match smoke {
+            true => vec![SMALLEST, 1518],
+            false if quick => vec![SMALLEST, 512, 1518],
+            false => SIZES.map(|(size, _)| size).to_vec(),
+        };
+        let every = |step: usize| RATES.iter().copied().step_by(step).collect::<Vec<_>>();
+        let rates = if smoke { every(3) } else { every(if quick { 2 } else { 1 }) };
+        let mut blocks = Vec::new();
+        for size in sizes {
+            blocks.push(sweep(study, size, 0, &[], &rates));
+        }
+        blocks.push(sweep(study, SMALLEST, RULES, &SYSTEMS, &rates));
+        let rules: &[u32] = match (smoke, quick) {
+            (true, _) => &[0, 100],
+            (_, true) => &[0, 10, 100, 1000],
+            _ => &[0, 1, 10, 100, 1000, 10_000],
+        };
+        for &count in rules {
+            blocks.push(most(study, BY_RULES, count, load(SMALLEST, Tcp, 1), 0, &SYSTEMS));
+        }
+        // a state for each address and port
+        let addresses: &[u32] = match (smoke, quick) {
+            (true, _) => &[1, 16],
+            (_, true) => &[1, 16, 256],
+            _ => &[1, 4, 16, 64, 256],
+        };
+        let _limit = Limit::raise(study, most_states(addresses));
+        for &count in addresses {
+            let states = count * PORTS;
+            let load = load(SMALLEST, Udp, count);
+            // so many that are drawn are nearly all there are
+            let warm = u64::from(states) * 4;
+            let mut made = most(study, BY_STATES, 0, load, warm, &KEEPERS);
+            made.1[0].at = Some(f64::from(states));
+            if let Some(dimension) = &mut made.1[0].series.dimension {
+                dimension.name = "states".to_owned();
+            }
+            let room = move |inner| -> Box<dyn System> { Box::new(Room { inner, states }) };
+            made.0.systems = made.0.systems.into_iter().map(room).collect();
+            blocks.push(made);
+        }
+        study.measure(blocks)
+    }
+
+    fn tables(&self, run: &Run) -> Vec<Table> {
+        let mut tables: Vec<Table> =
+            run.series.iter().filter_map(|series| at_rates(run, series)).collect();
+        tables.extend(by_count(run, BY_RULES, "Rules"));
+        tables.extend(by_count(run, BY_STATES, "States"));
+        tables.extend(memory(run));
+        tables.extend(model(run));
+        tables
+    }
+
+    fn findings(&self, run: &Run) -> Vec<Finding> {
+        findings(run)
+    }
+}
+
+/// Source ports that flows have.
+const PORTS: u32 = 4096;
+
+fn most_states(addresses: &[u32]) -> u32 {
+    addresses.iter().max().map_or(0, |most| most * PORTS)
+}
+
+/// Frames of random sources, as many addresses of them as are said.
+fn load(size: usize, transport: Transport, addresses: u32) -> Load {
+    let states = transport == Udp;
+    Load {
+        engine: Engine::Xdp,
+        transport,
+        ip: Family::V4,
+        size: Sizes::one(size),
+        sources: if states { Vary::Random(addresses) } else { Vary::Fixed },
+        destinations: Vary::Fixed,
+        source_ports: if states { Vary::Random(PORTS) } else { Vary::Count(256) },
+        destination_ports: Vary::Fixed,
+        seed: 1,
+    }
+}
+
+fn block(study: &mut Study, count: u32, frames: Load, warm: u64, systems: &[&str]) -> Block {
+    Block {
+        topology: Topology::Router,
+        count,
+        transport: frames.transport,
+        family: Family::V4,
+        mtu: 1500,
+        systems: study.systems(systems),
+        frames: Some(frames),
+        warm,
+    }
+}
+
+/// Frames of a size at one rate after the other.
+fn sweep(
+    study: &mut Study,
+    size: usize,
+    count: u32,
+    systems: &[&str],
+    at: &[u32],
+) -> (Block, Vec<Cell>) {
+    let load = load(size, Tcp, 1);
+    let seconds = study.seconds;
+    let filter = if count == 0 { "no filter".to_owned() } else { format!("{count} rules") };
+    let cell = |&rate: &u32| Cell {
+        series: rates(format!("{size} bytes, {filter}"), &load, seconds, "rate"),
+        at: Some(rate.into()),
+        work: Work::Frames { rate: Some(rate.into()), seconds },
+    };
+    let cells = at.iter().map(cell).collect();
+    (block(study, count, load.clone(), 0, systems), cells)
+}
+
+/// As many frames as it goes.
+fn most(
+    study: &mut Study,
+    title: &str,
+    count: u32,
+    load: Load,
+    warm: u64,
+    systems: &[&str],
+) -> (Block, Vec<Cell>) {
+    let seconds = study.seconds;
+    let cell = Cell {
+        series: rates(title.to_owned(), &load, seconds, "rules"),
+        at: Some(count.into()),
+        work: Work::Frames { rate: None, seconds },
+    };
+    (block(study, count, load, warm, systems), vec![cell])
+}
+
+/// A system with room for so many states.
+struct Room {
+    inner: Box<dyn System>,
+    states: u32,
+}
+
+impl System for Room {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn label(&self) -> &'static str {
+        self.inner.label()
+    }
+
+    fn programs(&self) -> Vec<String> {
+        self.inner.programs()
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        let text = self.inner.configuration(rules);
+        match self.name().starts_with("skipstep") {
+            // some for those that show what passes
+            true => format!("set limit states {}\n{text}", self.states + 100_000),
+            false => text,
+        }
+    }
+
+    fn hooks(&self, topology: Topology) -> Vec<String> {
+        self.inner.hooks(topology)
+    }
+
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        self.inner.install(device, rules, configuration)
+    }
+
+    fn keeps_states(&self) -> bool {
+        self.inner.keeps_states()
+    }
+}
+
+/// The kernel's limit of connections, which is one for all its network namespaces; as it was when this value goes.
+struct Limit(Option<String>);
+
+/// Where the kernel has it.
+const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+
+impl Limit {
+    /// Raises it, if it is too low for so many.
+    fn raise(study: &mut Study, states: u32) -> Limit {
+        let wanted = states + 100_000;
+        let Ok(text) = fs::read_to_string(LIMIT) else { return Limit(None) };
+        if text.trim().parse::<u32>().is_ok_and(|limit| limit >= wanted) {
+            return Limit(None);
+        }
+        match fs::write(LIMIT, wanted.to_string()) {
+            Ok(()) => Limit(Some(text)),
+            Err(error) => {
+                study.leave_out(&format!("more connections than {}: {error}", text.trim()));
+                Limit(None)
+            }
+        }
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        if let Some(text) = &self.0
+            && let Err(error) = fs::write(LIMIT, text)
+        {
+            eprintln!("fwlab: {LIMIT}: {error}");
+        }
+    }
+}
+
+/// His graphs of throughput, loss and latency by rate.
+fn at_rates(run: &Run, series: &Series) -> Option<Table> {
+    series.dimension.as_ref().filter(|dimension| dimension.name == "rate")?;
+    let columns = ["Frames/s offered", "System", "came", "lost", "p50", "p99"];
+    let mut rows = Vec::new();
+    for point in &series.points {
+        let summary = summary::of(run, series, point);
+        for one in summary.rows.iter().filter(|row| row.system.repeats.is_none()) {
+            let counts = one.counts.unwrap_or_default();
+            let lost = counts.sent.saturating_sub(counts.received) as f64;
+            let latency = |share| {
+                let ns = one.latency.as_ref().and_then(|latency| latency.quantile(share));
+                ns.map_or(String::new(), |ns| format!("{:.1} µs", ns as f64 / 1e3))
+            };
+            rows.push(vec![
+                point.at.map_or(String::new(), number),
+                base(&one.system.id).to_owned(),
+                number(one.median.middle),
+                format!("{:.2} %", 100.0 * lost / counts.sent.max(1) as f64),
+                latency(0.5),
+                latency(0.99),
+            ]);
+        }
+    }
+    let link = SIZES.iter().find(|(size, _)| series.title.starts_with(&format!("{size} ")));
+    let link = link.and_then(|(_, frames)| *frames);
+    let link = link.map_or(String::new(), |frames| format!(" (2002: the link carried {frames})"));
+    let title = format!("Throughput, loss and latency by rate: {}{link}", series.title);
+    let columns = columns.map(str::to_owned).to_vec();
+    (!rows.is_empty()).then_some(Table { title, columns, names: 2, rows })
+}
+
+/// His graphs of the most by number of rules, and of states.
+fn by_count(run: &Run, title: &str, what: &str) -> Option<Table> {
+    let series = run.series.iter().find(|series| series.title == title)?;
+    let names: Vec<&str> = names_of(series);
+    let mut columns = vec![what.to_owned()];
+    columns.extend(names.iter().map(|name| (*name).to_owned()));
+    let row = |at: Option<f64>| {
+        let cell = |system: &&str| middle(run, &Place { title, at, system });
+        let mut row = vec![at.map_or(String::new(), |at| format!("{at:.0}"))];
+        row.extend(names.iter().map(|name| cell(name).map_or(String::new(), number)));
+        row
+    };
+    let rows = series.points.iter().map(|point| row(point.at)).collect();
+    let title = format!("Frames a second, medians. {title} (2002: a graph without numbers)");
+    Some(Table { title, columns, names: 1, rows })
+}
+
+/// The systems of a series, without the placebo.
+fn names_of(series: &Series) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut samples: Vec<&Sample> = series.points.iter().flat_map(|point| &point.samples).collect();
+    samples.sort_by_key(|sample| {
+        let place = SYSTEMS.iter().position(|name| *name == base(&sample.system));
+        place.map_or(0, |place| place + 1)
+    });
+    for sample in samples {
+        let name = base(&sample.system);
+        if !names.contains(&name) && !name.ends_with("-again") {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What states take of memory.
+fn memory(run: &Run) -> Option<Table> {
+    let series = run.series.iter().find(|series| series.title == MEMORY)?;
+    let mut rows = Vec::new();
+    for point in &series.points {
+        let states = point.at?;
+        let mut row = vec![number(states)];
+        for system in KEEPERS {
+            let bytes = middle(run, &Place { title: MEMORY, at: point.at, system });
+            let cell = |bytes: f64| format!("{:.0} MB, {:.0} a state", bytes / 1e6, bytes / states);
+            row.push(bytes.map_or(String::new(), cell));
+        }
+        rows.push(row);
+    }
+    let mut columns = vec!["States".to_owned()];
+    columns.extend(KEEPERS.map(str::to_owned));
+    let title = "What is missing of the machine's memory with so many states, the programs included \
+        (2002: 64000 states with 64 MB)";
+    (!rows.is_empty()).then(|| Table { title: title.to_owned(), columns, names: 1, rows })
+}
+
+/// Nanoseconds of a frame at points of a series: what came through at most, the other way round.
+fn times(run: &Run, title: &str, system: &str) -> Vec<(f64, f64)> {
+    let series = run.series.iter().filter(|series| series.title == title);
+    let points = series.flat_map(|series| &series.points);
+    let time = |at: Option<f64>| {
+        let rate = middle(run, &Place { title, at, system }).filter(|&rate| rate > 0.0)?;
+        Some((at?, 1e9 / rate))
+    };
+    points.filter_map(|point| time(point.at)).collect()
+}
+
+/// Where a line cuts the axis and how it rises: the median of all slopes between two points, which one bad point does
+/// not turn.
+fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let mut slopes = Vec::new();
+    for (index, (x, y)) in points.iter().enumerate() {
+        slopes.extend(points[..index].iter().map(|(u, v)| (y - v) / (x - u)));
+    }
+    let slope = median(&slopes)?;
+    let starts: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
+    Some((median(&starts)?, slope))
+}
+
+/// What he calls a and b, for a maker.
+struct Model {
+    /// Nanoseconds of a rule.
+    rule: f64,
+    /// Hooks at which a packet meets the rules.
+    hooks: usize,
+    /// Nanoseconds that a packet costs more with one state than with no rules.
+    state: f64,
+    /// Nanoseconds of each doubling of the states.
+    doubling: f64,
+}
+
+impl Model {
+    fn of(run: &Run, [without, with]: [&str; 2]) -> Option<Model> {
+        let (bare, rule) = line(&times(run, BY_RULES, without))?;
+        let states = times(run, BY_STATES, with);
+        let states: Vec<_> = states.iter().map(|(count, time)| (count.log2(), *time)).collect();
+        let (first, doubling) = line(&states)?;
+        let system = run.systems.iter().find(|system| base(&system.id) == without)?;
+        Some(Model { rule, hooks: system.hooks.len(), state: first - bare, doubling })
+    }
+
+    /// Rules from which on states are cheaper, with so many states and packets of a connection.
+    fn break_even(&self, states: f64, packets: f64) -> f64 {
+        let lookup = self.state + self.doubling * states.log2();
+        (packets * lookup / (self.rule * (packets - 1.0))).max(0.0)
+    }
+}
+
+fn model(run: &Run) -> Option<Table> {
+    const AT: [(f64, f64); 4] = [(1e3, 10.0), (1e3, 100.0), (1e5, 10.0), (1e5, 100.0)];
+    let mut columns: Vec<String> = [
+        "Without, with states",
+        "b: ns a rule",
+        "hooks",
+        "b at one hook",
+        "a: ns a doubling of states",
+        "ns more at one state",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    columns.extend(AT.map(|(states, packets)| format!("K at N={states:.0}, M={packets:.0}")));
+    let mut rows = Vec::new();
+    for pair in PAIRS {
+        let Some(model) = Model::of(run, pair) else { continue };
+        let mut row = vec![
+            pair.join(", "),
+            number(model.rule),
+            model.hooks.to_string(),
+            number(model.rule / model.hooks.max(1) as f64),
+            number(model.doubling),
+            number(model.state),
+        ];
+        row.extend(AT.map(|(states, packets)| match model.rule > 0.0 {
+            true => number(model.break_even(states, packets)),
+            false => "-".to_owned(),
+        }));
+        rows.push(row);
+    }
+    let title = "His model fitted: with N states, M packets a connection and K rules, states are cheaper from this K on \
+        (2005: from K > 100, M > 50)";
+    (!rows.is_empty()).then(|| Table { title: title.to_owned(), columns, names: 1, rows })
+}
+
+fn findings(run: &Run) -> Vec<Finding> {
+    let most = |title: &str| {
+        let series = run.series.iter().find(|series| series.title == title);
+        series.and_then(|series| series.points.iter().filter_map(|point| point.at).reduce(f64::max))
+    };
+    let first = |title: &str| {
+        let series = run.series.iter().find(|series| series.title == title);
+        series.and_then(|series| series.points.first()?.at)
+    };
+    let beside = |at: Option<f64>, [one, other]: [&str; 2]| {
+        let place = |system| Place { title: BY_RULES, at, system };
+        let what = format!("{one} by {other}, {} rules", at.map_or(0.0, f64::floor));
+        Check { what, ratio: ratio(run, &place(one), &place(other)), range: Range::MORE }
+    };
+    let from_to = |title, system, range| {
+        let from = Place { title, at: first(title), system };
+        let to = Place { title, at: most(title), system };
+        let ends = [from, to].map(|place| place.at.unwrap_or(0.0));
+        let what = format!("{system}, {:.0} by {:.0}", ends[1], ends[0]);
+        Check { what, ratio: change(run, &from, &to), range }
+    };
+    // log N
+    let doublings = |title| Some((most(title)?.log2(), first(title)?.log2()));
+    let logarithm = doublings(BY_STATES).map_or(0.0, |(most, first)| first / most);
+    let state = |system| {
+        let at = most(MEMORY);
+        let bytes = middle(run, &Place { title: MEMORY, at, system });
+        let ratio = bytes.zip(at).map(|(bytes, states)| bytes / states / STATE);
+        let ratio = ratio.map(|middle| Interval { low: middle, middle, high: middle });
+        let what = format!("{system}, bytes of a state by 1049");
+        Check { what, ratio, range: Range(0.0, 1.0) }
+    };
+    let hundred = Some(f64::from(RULES));
+    let all = most(BY_RULES);
+    let in_rules = ["iptables-legacy", "nft-flat", "skipstep-linear"];
+    vec![
+        finding(
+            "evaluating rules is expensive",
+            "“rule set evaluation is expensive”; throughput falls with every rule",
+            in_rules.map(|system| from_to(BY_RULES, system, Range::LESS)).into(),
+        ),
+        finding(
+            "states are cheap: their lookups grow by log N",
+            "“binary search tree for states scales with O(log n)”",
+            KEEPERS
+                .map(|system| from_to(BY_STATES, system, Range(logarithm, f64::INFINITY)))
+                .into(),
+        ),
+        finding(
+            "filtering with states is faster than without",
+            "“it actually increases performance”, with 100 rules and more",
+            PAIRS
+                .iter()
+                .flat_map(|&[without, with]| [hundred, all].map(|at| beside(at, [with, without])))
+                .collect(),
+        ),
+        finding(
+            "iptables is the fastest without states",
+            "second hand: “iptables perform the best for stateless rules”",
+            vec![beside(hundred, ["iptables-legacy", "skipstep-linear"])],
+        ),
+        finding(
+            "pf is the fastest with states",
+            "second hand: “pf performs the best when using stateful filtering”",
+            vec![beside(hundred, ["skipstep-states", "nft-conntrack"])],
+        ),
+        finding(
+            "a state takes no more than a kilobyte",
+            "64000 states with 64 MB of memory, without tuning",
+            KEEPERS.map(state).into(),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_not_turned_by_one_bad_point() {
+        let points: Vec<_> = (0..7).map(|x| (f64::from(x), 10.0 + 3.0 * f64::from(x))).collect();
+        assert_eq!(line(&points), Some((10.0, 3.0)));
+        let mut bad = points.clone();
+        bad[3].1 = 900.0;
+        let (start, slope) = line(&bad).unwrap();
+        assert!((start - 10.0).abs() < 1.0 && (slope - 3.0).abs() < 0.5, "{start} {slope}");
+        assert_eq!(line(&points[..1]), None);
+    }
+
+    #[test]
+    fn the_break_even_is_where_both_cost_the_same() {
+        let model = Model { rule: 20.0, hooks: 2, state: 50.0, doubling: 5.0 };
+        let (states, packets) = (1e5, 40.0);
+        let rules = model.break_even(states, packets);
+        let lookup = 50.0 + 5.0 * states.log2();
+        let with = packets * lookup + 20.0 * rules;
+        assert!((with - packets * 20.0 * rules).abs() < 1e-6);
+        assert_eq!(Model { state: -500.0, ..model }.break_even(states, packets), 0.0);
+    }
+
+    #[test]
+    fn systems_are_known() {
+        for name in SYSTEMS.iter().chain(&KEEPERS).chain(PAIRS.iter().flatten()) {
+            assert!(crate::system::named(name).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,620 @@
+//! What all papers share: blocks of systems that stand at the same time and are measured in rounds, the result that
+//! grows with each round, and what is told meanwhile.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use nix::unistd::Pid;
+
+use super::Arguments;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::measure::CHECK_SIZE;
+use crate::measure::subject::{Bench, Plan, Spot};
+use crate::measure::table;
+use crate::placement::{self, Placement};
+use crate::raw::flood::Flood;
+use crate::raw::frame::Transport;
+use crate::raw::load::{Engine, Load, Sizes, Vary};
+use crate::results::{self, Dimension, Mode, Point, Quantity, Role, Run, Series};
+use crate::rounds::{self, Measured, Subject};
+use crate::sockets::{Kind, Talk, Way};
+use crate::system::{self, Rules, System};
+use crate::topology::{End, Family, Lab, Shape, Topology};
+
+/// What a network with its rules and its check takes, to tell how long something will last.
+const SET_UP: Duration = Duration::from_millis(600);
+
+/// What a workload takes, more or less.
+const WORKLOAD: Duration = Duration::from_millis(300);
+
+/// Frames that show how fast the generator is.
+const CEILING: u64 = 1 << 19;
+
+/// Title of the series about memory.
+pub(super) const MEMORY: &str = "Memory of states";
+
+/// What a trial takes besides its own time.
+const BESIDES: Duration = Duration::from_millis(30);
+
+/// How much of an experiment is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extent {
+    /// A few cells.
+    Smoke,
+    /// Every finding.
+    Quick,
+    /// Every cell.
+    Full,
+}
+
+impl Extent {
+    /// As reports say it.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Extent::Smoke => "a few cells and very short trials, only to see that everything works",
+            Extent::Quick => "fewer cells and shorter trials (--quick)",
+            Extent::Full => "shorter trials, and more of them (--full)",
+        }
+    }
+
+    /// Rounds, and seconds of a trial.
+    fn trials(self) -> (u32, f64) {
+        match self {
+            Extent::Smoke => (1, 0.02),
+            Extent::Quick => (3, 0.1),
+            Extent::Full => (10, 0.5),
+        }
+    }
+}
+
+/// Systems that are measured in the same rounds.
+pub(super) struct Block {
+    /// Where they stand.
+    pub topology: Topology,
+    /// Rules that block a port each.
+    pub count: u32,
+    /// Of this protocol.
+    pub transport: Transport,
+    /// Over IPv4 or IPv6.
+    pub family: Family,
+    /// Longest packet of the cables.
+    pub mtu: u32,
+    /// The systems, besides cable, plain router or bridge and placebo.
+    pub systems: Vec<Box<dyn System>>,
+    /// Frames that go through them, in the mode queue; without them sockets talk, in the mode cost.
+    pub frames: Option<Load>,
+    /// Frames that go first, uncounted: who keeps states has them then.
+    pub warm: u64,
+}
+
+impl Block {
+    /// Its systems' network.
+    fn rules(&self) -> Rules {
+        let Block { count, transport, family, topology, .. } = *self;
+        Rules { count, transport, family, to: End::Server, topology }
+    }
+
+    /// What tells its systems apart from the same ones in other blocks.
+    fn variant(&self, role: Role) -> String {
+        let mut text = String::new();
+        if role == Role::Subject {
+            text += Rules::protocol(&self.rules());
+        }
+        if self.topology != Topology::Router {
+            text += &format!("/{}", self.topology);
+        }
+        if self.family == Family::V6 {
+            text += "/inet6";
+        }
+        if self.mtu != 1500 {
+            text += &format!("/{}", self.mtu);
+        }
+        text
+    }
+}
+
+/// What the systems of a block are measured with.
+#[derive(Clone)]
+pub(super) struct Cell {
+    /// The series its point belongs to: title, load, quantity and dimension.
+    pub series: Series,
+    /// Value of the dimension.
+    pub at: Option<f64>,
+    /// What is done.
+    pub work: Work,
+}
+
+/// What a trial of a cell is.
+#[derive(Debug, Clone)]
+pub(super) enum Work {
+    /// Sockets do this.
+    Talk(Talk),
+    /// So many of the block's frames a second, or as many as it goes.
+    Frames { rate: Option<f64>, seconds: f64 },
+    /// Sockets do this on a link of so many bits a second, while the firewall has a CPU of its own, and what it takes of
+    /// that is the value.
+    Cpu { talk: Talk, link: &'static str, value: Cpu },
+    /// Commands run as a workload file says, on a network where this can be talked.
+    Workload { file: String, talk: Talk },
+}
+
+/// What of a firewall's CPU is a value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cpu {
+    /// Nanoseconds a packet.
+    Packet,
+    /// The share of the time in which it does nothing, in percent.
+    Idle,
+}
+
+impl Work {
+    /// Whether the firewall has a CPU of its own.
+    fn has_queue(&self) -> bool {
+        matches!(self, Work::Frames { .. } | Work::Cpu { .. })
+    }
+
+    fn duration(&self) -> Duration {
+        match self {
+            Work::Talk(talk) | Work::Cpu { talk, .. } => talk.duration,
+            Work::Frames { seconds, .. } => Duration::from_secs_f64(*seconds),
+            Work::Workload { .. } => WORKLOAD,
+        }
+    }
+}
+
+/// A repetition under way.
+pub(super) struct Study {
+    run: Run,
+    watch: results::Watch,
+    pub extent: Extent,
+    rounds: u32,
+    /// Whether the number of rounds was asked for.
+    told: bool,
+    pub seconds: f64,
+    wanted: Vec<String>,
+    file: Option<PathBuf>,
+    interrupt: Interrupt,
+    cpus: Vec<usize>,
+    progress: Progress,
+}
+
+impl Study {
+    /// One that has measured nothing.
+    ///
+    /// # Errors
+    /// The system does not tell which CPUs there are.
+    pub(super) fn new(
+        run: Run,
+        watch: results::Watch,
+        arguments: &Arguments,
+        file: Option<PathBuf>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Study> {
+        let extent = arguments.extent();
+        let (rounds, seconds) = extent.trials();
+        let cpus = placement::cpus()?;
+        let progress = Progress::new(run.paper.as_ref().map_or("", |paper| &paper.title));
+        Ok(Study {
+            run,
+            watch,
+            extent,
+            rounds: arguments.rounds.unwrap_or(rounds),
+            told: arguments.rounds.is_some(),
+            seconds: arguments.seconds.unwrap_or(seconds),
+            wanted: arguments.systems.clone(),
+            file,
+            interrupt: interrupt.clone(),
+            cpus,
+            progress,
+        })
+    }
+
+    /// So many rounds, if nothing else was asked for.
+    pub(super) fn set_rounds(&mut self, rounds: u32) {
+        if !self.told {
+            self.rounds = rounds;
+        }
+    }
+
+    /// The result, with why it is not complete if it is not.
+    pub(super) fn end(mut self, outcome: &anyhow::Result<()>) -> Run {
+        self.progress.end();
+        (self.run.seconds, self.run.environment.steal) = self.watch.end();
+        self.run.complete = outcome.is_ok();
+        self.run.incomplete_because = outcome.as_ref().err().map(|error| format!("{error:#}"));
+        self.run
+    }
+
+    /// Those of the named systems that are wanted and can be had; what is left out is said and written down.
+    pub(super) fn systems(&mut self, names: &[&str]) -> Vec<Box<dyn System>> {
+        let mut found = Vec::new();
+        for name in names {
+            if !self.wanted.is_empty() && !self.wanted.iter().any(|wanted| wanted == name) {
+                continue;
+            }
+            match system::named(name) {
+                Err(why) => self.leave_out(&why),
+                Ok(system) => match system::missing(&*system) {
+                    Some(program) => {
+                        self.leave_out(&format!("{name}: no such program: {program}"));
+                    }
+                    None => found.push(system),
+                },
+            }
+        }
+        found
+    }
+
+    /// Says that something is not measured, once.
+    pub(super) fn leave_out(&mut self, what: &str) {
+        let Some(paper) = &mut self.run.paper else { return };
+        let text = format!("left out: {what}");
+        if !paper.differences.contains(&text) {
+            eprintln!("fwlab: {text}");
+            paper.differences.push(text);
+        }
+    }
+
+    /// Measures blocks, each with its cells.
+    ///
+    /// # Errors
+    /// What every block has cannot be built or measured, or a signal came.
+    pub(super) fn measure(&mut self, blocks: Vec<(Block, Vec<Cell>)>) -> anyhow::Result<()> {
+        if let [others @ .., _] = &self.cpus[..]
+            && !others.is_empty()
+        {
+            // who looks after a trial does not take its CPU
+            placement::pin(Pid::from_raw(0), others)?;
+        }
+        let work = |(block, cells): &(Block, Vec<Cell>)| {
+            let trials: f64 = cells.iter().map(|cell| self.trial(cell).as_secs_f64()).sum();
+            (block.systems.len() + 3) as f64
+                * (SET_UP.as_secs_f64() + trials * f64::from(self.rounds))
+        };
+        let seconds = blocks.iter().map(work).sum();
+        self.progress.expect(seconds);
+        for (block, cells) in blocks {
+            self.measure_block(block, &cells)?;
+        }
+        // the next paper may want this CPU too
+        placement::pin(Pid::from_raw(0), &self.cpus)
+    }
+
+    fn trial(&self, cell: &Cell) -> Duration {
+        cell.work.duration() + BESIDES
+    }
+
+    fn measure_block(&mut self, mut block: Block, cells: &[Cell]) -> anyhow::Result<()> {
+        let Some(first) = cells.first() else { return Ok(()) };
+        let plan = self.plan(&block, first)?;
+        let queue = first.work.has_queue();
+        let plain = if block.topology == Topology::Bridge { "bridge" } else { "router" };
+        let named = |name| system::named(name).map_err(anyhow::Error::msg);
+        let mut spots = Vec::new();
+        for (name, is_placebo) in [("null", false), (plain, false), (plain, true)] {
+            // a cable has no queue before it
+            if !(queue && name == "null") {
+                spots.push(Spot::new(named(name)?, is_placebo, block.rules(), queue));
+            }
+        }
+        for system in std::mem::take(&mut block.systems) {
+            spots.push(Spot::new(system, false, block.rules(), queue));
+        }
+        let ceiling = if block.frames.is_some() { Some(self.ceiling(&plan)?) } else { None };
+        let mut labs = Vec::new();
+        for spot in &spots {
+            self.interrupt.check()?;
+            let topology = spot.topology();
+            // a proxy gets no frames, but what sockets send
+            let shape = Shape { topology, mtu: block.mtu, napi: topology != Topology::Proxy };
+            let lab = Lab::new(&spot.name(), shape)?;
+            if let Work::Cpu { link, .. } = first.work {
+                lab.slow_down(link)?;
+            }
+            labs.push(lab);
+        }
+        let (mut benches, mut memory) = (Vec::new(), Vec::new());
+        for (spot, lab) in spots.iter().zip(&labs) {
+            self.interrupt.check()?;
+            let before = available();
+            let bench = Bench::new(spot, Some(lab), &plan, &self.interrupt);
+            let warm = bench.and_then(|mut bench| {
+                bench.warm_up(block.warm)?;
+                Ok(bench)
+            });
+            match warm {
+                Ok(mut bench) => {
+                    let place = match block.mtu {
+                        1500 => spot.topology().to_string(),
+                        mtu => format!("{}, MTU {mtu}", spot.topology()),
+                    };
+                    bench.tell_apart(&block.variant(spot.role()), &place);
+                    bench.describe(&mut self.run)?;
+                    if block.warm > 0 {
+                        let taken = before.saturating_sub(available()) as f64;
+                        memory.push((bench.id().to_owned(), taken));
+                    }
+                    benches.push(bench);
+                }
+                Err(error) if error.is::<Interrupted>() => return Err(error),
+                Err(error) if spot.may_be_skipped() => {
+                    let Block { count, topology, .. } = block;
+                    let name = spot.name();
+                    self.leave_out(&format!("{name}, {count} rules, {topology}: {error:#}"));
+                }
+                Err(error) => return Err(error.context(spot.name())),
+            }
+            self.progress.advance(SET_UP.as_secs_f64());
+        }
+        for cell in cells {
+            self.measure_cell(&mut benches, cell, ceiling)?;
+        }
+        if block.warm > 0 {
+            self.note_memory(first, &memory);
+        }
+        Ok(())
+    }
+
+    fn plan(&self, block: &Block, first: &Cell) -> anyhow::Result<Plan> {
+        let (own, last) = self.cpus.first().zip(self.cpus.last()).context("no CPU")?;
+        let (mode, cpu, talk) = match &first.work {
+            Work::Talk(talk) | Work::Workload { talk, .. } => (Mode::Cost, *last, Some(*talk)),
+            Work::Frames { .. } | Work::Cpu { .. } => {
+                ensure!(own != last, "needs two CPUs, one of them for the firewall");
+                let talk = match first.work {
+                    Work::Cpu { talk, .. } => Some(talk),
+                    _ => None,
+                };
+                (Mode::Queue, *own, talk)
+            }
+        };
+        Ok(Plan {
+            at: Placement { cpu, priority: 1 },
+            device_cpu: *last,
+            load: block.frames.clone().unwrap_or_else(|| frames(block)),
+            duration: first.work.duration(),
+            rate: None,
+            mode,
+            ends: [End::Client, End::Server],
+            both_ways: false,
+            talk,
+        })
+    }
+
+    /// Frames a second that the generator gives to a cable.
+    fn ceiling(&self, plan: &Plan) -> anyhow::Result<f64> {
+        let shape = Shape { topology: Topology::Direct, mtu: 1500, napi: true };
+        let lab = Lab::new("cable", shape)?;
+        Flood::new(&lab, &plan.load, End::Client, End::Server)?.ceiling(CEILING, plan.at)
+    }
+
+    /// Writes down what memory systems took with their states.
+    fn note_memory(&mut self, cell: &Cell, memory: &[(String, f64)]) {
+        let mut series = cell.series.clone();
+        series.title = MEMORY.to_owned();
+        series.load.seconds = 0.0;
+        series.quantity = Quantity {
+            name: "memory".to_owned(),
+            unit: "bytes".to_owned(),
+            better: results::Better::Lower,
+            additive: false,
+        };
+        let (series, point) = self.place(&series, cell.at);
+        let sample = |(place, (id, bytes)): (usize, &(String, f64))| {
+            results::Sample::new(0, place as u32, id, *bytes)
+        };
+        let samples = memory.iter().enumerate().map(sample);
+        self.run.series[series].points[point].samples.extend(samples);
+    }
+
+    fn measure_cell(
+        &mut self,
+        benches: &mut [Bench<'_>],
+        cell: &Cell,
+        ceiling: Option<f64>,
+    ) -> anyhow::Result<()> {
+        let place = self.place(&cell.series, cell.at);
+        self.run.series[place.0].points[place.1].ceiling = ceiling;
+        let trial = self.trial(cell).as_secs_f64();
+        let turn = |bench| -> Box<dyn Subject + '_> { Box::new(Turn { bench, work: &cell.work }) };
+        let mut turns: Vec<_> = benches.iter_mut().map(turn).collect();
+        let systems = turns.len();
+        let interrupt = self.interrupt.clone();
+        rounds::run(&mut turns, self.rounds, 1, &interrupt, |samples, _| {
+            let (series, point) = place;
+            self.run.series[series].points[point].samples.extend(samples);
+            self.progress.advance(trial * systems as f64);
+            (self.run.seconds, self.run.environment.steal) = self.watch.end();
+            self.run.incomplete_because = Some("still under way".to_owned());
+            let Some(file) = &self.file else { return Ok(()) };
+            self.run.write(file).with_context(|| file.display().to_string())
+        })?;
+        let (series, point) = place;
+        if matches!(cell.work, Work::Frames { rate: None, .. }) {
+            let void = {
+                let series = &self.run.series[series];
+                table::void(&self.run, series, &series.points[point])
+            };
+            self.run.series[series].points[point].void = void;
+        }
+        Ok(())
+    }
+
+    /// A new point of a series, and where it is.
+    fn place(&mut self, series: &Series, at: Option<f64>) -> (usize, usize) {
+        let all = &mut self.run.series;
+        let known = all.iter().position(|known| known.title == series.title);
+        let index = known.unwrap_or_else(|| {
+            all.push(series.clone());
+            all.len() - 1
+        });
+        let points = &mut all[index].points;
+        points.push(Point { at, ceiling: None, void: None, samples: Vec::new() });
+        (index, points.len() - 1)
+    }
+}
+
+/// Memory that programs can have, in bytes.
+fn available() -> u64 {
+    let table = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = table.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
+}
+
+/// A system that has its turn with the load of a cell.
+struct Turn<'t, 'b> {
+    bench: &'t mut Bench<'b>,
+    work: &'t Work,
+}
+
+impl Subject for Turn<'_, '_> {
+    fn id(&self) -> &str {
+        self.bench.id()
+    }
+
+    fn trial(&mut self) -> anyhow::Result<Measured> {
+        match self.work {
+            Work::Talk(talk) => self.bench.set_talk(*talk),
+            Work::Frames { rate, .. } => self.bench.set_rate(*rate, self.work.duration()),
+            Work::Cpu { talk, value, .. } => {
+                let [packet, idle] = self.bench.cpu(talk)?;
+                let value = match value {
+                    Cpu::Packet => packet,
+                    Cpu::Idle => idle,
+                };
+                return Ok(Measured { value, why: None, counts: None, latency: None });
+            }
+            Work::Workload { file, .. } => return self.bench.workload(file),
+        }
+        self.bench.trial()
+    }
+}
+
+/// What one client does with the server, over a family and protocol, with payload of so many bytes.
+pub(super) fn talk(
+    kind: Kind,
+    transport: Transport,
+    family: Family,
+    size: usize,
+    seconds: f64,
+) -> Talk {
+    let duration = Duration::from_secs_f64(seconds);
+    let (to, way) = (End::Server, Way::Straight);
+    Talk { kind, transport, family, size, duration, clients: 1, active: false, to, way }
+}
+
+/// A series of frames that come through, without its points.
+pub(super) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
+    Series {
+        title,
+        load: results::Load {
+            kind: "raw".to_owned(),
+            protocol: Some(if load.transport == Transport::Tcp { "tcp" } else { "udp" }.to_owned()),
+            family: Some(if load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
+            size: load.size.single().map(u64::from),
+            flows: load.flows(),
+            seconds,
+            details: load.details(),
+            ..results::Load::default()
+        },
+        quantity: Quantity {
+            name: "forwarding rate".to_owned(),
+            unit: "frames/s".to_owned(),
+            better: results::Better::Higher,
+            additive: false,
+        },
+        dimension: Some(Dimension { name: dimension.to_owned(), unit: String::new() }),
+        points: Vec::new(),
+    }
+}
+
+/// A series of what sockets do, without its points.
+pub(super) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Series {
+    let (name, unit) = talk.kind.quantity();
+    Series {
+        title,
+        load: results::Load {
+            kind: talk.kind.name().to_owned(),
+            protocol: Some(match talk.transport {
+                Transport::Tcp => "tcp".to_owned(),
+                Transport::Udp => "udp".to_owned(),
+            }),
+            family: Some(if talk.family == Family::V4 { "inet" } else { "inet6" }.to_owned()),
+            size: Some(talk.size as u64),
+            flows: Some(1),
+            parallel: Some(talk.clients as u64).filter(|&clients| clients > 1),
+            seconds: talk.duration.as_secs_f64(),
+            ..results::Load::default()
+        },
+        quantity: Quantity {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            better: if unit == "ns" { results::Better::Lower } else { results::Better::Higher },
+            additive: unit == "ns",
+        },
+        dimension: dimension.map(|name| Dimension { name: name.to_owned(), unit: String::new() }),
+        points: Vec::new(),
+    }
+}
+
+/// Frames that show what passes, before sockets measure anything.
+fn frames(block: &Block) -> Load {
+    Load {
+        // veth takes no redirected frames where packets may be longer than a page
+        engine: if block.mtu > 1500 { Engine::Packet } else { Engine::Xdp },
+        transport: block.transport,
+        ip: block.family,
+        size: Sizes::one(CHECK_SIZE),
+        sources: Vary::Fixed,
+        destinations: Vary::Fixed,
+        source_ports: Vary::Count(256),
+        destination_ports: Vary::Fixed,
+        seed: 1,
+    }
+}
+
+/// What is told meanwhile, to who sits at a terminal.
+struct Progress {
+    title: String,
+    since: Instant,
+    done: f64,
+    all: f64,
+}
+
+impl Progress {
+    fn new(title: &str) -> Progress {
+        Progress { title: title.to_owned(), since: Instant::now(), done: 0.0, all: 0.0 }
+    }
+
+    /// More is to be done; in seconds, if nothing is repeated.
+    fn expect(&mut self, seconds: f64) {
+        self.all += seconds;
+    }
+
+    /// Some of it is done.
+    fn advance(&mut self, seconds: f64) {
+        self.done += seconds;
+        let mut error = std::io::stderr();
+        if !error.is_terminal() {
+            return;
+        }
+        let left = self.since.elapsed().as_secs_f64() / self.done * (self.all - self.done).max(0.0);
+        let share = (100.0 * self.done / self.all).min(100.0);
+        let (minutes, seconds) = ((left / 60.0).floor(), (left % 60.0).floor());
+        // who does not see it misses nothing
+        let _ = write!(
+            error,
+            "\r{}: {share:.0} %, {minutes:.0}:{seconds:02.0} left \x1b[K",
+            self.title
+        );
+    }
+
+    fn end(&self) {
+        if std::io::stderr().is_terminal() && self.done > 0.0 {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

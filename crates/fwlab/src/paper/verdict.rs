@@ -1,0 +1,196 @@
+//! Whether what a paper found is so here: ratios with their intervals, and the range in which they have to lie.
+
+use crate::results::{Finding, Mode, Point, Run, Sample, Verdict};
+use crate::stats::{Interval, change_interval, median, ratio_interval};
+use crate::summary::{self, paired};
+
+/// Intervals are drawn with this seed, so that the same file always gives the same verdicts.
+const SEED: u64 = 1;
+
+/// What is called equal may differ by so much. Where the placebo differed by more, intervals are made wider by that.
+const EQUAL: f64 = 0.1;
+
+/// One system at one point of a series.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'p> {
+    /// Title of the series.
+    pub title: &'p str,
+    /// Value of its dimension.
+    pub at: Option<f64>,
+    /// Name of the system.
+    pub system: &'p str,
+}
+
+/// The name of a system without what tells it apart from the same one in other blocks.
+pub(super) fn base(id: &str) -> &str {
+    id.split(['@', '/']).next().unwrap_or(id)
+}
+
+/// All samples of a place.
+fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
+    let all = points(run, place).flat_map(|point| &point.samples);
+    all.filter(|sample| base(&sample.system) == place.system).collect()
+}
+
+/// All values of a place.
+pub(super) fn values(run: &Run, place: &Place<'_>) -> Vec<f64> {
+    samples(run, place).iter().map(|sample| sample.value).collect()
+}
+
+/// The median of a place.
+pub(super) fn middle(run: &Run, place: &Place<'_>) -> Option<f64> {
+    median(&values(run, place))
+}
+
+/// One place by another that was measured in the same rounds.
+pub(super) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Interval> {
+    let ratio = ratio_interval(&paired(&samples(run, one), &samples(run, other)), SEED)?;
+    Some(widened(run, &[one], ratio))
+}
+
+/// One place by another that was not: each is seen beside the cable of its own rounds, or beside the plain router
+/// where a cable has no place.
+pub(super) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
+    let beside_cable = |place: &Place<'_>| {
+        let reference = if run.mode == Mode::Cost { "null" } else { "router" };
+        let reference = Place { system: reference, ..*place };
+        paired(&samples(run, place), &samples(run, &reference))
+    };
+    let change = change_interval(&beside_cable(from), &beside_cable(to), SEED)?;
+    Some(widened(run, &[from, to], change))
+}
+
+/// All points that samples of a place can be in.
+fn points<'r>(run: &'r Run, place: &Place<'_>) -> impl Iterator<Item = &'r Point> {
+    let (title, at) = (place.title.to_owned(), place.at);
+    let series = run.series.iter().filter(move |series| series.title == title);
+    series.flat_map(|series| &series.points).filter(move |point| point.at == at)
+}
+
+/// An interval, wider by how far apart equal things came out at these places, if that is much.
+fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
+    let points = places.iter().flat_map(|place| points(run, place));
+    let noise = points.filter_map(|point| summary::noise(run, point)).fold(0.0, f64::max);
+    match noise > EQUAL {
+        true => Interval {
+            low: interval.low / (1.0 + noise),
+            high: interval.high * (1.0 + noise),
+            ..interval
+        },
+        false => interval,
+    }
+}
+
+/// Where a ratio has to lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range(pub f64, pub f64);
+
+impl Range {
+    /// As good as equal.
+    pub(super) const EQUAL: Range = Range(1.0 / (1.0 + EQUAL), 1.0 + EQUAL);
+    /// Less than that.
+    pub(super) const LESS: Range = Range(0.0, 1.0 / (1.0 + EQUAL));
+    /// More than that.
+    pub(super) const MORE: Range = Range(1.0 + EQUAL, f64::INFINITY);
+
+    fn judge(self, interval: &Interval) -> Verdict {
+        if interval.high < self.0 || interval.low > self.1 {
+            Verdict::Fails
+        } else if interval.low >= self.0 && interval.high <= self.1 {
+            Verdict::Holds
+        } else {
+            Verdict::Undecided
+        }
+    }
+}
+
+/// A ratio that a finding is about.
+pub(super) struct Check {
+    /// What it is the ratio of.
+    pub what: String,
+    /// The ratio; none if it was not measured.
+    pub ratio: Option<Interval>,
+    /// Where it lies if the finding holds.
+    pub range: Range,
+}
+
+/// A finding holds if all its checks do, and fails if one of them does.
+pub(super) fn finding(claim: &str, source: &str, checks: Vec<Check>) -> Finding {
+    let mut verdicts = Vec::new();
+    let mut evidence = Vec::new();
+    for Check { what, ratio, range } in &checks {
+        let Some(ratio) = ratio else { continue };
+        verdicts.push(range.judge(ratio));
+        let Interval { low, middle, high } = ratio;
+        evidence.push(format!("{what}: × {middle:.2} ({low:.2} – {high:.2})"));
+    }
+    let verdict = if verdicts.contains(&Verdict::Fails) {
+        Verdict::Fails
+    } else if verdicts.is_empty() || verdicts.contains(&Verdict::Undecided) {
+        Verdict::Undecided
+    } else {
+        Verdict::Holds
+    };
+    let evidence =
+        if evidence.is_empty() { "not measured".to_owned() } else { evidence.join("; ") };
+    Finding { claim: claim.to_owned(), source: source.to_owned(), verdict, evidence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(low: f64, high: f64, range: Range) -> Check {
+        let ratio = Some(Interval { low, middle: (low + high) / 2.0, high });
+        Check { what: "x".to_owned(), ratio, range }
+    }
+
+    #[test]
+    fn a_finding_holds_if_all_its_ratios_lie_where_they_should() {
+        let verdict = |checks| finding("", "", checks).verdict;
+        let (equal, less) = (Range::EQUAL, Range::LESS);
+        assert_eq!(verdict(vec![check(0.95, 1.08, equal)]), Verdict::Holds);
+        assert_eq!(verdict(vec![check(0.85, 1.08, equal)]), Verdict::Undecided);
+        assert_eq!(verdict(vec![check(0.80, 0.90, equal)]), Verdict::Fails);
+        assert_eq!(verdict(vec![check(0.80, 0.90, less)]), Verdict::Holds);
+        assert_eq!(verdict(vec![check(1.15, 1.20, Range::MORE)]), Verdict::Holds);
+        let mixed = vec![check(0.80, 0.90, less), check(0.85, 1.08, equal)];
+        assert_eq!(verdict(mixed), Verdict::Undecided);
+        let mixed = vec![check(0.85, 1.08, equal), check(0.98, 1.04, less)];
+        assert_eq!(verdict(mixed), Verdict::Fails);
+        assert_eq!(finding("", "", Vec::new()).evidence, "not measured");
+    }
+
+    #[test]
+    fn what_equal_things_differed_by_is_no_finding() {
+        let mut run = crate::results::example::run();
+        let title = "Cost of a packet by number of rules";
+        let at = run.series[0].points[0].at;
+        let place = |system| Place { title, at, system };
+        let quiet = ratio(&run, &place("placebo"), &place("router")).unwrap();
+        assert!(quiet.high < 1.01, "{quiet:?}");
+        for sample in &mut run.series[0].points[0].samples {
+            if sample.system == "placebo" {
+                sample.value *= 1.5;
+            }
+        }
+        let noisy = ratio(&run, &place("placebo"), &place("router")).unwrap();
+        assert!(noisy.low < 1.05 && noisy.middle > 1.45 && noisy.high > 2.2, "{noisy:?}");
+    }
+
+    #[test]
+    fn places_are_found_by_name_and_compared_beside_the_cable() {
+        let run = crate::results::example::run();
+        let title = "Cost of a packet by number of rules";
+        let place = |at, system| Place { title, at: Some(at), system };
+        assert_eq!(base("nft-flat@500tcp/bridge"), "nft-flat");
+        assert_eq!(base("null/inet6"), "null");
+        let (first, last) = (run.series[0].points[0].at, run.series[0].points.last().unwrap().at);
+        let (first, last) = (first.unwrap(), last.unwrap());
+        let id = &run.series[0].points[0].samples[3].system;
+        let same = change(&run, &place(first, "router"), &place(last, "router")).unwrap();
+        assert!((same.middle - 1.0).abs() < 0.01, "{same:?}");
+        assert!(ratio(&run, &place(first, base(id)), &place(first, "null")).unwrap().low > 1.0);
+        assert!(ratio(&run, &place(first, "none"), &place(first, "null")).is_none());
+    }
+}

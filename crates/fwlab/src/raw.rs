@@ -1,0 +1,138 @@
+//! `fwlab raw`: frames with serial number and time through a network, as many and as fast as asked for,
+//! and what became of them.
+
+pub mod flood;
+pub mod frame;
+pub mod load;
+mod packet;
+mod source;
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use skipstep_kernel::lab::Hook;
+
+use crate::host;
+use crate::interrupt::Interrupt;
+use crate::placement::Placement;
+use crate::seconds;
+use crate::topology::{End, Lab, Offloads, Shape, Topology};
+use flood::{Flood, Pace, Trial, measuring_cpu};
+use load::Load;
+
+/// What `fwlab raw` is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// What stands between client and server
+    #[arg(long, value_enum, default_value = "direct")]
+    topology: Topology,
+    /// Where frames are sent from
+    #[arg(long, value_enum, default_value = "client")]
+    from: End,
+    /// Where they go to
+    #[arg(long, value_enum, default_value = "server")]
+    to: End,
+    #[command(flatten)]
+    load: Load,
+    /// Frames a second; without it as many as it goes
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Seconds to send
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Longest IP packet of the cables
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+    mtu: u32,
+}
+
+/// Frames of the first look at how fast it goes.
+const TASTE: u64 = 1 << 16;
+
+/// Makes the network, sends, prints.
+///
+/// # Errors
+/// What is asked for cannot be done here, or a signal came.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { topology, from, to, load, rate, .. } = arguments;
+    ensure!(from != to, "frames from an end to itself need no network");
+    let third = [from, to].contains(&&End::Dmz);
+    ensure!(
+        !third || *topology == Topology::ThreeLegged,
+        "only the topology three-legged has a dmz"
+    );
+    ensure!(*topology != Topology::Proxy, "a proxy forwards no frames");
+    if let Some(rate) = rate {
+        ensure!((1.0..=1e9).contains(rate), "--rate: between 1 and 1000000000 frames a second");
+    }
+    let interrupt = Interrupt::watch()?;
+    host::sweep()?;
+    let lab = Lab::new("raw", Shape { topology: *topology, mtu: arguments.mtu, napi: true })?;
+    for Offloads { interface, states } in lab.offloads()? {
+        let on: Vec<_> = states.into_iter().filter(|&(_, on)| on).map(|(name, _)| name).collect();
+        let on = if on.is_empty() { "none".to_owned() } else { on.join(", ") };
+        println!("{interface}: offloads {on}");
+    }
+    let at = Placement { cpu: measuring_cpu()?, priority: 1 };
+    let mut flood = Flood::new(&lab, load, *from, *to)?;
+    if flood.hook() == Hook::Generic {
+        println!("the sink is not in the driver, which cannot: frames cost more than they need to");
+    }
+    let pace = match rate {
+        Some(rate) => Pace::steady(*rate, Duration::from_secs_f64(arguments.seconds)),
+        None => {
+            let taste = flood.trial(&Pace::fast(TASTE), at, &interrupt)?;
+            Pace::fast(((taste.rate() * arguments.seconds) as u64).clamp(1, i32::MAX as u64))
+        }
+    };
+    let trial = flood.trial(&pace, at, &interrupt)?;
+    print(&trial, &pace);
+    Ok(())
+}
+
+fn print(trial: &Trial, pace: &Pace) {
+    let Trial { progress, counts, disturbance } = trial;
+    let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+    println!(
+        "sent       {:>12} frames in {:.3} s, {:.0} a second",
+        progress.sent,
+        trial.seconds(),
+        trial.rate()
+    );
+    if pace.rate.is_some() {
+        println!(
+            "in time    {:>12} ({:.3} %), late {}, the worst by {:.1} us, not sent {}",
+            progress.sent - progress.late,
+            share(progress.sent - progress.late, pace.frames),
+            progress.late,
+            progress.worst as f64 / 1e3,
+            progress.skipped
+        );
+    }
+    println!(
+        "received   {:>12}, lost {} ({:.4} %), twice {}, overtaken {}, of other trials {}",
+        trial.received(),
+        trial.lost(),
+        share(trial.lost(), progress.sent),
+        counts.duplicates,
+        counts.reordered,
+        counts.strays
+    );
+    let latency = trial.latency();
+    let at = |quantile: f64| latency.quantile(quantile).unwrap_or_default() as f64 / 1e3;
+    println!(
+        "latency    {:>12.1} us half of them, {:.1} of 90 %, {:.1} of 99 %, {:.1} of 99.9 %, {:.1} at most",
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(0.999),
+        counts.longest as f64 / 1e3
+    );
+    println!(
+        "CPU        {:>12.1} ns a frame{}",
+        disturbance.own.as_nanos() as f64 / progress.sent.max(1) as f64,
+        trial.disturbed().map(|why| format!("; disturbed: {why}")).unwrap_or_default()
+    );
+    if progress.failed > 0 {
+        println!("failed     {:>12} frames that could not be made", progress.failed);
+    }
+}

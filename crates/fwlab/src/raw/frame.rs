@@ -1,0 +1,212 @@
+//! Frames before they vary: headers, and the sums that let a checksum be made of a few additions.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anyhow::{Context, ensure};
+use etherparse::PacketBuilder;
+use skipstep_kernel::lab::{Kind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
+
+use crate::topology::Family;
+
+/// What stands behind the IP header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// UDP
+    Udp,
+    /// TCP: segments of data, with the flags of a connection that is open
+    Tcp,
+}
+
+/// Where frames come from and go to.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow {
+    /// UDP or TCP.
+    pub transport: Transport,
+    /// Link addresses of who sends and of who is to take the frame.
+    pub links: [[u8; 6]; 2],
+    /// Addresses of both ends, of one family.
+    pub addresses: [IpAddr; 2],
+    /// Their ports.
+    pub ports: [u16; 2],
+}
+
+/// Bytes that Ethernet adds behind a frame, which sizes count and buffers do not have.
+pub const CHECKSUM_BYTES: usize = 4;
+
+impl Flow {
+    /// The family of its addresses.
+    pub fn family(&self) -> Family {
+        if self.addresses[0].is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+
+    /// The way back, for which frames are sent to `link`.
+    pub fn answer(&self, link: [u8; 6]) -> Flow {
+        let ([from, to], [source, destination]) = (self.addresses, self.ports);
+        Flow {
+            transport: self.transport,
+            links: [self.links[1], link],
+            addresses: [to, from],
+            ports: [destination, source],
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.family(), self.transport) {
+            (Family::V4, Transport::Udp) => Kind::Udp4,
+            (Family::V4, Transport::Tcp) => Kind::Tcp4,
+            (Family::V6, Transport::Udp) => Kind::Udp6,
+            (Family::V6, Transport::Tcp) => Kind::Tcp6,
+        }
+    }
+
+    /// Where the transport header begins, and where the tag.
+    pub(super) fn offsets(&self) -> (usize, usize) {
+        let transport = if self.family() == Family::V4 { 34 } else { 54 };
+        (transport, transport + if self.transport == Transport::Udp { 8 } else { 20 })
+    }
+
+    /// Size of the smallest frame that has room for serial number and time.
+    pub fn smallest(&self) -> usize {
+        self.offsets().1 + TAG_BYTES + CHECKSUM_BYTES
+    }
+
+    /// A frame of `size` bytes, its checksum included as RFC 2544 counts it, without that checksum.
+    ///
+    /// # Errors
+    /// There is no such frame.
+    pub fn frame(&self, size: usize) -> anyhow::Result<Vec<u8>> {
+        let smallest = self.smallest();
+        ensure!(
+            size >= smallest,
+            "frames of {size} bytes: the smallest of {:?} over {} has {smallest}: serial number and time \
+             stand behind its headers",
+            self.transport,
+            self.family()
+        );
+        let (_, tag) = self.offsets();
+        let mut payload = vec![0; size - CHECKSUM_BYTES - tag];
+        payload[..2].copy_from_slice(&MAGIC.to_ne_bytes());
+        let ethernet = PacketBuilder::ethernet2(self.links[0], self.links[1]);
+        let ip = match self.addresses {
+            [IpAddr::V4(from), IpAddr::V4(to)] => ethernet.ipv4(from.octets(), to.octets(), 64),
+            [from, to] => ethernet.ipv6(sixteen(from), sixteen(to), 64),
+        };
+        let mut frame = Vec::with_capacity(size);
+        let [from, to] = self.ports;
+        match self.transport {
+            Transport::Udp => ip.udp(from, to).write(&mut frame, &payload),
+            Transport::Tcp => ip.tcp(from, to, 1, 8192).ack(1).psh().write(&mut frame, &payload),
+        }
+        .with_context(|| format!("frames of {size} bytes"))?;
+        Ok(frame)
+    }
+
+    /// The same for the generator.
+    ///
+    /// # Errors
+    /// There is no such frame, or it does not fit into a page.
+    pub fn template(&self, size: usize) -> anyhow::Result<Template> {
+        let frame = self.frame(size)?;
+        ensure!(
+            frame.len() <= LARGEST_FRAME,
+            "frames of {size} bytes: the generator in the kernel makes frames of up to {} bytes, \
+             --engine packet longer ones",
+            LARGEST_FRAME + CHECKSUM_BYTES
+        );
+        let sums = self.sums(&frame);
+        Ok(Template::new(self.kind(), frame.len() as u32, &frame[..self.offsets().1], sums))
+    }
+
+    /// Sums of what the checksums of the IP and of the transport header cover and what does not vary.
+    pub(super) fn sums(&self, frame: &[u8]) -> [u32; 2] {
+        let (transport, tag) = self.offsets();
+        let is_v4 = self.family() == Family::V4;
+        let mut fixed = frame.to_vec();
+        // what varies: the last words of both addresses, the ports, and the checksums themselves
+        let addresses = if is_v4 { [26, 30] } else { [34, 50] };
+        for word in addresses.into_iter().chain([transport]) {
+            fixed[word..word + 4].fill(0);
+        }
+        let checksum = if self.transport == Transport::Udp { 6 } else { 16 };
+        fixed[transport + checksum..transport + checksum + 2].fill(0);
+        fixed[tag + 2..tag + TAG_BYTES].fill(0);
+        if is_v4 {
+            fixed[24..26].fill(0);
+        }
+        let protocol = if self.transport == Transport::Udp { 17u8 } else { 6 };
+        let length = (frame.len() - transport) as u16;
+        let pseudo = [&[0, protocol], &length.to_be_bytes()[..]].concat();
+        let prefixes = if is_v4 { &[][..] } else { &fixed[22..54] };
+        let network = if is_v4 { sum(&fixed[14..34]) } else { 0 };
+        [network, sum(&pseudo) + sum(prefixes) + sum(&fixed[transport..])]
+    }
+}
+
+/// Sum of 16-bit words as the machine reads them.
+fn sum(bytes: &[u8]) -> u32 {
+    let words = bytes.chunks(2).map(|word| [word[0], *word.get(1).unwrap_or(&0)]);
+    words.map(|word| u32::from(u16::from_ne_bytes(word))).sum()
+}
+
+fn sixteen(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => Ipv4Addr::to_ipv6_mapped(&address).octets(),
+        IpAddr::V6(address) => Ipv6Addr::octets(&address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::End;
+
+    fn flow(transport: Transport, family: Family) -> Flow {
+        Flow {
+            transport,
+            links: [End::Client.link(), End::Server.link()],
+            addresses: [End::Client.address(family), End::Server.address(family)],
+            ports: [1024, 9],
+        }
+    }
+
+    /// As the program in the kernel does it.
+    fn fold(mut sum: u64) -> u16 {
+        while sum >> 16 != 0 {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn sums_make_the_checksums_that_others_compute() {
+        for transport in [Transport::Udp, Transport::Tcp] {
+            for family in [Family::V4, Family::V6] {
+                let flow = flow(transport, family);
+                for size in [flow.smallest(), flow.smallest() + 1, 512, 1518] {
+                    let frame = flow.frame(size).unwrap();
+                    assert_eq!(frame.len() + CHECKSUM_BYTES, size);
+                    let [network, transport_sum] = flow.sums(&frame);
+                    let (start, _) = flow.offsets();
+                    let addresses = if family == Family::V4 { [26, 30] } else { [34, 50] };
+                    let varies = |at: usize| u64::from(sum(&frame[at..at + 4]));
+                    let varying = varies(addresses[0]) + varies(addresses[1]);
+                    let at = start + if transport == Transport::Udp { 6 } else { 16 };
+                    let read = |at: usize| u16::from_ne_bytes([frame[at], frame[at + 1]]);
+                    let ours = fold(varying + u64::from(transport_sum) + varies(start));
+                    assert_eq!(ours, read(at), "{flow:?} {size}");
+                    if family == Family::V4 {
+                        assert_eq!(fold(varying + u64::from(network)), read(24));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_udp_frame_is_that_of_ethernet() {
+        assert_eq!(flow(Transport::Udp, Family::V4).smallest(), 64);
+        assert_eq!(flow(Transport::Tcp, Family::V6).smallest(), 96);
+        assert!(flow(Transport::Tcp, Family::V4).frame(64).is_err());
+        assert!(flow(Transport::Udp, Family::V4).template(9018).is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! What a load of frames is like: sizes, fields that vary, how many, how fast.
+
+use std::fmt;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, bail, ensure};
+use skipstep_kernel::lab::{Field, How, PATTERN, Template, VALUES};
+
+use super::frame::{Flow, Transport};
+use crate::topology::Family;
+
+/// Simple IMIX: seven small frames, four of middle size, one large one.
+const IMIX: [(usize, usize); 3] = [(7, 64), (4, 570), (1, 1518)];
+
+/// Sizes of frames, each with how many of it come in a row of the pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes(Vec<(usize, usize)>);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sizes, String> {
+        if text == "imix" {
+            return Ok(Sizes(IMIX.to_vec()));
+        }
+        match text.parse() {
+            Ok(size @ 8..=9018) => Ok(Sizes(vec![(1, size)])),
+            _ => Err("between 8 and 9018 bytes, or imix".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == IMIX {
+            return f.write_str("imix");
+        }
+        let sizes: Vec<_> = self.0.iter().map(|(_, size)| size.to_string()).collect();
+        f.write_str(&sizes.join(" "))
+    }
+}
+
+impl Sizes {
+    /// The sizes for frames that have to be at least `smallest`, and their pattern: places of sizes, in turn.
+    pub fn pattern(&self, smallest: usize) -> (Vec<usize>, Vec<u8>) {
+        let grown = |size: usize| if self.0.len() > 1 { size.max(smallest) } else { size };
+        let sizes = self.0.iter().map(|&(_, size)| grown(size)).collect();
+        let total: usize = self.0.iter().map(|&(count, _)| count).sum();
+        // each size is spread over the pattern, so that no burst is of one alone
+        let mut slots: Vec<(usize, u8)> = Vec::new();
+        for (place, &(count, _)) in self.0.iter().enumerate() {
+            slots.extend((0..count).map(|turn| ((2 * turn + 1) * total / count, place as u8)));
+        }
+        slots.sort_unstable();
+        (sizes, slots.into_iter().map(|(_, place)| place).take(PATTERN).collect())
+    }
+
+    /// Frames of one size.
+    pub fn one(size: usize) -> Sizes {
+        Sizes(vec![(1, size)])
+    }
+
+    /// The one size there is.
+    pub fn single(&self) -> Option<u32> {
+        match self.0[..] {
+            [(_, size)] => u32::try_from(size).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `list:FILE`, `random-list:FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Vary {
+    /// Not at all.
+    Fixed,
+    /// So many values, one after the other.
+    Count(u32),
+    /// One of so many values.
+    Random(u32),
+    /// Those of a file, one a line.
+    List(PathBuf),
+    /// One of those of a file.
+    RandomList(PathBuf),
+}
+
+/// As it is given on the command line.
+impl fmt::Display for Vary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Vary::Fixed => f.write_str("fixed"),
+            Vary::Count(count) => write!(f, "{count}"),
+            Vary::Random(count) => write!(f, "random:{count}"),
+            Vary::List(file) => write!(f, "list:{}", file.display()),
+            Vary::RandomList(file) => write!(f, "random-list:{}", file.display()),
+        }
+    }
+}
+
+impl FromStr for Vary {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Vary, String> {
+        let number = |text: &str| match text.parse() {
+            Ok(count @ 1..=0x0100_0000) => Ok(count),
+            _ => Err("fixed, a number of values, random:NUMBER, list:FILE or random-list:FILE, \
+                      numbers up to 16777216"
+                .to_owned()),
+        };
+        match text.split_once(':') {
+            None if text == "fixed" => Ok(Vary::Fixed),
+            Some(("random", count)) => number(count).map(Vary::Random),
+            Some(("list", file)) => Ok(Vary::List(file.into())),
+            Some(("random-list", file)) => Ok(Vary::RandomList(file.into())),
+            _ => number(text).map(Vary::Count),
+        }
+    }
+}
+
+/// Who makes frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// a program in the kernel, at the speed of XDP
+    Xdp,
+    /// this program, by a packet socket: slower, but any kernel and any interface, and longer frames
+    Packet,
+}
+
+/// A load.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Load {
+    /// Who makes the frames
+    #[arg(long, value_enum, default_value = "xdp")]
+    pub engine: Engine,
+    /// Transport protocol of the frames
+    #[arg(long, value_enum, default_value = "udp")]
+    pub transport: Transport,
+    /// IP of the frames: 4 or 6
+    #[arg(long, value_name = "VERSION", default_value = "4")]
+    pub ip: Family,
+    /// Bytes of a frame, its checksum included, or imix; of the payload where sockets send
+    #[arg(long, value_name = "BYTES", default_value = "64")]
+    pub size: Sizes,
+    /// How source addresses vary, from the client's on: fixed, a number, random:NUMBER, list:FILE, random-list:FILE
+    #[arg(long, value_name = "HOW", default_value = "fixed")]
+    pub sources: Vary,
+    /// How destination addresses vary, from the server's on
+    #[arg(long, value_name = "HOW", default_value = "fixed")]
+    pub destinations: Vary,
+    /// How source ports vary, from 1024 on
+    #[arg(long, value_name = "HOW", default_value = "256")]
+    pub source_ports: Vary,
+    /// How destination ports vary, from 9 on
+    #[arg(long, value_name = "HOW", default_value = "fixed")]
+    pub destination_ports: Vary,
+    /// What decides what is random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A load as the generator takes it.
+pub struct Prepared {
+    /// Templates by place.
+    pub templates: Vec<Template>,
+    /// Their frames, for who sends them as they are.
+    pub frames: Vec<Vec<u8>>,
+    /// Their order.
+    pub pattern: Vec<u8>,
+    /// Source, destination, ports.
+    pub fields: [Field; 4],
+    /// Values of lists.
+    pub values: Vec<u32>,
+}
+
+impl Load {
+    /// How many different flows there are, if that is known.
+    pub fn flows(&self) -> Option<u64> {
+        let all = [&self.sources, &self.destinations, &self.source_ports, &self.destination_ports];
+        let count = |how: &Vary| match how {
+            Vary::Fixed => Some(1),
+            Vary::Count(count) => Some(u64::from(*count)),
+            _ => None,
+        };
+        all.into_iter().try_fold(1u64, |product, how| product.checked_mul(count(how)?))
+    }
+
+    /// What must be the same to repeat it.
+    pub fn details(&self) -> String {
+        let engine = match self.engine {
+            Engine::Xdp => "xdp",
+            Engine::Packet => "packet",
+        };
+        format!(
+            "engine {engine}, size {}, sources {}, destinations {}, source ports {}, destination ports {}, seed {}",
+            self.size,
+            self.sources,
+            self.destinations,
+            self.source_ports,
+            self.destination_ports,
+            self.seed
+        )
+    }
+
+    /// Makes templates of it for the flow between two ends.
+    ///
+    /// # Errors
+    /// There are no such frames, or a list cannot be read.
+    pub fn prepare(&self, flow: &Flow) -> anyhow::Result<Prepared> {
+        let (sizes, pattern) = self.size.pattern(flow.smallest());
+        let templates = match self.engine {
+            Engine::Xdp => sizes.iter().map(|&size| flow.template(size)).collect(),
+            Engine::Packet => Ok(Vec::new()),
+        };
+        let templates = templates?;
+        let frames = sizes.iter().map(|&size| flow.frame(size));
+        let frames = frames.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut values = Vec::new();
+        let words = [
+            low_word(flow.addresses[0]),
+            low_word(flow.addresses[1]),
+            flow.ports[0].into(),
+            flow.ports[1].into(),
+        ];
+        let how = [&self.sources, &self.destinations, &self.source_ports, &self.destination_ports];
+        let mut fields = [Field::FIXED; 4];
+        let mut every: u64 = 1;
+        for place in [2, 3, 0, 1] {
+            let is_port = place >= 2;
+            let (field, count) = field(how[place], words[place], is_port, every, &mut values)?;
+            fields[place] = field;
+            // one field goes on when the one before has been through, so that all combinations come
+            every = every.saturating_mul(count);
+        }
+        Ok(Prepared { templates, frames, pattern, fields, values })
+    }
+}
+
+/// A field as the generator takes it, and how many values it takes in turn.
+fn field(
+    how: &Vary,
+    first: u32,
+    is_port: bool,
+    every: u64,
+    values: &mut Vec<u32>,
+) -> anyhow::Result<(Field, u64)> {
+    let every = u32::try_from(every).unwrap_or(u32::MAX);
+    let fits = |count: u32| {
+        let room = if is_port { 65_536 - first } else { u32::MAX - first };
+        ensure!(count <= room, "{count} ports from {first} on: there are {room}");
+        Ok(count)
+    };
+    Ok(match how {
+        Vary::Fixed => (Field::FIXED, 1),
+        Vary::Count(count) => {
+            (Field::new(How::Counted, first, fits(*count)?, every), u64::from(*count))
+        }
+        Vary::Random(count) => (Field::new(How::Drawn, first, fits(*count)?, 1), 1),
+        Vary::List(file) | Vary::RandomList(file) => {
+            let list = read_list(file, is_port)?;
+            let (start, count) = (values.len() as u32, list.len() as u32);
+            values.extend(list);
+            ensure!(values.len() <= VALUES as usize, "lists have at most {VALUES} values together");
+            match how {
+                Vary::List(_) => (Field::new(How::Listed, start, count, every), u64::from(count)),
+                _ => (Field::new(How::ListedDrawn, start, count, 1), 1),
+            }
+        }
+    })
+}
+
+/// Values of a file, one a line; of an address its last 32 bits.
+fn read_list(path: &Path, is_port: bool) -> anyhow::Result<Vec<u32>> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut values = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let value = match line {
+            "" => continue,
+            port if is_port => port.parse::<u16>().ok().map(u32::from),
+            address => address.parse().ok().map(low_word),
+        };
+        let kind = if is_port { "port" } else { "address" };
+        match value {
+            Some(value) => values.push(value),
+            None => bail!("{}:{}: no {kind}: {line}", path.display(), number + 1),
+        }
+    }
+    ensure!(!values.is_empty(), "{}: no values in it", path.display());
+    Ok(values)
+}
+
+/// The last 32 bits of an address.
+fn low_word(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => address.to_bits() as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imix_is_seven_four_one_and_spread() {
+        let (sizes, pattern) = "imix".parse::<Sizes>().unwrap().pattern(64);
+        assert_eq!(sizes, [64, 570, 1518]);
+        let count = |place| pattern.iter().filter(|&&one| one == place).count();
+        assert_eq!([count(0), count(1), count(2)], [7, 4, 1]);
+        assert_ne!(&pattern[..7], &[0; 7]);
+        assert_eq!("imix".parse::<Sizes>().unwrap().pattern(96).0, [96, 570, 1518]);
+        assert!("7".parse::<Sizes>().is_err());
+    }
+
+    #[test]
+    fn what_varies_is_told_as_it_is_given() {
+        for how in ["fixed", "7", "random:9", "list:a b", "random-list:/x"] {
+            assert_eq!(how.parse::<Vary>().unwrap().to_string(), how);
+        }
+        for size in ["imix", "64", "9018"] {
+            assert_eq!(size.parse::<Sizes>().unwrap().to_string(), size);
+        }
+    }
+
+    #[test]
+    fn lists_say_which_line_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "198.18.0.7 # first\n\n2001:2::7\n").unwrap();
+        assert_eq!(read_list(&path, false).unwrap(), [0xc612_0007, 7]);
+        assert!(read_list(&path, true).unwrap_err().to_string().contains("list:1: no port"));
+        fs::write(&path, "# nothing\n").unwrap();
+        assert!(read_list(&path, true).is_err());
+    }
+
+    #[test]
+    fn all_combinations_come() {
+        let mut values = Vec::new();
+        let (port, count) = field(&Vary::Count(10), 1024, true, 1, &mut values).unwrap();
+        assert_eq!((port, count), (Field::new(How::Counted, 1024, 10, 1), 10));
+        let (address, _) = field(&Vary::Count(3), 7, false, count, &mut values).unwrap();
+        assert_eq!(address, Field::new(How::Counted, 7, 3, 10));
+        assert!(field(&Vary::Count(65_000), 1024, true, 1, &mut values).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! What a report says of a paper whose experiment was repeated: where it was published, what was done otherwise,
+//! and its own tables with the figures of today.
+
+use super::{Block, Table};
+use crate::results::{self, Paper};
+
+/// All of it.
+pub(super) fn of(paper: &Paper) -> Vec<Block> {
+    let mut blocks = vec![Block::Text(format!("After “{}”: {}.", paper.title, paper.source))];
+    if !paper.differences.is_empty() {
+        let listed = paper.differences.join("; ");
+        blocks.push(Block::Text(format!("Otherwise than there: {listed}.")));
+    }
+    for table in &paper.tables {
+        blocks.push(Block::Heading(2, table.title.clone()));
+        blocks.push(Block::Table(cells(table)));
+    }
+    blocks
+}
+
+fn cells(table: &results::Table) -> Table {
+    let heading = |(place, text): (usize, &String)| {
+        let kind = if place < table.names { '=' } else { '#' };
+        format!("{text}{kind}")
+    };
+    let headings: Vec<String> = table.columns.iter().enumerate().map(heading).collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    Table { rows: table.rows.clone(), ..Table::new(&headings) }
+}

@@ -1,0 +1,221 @@
+//! Result files: written whole or not at all, and not believed blindly.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use chrono::{SecondsFormat, Utc};
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::{Environment, Mode, Role, Run, SCHEMA_VERSION, sha256};
+
+/// Why a result file is of no use.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// It could not be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no JSON, or not of this kind.
+    #[error("no result of fwlab")]
+    Format(#[from] serde_json::Error),
+    /// A later program wrote it.
+    #[error("format {0} is newer than this program, which knows {SCHEMA_VERSION}")]
+    Newer(u32),
+    /// What it says cannot be.
+    #[error("{0}")]
+    Inconsistent(String),
+}
+
+/// The time now as results have it: RFC 3339, UTC.
+pub fn now() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+impl Run {
+    /// A run that begins now, with nothing in it: not complete until somebody says so.
+    pub fn begin(mode: Mode, environment: Environment) -> Run {
+        Run {
+            schema: SCHEMA_VERSION,
+            fwlab: env!("CARGO_PKG_VERSION").to_string(),
+            command: std::env::args().collect(),
+            started: now(),
+            seconds: 0.0,
+            complete: false,
+            incomplete_because: None,
+            environment,
+            mode,
+            topologies: Vec::new(),
+            systems: Vec::new(),
+            series: Vec::new(),
+            findings: Vec::new(),
+            paper: None,
+        }
+    }
+
+    /// Writes it: who reads the file finds what was there before or all of this.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(".partial");
+        let partial = path.with_file_name(name);
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        let written = fs::File::create(&partial)
+            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&partial, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&partial);
+        }
+        written
+    }
+
+    /// Reads one that was written.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be one.
+    pub fn read(path: &Path) -> Result<Run, ReadError> {
+        Run::parse(&fs::read_to_string(path)?)
+    }
+
+    /// Reads the text of one.
+    ///
+    /// # Errors
+    /// It cannot be one.
+    pub fn parse(text: &str) -> Result<Run, ReadError> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema: u32,
+        }
+        let Version { schema } = serde_json::from_str(text)?;
+        if schema > SCHEMA_VERSION {
+            return Err(ReadError::Newer(schema));
+        }
+        let run: Run = serde_json::from_str(text)?;
+        run.check().map_err(ReadError::Inconsistent)?;
+        Ok(run)
+    }
+
+    /// What must hold of any run, whoever wrote it.
+    fn check(&self) -> Result<(), String> {
+        if !self.complete && self.incomplete_because.is_none() {
+            return Err("it is not complete and does not say why".to_string());
+        }
+        let topologies: HashSet<_> = self.topologies.iter().map(|t| t.name.as_str()).collect();
+        let mut systems = HashSet::new();
+        for system in &self.systems {
+            let id = &system.id;
+            if !systems.insert(id.as_str()) {
+                return Err(format!("two systems are called {id}"));
+            }
+            if !topologies.contains(system.topology.as_str()) {
+                return Err(format!("{id} is in topology {}, which is not there", system.topology));
+            }
+            if sha256(&system.configuration) != system.sha256 {
+                return Err(format!("the configuration of {id} is not the one of its SHA-256"));
+            }
+        }
+        for system in self.systems.iter().filter(|system| system.role == Role::Placebo) {
+            if !system.repeats.as_deref().is_some_and(|other| systems.contains(other)) {
+                return Err(format!("placebo {} repeats no system of the run", system.id));
+            }
+        }
+        for table in self.paper.iter().flat_map(|paper| &paper.tables) {
+            if table.rows.iter().any(|row| row.len() != table.columns.len()) {
+                return Err(format!("a row of the table '{}' has other columns", table.title));
+            }
+        }
+        for series in &self.series {
+            for point in &series.points {
+                let mut seen = HashSet::new();
+                for sample in &point.samples {
+                    let id = sample.system.as_str();
+                    if !systems.contains(id) {
+                        return Err(format!("a sample is of {id}, which is not there"));
+                    }
+                    if !seen.insert((sample.round, id)) {
+                        return Err(format!("{id} has two samples in round {}", sample.round));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::example;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let run = example::run();
+        run.write(&path).unwrap();
+        assert_eq!(Run::read(&path).unwrap(), run);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("run.json")).unwrap();
+        assert!(example::run().write(&folder.path().join("run.json")).is_err());
+        assert!(example::run().write(&folder.path().join("none/run.json")).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[track_caller]
+    fn refused(change: impl FnOnce(&mut Run), why: &str) {
+        let mut run = example::run();
+        change(&mut run);
+        let error = Run::parse(&serde_json::to_string(&run).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        refused(|run| run.schema = 2, "format 2 is newer than this program, which knows 1");
+        refused(|run| run.complete = false, "it is not complete and does not say why");
+        refused(|run| run.systems[1].id = "null".to_string(), "two systems are called null");
+        refused(|run| run.topologies.clear(), "null is in topology router, which is not there");
+        refused(
+            |run| run.systems[0].configuration.push('x'),
+            "the configuration of null is not the one of its SHA-256",
+        );
+        refused(
+            |run| run.systems[2].repeats = None,
+            "placebo placebo repeats no system of the run",
+        );
+        refused(
+            |run| run.series[0].points[0].samples[0].system = "x".to_string(),
+            "a sample is of x, which is not there",
+        );
+        refused(
+            |run| run.series[0].points[0].samples[1] = run.series[0].points[0].samples[0].clone(),
+            "null has two samples in round 0",
+        );
+        refused(
+            |run| run.paper.as_mut().unwrap().tables[0].rows[0].truncate(1),
+            "a row of the table 'Transactions a second' has other columns",
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_result_is_refused() {
+        let refused =
+            |text: &str| format!("{:#}", anyhow::Error::from(Run::parse(text).unwrap_err()));
+        assert!(refused("").starts_with("no result of fwlab: EOF"));
+        assert!(refused("{}").contains("schema"));
+        assert!(refused("{\"schema\": 1}").contains("missing field"));
+        // A number that JSON does not have is written as null, and is none.
+        let mut run = example::run();
+        run.series[0].points[0].samples[0].value = f64::NAN;
+        assert!(Run::parse(&serde_json::to_string(&run).unwrap()).is_err());
+    }
+}

@@ -1,0 +1,278 @@
+//! Searches: what a device can do, found by trials, as the RFCs about benchmarking say.
+//!
+//! They ask a [`Measurer`] for trials and know nothing else of it, so they are tested against a
+//! simulated device whose answers are known.
+
+pub mod back_to_back;
+mod command;
+pub mod latency;
+pub mod loss_rate;
+pub mod mlr;
+pub mod network;
+pub mod recovery;
+pub mod simulated;
+pub mod throughput;
+mod written;
+
+use serde::Serialize;
+use thiserror::Error;
+
+pub use command::{Arguments, run};
+
+use crate::results::Latency;
+
+/// Frames at a constant rate for some time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phase {
+    /// Frames a second.
+    pub rate: f64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// What a trial does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Order<'a> {
+    /// What is sent, one after the other without a pause.
+    pub phases: &'a [Phase],
+    /// When the device is reset, in seconds since the first frame.
+    pub reset: Option<f64>,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trial {
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that came.
+    pub received: u64,
+    /// How long they took, from when each was to be sent.
+    pub latency: Latency,
+    /// When the last frame that did not come was sent, in seconds since the last phase began.
+    pub last_loss: Option<f64>,
+    /// The longest time without a frame between two that came, in seconds.
+    pub longest_gap: f64,
+}
+
+/// Runs trials on a device.
+pub trait Measurer {
+    /// Runs one.
+    ///
+    /// # Errors
+    /// It could not be run to its end.
+    fn trial(&mut self, order: &Order) -> anyhow::Result<Trial>;
+
+    /// Lets the device come to rest.
+    fn wait(&mut self, seconds: f64);
+}
+
+/// Why a search ended without a result.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// A trial could not be run to its end.
+    #[error("trial {0} failed: {1:#}")]
+    Trial(usize, anyhow::Error),
+    /// More came than was sent.
+    #[error(
+        "{received} frames came of {sent} that were sent: something reflects or repeats them, and what is lost \
+         cannot be told"
+    )]
+    Reflected {
+        /// Frames sent.
+        sent: u64,
+        /// Frames that came.
+        received: u64,
+    },
+    /// Nothing comes.
+    #[error("no frame came through, at {0} frames a second neither: the device drops everything")]
+    Nothing(f64),
+    /// Other searches begin at the throughput.
+    #[error("something is lost at any rate: there is no throughput to measure this at")]
+    NoThroughput,
+    /// More trials than anybody would wait for.
+    #[error("no result after {0} trials: the device answers too differently each time")]
+    Endless(usize),
+}
+
+/// Pauses of a trial, RFC 2544 section 23: before it, after its last frame, and for the device to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Waits {
+    /// Seconds after the learning frames.
+    pub before: f64,
+    /// Seconds for frames that are still on their way.
+    pub after: f64,
+    /// Seconds until the next trial.
+    pub rest: f64,
+}
+
+impl Waits {
+    /// As the RFC has them.
+    pub const STANDARD: Waits = Waits { before: 2.0, after: 2.0, rest: 5.0 };
+
+    /// None.
+    pub const NONE: Waits = Waits { before: 0.0, after: 0.0, rest: 0.0 };
+
+    fn are_standard(&self) -> bool {
+        let Waits { before, after, rest } = Waits::STANDARD;
+        self.before >= before && self.after >= after && self.rest >= rest
+    }
+}
+
+/// A trial that was run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Record {
+    /// Frames a second that were to be sent; of several phases the first.
+    pub rate: f64,
+    /// Seconds, all phases together.
+    pub seconds: f64,
+    /// Frames that were to be sent. What the generator did not send counts as lost.
+    pub intended: u64,
+    /// Frames that came.
+    pub received: u64,
+    /// Share of the intended frames that did not come.
+    pub loss: f64,
+    /// How long those that came took; a result file has it.
+    #[serde(skip)]
+    pub latency: Latency,
+}
+
+/// More trials than this are no search.
+const MOST_TRIALS: usize = 5000;
+
+/// Runs trials for a search and keeps what came of them.
+pub struct Bench<'m> {
+    measurer: &'m mut dyn Measurer,
+    waits: Waits,
+    /// The trials so far.
+    pub records: Vec<Record>,
+    /// Who is told of each trial.
+    pub listener: Option<fn(usize, &Record)>,
+}
+
+impl<'m> Bench<'m> {
+    /// Around a measurer.
+    pub fn new(measurer: &'m mut dyn Measurer, waits: Waits) -> Bench<'m> {
+        Bench { measurer, waits, records: Vec::new(), listener: None }
+    }
+
+    /// Frames at a rate for some seconds.
+    ///
+    /// # Errors
+    /// The trial failed, or says nothing.
+    pub fn steady(&mut self, rate: f64, seconds: f64) -> Result<(Record, Trial), Failure> {
+        self.run(&Order { phases: &[Phase { rate, seconds }], reset: None })
+    }
+
+    /// Any trial.
+    ///
+    /// # Errors
+    /// The trial failed, or says nothing.
+    pub fn run(&mut self, order: &Order) -> Result<(Record, Trial), Failure> {
+        let number = self.records.len() + 1;
+        if number > MOST_TRIALS {
+            return Err(Failure::Endless(MOST_TRIALS));
+        }
+        self.measurer.wait(self.waits.before);
+        let trial = self.measurer.trial(order).map_err(|error| Failure::Trial(number, error))?;
+        self.measurer.wait(self.waits.after + self.waits.rest);
+        if trial.received > trial.sent {
+            return Err(Failure::Reflected { sent: trial.sent, received: trial.received });
+        }
+        let frames = |phase: &Phase| (phase.rate * phase.seconds).round().max(1.0);
+        let intended = order.phases.iter().map(frames).sum::<f64>() as u64;
+        let record = Record {
+            rate: order.phases.first().map_or(0.0, |phase| phase.rate),
+            seconds: order.phases.iter().map(|phase| phase.seconds).sum(),
+            intended,
+            received: trial.received,
+            loss: intended.saturating_sub(trial.received) as f64 / intended.max(1) as f64,
+            latency: trial.latency.clone(),
+        };
+        self.records.push(record.clone());
+        if let Some(listener) = self.listener {
+            listener(number, &record);
+        }
+        Ok((record, trial))
+    }
+}
+
+/// How far a result is what a standard asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conformance {
+    /// In every point.
+    Conforms,
+    /// But for these points.
+    Partial(Vec<String>),
+    /// Not at all, and why.
+    Not(String),
+}
+
+impl Conformance {
+    /// Conforms but for what is missing.
+    fn but_for(missing: Vec<Option<&str>>) -> Conformance {
+        let missing: Vec<String> = missing.into_iter().flatten().map(str::to_string).collect();
+        if missing.is_empty() { Conformance::Conforms } else { Conformance::Partial(missing) }
+    }
+
+    /// The same with something else missing.
+    fn and_but_for(self, missing: &str) -> Conformance {
+        match self {
+            Conformance::Conforms => Conformance::Partial(vec![missing.to_string()]),
+            Conformance::Partial(mut points) => {
+                points.push(missing.to_string());
+                Conformance::Partial(points)
+            }
+            Conformance::Not(why) => Conformance::Not(why),
+        }
+    }
+}
+
+/// What the laboratory is, as far as standards ask.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Setting {
+    /// Whether frames go over real network cards.
+    pub wire: bool,
+    /// Bytes of a frame with its checksum.
+    pub size: u32,
+    /// Whether frames are those of IPv6.
+    pub ip6: bool,
+    /// The most frames a second that the link carries.
+    pub most: f64,
+    /// Pauses.
+    pub waits: Waits,
+}
+
+impl Setting {
+    /// Frames a second of a link of so many bits a second: each has a preamble and a gap.
+    pub fn line_rate(bits: f64, size: u32) -> f64 {
+        bits / (f64::from(size + 20) * 8.0)
+    }
+
+    /// What is still to be said if the search is one over IPv6.
+    fn over_ip6(&self, conformance: Conformance) -> Conformance {
+        if !self.ip6 {
+            return conformance;
+        }
+        conformance.and_but_for("RFC 5180: no traffic with extension headers (section 5.3)")
+    }
+
+    fn missing_wire(&self) -> Option<&'static str> {
+        (!self.wire).then_some("the link is virtual")
+    }
+
+    fn missing_waits(&self) -> Option<&'static str> {
+        (!self.waits.are_standard())
+            .then_some("pauses between trials are shorter than in section 23")
+    }
+
+    /// Section 12 asks for addresses of 256 networks after one pair; section 9.1 for more sizes.
+    fn missing_sizes() -> Option<&'static str> {
+        Some(
+            "one frame size and one set of addresses; section 9.1 asks for seven sizes, section 12 for 256 networks",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

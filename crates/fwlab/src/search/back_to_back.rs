@@ -1,0 +1,92 @@
+//! Back-to-back frames, RFC 2544 section 26.4 as RFC 9004 has it: the longest burst at the link's rate of
+//! which nothing is lost, and what that says of the device's buffer.
+
+use serde::Serialize;
+
+use super::{Bench, Conformance, Failure, Setting};
+
+/// The longest burst that is tried, in seconds.
+const LONGEST: f64 = 30.0;
+
+/// The result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BackToBack {
+    /// How bursts are searched for, which must be named.
+    pub algorithm: &'static str,
+    /// The longest burst of each repeat, in frames.
+    pub bursts: Vec<u64>,
+    /// Mean of the bursts.
+    pub mean: f64,
+    /// Shortest of the bursts.
+    pub least: u64,
+    /// Longest of the bursts.
+    pub most: u64,
+    /// Standard deviation of the bursts.
+    pub deviation: f64,
+    /// Seconds that a burst of the mean length lasts.
+    pub implied_buffer: f64,
+    /// The same without what is forwarded meanwhile.
+    pub corrected_buffer: f64,
+}
+
+/// Searches `repeats` times. `throughput` is the device's for this size; if it is the link's rate, no
+/// burst is too long, and there is no result.
+///
+/// # Errors
+/// A trial failed.
+pub fn search(
+    bench: &mut Bench,
+    setting: &Setting,
+    throughput: f64,
+    repeats: usize,
+) -> Result<Option<BackToBack>, Failure> {
+    if throughput >= setting.most {
+        return Ok(None);
+    }
+    let bursts = (0..repeats)
+        .map(|_| longest_burst(bench, setting.most))
+        .collect::<Result<Vec<u64>, Failure>>()?;
+    let count = bursts.len().max(1) as f64;
+    let mean = bursts.iter().sum::<u64>() as f64 / count;
+    let variance = bursts.iter().map(|burst| (*burst as f64 - mean).powi(2)).sum::<f64>()
+        / (count - 1.0).max(1.0);
+    let implied_buffer = mean / setting.most;
+    Ok(Some(BackToBack {
+        algorithm: "binary search with loss verification",
+        mean,
+        least: bursts.iter().copied().min().unwrap_or(0),
+        most: bursts.iter().copied().max().unwrap_or(0),
+        deviation: variance.sqrt(),
+        implied_buffer,
+        corrected_buffer: implied_buffer * (1.0 - throughput / setting.most),
+        bursts,
+    }))
+}
+
+/// A burst that lost something is tried once more before it is believed: a loss may be an accident.
+fn longest_burst(bench: &mut Bench, rate: f64) -> Result<u64, Failure> {
+    let mut whole = 0;
+    let mut lossy = (rate * LONGEST) as u64 + 1;
+    while lossy - whole > 1 {
+        let frames = whole + (lossy - whole) / 2;
+        let seconds = frames as f64 / rate;
+        let lost =
+            bench.steady(rate, seconds)?.0.loss > 0.0 && bench.steady(rate, seconds)?.0.loss > 0.0;
+        if lost {
+            lossy = frames;
+        } else {
+            whole = frames;
+        }
+    }
+    Ok(whole)
+}
+
+/// What is missing to claim the RFCs.
+pub fn conformance(setting: &Setting, repeats: usize) -> Conformance {
+    Conformance::but_for(vec![
+        setting.missing_wire(),
+        (repeats < 50).then_some("fewer than 50 repeats (section 26.4)"),
+        setting.missing_waits(),
+        Setting::missing_sizes(),
+    ])
+}

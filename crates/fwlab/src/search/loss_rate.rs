@@ -1,0 +1,45 @@
+//! Frame loss rate, RFC 2544 section 26.3: what is lost at 100 %, 90 %, … of what the link carries.
+
+use serde::Serialize;
+
+use super::{Bench, Conformance, Failure, Setting};
+
+/// A step of the ladder.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// Share of the link's rate.
+    pub share: f64,
+    /// Frames a second.
+    pub rate: f64,
+    /// Share that was lost.
+    pub loss: f64,
+}
+
+/// Goes down in tenths until nothing is lost twice in a row.
+///
+/// # Errors
+/// A trial failed.
+pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<Step>, Failure> {
+    let mut steps: Vec<Step> = Vec::new();
+    for tenths in (1..=10).rev() {
+        let share = f64::from(tenths) / 10.0;
+        let rate = setting.most * share;
+        let loss = bench.steady(rate, seconds)?.0.loss;
+        let clean = loss == 0.0 && steps.last().is_some_and(|step| step.loss == 0.0);
+        steps.push(Step { share, rate, loss });
+        if clean {
+            break;
+        }
+    }
+    Ok(steps)
+}
+
+/// What is missing to claim the RFC.
+pub fn conformance(setting: &Setting, seconds: f64) -> Conformance {
+    Conformance::but_for(vec![
+        setting.missing_wire(),
+        (seconds < 60.0).then_some("trials are shorter than 60 s (section 24)"),
+        setting.missing_waits(),
+        Setting::missing_sizes(),
+    ])
+}

@@ -1,0 +1,167 @@
+//! A device whose behaviour is known: what searches are tested with, and what who wants to know how a
+//! search goes about it may try.
+
+use std::str::FromStr;
+
+use anyhow::bail;
+
+use super::{Measurer, Order, Phase, Trial};
+use crate::results::Latency;
+
+/// Frames that a device holds when more come than it forwards.
+const BUFFER: f64 = 1000.0;
+
+/// Nanoseconds that a frame takes through a device with nothing else to do.
+const QUICKEST: f64 = 10_000.0;
+
+/// Seconds that a device is away when it is reset.
+const AWAY: f64 = 0.25;
+
+/// Of the time with too many frames to when everything goes as before: as if queues took so long.
+const RECOVERY: f64 = 0.125;
+
+/// How much a device forwards.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Curve {
+    /// Everything up to this rate, and no more above.
+    Knee(f64),
+    /// Everything up to this rate; above, the share that is lost grows with the rate, to all of it at ten
+    /// times the rate.
+    Slope(f64),
+    /// As a knee, but in one of five trials a thousandth is lost at any rate above a tenth of it.
+    Noise(f64),
+    /// Nothing.
+    Drop,
+    /// Everything, twice.
+    Reflect,
+    /// As a knee of a million, until it dies in the trial of this number.
+    Die(usize),
+}
+
+impl FromStr for Curve {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Curve, String> {
+        let (name, number) = text.split_once(':').unwrap_or((text, ""));
+        let number =
+            match number {
+                "" => None,
+                _ => Some(
+                    number.parse::<f64>().ok().filter(|n| (1.0..=1e12).contains(n)).ok_or_else(
+                        || format!("{number} is no number of frames a second or trials"),
+                    )?,
+                ),
+            };
+        match (name, number) {
+            ("knee", rate) => Ok(Curve::Knee(rate.unwrap_or(1e6))),
+            ("slope", rate) => Ok(Curve::Slope(rate.unwrap_or(1e6))),
+            ("noise", rate) => Ok(Curve::Noise(rate.unwrap_or(1e6))),
+            ("drop", None) => Ok(Curve::Drop),
+            ("reflect", None) => Ok(Curve::Reflect),
+            ("die", trial) => Ok(Curve::Die(trial.unwrap_or(3.0) as usize)),
+            _ => Err("expected knee, slope or noise, with :RATE if you like, drop, reflect, or die:TRIAL".to_string()),
+        }
+    }
+}
+
+/// The device, with a clock of its own.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    curve: Curve,
+    random: fastrand::Rng,
+    trials: usize,
+    /// Seconds that all trials and pauses would have taken.
+    pub clock: f64,
+}
+
+impl Simulated {
+    /// With a curve; the seed decides about noise.
+    pub fn new(curve: Curve, seed: u64) -> Simulated {
+        Simulated { curve, random: fastrand::Rng::with_seed(seed), trials: 0, clock: 0.0 }
+    }
+
+    /// Frames that come of those of a phase.
+    fn forwarded(&mut self, phase: &Phase) -> f64 {
+        let frames = (phase.rate * phase.seconds).round().max(1.0);
+        let knee = |capacity: f64| frames.min((capacity * phase.seconds + BUFFER).floor());
+        match self.curve {
+            Curve::Knee(capacity) => knee(capacity),
+            Curve::Slope(start) => {
+                let over = ((phase.rate - start) / (9.0 * start)).clamp(0.0, 1.0);
+                (frames * (1.0 - over)).floor()
+            }
+            Curve::Noise(capacity) => {
+                let unlucky = self.random.f64() < 0.2 && phase.rate > capacity / 10.0;
+                let lost = if unlucky { (frames / 1000.0).ceil() } else { 0.0 };
+                (knee(capacity) - lost).max(0.0)
+            }
+            Curve::Drop => 0.0,
+            Curve::Reflect => frames * 2.0,
+            Curve::Die(_) => knee(1e6),
+        }
+    }
+
+    /// Times grow as the device comes to its limit, as those of a queue do.
+    fn latency(&self, rate: f64, frames: u64) -> Latency {
+        let capacity = match self.curve {
+            Curve::Knee(rate) | Curve::Slope(rate) | Curve::Noise(rate) => rate,
+            Curve::Drop | Curve::Reflect | Curve::Die(_) => 1e6,
+        };
+        let busy = (rate / capacity).min(0.99);
+        let steps = 1000;
+        Latency::of((0..steps).map(|step| {
+            let share = (f64::from(step) + 0.5) / f64::from(steps);
+            let wait = -(1.0 - share).ln() * busy / (1.0 - busy) * 0.1;
+            ((QUICKEST * (1.0 + wait)) as u64, frames.div_ceil(steps as u64))
+        }))
+    }
+}
+
+impl Measurer for Simulated {
+    fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
+        self.trials += 1;
+        if matches!(self.curve, Curve::Die(trial) if trial == self.trials) {
+            bail!("the device does not answer any more");
+        }
+        self.clock += order.phases.iter().map(|phase| phase.seconds).sum::<f64>();
+        let mut trial = Trial::default();
+        let mut overloaded = false;
+        for (index, phase) in order.phases.iter().enumerate() {
+            let sent = (phase.rate * phase.seconds).round().max(1.0) as u64;
+            let received = self.forwarded(phase) as u64;
+            trial.sent += sent;
+            trial.received += received;
+            if index + 1 == order.phases.len() {
+                // What was too much before is felt for a while after.
+                trial.last_loss = overloaded.then_some(RECOVERY);
+                trial.latency = self.latency(phase.rate, received);
+            }
+            overloaded |= received < sent;
+        }
+        if order.reset.is_some() {
+            trial.longest_gap = AWAY;
+            let rate = order.phases.first().map_or(0.0, |phase| phase.rate);
+            trial.received = trial.received.saturating_sub((rate * AWAY) as u64);
+        }
+        Ok(trial)
+    }
+
+    fn wait(&mut self, seconds: f64) {
+        self.clock += seconds;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_have_names() {
+        assert_eq!("knee:5000".parse(), Ok(Curve::Knee(5000.0)));
+        assert_eq!("slope".parse(), Ok(Curve::Slope(1e6)));
+        assert_eq!("die:2".parse(), Ok(Curve::Die(2)));
+        for wrong in ["", "bump", "knee:x", "drop:3", "knee:-1", "knee:inf"] {
+            assert!(wrong.parse::<Curve>().is_err(), "{wrong}");
+        }
+    }
+}

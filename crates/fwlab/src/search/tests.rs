@@ -1,0 +1,256 @@
+//! Each search on devices whose answers are known.
+
+use super::simulated::{Curve, Simulated};
+use super::*;
+
+const MOST: f64 = 2e6;
+const SETTING: Setting =
+    Setting { wire: false, size: 64, ip6: false, most: MOST, waits: Waits::STANDARD };
+
+/// What a search finds, its trials, and the seconds they would have taken.
+fn on<T>(
+    curve: Curve,
+    search: impl FnOnce(&mut Bench) -> Result<T, Failure>,
+) -> (Result<T, Failure>, Vec<Record>, f64) {
+    let mut device = Simulated::new(curve, 1);
+    let mut bench = Bench::new(&mut device, SETTING.waits);
+    let found = search(&mut bench);
+    let records = bench.records;
+    (found, records, device.clock)
+}
+
+fn throughput_of(curve: Curve) -> (Result<throughput::Throughput, Failure>, Vec<Record>) {
+    let (found, records, _) =
+        on(curve, |bench| throughput::search(bench, &SETTING, &throughput::Plan::default()));
+    (found, records)
+}
+
+#[test]
+fn who_listens_is_told_of_each_trial() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    static HEARD: AtomicUsize = AtomicUsize::new(0);
+    let mut device = Simulated::new(Curve::Knee(1e6), 1);
+    let mut bench = Bench::new(&mut device, Waits::NONE);
+    bench.listener = Some(|number, record| {
+        assert_eq!((number, record.rate), (HEARD.fetch_add(1, Relaxed) + 1, 1000.0));
+    });
+    for _ in 0..3 {
+        bench.steady(1000.0, 1.0).unwrap();
+    }
+    assert_eq!(HEARD.load(Relaxed), 3);
+}
+
+#[test]
+fn throughput_is_found_as_exactly_as_asked_for() {
+    for capacity in [31_000.0, 777_000.0, 1_999_000.0] {
+        for curve in [Curve::Knee(capacity), Curve::Slope(capacity)] {
+            let (found, records) = throughput_of(curve);
+            let found = found.unwrap();
+            assert!(found.rate > capacity - MOST * 0.001, "{curve:?} {found:?}");
+            // What a buffer holds makes a trial of 60 s look as if so much more were forwarded.
+            assert!(found.rate <= capacity + 1000.0 / 60.0 + 1.0, "{curve:?} {found:?}");
+            assert!(found.lossy.unwrap() > found.rate, "{found:?}");
+            let last = records.last().unwrap();
+            assert_eq!((last.seconds, last.loss), (60.0, 0.0), "a long trial decides");
+        }
+    }
+}
+
+#[test]
+fn a_device_faster_than_the_link_ends_the_search_at_once() {
+    let (found, records) = throughput_of(Curve::Knee(5e6));
+    assert_eq!(found.unwrap(), throughput::Throughput { rate: MOST, lossy: None, most: MOST });
+    assert_eq!(records.len(), 2);
+}
+
+#[test]
+fn a_device_that_drops_everything_is_told_apart_from_a_slow_one() {
+    let (found, _) = throughput_of(Curve::Drop);
+    assert!(matches!(found, Err(Failure::Nothing(_))), "{found:?}");
+    let (found, records) = throughput_of(Curve::Knee(500.0));
+    assert_eq!(found.unwrap().rate, 0.0);
+    assert!(records.iter().all(|record| record.loss > 0.0));
+}
+
+#[test]
+fn what_reflects_or_dies_ends_every_search_and_keeps_its_trials() {
+    let plan = latency::Plan { rate: 1e5, seconds: 1.0, repeats: 5 };
+    let range = mlr::Range { least: 100.0, most: MOST };
+    type Search<'a> = Box<dyn Fn(&mut Bench) -> Result<(), Failure> + 'a>;
+    let searches: [Search; 5] = [
+        Box::new(|bench| {
+            throughput::search(bench, &SETTING, &throughput::Plan::default()).map(drop)
+        }),
+        Box::new(|bench| loss_rate::search(bench, &SETTING, 60.0).map(drop)),
+        Box::new(|bench| back_to_back::search(bench, &SETTING, 1e6, 50).map(drop)),
+        Box::new(|bench| latency::search(bench, &plan).map(drop)),
+        Box::new(|bench| mlr::search(bench, range, &[mlr::Goal::rfc2544()]).map(drop)),
+    ];
+    for search in searches {
+        let (found, records, _) = on(Curve::Reflect, &search);
+        assert!(matches!(found, Err(Failure::Reflected { .. })), "{found:?}");
+        assert!(records.is_empty());
+        let (found, records, _) = on(Curve::Die(2), &search);
+        assert_eq!(
+            found.unwrap_err().to_string(),
+            "trial 2 failed: the device does not answer any more"
+        );
+        assert_eq!(records.len(), 1);
+    }
+}
+
+#[test]
+fn the_ladder_ends_after_two_clean_steps() {
+    let (found, _, _) = on(Curve::Slope(1.3e6), |bench| loss_rate::search(bench, &SETTING, 60.0));
+    let steps = found.unwrap();
+    let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();
+    assert_eq!(shares, [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]);
+    // 0.7 million above the start, of 11.7 million to where all is lost.
+    assert!((steps[0].loss - 0.7 / 11.7).abs() < 1e-6, "{steps:?}");
+    assert!(steps[3].loss > 0.0 && steps[4].loss == 0.0);
+    let (found, _, _) = on(Curve::Drop, |bench| loss_rate::search(bench, &SETTING, 60.0));
+    assert_eq!(found.unwrap().len(), 10, "it never gets clean");
+    let (found, _, _) = on(Curve::Knee(MOST), |bench| loss_rate::search(bench, &SETTING, 60.0));
+    assert_eq!(found.unwrap().len(), 2);
+}
+
+#[test]
+fn bursts_tell_the_buffer() {
+    let (found, _, _) = on(Curve::Knee(1e6), |bench| back_to_back::search(bench, &SETTING, 1e6, 3));
+    let found = found.unwrap().unwrap();
+    // The buffer has 1000 frames and half of what comes goes on meanwhile: 2000 fit.
+    assert!((1995.0..=2005.0).contains(&found.mean), "{found:?}");
+    assert_eq!((found.bursts.len(), found.least, found.most), (3, found.most, found.least));
+    assert_eq!(found.deviation, 0.0);
+    assert!((found.corrected_buffer * MOST - 1000.0).abs() < 5.0, "{found:?}");
+    let (found, records, _) =
+        on(Curve::Knee(5e6), |bench| back_to_back::search(bench, &SETTING, MOST, 3));
+    assert_eq!(found.unwrap(), None);
+    assert!(records.is_empty());
+}
+
+#[test]
+fn latency_grows_with_the_rate() {
+    let at = |rate: f64| {
+        let plan = latency::Plan { rate, seconds: 1.0, repeats: 20 };
+        on(Curve::Knee(1e6), |bench| latency::search(bench, &plan)).0.unwrap()
+    };
+    let (idle, busy) = (at(1e4), at(9e5));
+    assert_eq!(idle.trials, 20);
+    assert!((idle.typical.median - 10_000.0).abs() < 100.0, "{:?}", idle.typical);
+    // The median of an exponential wait: ln 2 of its mean.
+    let expected = 10_000.0 * (1.0 + 0.1 * 9.0 * std::f64::consts::LN_2);
+    assert!((busy.typical.median / expected - 1.0).abs() < 0.01, "{:?}", busy.typical);
+    assert!(busy.worst.median > busy.typical.median);
+    assert!(busy.variation.median < busy.worst.median);
+    assert_eq!(busy.all.count(), 20 * 900_000);
+    let plan = latency::Plan { rate: 1e5, seconds: 1.0, repeats: 2 };
+    let (found, _, _) = on(Curve::Drop, |bench| latency::search(bench, &plan));
+    assert!(matches!(found, Err(Failure::Nothing(_))));
+}
+
+#[test]
+fn recovery_and_reset() {
+    let (found, records, _) =
+        on(Curve::Knee(1e6), |bench| recovery::system_recovery(bench, &SETTING, 1e6, 60.0));
+    let found = found.unwrap();
+    assert!((found.overload - 1.1e6).abs() < 1.0);
+    assert_eq!(found.seconds, 0.125);
+    assert_eq!(records[0].intended, 66_000_000 + 33_000_000);
+    let (found, _, _) =
+        on(Curve::Knee(5e6), |bench| recovery::system_recovery(bench, &SETTING, MOST, 60.0));
+    assert_eq!(found.unwrap().seconds, 0.0, "there was never too much");
+    let (found, _, _) = on(Curve::Knee(1e6), |bench| recovery::reset(bench, 1e5, 10.0));
+    assert_eq!(found.unwrap().seconds, 0.25);
+}
+
+fn mlr_of(curve: Curve, goals: &[mlr::Goal]) -> (Vec<mlr::GoalResult>, Vec<Record>, f64) {
+    let range = mlr::Range { least: 100.0, most: MOST };
+    let (found, records, clock) = on(curve, |bench| mlr::search(bench, range, goals));
+    (found.unwrap(), records, clock)
+}
+
+#[test]
+fn mlr_finds_bounds_as_close_as_the_goal_wants() {
+    let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()];
+    for capacity in [3_333.0, 450_000.0, 1_000_000.0, 1_995_000.0] {
+        for curve in [Curve::Knee(capacity), Curve::Slope(capacity)] {
+            let (results, _, _) = mlr_of(curve, &goals);
+            for result in results {
+                let (lower, upper) = (result.lower.unwrap(), result.upper.unwrap());
+                let slack = 1000.0 / 60.0 + 1.0;
+                assert!(lower <= capacity + slack && upper > capacity, "{curve:?} {result:?}");
+                assert!(upper - lower <= 0.005 * upper + 1.0, "{curve:?} {result:?}");
+                assert_eq!(result.conditional_throughput, Some(lower));
+            }
+        }
+    }
+}
+
+#[test]
+fn mlr_says_when_the_most_or_the_least_is_the_limit() {
+    let goals = [mlr::Goal::rfc2544()];
+    let (results, records, _) = mlr_of(Curve::Knee(5e6), &goals);
+    assert_eq!((results[0].lower, results[0].upper), (Some(MOST), None));
+    assert!(records.len() <= 4, "{}", records.len());
+    let (results, _, _) = mlr_of(Curve::Knee(3.0), &goals);
+    assert_eq!(results[0].lower, None);
+    assert_eq!(results[0].conditional_throughput, None);
+    let range = mlr::Range { least: 100.0, most: MOST };
+    let (found, _, _) = on(Curve::Drop, |bench| mlr::search(bench, range, &goals));
+    assert!(matches!(found, Err(Failure::Nothing(_))), "{found:?}");
+}
+
+/// What the RFC is for: losses that come by chance take a search without tolerance away from what the
+/// device can do, and somewhere else each time; one that lets half of the trials exceed stays there.
+#[test]
+fn chance_does_not_take_a_tolerant_goal_away() {
+    let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()];
+    let range = mlr::Range { least: 100.0, most: MOST };
+    let mut shares = [0.0; 2];
+    for seed in 0..20 {
+        let mut device = Simulated::new(Curve::Noise(1e6), seed);
+        let results =
+            mlr::search(&mut Bench::new(&mut device, SETTING.waits), range, &goals).unwrap();
+        for (share, result) in shares.iter_mut().zip(results) {
+            *share += result.lower.unwrap_or(0.0) / 1e6 / 20.0;
+        }
+    }
+    let [strict, tolerant] = shares;
+    assert!(tolerant > 0.97, "{tolerant}");
+    assert!(1.0 - strict > 2.0 * (1.0 - tolerant), "{strict} {tolerant}");
+}
+
+#[test]
+fn short_trials_save_time() {
+    let (_, records, clock) = mlr_of(Curve::Slope(450_000.0), &[mlr::Goal::rfc2544()]);
+    let long = records.iter().filter(|record| record.seconds >= 60.0).count();
+    let by_halves = (1.0 / 0.005_f64).log2().ceil();
+    assert!((1..=4).contains(&long), "{long} of {}", records.len());
+    assert!(clock < by_halves * 69.0 * 1.5, "{clock}");
+}
+
+#[test]
+fn results_say_how_far_they_are_a_standards() {
+    let wire = Setting { wire: true, ..SETTING };
+    let over = |ip6| Setting { ip6, ..wire }.over_ip6(Conformance::Conforms);
+    assert_eq!(over(false), Conformance::Conforms);
+    assert!(
+        matches!(over(true), Conformance::Partial(points) if points[0].starts_with("RFC 5180"))
+    );
+    let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()];
+    assert_eq!(mlr::conformance(&wire, &goals), Conformance::Conforms);
+    let Conformance::Partial(missing) = mlr::conformance(&SETTING, &goals[..1]) else { panic!() };
+    assert_eq!(
+        missing,
+        ["the link is virtual", "no goal is as strict as that of TST 009 with 60 s trials"]
+    );
+    let hasty = Waits { before: 0.0, after: 0.1, rest: 0.0 };
+    let hasty = Setting { waits: hasty, ..wire };
+    let plan = throughput::Plan { last: 1.0, ..Default::default() };
+    let Conformance::Partial(missing) = throughput::conformance(&hasty, &plan) else { panic!() };
+    assert_eq!(missing.len(), 3, "{missing:?}");
+    // Section 9: 64 bytes on 10 Mbit/s are 14880 frames a second.
+    assert_eq!(Setting::line_rate(1e7, 64).floor(), 14_880.0);
+    assert_eq!(Setting::line_rate(1e7, 1518).floor(), 812.0);
+}

@@ -1,0 +1,188 @@
+//! A search as a result file that `fwlab report` and `fwlab compare` read: what was found, loss and latency of each trial
+//! by its rate, and how far that is what a standard asks for.
+
+use serde_json::Value;
+
+use super::command::Test;
+use super::{Conformance, Record};
+use crate::results::{
+    Better, Counts, Dimension, Finding, Load, Point, Quantity, Run, Sample, Series, Verdict,
+};
+
+/// What a search came to.
+pub(super) struct Found<'f> {
+    pub test: Test,
+    pub conformance: &'f Conformance,
+    pub result: &'f Value,
+    pub trials: &'f [Record],
+}
+
+impl Found<'_> {
+    /// Puts it into a run; `system` is what samples call the system.
+    pub(super) fn write(&self, run: &mut Run, system: &str, load: &Load) {
+        run.series = self.values(system, load);
+        let forwarded = self.trials.iter().filter(|trial| trial.received > 0);
+        let loss = self.by_rate("Loss by rate", ("loss", "%"), load, self.trials, |trial| {
+            Sample::new(0, 0, system, trial.loss * 100.0)
+        });
+        let latency =
+            self.by_rate("Latency by rate", ("latency", "ns"), load, forwarded, |trial| {
+                let median = trial.latency.quantile(0.5).unwrap_or_default();
+                let sample = Sample::new(0, 0, system, median as f64);
+                Sample { latency: Some(trial.latency.clone()), ..sample }
+            });
+        run.series.extend([loss, latency]);
+        run.findings.push(self.finding());
+    }
+
+    /// What was searched for, if it was found.
+    fn values(&self, system: &str, load: &Load) -> Vec<Series> {
+        let at = |title: &str, pointer: &str, unit: &str| {
+            let value = self.result.pointer(pointer)?.as_f64()?;
+            let better = if unit == "ns" { Better::Lower } else { Better::Higher };
+            let samples = vec![Sample::new(0, 0, system, value)];
+            Some(Series {
+                title: title.to_owned(),
+                load: load.clone(),
+                quantity: quantity(title, unit, better),
+                dimension: None,
+                points: vec![Point { at: None, ceiling: None, void: None, samples }],
+            })
+        };
+        let all = match self.test {
+            Test::Throughput => vec![at("throughput", "/rate", "frames/s")],
+            Test::BackToBack => vec![at("longest burst without loss", "/mean", "frames")],
+            Test::Latency => vec![
+                at("typical latency", "/typical/median", "ns"),
+                at("worst latency", "/worst/median", "ns"),
+            ],
+            Test::Mlr => ["/0", "/1"]
+                .map(|goal| {
+                    let name = self.result.pointer(&format!("{goal}/goal/name"))?.as_str()?;
+                    let title = format!("conditional throughput, {name}");
+                    at(&title, &format!("{goal}/conditional_throughput"), "frames/s")
+                })
+                .to_vec(),
+            Test::LossRate | Test::SystemRecovery | Test::Reset => Vec::new(),
+        };
+        all.into_iter().flatten().collect()
+    }
+
+    /// A series of trials, a point for each rate.
+    fn by_rate<'t>(
+        &self,
+        title: &str,
+        (name, unit): (&str, &str),
+        load: &Load,
+        trials: impl IntoIterator<Item = &'t Record>,
+        sample: impl Fn(&Record) -> Sample,
+    ) -> Series {
+        let mut trials: Vec<_> = trials.into_iter().collect();
+        trials.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+        let mut points: Vec<Point> = Vec::new();
+        for trial in trials {
+            if points.last().is_none_or(|point| point.at != Some(trial.rate)) {
+                let at = Some(trial.rate);
+                points.push(Point { at, ceiling: None, void: None, samples: Vec::new() });
+            }
+            let Some(point) = points.last_mut() else { continue };
+            let counts =
+                Counts { sent: trial.intended, received: trial.received, ..Counts::default() };
+            let round = point.samples.len() as u32;
+            point.samples.push(Sample { round, counts: Some(counts), ..sample(trial) });
+        }
+        Series {
+            title: title.to_owned(),
+            load: load.clone(),
+            quantity: quantity(name, unit, Better::Lower),
+            dimension: Some(Dimension { name: "rate".to_owned(), unit: "frames/s".to_owned() }),
+            points,
+        }
+    }
+
+    fn finding(&self) -> Finding {
+        let (verdict, evidence) = match self.conformance {
+            Conformance::Conforms => (Verdict::Holds, "in every point".to_owned()),
+            Conformance::Partial(missing) => {
+                (Verdict::Fails, format!("partial: {}", missing.join("; ")))
+            }
+            Conformance::Not(why) => (Verdict::Fails, why.clone()),
+        };
+        let standard = self.test.standard();
+        Finding {
+            claim: format!("this is done as {standard} says"),
+            source: standard.to_owned(),
+            verdict,
+            evidence,
+        }
+    }
+}
+
+fn quantity(name: &str, unit: &str, better: Better) -> Quantity {
+    Quantity { name: name.to_owned(), unit: unit.to_owned(), better, additive: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Latency, System, example};
+    use serde_json::json;
+
+    fn trial(rate: f64, received: u64) -> Record {
+        Record {
+            rate,
+            seconds: 1.0,
+            intended: 100,
+            received,
+            loss: (100 - received) as f64 / 100.0,
+            latency: Latency::of([(1000, received)]),
+        }
+    }
+
+    #[test]
+    fn trials_of_a_rate_are_one_point_and_the_file_can_be_read() {
+        let trials = [trial(500.0, 80), trial(100.0, 100), trial(500.0, 0), trial(300.0, 100)];
+        let found = Found {
+            test: Test::Throughput,
+            conformance: &Conformance::Partial(vec!["the link is virtual".to_owned()]),
+            result: &json!({"rate": 300.0}),
+            trials: &trials,
+        };
+        let mut run = example::run();
+        run.systems = vec![System { topology: "router".into(), ..run.systems[1].clone() }];
+        found.write(&mut run, "router", &Load::default());
+        let run = Run::parse(&serde_json::to_string(&run).unwrap()).unwrap();
+        let [value, loss, latency] = &run.series[..] else { panic!("{:?}", run.series) };
+        assert_eq!(value.points[0].samples[0].value, 300.0);
+        let points = |series: &Series| -> Vec<(f64, Vec<f64>)> {
+            let values = |point: &Point| point.samples.iter().map(|sample| sample.value).collect();
+            series.points.iter().map(|point| (point.at.unwrap(), values(point))).collect()
+        };
+        assert_eq!(
+            points(loss),
+            [(100.0, vec![0.0]), (300.0, vec![0.0]), (500.0, vec![20.0, 100.0])]
+        );
+        assert_eq!(points(latency).len(), 3, "a trial without a frame has no latency");
+        assert_eq!(points(latency)[2].1.len(), 1);
+        let finding = run.findings.last().unwrap();
+        assert_eq!(
+            (finding.verdict, &finding.evidence[..]),
+            (Verdict::Fails, "partial: the link is virtual")
+        );
+    }
+
+    #[test]
+    fn every_goal_has_a_value() {
+        let goal =
+            |name, value: f64| json!({"goal": {"name": name}, "conditional_throughput": value});
+        let found = Found {
+            test: Test::Mlr,
+            conformance: &Conformance::Conforms,
+            result: &json!([goal("RFC 2544", 1.0), goal("TST 009", 2.0)]),
+            trials: &[],
+        };
+        let values = found.values("x", &Load::default());
+        assert_eq!(values.len(), 2);
+        assert_eq!(values[1].title, "conditional throughput, TST 009");
+    }
+}

@@ -1,0 +1,204 @@
+//! Loads of real sockets: a server at one end of a network, clients at the other. What a client does is what
+//! netperf, netstrain and their like do.
+
+mod client;
+mod external;
+mod ftp_session;
+mod server;
+
+use std::net::IpAddr;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::placement::{Disturbance, KinWatch, Placement, Watch};
+use crate::raw::frame::Transport;
+use crate::results::Latency;
+use crate::topology::{End, Family, Lab};
+
+pub use client::{forbidden_session, get_past};
+pub use external::serve;
+pub(crate) use ftp_session::accept;
+pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
+
+/// What a client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// a request, its answer, and so on, over one connection
+    Rr,
+    /// connect, a request, its answer, close, and so on
+    Crr,
+    /// as many bytes as it goes, to the server
+    Send,
+    /// as many bytes as it goes, from the server
+    Receive,
+    /// both at once
+    Both,
+    /// datagrams that come back; how long that takes
+    Ping,
+    /// fetch a page, over a connection of its own
+    Http,
+    /// log in at an FTP server, fetch a file of --size bytes, leave
+    Ftp,
+    /// fetch large files in one FTP session
+    FtpBulk,
+    /// what iperf3 sends to the server
+    Iperf3,
+    /// what iperf3 gets from the server
+    Iperf3Reverse,
+    /// a request, its answer, and so on, by netperf
+    NetperfRr,
+    /// the same with a connection for each, by netperf
+    NetperfCrr,
+}
+
+/// How clients reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By its address.
+    Straight,
+    /// By the address of the host in the middle, which knows the server.
+    Proxy,
+    /// By the address of the host in the middle, to which the user of an FTP session names the server.
+    Named,
+}
+
+impl Way {
+    /// The address that clients connect to.
+    pub fn address(self, to: End, family: Family) -> IpAddr {
+        match self {
+            Way::Straight => to.address(family),
+            Way::Proxy | Way::Named => End::Client.gateway(family),
+        }
+    }
+
+    /// The user of an FTP session with a server.
+    pub fn user(self, server: IpAddr) -> String {
+        match (self, server) {
+            (Way::Named, IpAddr::V4(server)) => format!("anonymous@{server}"),
+            (Way::Named, IpAddr::V6(server)) => format!("anonymous@[{server}]"),
+            _ => "anonymous".to_owned(),
+        }
+    }
+}
+
+impl Kind {
+    /// As results call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Rr => "rr",
+            Kind::Crr => "crr",
+            Kind::Send => "send",
+            Kind::Receive => "receive",
+            Kind::Both => "both",
+            Kind::Ping => "ping",
+            Kind::Http => "http",
+            Kind::Ftp => "ftp",
+            Kind::FtpBulk => "ftp-bulk",
+            Kind::Iperf3 => "iperf3",
+            Kind::Iperf3Reverse => "iperf3-reverse",
+            Kind::NetperfRr => "netperf-rr",
+            Kind::NetperfCrr => "netperf-crr",
+        }
+    }
+
+    /// What its values are, and their unit.
+    pub fn quantity(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Rr | Kind::NetperfRr => ("transactions", "1/s"),
+            Kind::Crr | Kind::NetperfCrr => ("connections", "1/s"),
+            Kind::Send | Kind::Receive | Kind::Both | Kind::FtpBulk => ("throughput", "Mbit/s"),
+            Kind::Iperf3 | Kind::Iperf3Reverse => ("throughput", "Mbit/s"),
+            Kind::Ping => ("round trip", "ns"),
+            Kind::Http => ("pages", "1/s"),
+            Kind::Ftp => ("sessions", "1/s"),
+        }
+    }
+
+    /// Who does it, if not this program: what has to be in the path of client and server.
+    pub fn programs(self) -> &'static [&'static str] {
+        match self {
+            Kind::Iperf3 | Kind::Iperf3Reverse => &["iperf3"],
+            Kind::NetperfRr | Kind::NetperfCrr => &["netperf", "netserver"],
+            _ => &[],
+        }
+    }
+
+    /// Which protocols it can use.
+    pub fn takes(self, transport: Transport) -> bool {
+        match self {
+            Kind::Rr | Kind::NetperfRr => true,
+            Kind::Ping => transport == Transport::Udp,
+            _ => transport == Transport::Tcp,
+        }
+    }
+}
+
+/// A load of sockets.
+#[derive(Debug, Clone, Copy)]
+pub struct Talk {
+    /// What the client does.
+    pub kind: Kind,
+    /// Over which protocol.
+    pub transport: Transport,
+    /// IPv4 or IPv6.
+    pub family: Family,
+    /// Bytes of payload of requests, of answers, of pages and of files.
+    pub size: usize,
+    /// How long.
+    pub duration: Duration,
+    /// Clients at once.
+    pub clients: usize,
+    /// Whether the server makes the data connections of FTP.
+    pub active: bool,
+    /// The server's end.
+    pub to: End,
+    /// How they reach it.
+    pub way: Way,
+}
+
+/// What it gave.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// The value, in the unit of its kind.
+    pub value: f64,
+    /// How long each transaction took, where there are such.
+    pub latency: Option<Latency>,
+    /// What came between the client and its CPU.
+    pub disturbance: Disturbance,
+}
+
+/// Talks from the client to the server of a network: values of several clients are added up, times put together.
+///
+/// # Errors
+/// The server cannot be reached.
+pub fn talk(lab: &Lab, talk: &Talk, at: Placement) -> anyhow::Result<Heard> {
+    let hosts = lab.device().into_iter().chain([lab.end(talk.to)]).collect();
+    let kin = KinWatch::begin(at.cpu, hosts)?;
+    let one = &|number: usize| -> anyhow::Result<(client::Said, Disturbance)> {
+        lab.end(End::Client).enter()?;
+        at.take()?;
+        let watch = Watch::begin(at.cpu)?;
+        let said = client::run(talk, number, at)?;
+        Ok((said, watch.end()?))
+    };
+    let all = thread::scope(|scope| {
+        let clients: Vec<_> =
+            (0..talk.clients.max(1)).map(|number| scope.spawn(move || one(number))).collect();
+        let join = |client: thread::ScopedJoinHandle<'_, _>| {
+            client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        clients.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    let (_, mut disturbance) =
+        *all.iter().max_by_key(|(_, one)| one.switches).context("no client")?;
+    disturbance.others = kin.end()?;
+    let times: Vec<_> = all.iter().filter_map(|(said, _)| said.latency.as_ref()).collect();
+    let latency = (!times.is_empty()).then(|| Latency::merged(times.iter().copied()));
+    let value = match (talk.kind, &latency) {
+        (Kind::Ping, Some(latency)) => latency.quantile(0.5).unwrap_or_default() as f64,
+        _ => all.iter().map(|(said, _)| said.value).sum(),
+    };
+    Ok(Heard { value, latency, disturbance })
+}

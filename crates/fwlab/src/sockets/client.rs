@@ -1,0 +1,203 @@
+//! What a client does with a server's services.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::server::{BLOCK, CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE};
+use super::{Kind, Talk, Way, external};
+use crate::ftp::Session;
+use crate::placement::Placement;
+use crate::raw::frame::Transport;
+use crate::request_response::{self, Protocol};
+use crate::results::Latency;
+
+/// After this long without an answer there is none.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long who must not get through tries to.
+const TRY: Duration = Duration::from_millis(300);
+
+/// Bytes of the files of one FTP session.
+const LARGE_FILE: usize = 16 << 20;
+
+/// What a client has to say afterwards.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub value: f64,
+    pub latency: Option<Latency>,
+}
+
+/// Does what a talk says, as the client of this number.
+pub(super) fn run(talk: &Talk, number: usize, at: Placement) -> anyhow::Result<Said> {
+    let server = talk.way.address(talk.to, talk.family);
+    let rate = |value| Ok(Said { value, latency: None });
+    match talk.kind {
+        Kind::Rr | Kind::Ping => ask(talk, server),
+        Kind::Crr => again_and_again(talk, || connect_and_ask((server, ONCE).into(), talk.size)),
+        Kind::Http => again_and_again(talk, || fetch((server, HTTP).into(), talk.size)),
+        Kind::Ftp => {
+            let mut block = vec![0; BLOCK];
+            again_and_again(talk, || {
+                let mut session = begin_ftp(talk)?;
+                session.fetch(&talk.size.to_string(), &mut block)?;
+                session.end()
+            })
+        }
+        Kind::FtpBulk => rate(fetch_files(talk)?),
+        Kind::Iperf3 | Kind::Iperf3Reverse => rate(external::iperf3(talk, number, at)?),
+        Kind::NetperfRr | Kind::NetperfCrr => rate(external::netperf(talk, at)?),
+        Kind::Send => rate(send((server, DISCARD).into(), talk.duration)?),
+        Kind::Receive => rate(receive((server, CHARGEN).into(), talk.duration)?),
+        Kind::Both => thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive((server, CHARGEN).into(), talk.duration));
+            let sent = send((server, DISCARD).into(), talk.duration)?;
+            let received =
+                receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            rate(sent + received)
+        }),
+    }
+}
+
+/// Requests and answers over one connection, or datagrams.
+fn ask(talk: &Talk, server: IpAddr) -> anyhow::Result<Said> {
+    let protocol = match talk.transport {
+        Transport::Tcp => Protocol::Tcp,
+        Transport::Udp => Protocol::Udp,
+    };
+    let server = (server, ECHO).into();
+    let outcome = request_response::measure(protocol, server, talk.size, talk.duration)?;
+    let latency = Latency::of(outcome.times().iter().map(|&ns| (ns, 1)));
+    let value = match talk.kind {
+        Kind::Ping => latency.quantile(0.5).unwrap_or_default() as f64,
+        _ => outcome.rate(),
+    };
+    Ok(Said { value, latency: Some(latency) })
+}
+
+/// Repeats a transaction; transactions a second.
+fn again_and_again(
+    talk: &Talk,
+    mut transaction: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<Said> {
+    let start = Instant::now();
+    let mut times = Vec::new();
+    let mut now = start;
+    while now - start < talk.duration {
+        transaction()?;
+        let then = std::mem::replace(&mut now, Instant::now());
+        times.push((u64::try_from((now - then).as_nanos()).unwrap_or(u64::MAX), 1));
+    }
+    let value = times.len() as f64 / (now - start).as_secs_f64();
+    Ok(Said { value, latency: Some(Latency::of(times)) })
+}
+
+fn connect(server: SocketAddr) -> anyhow::Result<TcpStream> {
+    let connect = || {
+        let stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        std::io::Result::Ok(stream)
+    };
+    connect().with_context(|| format!("no connection to {server}"))
+}
+
+/// One connection with one request; the server closes it first, so that the client does not run out of
+/// ports that wait.
+fn connect_and_ask(server: SocketAddr, size: usize) -> anyhow::Result<()> {
+    let mut stream = connect(server)?;
+    let mut request = vec![b'q'; size.max(4)];
+    let length = u32::try_from(request.len()).context("size")?;
+    request[..4].copy_from_slice(&length.to_be_bytes());
+    stream.write_all(&request)?;
+    let mut answer = Vec::with_capacity(request.len());
+    stream.read_to_end(&mut answer)?;
+    ensure!(answer == request, "{server}: another answer than the request");
+    Ok(())
+}
+
+/// One page.
+fn fetch(server: SocketAddr, size: usize) -> anyhow::Result<()> {
+    let mut stream = connect(server)?;
+    stream.write_all(format!("GET /{size} HTTP/1.0\r\n\r\n").as_bytes())?;
+    let mut answer = Vec::with_capacity(size + 128);
+    stream.read_to_end(&mut answer)?;
+    let head = answer.windows(4).position(|window| window == b"\r\n\r\n");
+    let head = head.with_context(|| format!("{server}: no HTTP"))? + 4;
+    ensure!(answer.len() - head == size, "{server}: {} bytes of {size}", answer.len() - head);
+    Ok(())
+}
+
+fn begin_ftp(talk: &Talk) -> anyhow::Result<Session> {
+    let server = talk.to.address(talk.family);
+    let door = talk.way.address(talk.to, talk.family);
+    let mut session = Session::begin((door, FTP).into(), &talk.way.user(server))?;
+    session.active = talk.active;
+    Ok(session)
+}
+
+/// Large files in one session, in megabits a second.
+fn fetch_files(talk: &Talk) -> anyhow::Result<f64> {
+    let mut block = vec![0; BLOCK];
+    let mut session = begin_ftp(talk)?;
+    let start = Instant::now();
+    let mut total = 0;
+    while start.elapsed() < talk.duration {
+        total += session.fetch(&LARGE_FILE.to_string(), &mut block)?;
+    }
+    let value = megabits(total, start.elapsed());
+    session.end()?;
+    Ok(value)
+}
+
+/// Whether a port of a server can be reached at its own address, in spite of what is in between.
+pub fn get_past(talk: &Talk, port: u16) -> bool {
+    let server = talk.to.address(talk.family);
+    TcpStream::connect_timeout(&(server, port).into(), TRY).is_ok()
+}
+
+/// Whether a gateway lets an FTP session begin with a server that its rules do not allow.
+pub fn forbidden_session(talk: &Talk) -> bool {
+    let other = match talk.to.address(talk.family) {
+        IpAddr::V4(server) => IpAddr::from(Ipv4Addr::from(server.to_bits() + 1)),
+        IpAddr::V6(server) => IpAddr::from(Ipv6Addr::from(server.to_bits() + 1)),
+    };
+    let door = talk.way.address(talk.to, talk.family);
+    talk.way == Way::Named && Session::begin((door, FTP).into(), &talk.way.user(other)).is_ok()
+}
+
+/// Bytes to the server, as it counts them; in megabits a second.
+fn send(server: SocketAddr, duration: Duration) -> anyhow::Result<f64> {
+    let mut stream = connect(server)?;
+    let block = vec![b's'; BLOCK];
+    let start = Instant::now();
+    while start.elapsed() < duration {
+        stream.write_all(&block).with_context(|| format!("{server}: write"))?;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    let mut total = [0; 8];
+    stream.read_exact(&mut total).with_context(|| format!("{server}: no count"))?;
+    Ok(megabits(u64::from_be_bytes(total), start.elapsed()))
+}
+
+/// Bytes from the server, in megabits a second.
+fn receive(server: SocketAddr, duration: Duration) -> anyhow::Result<f64> {
+    let mut stream = connect(server)?;
+    let mut block = vec![0; BLOCK];
+    let start = Instant::now();
+    let mut total = 0;
+    while start.elapsed() < duration {
+        let length = stream.read(&mut block).with_context(|| format!("{server}: read"))?;
+        ensure!(length > 0, "{server}: closed");
+        total += length as u64;
+    }
+    Ok(megabits(total, start.elapsed()))
+}
+
+fn megabits(bytes: u64, elapsed: Duration) -> f64 {
+    bytes as f64 * 8.0 / 1e6 / elapsed.as_secs_f64()
+}

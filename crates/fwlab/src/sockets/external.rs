@@ -1,0 +1,130 @@
+//! Loads that other programs make: iperf3 and netperf, where they are installed. Each has its own server, and a client for
+//! each of those there are to be at once. They are ordinary processes: more urgent ones, as ours are, would keep each other
+//! from the CPU, as they do not always sleep while they wait.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use super::{Kind, Talk};
+use crate::host::{self, Host};
+use crate::placement::Placement;
+use crate::raw::frame::Transport;
+
+/// The first port of servers of iperf3, each of which serves one client; and the port of netserver.
+const IPERF3: u16 = 5201;
+const NETSERVER: u16 = 12_865;
+
+/// How long a server may take until it is there, and how often that is looked at.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(20);
+
+/// Starts the servers of a kind on a host, where there are such; they go with the host.
+///
+/// # Errors
+/// They do not start.
+pub fn serve(host: &Host, talk: &Talk, at: Placement) -> anyhow::Result<()> {
+    let servers: Vec<(u16, Command)> = match talk.kind {
+        Kind::Iperf3 | Kind::Iperf3Reverse => (0..talk.clients)
+            .map(|number| {
+                let port = port(number);
+                let mut command = Command::new("iperf3");
+                command.args(["-s", "-p", &port.to_string()]);
+                (port, command)
+            })
+            .collect(),
+        Kind::NetperfRr | Kind::NetperfCrr => {
+            let mut command = Command::new("netserver");
+            command.arg("-D");
+            vec![(NETSERVER, command)]
+        }
+        _ => Vec::new(),
+    };
+    let at = Placement { priority: 0, ..at };
+    for (port, mut command) in servers {
+        at.run(|| host.start(&mut command, ""))??;
+        let since = Instant::now();
+        while host.inside(|| TcpListener::bind(("::", port)))?.is_ok() {
+            host.ensure_running()?;
+            ensure!(since.elapsed() < PATIENCE, "nothing listens on port {port}");
+            thread::sleep(TICK);
+        }
+    }
+    Ok(())
+}
+
+fn port(number: usize) -> u16 {
+    IPERF3 + number as u16
+}
+
+/// Megabits a second that the client of a number sends or gets. iperf3 takes whole seconds.
+pub(super) fn iperf3(talk: &Talk, number: usize, at: Placement) -> anyhow::Result<f64> {
+    let mut command = Command::new("iperf3");
+    let server = talk.way.address(talk.to, talk.family).to_string();
+    command.args(["-c", &server, "-p", &port(number).to_string(), "-J", "-t", &seconds(talk)]);
+    if talk.kind == Kind::Iperf3Reverse {
+        command.arg("-R");
+    }
+    let at = Placement { priority: 0, ..at };
+    let since = Instant::now();
+    loop {
+        let said = at.run(|| command.output())?.context("iperf3")?.stdout;
+        let said = String::from_utf8_lossy(&said);
+        match received(&said) {
+            Some(value) => return Ok(value),
+            // its server takes a moment from one client to the next
+            None if since.elapsed() < PATIENCE => thread::sleep(TICK),
+            None => bail!("iperf3: {}", complaint(&said)),
+        }
+    }
+}
+
+/// Why it gave nothing, of iperf3's JSON.
+fn complaint(said: &str) -> String {
+    let json: Option<serde_json::Value> = serde_json::from_str(said).ok();
+    let error = json.as_ref().and_then(|json| json.get("error")?.as_str());
+    error.unwrap_or("it said nothing of use").to_owned()
+}
+
+/// What the receiver counted, of iperf3's JSON.
+fn received(said: &str) -> Option<f64> {
+    let said: serde_json::Value = serde_json::from_str(said).ok()?;
+    Some(said.pointer("/end/sum_received/bits_per_second")?.as_f64()? / 1e6)
+}
+
+/// Transactions a second, the only thing that it then says.
+pub(super) fn netperf(talk: &Talk, at: Placement) -> anyhow::Result<f64> {
+    let test = match (talk.kind, talk.transport) {
+        (Kind::NetperfCrr, _) => "TCP_CRR",
+        (_, Transport::Tcp) => "TCP_RR",
+        (_, Transport::Udp) => "UDP_RR",
+    };
+    let server = talk.way.address(talk.to, talk.family).to_string();
+    let sizes = format!("{size},{size}", size = talk.size);
+    let mut command = Command::new("netperf");
+    command.args(["-H", &server, "-t", test, "-l", &seconds(talk), "-P", "0", "-v", "0"]);
+    let at = Placement { priority: 0, ..at };
+    let said = at.run(|| host::run(command.args(["--", "-r", &sizes]), ""))??;
+    said.trim().parse().with_context(|| format!("netperf said: {said}"))
+}
+
+fn seconds(talk: &Talk) -> String {
+    talk.duration.as_secs_f64().ceil().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_iperf3_received_is_read() {
+        let said = r#"{"start":{},"end":{"sum_sent":{"bits_per_second":9e9},"sum_received":{"bits_per_second":8.5e9}}}"#;
+        assert_eq!(received(said), Some(8500.0));
+        assert_eq!(received(r#"{"error":"unable to connect"}"#), None);
+        assert_eq!(received(""), None);
+        assert_eq!(complaint(r#"{"error":"unable to connect"}"#), "unable to connect");
+    }
+}

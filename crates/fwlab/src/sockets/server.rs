@@ -1,0 +1,191 @@
+//! The services of a server, by the ports that such services always had: echo, discard, chargen, FTP, a page; and one
+//! that answers once. Each has a thread for each client there may be at once, which serves one connection after the
+//! other, so that no thread is made for a connection.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv6Addr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::ftp_session;
+use crate::host::Host;
+use crate::placement::Placement;
+
+/// Sends back what it gets.
+pub(super) const ECHO: u16 = 7;
+/// Takes what it gets; says at the end how much that was.
+pub(super) const DISCARD: u16 = 9;
+/// Takes a request that begins with its length, sends it back and closes.
+pub(super) const ONCE: u16 = 17;
+/// Sends until nobody takes it.
+pub const CHARGEN: u16 = 19;
+/// Sessions as in ftp_session.rs.
+pub(super) const FTP: u16 = 21;
+/// `GET /N` gets N bytes.
+pub const HTTP: u16 = 80;
+
+/// Bytes taken or given at once.
+pub(super) const BLOCK: usize = 128 * 1024;
+
+/// A client that says nothing for so long is gone.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often who waits for datagrams looks whether that is over.
+const TURN: Duration = Duration::from_millis(100);
+
+/// A server; its threads end when it goes.
+pub struct Server<'h> {
+    host: &'h Host,
+    over: Arc<AtomicBool>,
+    clients: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+type Serve = fn(&mut TcpStream, &mut [u8]) -> std::io::Result<()>;
+
+const SERVICES: [(u16, Serve); 6] = [
+    (ECHO, echo),
+    (DISCARD, discard),
+    (ONCE, once),
+    (CHARGEN, chargen),
+    (FTP, ftp_session::serve),
+    (HTTP, page),
+];
+
+/// Ports of TCP that a proxy has to serve, as ranges.
+pub const TCP_PORTS: [(u16, u16); 7] = [
+    (ECHO, ECHO),
+    (DISCARD, DISCARD),
+    (ONCE, ONCE),
+    (CHARGEN, CHARGEN),
+    (FTP, FTP),
+    (HTTP, HTTP),
+    (*ftp_session::DATA_PORTS.start(), *ftp_session::DATA_PORTS.end()),
+];
+
+impl<'h> Server<'h> {
+    /// Serves so many clients at once on a host, in threads at that place.
+    ///
+    /// # Errors
+    /// A port is taken.
+    pub fn start(host: &'h Host, at: Placement, clients: usize) -> anyhow::Result<Server<'h>> {
+        let over = Arc::new(AtomicBool::new(false));
+        let mut server = Server { host, over: over.clone(), clients, threads: Vec::new() };
+        // threads are where the one is that makes them
+        let threads = host.inside(|| -> anyhow::Result<Vec<JoinHandle<()>>> {
+            at.take()?;
+            let mut threads = Vec::new();
+            for (port, serve) in SERVICES {
+                let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
+                let listener = listener.with_context(|| format!("tcp port {port}"))?;
+                for _ in 0..clients {
+                    let listener = listener.try_clone().context("listener")?;
+                    let over = over.clone();
+                    threads.push(thread::spawn(move || accept(&listener, serve, &over)));
+                }
+            }
+            let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, ECHO)).context("udp port 7")?;
+            socket.set_read_timeout(Some(TURN)).context("udp port 7")?;
+            threads.push(thread::spawn(move || answer(&socket, &over)));
+            Ok(threads)
+        })??;
+        server.threads = threads;
+        Ok(server)
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // who waits for a client gets one; a host that is gone has no waiting threads either
+        let _ = self.host.inside(|| {
+            for (port, _) in SERVICES {
+                for _ in 0..self.clients {
+                    drop(TcpStream::connect((Ipv6Addr::LOCALHOST, port)));
+                }
+            }
+        });
+        for thread in self.threads.drain(..) {
+            // one that panicked has said so
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, serve: Serve, over: &AtomicBool) {
+    let mut buffer = vec![0; BLOCK];
+    while let Ok((mut client, _)) = listener.accept() {
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        let ready = client
+            .set_nodelay(true)
+            .and_then(|()| client.set_read_timeout(Some(PATIENCE)))
+            .and_then(|()| client.set_write_timeout(Some(PATIENCE)));
+        // a connection that breaks is its client's concern, who sees it too
+        let _ = ready.and_then(|()| serve(&mut client, &mut buffer));
+    }
+}
+
+fn echo(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+    loop {
+        match client.read(buffer)? {
+            0 => return Ok(()),
+            length => client.write_all(&buffer[..length])?,
+        }
+    }
+}
+
+fn discard(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+    let mut total = 0u64;
+    loop {
+        match client.read(buffer)? {
+            0 => return client.write_all(&total.to_be_bytes()),
+            length => total += length as u64,
+        }
+    }
+}
+
+fn once(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+    client.read_exact(&mut buffer[..4])?;
+    let length = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) as usize;
+    let length = length.clamp(4, buffer.len());
+    client.read_exact(&mut buffer[4..length])?;
+    client.write_all(&buffer[..length])
+}
+
+fn chargen(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+    loop {
+        client.write_all(buffer)?;
+    }
+}
+
+fn page(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+    let mut length = 0;
+    while !buffer[..length].ends_with(b"\r\n\r\n") {
+        match client.read(&mut buffer[length..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            more => length += more,
+        }
+    }
+    let request = String::from_utf8_lossy(&buffer[..length]).into_owned();
+    let size = request.strip_prefix("GET /").and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let size: usize = size.unwrap_or(0).min(buffer.len());
+    let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {size}\r\n\r\n");
+    client.write_all(head.as_bytes())?;
+    client.write_all(&buffer[..size])
+}
+
+fn answer(socket: &UdpSocket, over: &AtomicBool) {
+    let mut buffer = vec![0; BLOCK];
+    while !over.load(Ordering::Relaxed) {
+        // without a client, or with an ICMP error about an answer: the next one
+        if let Ok((length, client)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&buffer[..length], client);
+        }
+    }
+}

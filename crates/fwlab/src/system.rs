@@ -1,0 +1,220 @@
+//! Systems under test. One is a file here: what it is called, the exact text that configures it, how that text is
+//! loaded on the host between client and server, and which hooks a packet crosses there. docs/fwlab.md says how
+//! to add one.
+
+mod ftp_gw;
+mod haproxy;
+mod iptables;
+mod nftables;
+mod plain;
+pub mod skipstep;
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+
+use self::plain::Plain;
+use crate::host::Host;
+use crate::raw::frame::Transport;
+use crate::results::Role;
+use crate::sockets::{self, Kind, Way};
+use crate::topology::{End, Family, Topology};
+
+/// Something that forwards, and perhaps filters.
+pub trait System: Sync {
+    /// What `--systems` calls it.
+    fn name(&self) -> &'static str;
+
+    /// What tables call it.
+    fn label(&self) -> &'static str;
+
+    /// What it is there for.
+    fn role(&self) -> Role {
+        Role::Subject
+    }
+
+    /// The topology it is measured in when `wanted` was asked for.
+    fn topology(&self, wanted: Topology) -> Topology {
+        wanted
+    }
+
+    /// Programs without which it cannot be configured.
+    fn programs(&self) -> Vec<String>;
+
+    /// Its whole configuration, as its own program reads it.
+    fn configuration(&self, rules: &Rules) -> String;
+
+    /// Hooks that a packet crosses.
+    fn hooks(&self, topology: Topology) -> Vec<String>;
+
+    /// Loads a configuration on the host in the middle.
+    ///
+    /// # Errors
+    /// Its program or the kernel refuses it.
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()>;
+
+    /// Whether it keeps states, which want to see both directions.
+    fn keeps_states(&self) -> bool {
+        false
+    }
+
+    /// Whether it can stand in a topology, or brings one of its own.
+    fn stands_in(&self, topology: Topology) -> bool {
+        topology != Topology::Proxy
+    }
+
+    /// Whether a load gets through: the generator's frames (none), or what sockets do.
+    fn takes(&self, _: Option<Kind>, _: Transport) -> bool {
+        true
+    }
+
+    /// Where frames to the ports of [`Rules`] do not show what gets through: a TCP port of the server that clients must
+    /// not get to, while what they are to do is done.
+    fn closed(&self, topology: Topology) -> Option<u16> {
+        (topology == Topology::Proxy).then_some(sockets::HTTP)
+    }
+
+    /// How clients reach the server.
+    fn way(&self) -> Way {
+        Way::Straight
+    }
+}
+
+/// A program that is to be beside this one, or in the path.
+fn beside(name: &str) -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(name));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| name.into())
+}
+
+/// Waits until something that was started on a host listens on a port.
+fn await_listener(device: &Host, at: SocketAddr) -> anyhow::Result<()> {
+    let since = Instant::now();
+    loop {
+        device.ensure_running()?;
+        match device.inside(|| TcpListener::bind(at).map(drop))? {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(()),
+            _ => ensure!(since.elapsed() < PATIENCE, "nothing listens at {at}"),
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// How long a program may take until it listens, and how often that is looked at.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(20);
+
+/// The first port that a rule blocks.
+const FIRST_BLOCKED: u16 = 20_000;
+
+/// Rules there may be, each with a port of its own.
+pub const MOST_RULES: u32 = 40_000;
+
+/// Rules as in the article of Adamo and Tablò: each blocks one port of the server, everything else passes.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// How many.
+    pub count: u32,
+    /// Of which protocol the ports are.
+    pub transport: Transport,
+    /// The family of the server's address.
+    pub family: Family,
+    /// Whose ports these are, by the name of server.
+    pub to: End,
+    /// Where they are loaded.
+    pub topology: Topology,
+}
+
+impl Rules {
+    /// The ports that are blocked.
+    pub fn ports(&self) -> impl Iterator<Item = u16> + use<> {
+        FIRST_BLOCKED..FIRST_BLOCKED + self.count.min(MOST_RULES) as u16
+    }
+
+    /// The server's address.
+    pub fn server(&self) -> IpAddr {
+        self.to.address(self.family)
+    }
+
+    /// `tcp` or `udp`.
+    pub fn protocol(&self) -> &'static str {
+        match self.transport {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        }
+    }
+
+    /// A text with a line for each rule.
+    fn lines(&self, line: impl Fn(u16) -> String) -> String {
+        self.ports().map(|port| line(port) + "\n").collect()
+    }
+}
+
+/// All systems, in the order of tables: those that every block has first.
+pub fn all() -> Vec<Box<dyn System>> {
+    let mut all: Vec<Box<dyn System>> =
+        vec![Box::new(Plain::Null), Box::new(Plain::Router), Box::new(Plain::Bridge)];
+    all.extend(iptables::all());
+    all.extend(nftables::all());
+    all.extend(skipstep::all());
+    all.extend(ftp_gw::all());
+    all.push(Box::new(haproxy::Haproxy));
+    all
+}
+
+/// The system of a name.
+///
+/// # Errors
+/// There is none.
+pub fn named(name: &str) -> Result<Box<dyn System>, String> {
+    let names = || all().iter().map(|system| system.name()).collect::<Vec<_>>().join(", ");
+    let found = all().into_iter().find(|system| system.name() == name);
+    found.ok_or_else(|| format!("{name}: no such system: there are {}", names()))
+}
+
+/// Which of the programs that a system needs is not in the path.
+pub fn missing(system: &dyn System) -> Option<String> {
+    system.programs().into_iter().find(|program| !is_there(program))
+}
+
+/// Whether a program is in the path.
+pub fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    program.contains('/') || std::env::split_paths(&path).any(|dir| dir.join(program).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_different_and_found() {
+        let names: Vec<_> = all().iter().map(|system| system.name()).collect();
+        for name in &names {
+            assert_eq!(names.iter().filter(|other| other == &name).count(), 1);
+            assert_eq!(named(name).unwrap().name(), *name);
+        }
+        assert!(named("ipfw").err().unwrap().contains("nft-flat"));
+    }
+
+    #[test]
+    fn filters_block_every_port_by_a_rule_of_its_own() {
+        for topology in [Topology::Router, Topology::Bridge] {
+            for family in [Family::V4, Family::V6] {
+                let (transport, to) = (Transport::Tcp, End::Server);
+                let rules = Rules { count: 3, transport, family, to, topology };
+                for system in all().iter().filter(|system| system.role() == Role::Subject) {
+                    let text = system.configuration(&rules);
+                    for port in ["20000", "20001", "20002"] {
+                        assert!(text.contains(port), "{}: {text}", system.name());
+                    }
+                    assert!(!text.contains("20003"));
+                    assert!(text.contains(&rules.server().to_string()));
+                }
+            }
+        }
+    }
+}

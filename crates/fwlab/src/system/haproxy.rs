@@ -1,0 +1,77 @@
+//! haproxy as a proxy of TCP: it takes the connections of clients on the ports of the server, and speaks with the server
+//! on the same ones.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use super::{Rules, System, await_listener};
+use crate::host::Host;
+use crate::raw::frame::Transport;
+use crate::sockets::{Kind, TCP_PORTS, Way};
+use crate::topology::{End, Topology};
+
+/// haproxy.
+pub(super) struct Haproxy;
+
+impl System for Haproxy {
+    fn name(&self) -> &'static str {
+        "haproxy"
+    }
+
+    fn label(&self) -> &'static str {
+        "haproxy, mode tcp"
+    }
+
+    fn topology(&self, _: Topology) -> Topology {
+        Topology::Proxy
+    }
+
+    fn stands_in(&self, _: Topology) -> bool {
+        true
+    }
+
+    fn takes(&self, kind: Option<Kind>, transport: Transport) -> bool {
+        // other programs take ports that it does not know
+        transport == Transport::Tcp && kind.is_some_and(|kind| kind.programs().is_empty())
+    }
+
+    fn way(&self) -> Way {
+        Way::Proxy
+    }
+
+    fn programs(&self) -> Vec<String> {
+        vec!["haproxy".to_owned()]
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        let own = match End::Client.gateway(rules.family) {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        let server = match rules.server() {
+            IpAddr::V4(address) => address.to_string(),
+            // the colon at the end says that no port follows
+            IpAddr::V6(address) => format!("{address}:"),
+        };
+        let binds: String =
+            TCP_PORTS.map(|(first, last)| format!("\tbind {own}:{first}-{last}\n")).concat();
+        let rules =
+            rules.lines(|port| format!("\ttcp-request connection reject if {{ dst_port {port} }}"));
+        format!(
+            "global\n\tnbthread 1\n\tmaxconn 5000\ndefaults\n\tmode tcp\n\ttimeout connect 5s\n\
+             \ttimeout client 60s\n\ttimeout server 60s\nfrontend fwlab\n{binds}{rules}\
+             \tdefault_backend server\nbackend server\n\tserver server {server}\n"
+        )
+    }
+
+    fn hooks(&self, _: Topology) -> Vec<String> {
+        vec!["a process on the host in the middle, for each byte".to_owned()]
+    }
+
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        let mut command = Command::new("haproxy");
+        device.start(command.args(["-q", "-db", "-f", "/dev/stdin"]), configuration)?;
+        let (last, _) = TCP_PORTS[TCP_PORTS.len() - 1];
+        await_listener(device, (End::Client.gateway(rules.family), last).into())
+    }
+}

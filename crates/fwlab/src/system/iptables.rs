@@ -1,0 +1,82 @@
+//! iptables, by its own kernel tables and by those of nftables; with all rules in one list, and with a jump by
+//! protocol to a list that only its packets go through.
+
+use std::process::Command;
+
+use super::{Rules, System};
+use crate::host::Host;
+use crate::topology::{Family, Topology};
+
+/// One way to use it.
+struct Iptables {
+    name: &'static str,
+    label: &'static str,
+    /// `legacy` or `nft`
+    variant: &'static str,
+    jumps: bool,
+}
+
+/// All ways.
+pub(super) fn all() -> Vec<Box<dyn System>> {
+    let way = |name, label, variant, jumps| -> Box<dyn System> {
+        Box::new(Iptables { name, label, variant, jumps })
+    };
+    vec![
+        way("iptables-legacy", "iptables-legacy, one list", "legacy", false),
+        way("iptables-legacy-jumps", "iptables-legacy, a jump by protocol", "legacy", true),
+        way("iptables-nft", "iptables-nft, one list", "nft", false),
+    ]
+}
+
+impl Iptables {
+    fn restore(&self, family: Family) -> String {
+        let command = if family == Family::V4 { "iptables" } else { "ip6tables" };
+        format!("{command}-{}-restore", self.variant)
+    }
+}
+
+impl System for Iptables {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn label(&self) -> &'static str {
+        self.label
+    }
+
+    fn programs(&self) -> Vec<String> {
+        vec![self.restore(Family::V4), self.restore(Family::V6)]
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        let (server, protocol) = (rules.server(), rules.protocol());
+        let mut text = "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n".to_owned();
+        let chain = if self.jumps {
+            text += &format!(":{protocol}-ports -\n-A FORWARD -p {protocol} -j {protocol}-ports\n");
+            format!("{protocol}-ports")
+        } else {
+            "FORWARD".to_owned()
+        };
+        text += &rules.lines(|port| {
+            format!("-A {chain} -d {server} -p {protocol} -m {protocol} --dport {port} -j DROP")
+        });
+        text + "COMMIT\n"
+    }
+
+    fn hooks(&self, topology: Topology) -> Vec<String> {
+        match topology {
+            Topology::Bridge => vec!["bridge forward, by br_netfilter: ip forward".to_owned()],
+            _ => vec!["ip forward".to_owned()],
+        }
+    }
+
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        if rules.topology == Topology::Bridge {
+            // without it a bridge does not ask iptables; a kernel that cannot has no such file
+            for key in ["iptables", "ip6tables"] {
+                device.set(&format!("net/bridge/bridge-nf-call-{key}"), "1")?;
+            }
+        }
+        device.run(&mut Command::new(self.restore(rules.family)), configuration).map(drop)
+    }
+}

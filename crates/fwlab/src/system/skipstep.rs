@@ -1,0 +1,104 @@
+//! skipstep, by way of its command pfctl: the one that is beside this program, or in the path.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Rules, System, beside};
+use crate::host::{self, Host};
+use crate::topology::{Family, Topology};
+
+/// One way to use it.
+struct Skipstep {
+    name: &'static str,
+    label: &'static str,
+    evaluator: &'static str,
+    keeps_states: bool,
+}
+
+/// All ways.
+pub(super) fn all() -> Vec<Box<dyn System>> {
+    let way = |name, label, evaluator, keeps_states| -> Box<dyn System> {
+        Box::new(Skipstep { name, label, evaluator, keeps_states })
+    };
+    vec![
+        way("skipstep-linear", "skipstep, linear", "linear", false),
+        way("skipstep-skip-steps", "skipstep, skip steps", "skip-steps", false),
+        way("skipstep-compiled", "skipstep, compiled", "compiled", false),
+        way("skipstep-states", "skipstep, skip steps and states", "skip-steps", true),
+    ]
+}
+
+impl System for Skipstep {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn label(&self) -> &'static str {
+        self.label
+    }
+
+    fn programs(&self) -> Vec<String> {
+        programs()
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        let (server, protocol) = (rules.server(), rules.protocol());
+        let inet = if rules.family == Family::V4 { "inet" } else { "inet6" };
+        // a load of TCP begins in the middle of connections
+        let state = if self.keeps_states { "flags any keep state (sloppy)" } else { "no state" };
+        let head = format!("set evaluator {}\npass {state}\n", self.evaluator);
+        head + &rules.lines(|port| {
+            format!("block drop {inet} proto {protocol} from any to {server} port {port}")
+        })
+    }
+
+    fn hooks(&self, _: Topology) -> Vec<String> {
+        hooks()
+    }
+
+    fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
+        load(device, configuration)
+    }
+
+    fn keeps_states(&self) -> bool {
+        self.keeps_states
+    }
+}
+
+/// What has to be installed to use it.
+pub fn programs() -> Vec<String> {
+    vec![pfctl().display().to_string(), "nsenter".to_owned()]
+}
+
+/// Where it stands in a packet's way.
+pub fn hooks() -> Vec<String> {
+    let sides = ["ingress of the interface it comes by", "egress of the one it leaves by"];
+    sides.map(|side| format!("tcx {side}")).to_vec()
+}
+
+/// Loads a rule set and has it filter.
+pub fn load(device: &Host, rules: &str) -> anyhow::Result<()> {
+    device.run(Command::new(pfctl()).args(["-q", "-f", "-"]), rules)?;
+    device.run(Command::new(pfctl()).args(["-q", "-e"]), "").map(drop)
+}
+
+/// Removes the instance of a host that is about to go: its programs and tables are pinned in the file
+/// system, and would stay.
+pub fn forget(namespace: &str) {
+    use std::os::unix::fs::MetadataExt;
+
+    let path = PathBuf::from("/run/netns").join(namespace);
+    let Ok(inode) = std::fs::metadata(&path).map(|metadata| metadata.ino()) else { return };
+    if Path::new(&format!("/sys/fs/bpf/skipstep/netns-{inode}")).exists() {
+        let mut remove = Command::new("nsenter");
+        remove.arg(format!("--net={}", path.display())).arg(pfctl()).args(["-q", "--remove"]);
+        if let Err(error) = host::run(&mut remove, "") {
+            eprintln!("fwlab: {namespace}: {error:#}");
+        }
+    }
+}
+
+/// The pfctl that belongs to this program, or whatever the path has.
+pub fn pfctl() -> PathBuf {
+    beside("pfctl")
+}

@@ -1,0 +1,74 @@
+//! `fwlab workload`: runs commands as a file says, in the language of the workload tool of "Firewall
+//! Performance" (Molitor). docs/workload.md describes it.
+
+mod execute;
+mod language;
+mod random;
+mod report;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+pub use execute::{Ending, Executed, Outcome, Printed, execute};
+pub use language::{Job, Mistake, parse};
+pub use random::Random;
+
+/// Exit status if a command failed.
+const FAILED: u8 = 1;
+
+/// Exit status if the file is wrong.
+const WRONG: u8 = 2;
+
+/// Exit status after a signal, as shells have it for Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+/// What is to be run.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// File with the workload
+    file: PathBuf,
+    /// Only say whether the file is right, and how many commands it runs
+    #[arg(long, conflicts_with = "json")]
+    check: bool,
+    /// Print JSON with every command that was run; what commands print goes to standard error
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads the file and runs it.
+///
+/// # Errors
+/// The file cannot be read, or the system refuses what is needed to run commands.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let name = arguments.file.display().to_string();
+    let text = std::fs::read_to_string(&arguments.file).with_context(|| name.clone())?;
+    let job = match parse(&text) {
+        Ok(job) => job,
+        Err(mistake) => {
+            eprint!("{}", mistake.explain(&name, &text));
+            return Ok(ExitCode::from(WRONG));
+        }
+    };
+    let mut out = std::io::stdout();
+    if arguments.check {
+        writeln!(out, "{name}: {} commands", job.commands())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let printed = if arguments.json { Printed::ToErrors } else { Printed::Through };
+    let outcome = execute(&job, printed)?;
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&outcome)?)?;
+    } else {
+        write!(out, "{}", report::text(&outcome, job.commands()))?;
+    }
+    Ok(if outcome.interrupted {
+        ExitCode::from(INTERRUPTED)
+    } else if outcome.executed.iter().all(|one| one.ending.is_success()) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}

@@ -1,0 +1,84 @@
+//! `fwlab search` on simulated devices: what is printed, and the exit status.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TESTS: [&str; 7] =
+    ["throughput", "loss-rate", "back-to-back", "latency", "system-recovery", "reset", "mlr"];
+
+fn search(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fwlab")).arg("search").args(arguments).output().unwrap()
+}
+
+fn json(arguments: &[&str]) -> (Value, Option<i32>) {
+    let output = search(&[arguments, &["--json"]].concat());
+    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+}
+
+#[test]
+fn every_search_has_a_result_and_claims_no_standard() {
+    for test in TESTS {
+        let (report, status) = json(&[test, "--simulate", "knee:3e6", "--seconds", "10"]);
+        assert_eq!(status, Some(0), "{test}");
+        assert_eq!(report["test"], test);
+        assert_eq!(report["complete"], true);
+        assert!(!report["result"].is_null(), "{test}");
+        assert_eq!(report["conformance"]["not"], "the device is simulated");
+        let missing = report["on_a_virtual_link"]["partial"].as_array().unwrap();
+        assert_eq!(missing[0], "the link is virtual");
+        let short = |point: &Value| point.as_str().unwrap().contains("60 s");
+        assert!(missing.iter().any(short), "{test}: trials are short: {missing:?}");
+        assert!(!report["trials"].as_array().unwrap().is_empty(), "{test}");
+    }
+}
+
+#[test]
+fn a_device_that_dies_leaves_its_trials_and_a_reason() {
+    for test in TESTS {
+        let (report, status) = json(&[test, "--simulate", "die:2"]);
+        assert_eq!(status, Some(1), "{test}");
+        assert_eq!(report["complete"], false);
+        assert_eq!(report["trials"].as_array().unwrap().len(), 1, "{test}");
+        let why = report["incomplete_because"].as_str().unwrap();
+        assert!(why.contains("trial 2 failed: the device does not answer"), "{why}");
+    }
+}
+
+#[test]
+fn nothing_is_measured_at_a_throughput_that_is_not_there() {
+    for test in ["back-to-back", "latency", "system-recovery", "reset"] {
+        let (report, status) = json(&[test, "--simulate", "knee:5", "--seconds", "1"]);
+        assert_eq!(status, Some(1), "{test}");
+        let why = report["incomplete_because"].as_str().unwrap();
+        assert!(why.contains("no throughput to measure this at"), "{why}");
+    }
+    let (report, status) = json(&["throughput", "--simulate", "knee:5", "--seconds", "1"]);
+    assert_eq!((status, report["result"]["rate"].as_f64()), (Some(0), Some(0.0)));
+}
+
+#[test]
+fn a_system_or_a_simulated_device_is_named() {
+    for wrong in [&["mlr"][..], &["mlr", "--simulate", "drop", "--system", "nft-flat"]] {
+        assert_eq!(search(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    let refused = |arguments: &[&str]| {
+        let output = search(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused(&["mlr", "--system", "nothing-like-it"]).contains("no such system"));
+    assert!(refused(&["reset", "--system", "nft-flat"]).contains("simulated devices only"));
+}
+
+#[test]
+fn the_text_names_figure_and_standard() {
+    let output = search(&["mlr", "--simulate", "knee:3e6"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("simulated Knee(3000000.0); no figure of this is of a real device\n"));
+    assert!(text.contains("RFC 2544: conditional throughput 29"), "{text}");
+    assert!(text.contains("conforms: no, the device is simulated\n"), "{text}");
+    let output = search(&["mlr", "--simulate", "bump"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("expected knee, slope or noise"));
+}

@@ -1,0 +1,111 @@
+//! Rules that are gone while their states live: as in pf these go on counting for the tables that the
+//! rules name, filling them, and having their addresses, as long as there are tables of these names, and are
+//! killed by their labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::offset_of;
+
+use serde::{Deserialize, Serialize};
+use skipstep_abi as abi;
+use skipstep_classifier::pool;
+use skipstep_ruleset::{Address, PoolKind, Rule, TableName};
+
+use crate::error::Result;
+use crate::object::Maps;
+use crate::place;
+use crate::record::{Memory, Record, TableRecord, slot_seen};
+
+/// The slot of a table that is not there.
+pub(crate) const NO_TABLE: u32 = u32::MAX;
+
+/// What is remembered of a rule that is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoneRule {
+    /// Names of the tables that it compared source and destination with, as its anchor sees them.
+    pub tables: [Option<TableName>; 2],
+    /// The table that it fills with sources.
+    pub overload: Option<TableName>,
+    /// Tables of its `least-states` pools, with their purposes: they count its states.
+    pub pools: Vec<(u32, TableName)>,
+    /// Its labels.
+    pub labels: Vec<String>,
+}
+
+impl GoneRule {
+    fn of(path: &str, rule: &Rule) -> Self {
+        let table = |address: &Address| match address {
+            Address::Table(name) => Some(TableName::new(path, name)),
+            _ => None,
+        };
+        let overload = rule.state.as_ref().and_then(|state| state.overload.as_ref());
+        let counting = pool::by_purpose(rule).filter(|(_, p)| p.kind == PoolKind::LeastStates);
+        GoneRule {
+            tables: [table(&rule.source.host.address), table(&rule.destination.host.address)],
+            overload: overload.map(|overload| TableName::new(path, &overload.table)),
+            pools: counting
+                .filter_map(|(purpose, p)| Some((purpose, pool::table_of(&p.address, path)?)))
+                .collect(),
+            labels: rule.labels.clone(),
+        }
+    }
+
+    /// Whether there is anything to remember.
+    fn says_something(&self) -> bool {
+        *self != GoneRule::default()
+    }
+}
+
+/// The rules, by slot, that are gone once `new` is in force and may still have states.
+pub(crate) fn rules(maps: &Maps, old: &Record, new: &BTreeSet<u32>) -> BTreeMap<u32, GoneRule> {
+    let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
+    let remains = |slot: u32| {
+        has(slot, offset_of!(abi::RuleStates, current))
+            || has(slot, offset_of!(abi::RuleStates, source_nodes))
+    };
+    let earlier = old.gone.iter().filter(|(slot, _)| remains(**slot));
+    let mut gone: BTreeMap<u32, GoneRule> =
+        earlier.map(|(slot, rule)| (*slot, rule.clone())).collect();
+    for (path, set) in &old.rule_sets {
+        let filter = old.ruleset.rules_of(path).iter().zip(&set.slots);
+        let old_rules = old.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
+        for (rule, slot) in filter.chain(old_rules.zip(&set.old_slots)) {
+            gone.insert(*slot, GoneRule::of(path, rule));
+        }
+    }
+    gone.retain(|slot, rule| !new.contains(slot) && rule.says_something());
+    gone
+}
+
+/// Lets the data plane add to the tables that rules which are gone fill.
+pub(crate) fn fill(
+    maps: &Maps,
+    memory: &mut Memory,
+    gone: &BTreeMap<u32, GoneRule>,
+    tables: &mut BTreeMap<TableName, TableRecord>,
+) -> Result<()> {
+    for name in gone.values().filter_map(|rule| rule.overload.as_ref()) {
+        if let Some(table) = tables.get_mut(name) {
+            table.filled = true;
+            table.contents = None;
+            place::begin_to_fill(maps, memory, table.slot)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells the states of rules that are gone where their tables are.
+pub(crate) fn follow_tables(maps: &Maps, record: &Record) {
+    let states = &maps.shared_rule_states;
+    for (slot, rule) in &record.gone {
+        for (place, name) in rule.tables.iter().enumerate() {
+            let Some(name) = name else { continue };
+            let table = slot_seen(&record.tables, name).unwrap_or(NO_TABLE);
+            let offset = offset_of!(abi::RuleStates, tables) + place * size_of::<abi::RuleTable>();
+            states.store(*slot, offset + offset_of!(abi::RuleTable, slot), table);
+        }
+        if let Some(name) = &rule.overload {
+            let table = record.tables.get(name).map_or(NO_TABLE, |table| table.slot);
+            states.store(*slot, offset_of!(abi::RuleStates, overload_table), table);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What the laboratory needs of the kernel: frames made by a program of bpf/lab at the speed of XDP, counted
+//! by another, offloads of devices, and a thread that no other takes the CPU from.
+//!
+//! Nothing here knows of skipstep's data plane.
+
+mod generator;
+mod layout;
+pub mod offload;
+mod packet_socket;
+pub mod realtime;
+mod sink;
+
+use libbpf_rs::{Object, ObjectBuilder};
+
+pub use generator::{Ended, Generator, LARGEST_FRAME};
+pub use layout::{
+    BUCKETS, Counts, Field, HEADER_BYTES, How, Kind, LINEAR, MAGIC, Order, PATTERN, PLACES,
+    Progress, TAG_BYTES, TEMPLATES, TRIAL_SHIFT, Template, VALUES,
+};
+pub use packet_socket::{PACKET_BATCH, PacketSocket};
+pub use sink::{Hook, Sink};
+
+use crate::error::{Context, Error, Result, last_cause};
+use crate::verifier;
+
+/// Loads one of the laboratory's objects.
+fn load(bytes: &[u8], name: &'static str) -> Result<Object> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot { what: format!("{name}: load") });
+    }
+    verifier::listen();
+    let open = ObjectBuilder::default().open_memory(bytes).context(|| format!("{name}: open"))?;
+    open.load().map_err(|error| match verifier::refusal() {
+        Some((program, log)) => Error::Verifier { program, log },
+        None => Error::Bpf { what: format!("{name}: load"), cause: last_cause(&error) },
+    })
+}

@@ -1,0 +1,102 @@
+//! What a device does for the kernel, or the kernel for a device, packet by packet or for many at once.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+
+use crate::error::{Context, Result};
+
+/// Something that can be switched on and off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offload {
+    /// checksums of what is received
+    RxChecksum,
+    /// checksums of what is sent
+    TxChecksum,
+    /// scatter and gather
+    ScatterGather,
+    /// TCP is cut into segments by the device
+    Tso,
+    /// long packets are cut as late as can be
+    Gso,
+    /// received packets are joined
+    Gro,
+}
+
+impl Offload {
+    /// All of them, in an order in which each can be switched off.
+    pub const ALL: [Offload; 6] = [
+        Offload::Tso,
+        Offload::Gso,
+        Offload::Gro,
+        Offload::ScatterGather,
+        Offload::TxChecksum,
+        Offload::RxChecksum,
+    ];
+
+    /// What ethtool(8) calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Offload::RxChecksum => "rx",
+            Offload::TxChecksum => "tx",
+            Offload::ScatterGather => "sg",
+            Offload::Tso => "tso",
+            Offload::Gso => "gso",
+            Offload::Gro => "gro",
+        }
+    }
+
+    /// `ETHTOOL_G*` and `ETHTOOL_S*` of linux/ethtool.h.
+    fn commands(self) -> (u32, u32) {
+        match self {
+            Offload::RxChecksum => (0x14, 0x15),
+            Offload::TxChecksum => (0x16, 0x17),
+            Offload::ScatterGather => (0x18, 0x19),
+            Offload::Tso => (0x1e, 0x1f),
+            Offload::Gso => (0x23, 0x24),
+            Offload::Gro => (0x2b, 0x2c),
+        }
+    }
+}
+
+/// Whether a device of this thread's network namespace does it.
+pub fn get(device: &str, offload: Offload) -> Result<bool> {
+    ask(device, offload.commands().0, 0).map(|value| value != 0).context(|| what(device, offload))
+}
+
+/// Switches it on or off. A device that cannot be told is left as it is: [`get`] says how that is.
+pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
+    match ask(device, offload.commands().1, on.into()) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        other => other.map(drop).context(|| what(device, offload)),
+    }
+}
+
+fn what(device: &str, offload: Offload) -> String {
+    format!("device {device}: offload {}", offload.name())
+}
+
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let mut value = Value { command, data };
+    // SAFETY: a structure of numbers, arrays and pointers, of which zero is a value
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if device.len() >= request.ifr_name.len() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is too long"));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the socket is open; request and value live until the call returns
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+}

@@ -1,0 +1,18 @@
+//! A thread that others do not take the CPU from.
+
+use std::io;
+
+use nix::libc;
+
+use crate::error::{Context, Result};
+
+/// Gives a thread (0 for the calling one) the CPU whenever it wants it (`SCHED_FIFO`), more urgently
+/// than others with a lower `priority`; 0 makes it an ordinary thread again.
+pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
+    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
+    let parameter = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: the parameter lives until the call returns
+    let done = unsafe { libc::sched_setscheduler(thread as i32, policy, &raw const parameter) };
+    let done = if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
+    done.context(|| format!("thread {thread}: SCHED_FIFO"))
+}

@@ -1,0 +1,104 @@
+//! The sink of frames, bpf/lab/sink.bpf.c.
+
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::libbpf_sys;
+use nix::libc;
+use zerocopy::FromZeros;
+
+use super::layout::{Counts, Window};
+use super::load;
+use crate::error::{Context, Result};
+use crate::map::{Map, PerCpuMap};
+use crate::object::{find_map, find_program};
+use crate::program::{Program, check};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/sink.bpf.o"));
+
+/// A sink; it lets go of its interface when it is dropped.
+pub struct Sink {
+    counts: PerCpuMap<u32, Counts>,
+    window: Map<u32, Window>,
+    program: Program,
+    link: Option<OwnedFd>,
+}
+
+/// Where the sink takes frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    /// In the driver, before the kernel spends anything on them.
+    Native,
+    /// In the network stack, because the driver cannot.
+    Generic,
+}
+
+impl Sink {
+    /// Loads it, attached nowhere.
+    pub fn new() -> Result<Self> {
+        let object = load(OBJECT, "sink")?;
+        Ok(Sink {
+            counts: PerCpuMap::new(find_map(&object, "lab_counts")?, "lab_counts")?,
+            window: Map::new(find_map(&object, "lab_window")?, "lab_window")?,
+            program: find_program(&object, "lab_sink")?,
+            link: None,
+        })
+    }
+
+    /// Takes the frames of an interface of the calling thread's network namespace.
+    pub fn attach(&mut self, ifindex: u32) -> Result<Hook> {
+        let attempt = |flags| {
+            let options = libbpf_sys::bpf_link_create_opts {
+                sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+                flags,
+                ..Default::default()
+            };
+            // SAFETY: the program is loaded, the options live until the call returns
+            let fd = unsafe {
+                libbpf_sys::bpf_link_create(
+                    self.program.as_fd().as_raw_fd(),
+                    ifindex as i32,
+                    libbpf_sys::BPF_XDP,
+                    &raw const options,
+                )
+            };
+            check(fd).map(|()| fd)
+        };
+        let (fd, hook) = match attempt(libbpf_sys::XDP_FLAGS_DRV_MODE) {
+            Ok(fd) => (fd, Hook::Native),
+            // a driver that cannot, or not with packets so long
+            Err(error)
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EOPNOTSUPP | libc::ERANGE | libc::EINVAL)
+                ) =>
+            {
+                let fd = attempt(libbpf_sys::XDP_FLAGS_SKB_MODE);
+                (fd.context(|| format!("sink: interface {ifindex}: attach"))?, Hook::Generic)
+            }
+            Err(error) => {
+                return Err(error).context(|| format!("sink: interface {ifindex}: attach"));
+            }
+        };
+        // SAFETY: the kernel just gave us this descriptor and nobody else has it
+        self.link = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        Ok(hook)
+    }
+
+    /// Forgets what it counted; from here on frames of `trial` count.
+    pub fn begin(&self, trial: u32) -> Result<()> {
+        // nothing of the old trial may count as of the new one while the numbers are reset
+        let window = |trial| Window { trial, ..Window::new_zeroed() };
+        self.window.set(&0, &window(u32::MAX))?;
+        self.counts.set(&0, &Counts::new_zeroed())?;
+        self.window.set(&0, &window(trial & 0xffff))
+    }
+
+    /// What it counted so far.
+    pub fn counts(&self) -> Result<Counts> {
+        let mut sum = Counts::new_zeroed();
+        for counts in self.counts.get(&0)? {
+            sum.add(&counts);
+        }
+        Ok(sum)
+    }
+}

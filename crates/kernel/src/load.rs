@@ -1,0 +1,177 @@
+//! What changes the rules of an instance.
+
+use std::mem::offset_of;
+
+use skipstep_abi as abi;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Next, Options, Ruleset};
+
+use crate::change::Change;
+use crate::commit::{self, Prepared, RuleHome};
+use crate::error::{Error, Result};
+use crate::instance::Instance;
+use crate::object::{Sizes, slots_for};
+use crate::record::{Record, wall_clock};
+use crate::{divert, host, pins, queue, routing};
+
+/// Rules that are in force, while packets that began before may still read the old ones. As long as this
+/// lives nobody else changes the instance; [`Instance::settle`] ends it. Who drops it leaves that to whoever
+/// changes the instance next.
+#[must_use]
+pub struct Unsettled {
+    change: Change,
+    old: Record,
+    prepared: Prepared,
+}
+
+impl Instance {
+    /// `pfctl -f`: puts the main rule set and the anchors that come with it in force in one piece.
+    /// Anchors that were loaded by themselves stay, and so do states. What needs more room than there
+    /// is, for states or for rules, makes the instance anew if it is not running, and is refused if
+    /// it is.
+    pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::main(&change.record.ruleset, ruleset);
+        self.put_in_force(change, &next, host)
+    }
+
+    /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
+    /// one piece with its `anchors`, whose paths are whole. Its options and queues mean nothing here.
+    pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
+        self.put_in_force(change, &next, host)
+    }
+
+    /// `pfctl -a path -F rules`: removes the rules of an anchor, and its tables that are not
+    /// persistent. Anchors below it stay.
+    pub fn clear_anchor(&mut self, path: &str) -> Result<()> {
+        self.load_anchor(path, &Ruleset::default(), &host::read()?)
+    }
+
+    /// [`Instance::load_anchor`] for several anchors in one piece; an empty rule set removes one. They are in
+    /// force when this returns, and the milliseconds until no packet reads the old ones are left to
+    /// [`Instance::settle`].
+    pub fn change_anchors<'a>(
+        &mut self,
+        changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
+        host: &Host,
+    ) -> Result<Unsettled> {
+        let change = self.begin()?;
+        let next = Next::anchors(&change.record.ruleset, changes);
+        self.turn_where_it_fits(change, &next, host)
+    }
+
+    /// Lets go of the old rules.
+    pub fn settle(&self, unsettled: Unsettled) -> Result<()> {
+        let Unsettled { change, old, prepared } = unsettled;
+        commit::settle(&self.maps, &old, &prepared)?;
+        self.run.forget_all_but(prepared.record.generation)?;
+        change.end()
+    }
+
+    /// `pfctl -F nat`: removes the translation rules of old times from the main rule set, or from an
+    /// anchor. All else stays as it is.
+    pub fn flush_translation(&self, path: &str) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::without_translation(&change.record.ruleset, path);
+        self.commit(change, &next, &host::read()?)
+    }
+
+    /// Removes all rules of the main rule set; options stay, and tables that are not persistent go
+    /// with the rules. Anchors that were loaded by themselves stay.
+    pub fn flush_rules(&self) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::emptied(&change.record.ruleset);
+        self.commit(change, &next, &host::read()?)
+    }
+
+    /// `pfctl -F Reset`: all options become what they are by default; rules and tables stay.
+    pub fn reset_options(&mut self) -> Result<()> {
+        let change = self.begin()?;
+        let mut next = Next::same(&change.record.ruleset);
+        next.ruleset.options = Options::default();
+        self.put_in_force(change, &next, &host::read()?)?;
+        self.set_debug(Options::default().debug)
+    }
+
+    fn put_in_force(&mut self, change: Change, next: &Next, host: &Host) -> Result<()> {
+        let unsettled = self.turn_where_it_fits(change, next, host)?;
+        self.settle(unsettled)
+    }
+
+    pub(crate) fn commit(&self, change: Change, next: &Next, host: &Host) -> Result<()> {
+        self.settle(self.turn(change, next, host)?)
+    }
+
+    /// Makes the instance anew if it has no room for what is to be in force.
+    fn turn_where_it_fits(
+        &mut self,
+        change: Change,
+        next: &Next,
+        host: &Host,
+    ) -> Result<Unsettled> {
+        let limits = &next.ruleset.options.limits;
+        let rules = next.ruleset.every_rule().count() as u32;
+        let rooms = [
+            ("states", limits.states, self.maps.states.capacity()),
+            ("src-nodes", limits.src_nodes, self.maps.source_nodes.capacity()),
+        ];
+        let status = self.maps.status.at(0)?;
+        let used = [
+            ("states", limits.states, status.states),
+            ("src-nodes", limits.src_nodes, status.sources),
+        ];
+        if let Some((limit, wanted, used)) =
+            used.into_iter().find(|(_, wanted, used)| next.replaces("") && wanted < used)
+        {
+            return Err(Error::InUse { limit, wanted, used });
+        }
+        let too_small = rooms.into_iter().find(|(_, wanted, capacity)| wanted > capacity);
+        let fits = too_small.is_none() && slots_for(rules) <= self.maps.rule_states.capacity();
+        if fits || self.running() {
+            if let Some((limit, wanted, capacity)) = too_small {
+                return Err(Error::Capacity { limit, wanted, capacity });
+            }
+            return self.turn(change, next, host);
+        }
+        let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
+        skipstep_classifier::image::check_rules(&next.ruleset)?;
+        pins::remove(&self.directory)?;
+        let loopback = change.memory.loopback.clone();
+        *self = Self::create(self.name(), &sizes, change.into_lock())?;
+        let all = Next::main(&Ruleset::default(), &next.ruleset);
+        let mut change = self.begin()?;
+        change.memory.loopback = loopback;
+        self.turn(change, &all, host)
+    }
+
+    /// Puts rules in force.
+    fn turn(&self, mut change: Change, next: &Next, host: &Host) -> Result<Unsettled> {
+        if divert::is_used(&next.ruleset) {
+            divert::set_up()?;
+        }
+        if routing::is_used(&next.ruleset) {
+            routing::set_up(&mut change.memory.loopback)?;
+        }
+        let prepared = commit::prepare(
+            &self.maps,
+            &RuleHome::Fitting,
+            &change.record,
+            &mut change.memory,
+            next,
+            host,
+        )?;
+        if next.replaces("") {
+            change.memory.debug = next.ruleset.options.debug;
+        }
+        let queues = [&change.record, &prepared.record].map(|record| &record.ruleset.queues[..]);
+        queue::replace(queues[0], queues[1], &change.memory.names, host)?;
+        let old = std::mem::replace(&mut change.record, prepared.record.clone());
+        change.save()?;
+        commit::flip(&self.maps, &old, &prepared);
+        let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
+        self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);
+        Ok(Unsettled { change, old, prepared })
+    }
+}

@@ -1,0 +1,107 @@
+//! Other rules come into force while states live on: with the timeouts, the limits, the pools and the
+//! source nodes of the rules that made them, be those gone or not (pf-semantics section 19).
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use skipstep_ruleset::{Next, Ruleset, Table, TableEntry, TableName};
+
+use crate::Firewall;
+use crate::rulebook::Rulebook;
+
+impl Firewall {
+    /// Puts other rules, options and tables in force in one piece; says why if that cannot be done.
+    pub fn replace_rules(&mut self, next: &Next) -> Result<(), String> {
+        self.limiters.accept(&next.ruleset)?;
+        let ruleset = with_living_tables(&self.ruleset, next);
+        let rulebook = Arc::make_mut(&mut self.rulebook);
+        let before = rulebook.clone();
+        rulebook.replace(next);
+        self.counters.make_room(rulebook.len());
+        if ruleset.options.keep_counters {
+            keep_counters(&mut self.counters, &before, rulebook);
+        }
+        self.replace_limiters(next);
+        self.forget_tables(&ruleset);
+        let (limit, timeout) = Self::limits_of_fragments(&ruleset.options);
+        self.fragments.configure(limit, timeout);
+        self.ruleset = Arc::new(ruleset);
+        Ok(())
+    }
+
+    /// What states hold of limiters that are gone is void from now on.
+    fn replace_limiters(&mut self, next: &Next) {
+        let gone = self.limiters.replace(&next.ruleset, next.replaces(""));
+        for state in self.states.iter_mut() {
+            let held = state.source_limiter.as_ref().map(|held| held.id);
+            if held.is_some_and(|id| gone.contains(&(true, id))) {
+                state.source_limiter = None;
+            }
+            if state.state_limiter.is_some_and(|id| gone.contains(&(false, id))) {
+                state.state_limiter = None;
+            }
+        }
+    }
+
+    /// What was counted for tables and entries that are gone is forgotten.
+    fn forget_tables(&mut self, ruleset: &Ruleset) {
+        let there = |name: &TableName| {
+            ruleset.tables_of(&name.anchor).iter().find(|table| table.name == name.name)
+        };
+        self.counters.keep_tables(there);
+        self.pools.keep_tables(ruleset, &self.world);
+    }
+}
+
+/// The rule set to be, with tables that are as they were: those that nobody defines with contents, those
+/// of anchors that stay, and those that are to persist.
+fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
+    let mut ruleset = next.ruleset.clone();
+    let anchors = ruleset.anchors.iter_mut().map(|(path, anchor)| (&path[..], &mut anchor.tables));
+    for (path, tables) in std::iter::once(("", &mut ruleset.tables)).chain(anchors) {
+        for table in tables.iter_mut().filter(|_| next.replaces(path)) {
+            let before = old.tables_of(path).iter().find(|before| before.name == table.name);
+            if let Some(before) = before {
+                come_alive(table, before);
+            }
+        }
+    }
+    for (path, table) in old.all_tables() {
+        // an anchor's table of the same name holds that of the main rule set
+        let of_anchors = || ruleset.anchors.values().flat_map(|anchor| &anchor.tables);
+        let held = path.is_empty() && of_anchors().any(|other| other.name == table.name);
+        let stays = table.persist || table.defined && (held || !next.replaces(path));
+        if stays && !ruleset.tables_of(path).iter().any(|other| other.name == table.name) {
+            let tables = match path {
+                "" => &mut ruleset.tables,
+                _ => &mut ruleset.anchors.entry(path.to_owned()).or_default().tables,
+            };
+            tables.push(table.clone());
+        }
+    }
+    ruleset
+}
+
+/// A table takes the place of the one of its name. Addresses that were there keep their weights.
+fn come_alive(table: &mut Table, before: &Table) {
+    table.defined |= before.defined;
+    if !table.initialized {
+        table.entries.clone_from(&before.entries);
+        return;
+    }
+    let weight = |net: IpNet| before.entries.iter().find(|entry| entry.net == net);
+    for entry in table.entries.iter_mut().filter(|_| before.defined) {
+        entry.weight = weight(entry.net).map_or(entry.weight, |known: &TableEntry| known.weight);
+    }
+}
+
+/// `set keepcounters`: rules that were there before go on counting where they were. Of rules that are equal
+/// the first one's counters are taken, as FreeBSD does.
+fn keep_counters(counters: &mut crate::counters::Counters, before: &Rulebook, now: &Rulebook) {
+    for new in now.since(before.len()) {
+        let same = before.in_force().find(|old| old.is_like(new));
+        if let Some(old) = same {
+            counters.inherit(new.place, old.place);
+        }
+    }
+}

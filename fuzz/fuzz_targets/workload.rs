@@ -1,0 +1,22 @@
+//! Any text is a workload or is refused where it stands, and what was read is the same when it is
+//! printed and read again. docs/workload.md has examples to begin with.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skipstep_fwlab::workload::{Random, parse};
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    match parse(&text) {
+        Ok(job) => {
+            let printed = job.to_string();
+            assert_eq!(parse(&printed).expect("what was printed").to_string(), printed);
+            assert!(job.commands() >= 1);
+        }
+        Err(mistake) => assert!(mistake.explain("input", &text).contains('^')),
+    }
+    if let Ok(seed) = <[u8; 4]>::try_from(&bytes[..bytes.len().min(4)]) {
+        let gap = Random::new(u32::from_ne_bytes(seed)).between(1.0, 2.0);
+        assert!((1.0..=2.0).contains(&gap));
+    }
+});

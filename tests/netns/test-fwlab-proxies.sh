@@ -1,0 +1,47 @@
+# Proxies of the laboratory serve, deny, refuse a configuration, and go, also after a run that was killed.
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+
+# what a kind gave: whether it is whole, all values, and the systems it went through
+WHOLE='(run["complete"], all(s["value"] > 0 for s in run["series"][0]["points"][0]["samples"]), [s["id"] for s in run["systems"]][3:])'
+
+PROXIES=ftp-gw,ftp-gw-transparent
+for traffic in ftp ftp-bulk; do
+	for ip in 4 6; do
+		measure --topology bridge --traffic $traffic --systems nft-flat,$PROXIES --clients 2 --rules 3 --transport tcp --ip $ip --size 1000 \
+			--json "$WORK/talk.json" >"$WORK/said" || cat "$WORK/said"
+		same "sockets, $traffic, IPv$ip" "(True, True, ['nft-flat@3', 'ftp-gw@3', 'ftp-gw-transparent@3'])" "$(said "$WORK/talk.json" "$WHOLE")"
+	done
+done
+if command -v haproxy >/dev/null; then
+	for traffic in rr crr both http ftp; do
+		measure --topology proxy --traffic $traffic --systems haproxy --rules 3 --transport tcp --ip 6 --json "$WORK/talk.json" >"$WORK/said" || cat "$WORK/said"
+		same "sockets by way of haproxy, $traffic" "(True, True, ['haproxy@3'])" "$(said "$WORK/talk.json" "$WHOLE")"
+	done
+else
+	echo "left out here: haproxy"
+fi
+measure --topology proxy --systems nft-flat --traffic ftp --transport tcp >"$WORK/said"
+same "a filter is no proxy" 1 $?
+holds "that is said" grep -q "nft-flat: not in the topology proxy" "$WORK/said"
+measure --systems ftp-gw --traffic http --transport tcp >"$WORK/said"
+same "pages by way of ftp-gw" 1 $?
+holds "that is said" grep -q "ftp-gw: http of this protocol do not get through it" "$WORK/said"
+
+mkdir "$WORK/fake"
+printf '#!/bin/sh\ncat >/dev/null\necho no such key >&2\nexit 1\n' >"$WORK/fake/haproxy"
+chmod +x "$WORK/fake/haproxy"
+PATH="$WORK/fake:$PATH" measure --systems haproxy --traffic http --transport tcp >"$WORK/said"
+same "a proxy that refuses its configuration" 1 $?
+holds "why is said" grep -q "haproxy: no such key" "$WORK/said"
+"$BIN/fwlab" measure --rounds 1000 --systems $PROXIES --traffic ftp --transport tcp --json "$WORK/cut.json" >"$WORK/cut" 2>&1 &
+process=$!
+await 20 grep -q '"incomplete_because": "[1-9]' "$WORK/cut.json" || die "no round is done: $(cat "$WORK/cut")"
+kill -KILL $process
+wait $process 2>/dev/null
+at_least 2 "gateways of a killed run" "$(ip netns list | grep -c "^fwlab-$process-ftp-gw.*-device")"
+"$BIN/fwlab" raw --seconds 0.05 >/dev/null
+same "after the next run" 0 "$(ip netns list | grep -c "^fwlab-$process-")"
+
+verdict

@@ -1,0 +1,68 @@
+# The laboratory's frames go through each of its networks, are well-formed and are counted; the networks go
+# whatever ends the program.
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+
+# frames a second that a router takes though others want its CPU
+RATE=20000
+
+# lost ARGUMENT... - of a tenth of a second of frames through a network
+lost() {
+	"$BIN/fwlab" raw --seconds 0.1 "$@" 2>&1 | sed -n 's/^received .*, lost \([0-9]*\) .*twice \([0-9]*\), overtaken \([0-9]*\),.*/\1 \2 \3/p'
+}
+
+# ours PROCESS - its network namespaces that are there
+ours() {
+	ip netns list | grep -c "^fwlab-$1-"
+}
+
+for topology in direct router bridge three-legged; do
+	for load in "--size 64" "--transport tcp --size 128" "--ip 6 --size imix" "--ip 6 --transport tcp --size 96"; do
+		# shellcheck disable=SC2086
+		same "lost, twice, overtaken: $topology $load" "0 0 0" "$(lost --rate $RATE --topology $topology $load)"
+	done
+done
+for load in "--size 64 --destinations 7" "--transport tcp --ip 6 --size imix --rate 5000" "--size 9018 --mtu 9000"; do
+	# shellcheck disable=SC2086
+	same "by a packet socket: $load" "0 0 0" "$(lost --engine packet --topology router $load)"
+done
+same "to the third network" "0 0 0" "$(lost --rate $RATE --topology three-legged --to dmz)"
+same "from one, to many at random" "0 0 0" \
+	"$(lost --rate $RATE --topology router --sources random:60000 --destinations 60000 --source-ports 40000)"
+
+printf '198.18.7.7\n198.18.7.8 # the other\n' >"$WORK/list"
+for ip in 4 6; do
+	for transport in udp tcp; do
+		engine=xdp
+		[ $ip$transport != 4tcp ] && [ $ip$transport != 6udp ] || engine=packet
+		"$BIN/fwlab" raw --engine $engine --topology router --ip $ip --transport $transport --size 200 --sources "list:$WORK/list" \
+			--source-ports fixed --rate 500 --seconds 20 >"$WORK/raw.log" 2>&1 &
+		process=$!
+		await 5 ip -n "fwlab-$process-raw-server" route get 198.18.0.2 || die "no network: $(cat "$WORK/raw.log")"
+		nsenter --net="/run/netns/fwlab-$process-raw-device" -- timeout 10 tcpdump -nn -vv -c 60 -i lan0 "$transport" \
+			>"$WORK/seen" 2>/dev/null
+		at_least 50 "right checksums, IPv$ip $transport" "$(grep -cE 'udp sum ok|\(correct\)' "$WORK/seen")"
+		# a right one may read 0x1bad
+		same "wrong ones" "" "$(grep -E 'bad (udp )?cksum|incorrect' "$WORK/seen" | head -3)"
+		[ $ip = 6 ] || same "sources" "198.18.7.7 198.18.7.8" \
+			"$(grep -oE '198\.18\.[0-9]+\.[0-9]+' "$WORK/seen" | sort -u | xargs)"
+		kill -TERM $process
+		wait $process
+		same "hosts of a run that was told to end" 0 "$(ours $process)"
+	done
+done
+
+"$BIN/fwlab" raw --topology router --rate 1000 --seconds 60 >/dev/null 2>&1 &
+process=$!
+await 5 test -e "/run/netns/fwlab-$process-raw-device" || die "no network"
+kill -KILL $process
+wait $process 2>/dev/null
+at_least 1 "hosts of a killed run" "$(ours $process)"
+"$BIN/fwlab" raw --seconds 0.05 >/dev/null
+same "after the next run" 0 "$(ours $process)"
+
+"$BIN/fwlab" raw --size 64 --ip 6 >"$WORK/refused" 2>&1
+same "a frame without room for the tag" 1 $?
+holds "it says how large it has to be" grep -q "has 84" "$WORK/refused"
+verdict

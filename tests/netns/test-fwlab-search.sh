@@ -1,0 +1,39 @@
+# Searches on a real firewall in a network of its own: they end, say what they are not, and leave nothing, at
+# Ctrl-C neither.
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+[ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"
+
+# Neighbours may steal the CPU from any of these trials: what is found is not looked at, only that it is whole.
+for test in mlr throughput loss-rate; do
+	"$BIN/fwlab" search $test --system nft-flat --rules 10 --seconds 0.05  --no-pauses --json --result "$WORK/$test.run" >"$WORK/$test" 2>"$WORK/said" ||
+		cat "$WORK/said"
+	same "$test is complete" True "$(said "$WORK/$test" 'run["complete"] and len(run["trials"]) > 0')"
+	same "$test: frames came" True "$(said "$WORK/$test" 'sum(trial["received"] for trial in run["trials"]) > 0')"
+	same "$test claims no standard" "the link is virtual" "$(said "$WORK/$test" 'run["conformance"]["partial"][0]')"
+	same "$test: rules in the configuration" 10 \
+		"$(said "$WORK/$test" 'run["system"]["configuration"].count("drop")')"
+	holds "$test can be compared" "$BIN/fwlab" compare "$WORK/$test.run" "$WORK/$test.run"
+	same "$test: its report has latency by rate" True \
+		"$("$BIN/fwlab" report --markdown "$WORK/$test.run" | grep -q 'Latency by rate' && echo True)"
+done
+
+"$BIN/fwlab" search loss-rate --system skipstep-states --rules 10 --ip 6 --size 84 --seconds 0.05 --no-pauses --json \
+	--result "$WORK/ip6.run" >"$WORK/ip6" 2>"$WORK/said" || cat "$WORK/said"
+same "over IPv6, frames came" True "$(said "$WORK/ip6" 'run["setting"]["ip6"] and sum(trial["received"] for trial in run["trials"]) > 0')"
+same "what is missing of RFC 5180 is said" True "$(said "$WORK/ip6" 'run["conformance"]["partial"][-1].startswith("RFC 5180")')"
+same "the file says it, too" "('inet6', True)" "$(said "$WORK/ip6.run" '(run["series"][0]["load"]["family"], "RFC 5180" in run["findings"][0]["evidence"])')"
+"$BIN/fwlab" search mlr --system nft-flat --ip 6 >"$WORK/small" 2>&1
+same "frames too small for IPv6" 1 $?
+holds "how large they have to be" grep -q "has 84" "$WORK/small"
+
+"$BIN/fwlab" search mlr --system nft-flat --seconds 60 --json >"$WORK/interrupted" 2>&1 &
+search=$!
+sleep 3
+kill -INT $search
+wait $search
+same "exit status after Ctrl-C" 1 $?
+same "why there is no result" "trial 1 failed: interrupted" "$(said "$WORK/interrupted" 'run["incomplete_because"]')"
+same "networks left over" "" "$(ip netns list | grep "fwlab-$search-")"
+verdict
