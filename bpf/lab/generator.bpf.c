@@ -151,26 +151,41 @@ __inline int write_any(struct xdp_md *ctx, const struct lab_template *template,
 	return -1;
 }
 
+/* When the next slot is due. */
+__inline __u64 due_time(const struct lab_order *order, const struct lab_progress *progress)
+{
+	__u64 first = progress->slot, second = 0;
+
+	if (first > order->turn) {
+		second = first - order->turn;
+		first = order->turn;
+	}
+	return progress->start + ((first * order->gap + second * order->second_gap) >> 10);
+}
+
 /* When the next frame is due, 0 if not yet. Slots that nobody can catch up with are skipped. */
 __inline __u64 next_slot(const struct lab_order *order, struct lab_progress *progress, __u64 now)
 {
-	__u64 due, behind, missed;
+	__u64 due, behind, missed, gap, end;
 
 	if (order->gap == 0)
 		return now;
-	due = progress->start + (progress->slot * order->gap >> 10);
+	due = due_time(order, progress);
 	if (now < due)
 		return 0;
 	behind = now - due;
 	if (behind > order->patience) {
-		missed = (behind << 10) / order->gap;
-		if (missed > order->slots - progress->slot)
-			missed = order->slots - progress->slot;
+		/* no further than to the turn, behind which slots have another length */
+		gap = progress->slot < order->turn ? order->gap : order->second_gap;
+		end = progress->slot < order->turn ? order->turn : order->slots;
+		missed = (behind << 10) / gap;
+		if (missed > end - progress->slot)
+			missed = end - progress->slot;
 		progress->skipped += missed;
 		progress->slot += missed;
-		if (progress->slot >= order->slots)
+		if (progress->slot >= order->slots || (missed > 0 && progress->slot == order->turn))
 			return 0;
-		due = progress->start + (progress->slot * order->gap >> 10);
+		due = due_time(order, progress);
 		behind = now - due;
 	}
 	if (behind > order->grace)

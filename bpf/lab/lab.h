@@ -72,6 +72,8 @@ struct lab_template {
 struct lab_order {
 	__u64 slots;		/* frames to send, those that are skipped among them */
 	__u64 gap;		/* from one to the next in 1/1024 ns; 0 is as fast as it goes */
+	__u64 turn;		/* the slot from which on the next gap holds; `slots` if none */
+	__u64 second_gap;
 	__u64 grace;		/* ns after its time from which a frame is late */
 	__u64 patience;		/* ns after its time from which a frame is not sent any more */
 	__u32 ifindex;
@@ -121,6 +123,16 @@ struct lab_window {
 	__u64 next;		/* the highest that came, and one */
 	__u32 trial;
 	__u32 pad;
+	__u64 came;		/* ns when that one did */
+	/* the number before the last one that came where others were due, and its intended ns */
+	__u64 hole;
+	__u64 hole_end;
+	/* the last 64 numbers that left `seen` with some missing, and which */
+	__u64 lost_word;
+	__u64 lost_bits;
+	/* numbers missing in a row, those before and after which came the longest apart */
+	__u64 gap_frames;
+	__u64 gap;		/* ns between these two */
 	__u64 seen[LAB_WINDOW_WORDS];
 };
 

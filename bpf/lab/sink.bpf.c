@@ -93,27 +93,66 @@ __inline __u32 bucket_of(__u64 value)
 	return (octave - 3) * LAB_LINEAR + ((value >> (octave - 4)) & (LAB_LINEAR - 1));
 }
 
+struct room {
+	struct lab_window *window;
+	__u64 word;
+};
+
+/* Makes room for the numbers of one word; those it had, one window before, and that did not come are lost. */
+static long make_room(__u32 i, struct room *room)
+{
+	struct lab_window *window = room->window;
+	__u64 word = room->word + i, *seen = &window->seen[word % LAB_WINDOW_WORDS];
+
+	if (word >= LAB_WINDOW_WORDS && *seen != ~0ULL) {
+		window->lost_word = word - LAB_WINDOW_WORDS;
+		window->lost_bits = ~*seen;
+	}
+	*seen = 0;
+	return 0;
+}
+
 /* Makes room for serial numbers up to and with `serial`, which is the highest so far. */
 __inline void advance(struct lab_window *window, __u64 serial)
 {
-	/* words up to this one are in use */
+	/* words before this one are in use */
 	__u64 word = (window->next + 63) / 64, last = serial / 64;
-	int i;
+	struct room room = { .window = window, .word = word };
 
 	if (last >= word + LAB_WINDOW_WORDS)
-		word = last - LAB_WINDOW_WORDS + 1;
-	for (i = 0; i < LAB_WINDOW_WORDS && word <= last; i++, word++)
-		window->seen[word % LAB_WINDOW_WORDS] = 0;
+		room.word = last - LAB_WINDOW_WORDS + 1;
+	if (room.word <= last)
+		bpf_loop(last - room.word + 1, make_room, &room, 0);
+	/* a leap over a whole window: what it had is older than what did not come */
+	if (room.word > word) {
+		window->lost_word = room.word - 1;
+		window->lost_bits = ~0ULL;
+	}
 	window->next = serial + 1;
 }
 
-__inline void order(struct lab_window *window, struct lab_counts *counts, __u64 serial)
+/* Numbers from `next` to before `serial` did not come, or not yet. */
+__inline void note_hole(struct lab_window *window, __u64 serial, __u64 intended, __u64 now)
+{
+	window->hole = serial - 1;
+	window->hole_end = intended;
+	if (window->next > 0 && now - window->came > window->gap) {
+		window->gap = now - window->came;
+		window->gap_frames = serial - window->next;
+	}
+}
+
+__inline void order(struct lab_window *window, struct lab_counts *counts, __u64 serial,
+    __u64 intended, __u64 now)
 {
 	__u64 bit = 1ULL << serial % 64;
 	__u64 *word = &window->seen[serial / 64 % LAB_WINDOW_WORDS];
 
 	if (serial >= window->next) {
+		if (serial > window->next)
+			note_hole(window, serial, intended, now);
 		advance(window, serial);
+		window->came = now;
 		__sync_fetch_and_or(word, bit);
 		return;
 	}
@@ -162,7 +201,7 @@ int lab_sink(struct xdp_md *ctx)
 	bucket = bucket_of(latency);
 	if (bucket < LAB_BUCKETS)
 		counts->buckets[bucket]++;
-	order(window, counts, serial & LAB_SERIAL_MASK);
+	order(window, counts, serial & LAB_SERIAL_MASK, intended, now);
 	return XDP_DROP;
 }
 

@@ -12,6 +12,11 @@ lost() {
 	"$BIN/fwlab" raw --seconds 0.1 "$@" 2>&1 | sed -n 's/^received .*, lost \([0-9]*\) .*twice \([0-9]*\), overtaken \([0-9]*\),.*/\1 \2 \3/p'
 }
 
+# between LOW HIGH WHAT NUMBER - with a point or without
+between() {
+	same "$3: $4, between $1 and $2" yes "$(awk -v it="$4" -v low="$1" -v high="$2" 'BEGIN { if (it >= low && it <= high) print "yes" }')"
+}
+
 # ours PROCESS - its network namespaces that are there
 ours() {
 	ip netns list | grep -c "^fwlab-$1-"
@@ -30,6 +35,20 @@ done
 same "to the third network" "0 0 0" "$(lost --rate $RATE --topology three-legged --to dmz)"
 same "from one, to many at random" "0 0 0" \
 	"$(lost --rate $RATE --topology router --sources random:60000 --destinations 60000 --source-ports 40000)"
+
+# Somebody drops frames for half a second: how many in a row, for how long, and when it was over.
+"$BIN/fwlab" raw --topology router --rate 2000 --seconds 2 >"$WORK/gap" 2>&1 &
+process=$!
+await 5 ip netns exec "fwlab-$process-raw-device" ip route get 198.19.0.2 || die "no network"
+await 5 grep -q "offloads" "$WORK/gap" || die "no frames"
+sleep 0.7
+ip netns exec "fwlab-$process-raw-device" nft 'add table ip x; add chain ip x f { type filter hook forward priority 0; policy drop; }'
+sleep 0.5
+ip netns exec "fwlab-$process-raw-device" nft 'delete table ip x'
+wait $process
+between 0.45 0.9 "seconds of a gap" "$(sed -n 's/^gap .* at most, \(.*\) s$/\1/p' "$WORK/gap")"
+between 900 1800 "frames in it" "$(sed -n 's/^gap *\([0-9]*\) frames.*/\1/p' "$WORK/gap")"
+between 0.9 1.9 "the last one's time" "$(sed -n 's/^last loss *\([0-9.]*\) s .*/\1/p' "$WORK/gap")"
 
 printf '198.18.7.7\n198.18.7.8 # the other\n' >"$WORK/list"
 for ip in 4 6; do

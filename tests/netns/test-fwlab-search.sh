@@ -28,6 +28,21 @@ same "the file says it, too" "('inet6', True)" "$(said "$WORK/ip6.run" '(run["se
 same "frames too small for IPv6" 1 $?
 holds "how large they have to be" grep -q "has 84" "$WORK/small"
 
+# More than anything forwards, and half of that, which is too much as well: something is lost to the end.
+"$BIN/fwlab" search system-recovery --system nft-flat --rules 2000 --throughput 4e6 --seconds 0.3 --no-pauses --json \
+	--result "$WORK/recovery.run" >"$WORK/recovery" 2>&1
+same "a rate that changes within a trial: three trials" 3 "$(said "$WORK/recovery" 'len(run["result"]["times"])')"
+same "something was lost in each" True "$(said "$WORK/recovery" 'min(run["result"]["lost"]) > 0')"
+same "half of it is still too much" True "$(said "$WORK/recovery" 'run["result"]["unrecovered"] > 0')"
+same "its value in the file" "('system recovery', 's')" \
+	"$(said "$WORK/recovery.run" '(run["series"][0]["title"], run["series"][0]["quantity"]["unit"])')"
+"$BIN/fwlab" search reset --system nft-conntrack --rules 10 --throughput 5000 --seconds 1 --no-pauses --json >"$WORK/reset" 2>&1
+same "a reset within a trial" 3 "$(said "$WORK/reset" 'len(run["result"]["times"])')"
+same "what it is, is said" True "$(said "$WORK/reset" '"nft delete table" in run["result"]["what"]')"
+"$BIN/fwlab" search reset --system router --throughput 5000 --seconds 1 >"$WORK/none" 2>&1
+same "what has no reset" 1 $?
+holds "is told" grep -q "not applicable" "$WORK/none"
+
 "$BIN/fwlab" search mlr --system nft-flat --seconds 60 --json >"$WORK/interrupted" 2>&1 &
 search=$!
 sleep 3

@@ -4,6 +4,7 @@
 pub mod flood;
 pub mod frame;
 pub mod load;
+pub mod missing;
 mod packet;
 mod source;
 
@@ -19,6 +20,7 @@ use crate::seconds;
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use flood::{Flood, Pace, Trial, measuring_cpu};
 use load::Load;
+use missing::Gap;
 
 /// What `fwlab raw` is told.
 #[derive(Debug, Clone, clap::Args)]
@@ -90,7 +92,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn print(trial: &Trial, pace: &Pace) {
-    let Trial { progress, counts, disturbance } = trial;
+    let Trial { progress, counts, missing, disturbance } = trial;
     let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
     println!(
         "sent       {:>12} frames in {:.3} s, {:.0} a second",
@@ -117,6 +119,14 @@ fn print(trial: &Trial, pace: &Pace) {
         counts.reordered,
         counts.strays
     );
+    if let Some(last) = missing.last {
+        println!("last loss  {:>12.6} s after the first frame", last.as_secs_f64());
+    }
+    if let Some(Gap { frames, time, ended }) = missing.gap {
+        let seconds = time.as_secs_f64();
+        let end = if ended { "" } else { ", and none came after them" };
+        println!("gap        {frames:>12} frames missing in a row at most, {seconds:.6} s{end}");
+    }
     let latency = trial.latency();
     let at = |quantile: f64| latency.quantile(quantile).unwrap_or_default() as f64 / 1e3;
     println!(

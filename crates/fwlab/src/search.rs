@@ -19,6 +19,7 @@ use thiserror::Error;
 
 pub use command::{Arguments, run};
 
+pub use crate::raw::missing::Gap;
 use crate::results::Latency;
 
 /// Frames at a constant rate for some time.
@@ -50,8 +51,10 @@ pub struct Trial {
     pub latency: Latency,
     /// When the last frame that did not come was sent, in seconds since the last phase began.
     pub last_loss: Option<f64>,
-    /// The longest time without a frame between two that came, in seconds.
-    pub longest_gap: f64,
+    /// The longest time between two frames that came, with others missing between them.
+    pub gap: Option<Gap>,
+    /// Share of the trial that the device's CPU was busy, where it has one of its own.
+    pub busy: Option<f64>,
 }
 
 /// Runs trials on a device.
@@ -64,6 +67,9 @@ pub trait Measurer {
 
     /// Lets the device come to rest.
     fn wait(&mut self, seconds: f64);
+
+    /// What a reset of the device is, in words; none if it has nothing to reset.
+    fn reset(&self) -> Option<&str>;
 }
 
 /// Why a search ended without a result.
@@ -89,6 +95,16 @@ pub enum Failure {
     /// Other searches begin at the throughput.
     #[error("something is lost at any rate: there is no throughput to measure this at")]
     NoThroughput,
+    /// There is nothing to reset.
+    #[error(
+        "not applicable: nothing but the kernel forwards here, and what can be reset of it is the whole machine"
+    )]
+    NoReset,
+    /// Frames still do not come when the trial ends.
+    #[error(
+        "no frame came after the reset until the trial ended: longer trials (--seconds) may show when"
+    )]
+    Away,
     /// More trials than anybody would wait for.
     #[error("no result after {0} trials: the device answers too differently each time")]
     Endless(usize),
@@ -153,6 +169,14 @@ impl<'m> Bench<'m> {
     /// Around a measurer.
     pub fn new(measurer: &'m mut dyn Measurer, waits: Waits) -> Bench<'m> {
         Bench { measurer, waits, records: Vec::new(), listener: None }
+    }
+
+    /// What a reset of the device is.
+    ///
+    /// # Errors
+    /// It has nothing to reset.
+    pub fn reset(&self) -> Result<&str, Failure> {
+        self.measurer.reset().ok_or(Failure::NoReset)
     }
 
     /// Frames at a rate for some seconds.
@@ -247,6 +271,11 @@ impl Setting {
     /// Frames a second of a link of so many bits a second: each has a preamble and a gap.
     pub fn line_rate(bits: f64, size: u32) -> f64 {
         bits / (f64::from(size + 20) * 8.0)
+    }
+
+    /// Bytes of the smallest frame that has room for what the laboratory writes into it.
+    fn smallest(&self) -> u32 {
+        if self.ip6 { 84 } else { 64 }
     }
 
     /// What is still to be said if the search is one over IPv6.

@@ -57,6 +57,19 @@ pub trait System: Sync {
     /// Its program or the kernel refuses it.
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()>;
 
+    /// What a reset of it is, as far as there is anything but the host to be reset: what [`System::restart`] does.
+    fn reset(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Takes its configuration away and loads it again, on a host where it is.
+    ///
+    /// # Errors
+    /// It has no reset, or its program or the kernel refuses it.
+    fn restart(&self, _: &Host, _: &Rules, _: &str) -> anyhow::Result<()> {
+        anyhow::bail!("{} has nothing to reset", self.name())
+    }
+
     /// Whether it keeps states, which want to see both directions.
     fn keeps_states(&self) -> bool {
         false

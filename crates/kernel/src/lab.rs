@@ -9,6 +9,7 @@ pub mod offload;
 mod packet_socket;
 pub mod realtime;
 mod sink;
+mod window;
 
 use libbpf_rs::{Object, ObjectBuilder};
 
@@ -19,6 +20,7 @@ pub use layout::{
 };
 pub use packet_socket::{PACKET_BATCH, PacketSocket};
 pub use sink::{Hook, Sink};
+pub use window::Window;
 
 use crate::error::{Context, Error, Result, last_cause};
 use crate::verifier;

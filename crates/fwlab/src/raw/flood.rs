@@ -10,6 +10,7 @@ use skipstep_kernel::lab::{Counts, Field, Hook, How, Order, PATTERN, Progress, S
 
 use super::frame::Flow;
 use super::load::{Load, Prepared};
+use super::missing::Missing;
 use super::source::Source;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
@@ -43,18 +44,26 @@ pub struct Pace {
     pub rate: Option<f64>,
     /// A frame is not sent any more so long after its time.
     pub patience: Duration,
+    /// Frames before another rate, and that rate.
+    pub turn: Option<(u64, f64)>,
 }
 
 impl Pace {
     /// A number of frames as fast as it goes.
     pub fn fast(frames: u64) -> Pace {
-        Pace { frames, rate: None, patience: Duration::ZERO }
+        Pace { frames, rate: None, patience: Duration::ZERO, turn: None }
     }
 
     /// A rate for some time; up to a millisecond is caught up with.
     pub fn steady(rate: f64, duration: Duration) -> Pace {
-        let frames = (rate * duration.as_secs_f64()).ceil() as u64;
-        Pace { frames: frames.max(1), rate: Some(rate), patience: Duration::from_millis(1) }
+        let frames = ((rate * duration.as_secs_f64()).ceil() as u64).max(1);
+        Pace { frames, rate: Some(rate), patience: Duration::from_millis(1), turn: None }
+    }
+
+    /// The same, and then another rate for some time.
+    pub fn then(self, rate: f64, duration: Duration) -> Pace {
+        let more = Pace::steady(rate, duration).frames;
+        Pace { frames: self.frames + more, turn: Some((self.frames, rate)), ..self }
     }
 }
 
@@ -65,6 +74,8 @@ pub struct Trial {
     pub progress: Progress,
     /// What the sink counted.
     pub counts: Counts,
+    /// What of it did not come.
+    pub missing: Missing,
     /// What others did on the generator's CPU.
     pub disturbance: Disturbance,
 }
@@ -72,7 +83,7 @@ pub struct Trial {
 impl Trial {
     /// From the first frame to the last.
     pub fn seconds(&self) -> f64 {
-        self.progress.last.saturating_sub(self.progress.start) as f64 / 1e9
+        seconds(&self.progress)
     }
 
     /// What came between the generator and its CPU, which it wants from the first frame to the last.
@@ -82,7 +93,7 @@ impl Trial {
 
     /// Frames sent a second.
     pub fn rate(&self) -> f64 {
-        self.progress.sent.saturating_sub(1) as f64 / self.seconds().max(1e-9)
+        rate(&self.progress)
     }
 
     /// Frames that came at least once.
@@ -115,6 +126,14 @@ impl Trial {
             (low + (high - low) / 2, count)
         }))
     }
+}
+
+fn seconds(progress: &Progress) -> f64 {
+    progress.last.saturating_sub(progress.start) as f64 / 1e9
+}
+
+fn rate(progress: &Progress) -> f64 {
+    progress.sent.saturating_sub(1) as f64 / seconds(progress).max(1e-9)
 }
 
 /// Where frames go out or come in.
@@ -253,11 +272,10 @@ impl<'h> Flood<'h> {
         self.sink.begin(self.trial.wrapping_add(1))?;
         let pace = Pace::fast(frames);
         self.source.begin(&self.order(&pace), self.seed)?;
-        let disturbance = self.generate(&pace, at, None)?;
+        self.generate(&pace, at, None)?;
         let progress = self.source.progress()?;
-        let counts = self.sink.counts()?;
-        anyhow::ensure!(counts.strays > 0, "no frame came to the end of the cable");
-        Ok(Trial { progress, counts, disturbance }.rate())
+        anyhow::ensure!(self.sink.counts()?.strays > 0, "no frame came to the end of the cable");
+        Ok(rate(&progress))
     }
 
     /// Runs a trial with the generator in its place.
@@ -284,13 +302,13 @@ impl<'h> Flood<'h> {
         self.trial += 1;
         self.sink.begin(self.trial)?;
         // what is drawn is drawn anew for each trial, so that in the end all of it comes
-        self.source.begin(&self.order(pace), self.seed.wrapping_add(self.trial.into()))?;
+        let order = self.order(pace);
+        self.source.begin(&order, self.seed.wrapping_add(self.trial.into()))?;
         let disturbance = self.generate(pace, at, interrupt)?;
-        Ok(Trial {
-            progress: self.source.progress()?,
-            counts: self.await_stragglers()?,
-            disturbance,
-        })
+        let counts = self.await_stragglers()?;
+        let progress = self.source.progress()?;
+        let missing = Missing::of(&order, &progress, &self.sink.window()?);
+        Ok(Trial { progress, counts, missing, disturbance })
     }
 
     /// Runs the generator in a thread of its own, and ends it when it has done what it was told, or
@@ -347,9 +365,14 @@ impl<'h> Flood<'h> {
     fn order(&self, pace: &Pace) -> Order {
         let mut pattern = [0; PATTERN];
         pattern[..self.prepared.pattern.len()].copy_from_slice(&self.prepared.pattern);
+        let gap = |rate: f64| (1024e9 / rate).round().max(1.0) as u64;
+        let first = pace.rate.map_or(0, gap);
+        let (turn, second) = pace.turn.map_or((pace.frames, first), |(at, rate)| (at, gap(rate)));
         Order {
             slots: pace.frames,
-            gap: pace.rate.map_or(0, |rate| (1024e9 / rate).round().max(1.0) as u64),
+            gap: first,
+            turn,
+            second_gap: second,
             grace: GRACE.as_nanos() as u64,
             patience: pace.patience.as_nanos() as u64,
             ifindex: self.from.ifindex,

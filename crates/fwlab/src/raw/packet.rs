@@ -157,17 +157,21 @@ fn next_slot(order: &Order, progress: &mut Progress, now: u64) -> Option<u64> {
     if order.gap == 0 {
         return Some(now);
     }
-    let due_at = |slot: u64, start: u64| start + ((slot * order.gap) >> 10);
-    let mut due = due_at(progress.slot, progress.start);
+    let mut due = progress.start + order.due(progress.slot);
     let mut behind = now.checked_sub(due)?;
     if behind > order.patience {
-        let missed = ((behind << 10) / order.gap).min(order.slots - progress.slot);
+        // no further than to the turn, behind which slots have another length
+        let (gap, end) = match progress.slot < order.turn {
+            true => (order.gap, order.turn),
+            false => (order.second_gap, order.slots),
+        };
+        let missed = ((behind << 10) / gap).min(end - progress.slot);
         progress.skipped += missed;
         progress.slot += missed;
-        if progress.slot >= order.slots {
+        if progress.slot >= order.slots || (missed > 0 && progress.slot == order.turn) {
             return None;
         }
-        due = due_at(progress.slot, progress.start);
+        due = progress.start + order.due(progress.slot);
         behind = now.saturating_sub(due);
     }
     progress.late += u64::from(behind > order.grace);
@@ -273,6 +277,8 @@ mod tests {
         Order {
             slots,
             gap,
+            turn: slots,
+            second_gap: gap,
             grace: 10,
             patience: 1000,
             ifindex: 1,
@@ -299,5 +305,19 @@ mod tests {
         assert_eq!((progress.slot, progress.skipped), (21, 20));
         assert_eq!(next_slot(&order, &mut progress, 99_000), None);
         assert_eq!((progress.slot, progress.skipped), (100, 99));
+    }
+
+    #[test]
+    fn the_rate_changes_at_its_slot_and_nothing_is_skipped_across_it() {
+        let order = Order { turn: 10, second_gap: 400 << 10, ..order(20, 100 << 10) };
+        assert_eq!([9, 10, 11, 19].map(|slot| order.due(slot)), [900, 1000, 1400, 4600]);
+        let mut progress = Progress { start: 5000, slot: 5, ..Progress::default() };
+        // ten slots late by the first gap, of which five are left; what follows has its own length
+        assert_eq!(next_slot(&order, &mut progress, 6600), None);
+        assert_eq!((progress.slot, progress.skipped), (10, 5));
+        assert_eq!(next_slot(&order, &mut progress, 6600), Some(6000), "patience is 1000");
+        assert_eq!(next_slot(&order, &mut progress, 7300), Some(7200));
+        assert_eq!((progress.slot, progress.skipped), (13, 8));
+        assert_eq!(next_slot(&order, &mut progress, 7300), Some(7200));
     }
 }

@@ -24,6 +24,9 @@ use crate::results::{self, Environment, Mode, Run};
 use crate::system;
 use crate::topology::Family;
 
+/// Trials of system recovery and of reset.
+const RECOVERIES: usize = 3;
+
 /// Which search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,6 +48,11 @@ pub enum Test {
 }
 
 impl Test {
+    /// Whether the throughput has to be known for it.
+    fn is_done_at_throughput(self) -> bool {
+        !matches!(self, Test::Throughput | Test::LossRate | Test::Mlr)
+    }
+
     /// What says how it is done.
     pub(super) fn standard(self) -> &'static str {
         match self {
@@ -86,6 +94,9 @@ pub struct Arguments {
     /// Bits a second of the link
     #[arg(long, value_name = "BITS", default_value_t = 1e10, value_parser = link)]
     link: f64,
+    /// Frames a second that are known to be the throughput, for tests that are done at it or begin with it
+    #[arg(long, value_name = "RATE", value_parser = throughput_rate)]
+    throughput: Option<f64>,
     /// Seconds of the trials that decide
     #[arg(long, default_value_t = 60.0, value_parser = crate::seconds)]
     seconds: f64,
@@ -104,6 +115,13 @@ fn link(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bits) if (1e6..=1e12).contains(&bits) => Ok(bits),
         _ => Err("between 1e6 and 1e12 bits a second".to_string()),
+    }
+}
+
+fn throughput_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (1.0..=1e9).contains(&rate) => Ok(rate),
+        _ => Err("between 1 and 1e9 frames a second".to_string()),
     }
 }
 
@@ -133,6 +151,11 @@ struct Report {
 /// # Errors
 /// The network cannot be made, or the report cannot be printed.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    ensure!(
+        arguments.throughput.is_none() || arguments.test.is_done_at_throughput(),
+        "--throughput says what {} is to find out: leave it out",
+        arguments.test.to_possible_value().map_or(String::new(), |name| name.get_name().to_owned())
+    );
     let (report, text) = match (&arguments.system, arguments.simulate) {
         (Some(name), _) => on_a_system(arguments, name)?,
         (None, Some(curve)) => on_a_simulated_device(arguments, curve),
@@ -217,11 +240,6 @@ fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> (Report, String
 
 /// In the mode queue: the firewall has a CPU of its own, so that it can be too slow.
 fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<(Report, String)> {
-    ensure!(
-        !matches!(arguments.test, Test::SystemRecovery | Test::Reset),
-        "system-recovery and reset are searched on simulated devices only: the generator changes no rate and \
-         resets nothing within a trial"
-    );
     let system = system::named(name).map_err(anyhow::Error::msg)?;
     if let Some(program) = system::missing(system.as_ref()) {
         anyhow::bail!("{name} needs {program}, which is not there");
@@ -304,25 +322,32 @@ fn search(
         }
         return Ok((json!(results), mlr::conformance(setting, &goals)));
     }
-    let found = throughput::search(bench, setting, &plan)?;
+    if arguments.test == Test::Reset {
+        // who has none need not wait for the throughput to be found
+        bench.reset()?;
+    }
+    let found = match arguments.throughput {
+        Some(rate) => throughput::Throughput { rate, lossy: None, most: setting.most },
+        None => throughput::search(bench, setting, &plan)?,
+    };
+    let throughput = found.rate;
     let _ = writeln!(
         text,
-        "throughput {:.0} frames/s of {:.0} that are offered at most ({:.2} %), frames of {} bytes",
-        found.rate,
+        "throughput {throughput:.0} frames/s of {:.0} that are offered at most ({:.2} %), frames of {} bytes",
         setting.most,
-        100.0 * found.rate / setting.most,
+        100.0 * throughput / setting.most,
         setting.size
     );
-    if found.rate == 0.0 && arguments.test != Test::Throughput {
+    if throughput == 0.0 && arguments.test != Test::Throughput {
         return Err(Failure::NoThroughput);
     }
     let (result, conformance) = match arguments.test {
         Test::Throughput | Test::LossRate | Test::Mlr => {
-            (json!(found), throughput::conformance(setting, &plan))
+            return Ok((json!(found), throughput::conformance(setting, &plan)));
         }
         Test::BackToBack => {
             let repeats = 50;
-            let bursts = back_to_back::search(bench, setting, found.rate, repeats)?;
+            let bursts = back_to_back::search(bench, setting, throughput, repeats)?;
             match &bursts {
                 Some(b) => {
                     let _ = writeln!(
@@ -338,7 +363,7 @@ fn search(
             (json!(bursts), back_to_back::conformance(setting, repeats))
         }
         Test::Latency => {
-            let plan = latency::Plan { rate: found.rate, seconds: seconds * 2.0, repeats: 20 };
+            let plan = latency::Plan { rate: throughput, seconds: seconds * 2.0, repeats: 20 };
             let found = latency::search(bench, &plan)?;
             for (name, value) in [
                 ("typical", &found.typical),
@@ -357,26 +382,41 @@ fn search(
             (json!(found), latency::conformance(setting, &plan))
         }
         Test::SystemRecovery => {
-            let recovered = recovery::system_recovery(bench, setting, found.rate, seconds)?;
+            let plan = recovery::Plan { throughput, seconds, repeats: RECOVERIES };
+            let found = recovery::system_recovery(bench, setting, &plan)?;
             let _ = writeln!(
                 text,
-                "nothing was lost any more {:.6} s after {:.0} frames/s",
-                recovered.seconds, recovered.overload
+                "nothing was lost any more {:.6} s after {:.0} frames/s, mean of {RECOVERIES} trials",
+                found.seconds, found.overload
             );
-            (json!(recovered), recovery::conformance(setting, seconds))
+            if found.unrecovered > 0 {
+                let _ = writeln!(
+                    text,
+                    "but {} of them still lost something when they ended: it takes longer",
+                    found.unrecovered
+                );
+            }
+            (json!(found), recovery::conformance(setting, &plan, false))
         }
         Test::Reset => {
-            let recovered = recovery::reset(bench, found.rate, seconds)?;
-            let _ = writeln!(text, "no frame came for {:.6} s around the reset", recovered.seconds);
-            (json!(recovered), recovery::conformance(setting, seconds))
+            let plan = recovery::Plan { throughput, seconds, repeats: RECOVERIES };
+            let found = recovery::reset(bench, &plan)?;
+            let _ = writeln!(
+                text,
+                "reset: {}\nno frame came for {:.6} s around it, mean of {RECOVERIES} trials; as many frames as were \
+                 lost take {:.6} s",
+                found.what, found.seconds, found.seconds_by_loss
+            );
+            (json!(found), recovery::conformance(setting, &plan, true))
         }
     };
-    let short = seconds < 60.0 && arguments.test != Test::Throughput;
-    let conformance = if short {
-        conformance
-            .and_but_for("the throughput it is measured at was found with trials shorter than 60 s")
-    } else {
-        conformance
+    let conformance = match arguments.throughput {
+        Some(_) => conformance
+            .and_but_for("the throughput it is measured at was given, and not searched for"),
+        None if seconds < 60.0 => conformance.and_but_for(
+            "the throughput it is measured at was found with trials shorter than 60 s",
+        ),
+        None => conformance,
     };
     Ok((result, conformance))
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{Measurer, Order, Trial};
+use super::{Measurer, Order, Phase, Trial};
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
-use crate::raw::flood::{Flood, Pace};
+use crate::raw::flood::{self, Flood, Pace};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{self, Role};
@@ -84,10 +84,31 @@ fn shape(topology: Topology) -> Shape {
     Shape { topology, mtu: 1500, napi: true }
 }
 
+/// A system on its host.
+struct Installed<'l> {
+    lab: &'l Lab,
+    system: &'l dyn System,
+    rules: Rules,
+    configuration: String,
+}
+
+impl Installed<'_> {
+    /// Resets it so many seconds from now.
+    fn reset_after(&self, seconds: f64, interrupt: &Interrupt) -> anyhow::Result<()> {
+        pause(seconds, interrupt);
+        interrupt.check()?;
+        let device = self.lab.device().context("no host between client and server")?;
+        self.system.restart(device, &self.rules, &self.configuration).context("reset")
+    }
+}
+
 /// A system that is there and does what it should.
 pub struct Network<'l> {
+    installed: Installed<'l>,
     flood: Flood<'l>,
     at: Placement,
+    /// What takes packets on the firewall's CPU.
+    threads: Vec<u32>,
     interrupt: Interrupt,
     /// What it is, for results.
     pub described: results::System,
@@ -101,7 +122,7 @@ impl<'l> Network<'l> {
     /// It cannot be built, forwards no frames, or does something else.
     pub fn new(
         lab: &'l Lab,
-        system: &dyn System,
+        system: &'l dyn System,
         count: u32,
         load: &Load,
         cpus: Cpus,
@@ -112,49 +133,123 @@ impl<'l> Network<'l> {
         let rules =
             Rules { count, transport: load.transport, family: load.ip, to: End::Server, topology };
         let configuration = system.configuration(&rules);
+        let mut threads = Vec::new();
         if let Some(device) = lab.device() {
             system.install(device, &rules, &configuration)?;
-            napi::give_threads(device, &[End::Client.leg(), End::Server.leg()], cpus.device)?;
+            let legs = [End::Client, End::Server].map(End::leg);
+            threads = napi::give_threads(device, &legs, cpus.device)?;
         }
-        let mut flood = Flood::new(lab, load, End::Client, End::Server)?;
-        let open = flood.probe(9, PROBE, cpus.at)?;
-        ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
-        if let Some(port) = rules.ports().last().filter(|_| system.role() == Role::Subject) {
-            let came = flood.probe(port, PROBE, cpus.at)?;
-            ensure!(came == 0, "port {port} is blocked, but {came} of {PROBE} frames came through");
-        }
-        if system.keeps_states() {
-            flood.answer(lab.next_link(End::Server, End::Client), cpus.at)?;
-        }
+        let flood = Flood::new(lab, load, End::Client, End::Server)?;
         let name = system.name();
         let topology = topology.to_string();
-        let mut described =
-            results::System::new(name, system.label(), system.role(), &topology, configuration);
+        let mut described = results::System::new(
+            name,
+            system.label(),
+            system.role(),
+            &topology,
+            configuration.clone(),
+        );
         described.rules = Some(count.into());
         described.hooks = system.hooks(rules.topology);
-        Ok(Network { flood, at: cpus.at, interrupt: interrupt.clone(), described })
+        let (at, interrupt) = (cpus.at, interrupt.clone());
+        let installed = Installed { lab, system, rules, configuration };
+        let mut network = Network { installed, flood, at, threads, interrupt, described };
+        network.check()?;
+        if system.keeps_states() {
+            network.flood.answer(lab.next_link(End::Server, End::Client), at)?;
+        }
+        Ok(network)
+    }
+
+    /// What must pass passes, and what must be dropped is.
+    fn check(&mut self) -> anyhow::Result<()> {
+        let open = self.flood.probe(9, PROBE, self.at)?;
+        ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
+        let filters = self.installed.system.role() == Role::Subject;
+        if let Some(port) = self.installed.rules.ports().last().filter(|_| filters) {
+            let came = self.flood.probe(port, PROBE, self.at)?;
+            ensure!(came == 0, "port {port} is blocked, but {came} of {PROBE} frames came through");
+        }
+        Ok(())
+    }
+
+    /// Runs a trial, and a reset in the middle of it if that is wanted, which must be done when the trial ends.
+    fn send(&mut self, pace: &Pace, reset: Option<f64>) -> anyhow::Result<flood::Trial> {
+        let Some(seconds) = reset else {
+            return self.flood.trial(pace, self.at, &self.interrupt);
+        };
+        let Network { installed, flood, at, interrupt, .. } = self;
+        let (trial, after) = thread::scope(|scope| {
+            let reset = || installed.reset_after(seconds, interrupt).map(|()| Instant::now());
+            let reset = scope.spawn(reset);
+            let trial = flood.trial(pace, *at, interrupt);
+            let ended = Instant::now();
+            let reset = reset.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            reset.map(|done| (trial, done.saturating_duration_since(ended)))
+        })?;
+        ensure!(
+            after.is_zero(),
+            "the reset was done {:.3} s after the trial: longer trials (--seconds) are needed",
+            after.as_secs_f64()
+        );
+        let trial = trial?;
+        self.check().context("after the reset")?;
+        Ok(trial)
     }
 }
 
 impl Measurer for Network<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
-        let (&[phase], None) = (order.phases, order.reset) else {
-            bail!("the generator changes no rate and resets nothing within a trial");
-        };
-        let duration = Duration::try_from_secs_f64(phase.seconds).context("a trial's length")?;
-        let trial =
-            self.flood.trial(&Pace::steady(phase.rate, duration), self.at, &self.interrupt)?;
+        let pace = pace(order.phases)?;
+        let (busy, since) = (napi::time(&self.threads)?, Instant::now());
+        let trial = self.send(&pace, order.reset)?;
+        let busy = napi::time(&self.threads)?.saturating_sub(busy).as_secs_f64();
         let sent = trial.progress.sent;
         // More than was sent is what reflects, and must be seen; otherwise a frame counts once.
         let received =
             if trial.counts.frames > sent { trial.counts.frames } else { trial.received() };
-        Ok(Trial { sent, received, latency: trial.latency(), ..Trial::default() })
+        let last_loss = trial.missing.last.and_then(|last| last.checked_sub(trial.missing.turn));
+        Ok(Trial {
+            sent,
+            received,
+            latency: trial.latency(),
+            last_loss: last_loss.map(|after| after.as_secs_f64()),
+            gap: trial.missing.gap,
+            busy: (!self.threads.is_empty()).then(|| busy / since.elapsed().as_secs_f64()),
+        })
     }
 
     fn wait(&mut self, seconds: f64) {
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        while !self.interrupt.came() && Instant::now() < end {
-            thread::sleep(end.saturating_duration_since(Instant::now()).min(TICK));
+        pause(seconds, &self.interrupt);
+    }
+
+    fn reset(&self) -> Option<&str> {
+        self.installed.system.reset()
+    }
+}
+
+/// How frames of one phase, or of two, follow one another.
+fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
+    let steady = |phase: &Phase| -> anyhow::Result<(f64, Duration)> {
+        let duration = Duration::try_from_secs_f64(phase.seconds).context("a trial's length")?;
+        Ok((phase.rate, duration))
+    };
+    match phases {
+        [only] => steady(only).map(|(rate, duration)| Pace::steady(rate, duration)),
+        [first, second] => {
+            let ((rate, duration), (then, rest)) = (steady(first)?, steady(second)?);
+            Ok(Pace::steady(rate, duration).then(then, rest))
         }
+        _ => {
+            bail!("the generator changes its rate once within a trial, not {} times", phases.len())
+        }
+    }
+}
+
+/// Waits, until a signal comes.
+fn pause(seconds: f64, interrupt: &Interrupt) {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while !interrupt.came() && Instant::now() < end {
+        thread::sleep(end.saturating_duration_since(Instant::now()).min(TICK));
     }
 }

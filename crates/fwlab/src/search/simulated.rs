@@ -2,10 +2,11 @@
 //! search goes about it may try.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::bail;
 
-use super::{Measurer, Order, Phase, Trial};
+use super::{Gap, Measurer, Order, Phase, Trial};
 use crate::results::Latency;
 
 /// Frames that a device holds when more come than it forwards.
@@ -139,15 +140,21 @@ impl Measurer for Simulated {
             overloaded |= received < sent;
         }
         if order.reset.is_some() {
-            trial.longest_gap = AWAY;
             let rate = order.phases.first().map_or(0.0, |phase| phase.rate);
-            trial.received = trial.received.saturating_sub((rate * AWAY) as u64);
+            let frames = (rate * AWAY) as u64;
+            let time = Duration::from_secs_f64(AWAY);
+            trial.gap = Some(Gap { frames, time, ended: true });
+            trial.received = trial.received.saturating_sub(frames);
         }
         Ok(trial)
     }
 
     fn wait(&mut self, seconds: f64) {
         self.clock += seconds;
+    }
+
+    fn reset(&self) -> Option<&str> {
+        Some("the device is away for a quarter of a second")
     }
 }
 

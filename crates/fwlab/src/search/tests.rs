@@ -149,19 +149,65 @@ fn latency_grows_with_the_rate() {
     assert!(matches!(found, Err(Failure::Nothing(_))));
 }
 
+fn recovery_plan(throughput: f64, seconds: f64) -> recovery::Plan {
+    recovery::Plan { throughput, seconds, repeats: 3 }
+}
+
 #[test]
 fn recovery_and_reset() {
+    let plan = recovery_plan(1e6, 60.0);
     let (found, records, _) =
-        on(Curve::Knee(1e6), |bench| recovery::system_recovery(bench, &SETTING, 1e6, 60.0));
+        on(Curve::Knee(1e6), |bench| recovery::system_recovery(bench, &SETTING, &plan));
     let found = found.unwrap();
     assert!((found.overload - 1.1e6).abs() < 1.0);
-    assert_eq!(found.seconds, 0.125);
+    assert_eq!((found.seconds, found.times, found.unrecovered), (0.125, vec![0.125; 3], 0));
+    // 110 % for a minute, but for what the buffer holds
+    assert_eq!(found.lost, [6_000_000 - 1000; 3]);
     assert_eq!(records[0].intended, 66_000_000 + 33_000_000);
+    let plan = recovery_plan(MOST, 60.0);
     let (found, _, _) =
-        on(Curve::Knee(5e6), |bench| recovery::system_recovery(bench, &SETTING, MOST, 60.0));
-    assert_eq!(found.unwrap().seconds, 0.0, "there was never too much");
-    let (found, _, _) = on(Curve::Knee(1e6), |bench| recovery::reset(bench, 1e5, 10.0));
-    assert_eq!(found.unwrap().seconds, 0.25);
+        on(Curve::Knee(5e6), |bench| recovery::system_recovery(bench, &SETTING, &plan));
+    let found = found.unwrap();
+    assert_eq!((found.seconds, found.lost), (0.0, vec![0; 3]), "there was never too much");
+    let plan = recovery_plan(1e5, 10.0);
+    let (found, _, _) = on(Curve::Knee(1e6), |bench| recovery::reset(bench, &plan));
+    let found = found.unwrap();
+    assert_eq!((found.seconds, found.seconds_by_loss), (0.25, 0.25));
+}
+
+/// A device whose trials come out otherwise.
+struct Altered(fn(&mut Trial), Option<&'static str>);
+
+impl Measurer for Altered {
+    fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
+        let mut trial = Simulated::new(Curve::Knee(1e6), 1).trial(order)?;
+        (self.0)(&mut trial);
+        Ok(trial)
+    }
+
+    fn wait(&mut self, _: f64) {}
+
+    fn reset(&self) -> Option<&str> {
+        self.1
+    }
+}
+
+#[test]
+fn a_device_that_does_not_come_back_has_no_recovery() {
+    let plan = recovery_plan(1e6, 1.0);
+    let mut device = Altered(|trial| trial.last_loss = Some(0.95), None);
+    let mut bench = Bench::new(&mut device, Waits::NONE);
+    let found = recovery::system_recovery(&mut bench, &SETTING, &plan).unwrap();
+    assert_eq!(found.unrecovered, 3);
+    assert!(matches!(recovery::reset(&mut bench, &plan), Err(Failure::NoReset)));
+
+    let away = |trial: &mut Trial| {
+        let time = std::time::Duration::from_millis(500);
+        trial.gap = Some(Gap { frames: 1, time, ended: false });
+    };
+    let mut device = Altered(away, Some("gone"));
+    let mut bench = Bench::new(&mut device, Waits::NONE);
+    assert!(matches!(recovery::reset(&mut bench, &plan), Err(Failure::Away)));
 }
 
 fn mlr_of(curve: Curve, goals: &[mlr::Goal]) -> (Vec<mlr::GoalResult>, Vec<Record>, f64) {

@@ -39,7 +39,7 @@ impl Found<'_> {
     fn values(&self, system: &str, load: &Load) -> Vec<Series> {
         let at = |title: &str, pointer: &str, unit: &str| {
             let value = self.result.pointer(pointer)?.as_f64()?;
-            let better = if unit == "ns" { Better::Lower } else { Better::Higher };
+            let better = if ["ns", "s"].contains(&unit) { Better::Lower } else { Better::Higher };
             let samples = vec![Sample::new(0, 0, system, value)];
             Some(Series {
                 title: title.to_owned(),
@@ -63,7 +63,9 @@ impl Found<'_> {
                     at(&title, &format!("{goal}/conditional_throughput"), "frames/s")
                 })
                 .to_vec(),
-            Test::LossRate | Test::SystemRecovery | Test::Reset => Vec::new(),
+            Test::SystemRecovery => vec![at("system recovery", "/seconds", "s")],
+            Test::Reset => vec![at("time without frames around a reset", "/seconds", "s")],
+            Test::LossRate => Vec::new(),
         };
         all.into_iter().flatten().collect()
     }

@@ -79,4 +79,14 @@ impl System for Iptables {
         }
         device.run(&mut Command::new(self.restore(rules.family)), configuration).map(drop)
     }
+
+    fn reset(&self) -> Option<&'static str> {
+        Some("iptables-restore of empty chains, then of the rules; between them all packets pass")
+    }
+
+    fn restart(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        let empty = "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n";
+        device.run(&mut Command::new(self.restore(rules.family)), empty)?;
+        self.install(device, rules, configuration)
+    }
 }

@@ -28,6 +28,11 @@ fn legs(topology: Topology) -> Vec<&'static str> {
     [End::Client, End::Server].into_iter().chain(dmz).map(End::leg).collect()
 }
 
+/// The family of its table.
+fn family(rules: &Rules) -> &'static str {
+    if rules.topology == Topology::Bridge { "bridge" } else { "inet" }
+}
+
 impl System for Nftables {
     fn name(&self) -> &'static str {
         match self {
@@ -52,7 +57,6 @@ impl System for Nftables {
     }
 
     fn configuration(&self, rules: &Rules) -> String {
-        let family = if rules.topology == Topology::Bridge { "bridge" } else { "inet" };
         let (server, protocol) = (rules.server(), rules.protocol());
         let ip = if rules.family == Family::V4 { "ip" } else { "ip6" };
         let list =
@@ -89,8 +93,9 @@ impl System for Nftables {
             ),
         };
         format!(
-            "table {family} fwlab {{\n{map}\tchain forward {{\n\
-             \t\ttype filter hook forward priority 0; policy accept;\n{body}\t}}\n}}\n"
+            "table {} fwlab {{\n{map}\tchain forward {{\n\
+             \t\ttype filter hook forward priority 0; policy accept;\n{body}\t}}\n}}\n",
+            family(rules)
         )
     }
 
@@ -113,6 +118,17 @@ impl System for Nftables {
 
     fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
         device.run(Command::new("nft").args(["-f", "-"]), configuration).map(drop)
+    }
+
+    fn reset(&self) -> Option<&'static str> {
+        Some(
+            "nft delete table, then nft -f: its chain leaves the hook and comes again; meanwhile all packets pass",
+        )
+    }
+
+    fn restart(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        device.run(Command::new("nft").args(["delete", "table", family(rules), "fwlab"]), "")?;
+        self.install(device, rules, configuration)
     }
 
     fn keeps_states(&self) -> bool {

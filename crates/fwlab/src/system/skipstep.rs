@@ -60,6 +60,17 @@ impl System for Skipstep {
         load(device, configuration)
     }
 
+    fn reset(&self) -> Option<&'static str> {
+        Some(
+            "pfctl --remove, then pfctl -f and pfctl -e: its programs leave the interfaces, states are forgotten,              and everything is loaded anew; meanwhile all packets pass",
+        )
+    }
+
+    fn restart(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
+        device.run(Command::new(pfctl()).args(["-q", "--remove"]), "")?;
+        load(device, configuration)
+    }
+
     fn keeps_states(&self) -> bool {
         self.keeps_states
     }

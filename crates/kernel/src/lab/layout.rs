@@ -134,6 +134,10 @@ pub struct Order {
     pub slots: u64,
     /// From one to the next in 1/1024 ns; 0 is as fast as it goes.
     pub gap: u64,
+    /// The slot from which on the next gap holds; `slots` if none.
+    pub turn: u64,
+    /// That gap.
+    pub second_gap: u64,
     /// Nanoseconds after its time from which a frame is late.
     pub grace: u64,
     /// Nanoseconds after its time from which it is not sent any more.
@@ -150,6 +154,14 @@ pub struct Order {
     pub fields: [Field; PLACES],
     /// Numbers of templates, in turn.
     pub pattern: [u8; PATTERN],
+}
+
+impl Order {
+    /// When a slot is due, in nanoseconds after the first one.
+    pub fn due(&self, slot: u64) -> u64 {
+        let first = slot.min(self.turn);
+        (first * self.gap + (slot - first) * self.second_gap) >> 10
+    }
 }
 
 /// What the generator did.
@@ -234,19 +246,6 @@ impl Counts {
             *sum += count;
         }
     }
-}
-
-/// Serial numbers in which duplicates are found.
-const WINDOW_WORDS: usize = 65_536 / 64;
-
-/// The serial numbers that came of late.
-#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(super) struct Window {
-    pub next: u64,
-    pub trial: u32,
-    pub pad: u32,
-    pub seen: [u64; WINDOW_WORDS],
 }
 
 #[cfg(test)]

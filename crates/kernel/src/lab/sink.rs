@@ -6,8 +6,9 @@ use libbpf_rs::libbpf_sys;
 use nix::libc;
 use zerocopy::FromZeros;
 
-use super::layout::{Counts, Window};
+use super::layout::Counts;
 use super::load;
+use super::window::Window;
 use crate::error::{Context, Result};
 use crate::map::{Map, PerCpuMap};
 use crate::object::{find_map, find_program};
@@ -87,10 +88,15 @@ impl Sink {
     /// Forgets what it counted; from here on frames of `trial` count.
     pub fn begin(&self, trial: u32) -> Result<()> {
         // nothing of the old trial may count as of the new one while the numbers are reset
-        let window = |trial| Window { trial, ..Window::new_zeroed() };
+        let window = |trial| Window { trial, ..Window::EMPTY };
         self.window.set(&0, &window(u32::MAX))?;
         self.counts.set(&0, &Counts::new_zeroed())?;
         self.window.set(&0, &window(trial & 0xffff))
+    }
+
+    /// The serial numbers that came of late, and what is known of those that did not.
+    pub fn window(&self) -> Result<Window> {
+        self.window.at(0)
     }
 
     /// What it counted so far.

@@ -1,0 +1,161 @@
+//! When frames that did not come were sent: frames bear serial numbers, and their times follow from these as
+//! far as the generator kept its time.
+
+use std::time::Duration;
+
+use skipstep_kernel::lab::{Order, Progress, Window};
+
+/// What did not come of a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// When the last of it was sent, after the first frame of all; at the latest, if slots were skipped or frames
+    /// overtook one another.
+    pub last: Option<Duration>,
+    /// When the rate changed.
+    pub turn: Duration,
+    /// The longest time between two frames that came, with others missing between them.
+    pub gap: Option<Gap>,
+}
+
+/// Frames that are missing in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// How many.
+    pub frames: u64,
+    /// From when the one before them came to when the one behind them did; if none did, to when the last one
+    /// was sent.
+    pub time: Duration,
+    /// Whether one came behind them.
+    pub ended: bool,
+}
+
+impl Missing {
+    /// What a sink's window says of what a generator did.
+    pub fn of(order: &Order, progress: &Progress, window: &Window) -> Missing {
+        let after = Duration::from_nanos;
+        let time_of = |number: u64| {
+            if number + 1 == progress.sent {
+                return progress.last.saturating_sub(progress.start);
+            }
+            if number == window.hole && window.hole_end > 0 {
+                // sent one slot before the frame that came instead
+                let next = window.hole_end.saturating_sub(progress.start);
+                let gap = if next > order.due(order.turn) { order.second_gap } else { order.gap };
+                return next.saturating_sub(gap >> 10);
+            }
+            order.due((number + progress.skipped).min(order.slots.saturating_sub(1)))
+        };
+        let closed = (window.gap > 0).then(|| Gap {
+            frames: window.gap_frames,
+            time: after(window.gap),
+            ended: true,
+        });
+        let open = (0 < window.next && window.next < progress.sent).then(|| Gap {
+            frames: progress.sent - window.next,
+            time: after(progress.last.saturating_sub(window.came)),
+            ended: false,
+        });
+        Missing {
+            last: window.last_missing(progress.sent).map(time_of).map(after),
+            turn: after(order.due(order.turn)),
+            gap: open.into_iter().chain(closed).max_by_key(|gap| gap.time),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skipstep_kernel::lab::{Field, PATTERN};
+
+    /// A frame a microsecond for a millisecond, then one each two.
+    const ORDER: Order = Order {
+        slots: 2000,
+        gap: 1000 << 10,
+        turn: 1000,
+        second_gap: 2000 << 10,
+        grace: 0,
+        patience: 0,
+        ifindex: 1,
+        trial: 1,
+        pattern_length: 1,
+        pad: 0,
+        fields: [Field::FIXED; 4],
+        pattern: [0; PATTERN],
+    };
+
+    const SENT: Progress = Progress {
+        slot: 2000,
+        sent: 2000,
+        late: 0,
+        skipped: 0,
+        idle: 0,
+        failed: 0,
+        start: 7_000_000,
+        last: 7_000_000 + 2_998_000,
+        worst: 0,
+        random: 1,
+    };
+
+    fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
+    /// All numbers below `next` but these came.
+    fn window(next: u64, but: impl Fn(u64) -> bool) -> Window {
+        let mut window = Window { next, ..Window::EMPTY };
+        for number in (0..next).filter(|&number| !but(number)) {
+            window.seen[number as usize / 64] |= 1 << (number % 64);
+        }
+        window
+    }
+
+    #[test]
+    fn nothing_is_missing_of_what_came() {
+        let missing = Missing::of(&ORDER, &SENT, &window(2000, |_| false));
+        assert_eq!(missing, Missing { last: None, turn: micros(1000), gap: None });
+    }
+
+    #[test]
+    fn the_last_one_and_the_longest_row_have_their_time() {
+        let holes = window(2000, |n| (500..600).contains(&n) || n == 1100);
+        let hole_end = SENT.start + ORDER.due(1101);
+        let holes = Window { hole: 1100, hole_end, gap_frames: 100, gap: 101_000, ..holes };
+        let missing = Missing::of(&ORDER, &SENT, &holes);
+        assert_eq!(missing.last, Some(micros(1200)));
+        let gap = Gap { frames: 100, time: micros(101), ended: true };
+        assert_eq!(missing.gap, Some(gap));
+    }
+
+    #[test]
+    fn what_only_comes_late_is_not_missing() {
+        // 1500 was overtaken: it left the last hole and came then
+        let hole_end = SENT.start + ORDER.due(1501);
+        let late = Window { hole: 1500, hole_end, ..window(2000, |n| n == 700) };
+        assert_eq!(Missing::of(&ORDER, &SENT, &late).last, Some(micros(700)));
+    }
+
+    #[test]
+    fn where_slots_were_skipped_the_next_that_came_has_the_time() {
+        // slots 200 to 299 had no frame: number 400 was in slot 500
+        let sent = Progress { sent: 1900, skipped: 100, ..SENT };
+        let hole_end = SENT.start + ORDER.due(501);
+        let holes = Window { hole: 400, hole_end, ..window(1900, |n| n == 400) };
+        assert_eq!(Missing::of(&ORDER, &sent, &holes).last, Some(micros(500)));
+        // without that, it was sent at the latest as if all had been skipped before it
+        let holes = window(1900, |n| n == 100);
+        assert_eq!(Missing::of(&ORDER, &sent, &holes).last, Some(micros(200)));
+    }
+
+    #[test]
+    fn a_row_without_an_end_is_told_apart() {
+        let came = SENT.start + ORDER.due(499) + 50_000;
+        let cut = Window { came, gap: 1000, gap_frames: 1, ..window(500, |n| n == 7) };
+        let missing = Missing::of(&ORDER, &SENT, &cut);
+        assert_eq!(missing.last, Some(micros(2998)));
+        let gap = Gap { frames: 1500, time: micros(2998 - 499 - 50), ended: false };
+        assert_eq!(missing.gap, Some(gap));
+        let none = Missing::of(&ORDER, &SENT, &Window::EMPTY);
+        assert_eq!((none.last, none.gap), (Some(micros(2998)), None));
+    }
+}

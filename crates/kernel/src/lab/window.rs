@@ -1,0 +1,105 @@
+//! The serial numbers that came of late, and what is known of those that did not.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Serial numbers of a window, in words of 64.
+const WORDS: usize = 65_536 / 64;
+
+/// `struct lab_window` of bpf/lab/lab.h.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Window {
+    /// The highest that came, and one.
+    pub next: u64,
+    /// The trial whose frames count.
+    pub trial: u32,
+    /// Always 0.
+    pub pad: u32,
+    /// When the highest came, by the monotonic clock.
+    pub came: u64,
+    /// The number before the last one that came where others were due; it may have come later.
+    pub hole: u64,
+    /// When that last one was to be sent, 0 if there is none.
+    pub hole_end: u64,
+    /// The last 64 numbers that left the window with some missing.
+    pub lost_word: u64,
+    /// Which of them.
+    pub lost_bits: u64,
+    /// Numbers missing in a row, those before and after which came the longest apart.
+    pub gap_frames: u64,
+    /// Nanoseconds between these two.
+    pub gap: u64,
+    /// A bit for each number that came, up to the highest.
+    pub seen: [u64; WORDS],
+}
+
+impl Window {
+    /// Nothing came.
+    pub const EMPTY: Window = Window {
+        next: 0,
+        trial: 0,
+        pad: 0,
+        came: 0,
+        hole: 0,
+        hole_end: 0,
+        lost_word: 0,
+        lost_bits: 0,
+        gap_frames: 0,
+        gap: 0,
+        seen: [0; WORDS],
+    };
+
+    /// The last of `sent` frames that did not come. Those that come after 65,536 others are lost.
+    pub fn last_missing(&self, sent: u64) -> Option<u64> {
+        if self.next < sent {
+            return Some(sent - 1);
+        }
+        let last = self.next.checked_sub(1)? / 64;
+        let first = last.saturating_sub(WORDS as u64 - 1);
+        // of the last word only the numbers up to the highest
+        let mut missing = !0 >> (63 - (self.next - 1) % 64);
+        for word in (first..=last).rev() {
+            missing &= !self.seen[word as usize % WORDS];
+            if missing != 0 {
+                return Some(highest(word, missing));
+            }
+            missing = !0;
+        }
+        (self.lost_bits != 0).then(|| highest(self.lost_word, self.lost_bits))
+    }
+}
+
+/// The highest number of a word, of which not all bits are 0.
+fn highest(word: u64, bits: u64) -> u64 {
+    word * 64 + u64::from(63 - bits.leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(next: u64, but: &[u64]) -> Window {
+        let mut window = Window { next, ..Window::EMPTY };
+        for number in (next.saturating_sub(65_536)..next).filter(|number| !but.contains(number)) {
+            window.seen[number as usize / 64 % WORDS] |= 1 << (number % 64);
+        }
+        window
+    }
+
+    #[test]
+    fn the_last_that_is_missing_is_found_wherever_it_is() {
+        assert_eq!(with(0, &[]).last_missing(0), None);
+        assert_eq!(with(0, &[]).last_missing(5), Some(4), "none came");
+        for next in [1, 63, 64, 65, 1000, 65_536, 65_600, 200_000] {
+            assert_eq!(with(next, &[]).last_missing(next), None, "{next}");
+            assert_eq!(with(next, &[]).last_missing(next + 3), Some(next + 2), "{next}");
+        }
+        assert_eq!(with(1000, &[0]).last_missing(1000), Some(0));
+        assert_eq!(with(1000, &[3, 998]).last_missing(1000), Some(998));
+        assert_eq!(with(200_000, &[199_936, 150_000]).last_missing(200_000), Some(199_936));
+        let old = Window { lost_word: 3, lost_bits: 0b110, ..with(200_000, &[]) };
+        assert_eq!(old.last_missing(200_000), Some(194));
+        let both = Window { lost_word: 3, lost_bits: 1, ..with(200_000, &[170_000]) };
+        assert_eq!(both.last_missing(200_000), Some(170_000));
+    }
+}
