@@ -341,6 +341,11 @@ mod tests {
             "processor: Fast Processor against Slow",
         );
         refused(
+            |run| run.agents[0].environment.cpu.model = "Slow".to_string(),
+            "the client's processor: Fast Processor against Slow",
+        );
+        refused(|run| run.agents.clear(), "agents: 1 against 0");
+        refused(
             |run| run.series[0].load.size = Some(1518),
             "Cost of a packet by number of rules: load, size: 64 against 1518",
         );

@@ -1,4 +1,5 @@
-//! Hosts are network namespaces, with names that say which process made them, and programs that run there.
+//! Hosts are network namespaces, with names that say which process made them, and programs that run there; or the one this
+//! program was started on.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ const PREFIX: &str = "fwlab-";
 #[derive(Debug)]
 pub struct Host {
     name: String,
+    /// Whether it was made here, and goes with this value.
+    is_made: bool,
     daemons: Mutex<Vec<Child>>,
 }
 
@@ -32,7 +35,7 @@ impl Host {
     /// Not root, or no `ip`.
     pub fn new(lab: &str, role: &str) -> anyhow::Result<Host> {
         let name = format!("{PREFIX}{}-{lab}-{role}", std::process::id());
-        let host = Host { name, daemons: Mutex::default() };
+        let host = Host { name, is_made: true, daemons: Mutex::default() };
         run(Command::new("ip").args(["netns", "add", &host.name]), "")?;
         // clients that close first would run out of ports
         host.set("net/ipv4/tcp_tw_reuse", "1")?;
@@ -44,7 +47,12 @@ impl Host {
         Ok(host)
     }
 
-    /// Its name for `ip netns`.
+    /// The host this program was started on, as it is.
+    pub fn here() -> Host {
+        Host { name: "this host".to_owned(), is_made: false, daemons: Mutex::default() }
+    }
+
+    /// Its name for `ip netns`, if it was made.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -140,6 +148,9 @@ impl Host {
     /// # Errors
     /// The namespace is gone.
     pub fn enter(&self) -> anyhow::Result<()> {
+        if !self.is_made {
+            return Ok(());
+        }
         let path = PathBuf::from(NAMESPACES).join(&self.name);
         let file = File::open(&path).with_context(|| path.display().to_string())?;
         setns(file, CloneFlags::CLONE_NEWNET).with_context(|| path.display().to_string())
@@ -173,7 +184,9 @@ impl Drop for Host {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
-        if let Err(error) = remove(&self.name) {
+        if self.is_made
+            && let Err(error) = remove(&self.name)
+        {
             eprintln!("fwlab: {}: {error:#}", self.name);
         }
     }

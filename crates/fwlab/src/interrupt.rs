@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-/// Whether a signal came since [`Interrupt::watch`].
+/// Whether a signal came since [`Interrupt::watch`], or something else that ends what is under way.
 #[derive(Debug, Clone)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Vec<Arc<AtomicBool>>);
 
 /// What an interrupted measurement ends with.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +27,22 @@ impl Interrupt {
             signal_hook::flag::register(signal, came.clone())?;
         }
         signal_hook::flag::register(SIGUSR1, Arc::new(AtomicBool::new(false)))?;
-        Ok(Interrupt(came))
+        Ok(Interrupt(vec![came]))
+    }
+
+    /// One that never comes.
+    pub fn never() -> Interrupt {
+        Interrupt(Vec::new())
+    }
+
+    /// One that comes also when this is set.
+    pub fn or(&self, other: &Arc<AtomicBool>) -> Interrupt {
+        Interrupt(self.0.iter().chain([other]).cloned().collect())
     }
 
     /// Whether one came.
     pub fn came(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.iter().any(|one| one.load(Ordering::Relaxed))
     }
 
     /// Stops here if one came.

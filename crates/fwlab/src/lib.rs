@@ -14,15 +14,19 @@
 //!
 //! Papers: what others measured, measured again, with their figures beside it.
 //!
+//! Agents: the ends of a measurement that are other machines.
+//!
 //! Results: what a measurement is written down as, with all that is needed to judge and to repeat it;
 //! statistics and summaries say what follows from it.
 
+pub mod agent;
 pub mod bad_network;
 pub mod compare;
 pub mod echo;
 pub mod ftp;
 pub mod host;
 pub mod interrupt;
+pub mod link;
 pub mod measure;
 pub mod napi;
 pub mod paper;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use skipstep_fwlab::bad_network::Badness;
+use skipstep_fwlab::interrupt::Interrupt;
 use skipstep_fwlab::request_response::Protocol;
 use skipstep_fwlab::{
-    bad_network, compare, echo, ftp, measure, paper, raw, report, request_response, search,
+    agent, bad_network, compare, echo, ftp, measure, paper, raw, report, request_response, search,
     seconds, workload,
 };
 
@@ -22,6 +23,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Be an end of a measurement: wait for a controller, which is a `fwlab measure` that names this agent
+    Agent {
+        #[command(flatten)]
+        arguments: agent::Arguments,
+    },
     /// Echo whatever arrives by TCP or UDP, over IPv4 and IPv6, until killed
     Echo {
         /// Port to listen on, the same for both protocols
@@ -54,7 +60,7 @@ enum Command {
     /// Measure firewalls beside a cable, a plain router and the same router again, in rounds
     Measure {
         #[command(flatten)]
-        arguments: measure::Arguments,
+        arguments: Box<measure::Arguments>,
     },
     /// Repeat the experiment of a paper about firewalls, and say which of its findings hold here
     Paper {
@@ -116,10 +122,17 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Agent { arguments } => agent::run(&arguments)?,
         Command::Echo { port } => echo::serve(port)?,
         Command::Rr { protocol, server, size, seconds } => {
             let duration = Duration::from_secs_f64(seconds);
-            let result = request_response::measure(protocol, server, usize::from(size), duration)?;
+            let result = request_response::measure(
+                protocol,
+                server,
+                usize::from(size),
+                duration,
+                &Interrupt::never(),
+            )?;
             println!("{result}");
         }
         Command::Ftp { load } => ftp::run(&load)?,

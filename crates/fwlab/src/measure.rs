@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 
+use crate::agent::Agents;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::placement::{self, Placement};
@@ -78,21 +79,23 @@ pub struct Arguments {
     /// Seconds of a trial
     #[arg(long, default_value_t = 0.1, value_parser = seconds)]
     seconds: f64,
-    /// How generator, firewall and sink share the machine
-    #[arg(long, value_enum, default_value = "cost")]
-    mode: ModeName,
+    /// How generator, firewall and sink share the machine: cost by default, wire between agents
+    #[arg(long, value_enum)]
+    mode: Option<ModeName>,
     /// Frames a second in the modes queue and wire; without it as many as it goes
     #[arg(long)]
     rate: Option<f64>,
     /// Interface to send by in the mode wire
-    #[arg(long, value_name = "NAME", required_if_eq("mode", "wire"))]
+    #[arg(long, value_name = "NAME", requires = "server_if")]
     client_if: Option<String>,
     /// Interface to receive by in the mode wire
-    #[arg(long, value_name = "NAME", required_if_eq("mode", "wire"))]
+    #[arg(long, value_name = "NAME", requires = "client_if")]
     server_if: Option<String>,
     /// Link address of who takes frames in the mode wire; by default that of the interface that receives
     #[arg(long, value_name = "ADDRESS")]
     next_link: Option<String>,
+    #[command(flatten)]
+    agents: Agents,
     /// Write the result to a file as JSON, after each round
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -129,7 +132,7 @@ fn measure_points(
     watch: &results::Watch,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
-    let counts = if arguments.mode == ModeName::Wire { vec![0] } else { arguments.rules.clone() };
+    let counts = if arguments.mode() == Mode::Wire { vec![0] } else { arguments.rules.clone() };
     for &count in &counts {
         let spots = arguments.spots(count)?;
         let plan = arguments.plan()?;
@@ -184,6 +187,7 @@ fn measure_points(
 
 impl Arguments {
     fn check(&self) -> anyhow::Result<()> {
+        self.check_wire()?;
         ensure!(
             self.topology != Topology::Direct,
             "--topology direct: nothing can stand there; every block has a direct cable anyway"
@@ -198,14 +202,14 @@ impl Arguments {
             "--from: sockets are the client's, see --to"
         );
         ensure!(
-            !self.both_ways || self.mode == ModeName::Cost,
+            !self.both_ways || self.mode() == Mode::Cost,
             "--both-ways: only in the mode cost, where one generator after the other has the CPU"
         );
         for &count in &self.rules {
             ensure!(count <= system::MOST_RULES, "--rules: at most {}", system::MOST_RULES);
         }
         ensure!(
-            self.rate.is_none() || self.mode != ModeName::Cost,
+            self.rate.is_none() || self.mode() != Mode::Cost,
             "--rate: in the mode cost frames follow one another as fast as it goes"
         );
         if let Some(rate) = self.rate {
@@ -215,7 +219,10 @@ impl Arguments {
             );
         }
         if let Some(kind) = self.traffic {
-            ensure!(self.mode == ModeName::Cost, "--traffic: only in the mode cost");
+            ensure!(
+                self.mode() == Mode::Cost || self.agents.are_given(),
+                "--traffic: only in the mode cost, or between agents"
+            );
             ensure!(
                 kind.takes(self.load.transport),
                 "--traffic {}: not over this protocol, see --transport",
@@ -223,7 +230,7 @@ impl Arguments {
             );
             ensure!(self.load.size.single().is_some(), "--traffic: one --size, not imix");
         }
-        if self.mode == ModeName::Queue {
+        if self.mode() == Mode::Queue {
             let cpus = placement::cpus()?.len();
             ensure!(cpus >= 2, "--mode queue: needs two CPUs, there is {cpus}");
         }
@@ -231,7 +238,7 @@ impl Arguments {
             self.mtu <= KERNEL_MTU
                 || self.traffic.is_some()
                 || self.load.engine == Engine::Packet
-                || self.mode == ModeName::Wire,
+                || self.mode() == Mode::Wire,
             "--mtu: up to {KERNEL_MTU} with frames made in the kernel; --engine packet does without it"
         );
         for program in self.traffic.map_or(&[][..], Kind::programs) {
@@ -262,17 +269,48 @@ impl Arguments {
 
     fn mode(&self) -> Mode {
         match self.mode {
-            ModeName::Cost => Mode::Cost,
-            ModeName::Queue => Mode::Queue,
-            ModeName::Wire => Mode::Wire,
+            Some(ModeName::Queue) => Mode::Queue,
+            Some(ModeName::Wire) => Mode::Wire,
+            None if self.agents.are_given() => Mode::Wire,
+            Some(ModeName::Cost) | None => Mode::Cost,
         }
+    }
+
+    /// What is asked for in the mode wire, and what cannot be had there.
+    fn check_wire(&self) -> anyhow::Result<()> {
+        if !self.agents.are_given() {
+            ensure!(
+                (self.mode() == Mode::Wire) == self.client_if.is_some(),
+                "--mode wire goes with --client-if and --server-if, or with --client-agent and --server-agent"
+            );
+            return Ok(());
+        }
+        ensure!(
+            self.mode() == Mode::Wire,
+            "--client-agent: only in the mode wire, which it has without --mode"
+        );
+        ensure!(
+            self.systems.is_empty(),
+            "--systems: what is between two agents is there already; only the name in --json tells it from others"
+        );
+        ensure!(
+            self.traffic.is_some(),
+            "--client-agent: frames between agents are not built; --traffic makes sockets the load"
+        );
+        ensure!(self.to == End::Server, "--to: agents are client and server");
+        if let Some(kind) = self.traffic {
+            let name = kind.name();
+            ensure!(kind.programs().is_empty(), "--traffic {name}: not between agents");
+        }
+        Ok(())
     }
 
     /// Systems with their places: cable, plain ones and placebo first.
     fn spots(&self, count: u32) -> anyhow::Result<Vec<Spot>> {
-        if let (Some(client), Some(server)) = (&self.client_if, &self.server_if)
-            && self.mode == ModeName::Wire
-        {
+        if self.agents.are_given() {
+            return Ok(vec![Spot::Agents(self.agents.clone())]);
+        }
+        if let (Some(client), Some(server)) = (&self.client_if, &self.server_if) {
             return Ok(vec![Spot::wire(client, server, self.next_link.as_deref())?]);
         }
         let rules = Rules {
@@ -284,11 +322,11 @@ impl Arguments {
         };
         let plain = if self.topology == Topology::Bridge { "bridge" } else { "router" };
         let spot = |system: Box<dyn System>, is_placebo: bool| {
-            Spot::new(system, is_placebo, rules, self.mode == ModeName::Queue).with_mtu(self.mtu)
+            Spot::new(system, is_placebo, rules, self.mode() == Mode::Queue).with_mtu(self.mtu)
         };
         let named = |name: &str| system::named(name).map_err(anyhow::Error::msg);
         let mut spots = Vec::new();
-        if self.mode == ModeName::Cost {
+        if self.mode() == Mode::Cost {
             spots.push(spot(named("null")?, false));
         }
         spots.extend([spot(named(plain)?, false), spot(named(plain)?, true)]);
@@ -315,7 +353,7 @@ impl Arguments {
     fn plan(&self) -> anyhow::Result<Plan> {
         let cpus = placement::cpus()?;
         let (first, last) = cpus.first().zip(cpus.last()).context("no CPU")?;
-        let cpu = if self.mode == ModeName::Queue { *first } else { *last };
+        let cpu = if self.mode() == Mode::Queue { *first } else { *last };
         if let [others @ .., _] = &cpus[..]
             && !others.is_empty()
         {
@@ -362,9 +400,9 @@ impl Arguments {
     }
 
     fn series(&self) -> Series {
-        let frames = match self.mode {
-            ModeName::Cost => ("time per packet", "ns"),
-            ModeName::Queue | ModeName::Wire => ("forwarding rate", "frames/s"),
+        let frames = match self.mode() {
+            Mode::Cost => ("time per packet", "ns"),
+            Mode::Queue | Mode::Wire => ("forwarding rate", "frames/s"),
         };
         let (name, unit) = self.traffic.map_or(frames, Kind::quantity);
         let is_time = unit == "ns";

@@ -8,6 +8,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::realtime;
 
 use crate::host::Host;
@@ -96,6 +97,7 @@ pub struct KinWatch<'h> {
     cpu: usize,
     hosts: Vec<&'h Host>,
     user: Duration,
+    steal: Duration,
     kin: Duration,
 }
 
@@ -105,17 +107,22 @@ impl<'h> KinWatch<'h> {
     /// # Errors
     /// The system does not tell.
     pub fn begin(cpu: usize, hosts: Vec<&'h Host>) -> anyhow::Result<KinWatch<'h>> {
-        let (user, kin) = (times(cpu)?.0, kin(&hosts)?);
-        Ok(KinWatch { cpu, hosts, user, kin })
+        let ((user, steal), kin) = (times(cpu)?, kin(&hosts)?);
+        Ok(KinWatch { cpu, hosts, user, steal, kin })
     }
 
-    /// Time that others had since.
+    /// What others had since, programs and the hypervisor.
     ///
     /// # Errors
     /// The system does not tell.
-    pub fn end(&self) -> anyhow::Result<Duration> {
+    pub fn end(&self) -> anyhow::Result<Disturbance> {
         let kin = kin(&self.hosts)?.saturating_sub(self.kin);
-        Ok(times(self.cpu)?.0.saturating_sub(self.user).saturating_sub(kin))
+        let (user, steal) = times(self.cpu)?;
+        Ok(Disturbance {
+            others: user.saturating_sub(self.user).saturating_sub(kin),
+            steal: steal.saturating_sub(self.steal),
+            ..Disturbance::default()
+        })
     }
 }
 
@@ -127,7 +134,7 @@ fn kin(hosts: &[&Host]) -> anyhow::Result<Duration> {
 }
 
 /// What came between the thread and its CPU.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// Time the thread had the CPU.
     pub own: Duration,
@@ -169,18 +176,30 @@ impl Watch {
 }
 
 impl Disturbance {
-    /// Why what was measured meanwhile is not to be believed. `busy` is how long the thread wanted the
-    /// CPU without a break, if that is known; otherwise all that others had of it counts.
-    pub fn why(&self, busy: Option<Duration>) -> Option<String> {
-        let (taken, most) = match busy {
-            Some(busy) => (busy.saturating_sub(self.own), busy / 50),
-            None => (self.others, 2 * TICK),
-        };
-        if self.steal >= TICK {
+    /// Why what was measured meanwhile is not to be believed, where the thread wanted the CPU for so long without a break.
+    pub fn why(&self, busy: Duration) -> Option<String> {
+        self.beyond(busy.saturating_sub(self.own), busy / 50, TICK, FEW_SWITCHES)
+    }
+
+    /// The same of so long a time, where nobody knows when the thread wanted the CPU: all that others had of it counts.
+    pub fn why_in(&self, time: Duration) -> Option<String> {
+        let switches = FEW_SWITCHES * (time.as_secs() as i64).max(1);
+        self.beyond(self.others, (2 * TICK).max(time / 50), TICK.max(time / 100), switches)
+    }
+
+    /// Which of these limits it is beyond; as much stolen time as its limit is too much.
+    fn beyond(
+        &self,
+        taken: Duration,
+        most: Duration,
+        steal: Duration,
+        switches: i64,
+    ) -> Option<String> {
+        if self.steal >= steal {
             Some(format!("{} ms stolen by the hypervisor", self.steal.as_millis()))
         } else if taken > most {
             Some(format!("{:.1} ms of the CPU went to others", taken.as_secs_f64() * 1e3))
-        } else if self.switches > FEW_SWITCHES {
+        } else if self.switches > switches {
             Some(format!("{} involuntary switches", self.switches))
         } else {
             None
@@ -237,11 +256,15 @@ mod tests {
             steal: TICK * steal,
             switches,
         };
-        assert_eq!(disturbance(0, 2, 4).why(None), None);
-        assert!(disturbance(1, 0, 0).why(None).unwrap().contains("stolen"));
-        assert!(disturbance(0, 3, 0).why(None).unwrap().contains("others"));
-        assert!(disturbance(0, 0, 5).why(None).unwrap().contains("switches"));
-        let busy = |milliseconds| Some(Duration::from_millis(milliseconds));
+        let moment = Duration::from_millis(100);
+        assert_eq!(disturbance(0, 2, 4).why_in(moment), None);
+        assert!(disturbance(1, 0, 0).why_in(moment).unwrap().contains("stolen"));
+        assert!(disturbance(0, 3, 0).why_in(moment).unwrap().contains("others"));
+        assert!(disturbance(0, 0, 5).why_in(moment).unwrap().contains("switches"));
+        let minute = Duration::from_secs(60);
+        assert_eq!(disturbance(59, 120, 240).why_in(minute), None, "more time, more of all");
+        assert!(disturbance(60, 0, 0).why_in(minute).unwrap().contains("600 ms stolen"));
+        let busy = Duration::from_millis;
         let had = Disturbance { own: Duration::from_millis(99), ..disturbance(0, 9, 0) };
         assert_eq!(had.why(busy(100)), None, "others had the CPU while it slept");
         assert!(had.why(busy(110)).unwrap().contains("11.0 ms"));

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 
+use crate::interrupt::Interrupt;
+
 /// After this long a datagram, or a connection, counts as lost.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -31,21 +33,25 @@ pub struct Outcome {
 }
 
 /// Asks `server` with `size` bytes of payload for `duration`, after a tenth of that to warm up.
+///
+/// # Errors
+/// It does not answer, or it was interrupted.
 pub fn measure(
     protocol: Protocol,
     server: SocketAddr,
     size: usize,
     duration: Duration,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<Outcome> {
     let context = || format!("no answer from {server}");
     match protocol {
         Protocol::Tcp => {
             let mut asker = TcpAsker::connect(server, size).with_context(context)?;
-            repeat(duration, || asker.ask()).with_context(context)
+            repeat(duration, server, interrupt, || asker.ask().with_context(context))
         }
         Protocol::Udp => {
             let mut asker = UdpAsker::connect(server, size).with_context(context)?;
-            repeat(duration, || asker.ask()).with_context(context)
+            repeat(duration, server, interrupt, || asker.ask().with_context(context))
         }
     }
 }
@@ -53,7 +59,9 @@ pub fn measure(
 /// Repeats `ask`, which says whether it got its answer.
 fn repeat(
     duration: Duration,
-    mut ask: impl FnMut() -> std::io::Result<bool>,
+    server: SocketAddr,
+    interrupt: &Interrupt,
+    mut ask: impl FnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<Outcome> {
     let warm = Instant::now();
     while warm.elapsed() < duration / 10 {
@@ -64,6 +72,7 @@ fn repeat(
     let start = Instant::now();
     let mut now = start;
     while now - start < duration {
+        interrupt.check()?;
         let answered = ask()?;
         let then = std::mem::replace(&mut now, Instant::now());
         if answered {
@@ -72,7 +81,7 @@ fn repeat(
             lost += 1;
         }
     }
-    anyhow::ensure!(!times.is_empty(), "{lost} requests, none answered");
+    anyhow::ensure!(!times.is_empty(), "no answer from {server} to {lost} requests");
     times.sort_unstable();
     Ok(Outcome { times, elapsed: now - start, lost })
 }
@@ -180,7 +189,7 @@ mod tests {
             let mut buffer = [0; 64];
             while stream.read_exact(&mut buffer).is_ok() && stream.write_all(&buffer).is_ok() {}
         });
-        let outcome = measure(Protocol::Tcp, server, 64, MOMENT).unwrap();
+        let outcome = measure(Protocol::Tcp, server, 64, MOMENT, &Interrupt::never()).unwrap();
         assert!(outcome.elapsed >= MOMENT);
         assert!(!outcome.times.is_empty());
         assert_eq!(outcome.lost, 0);
@@ -201,6 +210,6 @@ mod tests {
     #[test]
     fn a_closed_port_is_an_error() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(measure(Protocol::Tcp, closed, 64, MOMENT).is_err());
+        assert!(measure(Protocol::Tcp, closed, 64, MOMENT, &Interrupt::never()).is_err());
     }
 }

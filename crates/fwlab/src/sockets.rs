@@ -11,7 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
 
+use crate::host::Host;
+use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, KinWatch, Placement, Watch};
 use crate::raw::frame::Transport;
 use crate::results::Latency;
@@ -23,7 +26,8 @@ pub(crate) use ftp_session::accept;
 pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
 
 /// What a client does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// a request, its answer, and so on, over one connection
     Rr,
@@ -54,7 +58,7 @@ pub enum Kind {
 }
 
 /// How clients reach the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     /// By its address.
     Straight,
@@ -62,6 +66,8 @@ pub enum Way {
     Proxy,
     /// By the address of the host in the middle, to which the user of an FTP session names the server.
     Named,
+    /// By an address that was given.
+    At(IpAddr),
 }
 
 impl Way {
@@ -70,6 +76,7 @@ impl Way {
         match self {
             Way::Straight => to.address(family),
             Way::Proxy | Way::Named => End::Client.gateway(family),
+            Way::At(address) => address,
         }
     }
 
@@ -136,7 +143,7 @@ impl Kind {
 }
 
 /// A load of sockets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Talk {
     /// What the client does.
     pub kind: Kind,
@@ -159,7 +166,7 @@ pub struct Talk {
 }
 
 /// What it gave.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heard {
     /// The value, in the unit of its kind.
     pub value: f64,
@@ -169,18 +176,32 @@ pub struct Heard {
     pub disturbance: Disturbance,
 }
 
-/// Talks from the client to the server of a network: values of several clients are added up, times put together.
+/// Talks from the client to the server of a network.
 ///
 /// # Errors
-/// The server cannot be reached.
-pub fn talk(lab: &Lab, talk: &Talk, at: Placement) -> anyhow::Result<Heard> {
-    let hosts = lab.device().into_iter().chain([lab.end(talk.to)]).collect();
-    let kin = KinWatch::begin(at.cpu, hosts)?;
+/// The server cannot be reached, or it was interrupted.
+pub fn talk(lab: &Lab, talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyhow::Result<Heard> {
+    let others = lab.device().into_iter().chain([lab.end(talk.to)]).collect();
+    talk_from(lab.end(End::Client), others, talk, at, interrupt)
+}
+
+/// Talks from a host: values of several clients are added up, times put together. What runs on the `others` takes part.
+///
+/// # Errors
+/// The server cannot be reached, or it was interrupted.
+pub fn talk_from(
+    host: &Host,
+    others: Vec<&Host>,
+    talk: &Talk,
+    at: Placement,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Heard> {
+    let kin = KinWatch::begin(at.cpu, others)?;
     let one = &|number: usize| -> anyhow::Result<(client::Said, Disturbance)> {
-        lab.end(End::Client).enter()?;
+        host.enter()?;
         at.take()?;
         let watch = Watch::begin(at.cpu)?;
-        let said = client::run(talk, number, at)?;
+        let said = client::run(talk, number, at, interrupt)?;
         Ok((said, watch.end()?))
     };
     let all = thread::scope(|scope| {
@@ -193,7 +214,7 @@ pub fn talk(lab: &Lab, talk: &Talk, at: Placement) -> anyhow::Result<Heard> {
     })?;
     let (_, mut disturbance) =
         *all.iter().max_by_key(|(_, one)| one.switches).context("no client")?;
-    disturbance.others = kin.end()?;
+    disturbance.others = kin.end()?.others;
     let times: Vec<_> = all.iter().filter_map(|(said, _)| said.latency.as_ref()).collect();
     let latency = (!times.is_empty()).then(|| Latency::merged(times.iter().copied()));
     let value = match (talk.kind, &latency) {

@@ -21,6 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::offload::{self, Offload};
 
 use crate::host::Host;
@@ -53,7 +54,7 @@ impl fmt::Display for Topology {
 }
 
 /// IPv4 or IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
     /// IPv4
     V4,
@@ -80,7 +81,7 @@ impl fmt::Display for Family {
 }
 
 /// A host where load begins or ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum End {
     /// the one that asks
     Client,

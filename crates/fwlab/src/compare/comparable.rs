@@ -20,6 +20,13 @@ pub(super) fn check(before: &Run, after: &Run) -> Result<(), Vec<String>> {
     same("architecture", &machines[0].architecture, &machines[1].architecture);
     same("processor", &machines[0].cpu.model, &machines[1].cpu.model);
     same("processors", &machines[0].cpu.online, &machines[1].cpu.online);
+    same("agents", &before.agents.len(), &after.agents.len());
+    for (old, new) in before.agents.iter().zip(&after.agents) {
+        let machines = [&old.environment.cpu, &new.environment.cpu];
+        let end = format!("the {}'s", old.end);
+        same(&format!("{end} processor"), &machines[0].model, &machines[1].model);
+        same(&format!("{end} processors"), &machines[0].online, &machines[1].online);
+    }
     for old in &before.topologies {
         if let Some(new) = after.topologies.iter().find(|new| new.name == old.name) {
             reasons.extend(differences(&format!("topology {}", old.name), old, new));
@@ -56,6 +63,12 @@ pub(super) fn notes(before: &Run, after: &Run) -> Vec<String> {
     let [old, new] = [&before.environment, &after.environment];
     if old.kernel != new.kernel {
         notes.push(format!("kernel: {} against {}", old.kernel, new.kernel));
+    }
+    for (old, new) in before.agents.iter().zip(&after.agents) {
+        let kernels = [&old.environment.kernel, &new.environment.kernel];
+        if kernels[0] != kernels[1] {
+            notes.push(format!("the {}'s kernel: {} against {}", old.end, kernels[0], kernels[1]));
+        }
     }
     for (program, version) in &old.programs {
         if let Some(other) = new.programs.get(program).filter(|other| *other != version) {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use crate::agent::{Agents, Pair};
 use crate::interrupt::Interrupt;
+use crate::link::Link;
 use crate::napi;
-use crate::placement::Placement;
+use crate::placement::{Disturbance, Placement};
 use crate::raw::flood::{Flood, Pace, Port, Trial};
 use crate::raw::load::Load;
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
@@ -81,6 +83,8 @@ pub(crate) enum Spot {
     Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
     /// Whatever is between two interfaces.
     Wire { client: String, server: String, links: [[u8; 6]; 2] },
+    /// Whatever is between two other machines.
+    Agents(Agents),
 }
 
 impl Spot {
@@ -122,7 +126,7 @@ impl Spot {
         match self {
             Spot::Built { system, is_placebo: false, .. } => system.name().to_owned(),
             Spot::Built { system, .. } => format!("{}-again", system.name()),
-            Spot::Wire { .. } => "wire".to_owned(),
+            Spot::Wire { .. } | Spot::Agents(_) => "wire".to_owned(),
         }
     }
 
@@ -131,7 +135,7 @@ impl Spot {
         match self {
             Spot::Built { is_placebo: true, .. } => Role::Placebo,
             Spot::Built { system, .. } => system.role(),
-            Spot::Wire { .. } => Role::Subject,
+            Spot::Wire { .. } | Spot::Agents(_) => Role::Subject,
         }
     }
 
@@ -139,7 +143,7 @@ impl Spot {
     pub(crate) fn topology(&self) -> Topology {
         match self {
             Spot::Built { rules, .. } => rules.topology,
-            Spot::Wire { .. } => Topology::Direct,
+            Spot::Wire { .. } | Spot::Agents(_) => Topology::Direct,
         }
     }
 
@@ -197,7 +201,12 @@ enum Traffic<'s> {
         talk: Talk,
         lab: &'s Lab,
         threads: Vec<u32>,
-        _server: Server<'s>,
+        _server: Server,
+    },
+    /// What sockets of two other machines do.
+    Agents {
+        pair: Box<Pair>,
+        duration: Duration,
     },
 }
 
@@ -218,17 +227,27 @@ impl<'s> Traffic<'s> {
         Ok(Traffic::Frames { floods, pace, taste })
     }
 
+    /// Agents, whose client has been at the server already.
+    fn agents(agents: &Agents, talk: Talk, interrupt: &Interrupt) -> anyhow::Result<Traffic<'s>> {
+        let mut pair = Pair::connect(agents, interrupt)?;
+        pair.prepare(Talk { duration: WARM, ..talk })?;
+        pair.trial()?;
+        pair.prepare(talk)?;
+        Ok(Traffic::Agents { pair: Box::new(pair), duration: talk.duration })
+    }
+
     /// A server, and clients that have been there already.
     fn sockets(
         lab: &'s Lab,
         talk: Talk,
         threads: Vec<u32>,
         at: Placement,
+        interrupt: &Interrupt,
     ) -> anyhow::Result<Traffic<'s>> {
         let talk = Talk { to: lab.nearest(talk.to), ..talk };
         let _server = Server::start(lab.end(talk.to), at, talk.clients)?;
         sockets::serve(lab.end(talk.to), &talk, at)?;
-        sockets::talk(lab, &Talk { duration: WARM, ..talk }, at)?;
+        sockets::talk(lab, &Talk { duration: WARM, ..talk }, at, interrupt)?;
         Ok(Traffic::Sockets { talk, lab, threads, _server })
     }
 
@@ -239,11 +258,12 @@ impl<'s> Traffic<'s> {
         closed: u16,
         threads: Vec<u32>,
         at: Placement,
+        interrupt: &Interrupt,
     ) -> anyhow::Result<Traffic<'s>> {
         if threads.is_empty() {
             lab.set_napi(false)?;
         }
-        let traffic = Traffic::sockets(lab, talk, threads, at)?;
+        let traffic = Traffic::sockets(lab, talk, threads, at, interrupt)?;
         let client = lab.end(End::Client);
         let past = client.inside(|| sockets::get_past(&talk, closed))?;
         ensure!(!past, "clients get to port {closed}, which should be closed");
@@ -264,6 +284,11 @@ impl<'s> Bench<'s> {
     ) -> anyhow::Result<Bench<'s>> {
         let mut configuration = String::new();
         let mut threads = Vec::new();
+        if let Spot::Agents(agents) = spot {
+            let talk = plan.talk.context("between agents only sockets make a load")?;
+            let traffic = Traffic::agents(agents, talk, interrupt)?;
+            return Ok(Bench::of(spot, lab, configuration, plan, interrupt, traffic));
+        }
         let mut flood = match (spot, lab) {
             (Spot::Wire { client, server, links }, _) => {
                 let ports = (Port::here(client)?, Port::here(server)?);
@@ -280,7 +305,8 @@ impl<'s> Bench<'s> {
                     {
                         let threads = plan.threads(lab, *queue)?;
                         let talk = Talk { way: system.way(), ..talk };
-                        let traffic = Traffic::judged(lab, talk, closed, threads, plan.at)?;
+                        let traffic =
+                            Traffic::judged(lab, talk, closed, threads, plan.at, interrupt)?;
                         return Ok(Bench::of(
                             spot,
                             Some(lab),
@@ -294,7 +320,7 @@ impl<'s> Bench<'s> {
                 }
                 Flood::new(lab, &plan.load, plan.ends[0], plan.ends[1])?
             }
-            (Spot::Built { .. }, None) => bail!("no network"),
+            (Spot::Built { .. } | Spot::Agents(_), _) => bail!("no network"),
         };
         let taste = flood.trial(&Pace::fast(TASTE), plan.at, interrupt)?;
         ensure!(taste.received() > 0, "none of {TASTE} frames came through");
@@ -311,7 +337,7 @@ impl<'s> Bench<'s> {
                 if threads.is_empty() {
                     lab.set_napi(false)?;
                 }
-                Traffic::sockets(lab, talk, threads, plan.at)?
+                Traffic::sockets(lab, talk, threads, plan.at, interrupt)?
             }
             (_, lab) => Traffic::frames(flood, lab, plan, taste.rate())?,
         };
@@ -366,7 +392,7 @@ impl<'s> Bench<'s> {
         };
         let packets = || lab.device().context("no firewall")?.packets();
         let (before, taken, since) = (packets()?, napi::time(threads)?, Instant::now());
-        sockets::talk(lab, talk, self.at)?;
+        sockets::talk(lab, talk, self.at, &self.interrupt)?;
         let elapsed = since.elapsed().as_nanos() as f64;
         let taken = napi::time(threads)?.saturating_sub(taken).as_nanos() as f64;
         let packets = packets()?.saturating_sub(before);
@@ -430,6 +456,7 @@ impl<'s> Bench<'s> {
             Spot::Wire { .. } => {
                 ("what is between the interfaces", Role::Subject, "wire".to_owned())
             }
+            Spot::Agents(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
             Spot::Built { system, is_placebo: true, rules, .. } => {
                 (system.label(), Role::Placebo, rules.topology.to_string())
             }
@@ -451,11 +478,25 @@ impl<'s> Bench<'s> {
             system.repeats = (role == Role::Placebo).then(|| format!("{}{end}", one.name()));
         }
         run.systems.push(system);
-        if let Some(lab) = self.lab
-            && !run.topologies.iter().any(|known| known.name == topology)
-        {
-            run.topologies.push(described(lab, topology)?);
+        if run.topologies.iter().any(|known| known.name == topology) {
+            return Ok(());
         }
+        run.topologies.extend(match (self.lab, self.spot, &self.traffic) {
+            (Some(lab), ..) => Some(described(lab, topology)?),
+            (_, Spot::Wire { client, server, .. }, _) => {
+                let links = [Link::named(client)?, Link::named(server)?];
+                Some(wire("two interfaces of one machine", [&links[0], &links[1]]))
+            }
+            (_, _, Traffic::Agents { pair, .. }) => {
+                let [client, server] = pair.machines();
+                for (end, machine) in [("client", client), ("server", server)] {
+                    let environment = machine.environment.clone();
+                    run.agents.push(results::Agent { end: end.to_owned(), environment });
+                }
+                Some(wire("two machines", [&client.link, &server.link]))
+            }
+            _ => None,
+        });
         Ok(())
     }
 }
@@ -473,10 +514,22 @@ impl Subject for Bench<'_> {
                 trials.collect::<anyhow::Result<Vec<_>>>()?
             }
             Traffic::Sockets { talk, lab, .. } => {
-                let heard = sockets::talk(lab, talk, self.at)?;
+                let heard = sockets::talk(lab, talk, self.at, &self.interrupt)?;
                 return Ok(Measured {
                     value: heard.value,
-                    why: heard.disturbance.why(None),
+                    why: heard.disturbance.why_in(talk.duration),
+                    counts: None,
+                    latency: heard.latency,
+                });
+            }
+            Traffic::Agents { pair, duration } => {
+                let (heard, server) = pair.trial()?;
+                let why = |end: &str, of: &Disturbance| {
+                    of.why_in(*duration).map(|why| format!("{end}: {why}"))
+                };
+                return Ok(Measured {
+                    value: heard.value,
+                    why: why("client", &heard.disturbance).or_else(|| why("server", &server)),
                     counts: None,
                     latency: heard.latency,
                 });
@@ -551,6 +604,23 @@ pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<results::Topo
         families: vec!["inet".to_owned(), "inet6".to_owned()],
         offloads,
     })
+}
+
+/// Two interfaces, and whatever is between them, for results.
+fn wire(ends: &str, links: [&Link; 2]) -> results::Topology {
+    let mut offloads = BTreeMap::new();
+    for (end, link) in ["client", "server"].into_iter().zip(links) {
+        for (offload, on) in &link.offloads {
+            offloads.insert(format!("{end} {} {offload}", link.name), *on);
+        }
+    }
+    results::Topology {
+        name: "wire".to_owned(),
+        description: format!("{ends}, and whatever is between them"),
+        mtu: links[0].mtu.min(links[1].mtu),
+        families: vec!["inet".to_owned(), "inet6".to_owned()],
+        offloads,
+    }
 }
 
 /// A link address as it is written.

@@ -88,7 +88,7 @@ impl Trial {
 
     /// What came between the generator and its CPU, which it wants from the first frame to the last.
     pub fn disturbed(&self) -> Option<String> {
-        self.disturbance.why(Some(Duration::from_secs_f64(self.seconds())))
+        self.disturbance.why(Duration::from_secs_f64(self.seconds()))
     }
 
     /// Frames sent a second.

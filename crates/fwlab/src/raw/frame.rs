@@ -4,12 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Context, ensure};
 use etherparse::PacketBuilder;
+use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Kind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 
 use crate::topology::Family;
 
 /// What stands behind the IP header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// UDP
     Udp,

@@ -3,7 +3,7 @@
 use super::chart::{Chart, Line, Spot};
 use super::number::{interval, percent, ratio, short, tick, time};
 use super::{Block, Table};
-use crate::results::{Better, Load, Role, Run, Series};
+use crate::results::{Better, Environment, Load, Role, Run, Series};
 use crate::summary::{self, Row, Summary};
 
 /// Title of the report.
@@ -60,8 +60,12 @@ fn of_run(run: &Run) -> Vec<Block> {
     blocks.push(Block::Fold("Networks".to_string(), vec![Block::Table(topologies(run))]));
     blocks.push(Block::Fold(
         "Kernel, processor, programs".to_string(),
-        vec![Block::Table(machine(run))],
+        vec![Block::Table(machine(&run.environment))],
     ));
+    for agent in &run.agents {
+        let name = format!("Machine of the {}", agent.end);
+        blocks.push(Block::Fold(name, vec![Block::Table(machine(&agent.environment))]));
+    }
     blocks
 }
 
@@ -270,8 +274,7 @@ fn topologies(run: &Run) -> Table {
     table
 }
 
-fn machine(run: &Run) -> Table {
-    let environment = &run.environment;
+fn machine(environment: &Environment) -> Table {
     let mut table = Table::new(&["=", ""]);
     let mut row = |name: &str, value: Option<String>| {
         table.rows.push(vec![name.to_string(), value.unwrap_or_else(|| "not known".to_string())]);

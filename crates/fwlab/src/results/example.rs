@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Better, Counts, Cpu, Dimension, Environment, Finding, Latency, Load, Mode, Paper, Point,
+    Agent, Better, Counts, Cpu, Dimension, Environment, Finding, Latency, Load, Mode, Paper, Point,
     Quantity, Repeat, Role, Run, SCHEMA_VERSION, Sample, Series, System, Table, Topology, Verdict,
 };
 
@@ -44,6 +44,7 @@ pub fn run() -> Run {
         complete: true,
         incomplete_because: None,
         environment: environment(),
+        agents: vec![Agent { end: text("client"), environment: environment() }],
         mode: Mode::Cost,
         topologies: vec![Topology {
             name: text("router"),

@@ -45,6 +45,7 @@ impl Run {
             complete: false,
             incomplete_because: None,
             environment,
+            agents: Vec::new(),
             mode,
             topologies: Vec::new(),
             systems: Vec::new(),

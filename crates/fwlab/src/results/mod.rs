@@ -41,6 +41,9 @@ pub struct Run {
     pub incomplete_because: Option<String>,
     /// Which kind of machine its figures are true for.
     pub environment: Environment,
+    /// The ends of the experiment, where they were other machines than the one above.
+    #[serde(default)]
+    pub agents: Vec<Agent>,
     /// How the parts of the experiment share the machine, and so what its figures mean.
     pub mode: Mode,
     /// The networks that were measured in.
@@ -54,6 +57,15 @@ pub struct Run {
     /// The paper whose experiment was repeated, if one was.
     #[serde(default)]
     pub paper: Option<Paper>,
+}
+
+/// An end of an experiment on a machine of its own, with the same version of the program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    /// `client` or `server`.
+    pub end: String,
+    /// Its machine.
+    pub environment: Environment,
 }
 
 /// A paper whose experiment was repeated.

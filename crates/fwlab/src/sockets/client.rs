@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use super::server::{BLOCK, CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE};
 use super::{Kind, Talk, Way, external};
 use crate::ftp::Session;
+use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
 use crate::request_response::{self, Protocol};
@@ -32,29 +33,37 @@ pub(super) struct Said {
 }
 
 /// Does what a talk says, as the client of this number.
-pub(super) fn run(talk: &Talk, number: usize, at: Placement) -> anyhow::Result<Said> {
+pub(super) fn run(
+    talk: &Talk,
+    number: usize,
+    at: Placement,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Said> {
     let server = talk.way.address(talk.to, talk.family);
     let rate = |value| Ok(Said { value, latency: None });
     match talk.kind {
-        Kind::Rr | Kind::Ping => ask(talk, server),
-        Kind::Crr => again_and_again(talk, || connect_and_ask((server, ONCE).into(), talk.size)),
-        Kind::Http => again_and_again(talk, || fetch((server, HTTP).into(), talk.size)),
+        Kind::Rr | Kind::Ping => ask(talk, server, interrupt),
+        Kind::Crr => {
+            again_and_again(talk, interrupt, || connect_and_ask((server, ONCE).into(), talk.size))
+        }
+        Kind::Http => again_and_again(talk, interrupt, || fetch((server, HTTP).into(), talk.size)),
         Kind::Ftp => {
             let mut block = vec![0; BLOCK];
-            again_and_again(talk, || {
+            again_and_again(talk, interrupt, || {
                 let mut session = begin_ftp(talk)?;
                 session.fetch(&talk.size.to_string(), &mut block)?;
                 session.end()
             })
         }
-        Kind::FtpBulk => rate(fetch_files(talk)?),
+        Kind::FtpBulk => rate(fetch_files(talk, interrupt)?),
         Kind::Iperf3 | Kind::Iperf3Reverse => rate(external::iperf3(talk, number, at)?),
         Kind::NetperfRr | Kind::NetperfCrr => rate(external::netperf(talk, at)?),
-        Kind::Send => rate(send((server, DISCARD).into(), talk.duration)?),
-        Kind::Receive => rate(receive((server, CHARGEN).into(), talk.duration)?),
+        Kind::Send => rate(send((server, DISCARD).into(), talk.duration, interrupt)?),
+        Kind::Receive => rate(receive((server, CHARGEN).into(), talk.duration, interrupt)?),
         Kind::Both => thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive((server, CHARGEN).into(), talk.duration));
-            let sent = send((server, DISCARD).into(), talk.duration)?;
+            let receiver =
+                scope.spawn(|| receive((server, CHARGEN).into(), talk.duration, interrupt));
+            let sent = send((server, DISCARD).into(), talk.duration, interrupt)?;
             let received =
                 receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             rate(sent + received)
@@ -63,13 +72,13 @@ pub(super) fn run(talk: &Talk, number: usize, at: Placement) -> anyhow::Result<S
 }
 
 /// Requests and answers over one connection, or datagrams.
-fn ask(talk: &Talk, server: IpAddr) -> anyhow::Result<Said> {
+fn ask(talk: &Talk, server: IpAddr, interrupt: &Interrupt) -> anyhow::Result<Said> {
     let protocol = match talk.transport {
         Transport::Tcp => Protocol::Tcp,
         Transport::Udp => Protocol::Udp,
     };
     let server = (server, ECHO).into();
-    let outcome = request_response::measure(protocol, server, talk.size, talk.duration)?;
+    let outcome = request_response::measure(protocol, server, talk.size, talk.duration, interrupt)?;
     let latency = Latency::of(outcome.times().iter().map(|&ns| (ns, 1)));
     let value = match talk.kind {
         Kind::Ping => latency.quantile(0.5).unwrap_or_default() as f64,
@@ -81,12 +90,14 @@ fn ask(talk: &Talk, server: IpAddr) -> anyhow::Result<Said> {
 /// Repeats a transaction; transactions a second.
 fn again_and_again(
     talk: &Talk,
+    interrupt: &Interrupt,
     mut transaction: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<Said> {
     let start = Instant::now();
     let mut times = Vec::new();
     let mut now = start;
     while now - start < talk.duration {
+        interrupt.check()?;
         transaction()?;
         let then = std::mem::replace(&mut now, Instant::now());
         times.push((u64::try_from((now - then).as_nanos()).unwrap_or(u64::MAX), 1));
@@ -141,12 +152,13 @@ fn begin_ftp(talk: &Talk) -> anyhow::Result<Session> {
 }
 
 /// Large files in one session, in megabits a second.
-fn fetch_files(talk: &Talk) -> anyhow::Result<f64> {
+fn fetch_files(talk: &Talk, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let mut block = vec![0; BLOCK];
     let mut session = begin_ftp(talk)?;
     let start = Instant::now();
     let mut total = 0;
     while start.elapsed() < talk.duration {
+        interrupt.check()?;
         total += session.fetch(&LARGE_FILE.to_string(), &mut block)?;
     }
     let value = megabits(total, start.elapsed());
@@ -171,11 +183,12 @@ pub fn forbidden_session(talk: &Talk) -> bool {
 }
 
 /// Bytes to the server, as it counts them; in megabits a second.
-fn send(server: SocketAddr, duration: Duration) -> anyhow::Result<f64> {
+fn send(server: SocketAddr, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let mut stream = connect(server)?;
     let block = vec![b's'; BLOCK];
     let start = Instant::now();
     while start.elapsed() < duration {
+        interrupt.check()?;
         stream.write_all(&block).with_context(|| format!("{server}: write"))?;
     }
     stream.shutdown(Shutdown::Write)?;
@@ -185,12 +198,13 @@ fn send(server: SocketAddr, duration: Duration) -> anyhow::Result<f64> {
 }
 
 /// Bytes from the server, in megabits a second.
-fn receive(server: SocketAddr, duration: Duration) -> anyhow::Result<f64> {
+fn receive(server: SocketAddr, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let mut stream = connect(server)?;
     let mut block = vec![0; BLOCK];
     let start = Instant::now();
     let mut total = 0;
     while start.elapsed() < duration {
+        interrupt.check()?;
         let length = stream.read(&mut block).with_context(|| format!("{server}: read"))?;
         ensure!(length > 0, "{server}: closed");
         total += length as u64;

@@ -3,17 +3,20 @@
 //! other, so that no thread is made for a connection.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv6Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Context;
+use nix::sys::socket::{Shutdown, shutdown};
 
-use super::ftp_session;
+use super::{Kind, Talk, ftp_session};
 use crate::host::Host;
 use crate::placement::Placement;
+use crate::raw::frame::Transport;
 
 /// Sends back what it gets.
 pub(super) const ECHO: u16 = 7;
@@ -28,6 +31,9 @@ pub(super) const FTP: u16 = 21;
 /// `GET /N` gets N bytes.
 pub const HTTP: u16 = 80;
 
+/// Ports of clients; a datagram from a lower one may be a forged one that makes two servers talk to each other for ever.
+const FIRST_OF_CLIENTS: u16 = 1024;
+
 /// Bytes taken or given at once.
 pub(super) const BLOCK: usize = 128 * 1024;
 
@@ -38,10 +44,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(100);
 
 /// A server; its threads end when it goes.
-pub struct Server<'h> {
-    host: &'h Host,
+pub struct Server {
     over: Arc<AtomicBool>,
-    clients: usize,
+    listeners: Vec<TcpListener>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -67,48 +72,84 @@ pub const TCP_PORTS: [(u16, u16); 7] = [
     (*ftp_session::DATA_PORTS.start(), *ftp_session::DATA_PORTS.end()),
 ];
 
-impl<'h> Server<'h> {
-    /// Serves so many clients at once on a host, in threads at that place.
+impl Server {
+    /// Serves so many clients at once on a host that was made for it, by all services, in threads at that place.
     ///
     /// # Errors
     /// A port is taken.
-    pub fn start(host: &'h Host, at: Placement, clients: usize) -> anyhow::Result<Server<'h>> {
+    pub fn start(host: &Host, at: Placement, clients: usize) -> anyhow::Result<Server> {
+        let address = Ipv6Addr::UNSPECIFIED.into();
+        Server::open(host, at, clients, address, &SERVICES.map(|(port, _)| port), true)
+    }
+
+    /// Serves what the clients of one kind of talk want and nothing else, at one address: for a host that has other
+    /// neighbours than those who measure.
+    ///
+    /// # Errors
+    /// A port is taken, or the host does not have that address.
+    pub fn start_for(
+        talk: &Talk,
+        host: &Host,
+        at: Placement,
+        address: IpAddr,
+    ) -> anyhow::Result<Server> {
+        let is_udp = talk.transport == Transport::Udp;
+        let ports: &[u16] = match talk.kind {
+            Kind::Rr | Kind::Ping if is_udp => &[],
+            Kind::Rr | Kind::Ping => &[ECHO],
+            Kind::Crr => &[ONCE],
+            Kind::Send => &[DISCARD],
+            Kind::Receive => &[CHARGEN],
+            Kind::Both => &[DISCARD, CHARGEN],
+            Kind::Http => &[HTTP],
+            Kind::Ftp | Kind::FtpBulk => &[FTP],
+            Kind::Iperf3 | Kind::Iperf3Reverse | Kind::NetperfRr | Kind::NetperfCrr => &[],
+        };
+        Server::open(host, at, talk.clients, address, ports, is_udp)
+    }
+
+    fn open(
+        host: &Host,
+        at: Placement,
+        clients: usize,
+        address: IpAddr,
+        ports: &[u16],
+        echoes_datagrams: bool,
+    ) -> anyhow::Result<Server> {
         let over = Arc::new(AtomicBool::new(false));
-        let mut server = Server { host, over: over.clone(), clients, threads: Vec::new() };
+        let mut server = Server { over, listeners: Vec::new(), threads: Vec::new() };
         // threads are where the one is that makes them
-        let threads = host.inside(|| -> anyhow::Result<Vec<JoinHandle<()>>> {
+        host.inside(|| -> anyhow::Result<()> {
             at.take()?;
-            let mut threads = Vec::new();
-            for (port, serve) in SERVICES {
-                let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
-                let listener = listener.with_context(|| format!("tcp port {port}"))?;
+            for (port, serve) in SERVICES.into_iter().filter(|(port, _)| ports.contains(port)) {
+                let listener = TcpListener::bind((address, port));
+                let listener = listener.with_context(|| format!("{address}, tcp port {port}"))?;
                 for _ in 0..clients {
-                    let listener = listener.try_clone().context("listener")?;
-                    let over = over.clone();
-                    threads.push(thread::spawn(move || accept(&listener, serve, &over)));
+                    let (listener, over) = (listener.try_clone()?, server.over.clone());
+                    server.threads.push(thread::spawn(move || accept(&listener, serve, &over)));
                 }
+                server.listeners.push(listener);
             }
-            let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, ECHO)).context("udp port 7")?;
-            socket.set_read_timeout(Some(TURN)).context("udp port 7")?;
-            threads.push(thread::spawn(move || answer(&socket, &over)));
-            Ok(threads)
+            if echoes_datagrams {
+                let context = || format!("{address}, udp port {ECHO}");
+                let socket = UdpSocket::bind((address, ECHO)).with_context(context)?;
+                socket.set_read_timeout(Some(TURN)).with_context(context)?;
+                let over = server.over.clone();
+                server.threads.push(thread::spawn(move || answer(&socket, &over)));
+            }
+            Ok(())
         })??;
-        server.threads = threads;
         Ok(server)
     }
 }
 
-impl Drop for Server<'_> {
+impl Drop for Server {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // who waits for a client gets one; a host that is gone has no waiting threads either
-        let _ = self.host.inside(|| {
-            for (port, _) in SERVICES {
-                for _ in 0..self.clients {
-                    drop(TcpStream::connect((Ipv6Addr::LOCALHOST, port)));
-                }
-            }
-        });
+        for listener in &self.listeners {
+            // wakes those that wait for a client; one that does not listen any more has woken them already
+            let _ = shutdown(listener.as_raw_fd(), Shutdown::Both);
+        }
         for thread in self.threads.drain(..) {
             // one that panicked has said so
             let _ = thread.join();
@@ -184,7 +225,9 @@ fn answer(socket: &UdpSocket, over: &AtomicBool) {
     let mut buffer = vec![0; BLOCK];
     while !over.load(Ordering::Relaxed) {
         // without a client, or with an ICMP error about an answer: the next one
-        if let Ok((length, client)) = socket.recv_from(&mut buffer) {
+        if let Ok((length, client)) = socket.recv_from(&mut buffer)
+            && client.port() >= FIRST_OF_CLIENTS
+        {
             let _ = socket.send_to(&buffer[..length], client);
         }
     }

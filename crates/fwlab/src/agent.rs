@@ -1,0 +1,182 @@
+//! `fwlab agent`: an end of a measurement on a machine of its own. A controller connects to it, both show that they have
+//! the same key, and it does its part in trials; while one runs, nobody says a word on that connection.
+
+mod channel;
+mod controller;
+mod envelope;
+mod handshake;
+mod key;
+mod message;
+mod post;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::Context;
+use chrono::Utc;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::unistd::Pid;
+
+use crate::interrupt::Interrupt;
+use crate::placement::{self, Placement};
+use channel::{Broken, Channel};
+use message::Answer;
+
+pub use controller::{Agents, Pair};
+pub use envelope::{LONGEST, Malformed, Opener, Sealer};
+pub use handshake::{Greeting, HELLO, Hello, Refusal, Side, VERDICT, read_verdict};
+pub use key::Key;
+pub use message::{Order, Part};
+
+/// The port of agents.
+pub const PORT: u16 = 19_818;
+
+/// Connections at once that have not shown yet that they have the key.
+const STRANGERS: usize = 16;
+
+/// Milliseconds after which who waits looks at signals.
+const TURN: u16 = 200;
+
+/// What `fwlab agent` is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// Address and port to wait at, by default port 19818 of all addresses
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// File with the key that controllers have to have, readable by its owner alone
+    #[arg(long, value_name = "FILE", required_unless_present = "make_key")]
+    key: Option<PathBuf>,
+    /// Write a new key to a file, and do nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "listen", "cpu"])]
+    make_key: Option<PathBuf>,
+    /// CPU that measures, by default the last one
+    #[arg(long, value_name = "NUMBER")]
+    cpu: Option<usize>,
+}
+
+/// Waits for controllers and does what they say, one after the other, until a signal comes.
+///
+/// # Errors
+/// There is no key, or the port is taken.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if let Some(path) = &arguments.make_key {
+        Key::make(path)?;
+        println!("{}: a new key; agents and controller need the same file", path.display());
+        return Ok(());
+    }
+    let path = arguments.key.as_ref().context("--key: a file with a key")?;
+    let key = Key::read(path)?;
+    let at = place(arguments.cpu)?;
+    let interrupt = Interrupt::watch()?;
+    let listener = listen(arguments.listen)?;
+    println!("ready: waits for a controller at {}", listener.local_addr().context("address")?);
+    Agent { key, at, served: Mutex::default(), strangers: AtomicUsize::new(0), interrupt }
+        .wait(&listener)
+}
+
+/// The CPU that measures; this thread and those it makes leave it alone if they can.
+fn place(wanted: Option<usize>) -> anyhow::Result<Placement> {
+    let cpus = placement::cpus()?;
+    let cpu = wanted.or(cpus.last().copied()).context("no CPU")?;
+    anyhow::ensure!(cpus.contains(&cpu), "--cpu {cpu}: there are only {cpus:?}");
+    let others: Vec<usize> = cpus.into_iter().filter(|&other| other != cpu).collect();
+    if !others.is_empty() {
+        placement::pin(Pid::from_raw(0), &others)?;
+    }
+    Ok(Placement { cpu, priority: 1 })
+}
+
+fn listen(wanted: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+    let listener = match wanted {
+        Some(address) => TcpListener::bind(address),
+        // a kernel may have no IPv6
+        None => TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))),
+    };
+    let address = wanted.map_or(format!("port {PORT}"), |address| address.to_string());
+    let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+    listener.set_nonblocking(true).context("listener")?;
+    Ok(listener)
+}
+
+/// What all connections of an agent share.
+struct Agent {
+    key: Key,
+    at: Placement,
+    /// The controller whose orders are carried out.
+    served: Mutex<Option<SocketAddr>>,
+    strangers: AtomicUsize,
+    interrupt: Interrupt,
+}
+
+impl Agent {
+    fn wait(&self, listener: &TcpListener) -> anyhow::Result<()> {
+        thread::scope(|scope| {
+            while !self.interrupt.came() {
+                let mut ready = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+                match poll(&mut ready, TURN) {
+                    Ok(0) | Err(Errno::EINTR) => continue,
+                    other => other.context("waiting for a controller")?,
+                };
+                // who has gone again since is nobody's concern
+                let Ok((stream, peer)) = listener.accept() else { continue };
+                let peer = channel::plain(peer);
+                if self.strangers.fetch_add(1, Ordering::Relaxed) < STRANGERS {
+                    scope.spawn(move || self.meet(stream, peer));
+                } else {
+                    self.strangers.fetch_sub(1, Ordering::Relaxed);
+                    log(
+                        peer,
+                        "not heard: too many others have not shown yet that they have the key",
+                    );
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Sees who has connected, and serves a controller unless there is one already.
+    fn meet(&self, stream: TcpStream, peer: SocketAddr) {
+        let greeted = Channel::to_controller(stream, &self.key, &self.interrupt);
+        self.strangers.fetch_sub(1, Ordering::Relaxed);
+        let mut channel = match greeted {
+            Ok(channel) => channel,
+            Err(why) => return log(peer, &format!("refused: {why:#}")),
+        };
+        if let Some(other) = self.reserve(peer) {
+            log(peer, &format!("refused: {other} is being served"));
+            let why = format!("it serves another controller, {other}: one at a time");
+            // who does not hear it sees that the connection is closed
+            let _ = channel.say(&Answer::Failed(why));
+            return;
+        }
+        log(peer, "is the controller now");
+        let outcome = post::serve(&mut channel, self.at, &self.interrupt);
+        match &outcome {
+            Ok(()) => log(peer, "has left"),
+            Err(why) => log(peer, &format!("is not served any more: {why}")),
+        }
+        if let Err(Broken::Interrupted) = outcome {
+            let _ = channel.say(&Answer::Failed("it was interrupted".to_owned()));
+        }
+        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Lets a controller be the one that is served; who is already, if somebody is.
+    fn reserve(&self, peer: SocketAddr) -> Option<SocketAddr> {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = *served;
+        served.get_or_insert(peer);
+        other
+    }
+}
+
+/// Says what happened with somebody who has connected.
+fn log(peer: SocketAddr, what: &str) {
+    println!("{} {peer} {what}", Utc::now().format("%H:%M:%S"));
+}

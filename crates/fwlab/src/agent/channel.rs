@@ -1,0 +1,308 @@
+//! A control connection after the handshake: messages go in and come out in order, each known to be the other side's, and
+//! whoever waits for one sees signals and the end of the connection.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::envelope::{Malformed, Opener, Sealer};
+use super::handshake::{
+    Greeting, HELLO, Hello, OPENING, Refusal, Side, VERDICT, read_verdict, verdict,
+};
+use super::key::{self, Key};
+use crate::interrupt::Interrupt;
+
+/// How long a handshake may take as a whole.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How often who waits looks at signals.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How long the other side may take to take a message.
+const TAKING: Duration = Duration::from_secs(10);
+
+/// Why nothing more can be said.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// The other side is gone.
+    #[error("the connection was closed")]
+    Closed,
+    /// It may still be there.
+    #[error("no word for {} s", .0.as_secs())]
+    Silent(Duration),
+    /// Not who it should be.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Not what it should say.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The system says why.
+    #[error("the connection broke: {0}")]
+    Io(io::Error),
+    /// A signal came here.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Broken {
+        match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+                Broken::Closed
+            }
+            _ => Broken::Io(error),
+        }
+    }
+}
+
+/// A control connection.
+pub struct Channel {
+    stream: TcpStream,
+    peer: SocketAddr,
+    sealer: Sealer,
+    opener: Opener,
+}
+
+impl Channel {
+    /// Greets an agent that was connected to.
+    ///
+    /// # Errors
+    /// It is none, has another key or version, or says nothing.
+    pub fn to_agent(
+        mut stream: TcpStream,
+        key: &Key,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Channel> {
+        let number = key::random()?;
+        let until = prepare(&stream)?;
+        let agent = Hello::read(&read::<HELLO>(&mut stream, until, interrupt)?)?;
+        let greeting = Greeting::new(key, agent, Hello::new(number));
+        let own = Hello::new(number);
+        let opening = [&own.bytes()[..], &greeting.code(Side::Controller)].concat();
+        stream.write_all(&opening).map_err(Broken::from)?;
+        read_verdict(&read::<VERDICT>(&mut stream, until, interrupt)?, &greeting)
+            .map_err(Broken::from)?;
+        Ok(Channel::open(stream, &greeting, Side::Controller)?)
+    }
+
+    /// Greets a controller that has connected.
+    ///
+    /// # Errors
+    /// As of [`Channel::to_agent`]; the controller is told which.
+    pub fn to_controller(
+        mut stream: TcpStream,
+        key: &Key,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Channel> {
+        let until = prepare(&stream)?;
+        let own = Hello::new(key::random()?);
+        stream.write_all(own.bytes()).map_err(Broken::from)?;
+        let opening = read::<OPENING>(&mut stream, until, interrupt)?;
+        let (hello, code) = opening.split_at(HELLO);
+        let hello = hello.first_chunk::<HELLO>().ok_or(Refusal::Stranger);
+        let greeting = hello.and_then(Hello::read).and_then(|controller| {
+            let greeting = Greeting::new(key, own, controller);
+            greeting.check(Side::Controller, code).map(|()| greeting)
+        });
+        stream.write_all(&verdict(greeting.as_ref())).map_err(Broken::from)?;
+        Ok(Channel::open(stream, &greeting?, Side::Agent)?)
+    }
+
+    fn open(stream: TcpStream, greeting: &Greeting<'_>, own: Side) -> Result<Channel, Broken> {
+        let other = if own == Side::Agent { Side::Controller } else { Side::Agent };
+        stream.set_write_timeout(Some(TAKING))?;
+        Ok(Channel {
+            peer: plain(stream.peer_addr()?),
+            stream,
+            sealer: Sealer::new(greeting.voice(own)),
+            opener: Opener::new(greeting.voice(other)),
+        })
+    }
+
+    /// Who is at the other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Says something.
+    ///
+    /// # Errors
+    /// The other side is gone, or takes nothing.
+    pub fn say(&mut self, message: &impl Serialize) -> Result<(), Broken> {
+        let message = serde_json::to_vec(message).map_err(io::Error::from)?;
+        Ok(self.stream.write_all(&self.sealer.seal(&message)?)?)
+    }
+
+    /// Waits for the other side to say something, and for no longer than that.
+    ///
+    /// # Errors
+    /// It does not, or is gone, or a signal came here.
+    pub fn hear<T: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<T, Broken> {
+        let until = Instant::now() + patience;
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            if let Some(message) = self.opener.open()? {
+                return serde_json::from_slice(&message).map_err(|_| Malformed::Meaningless.into());
+            }
+            match some(&mut self.stream, &mut bytes, until, interrupt) {
+                Ok(count) => self.opener.take(&bytes[..count]),
+                Err(Broken::Silent(_)) => return Err(Broken::Silent(patience)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// How many bytes have come that nobody has looked at yet; they stay.
+    ///
+    /// # Errors
+    /// The other side is gone.
+    pub fn waiting(&self) -> Result<usize, Broken> {
+        let mut bytes = [0; 1024];
+        self.stream.set_nonblocking(true)?;
+        let seen = self.stream.peek(&mut bytes);
+        self.stream.set_nonblocking(false)?;
+        match seen {
+            Ok(0) => Err(Broken::Closed),
+            Ok(count) => Ok(count),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// An address as it is usually written: a socket for both families has IPv4 ones in IPv6.
+pub(super) fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Makes a connection ready for a handshake, which is to be over then.
+fn prepare(stream: &TcpStream) -> Result<Instant, Broken> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(HANDSHAKE))?;
+    stream.set_read_timeout(Some(TURN))?;
+    Ok(Instant::now() + HANDSHAKE)
+}
+
+/// So many bytes.
+fn read<const LENGTH: usize>(
+    stream: &mut TcpStream,
+    until: Instant,
+    interrupt: &Interrupt,
+) -> Result<[u8; LENGTH], Broken> {
+    let mut bytes = [0; LENGTH];
+    let mut filled = 0;
+    while filled < LENGTH {
+        filled += some(stream, &mut bytes[filled..], until, interrupt)?;
+    }
+    Ok(bytes)
+}
+
+/// At least one byte, once it comes.
+fn some(
+    stream: &mut TcpStream,
+    bytes: &mut [u8],
+    until: Instant,
+    interrupt: &Interrupt,
+) -> Result<usize, Broken> {
+    loop {
+        if interrupt.came() {
+            return Err(Broken::Interrupted);
+        }
+        match stream.read(bytes) {
+            Ok(0) => return Err(Broken::Closed),
+            Ok(count) => return Ok(count),
+            Err(error)
+                if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) =>
+            {
+                if Instant::now() >= until {
+                    return Err(Broken::Silent(HANDSHAKE));
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    const MOMENT: Duration = Duration::from_secs(5);
+
+    /// What each side gets of a handshake between an agent and a controller with these keys.
+    fn greet(agent: Key, controller: Key) -> (anyhow::Result<Channel>, anyhow::Result<Channel>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let other = thread::spawn(move || {
+            let stream = TcpStream::connect(address).unwrap();
+            Channel::to_agent(stream, &controller, &Interrupt::never())
+        });
+        let (stream, _) = listener.accept().unwrap();
+        let own = Channel::to_controller(stream, &agent, &Interrupt::never());
+        (own, other.join().unwrap())
+    }
+
+    fn pair() -> (Channel, Channel) {
+        let (agent, controller) = greet(Key::new([1; 32]), Key::new([1; 32]));
+        (agent.unwrap(), controller.unwrap())
+    }
+
+    #[test]
+    fn both_sides_speak_and_hear() {
+        let (mut agent, mut controller) = pair();
+        let never = Interrupt::never();
+        assert_eq!(agent.waiting().unwrap(), 0);
+        let long = "x".repeat(1 << 20);
+        thread::scope(|scope| {
+            scope.spawn(|| controller.say(&long).unwrap());
+            assert_eq!(agent.hear::<String>(MOMENT, &never).unwrap(), long);
+        });
+        agent.say(&[1, 2]).unwrap();
+        assert_eq!(controller.hear::<[u8; 2]>(MOMENT, &never).unwrap(), [1, 2]);
+        agent.say(&"no number").unwrap();
+        assert!(controller.hear::<u32>(MOMENT, &never).is_err());
+    }
+
+    #[test]
+    fn another_key_is_said_on_both_sides() {
+        let (agent, controller) = greet(Key::new([1; 32]), Key::new([2; 32]));
+        for refused in [agent.err(), controller.err()] {
+            assert_eq!(refused.unwrap().to_string(), "it has another key");
+        }
+    }
+
+    #[test]
+    fn who_waits_sees_what_happens() {
+        let (agent, mut controller) = pair();
+        let never = Interrupt::never();
+        let short = Duration::from_millis(1);
+        assert!(matches!(controller.hear::<u32>(short, &never), Err(Broken::Silent(_))));
+        drop(agent);
+        assert!(matches!(controller.hear::<u32>(MOMENT, &never), Err(Broken::Closed)));
+        assert!(matches!(controller.waiting(), Err(Broken::Closed)));
+    }
+
+    #[test]
+    fn a_stranger_hears_a_hello_and_no_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stranger.write_all(&[b'x'; OPENING]).unwrap();
+        let agent = Channel::to_controller(stream, &Key::new([1; 32]), &Interrupt::never());
+        assert_eq!(agent.err().unwrap().to_string(), Refusal::Stranger.to_string());
+        let mut heard = Vec::new();
+        stranger.read_to_end(&mut heard).unwrap();
+        assert_eq!(heard.len(), HELLO + VERDICT);
+        assert_eq!(heard[HELLO], 1);
+        assert!(heard[HELLO + 1..].iter().all(|&byte| byte == 0));
+    }
+}

@@ -1,0 +1,291 @@
+//! The other side of the control connections: who tells two agents what to do in a trial.
+
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use super::PORT;
+use super::channel::{Broken, Channel};
+use super::key::Key;
+use super::message::{Answer, Machine, Order, Part};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::placement::Disturbance;
+use crate::sockets::{Heard, Talk, Way};
+use crate::topology::Family;
+
+/// How long a connection and an answer may take.
+const CONNECTING: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long after the order to begin a trial begins: what has to be said about it has been heard everywhere by then.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// How often the agent is looked at that says nothing when a trial is over.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How long the end of a connection may take to show when the other end of the measurement has failed.
+const AFTERMATH: Duration = Duration::from_millis(300);
+
+/// Where the ends of a measurement are, if they are other machines.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Agents {
+    /// Let the `fwlab agent` there be the client
+    #[arg(long, value_name = "HOST[:PORT]", requires_all = ["server_agent", "key"])]
+    client_agent: Option<String>,
+    /// Let the `fwlab agent` there be the server
+    #[arg(long, value_name = "HOST[:PORT]", requires_all = ["client_agent", "key"])]
+    server_agent: Option<String>,
+    /// Address of the server that the client connects to, by default that of its agent
+    #[arg(long, value_name = "ADDRESS", requires = "server_agent")]
+    server_address: Option<IpAddr>,
+    /// File with the key of the agents
+    #[arg(long, value_name = "FILE", requires = "server_agent")]
+    key: Option<PathBuf>,
+}
+
+impl Agents {
+    /// Whether there are any.
+    pub fn are_given(&self) -> bool {
+        self.client_agent.is_some()
+    }
+}
+
+/// An agent, as its controller sees it.
+struct Remote {
+    name: String,
+    channel: Channel,
+    interrupt: Interrupt,
+}
+
+impl Remote {
+    fn connect(role: &str, text: &str, key: &Key, interrupt: &Interrupt) -> anyhow::Result<Remote> {
+        let name = format!("{role} agent {text}");
+        let reach = || {
+            let stream = reach(text)?;
+            let channel = Channel::to_agent(stream, key, interrupt)?;
+            anyhow::Ok(Remote { name: name.clone(), channel, interrupt: interrupt.clone() })
+        };
+        let mut remote = reach().with_context(|| name.clone())?;
+        remote.hear_done(PATIENCE)?;
+        Ok(remote)
+    }
+
+    fn address(&self) -> IpAddr {
+        self.channel.peer().ip()
+    }
+
+    fn describe(&mut self, towards: IpAddr) -> anyhow::Result<Machine> {
+        match self.order(&Order::Describe { towards })? {
+            Answer::Machine(machine) => Ok(*machine),
+            _ => self.unexpected(),
+        }
+    }
+
+    fn order(&mut self, order: &Order) -> anyhow::Result<Answer> {
+        self.channel.say(order).map_err(|why| self.broken(why))?;
+        self.hear(PATIENCE)
+    }
+
+    fn order_done(&mut self, order: &Order) -> anyhow::Result<()> {
+        self.channel.say(order).map_err(|why| self.broken(why))?;
+        self.hear_done(PATIENCE)
+    }
+
+    fn hear_done(&mut self, patience: Duration) -> anyhow::Result<()> {
+        match self.hear(patience)? {
+            Answer::Done => Ok(()),
+            _ => self.unexpected(),
+        }
+    }
+
+    /// What it says, unless it says that it could not do something.
+    fn hear(&mut self, patience: Duration) -> anyhow::Result<Answer> {
+        match self.channel.hear(patience, &self.interrupt) {
+            Ok(Answer::Failed(why)) => bail!("{}: {}", self.name, printable(&why)),
+            Ok(answer) => Ok(answer),
+            Err(why) => Err(self.broken(why)),
+        }
+    }
+
+    /// Sees that it is there and says nothing.
+    fn is_silent(&self) -> Result<bool, Broken> {
+        self.channel.waiting().map(|bytes| bytes == 0)
+    }
+
+    fn broken(&self, why: Broken) -> anyhow::Error {
+        match why {
+            Broken::Interrupted => Interrupted.into(),
+            other => anyhow::Error::from(other).context(self.name.clone()),
+        }
+    }
+
+    fn unexpected<T>(&self) -> anyhow::Result<T> {
+        bail!("{}: another answer than to what it was told", self.name)
+    }
+}
+
+/// The agents of both ends.
+pub struct Pair {
+    client: Remote,
+    server: Remote,
+    server_address: IpAddr,
+    machines: [Machine; 2],
+    talk: Option<Talk>,
+    trial: u32,
+}
+
+impl Pair {
+    /// Connects to both.
+    ///
+    /// # Errors
+    /// One of them is not there, has another key or version, or serves somebody else.
+    pub fn connect(agents: &Agents, interrupt: &Interrupt) -> anyhow::Result<Pair> {
+        let key = Key::read(agents.key.as_ref().context("--key: a file with a key")?)?;
+        let connect = |role: &str, text: &Option<String>| {
+            let text = text.as_ref().with_context(|| format!("no {role} agent"))?;
+            Remote::connect(role, text, &key, interrupt)
+        };
+        let mut client = connect("client", &agents.client_agent)?;
+        let mut server = connect("server", &agents.server_agent)?;
+        let server_address = agents.server_address.unwrap_or(server.address());
+        let machines = [client.describe(server_address)?, server.describe(client.address())?];
+        Ok(Pair { client, server, server_address, machines, talk: None, trial: 0 })
+    }
+
+    /// The machines of client and server.
+    pub fn machines(&self) -> &[Machine; 2] {
+        &self.machines
+    }
+
+    /// Makes both ready for a talk.
+    ///
+    /// # Errors
+    /// One of them cannot do its part.
+    pub fn prepare(&mut self, talk: Talk) -> anyhow::Result<()> {
+        let address = self.server_address;
+        let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
+        ensure!(
+            family == talk.family,
+            "the server is at {address}: --ip {}, or another --server-address",
+            if address.is_ipv4() { 4 } else { 6 }
+        );
+        let talk = Talk { way: Way::At(address), ..talk };
+        self.server.order_done(&Order::Prepare(Part::Server { talk, address }))?;
+        self.client.order_done(&Order::Prepare(Part::Client(talk)))?;
+        self.talk = Some(talk);
+        Ok(())
+    }
+
+    /// A trial: what the client heard, and what came between the server and its CPU meanwhile. From its beginning to its
+    /// end nothing is said.
+    ///
+    /// # Errors
+    /// An agent is gone, or the client does not reach the server.
+    pub fn trial(&mut self) -> anyhow::Result<(Heard, Disturbance)> {
+        let talk = self.talk.context("no part was prepared")?;
+        self.trial += 1;
+        let order = Order::Begin { trial: self.trial, delay: DELAY };
+        self.server.order_done(&order)?;
+        self.client.order_done(&order)?;
+        let heard = match self.await_end(DELAY + talk.duration * 2 + PATIENCE)? {
+            Answer::Heard(heard) => heard,
+            _ => return self.client.unexpected(),
+        };
+        match self.server.order(&Order::Collect)? {
+            Answer::Seen(disturbance) => Ok((heard, disturbance)),
+            _ => self.server.unexpected(),
+        }
+    }
+
+    /// Waits for the client to say what it heard, as long as the server is there.
+    fn await_end(&mut self, patience: Duration) -> anyhow::Result<Answer> {
+        let until = Instant::now() + patience;
+        let answer = loop {
+            match self.client.channel.hear(TURN, &self.client.interrupt) {
+                Err(Broken::Silent(_)) if Instant::now() < until => self.check_server()?,
+                Err(Broken::Silent(_)) => break Err(Broken::Silent(patience)),
+                other => break other,
+            }
+        };
+        match answer {
+            Ok(Answer::Failed(why)) => {
+                // a server that is gone is why its client failed
+                std::thread::sleep(AFTERMATH);
+                self.check_server()?;
+                bail!("{}: {}", self.client.name, printable(&why))
+            }
+            Ok(answer) => Ok(answer),
+            Err(why) => Err(self.client.broken(why)),
+        }
+    }
+
+    fn check_server(&mut self) -> anyhow::Result<()> {
+        match self.server.is_silent() {
+            Ok(true) => Ok(()),
+            // it says why it does not wait for the end
+            Ok(false) => self.server.hear(PATIENCE).and_then(|_| self.server.unexpected()),
+            Err(why) => Err(self.server.broken(why)),
+        }
+    }
+}
+
+/// A connection to where an agent should be: a name or an address, and perhaps a port.
+fn reach(text: &str) -> anyhow::Result<TcpStream> {
+    let (host, port) = split(text)?;
+    let addresses = (host.as_str(), port).to_socket_addrs().context("no such host")?;
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECTING) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some((address, error)),
+        }
+    }
+    let (address, error): (SocketAddr, _) = last.context("no such host")?;
+    Err(error).with_context(|| format!("no agent at {address}: fwlab agent has to run there"))
+}
+
+/// Host and port of `host`, `host:port`, `address`, `[address]:port`.
+fn split(text: &str) -> anyhow::Result<(String, u16)> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok((address.ip().to_string(), address.port()));
+    }
+    if let Ok(address) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        return Ok((address.to_string(), PORT));
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (text, Some(PORT)),
+    };
+    let port =
+        port.filter(|_| !host.is_empty()).context("no host with a port: HOST or HOST:PORT")?;
+    Ok((host.to_owned(), port))
+}
+
+/// What another machine says, for a terminal.
+fn printable(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(400).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_are_read() {
+        let is = |text: &str, host: &str, port| {
+            assert_eq!(split(text).unwrap(), (host.to_owned(), port), "{text}");
+        };
+        is("192.0.2.1", "192.0.2.1", PORT);
+        is("192.0.2.1:7", "192.0.2.1", 7);
+        is("2001:db8::1", "2001:db8::1", PORT);
+        is("[2001:db8::1]", "2001:db8::1", PORT);
+        is("[2001:db8::1]:7", "2001:db8::1", 7);
+        is("lab-1.example", "lab-1.example", PORT);
+        is("lab-1.example:7", "lab-1.example", 7);
+        for bad in ["", ":7", "host:", "host:x", "host:70000"] {
+            assert!(split(bad).is_err(), "{bad}");
+        }
+    }
+}

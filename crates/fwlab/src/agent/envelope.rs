@@ -1,0 +1,160 @@
+//! Messages as bytes of a connection: a length, the message, and a code by which the other side knows that it is the next
+//! one of who has the key.
+//!
+//! ```text
+//! length, 4 bytes, the highest first | message | HMAC-SHA256 of its number (8 bytes), length and message
+//! ```
+//!
+//! The number is not sent. It counts what that side has said before, so a message that is left out, repeated, or
+//! overtaken is found out as one that was changed.
+
+use super::key::{CODE, Key};
+
+/// The longest message: a histogram of times has up to some ten thousand buckets.
+pub const LONGEST: usize = 4 << 20;
+
+/// Bytes of a length.
+const LENGTH: usize = 4;
+
+/// Why what came is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Longer than messages are.
+    #[error("a message of {0} bytes, which is more than any has")]
+    TooLong(usize),
+    /// Its code is not right.
+    #[error("a message that was changed on its way, or comes out of turn")]
+    Forged,
+    /// Right, but this program does not know such a message.
+    #[error("a message that is not understood")]
+    Meaningless,
+}
+
+/// Puts messages of one side into envelopes.
+pub struct Sealer {
+    key: Key,
+    said: u64,
+}
+
+impl Sealer {
+    /// Of a side with this key, which has said nothing yet.
+    pub fn new(key: Key) -> Sealer {
+        Sealer { key, said: 0 }
+    }
+
+    /// The next message as it is sent.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub fn seal(&mut self, message: &[u8]) -> Result<Vec<u8>, Malformed> {
+        if message.len() > LONGEST {
+            return Err(Malformed::TooLong(message.len()));
+        }
+        let length = (message.len() as u32).to_be_bytes();
+        let code = self.key.code(&[&self.said.to_be_bytes(), &length, message]);
+        self.said += 1;
+        Ok([&length, message, &code].concat())
+    }
+}
+
+/// Takes messages of one side out of what came of it, in whatever pieces.
+pub struct Opener {
+    key: Key,
+    heard: u64,
+    rest: Vec<u8>,
+}
+
+impl Opener {
+    /// Of a side with this key, which has said nothing yet.
+    pub fn new(key: Key) -> Opener {
+        Opener { key, heard: 0, rest: Vec::new() }
+    }
+
+    /// Takes bytes that came.
+    pub fn take(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+    }
+
+    /// The next message, if all of it has come.
+    ///
+    /// # Errors
+    /// What came is no message of that side, or not the next; nothing after it is to be believed either.
+    pub fn open(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
+        let Some(&length) = self.rest.first_chunk::<LENGTH>() else { return Ok(None) };
+        let size = u32::from_be_bytes(length) as usize;
+        if size > LONGEST {
+            return Err(Malformed::TooLong(size));
+        }
+        let whole = LENGTH + size + CODE;
+        if self.rest.len() < whole {
+            return Ok(None);
+        }
+        let later = self.rest.split_off(whole);
+        let envelope = std::mem::replace(&mut self.rest, later);
+        let (message, code) = envelope[LENGTH..].split_at(size);
+        if !self.key.is_code(code, &[&self.heard.to_be_bytes(), &length, message]) {
+            return Err(Malformed::Forged);
+        }
+        self.heard += 1;
+        Ok(Some(message.to_vec()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Sealer, Opener) {
+        let key = Key::new([9; 32]);
+        (Sealer::new(key.clone()), Opener::new(key))
+    }
+
+    #[test]
+    fn messages_come_out_in_whatever_pieces_they_come() {
+        let (mut sealer, mut opener) = pair();
+        let messages = [&b"one"[..], b"", b"three"];
+        let bytes: Vec<u8> =
+            messages.iter().flat_map(|message| sealer.seal(message).unwrap()).collect();
+        let mut came = Vec::new();
+        for byte in bytes {
+            opener.take(&[byte]);
+            came.extend(opener.open().unwrap());
+        }
+        assert_eq!(came, messages);
+        assert_eq!(opener.open(), Ok(None));
+    }
+
+    #[test]
+    fn what_was_changed_repeated_or_left_out_is_refused() {
+        let (mut sealer, _) = pair();
+        let [first, second] = [b"first", b"later"].map(|message| sealer.seal(message).unwrap());
+        for place in 4..first.len() {
+            let (_, mut opener) = pair();
+            let mut changed = first.clone();
+            changed[place] ^= 1;
+            opener.take(&changed);
+            assert_eq!(opener.open(), Err(Malformed::Forged), "byte {place}");
+        }
+        let (_, mut opener) = pair();
+        opener.take(&[&first[..], &first].concat());
+        assert_eq!(opener.open(), Ok(Some(b"first".to_vec())));
+        assert_eq!(opener.open(), Err(Malformed::Forged), "repeated");
+        let (_, mut opener) = pair();
+        opener.take(&second);
+        assert_eq!(opener.open(), Err(Malformed::Forged), "the one before is missing");
+        let mut stranger = Opener::new(Key::new([8; 32]));
+        stranger.take(&first);
+        assert_eq!(stranger.open(), Err(Malformed::Forged));
+    }
+
+    #[test]
+    fn a_long_message_is_refused_before_it_has_come() {
+        let (mut sealer, mut opener) = pair();
+        assert!(sealer.seal(&vec![0; LONGEST + 1]).is_err());
+        opener.take(&u32::MAX.to_be_bytes());
+        assert_eq!(opener.open(), Err(Malformed::TooLong(u32::MAX as usize)));
+        let (mut sealer, mut opener) = pair();
+        opener.take(&sealer.seal(&vec![7; LONGEST]).unwrap());
+        assert_eq!(opener.open().unwrap().unwrap().len(), LONGEST);
+    }
+}

@@ -1,0 +1,172 @@
+//! The secret that controller and agents share: 32 random bytes, in a file as 64 hexadecimal digits that nobody but its
+//! owner can read.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// Bytes of a key, and of a code that one makes.
+pub const KEY: usize = 32;
+pub const CODE: usize = 32;
+
+/// Rights of a file that others could read or change.
+const OF_OTHERS: u32 = 0o077;
+
+/// A shared secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key([u8; KEY]);
+
+/// A secret is not shown, not even by mistake.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl Key {
+    /// The key of these bytes.
+    pub fn new(bytes: [u8; KEY]) -> Key {
+        Key(bytes)
+    }
+
+    /// Writes a new key to a file that is not there yet.
+    ///
+    /// # Errors
+    /// The file is there, or cannot be written.
+    pub fn make(path: &Path) -> anyhow::Result<()> {
+        let name = || path.display().to_string();
+        let bytes: [u8; KEY] = random()?;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create_new(true).mode(0o600).open(path).with_context(name)?;
+        writeln!(file, "{digits}").and_then(|()| file.sync_all()).with_context(name)
+    }
+
+    /// Reads the key of a file.
+    ///
+    /// # Errors
+    /// It cannot be read, others can, or it holds no key.
+    pub fn read(path: &Path) -> anyhow::Result<Key> {
+        let name = path.display();
+        let file = File::open(path).with_context(|| name.to_string())?;
+        let rights = file.metadata().with_context(|| name.to_string())?.permissions().mode();
+        ensure!(
+            rights & OF_OTHERS == 0,
+            "{name}: others may use this key (mode {:o}): chmod 600 {name}",
+            rights & 0o777
+        );
+        let mut text = String::new();
+        file.take(1024).read_to_string(&mut text).with_context(|| name.to_string())?;
+        parse(text.trim()).with_context(|| {
+            format!("{name}: no key, which is 64 hexadecimal digits: make one with fwlab agent --make-key FILE")
+        })
+    }
+
+    /// The code (HMAC-SHA256, RFC 2104) of some parts, one after the other.
+    pub fn code(&self, parts: &[&[u8]]) -> [u8; CODE] {
+        self.begun(parts).finalize().into_bytes().into()
+    }
+
+    /// Whether a code is that of these parts; how long that takes does not depend on where it is not.
+    pub fn is_code(&self, code: &[u8], parts: &[&[u8]]) -> bool {
+        self.begun(parts).verify_slice(code).is_ok()
+    }
+
+    fn begun(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+        // a shorter key than a block of the hash is filled up with zeros
+        let mut block = [0; 64];
+        block[..KEY].copy_from_slice(&self.0);
+        let mut code = Hmac::<Sha256>::new(&block.into());
+        parts.iter().for_each(|part| code.update(part));
+        code
+    }
+}
+
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const LENGTH: usize>() -> anyhow::Result<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    getrandom::fill(&mut bytes).context("random bytes")?;
+    Ok(bytes)
+}
+
+fn parse(text: &str) -> Option<Key> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * KEY || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+    Some(Key(bytes?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+
+    #[test]
+    fn a_key_that_was_made_can_be_read_and_is_not_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        Key::make(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let key = Key::read(&path).unwrap();
+        assert_eq!(key, Key::read(&path).unwrap());
+        assert!(Key::make(&path).is_err(), "it would be overwritten");
+        assert_eq!(key, Key::read(&path).unwrap());
+        let other = folder.path().join("other");
+        Key::make(&other).unwrap();
+        assert_ne!(key, Key::read(&other).unwrap());
+        assert_eq!(format!("{key:?}"), "Key");
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        Key::make(&path).unwrap();
+        for mode in [0o640, 0o604, 0o620] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let why = Key::read(&path).unwrap_err().to_string();
+            assert!(why.contains(&format!("mode {mode:o}")) && why.contains("chmod 600"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        Key::make(&path).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        for bad in ["", "secret", &good[1..], &format!("00{good}"), &good.replace(&good[..1], "+")]
+        {
+            fs::write(&path, bad).unwrap();
+            assert!(Key::read(&path).unwrap_err().to_string().contains("--make-key"), "{bad}");
+        }
+        assert!(Key::read(&folder.path().join("none")).is_err());
+    }
+
+    /// Test case 2 of RFC 4231 has a shorter key, which HMAC fills up with zeros, as a caller may.
+    #[test]
+    fn codes_are_those_of_the_rfc() {
+        let mut bytes = [0; KEY];
+        bytes[..4].copy_from_slice(b"Jefe");
+        let key = Key::new(bytes);
+        let code = key.code(&[b"what do ya want ", b"for nothing?"]);
+        assert_eq!(code[..4], [0x5b, 0xdc, 0xc1, 0x46]);
+        assert_eq!(code[28..], [0x64, 0xec, 0x38, 0x43]);
+        assert!(key.is_code(&code, &[b"what do ya want for nothing?"]));
+        assert!(!key.is_code(&code[..31], &[b"what do ya want for nothing?"]));
+        assert!(!key.is_code(&code, &[b"what do ya want for nothing!"]));
+    }
+}

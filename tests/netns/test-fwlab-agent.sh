@@ -1,0 +1,129 @@
+# Two machines with a router between them, and a third that measures them by way of two agents: what they say, what they
+# do not say in a trial, and what happens when one of them is lost.
+#
+#            control ctl1 -------------------- ctl0 server
+#               ctl0                                 |
+#                |                                   |
+#   client ctl0 -+- eth0 ---------- gateway ------ eth0
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+host control
+wire control ctl0 client ctl0
+wire control ctl1 server ctl0
+address control ctl0 10.9.1.1/24
+address client ctl0 10.9.1.2/24
+address control ctl1 10.9.2.1/24
+address server ctl0 10.9.2.2/24
+await 5 on control ping -n -q -c 1 -W 1 10.9.1.2 && await 5 on control ping -n -q -c 1 -W 1 10.9.2.2 ||
+	die "the agents' machines cannot be reached"
+
+KEY=$WORK/key
+# agent HOST [KEY] - starts one there
+agent() {
+	start "agent-$1" "$1" "$BIN/fwlab" agent --key "${2:-$KEY}"
+	await 5 grep -q ready "$WORK/agent-$1.log" || die "no agent: $(cat "$WORK/agent-$1.log")"
+}
+# between SECONDS ROUNDS ARGUMENT... - measures with $KEY to the server's address $TO, and says what comes of it
+TO=$SERVER4
+between() {
+	local seconds=$1 rounds=$2
+	shift 2
+	on control timeout 30 "$BIN/fwlab" measure --seconds "$seconds" --rounds "$rounds" --client-agent 10.9.1.2 --server-agent 10.9.2.2:19818 \
+		--server-address "$TO" --key "$KEY" "$@" 2>&1
+}
+# serves HOST - whether sockets of a load are there
+serves() {
+	[ -n "$(on "$1" ss -Hlnt 'sport < 100')" ]
+}
+
+"$BIN/fwlab" agent --make-key "$KEY" >/dev/null
+same "a new key is its owner's" 600 "$(stat --format %a "$KEY")"
+same "it is not made anew" 1 "$("$BIN/fwlab" agent --make-key "$KEY" >/dev/null 2>&1; echo $?)"
+cp "$KEY" "$WORK/open"
+chmod 644 "$WORK/open"
+"$BIN/fwlab" agent --key "$WORK/open" --listen 127.0.0.1:0 >"$WORK/said" 2>&1
+same "a key that others can read" 1 $?
+holds "what to do is said" grep -q "chmod 600 $WORK/open" "$WORK/said"
+
+agent client
+agent server
+start words control python3 "$HERE/control-words.py" "$WORK/words"
+await 5 grep -q watching "$WORK/words" || die "nobody watches the control network: $(cat "$WORK/words.log")"
+between 0.3 2 --traffic rr --transport tcp --json "$WORK/rr.json" >"$WORK/said" || cat "$WORK/said"
+same "requests and answers" "('wire', True, True, 2)" \
+	"$(said "$WORK/rr.json" '(run["mode"], run["complete"], all(s["value"] > 0 and s["latency"] for s in run["series"][0]["points"][0]["samples"]), len(run["series"][0]["points"][0]["samples"]))')"
+same "both machines are described" "[('client', True), ('server', True)]" \
+	"$(said "$WORK/rr.json" '[(a["end"], a["environment"]["kernel"] == run["environment"]["kernel"]) for a in run["agents"]]')"
+same "and the way" "('wire', 1500, True)" \
+	"$(said "$WORK/rr.json" '[(t["name"], t["mtu"], "client eth0" in str(t["offloads"])) for t in run["topologies"]][0]')"
+holds "the result can be compared" "$BIN/fwlab" compare "$WORK/rr.json" "$WORK/rr.json"
+holds "and reported" sh -c "'$BIN/fwlab' report --markdown '$WORK/rr.json' | grep -q 'Machine of the server'"
+stop words
+same "trials, what was said in them, and that it was heard besides" "True 0 True" \
+	"$(python3 "$HERE/control-words.py" "$WORK/words" "$WORK/agent-client.log")"
+
+for load in "send --transport tcp" "both --transport tcp" "ping --transport udp --size 8" "crr --transport tcp"; do
+	# shellcheck disable=SC2086
+	between 0.1 1 --traffic $load --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
+	same "${load%% *}" "(True, True)" \
+		"$(said "$WORK/load.json" '(run["complete"], run["series"][0]["points"][0]["samples"][0]["value"] > 0)')"
+done
+TO=$SERVER6 between 0.1 1 --traffic rr --transport udp --ip 6 --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
+same "over IPv6" "(True, 'inet6')" "$(said "$WORK/load.json" '(run["complete"], run["series"][0]["load"]["family"])')"
+same "nothing listens between measurements" "" "$(serves server && echo it does)"
+
+"$BIN/fwlab" agent --make-key "$WORK/wrong" >/dev/null
+KEY=$WORK/wrong between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
+same "with another key" 1 $?
+holds "the controller is told" grep -q "client agent 10.9.1.2: it has another key" "$WORK/said"
+holds "and so is the agent" grep -q "10.9.1.1:[0-9]* refused: it has another key" "$WORK/agent-client.log"
+
+between 0.2 200 --traffic rr --transport tcp --json "$WORK/lost.json" >"$WORK/lost" &
+measuring=$!
+await 15 grep -q '"incomplete_because": "[1-9]' "$WORK/lost.json" || die "no round is done: $(cat "$WORK/lost")"
+between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
+same "another controller meanwhile" 1 $?
+holds "it is told who is served" grep -q "client agent 10.9.1.2: it serves another controller, 10.9.1.1:[0-9]*: one at a time" "$WORK/said"
+stop agent-server KILL
+wait $measuring
+same "an agent that is killed in a trial" 1 $?
+holds "which one is said" grep -q "fwlab: server agent 10.9.2.2:19818: the connection was closed" "$WORK/lost"
+same "what was measured before is kept" "(False, True, True)" \
+	"$(said "$WORK/lost.json" '(run["complete"], "server agent" in run["incomplete_because"], len(run["series"][0]["points"][0]["samples"]) > 0)')"
+
+agent server
+between 30 1 --traffic send --transport tcp >"$WORK/gone" &
+measuring=$!
+await 10 serves server
+sleep 1
+kill -KILL "$(on control ss -Htnp 'dport = :19818' | grep -o 'pid=[0-9]*' | head -n 1 | cut -d = -f 2)"
+wait $measuring
+holds "a controller that is killed is missed" await 10 grep -q "is not served any more: the connection was closed\|has left" "$WORK/agent-server.log"
+await 10 grep -q "trial 2 from" "$WORK/agent-client.log"
+same "the server's sockets are gone" "" "$(await 10 sh -c "! ip netns exec $LAB-server ss -Hlnt 'sport < 100' | grep -q ." || echo they are not)"
+between 0.1 1 --traffic rr --transport tcp --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
+same "the next one is served" True "$(said "$WORK/load.json" 'run["complete"]')"
+
+between 30 1 --traffic rr --transport tcp --json "$WORK/cut.json" >"$WORK/said" &
+measuring=$!
+await 10 serves server
+sleep 1
+stop agent-client INT
+same "an agent that is interrupted ends well" 0 $?
+wait $measuring
+same "its controller" 1 $?
+holds "is told" grep -q "client agent 10.9.1.2: it was interrupted" "$WORK/said"
+
+printf 'fwlab-a\001' >"$WORK/hello"
+printf '9.9.9' >>"$WORK/hello"
+head -c 51 /dev/zero >>"$WORK/hello"
+start other client python3 -c 'import socket, sys
+listener = socket.create_server(("", 19818)); print("ready", flush=True)
+agent, _ = listener.accept(); agent.sendall(open(sys.argv[1], "rb").read()); agent.recv(1000)' "$WORK/hello"
+await 5 grep -q ready "$WORK/other.log"
+between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
+same "an agent of another version" 1 $?
+holds "both versions are said" grep -q "client agent 10.9.1.2: it is fwlab 9.9.9, this is [0-9.]*: both ends" "$WORK/said"
+verdict
