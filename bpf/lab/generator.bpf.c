@@ -89,11 +89,12 @@ __inline __u64 halves(__u64 word)
 
 /* Writes a frame of one kind; the offsets are constants where this is inlined. */
 __inline int write_frame(struct xdp_md *ctx, const struct lab_template *template,
-    const struct lab_order *order, struct lab_progress *progress, __u64 due, const __u32 kind)
+    const struct lab_order *order, struct lab_progress *progress, __u64 due, const __u32 kind,
+    const __u32 extension)
 {
 	const __u32 is_tcp = kind == LAB_TCP4 || kind == LAB_TCP6;
 	const __u32 is_ip6 = kind == LAB_UDP6 || kind == LAB_TCP6;
-	const __u32 transport = is_ip6 ? 54 : 34;
+	const __u32 transport = is_ip6 ? 54 + extension : 34;
 	const __u32 source = is_ip6 ? 34 : 26;
 	const __u32 destination = is_ip6 ? 50 : 30;
 	const __u32 checksum = transport + (is_tcp ? 16 : 6);
@@ -106,10 +107,9 @@ __inline int write_frame(struct xdp_md *ctx, const struct lab_template *template
 
 	if (data + tag + LAB_TAG_BYTES > end)
 		return -1;
-#pragma unroll
 	for (i = 0; i < tag / 8; i++)
 		((__u64 *)data)[i] = ((const __u64 *)headers)[i];
-	/* 42, 54, 62 or 74 bytes: what is left are two or six */
+	/* 42, 54, 62 or 74 bytes, and eights of extension headers: what is left are two or six */
 	if (tag % 8 == 6)
 		*(__u32 *)(data + tag - 6) = *(const __u32 *)(headers + tag - 6);
 	*(__u16 *)(data + tag - 2) = *(const __u16 *)(headers + tag - 2);
@@ -135,18 +135,34 @@ __inline int write_frame(struct xdp_md *ctx, const struct lab_template *template
 	return 0;
 }
 
+__inline int write_frame6(struct xdp_md *ctx, const struct lab_template *template,
+    const struct lab_order *order, struct lab_progress *progress, __u64 due, const __u32 kind)
+{
+	switch (template->extension) {
+	case 0:
+		return write_frame(ctx, template, order, progress, due, kind, 0);
+	case 8:
+		return write_frame(ctx, template, order, progress, due, kind, 8);
+	case 24:
+		return write_frame(ctx, template, order, progress, due, kind, 24);
+	case 40:
+		return write_frame(ctx, template, order, progress, due, kind, 40);
+	}
+	return -1;
+}
+
 __inline int write_any(struct xdp_md *ctx, const struct lab_template *template,
     const struct lab_order *order, struct lab_progress *progress, __u64 due)
 {
 	switch (template->kind) {
 	case LAB_UDP4:
-		return write_frame(ctx, template, order, progress, due, LAB_UDP4);
+		return write_frame(ctx, template, order, progress, due, LAB_UDP4, 0);
 	case LAB_TCP4:
-		return write_frame(ctx, template, order, progress, due, LAB_TCP4);
+		return write_frame(ctx, template, order, progress, due, LAB_TCP4, 0);
 	case LAB_UDP6:
-		return write_frame(ctx, template, order, progress, due, LAB_UDP6);
+		return write_frame6(ctx, template, order, progress, due, LAB_UDP6);
 	case LAB_TCP6:
-		return write_frame(ctx, template, order, progress, due, LAB_TCP6);
+		return write_frame6(ctx, template, order, progress, due, LAB_TCP6);
 	}
 	return -1;
 }

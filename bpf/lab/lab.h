@@ -20,8 +20,8 @@
 #define LAB_TRIAL_SHIFT		48
 #define LAB_SERIAL_MASK		((1ULL << LAB_TRIAL_SHIFT) - 1)
 
-/* Ethernet, IPv6 and TCP header, rounded up */
-#define LAB_HEADER_BYTES	80
+/* Ethernet, IPv6, 40 bytes of extension headers and TCP header, rounded up */
+#define LAB_HEADER_BYTES	120
 #define LAB_TEMPLATES		8
 #define LAB_PATTERN		64
 #define LAB_VALUES		1048576
@@ -62,6 +62,8 @@ struct lab_field {
 struct lab_template {
 	__u32 kind;
 	__u32 length;		/* of the frame without its checksum */
+	__u32 extension;	/* bytes of extension headers of IPv6: 0, 8, 24 or 40 */
+	__u32 pad;
 	/* sums of the 16-bit words that do not vary, varying ones taken as 0 */
 	__u32 network_sum;
 	__u32 transport_sum;

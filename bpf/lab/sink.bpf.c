@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
+#include <linux/in6.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
@@ -31,6 +32,28 @@ struct {
 	__type(value, struct lab_window);
 } lab_window SEC(".maps");
 
+/* Most extension headers that a frame of the generator has */
+#define EXTENSIONS	3
+
+/* What stands behind the extension headers of an IPv6 packet; fragments count as whole ones. */
+__inline __u8 *skip_extensions(__u8 *at, void *end, __u8 *protocol)
+{
+	int i;
+
+#pragma unroll
+	for (i = 0; i < EXTENSIONS; i++) {
+		if (*protocol != IPPROTO_HOPOPTS && *protocol != IPPROTO_ROUTING &&
+		    *protocol != IPPROTO_DSTOPTS && *protocol != IPPROTO_FRAGMENT)
+			return at;
+		if ((void *)(at + 8) > end)
+			return NULL;
+		/* the second byte of a fragment header is no length, but 0 */
+		*protocol = at[0];
+		at += ((__u32)at[1] + 1) * 8;
+	}
+	return at;
+}
+
 /* The tag of a frame, NULL if it has none. */
 __inline void *find_tag(void *data, void *end)
 {
@@ -43,12 +66,12 @@ __inline void *find_tag(void *data, void *end)
 		transport = ip + (ip[0] & 0xf) * 4;
 		protocol = ip[9];
 	} else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
-		transport = ip + 40;
 		protocol = ip[6];
+		transport = skip_extensions(ip + 40, end, &protocol);
 	} else {
 		return NULL;
 	}
-	if ((void *)(transport + 16) > end)
+	if (transport == NULL || (void *)(transport + 16) > end)
 		return NULL;
 	if (protocol == IPPROTO_UDP)
 		tag = transport + 8;

@@ -32,6 +32,17 @@ for load in "--size 64 --destinations 7" "--transport tcp --ip 6 --size imix --r
 	# shellcheck disable=SC2086
 	same "by a packet socket: $load" "0 0 0" "$(lost --engine packet --topology router $load)"
 done
+for extension in hop-by-hop destination routing fragment chain; do
+	same "frames with the extension headers $extension" "0 0 0" \
+		"$(lost --rate $RATE --topology router --ip 6 --size 124 --extension $extension)"
+done
+"$BIN/fwlab" raw --topology router --ip 6 --size 124 --extension chain --rate 200 --seconds 20 >/dev/null 2>&1 &
+process=$!
+await 5 ip -n "fwlab-$process-raw-server" route get 198.18.0.2 || die "no network"
+nsenter --net="/run/netns/fwlab-$process-raw-device" -- timeout 5 tcpdump -nn -vv -c 5 -i wan0 ip6 >"$WORK/seen" 2>/dev/null
+kill -TERM $process
+wait $process
+same "a chain, as tcpdump reads it" 5 "$(grep -cE 'RT6 .*type=2.*DSTOPT .*frag .* 9: .*UDP, length 18' "$WORK/seen")"
 same "to the third network" "0 0 0" "$(lost --rate $RATE --topology three-legged --to dmz)"
 same "from one, to many at random" "0 0 0" \
 	"$(lost --rate $RATE --topology router --sources random:60000 --destinations 60000 --source-ports 40000)"

@@ -19,11 +19,17 @@ for test in mlr throughput loss-rate; do
 		"$("$BIN/fwlab" report --markdown "$WORK/$test.run" | grep -q 'Latency by rate' && echo True)"
 done
 
-"$BIN/fwlab" search loss-rate --system skipstep-states --rules 10 --ip 6 --size 84 --seconds 0.05 --no-pauses --json \
+"$BIN/fwlab" search loss-rate --system skipstep-states --rules 10 --ip 6 --extension chain --size 124 --seconds 0.05 --no-pauses --json \
 	--result "$WORK/ip6.run" >"$WORK/ip6" 2>"$WORK/said" || cat "$WORK/said"
 same "over IPv6, frames came" True "$(said "$WORK/ip6" 'run["setting"]["ip6"] and sum(trial["received"] for trial in run["trials"]) > 0')"
-same "what is missing of RFC 5180 is said" True "$(said "$WORK/ip6" 'run["conformance"]["partial"][-1].startswith("RFC 5180")')"
+same "what is missing of RFC 5180 is said" True \
+	"$(said "$WORK/ip6" 'run["conformance"]["partial"][-1].startswith("RFC 5180: only traffic with the extension headers chain")')"
 same "the file says it, too" "('inet6', True)" "$(said "$WORK/ip6.run" '(run["series"][0]["load"]["family"], "RFC 5180" in run["findings"][0]["evidence"])')"
+"$BIN/fwlab" search hop-by-hop --system skipstep-states --rules 10 --size 92 --link 1e8 --seconds 0.1 --no-pauses --json >"$WORK/hops" 2>&1
+same "hop-by-hop options at three rates, and what they take of the firewall's CPU" "[0.01, 0.1, 0.5] True" \
+	"$(said "$WORK/hops" 'str([step["share"] for step in run["result"]]) + " " + str(all(0 < step["busy"] <= 1 for step in run["result"]))')"
+same "the filter lets them pass" True "$(said "$WORK/hops" 'run["result"][0]["loss"] < 1')"
+
 "$BIN/fwlab" search mlr --system nft-flat --ip 6 >"$WORK/small" 2>&1
 same "frames too small for IPv6" 1 $?
 holds "how large they have to be" grep -q "has 84" "$WORK/small"

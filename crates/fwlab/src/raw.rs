@@ -1,6 +1,7 @@
 //! `fwlab raw`: frames with serial number and time through a network, as many and as fast as asked for,
 //! and what became of them.
 
+pub mod extension;
 pub mod flood;
 pub mod frame;
 pub mod load;

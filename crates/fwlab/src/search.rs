@@ -5,6 +5,7 @@
 
 pub mod back_to_back;
 mod command;
+pub mod hop_by_hop;
 pub mod latency;
 pub mod loss_rate;
 pub mod mlr;
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 pub use command::{Arguments, run};
 
+use crate::raw::extension::Extension;
 pub use crate::raw::missing::Gap;
 use crate::results::Latency;
 
@@ -261,6 +263,8 @@ pub struct Setting {
     pub size: u32,
     /// Whether frames are those of IPv6.
     pub ip6: bool,
+    /// Their extension headers.
+    pub extension: Extension,
     /// The most frames a second that the link carries.
     pub most: f64,
     /// Pauses.
@@ -275,7 +279,7 @@ impl Setting {
 
     /// Bytes of the smallest frame that has room for what the laboratory writes into it.
     fn smallest(&self) -> u32 {
-        if self.ip6 { 84 } else { 64 }
+        if self.ip6 { 84 + self.extension.length() as u32 } else { 64 }
     }
 
     /// What is still to be said if the search is one over IPv6.
@@ -283,7 +287,13 @@ impl Setting {
         if !self.ip6 {
             return conformance;
         }
-        conformance.and_but_for("RFC 5180: no traffic with extension headers (section 5.3)")
+        let what = match self.extension {
+            Extension::None => "without extension headers".to_owned(),
+            one => format!("with the extension headers {}", one.name()),
+        };
+        conformance.and_but_for(&format!(
+            "RFC 5180: only traffic {what} (section 5.3: without, with each alone and with a chain, see --extension)"
+        ))
     }
 
     fn missing_wire(&self) -> Option<&'static str> {

@@ -8,6 +8,7 @@ use super::study::{Block, Cell, Extent, MEMORY, Study, Work, rates};
 use super::text::number;
 use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio};
 use crate::host::Host;
+use crate::raw::extension::Extension;
 use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{Finding, Mode, Run, Sample, Series, Table};
@@ -168,6 +169,7 @@ fn load(size: usize, transport: Transport, addresses: u32) -> Load {
         engine: Engine::Xdp,
         transport,
         ip: Family::V4,
+        extension: Extension::None,
         size: Sizes::one(size),
         sources: if states { Vary::Random(addresses) } else { Vary::Fixed },
         destinations: Vary::Fixed,

@@ -14,6 +14,7 @@ use crate::measure::CHECK_SIZE;
 use crate::measure::subject::{Bench, Plan, Spot};
 use crate::measure::table;
 use crate::placement::{self, Placement};
+use crate::raw::extension::Extension;
 use crate::raw::flood::Flood;
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
@@ -567,6 +568,7 @@ fn frames(block: &Block) -> Load {
         engine: if block.mtu > 1500 { Engine::Packet } else { Engine::Xdp },
         transport: block.transport,
         ip: block.family,
+        extension: Extension::None,
         size: Sizes::one(CHECK_SIZE),
         sources: Vary::Fixed,
         destinations: Vary::Fixed,

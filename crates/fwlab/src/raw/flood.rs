@@ -211,6 +211,7 @@ impl<'h> Flood<'h> {
     ) -> anyhow::Result<Flood<'h>> {
         let flow = Flow {
             transport: load.transport,
+            extension: load.extension,
             links,
             addresses: ends.map(|end| end.address(load.ip)),
             ports: [1024, 9],

@@ -7,6 +7,7 @@ use etherparse::PacketBuilder;
 use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Kind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 
+use super::extension::Extension;
 use crate::topology::Family;
 
 /// What stands behind the IP header.
@@ -24,6 +25,8 @@ pub enum Transport {
 pub struct Flow {
     /// UDP or TCP.
     pub transport: Transport,
+    /// What stands before it; nothing over IPv4.
+    pub extension: Extension,
     /// Link addresses of who sends and of who is to take the frame.
     pub links: [[u8; 6]; 2],
     /// Addresses of both ends, of one family.
@@ -46,6 +49,7 @@ impl Flow {
         let ([from, to], [source, destination]) = (self.addresses, self.ports);
         Flow {
             transport: self.transport,
+            extension: self.extension,
             links: [self.links[1], link],
             addresses: [to, from],
             ports: [destination, source],
@@ -63,7 +67,10 @@ impl Flow {
 
     /// Where the transport header begins, and where the tag.
     pub(super) fn offsets(&self) -> (usize, usize) {
-        let transport = if self.family() == Family::V4 { 34 } else { 54 };
+        let transport = match self.family() {
+            Family::V4 => 34,
+            Family::V6 => 54 + self.extension.length(),
+        };
         (transport, transport + if self.transport == Transport::Udp { 8 } else { 20 })
     }
 
@@ -85,6 +92,10 @@ impl Flow {
             self.transport,
             self.family()
         );
+        ensure!(
+            self.extension == Extension::None || self.family() == Family::V6,
+            "IPv4 has no extension headers: --ip 6"
+        );
         let (_, tag) = self.offsets();
         let mut payload = vec![0; size - CHECKSUM_BYTES - tag];
         payload[..2].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -100,6 +111,7 @@ impl Flow {
             Transport::Tcp => ip.tcp(from, to, 1, 8192).ack(1).psh().write(&mut frame, &payload),
         }
         .with_context(|| format!("frames of {size} bytes"))?;
+        self.extension.put_into(&mut frame);
         Ok(frame)
     }
 
@@ -116,7 +128,8 @@ impl Flow {
             LARGEST_FRAME + CHECKSUM_BYTES
         );
         let sums = self.sums(&frame);
-        Ok(Template::new(self.kind(), frame.len() as u32, &frame[..self.offsets().1], sums))
+        let (length, extension) = (frame.len() as u32, self.extension.length() as u32);
+        Ok(Template::new(self.kind(), length, extension, &frame[..self.offsets().1], sums))
     }
 
     /// Sums of what the checksums of the IP and of the transport header cover and what does not vary.
@@ -161,10 +174,12 @@ fn sixteen(address: IpAddr) -> [u8; 16] {
 mod tests {
     use super::*;
     use crate::topology::End;
+    use clap::ValueEnum;
 
     fn flow(transport: Transport, family: Family) -> Flow {
         Flow {
             transport,
+            extension: Extension::None,
             links: [End::Client.link(), End::Server.link()],
             addresses: [End::Client.address(family), End::Server.address(family)],
             ports: [1024, 9],
@@ -182,8 +197,11 @@ mod tests {
     #[test]
     fn sums_make_the_checksums_that_others_compute() {
         for transport in [Transport::Udp, Transport::Tcp] {
-            for family in [Family::V4, Family::V6] {
-                let flow = flow(transport, family);
+            for (family, extension) in [(Family::V4, Extension::None)]
+                .into_iter()
+                .chain(Extension::value_variants().iter().map(|&one| (Family::V6, one)))
+            {
+                let flow = Flow { extension, ..flow(transport, family) };
                 for size in [flow.smallest(), flow.smallest() + 1, 512, 1518] {
                     let frame = flow.frame(size).unwrap();
                     assert_eq!(frame.len() + CHECKSUM_BYTES, size);
@@ -210,5 +228,9 @@ mod tests {
         assert_eq!(flow(Transport::Tcp, Family::V6).smallest(), 96);
         assert!(flow(Transport::Tcp, Family::V4).frame(64).is_err());
         assert!(flow(Transport::Udp, Family::V4).template(9018).is_err());
+        let chain = |family| Flow { extension: Extension::Chain, ..flow(Transport::Udp, family) };
+        assert_eq!(chain(Family::V6).smallest(), 124);
+        let refused = chain(Family::V4).frame(200).unwrap_err().to_string();
+        assert!(refused.contains("IPv4 has no extension headers"), "{refused}");
     }
 }

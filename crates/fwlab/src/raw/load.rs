@@ -9,6 +9,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail, ensure};
 use skipstep_kernel::lab::{Field, How, PATTERN, Template, VALUES};
 
+use super::extension::Extension;
 use super::frame::{Flow, Transport};
 use crate::topology::Family;
 
@@ -141,6 +142,9 @@ pub struct Load {
     /// IP of the frames: 4 or 6
     #[arg(long, value_name = "VERSION", default_value = "4")]
     pub ip: Family,
+    /// Extension headers of frames over IPv6
+    #[arg(long, value_enum, default_value = "none")]
+    pub extension: Extension,
     /// Bytes of a frame, its checksum included, or imix; of the payload where sockets send
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub size: Sizes,
@@ -193,8 +197,12 @@ impl Load {
             Engine::Xdp => "xdp",
             Engine::Packet => "packet",
         };
+        let extension = match self.extension {
+            Extension::None => String::new(),
+            one => format!("extension headers {}, ", one.name()),
+        };
         format!(
-            "engine {engine}, size {}, sources {}, destinations {}, source ports {}, destination ports {}, seed {}",
+            "engine {engine}, {extension}size {}, sources {}, destinations {}, source ports {}, destination ports {}, seed {}",
             self.size,
             self.sources,
             self.destinations,

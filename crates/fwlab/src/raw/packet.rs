@@ -206,6 +206,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::extension::Extension;
     use crate::topology::End;
     use proptest::prelude::*;
     use skipstep_kernel::lab::{Field, How, PATTERN};
@@ -213,6 +214,7 @@ mod tests {
     fn flow(transport: Transport, family: Family) -> Flow {
         Flow {
             transport,
+            extension: if family == Family::V6 { Extension::Chain } else { Extension::None },
             links: [[2; 6]; 2],
             addresses: [End::Client, End::Server].map(|end| end.address(family)),
             ports: [1024, 9],

@@ -14,12 +14,13 @@ use super::network::{self, Cpus, Network};
 use super::simulated::{Curve, Simulated};
 use super::written::Found;
 use super::{
-    Bench, Conformance, Failure, Measurer, Record, Setting, Waits, back_to_back, latency,
-    loss_rate, mlr, recovery, throughput,
+    Bench, Conformance, Failure, Measurer, Record, Setting, Waits, back_to_back, hop_by_hop,
+    latency, loss_rate, mlr, recovery, throughput,
 };
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::measure::{self, environment};
+use crate::raw::extension::Extension;
 use crate::results::{self, Environment, Mode, Run};
 use crate::system;
 use crate::topology::Family;
@@ -43,6 +44,8 @@ pub enum Test {
     SystemRecovery,
     /// RFC 2544 26.6: until frames come after a reset
     Reset,
+    /// RFC 5180 5.3: what hop-by-hop options do to the device
+    HopByHop,
     /// RFC 9971: MLRsearch with the goals of RFC 2544 and TST 009
     Mlr,
 }
@@ -50,7 +53,7 @@ pub enum Test {
 impl Test {
     /// Whether the throughput has to be known for it.
     fn is_done_at_throughput(self) -> bool {
-        !matches!(self, Test::Throughput | Test::LossRate | Test::Mlr)
+        !matches!(self, Test::Throughput | Test::LossRate | Test::HopByHop | Test::Mlr)
     }
 
     /// What says how it is done.
@@ -62,6 +65,7 @@ impl Test {
             Test::Latency => "RFC 8219, 7.2",
             Test::SystemRecovery => "RFC 2544, 26.5",
             Test::Reset => "RFC 2544, 26.6",
+            Test::HopByHop => "RFC 5180, 5.3",
             Test::Mlr => "RFC 9971",
         }
     }
@@ -91,6 +95,9 @@ pub struct Arguments {
     /// IP of the frames: 4, or 6, as RFC 5180 wants it
     #[arg(long, value_name = "VERSION", default_value = "4", conflicts_with = "simulate")]
     ip: Family,
+    /// Extension headers of frames over IPv6, for all tests but hop-by-hop, which has its own
+    #[arg(long, value_enum, default_value = "none", conflicts_with = "simulate")]
+    extension: Extension,
     /// Bits a second of the link
     #[arg(long, value_name = "BITS", default_value_t = 1e10, value_parser = link)]
     link: f64,
@@ -156,6 +163,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "--throughput says what {} is to find out: leave it out",
         arguments.test.to_possible_value().map_or(String::new(), |name| name.get_name().to_owned())
     );
+    ensure!(
+        arguments.extension != Extension::HopByHop,
+        "hop-by-hop options make frames slow on purpose; the test for them is `fwlab search hop-by-hop`"
+    );
+    ensure!(
+        arguments.extension == Extension::None || arguments.family() == Family::V6,
+        "IPv4 has no extension headers: --ip 6"
+    );
     let (report, text) = match (&arguments.system, arguments.simulate) {
         (Some(name), _) => on_a_system(arguments, name)?,
         (None, Some(curve)) => on_a_simulated_device(arguments, curve),
@@ -172,8 +187,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 impl Arguments {
     fn setting(&self, most: f64) -> Setting {
         let waits = if self.no_pauses { Waits::NONE } else { Waits::STANDARD };
-        let ip6 = self.ip == Family::V6;
-        Setting { wire: false, size: self.size, ip6, most, waits }
+        let (ip6, extension) = (self.family() == Family::V6, self.extension());
+        Setting { wire: false, size: self.size, ip6, extension, most, waits }
+    }
+
+    fn family(&self) -> Family {
+        if self.test == Test::HopByHop { Family::V6 } else { self.ip }
+    }
+
+    fn extension(&self) -> Extension {
+        if self.test == Test::HopByHop { Extension::HopByHop } else { self.extension }
     }
 
     /// Runs the search and writes down what came of it.
@@ -193,8 +216,8 @@ impl Arguments {
         let failure = found.as_ref().err().map(ToString::to_string);
         let (result, conformance) = found.ok().unzip();
         let conformance = conformance.map(|one| match self.test {
-            // which is of no family
-            Test::Mlr => one,
+            // which is of no family, or says so itself
+            Test::Mlr | Test::HopByHop => one,
             _ => setting.over_ip6(one),
         });
         let nothing = || Conformance::Not("there is no result".to_string());
@@ -247,7 +270,7 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<(Report, Str
     let interrupt = Interrupt::watch()?;
     host::sweep()?;
     let cpus = Cpus::choose()?;
-    let load = network::load(arguments.size, arguments.ip);
+    let load = network::load(arguments.size, arguments.family(), arguments.extension());
     let line = Setting::line_rate(arguments.link, arguments.size);
     let setting = arguments.setting(network::most(&load, cpus)?.min(line));
     let mut run = Run::begin(Mode::Queue, environment());
@@ -306,6 +329,22 @@ fn search(
         }
         return Ok((json!(steps), loss_rate::conformance(setting, seconds)));
     }
+    if arguments.test == Test::HopByHop {
+        let impacts = hop_by_hop::search(bench, setting, seconds)?;
+        for impact in &impacts {
+            let busy =
+                impact.busy.map_or("not known".to_owned(), |it| format!("{:.1} %", it * 100.0));
+            let _ = writeln!(
+                text,
+                "{:>4.0} %  {:>12.0} frames/s  {:>8.4} % lost, CPU of the device busy: {busy}",
+                impact.share * 100.0,
+                impact.rate,
+                impact.loss * 100.0
+            );
+        }
+        let conformance = hop_by_hop::conformance(setting, &impacts);
+        return Ok((json!(impacts), conformance));
+    }
     if arguments.test == Test::Mlr {
         let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()].map(|goal| mlr::Goal {
             duration_sum: goal.duration_sum * seconds / goal.final_duration,
@@ -342,7 +381,7 @@ fn search(
         return Err(Failure::NoThroughput);
     }
     let (result, conformance) = match arguments.test {
-        Test::Throughput | Test::LossRate | Test::Mlr => {
+        Test::Throughput | Test::LossRate | Test::HopByHop | Test::Mlr => {
             return Ok((json!(found), throughput::conformance(setting, &plan)));
         }
         Test::BackToBack => {

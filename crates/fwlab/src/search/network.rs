@@ -9,6 +9,7 @@ use super::{Measurer, Order, Phase, Trial};
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
+use crate::raw::extension::Extension;
 use crate::raw::flood::{self, Flood, Pace};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
@@ -48,11 +49,12 @@ impl Cpus {
 }
 
 /// Frames of this size, of 256 flows.
-pub fn load(size: u32, ip: Family) -> Load {
+pub fn load(size: u32, ip: Family, extension: Extension) -> Load {
     Load {
         engine: Engine::Xdp,
         transport: Transport::Udp,
         ip,
+        extension,
         size: Sizes::one(size as usize),
         sources: Vary::Fixed,
         destinations: Vary::Fixed,
@@ -201,7 +203,7 @@ impl<'l> Network<'l> {
 impl Measurer for Network<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
         let pace = pace(order.phases)?;
-        let (busy, since) = (napi::time(&self.threads)?, Instant::now());
+        let busy = napi::time(&self.threads)?;
         let trial = self.send(&pace, order.reset)?;
         let busy = napi::time(&self.threads)?.saturating_sub(busy).as_secs_f64();
         let sent = trial.progress.sent;
@@ -215,7 +217,7 @@ impl Measurer for Network<'_> {
             latency: trial.latency(),
             last_loss: last_loss.map(|after| after.as_secs_f64()),
             gap: trial.missing.gap,
-            busy: (!self.threads.is_empty()).then(|| busy / since.elapsed().as_secs_f64()),
+            busy: (!self.threads.is_empty()).then(|| (busy / trial.seconds().max(1e-9)).min(1.0)),
         })
     }
 

@@ -102,13 +102,18 @@ impl Simulated {
         }
     }
 
-    /// Times grow as the device comes to its limit, as those of a queue do.
-    fn latency(&self, rate: f64, frames: u64) -> Latency {
+    /// Share of its time that frames at a rate take of it.
+    fn busy(&self, rate: f64) -> f64 {
         let capacity = match self.curve {
             Curve::Knee(rate) | Curve::Slope(rate) | Curve::Noise(rate) => rate,
             Curve::Drop | Curve::Reflect | Curve::Die(_) => 1e6,
         };
-        let busy = (rate / capacity).min(0.99);
+        (rate / capacity).min(1.0)
+    }
+
+    /// Times grow as the device comes to its limit, as those of a queue do.
+    fn latency(&self, rate: f64, frames: u64) -> Latency {
+        let busy = self.busy(rate).min(0.99);
         let steps = 1000;
         Latency::of((0..steps).map(|step| {
             let share = (f64::from(step) + 0.5) / f64::from(steps);
@@ -136,6 +141,7 @@ impl Measurer for Simulated {
                 // What was too much before is felt for a while after.
                 trial.last_loss = overloaded.then_some(RECOVERY);
                 trial.latency = self.latency(phase.rate, received);
+                trial.busy = Some(self.busy(phase.rate));
             }
             overloaded |= received < sent;
         }

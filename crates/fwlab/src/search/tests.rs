@@ -4,8 +4,14 @@ use super::simulated::{Curve, Simulated};
 use super::*;
 
 const MOST: f64 = 2e6;
-const SETTING: Setting =
-    Setting { wire: false, size: 64, ip6: false, most: MOST, waits: Waits::STANDARD };
+const SETTING: Setting = Setting {
+    wire: false,
+    size: 64,
+    ip6: false,
+    extension: Extension::None,
+    most: MOST,
+    waits: Waits::STANDARD,
+};
 
 /// What a search finds, its trials, and the seconds they would have taken.
 fn on<T>(
@@ -277,6 +283,19 @@ fn short_trials_save_time() {
 }
 
 #[test]
+fn hop_by_hop_options_are_sent_at_three_rates_and_keep_the_device_busy() {
+    let (found, records, _) =
+        on(Curve::Knee(5e5), |bench| hop_by_hop::search(bench, &SETTING, 60.0));
+    let found = found.unwrap();
+    let rates: Vec<f64> = found.iter().map(|impact| impact.rate).collect();
+    assert_eq!(rates, [MOST * 0.01, MOST * 0.1, MOST * 0.5]);
+    let busy: Vec<f64> = found.iter().filter_map(|impact| impact.busy).collect();
+    assert_eq!(busy, [0.04, 0.4, 1.0]);
+    assert!(found[1].loss == 0.0 && found[2].loss > 0.49, "{found:?}");
+    assert_eq!(records.len(), 3);
+}
+
+#[test]
 fn results_say_how_far_they_are_a_standards() {
     let wire = Setting { wire: true, ..SETTING };
     let over = |ip6| Setting { ip6, ..wire }.over_ip6(Conformance::Conforms);
@@ -284,6 +303,10 @@ fn results_say_how_far_they_are_a_standards() {
     assert!(
         matches!(over(true), Conformance::Partial(points) if points[0].starts_with("RFC 5180"))
     );
+    let chain = Setting { extension: Extension::Chain, ip6: true, ..wire };
+    let Conformance::Partial(missing) = chain.over_ip6(Conformance::Conforms) else { panic!() };
+    assert!(missing[0].contains("only traffic with the extension headers chain"), "{missing:?}");
+    assert_eq!(chain.smallest(), 124);
     let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()];
     assert_eq!(mlr::conformance(&wire, &goals), Conformance::Conforms);
     let Conformance::Partial(missing) = mlr::conformance(&SETTING, &goals[..1]) else { panic!() };

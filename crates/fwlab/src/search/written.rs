@@ -65,7 +65,7 @@ impl Found<'_> {
                 .to_vec(),
             Test::SystemRecovery => vec![at("system recovery", "/seconds", "s")],
             Test::Reset => vec![at("time without frames around a reset", "/seconds", "s")],
-            Test::LossRate => Vec::new(),
+            Test::LossRate | Test::HopByHop => Vec::new(),
         };
         all.into_iter().flatten().collect()
     }

@@ -44,9 +44,9 @@ impl System for Skipstep {
     fn configuration(&self, rules: &Rules) -> String {
         let (server, protocol) = (rules.server(), rules.protocol());
         let inet = if rules.family == Family::V4 { "inet" } else { "inet6" };
-        // a load of TCP begins in the middle of connections
+        // a load of TCP begins in the middle of connections; other filters let IP options pass
         let state = if self.keeps_states { "flags any keep state (sloppy)" } else { "no state" };
-        let head = format!("set evaluator {}\npass {state}\n", self.evaluator);
+        let head = format!("set evaluator {}\npass {state} allow-opts\n", self.evaluator);
         head + &rules.lines(|port| {
             format!("block drop {inet} proto {protocol} from any to {server} port {port}")
         })

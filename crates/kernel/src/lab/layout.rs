@@ -8,8 +8,8 @@ pub const MAGIC: u16 = 0x5046;
 pub const TAG_BYTES: usize = 18;
 /// Where the number of the trial stands in a serial number.
 pub const TRIAL_SHIFT: u32 = 48;
-/// Ethernet, IPv6 and TCP header, rounded up.
-pub const HEADER_BYTES: usize = 80;
+/// Ethernet, IPv6, 40 bytes of extension headers and TCP header, rounded up.
+pub const HEADER_BYTES: usize = 120;
 /// Templates there may be.
 pub const TEMPLATES: usize = 8;
 /// Frames after which their order begins again.
@@ -109,20 +109,30 @@ fn draw(random: &mut u64, count: u32) -> u32 {
 pub struct Template {
     kind: u32,
     length: u32,
+    extension: u32,
+    pad: u32,
     network_sum: u32,
     transport_sum: u32,
     headers: [u8; HEADER_BYTES],
 }
 
 impl Template {
-    /// A template of frames of `length` bytes that begin with `headers`. The sums are those of the
-    /// 16-bit words, as the machine reads them, that checksums cover and that do not vary.
-    pub fn new(kind: Kind, length: u32, headers: &[u8], sums: [u32; 2]) -> Template {
+    /// A template of frames of `length` bytes that begin with `headers`, `extension` bytes of which (0, 8, 24 or
+    /// 40) are extension headers of IPv6. The sums are those of the 16-bit words, as the machine reads them, that
+    /// checksums cover and that do not vary.
+    pub fn new(
+        kind: Kind,
+        length: u32,
+        extension: u32,
+        headers: &[u8],
+        sums: [u32; 2],
+    ) -> Template {
         let mut bytes = [0; HEADER_BYTES];
         let known = headers.len().min(HEADER_BYTES);
         bytes[..known].copy_from_slice(&headers[..known]);
         let [network_sum, transport_sum] = sums;
-        Template { kind: kind as u32, length, network_sum, transport_sum, headers: bytes }
+        let kind = kind as u32;
+        Template { kind, length, extension, pad: 0, network_sum, transport_sum, headers: bytes }
     }
 }
 
