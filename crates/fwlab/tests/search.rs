@@ -68,7 +68,39 @@ fn a_system_or_a_simulated_device_is_named() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(refused(&["mlr", "--system", "nothing-like-it"]).contains("no such system"));
-    assert!(refused(&["reset", "--system", "nft-flat"]).contains("simulated devices only"));
+    let known = ["mlr", "--simulate", "knee", "--throughput", "5"];
+    assert!(refused(&known).contains("--throughput says what mlr is to find out"));
+    let ip4 = ["mlr", "--system", "router", "--extension", "chain"];
+    assert!(refused(&ip4).contains("IPv4 has no extension headers"));
+    let options = ["mlr", "--system", "router", "--ip", "6", "--extension", "hop-by-hop"];
+    assert!(refused(&options).contains("fwlab search hop-by-hop"));
+}
+
+#[test]
+fn a_throughput_that_is_known_is_not_searched_for() {
+    for test in ["back-to-back", "latency", "system-recovery", "reset"] {
+        let known = [test, "--simulate", "knee:3e6", "--throughput", "2e6", "--seconds", "10"];
+        let (report, status) = json(&known);
+        assert_eq!(status, Some(0), "{test}");
+        let missing = report["on_a_virtual_link"]["partial"].as_array().unwrap();
+        let given = |point: &Value| point.as_str().unwrap().contains("was given");
+        assert!(missing.iter().any(given), "{test}: {missing:?}");
+    }
+    let known = ["reset", "--simulate", "knee:3e6", "--throughput", "2e6"];
+    assert_eq!(json(&known).0["trials"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn hop_by_hop_options_are_told_by_rate() {
+    let (report, status) = json(&["hop-by-hop", "--simulate", "knee:3e6"]);
+    assert_eq!((status, report["setting"]["extension"].as_str()), (Some(0), Some("hop-by-hop")));
+    let shares: Vec<f64> = report["result"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|step| step["share"].as_f64())
+        .collect();
+    assert_eq!(shares, [0.01, 0.1, 0.5]);
 }
 
 #[test]
