@@ -227,6 +227,8 @@ __inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
 
 	keep_original(pd);
 	count_segments(skb, s);
+	if (s->uncounted)	/* set skip: only its length is still looked at */
+		return true;
 	s->outcome.decision = PF_DECISION_DEFAULT;
 	if (reason)
 		return bad_packet(s, reason);
@@ -355,14 +357,15 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 		return PF_TCX_NEXT;
 	find_interface(&s->interface, skb->ifindex);
 	s->pd.rdomain = s->interface.rdomain;
-	if (skipped(&s->interface, s->generation))
+	s->came_in_by = came_in_by(skb);
+	s->routed_here = direction == PF_OUT && s->came_in_by && skb->cb[1] == ROUTED_MAGIC;
+	s->uncounted = skipped(&s->interface, s->generation);
+	if (s->uncounted && !s->routed_here)
 		return PF_TCX_NEXT;
 	s->pd.direction = direction;
 	if (!find_ip(skb, &s->pd))
 		return PF_TCX_NEXT;
 
-	s->came_in_by = came_in_by(skb);
-	s->routed_here = direction == PF_OUT && s->came_in_by && skb->cb[1] == ROUTED_MAGIC;
 	find_interface(&s->received, direction == PF_IN ? skb->ifindex : s->came_in_by);
 	s->now = uptime();
 	read_mark(skb, s);

@@ -186,11 +186,12 @@ __global int convert_icmp(const struct pf_pdesc *pd, struct pf_icmp_start *conve
 __inline void convert_messages(struct pf_scratch *s, bool quotes)
 {
 	s->convertible = convert_icmp(&s->pd, &s->converted);
-	if (quotes && (s->quoted.protocol == IPPROTO_ICMP || s->quoted.protocol == IPPROTO_ICMPV6))
-		s->convertible &= convert_icmp(&s->quoted, &s->converted_quoted);
 	/* a quote that ends before its headers do */
 	if (quotes && s->quoted.offset > s->pd.limit)
 		s->convertible = 0;
+	s->quote_convertible = s->convertible;
+	if (quotes && (s->quoted.protocol == IPPROTO_ICMP || s->quoted.protocol == IPPROTO_ICMPV6))
+		s->convertible &= convert_icmp(&s->quoted, &s->converted_quoted);
 }
 
 #endif /* PF_ICMP_CONVERT_H */

@@ -98,11 +98,17 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	const struct pf_pdesc *pd = &s->pd;
 	struct pf_addr sender = pd->source;
 	struct bpf_fib_lookup *params = &s->lookup;	/* the stack is deep here */
+	const __be32 *of_link = s->interface.link_address;
 	enum pf_route route;
 
 	*own = pd->destination;
 	if (find_route(skb, params, pd->family, &pd->destination, 0) == PF_ROUTE_LOCAL)
 		return true;
+	if (is_everywhere(pd->family, &sender)) {	/* a neighbour on the packet's link */
+		if (of_link[0])
+			__builtin_memcpy(own, of_link, sizeof(*own));
+		return true;
+	}
 	route = find_route(skb, params, pd->family, &sender, PF_FIB_LOOKUP_SRC);
 	if (route == PF_ROUTE_BROADCAST) {	/* all of a link are where any of them is */
 		if (pd->family == AF_INET6)

@@ -349,6 +349,7 @@ struct pf_scratch {
 	__u8 translated;		/* pf_translated */
 	__u8 cross_to;			/* family that its state lets it cross to, else 0 */
 	__u8 crosses_back;		/* it comes from the far side of its state */
+	__u8 quote_convertible;		/* an error: all of it but a message that it quotes is */
 	__u8 convertible;		/* its ICMP message is known in the other family: as … */
 	struct pf_icmp_start converted;	/* … this … */
 	struct pf_icmp_start converted_quoted;	/* … and as this what it quotes */
@@ -368,7 +369,7 @@ struct pf_scratch {
 	__u32 sequence;			/* for a side whose numbers we choose, if it has one coming */
 	__u8 has_sequence;
 	struct pf_waiting waiting;
-	__u8 uncounted;			/* nobody logs or counts it: its SYN was */
+	__u8 uncounted;			/* nobody logs or counts it: its SYN was, or nothing is here */
 	__u16 cookie_mss;		/* the SYN in hand was made again from a cookie that says so; 0: it is real */
 	__u8 consumed;			/* we took it: what is sent in its place is in reply */
 	struct pf_stamp stamp;

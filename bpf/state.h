@@ -203,12 +203,17 @@ __global int end_state(__u32 index, __u32 serial)
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* The state that a key leads to, with its place and serial number. One whose time is up is removed
- * and not found: the sweep comes by only now and then. */
-__inline struct pf_state *state_of_key(const struct pf_state_key *key, struct pf_state_ref *found,
-				       __u32 generation, __u32 now)
+/* What was there when the packet came has won no race against it. */
+__inline bool won_no_race(const struct pf_scratch *s, const struct pf_state *state)
 {
-	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, key);
+	return s->raced && state->id < s->first_id;
+}
+
+/* The state that s->key leads to, with its place and serial number. One whose time is up is removed
+ * and not found: the sweep comes by only now and then. */
+__inline struct pf_state *state_of_key(struct pf_scratch *s, struct pf_state_ref *found)
+{
+	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, &s->key);
 	struct pf_state *state;
 	__u8 timeout;
 
@@ -216,13 +221,13 @@ __inline struct pf_state *state_of_key(const struct pf_state_key *key, struct pf
 		return NULL;
 	*found = *ref;
 	state = bpf_map_lookup_elem(&states, &found->index);
-	if (!state || state->serial != found->serial)
+	if (!state || state->serial != found->serial || won_no_race(s, state))
 		return NULL;
 	timeout = state->timeout;
 	if (timeout >= PF_TIMEOUT_DETACHED)
 		return NULL;
 	if (timeout < PF_TIMEOUT_PURGE &&
-	    expired(state->rule_slot, timeout, state->expire, generation, now)) {
+	    expired(state->rule_slot, timeout, state->expire, s->generation, s->now)) {
 		remove_state(found->index, found->serial);
 		return NULL;
 	}
@@ -248,12 +253,8 @@ __global int look_for_state(struct pf_scratch *s, __u32 made, __u32 found_before
 	if (!s)
 		return found_before;
 	s->key.made = made;
-	state = made == PF_MADE_FAR ? far_state(s, &ref) :
-				      state_of_key(&s->key, &ref, s->generation, s->now);
-	if (!state || state->timeout >= PF_TIMEOUT_PURGE)
-		return found_before;
-	/* what was there when the packet came has won no race against it */
-	if (s->raced && state->id < s->first_id)
+	state = made == PF_MADE_FAR ? far_state(s, &ref) : state_of_key(s, &ref);
+	if (!state || state->timeout >= PF_TIMEOUT_PURGE || won_no_race(s, state))
 		return found_before;
 	if (made && !same_key(&s->key, &state->key[near_side(made, s->pd.direction)]))
 		return found_before;

@@ -30,11 +30,18 @@ enum pf_relation {
 	PF_RELATION_ERROR,		/* an ICMP error about one of its own */
 };
 
+/* OpenBSD counts an error as long as it is when what it quotes has its header of the other family. */
+__inline void count_new_quote(struct pf_scratch *s)
+{
+	__u32 before = s->quoted.offset - s->pd.offset - ICMP_HEADER;
+
+	s->bytes += (s->pd.family == AF_INET ? sizeof(struct ip6) : sizeof(struct ip)) - before;
+}
+
 /* The state lets the packet cross to the other family. What an error quotes comes from there. */
 __inline void cross_by_state(const struct pf_state *state, struct pf_scratch *s, __u32 relation)
 {
 	const struct pf_state_key *key = &state->key[s->crosses_back ? PF_WIRE : PF_STACK];
-	__u32 quoted_header = s->quoted.offset - s->pd.offset - ICMP_HEADER;
 	__be32 sender = s->pd.source.word[0];
 
 	s->cross_to = key->family;
@@ -46,8 +53,7 @@ __inline void cross_by_state(const struct pf_state *state, struct pf_scratch *s,
 	/* traceroute shows who sent the error, in the place of the one whom the packet was for */
 	if (s->cross_to == AF_INET6)
 		s->pd.source.word[3] = sender;
-	/* OpenBSD counts the error as long as it is when what it quotes has its new header */
-	s->bytes += (s->cross_to == AF_INET ? sizeof(struct ip) : sizeof(struct ip6)) - quoted_header;
+	count_new_quote(s);
 }
 
 /* A translated state passes the packet: it, or what it quotes, gets the ends that the side knows
@@ -170,8 +176,12 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	if (relation == PF_RELATION_ERROR) {
 		track = s->crosses_back ? track_icmp_error(state, s, y, x, kind) :
 					  track_icmp_error(state, s, x, y, kind);
-		if (track == PF_TRACK_PASS && crosses(state) && !s->convertible)
+		if (track == PF_TRACK_PASS && crosses(state) && !s->convertible) {
 			track = PF_TRACK_WRONG_WAY;
+			/* it is dropped only for the message that is quoted */
+			if (s->quote_convertible)
+				count_new_quote(s);
+		}
 	} else if (relation == PF_RELATION_ICMP) {
 		track = track_icmp(state, s, kind);
 		if (track == PF_TRACK_PASS && crosses(state) && !s->convertible)

@@ -29,6 +29,7 @@ struct pf_interface {
 	char name[PF_IFNAMSIZ];
 	__u32 rdomain;			/* the table of the VRF it is in, 0 if it is in none */
 	__u32 pad;
+	__be32 link_address[4];		/* ours for neighbours that have such a one; 0: none */
 };
 
 /* per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block] */

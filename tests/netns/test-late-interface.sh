@@ -44,8 +44,10 @@ address gateway late0 198.51.100.1/24 2001:db8:51::1/64
 address guest eth0 198.51.100.2/24 2001:db8:51::2/64
 on guest ip route add default via 198.51.100.1
 on guest ip -6 route add default via 2001:db8:51::1
+await 5 eval '[ "$(probe_web guest '$SERVER4' 8080)" = "no answer" ]'
+same "back again, what no rule passes is blocked" 0 $?
 holds "back again, its rule and its dynamic address hold" \
 	await 3 eval '[ "$(probe_web guest '$SERVER4' 80)" = passed ]'
 same "back again, IPv6" passed "$(probe_web guest $SERVER6 80)"
-same "back again, what no rule passes is blocked" "no answer" "$(probe_web guest $SERVER4 8080)"
+same "back again, and still blocked" "no answer" "$(probe_web guest $SERVER4 8080)"
 verdict

@@ -48,6 +48,8 @@ pub struct Interface {
     pub rdomain: u32,
     #[allow(missing_docs)]
     pub pad: u32,
+    /// Its link-local IPv6 address; 0 if it has none.
+    pub link_address: [u8; 16],
 }
 
 /// `struct pf_interface_stats`, indexed `[inet, inet6][in, out][pass, block]`.

@@ -43,6 +43,7 @@ fn interface(
         name: name_bytes(&interface.name)?,
         rdomain: interface.rdomain,
         pad: 0,
+        link_address: interface.link_local().map_or([0; 16], |address| address.octets()),
     })
 }
 

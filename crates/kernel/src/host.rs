@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
+use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
@@ -22,7 +23,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
 use crate::error::{Context, Result};
-use crate::netlink::Rtnetlink;
+use crate::netlink::{self, Rtnetlink};
 use crate::own_device;
 
 /// Names of Linux's interface groups, `number name` a line.
@@ -97,6 +98,16 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
         }
     }
     interface
+}
+
+/// Its name, empty if the message says none.
+fn name_of(link: &LinkMessage) -> &str {
+    let mut attributes = link.attributes.iter();
+    let name = attributes.find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.as_str()),
+        _ => None,
+    });
+    name.unwrap_or_default()
 }
 
 /// The routing table of a VRF.
@@ -260,6 +271,9 @@ const GROUPS: [u32; 5] = [1, 5, 9, 7, 11];
 /// Changes come in bursts: how long there must be silence before one is reported.
 const QUIET: Duration = Duration::from_millis(50);
 
+/// Where changes never cease, as under a routing daemon: how long one waits at most.
+const LONGEST_BURST: Duration = Duration::from_millis(80);
+
 impl Watch {
     /// Listens from now on.
     pub fn new() -> Result<Self> {
@@ -272,19 +286,31 @@ impl Watch {
         Ok(Watch { socket })
     }
 
-    /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for good.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool> {
-        let changed = self.readable(timeout)?;
-        while self.readable(Some(if changed { QUIET } else { Duration::ZERO }))? {
-            self.drain();
+    /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for good. A
+    /// burst of changes is one, but the index of each interface that is new or other than it was goes to
+    /// `interface` at once.
+    pub fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        mut interface: impl FnMut(u32),
+    ) -> Result<bool> {
+        if !self.readable(timeout)? {
+            return Ok(false);
         }
-        Ok(changed)
+        let end = Instant::now() + LONGEST_BURST;
+        loop {
+            self.drain(&mut interface);
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.readable(Some(left.min(QUIET)))? {
+                return Ok(true);
+            }
+        }
     }
 
     /// Whether something changed since this was asked last; of a burst of changes it may be a part.
     pub fn changed(&mut self) -> Result<bool> {
         let changed = self.readable(Some(Duration::ZERO))?;
-        self.drain();
+        self.drain(|_| {});
         Ok(changed)
     }
 
@@ -302,7 +328,16 @@ impl Watch {
     }
 
     /// Reads what is there; that messages were lost also means that something changed.
-    fn drain(&mut self) {
-        while self.socket.recv_from_full().is_ok() {}
+    fn drain(&mut self, mut interface: impl FnMut(u32)) {
+        while let Ok((datagram, _)) = self.socket.recv_from_full() {
+            for message in netlink::messages(&datagram) {
+                if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) =
+                    message.payload
+                    && !own_device::is_ours(name_of(&link))
+                {
+                    interface(link.header.index);
+                }
+            }
+        }
     }
 }

@@ -230,6 +230,16 @@ impl Instance {
         Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
+    /// Attaches the data plane to an interface, if packets are filtered. Until [`Instance::refresh`] only
+    /// rules that name no interface match there.
+    pub fn guard(&self, interface: u32) -> Result<()> {
+        let _lock = self.run.lock()?;
+        if self.running() {
+            attach::attach(&self.programs, &self.directory, interface)?;
+        }
+        Ok(())
+    }
+
     /// Takes up what changed in the host: interfaces, their groups and addresses. New interfaces
     /// are attached if packets are filtered.
     pub fn refresh(&self, host: &Host) -> Result<()> {

@@ -9,6 +9,9 @@ use netlink_sys::{Socket, SocketAddr};
 
 use crate::error::{Context, Error, Result};
 
+/// Bytes of a message's header.
+const HEADER: usize = 16;
+
 /// A conversation with the rtnetlink of the network namespace in which it was opened.
 pub(crate) struct Rtnetlink {
     socket: Socket,
@@ -60,18 +63,7 @@ impl Rtnetlink {
 
     /// Takes the messages of one datagram; whether the exchange is over.
     fn take(&self, datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> Result<bool> {
-        let mut rest = datagram;
-        while rest.len() >= 16 {
-            let length = u32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]) as usize;
-            if length < 16 || length > rest.len() {
-                break;
-            }
-            let (bytes, after) = rest.split_at(length);
-            rest = after.get(length.next_multiple_of(4) - length..).unwrap_or_default();
-            // an object of a kind that the library cannot read is none of ours
-            let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) else {
-                continue;
-            };
+        for message in messages(datagram) {
             if message.header.sequence_number != self.sequence {
                 continue;
             }
@@ -90,4 +82,18 @@ impl Rtnetlink {
         }
         Ok(false)
     }
+}
+
+/// The messages of a datagram. One of a kind that the library cannot read is none of ours.
+pub(crate) fn messages(
+    datagram: &[u8],
+) -> impl Iterator<Item = NetlinkMessage<RouteNetlinkMessage>> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(rest.get(..4)?.try_into().ok()?) as usize;
+        let bytes = rest.get(..length).filter(|bytes| bytes.len() >= HEADER)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(NetlinkMessage::deserialize(bytes).ok())
+    })
+    .flatten()
 }

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use skipstep_abi as abi;
 use skipstep_abi::limits::SELF_TABLE;
 use skipstep_classifier::TableUse;
-use skipstep_ruleset::interface::{Host, InterfaceAddress};
+use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Next, TableEntry, TableName};
 
 use crate::error::{Error, Result};
@@ -80,6 +80,9 @@ pub(crate) fn tables(
     for (name, table) in old.tables.iter().filter(|(name, table)| stays(name, table)) {
         tables.entry(name.clone()).or_insert_with(|| table.clone());
     }
+    for (name, table) in held_by_anchors(old, &tables) {
+        tables.entry(name).or_insert(table);
+    }
     let own = own_addresses(maps, old, memory, host)?;
     let kept: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
     let replaced = old
@@ -89,6 +92,18 @@ pub(crate) fn tables(
         .map(|table| Ok((maps.tables.at(table.slot)?.version, table.contents.clone())))
         .collect::<Result<_>>()?;
     Ok((tables, Some(own), replaced))
+}
+
+/// Tables of the main rule set that stay though its rules go, because an anchor has one of the same name.
+fn held_by_anchors(
+    old: &Record,
+    tables: &BTreeMap<TableName, TableRecord>,
+) -> Vec<(TableName, TableRecord)> {
+    let of_anchors: BTreeSet<&str> =
+        tables.keys().filter(|name| !name.anchor.is_empty()).map(|name| &name.name[..]).collect();
+    let main = old.tables.iter().filter(|(name, table)| name.anchor.is_empty() && table.active);
+    let held = main.filter(|(name, _)| of_anchors.contains(&name.name[..]));
+    held.map(|(name, table)| (name.clone(), table.clone())).collect()
 }
 
 /// What is in a table, and what is known of it without asking the kernel.
@@ -170,8 +185,9 @@ fn own_addresses(
     memory: &mut Memory,
     host: &Host,
 ) -> Result<TableRecord> {
-    let addresses = host.interfaces.iter().flat_map(|interface| &interface.addresses);
-    let entries: BTreeSet<TableEntry> = addresses
+    let entries: BTreeSet<TableEntry> = host
+        .interfaces
+        .iter()
         .flat_map(own)
         .map(|(address, negated)| TableEntry { negated, net: address.into(), weight: 0 })
         .collect();
@@ -194,17 +210,19 @@ fn own_addresses(
     })
 }
 
-/// What the host is reached by because of an address: the address itself; the broadcast address, or
-/// that of all routers (RFC 4291 2.6.1), which are ours too but not to answer from: negated.
-fn own(address: &InterfaceAddress) -> Vec<(IpAddr, bool)> {
-    let routers = match address.net {
-        IpNet::V6(net) if net.prefix_len() < 127 => Some(IpAddr::V6(net.network())),
-        _ => None,
-    };
-    let others = [address.broadcast, routers].into_iter().flatten();
-    let mut own = vec![(address.net.addr(), false)];
-    own.extend(others.map(|other| (other, true)));
-    own
+/// What the host is reached by because of an interface: its addresses; and while its link is up the
+/// broadcast addresses and those of all routers (RFC 4291 2.6.1), which are ours too but not to answer
+/// from: negated.
+fn own(interface: &Interface) -> impl Iterator<Item = (IpAddr, bool)> {
+    let up = !interface.down;
+    interface.addresses.iter().flat_map(move |address| {
+        let routers = match address.net {
+            IpNet::V6(net) if net.prefix_len() < 127 => Some(IpAddr::V6(net.network())),
+            _ => None,
+        };
+        let others = [address.broadcast, routers].into_iter().flatten().filter(move |_| up);
+        std::iter::once((address.net.addr(), false)).chain(others.map(|other| (other, true)))
+    })
 }
 
 /// Says of each of the host's own addresses which interface has it, for `urpf-failed`.
@@ -212,18 +230,16 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
     let version = maps.tables.at(SELF_TABLE)?.version;
     for interface in &host.interfaces {
         let id = memory.names.interfaces.number(&interface.name)?;
-        for address in &interface.addresses {
-            for (own, negated) in own(address) {
-                let entry = abi::TableEntry {
-                    negated: u32::from(negated),
-                    interface: id,
-                    cleared: 0,
-                    weight: 0,
-                    prefix: if own.is_ipv4() { 32 } else { 128 },
-                };
-                let key = contents::key(version, &own.into());
-                maps.table_entries.set(&key, &entry)?;
-            }
+        for (own, negated) in own(interface) {
+            let entry = abi::TableEntry {
+                negated: u32::from(negated),
+                interface: id,
+                cleared: 0,
+                weight: 0,
+                prefix: if own.is_ipv4() { 32 } else { 128 },
+            };
+            let key = contents::key(version, &own.into());
+            maps.table_entries.set(&key, &entry)?;
         }
     }
     Ok(())

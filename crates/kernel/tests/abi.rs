@@ -47,7 +47,7 @@ macro_rules! layouts {
 
 fn rust_layouts() -> BTreeMap<&'static str, Layout> {
     layouts! {
-        pf_interface => abi::Interface { id, flags, groups, name, rdomain, pad }
+        pf_interface => abi::Interface { id, flags, groups, name, rdomain, pad, link_address }
         pf_interface_stats => abi::InterfaceStats { packets, bytes }
         pf_address => abi::Address { kind, negated, pad, table, low, high }
         pf_port => abi::Port { low, high, op, pad }

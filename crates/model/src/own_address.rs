@@ -33,11 +33,6 @@ pub(crate) fn towards(receiver: IpAddr, route: &Route, world: &World) -> Option<
         .find_map(|of_link| among(&out, of_link).or_else(|| among(&others, of_link)))
 }
 
-/// An interface's address for receivers on its link.
-pub(crate) fn of_link(interface: &Interface) -> Option<IpAddr> {
-    interface.addresses.iter().map(|own| own.net.addr()).find(|own| is_on_every_link(*own))
-}
-
 /// The first address of the network that the next hop is in, else the first one.
 fn nearby(mut nets: impl Iterator<Item = IpNet> + Clone, next_hop: IpAddr) -> Option<IpAddr> {
     let near = nets.clone().find(|net| net.contains(&next_hop));

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{BlockReturn, Family};
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 use skipstep_wire::{build, checksum, protocol};
@@ -219,16 +220,17 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
 }
 
 /// The address that an error about `packet` comes from: the one it was sent to if that is ours, the
-/// one it was sent from, else ours on the way to its sender. The system says of none what is right
-/// for a sender that is on every link, and may have none: the error names the destination then.
+/// one it was sent from, else ours on the way to its sender. For a sender that is on every link it is
+/// that of the packet's link; who is elsewhere hears nothing of an address that is valid on a link only.
+/// The system may have none: the error names the destination then.
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     for own in [packet.destination, packet.source] {
-        if world.is_local(own) {
+        if world.is_local(own) && !is_on_every_link(own) {
             return Some(own);
         }
     }
     let own = if is_on_every_link(packet.source) {
-        world.interface(&packet.interface).and_then(own_address::of_link)
+        world.interface(&packet.interface).and_then(Interface::link_local).map(IpAddr::V6)
     } else {
         let route = world.route(packet.source, packet.rdomain)?;
         own_address::towards(packet.source, route, world)
@@ -239,7 +241,7 @@ fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
+    use skipstep_ruleset::interface::{Host, InterfaceAddress, Route};
 
     // sender 10.0.1.5 --- em0 10.0.1.1 [firewall] em1 10.0.2.1 --- default route
     fn world() -> World {

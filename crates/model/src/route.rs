@@ -12,7 +12,7 @@ use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::normalize::IP_CHECKSUM;
-use crate::packet::Descriptor;
+use crate::packet::{Descriptor, Malformed};
 use crate::patch;
 use crate::reply::{self, Undelivered};
 use crate::state::State;
@@ -85,7 +85,8 @@ impl Firewall {
             fate.carried.diverted = None;
         }
         // what it is was seen before it spent a hop: a neighbour solicitation would be none any more
-        let described = self.describe(&packet).ok();
+        let described =
+            self.describe(&packet).or_else(|_| self.describe_translated(input, &packet)).ok();
         match self.send(&mut packet, &course, fate, journal) {
             Ok(()) | Err(Stuck::Silently) => {}
             Err(Stuck::Told(_)) if copies => {}
@@ -105,6 +106,17 @@ impl Firewall {
         }
     }
 
+    /// What is told of a packet that translation gave port 0, which none comes with: what it was, between
+    /// the ends that it has now.
+    fn describe_translated(
+        &self,
+        before: &Packet,
+        packet: &Packet,
+    ) -> Result<Descriptor, Malformed> {
+        let (source, destination) = ends(&packet.bytes);
+        Ok(Descriptor { source, destination, ..self.describe(before)? })
+    }
+
     /// Sends `packet` to the next hop. One that came in is filtered once more, as it leaves.
     fn send(
         &mut self,
@@ -119,7 +131,7 @@ impl Firewall {
             spend_hop(&mut packet.bytes)?;
         }
         let next_hop = match &hop.interface {
-            Some(_) if hop.address.is_unspecified() => destination(&packet.bytes),
+            Some(_) if hop.address.is_unspecified() => ends(&packet.bytes).1,
             _ => hop.address,
         };
         let way = self.way_to(next_hop, course, packet).ok_or(Stuck::Told(Undelivered::NoRoute))?;
@@ -139,9 +151,12 @@ impl Firewall {
     }
 
     /// The interface by which the packet gets to its next hop. One that the rule names is not asked for
-    /// in the routing table.
+    /// in the routing table, in which there is no way to who is here.
     fn way_to(&self, next_hop: IpAddr, course: &Course, packet: &Packet) -> Option<&Interface> {
         let by_table = || {
+            if self.world.is_local(next_hop) {
+                return None;
+            }
             let rdomain = self.world.host.rdomain(&packet.interface);
             self.world.route_in(course.table, next_hop, rdomain).map(|route| &route.interface)
         };
@@ -207,11 +222,15 @@ impl Firewall {
     }
 }
 
-fn destination(bytes: &[u8]) -> IpAddr {
-    if bytes[0] >> 4 == 4 {
-        return IpAddr::from(<[u8; 4]>::try_from(&bytes[16..20]).expect("four bytes"));
+/// Source and destination of an IP packet.
+fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
+    fn address<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+        bytes[at..at + N].try_into().expect("as many bytes")
     }
-    IpAddr::from(<[u8; 16]>::try_from(&bytes[24..40]).expect("sixteen bytes"))
+    if bytes[0] >> 4 == 4 {
+        return (address::<4>(bytes, 12).into(), address::<4>(bytes, 16).into());
+    }
+    (address::<16>(bytes, 8).into(), address::<16>(bytes, 24).into())
 }
 
 /// Takes one off the TTL or hop limit.

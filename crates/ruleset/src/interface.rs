@@ -1,7 +1,7 @@
 //! What the firewall knows of its host's interfaces and routes. Tests make one up, `kernel` reads
 //! the real one.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -126,5 +126,13 @@ impl Interface {
     /// Whether `name` is this interface's name or one of its groups.
     pub fn is(&self, name: &str) -> bool {
         self.name == name || self.groups.iter().any(|group| group == name)
+    }
+
+    /// Its own address for neighbours that have a link-local one: the first of its link-local addresses.
+    pub fn link_local(&self) -> Option<Ipv6Addr> {
+        self.addresses.iter().find_map(|own| match own.net.addr() {
+            IpAddr::V6(address) => Some(address).filter(Ipv6Addr::is_unicast_link_local),
+            IpAddr::V4(_) => None,
+        })
     }
 }

@@ -201,6 +201,7 @@ impl Display for Words {
         };
         match payload {
             None | Some(Payload::Length(0)) => {}
+            Some(Payload::Bytes(bytes)) if bytes.is_empty() => {}
             Some(Payload::Length(length)) => write!(f, " len {length}")?,
             Some(Payload::Bytes(bytes)) => write!(f, " data {}", hex(bytes))?,
         }

@@ -165,12 +165,19 @@ impl Complaint {
     }
 }
 
-/// Tells the filter of every change of interfaces, addresses and routes.
+/// Tells the filter of every change of interfaces, addresses and routes. A new interface is filtered
+/// before anything else is done, so that as little as can be passes unseen.
 fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
-    let mut complaint = Complaint::default();
+    let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
     let mut known = None;
     while !signals.stop() {
-        let Some(changed) = complaint.note(watch.wait(Some(TICK))) else {
+        let guard = |interface| {
+            unguarded.note(open(name).and_then(|instance| match instance {
+                Some(instance) => instance.guard(interface),
+                None => Ok(()),
+            }));
+        };
+        let Some(changed) = complaint.note(watch.wait(Some(TICK), guard)) else {
             thread::sleep(TICK);
             continue;
         };

@@ -105,7 +105,7 @@ fn carries_unknown_name(case: &Case, ruleset: &Ruleset, later: &[Ruleset]) -> bo
 /// Leaves out of the expectations the addresses of ICMP errors where skipstep deliberately
 /// answers from another address than pf: with the destination of the packet instead of an own
 /// address if Linux would refuse its own address as a source (an answer to this host itself), or
-/// if the kernel does not say which own address is right (link-local, broadcast and loopback addresses).
+/// if the kernel does not say which own address is right (broadcast and loopback addresses).
 /// And what they quote of a datagram put together of fragments, whose checksum pf has not settled
 /// yet, and of what follows an IPv6 packet in its frame, which the kernel does not keep.
 fn loosen(case: &mut Case, host: &Host) {
@@ -196,11 +196,12 @@ fn is_own(host: &Host, address: IpAddr) -> bool {
     own.any(|own| own.net.addr() == address)
 }
 
-/// Whether an address is link-local, loopback, multicast, or the first or last of an own network.
+/// Whether an address is one of IPv4's link-local ones, loopback, multicast, or the first or last of an
+/// own network.
 fn is_special(host: &Host, address: IpAddr) -> bool {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
-        IpAddr::V6(address) => address.segments()[0] & 0xff80 == 0xfe80,
+        IpAddr::V6(_) => false,
     };
     let mut own = host.interfaces.iter().flat_map(|interface| &interface.addresses);
     let edge = own.any(|own| own.net.network() == address || own.net.broadcast() == address);
