@@ -43,4 +43,22 @@ same "bytes of the other's transfer" 67108864 "$(cat "$WORK/good.log")"
 pf gateway -q -t bruteforce -T delete $ATTACKER
 same "forgotten" "killed 1 src nodes from 1 sources and 0 destinations" "$(pf gateway -K $ATTACKER 2>&1)"
 same "forgiven" "answered" "$(knock && echo answered)"
+
+# The next time it is forgotten by age, while others' packets flow.
+start flow client ping -n -q -i 0.05 $SERVER4
+pf gateway -q -t bruteforce -T add 198.51.100.1
+while knock && [ $knocks -lt 80 ]; do
+	knocks=$((knocks + 1))
+done
+same "in the table once more" "$ATTACKER 198.51.100.1" "$(pf gateway -t bruteforce -T show | xargs)"
+same "nobody is there for an hour" "0/0 addresses expired." "$(pf gateway -t bruteforce -T expire 3600 2>&1)"
+same "still not answered" "" "$(knock && echo answered)"
+sleep 2
+pf gateway -q -t bruteforce -T zero 198.51.100.1
+same "who is there for two seconds" "1/1 addresses expired. D $ATTACKER" "$(pf gateway -v -t bruteforce -T expire 2 2>&1 | xargs)"
+same "whose counters were cleared since" "198.51.100.1" "$(pf gateway -t bruteforce -T show | xargs)"
+pf gateway -q -K $ATTACKER
+same "forgiven by age" "answered" "$(knock && echo answered)"
+stop flow INT
+holds "no packet of others was lost" grep -q ' 0% packet loss' "$WORK/flow.log"
 verdict

@@ -97,16 +97,24 @@ pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
 pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
     let table = maps.tables.at(slot)?;
     let counted = table.counters != 0 && maps.entry_stats.keys().next().is_some();
+    let chosen = maps.pool_loads.keys().next().is_some();
     let stored = stored(maps, table.version)?.into_iter();
     stored
         .map(|(key, net, value)| {
             let traffic = if counted { traffic(maps, table.counters, &net)? } else { None };
             let load =
                 abi::PoolLoadKey { table: table.stats, family: key.family, address: key.address };
-            let states = maps.pool_loads.get(&load)?;
+            let states = if chosen { maps.pool_loads.get(&load)? } else { None };
             Ok(EntryInfo { entry: entry(net, &value), cleared: value.cleared, traffic, states })
         })
         .collect()
+}
+
+/// How many entries there are under each version.
+pub(crate) fn count(maps: &Maps) -> Result<HashMap<u32, usize>> {
+    let mut count = HashMap::new();
+    maps.table_entries.for_each(|key, _| *count.entry(key.version).or_default() += 1)?;
+    Ok(count)
 }
 
 /// What is in the kernel under `version`, found by walking the whole trie.
@@ -115,12 +123,13 @@ fn stored(maps: &Maps, version: u32) -> Result<Vec<(abi::TableKey, IpNet, abi::T
     if version == 0 {
         return Ok(stored);
     }
-    for key in maps.table_entries.keys().filter(|key| key.version == version) {
-        if let (Some(net), Some(value)) = (net(&key), maps.table_entries.get(&key)?) {
-            stored.push((key, net, value));
+    maps.table_entries.for_each(|key, value| {
+        if let Some(net) = net(key).filter(|_| key.version == version) {
+            stored.push((*key, net, *value));
         }
-    }
+    })?;
     stored.sort_by_key(|(_, net, _)| *net);
+    stored.dedup_by_key(|(_, net, _)| *net);
     Ok(stored)
 }
 

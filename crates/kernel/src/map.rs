@@ -80,24 +80,33 @@ impl<K: Plain, V: Plain> Map<K, V> {
     /// All keys of a hash, in as few system calls as may be.
     pub fn keys_at_once(&self) -> Result<Vec<K>> {
         let mut all = Vec::new();
+        self.for_each(|key, _| all.push(*key))?;
+        Ok(all)
+    }
+
+    /// Takes what is in a hash or an LPM trie, in as few system calls as may be. Of a trie from which
+    /// others delete, entries may come twice.
+    pub fn for_each(&self, mut take: impl FnMut(&K, &V)) -> Result<()> {
         let mut keys = vec![K::new_zeroed(); BATCH];
         let mut values = vec![V::new_zeroed(); BATCH];
-        let mut reached = 0u32;
-        let mut before: u32;
+        // where it was: to a hash a number, to a trie a key
+        let mut place = vec![0u8; size_of::<K>().max(size_of::<u32>())];
+        let mut is_first = true;
         let options = libbpf_sys::bpf_map_batch_opts {
             sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as _,
             ..Default::default()
         };
-        let mut after = std::ptr::null_mut();
         loop {
             let mut count = BATCH as u32;
-            // SAFETY: keys and values have room for as many as `count` says; a hash takes where it was
-            // for a number; all that is pointed to lives until the call returns
+            let mut after = place.clone();
+            let before = if is_first { std::ptr::null_mut() } else { after.as_mut_ptr() };
+            // SAFETY: keys and values have room for as many as `count` says, both places for a number
+            // and for a key; all that is pointed to lives until the call returns
             let result = unsafe {
                 libbpf_sys::bpf_map_lookup_batch(
                     self.as_fd().as_raw_fd(),
-                    after,
-                    (&raw mut reached).cast(),
+                    before.cast(),
+                    place.as_mut_ptr().cast(),
                     keys.as_mut_ptr().cast(),
                     values.as_mut_ptr().cast(),
                     &raw mut count,
@@ -106,15 +115,17 @@ impl<K: Plain, V: Plain> Map<K, V> {
             };
             // the last of them come with this
             let is_end = result == -(Errno::ENOENT as i32);
-            if !is_end {
+            // kernels before 6.14 say so where an entry of a trie goes while they are about to read it
+            let is_disturbed = result == -(Errno::EINTR as i32);
+            if !is_end && !is_disturbed {
                 check(result).context(|| self.what("read"))?;
             }
-            all.extend_from_slice(&keys[..count as usize]);
+            let count = count as usize;
+            keys[..count].iter().zip(&values[..count]).for_each(|(key, value)| take(key, value));
             if is_end {
-                return Ok(all);
+                return Ok(());
             }
-            before = reached;
-            after = (&raw mut before).cast();
+            is_first = is_first && count == 0;
         }
     }
 

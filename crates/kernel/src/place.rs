@@ -1,7 +1,7 @@
 //! Room for tables: a slot and a version of its contents for each that a rule set looks into, and
 //! what follows the host's addresses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 use std::net::IpAddr;
 
@@ -114,6 +114,22 @@ pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry
     }
 }
 
+/// How many entries each table of pf.conf has.
+pub(crate) fn sizes<'a>(maps: &Maps, record: &'a Record) -> Result<BTreeMap<&'a TableName, usize>> {
+    let tables = || record.tables.iter().filter(|(_, table)| !table.dynamic);
+    let in_kernel = match tables().all(|(_, table)| table.contents.is_some()) {
+        true => HashMap::new(),
+        false => contents::count(maps)?,
+    };
+    let size = |table: &TableRecord| -> Result<usize> {
+        Ok(match &table.contents {
+            Some(entries) => entries.len(),
+            None => in_kernel.get(&maps.tables.at(table.slot)?.version).copied().unwrap_or(0),
+        })
+    };
+    tables().map(|(name, table)| Ok((name, size(table)?))).collect()
+}
+
 fn keeps_contents(before: &TableRecord, wanted: &TableUse) -> bool {
     wanted.entries.is_none() || before.contents == wanted.entries
 }
@@ -169,10 +185,7 @@ pub(crate) fn count_entries(maps: &Maps, record: &Record) -> Result<()> {
     if !record.tables.values().any(|table| table.filled) {
         return Ok(());
     }
-    let mut count = 0;
-    for table in record.tables.values().filter(|table| !table.dynamic) {
-        count += current(maps, table)?.len();
-    }
+    let count: usize = sizes(maps, record)?.values().sum();
     maps.shared_status.store(0, offset_of!(abi::Status, table_entries), count as u32);
     Ok(())
 }

@@ -79,8 +79,9 @@ impl Instance {
     pub fn table_list(&self) -> Result<Vec<TableInfo>> {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
+        let sizes = place::sizes(&self.maps, &record)?;
         let named = record.tables.iter().filter(|(_, table)| !table.dynamic);
-        named.map(|(name, table)| self.table_info(&record, name, table)).collect()
+        named.map(|(name, table)| self.table_info(&record, name, table, sizes[name])).collect()
     }
 
     fn table_info(
@@ -88,6 +89,7 @@ impl Instance {
         record: &Record,
         name: &TableName,
         table: &TableRecord,
+        entries: usize,
     ) -> Result<TableInfo> {
         Ok(TableInfo {
             name: name.clone(),
@@ -97,7 +99,7 @@ impl Instance {
             active: table.active,
             rules: references(&record.ruleset, name),
             anchors: anchors(record, name),
-            entries: place::current(&self.maps, table)?.len() as u32,
+            entries: entries as u32,
             stats: counters::table(&self.maps, table.stats)?,
             zeroed: UNIX_EPOCH + Duration::from_secs(table.zeroed_at),
         })
@@ -306,8 +308,8 @@ fn change_contents<T>(
 
 /// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
 fn entries_elsewhere(maps: &Maps, record: &Record, name: &TableName) -> Result<usize> {
-    let others = record.tables.iter().filter(|(other, table)| *other != name && !table.dynamic);
-    others.map(|(_, table)| Ok(place::current(maps, table)?.len())).sum()
+    let sizes = place::sizes(maps, record)?;
+    Ok(sizes.iter().filter(|(other, _)| **other != name).map(|(_, size)| size).sum())
 }
 
 /// Those of `entries` whose networks are not there, the first of several that are the same.

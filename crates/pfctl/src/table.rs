@@ -1,7 +1,7 @@
 //! `-T`: a table's addresses. What a command does is worked out first and then done, so that `-n`
 //! says the same without doing it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -18,7 +18,7 @@ use crate::filter::Filter;
 use crate::load::{Source, report};
 use crate::run::{UsageError, open, print};
 use crate::show::Detail;
-use crate::show::tables::{Lookup, contents, contents_json, entry_line, test};
+use crate::show::tables::{Contents, Lookup, contents, contents_json, entry_line, test};
 use crate::words::TableCommand;
 use crate::{live, load, run, views};
 
@@ -64,26 +64,27 @@ impl Feedback {
 /// Addresses with what happens to them.
 type Plan = Vec<(TableEntry, Feedback)>;
 
-fn negation(entries: &[TableEntry], net: IpNet) -> Option<bool> {
-    entries.iter().find(|entry| entry.net == net).map(|entry| entry.negated)
+/// What is in a table: networks, and whether they are negated.
+fn negations(current: &[TableEntry]) -> HashMap<IpNet, bool> {
+    current.iter().map(|entry| (entry.net, entry.negated)).collect()
 }
 
 fn plan_add(current: &[TableEntry], given: &[TableEntry]) -> Plan {
-    let mut seen = HashSet::new();
-    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+    let (there, mut seen) = (negations(current), HashSet::new());
+    let feedback = |entry: &TableEntry| match there.get(&entry.net) {
         None if !seen.insert(entry.net) => Feedback::Duplicate,
         None => Feedback::Added,
-        Some(negated) if negated != entry.negated => Feedback::Conflict,
+        Some(negated) if *negated != entry.negated => Feedback::Conflict,
         Some(_) => Feedback::None,
     };
     given.iter().copied().zip(given.iter().map(feedback)).collect()
 }
 
 fn plan_delete(current: &[TableEntry], given: &[TableEntry]) -> Plan {
-    let mut seen = HashSet::new();
-    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+    let (there, mut seen) = (negations(current), HashSet::new());
+    let feedback = |entry: &TableEntry| match there.get(&entry.net) {
         None => Feedback::None,
-        Some(negated) if negated != entry.negated => Feedback::Conflict,
+        Some(negated) if *negated != entry.negated => Feedback::Conflict,
         Some(_) if !seen.insert(entry.net) => Feedback::Duplicate,
         Some(_) => Feedback::Deleted,
     };
@@ -91,11 +92,11 @@ fn plan_delete(current: &[TableEntry], given: &[TableEntry]) -> Plan {
 }
 
 fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
-    let mut seen = HashSet::new();
-    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+    let (there, mut seen) = (negations(current), HashSet::new());
+    let feedback = |entry: &TableEntry| match there.get(&entry.net) {
         _ if !seen.insert(entry.net) => Feedback::Duplicate,
         None => Feedback::Added,
-        Some(negated) if negated != entry.negated => Feedback::Changed,
+        Some(negated) if *negated != entry.negated => Feedback::Changed,
         Some(_) => Feedback::None,
     };
     let mut plan: Plan = given.iter().copied().zip(given.iter().map(feedback)).collect();
@@ -105,7 +106,8 @@ fn plan_replace(current: &[TableEntry], given: &[TableEntry]) -> Plan {
 }
 
 fn plan_zero(current: &[TableEntry], given: &[TableEntry]) -> Plan {
-    let feedback = |entry: &TableEntry| match negation(current, entry.net) {
+    let there = negations(current);
+    let feedback = |entry: &TableEntry| match there.get(&entry.net) {
         None => Feedback::None,
         Some(_) => Feedback::Cleared,
     };
@@ -406,9 +408,9 @@ pub struct Tested {
 
 /// Looks addresses up in a table with these entries.
 pub fn tested(entries: &[EntryInfo], given: &[TableEntry], args: &Args) -> Tested {
-    let entries = || entries.iter().map(|info| info.entry);
+    let contents = Contents::new(entries.iter().map(|info| info.entry));
     let lookups: Vec<Lookup> =
-        given.iter().map(|given| Lookup::new(given.net.addr(), entries())).collect();
+        given.iter().map(|given| contents.look_up(given.net.addr())).collect();
     let matches = lookups.iter().filter(|lookup| lookup.matches()).count();
     Tested {
         text: test(&lookups, Detail { verbose: args.verbose, debug: args.debug }),

@@ -1,7 +1,9 @@
 //! `-s Tables`, and what `-T show` and `-T test` print of a table's contents.
 
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use serde_json::{Value, json};
 use skipstep_ruleset::TableEntry;
 
@@ -174,15 +176,30 @@ pub struct Lookup {
     pub entry: Option<TableEntry>,
 }
 
-impl Lookup {
-    /// Looks `address` up: the longest match decides.
-    pub fn new(address: IpAddr, entries: impl Iterator<Item = TableEntry>) -> Lookup {
-        let entry = entries
-            .filter(|entry| entry.net.contains(&address))
-            .max_by_key(|entry| entry.net.prefix_len());
-        Lookup { address, entry }
+/// The entries of a table, to look many addresses up in many.
+pub struct Contents {
+    entries: HashMap<IpNet, TableEntry>,
+    /// Lengths of prefixes that there are.
+    lengths: BTreeSet<u8>,
+}
+
+impl Contents {
+    /// Of a table with these entries.
+    pub fn new(entries: impl Iterator<Item = TableEntry>) -> Contents {
+        let entries: HashMap<_, _> = entries.map(|entry| (entry.net.trunc(), entry)).collect();
+        let lengths = entries.keys().map(IpNet::prefix_len).collect();
+        Contents { entries, lengths }
     }
 
+    /// Looks `address` up: the longest match decides.
+    pub fn look_up(&self, address: IpAddr) -> Lookup {
+        let nets = self.lengths.iter().rev().filter_map(|length| IpNet::new(address, *length).ok());
+        let entry = nets.filter_map(|net| self.entries.get(&net.trunc()).copied()).next();
+        Lookup { address, entry }
+    }
+}
+
+impl Lookup {
     /// Whether the address is in the table.
     pub fn matches(&self) -> bool {
         self.entry.is_some_and(|entry| !entry.negated)
@@ -278,13 +295,17 @@ mod tests {
 
     #[test]
     fn the_longest_match_decides() {
-        let entries = ["10.0.0.0/8", "!10.1.0.0/16", "10.1.1.1"].map(entry);
-        let lookup = |address: &str| Lookup::new(address.parse().unwrap(), entries.into_iter());
+        let entries =
+            ["10.0.0.0/8", "!10.1.0.0/16", "10.1.1.1", "::/0", "2001:db8::/48"].map(entry);
+        let contents = Contents::new(entries.into_iter());
+        let lookup = |address: &str| contents.look_up(address.parse().unwrap());
         assert!(lookup("10.2.0.1").matches());
         assert!(!lookup("10.1.0.1").matches());
         assert_eq!(lookup("10.1.0.1").entry, Some(entries[1]));
         assert!(lookup("10.1.1.1").matches());
         assert_eq!(lookup("192.0.2.1").entry, None);
+        assert_eq!(lookup("2001:db8::1").entry, Some(entries[4]));
+        assert_eq!(lookup("2001:db8:1::1").entry, Some(entries[3]));
     }
 
     #[test]
