@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use chrono::Utc;
@@ -25,19 +26,21 @@ use nix::unistd::Pid;
 use crate::interrupt::Interrupt;
 use crate::placement::{self, Placement};
 use channel::{Broken, Channel};
-use message::Answer;
 
 pub use controller::{Agents, Pair};
 pub use envelope::{LONGEST, Malformed, Opener, Sealer};
 pub use handshake::{Greeting, HELLO, Hello, Refusal, Side, VERDICT, read_verdict};
 pub use key::Key;
-pub use message::{Order, Part};
+pub use message::{Answer, Frames, Machine, Order, Part, Reach, Tally};
 
 /// The port of agents.
 pub const PORT: u16 = 19_818;
 
 /// Connections at once that have not shown yet that they have the key.
 const STRANGERS: usize = 16;
+
+/// How long what was made for a controller may take to go.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// Milliseconds after which who waits looks at signals.
 const TURN: u16 = 200;
@@ -148,7 +151,7 @@ impl Agent {
             Ok(channel) => channel,
             Err(why) => return log(peer, &format!("refused: {why:#}")),
         };
-        if let Some(other) = self.reserve(peer) {
+        if let Some(other) = self.await_turn(peer) {
             log(peer, &format!("refused: {other} is being served"));
             let why = format!("it serves another controller, {other}: one at a time");
             // who does not hear it sees that the connection is closed
@@ -165,6 +168,17 @@ impl Agent {
             let _ = channel.say(&Answer::Failed("it was interrupted".to_owned()));
         }
         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Lets a controller be the one that is served, as soon as one that leaves has left; who stays, if somebody does.
+    fn await_turn(&self, peer: SocketAddr) -> Option<SocketAddr> {
+        let since = Instant::now();
+        loop {
+            match self.reserve(peer) {
+                Some(_) if since.elapsed() < LEAVING => thread::sleep(LEAVING / 20),
+                other => return other,
+            }
+        }
     }
 
     /// Lets a controller be the one that is served; who is already, if somebody is.

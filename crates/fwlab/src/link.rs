@@ -15,6 +15,8 @@ use crate::host;
 pub struct Link {
     /// Its name.
     pub name: String,
+    /// Its address on the link, where it has one of Ethernet.
+    pub address: Option<[u8; 6]>,
     /// Its longest packet.
     pub mtu: u32,
     /// Its offloads by name, and whether they are on.
@@ -32,7 +34,10 @@ impl Link {
             |&one: &Offload| Some((Offload::name(one).to_owned(), offload::get(name, one).ok()?));
         Ok(Link {
             name: name.to_owned(),
-            mtu: mtu(&said).with_context(|| format!("{name}: ip does not tell its mtu"))?,
+            address: word_after(&said, "link/ether").and_then(parse_address),
+            mtu: word_after(&said, "mtu")
+                .and_then(|mtu| mtu.parse().ok())
+                .with_context(|| format!("{name}: ip does not tell its mtu"))?,
             offloads: Offload::ALL.iter().filter_map(state).collect(),
         })
     }
@@ -65,11 +70,18 @@ impl Link {
     }
 }
 
-/// The mtu in a line of ip(8).
-fn mtu(said: &str) -> Option<u32> {
+/// A link address as it is written.
+pub fn parse_address(text: &str) -> Option<[u8; 6]> {
+    let bytes: Option<Vec<u8>> =
+        text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes?.try_into().ok()
+}
+
+/// What stands behind a word in a line of ip(8).
+fn word_after<'s>(said: &'s str, word: &str) -> Option<&'s str> {
     let mut words = said.split_whitespace();
-    words.find(|&word| word == "mtu")?;
-    words.next()?.parse().ok()
+    words.find(|&one| one == word)?;
+    words.next()
 }
 
 #[cfg(test)]
@@ -86,8 +98,17 @@ mod tests {
 
     #[test]
     fn a_line_of_ip_is_read() {
-        let said = "2: eth0@if7: <BROADCAST,UP> mtu 9000 qdisc noqueue state UP\\    link/ether ..";
-        assert_eq!(mtu(said), Some(9000));
-        assert_eq!(mtu("2: mtu"), None);
+        let said =
+            "2: eth0@if7: <BROADCAST,UP> mtu 9000 qdisc noqueue state UP\\    link/ether 02:..";
+        assert_eq!(word_after(said, "mtu"), Some("9000"));
+        assert_eq!(word_after(said, "link/ether"), Some("02:.."));
+        assert_eq!(word_after("2: mtu", "mtu"), None);
+    }
+
+    #[test]
+    fn link_addresses_are_read() {
+        assert_eq!(parse_address("02:66:77:00:01:ff"), Some([2, 0x66, 0x77, 0, 1, 0xff]));
+        assert_eq!(parse_address("02:66:77:00:01"), None);
+        assert_eq!(parse_address("02:66:77:00:01:gg"), None);
     }
 }

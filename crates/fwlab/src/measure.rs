@@ -1,5 +1,6 @@
 //! `fwlab measure`: what a packet costs in each system, beside a cable, a plain router and the same router again.
 
+mod apart;
 pub(crate) mod subject;
 pub(crate) mod table;
 
@@ -13,6 +14,7 @@ use clap::ValueEnum;
 use crate::agent::Agents;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::link::parse_address;
 use crate::placement::{self, Placement};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes};
@@ -24,6 +26,7 @@ use crate::seconds;
 use crate::sockets::{Kind, Talk, Way};
 use crate::system::{self, Rules, System};
 use crate::topology::{End, Family, Topology};
+use apart::Ends;
 pub(crate) use subject::described;
 use subject::{Bench, Plan, Spot};
 
@@ -92,13 +95,17 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", requires = "client_if")]
     server_if: Option<String>,
     /// Link address of who takes frames in the mode wire; by default that of the interface that receives
-    #[arg(long, value_name = "ADDRESS")]
-    next_link: Option<String>,
+    #[arg(long, value_name = "ADDRESS", value_parser = link_address)]
+    next_link: Option<[u8; 6]>,
     #[command(flatten)]
     agents: Agents,
     /// Write the result to a file as JSON, after each round
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+fn link_address(text: &str) -> Result<[u8; 6], String> {
+    parse_address(text).ok_or_else(|| "no link address, as 02:00:00:00:00:01 is one".to_owned())
 }
 
 /// Measures, prints, and writes what was measured even if it is interrupted.
@@ -291,13 +298,17 @@ impl Arguments {
         );
         ensure!(
             self.systems.is_empty(),
-            "--systems: what is between two agents is there already; only the name in --json tells it from others"
+            "--systems: not between agents, where what is there is measured as it is"
         );
         ensure!(
-            self.traffic.is_some(),
-            "--client-agent: frames between agents are not built; --traffic makes sockets the load"
+            [self.from, self.to] == [End::Client, End::Server],
+            "--from, --to: agents are client and server"
         );
-        ensure!(self.to == End::Server, "--to: agents are client and server");
+        ensure!(
+            self.traffic.is_none() == self.client_if.is_some(),
+            "--client-agent: either --traffic, or --client-if and --server-if by which frames go"
+        );
+        ensure!(!self.load.has_lists(), "list: lists are files, and agents read none");
         if let Some(kind) = self.traffic {
             let name = kind.name();
             ensure!(kind.programs().is_empty(), "--traffic {name}: not between agents");
@@ -307,11 +318,14 @@ impl Arguments {
 
     /// Systems with their places: cable, plain ones and placebo first.
     fn spots(&self, count: u32) -> anyhow::Result<Vec<Spot>> {
+        let interfaces = self.client_if.as_ref().zip(self.server_if.as_ref());
         if self.agents.are_given() {
-            return Ok(vec![Spot::Agents(self.agents.clone())]);
+            let interfaces = interfaces.map(|(client, server)| [client.clone(), server.clone()]);
+            let (agents, next_link) = (self.agents.clone(), self.next_link);
+            return Ok(vec![Spot::Apart(Ends { agents, interfaces, next_link })]);
         }
-        if let (Some(client), Some(server)) = (&self.client_if, &self.server_if) {
-            return Ok(vec![Spot::wire(client, server, self.next_link.as_deref())?]);
+        if let Some((client, server)) = interfaces {
+            return Ok(vec![Spot::wire(client, server, self.next_link)?]);
         }
         let rules = Rules {
             count,

@@ -7,6 +7,7 @@ pub mod frame;
 pub mod load;
 pub mod missing;
 mod packet;
+pub mod sender;
 mod source;
 
 use std::time::Duration;

@@ -4,16 +4,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 
 use super::PORT;
 use super::channel::{Broken, Channel};
 use super::key::Key;
-use super::message::{Answer, Machine, Order, Part};
+use super::message::{Answer, Machine, Order, Part, Reach};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::placement::Disturbance;
-use crate::sockets::{Heard, Talk, Way};
-use crate::topology::Family;
 
 /// How long a connection and an answer may take.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -76,8 +73,8 @@ impl Remote {
         self.channel.peer().ip()
     }
 
-    fn describe(&mut self, towards: IpAddr) -> anyhow::Result<Machine> {
-        match self.order(&Order::Describe { towards })? {
+    fn describe(&mut self, reach: Reach) -> anyhow::Result<Machine> {
+        match self.order(&Order::Describe(reach))? {
             Answer::Machine(machine) => Ok(*machine),
             _ => self.unexpected(),
         }
@@ -126,13 +123,12 @@ impl Remote {
     }
 }
 
-/// The agents of both ends.
+/// The agents of both ends. The client's is the one that is active in trials.
 pub struct Pair {
     client: Remote,
     server: Remote,
     server_address: IpAddr,
-    machines: [Machine; 2],
-    talk: Option<Talk>,
+    length: Duration,
     trial: u32,
 }
 
@@ -147,56 +143,48 @@ impl Pair {
             let text = text.as_ref().with_context(|| format!("no {role} agent"))?;
             Remote::connect(role, text, &key, interrupt)
         };
-        let mut client = connect("client", &agents.client_agent)?;
-        let mut server = connect("server", &agents.server_agent)?;
+        let client = connect("client", &agents.client_agent)?;
+        let server = connect("server", &agents.server_agent)?;
         let server_address = agents.server_address.unwrap_or(server.address());
-        let machines = [client.describe(server_address)?, server.describe(client.address())?];
-        Ok(Pair { client, server, server_address, machines, talk: None, trial: 0 })
+        Ok(Pair { client, server, server_address, length: Duration::ZERO, trial: 0 })
     }
 
-    /// The machines of client and server.
-    pub fn machines(&self) -> &[Machine; 2] {
-        &self.machines
+    /// Where clients find the server.
+    pub fn server_address(&self) -> IpAddr {
+        self.server_address
     }
 
-    /// Makes both ready for a talk.
+    /// The machines of client and server, with what leads to the other end.
+    ///
+    /// # Errors
+    /// An agent is gone, or nothing leads there.
+    pub fn machines(&mut self, reach: [Reach; 2]) -> anyhow::Result<[Machine; 2]> {
+        let [client, server] = reach;
+        Ok([self.client.describe(client)?, self.server.describe(server)?])
+    }
+
+    /// Makes both ready for their parts, in trials of so long.
     ///
     /// # Errors
     /// One of them cannot do its part.
-    pub fn prepare(&mut self, talk: Talk) -> anyhow::Result<()> {
-        let address = self.server_address;
-        let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
-        ensure!(
-            family == talk.family,
-            "the server is at {address}: --ip {}, or another --server-address",
-            if address.is_ipv4() { 4 } else { 6 }
-        );
-        let talk = Talk { way: Way::At(address), ..talk };
-        self.server.order_done(&Order::Prepare(Part::Server { talk, address }))?;
-        self.client.order_done(&Order::Prepare(Part::Client(talk)))?;
-        self.talk = Some(talk);
+    pub fn prepare(&mut self, client: Part, server: Part, length: Duration) -> anyhow::Result<()> {
+        self.server.order_done(&Order::Prepare(server))?;
+        self.client.order_done(&Order::Prepare(client))?;
+        self.length = length;
         Ok(())
     }
 
-    /// A trial: what the client heard, and what came between the server and its CPU meanwhile. From its beginning to its
-    /// end nothing is said.
+    /// A trial: what client and server have to say of it. From its beginning to its end nothing is said.
     ///
     /// # Errors
     /// An agent is gone, or the client does not reach the server.
-    pub fn trial(&mut self) -> anyhow::Result<(Heard, Disturbance)> {
-        let talk = self.talk.context("no part was prepared")?;
+    pub fn trial(&mut self) -> anyhow::Result<[Answer; 2]> {
         self.trial += 1;
         let order = Order::Begin { trial: self.trial, delay: DELAY };
         self.server.order_done(&order)?;
         self.client.order_done(&order)?;
-        let heard = match self.await_end(DELAY + talk.duration * 2 + PATIENCE)? {
-            Answer::Heard(heard) => heard,
-            _ => return self.client.unexpected(),
-        };
-        match self.server.order(&Order::Collect)? {
-            Answer::Seen(disturbance) => Ok((heard, disturbance)),
-            _ => self.server.unexpected(),
-        }
+        let said = self.await_end(DELAY + self.length * 2 + PATIENCE)?;
+        Ok([said, self.server.order(&Order::Collect)?])
     }
 
     /// Waits for the client to say what it heard, as long as the server is there.

@@ -8,14 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::Link;
 use crate::placement::Disturbance;
-use crate::results::Environment;
+use crate::raw::load::Load;
+use crate::raw::sender::Pace;
+use crate::results::{Counts, Environment};
 use crate::sockets::{Heard, Talk};
+use crate::topology::Family;
 
 /// The longest time until a trial begins.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// The longest trial.
-const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
+pub const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
+
+/// Frames of a trial, and how many a second.
+const MOST_FRAMES: u64 = i32::MAX as u64;
+const RATES: std::ops::RangeInclusive<f64> = 1.0..=1e9;
 
 /// Clients at once.
 const MOST_CLIENTS: usize = 1000;
@@ -28,10 +35,7 @@ const SIZES: std::ops::RangeInclusive<usize> = 8..=9018;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
     /// To say what machine it is on, and which interface leads to the other end.
-    Describe {
-        /// An address there.
-        towards: IpAddr,
-    },
+    Describe(Reach),
     /// To make ready for a part, instead of the one before.
     Prepare(Part),
     /// To do its part in a trial. An active part answers a second time when it is over; meanwhile nobody says anything.
@@ -43,6 +47,16 @@ pub enum Order {
     },
     /// To say what a part that is not active saw of the trial.
     Collect,
+}
+
+/// How packets get to the other end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// As its routes lead to an address.
+    Towards(IpAddr),
+    /// By an interface.
+    By(String),
 }
 
 /// What an agent is in a trial.
@@ -58,6 +72,41 @@ pub enum Part {
         /// Where it listens.
         address: IpAddr,
     },
+    /// Who sends frames, which is active.
+    Source(Box<Frames>),
+    /// Who counts them.
+    Sink {
+        /// Where they come in.
+        interface: String,
+    },
+}
+
+/// Frames to send.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frames {
+    /// What they are like.
+    pub load: Load,
+    /// Where they go out.
+    pub interface: String,
+    /// Link addresses of who sends and of who is to take them.
+    pub links: [[u8; 6]; 2],
+    /// Addresses of both ends, the first of those that vary.
+    pub addresses: [IpAddr; 2],
+    /// How many, and how fast.
+    pub pace: Pace,
+}
+
+/// What one end of a trial has to say of its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// What became of them as far as it can tell: who sends does not know what came, nor the other way round.
+    pub counts: Counts,
+    /// From the first frame to the last, by its own clock.
+    pub time: Duration,
+    /// What came between it and its CPU.
+    pub disturbance: Disturbance,
 }
 
 /// The machine of an agent.
@@ -80,8 +129,10 @@ pub enum Answer {
     Machine(Box<Machine>),
     /// What clients heard.
     Heard(Heard),
-    /// What came between a part that is not active and its CPU.
+    /// What came between a server and its CPU.
     Seen(Disturbance),
+    /// What was sent, or what came.
+    Frames(Tally),
     /// It could not be done, and why.
     Failed(String),
 }
@@ -93,12 +144,13 @@ impl Order {
     /// It does not hold.
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
-            Order::Describe { .. } | Order::Collect => Ok(()),
+            Order::Describe(_) | Order::Collect | Order::Prepare(Part::Sink { .. }) => Ok(()),
             Order::Begin { delay, .. } => {
                 ensure!(*delay <= LONGEST_DELAY, "a delay of {delay:?}: at most {LONGEST_DELAY:?}");
                 Ok(())
             }
             Order::Prepare(Part::Client(talk) | Part::Server { talk, .. }) => check_talk(talk),
+            Order::Prepare(Part::Source(frames)) => check_frames(frames),
         }
     }
 }
@@ -117,10 +169,37 @@ fn check_talk(talk: &Talk) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn check_frames(frames: &Frames) -> anyhow::Result<()> {
+    let Frames { load, addresses, pace, .. } = frames;
+    ensure!(!load.has_lists(), "lists are files, and an agent reads none");
+    ensure!(
+        addresses.iter().all(|address| address.is_ipv4() == (load.ip == Family::V4)),
+        "addresses that are not of {}",
+        load.ip
+    );
+    ensure!(
+        (1..=MOST_FRAMES).contains(&pace.frames),
+        "{} frames: at most {MOST_FRAMES}",
+        pace.frames
+    );
+    ensure!(pace.turn.is_none() && pace.patience <= LONGEST_DELAY, "another pace than is built");
+    if let Some(rate) = pace.rate {
+        ensure!(RATES.contains(&rate), "{rate} frames a second: between 1 and 1000000000");
+        let seconds = pace.frames as f64 / rate;
+        ensure!(
+            seconds <= LONGEST_TRIAL.as_secs_f64() + 1.0,
+            "a trial of {seconds:.0} s: at most {LONGEST_TRIAL:?}"
+        );
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::extension::Extension;
     use crate::raw::frame::Transport;
+    use crate::raw::load::{Engine, Sizes, Vary};
     use crate::sockets::{Kind, Way};
     use crate::topology::{End, Family};
 
@@ -138,10 +217,34 @@ mod tests {
         }
     }
 
+    fn frames() -> Frames {
+        Frames {
+            load: Load {
+                engine: Engine::Packet,
+                transport: Transport::Udp,
+                ip: Family::V4,
+                extension: Extension::None,
+                size: "imix".parse::<Sizes>().unwrap(),
+                sources: Vary::Fixed,
+                destinations: Vary::Random(7),
+                source_ports: Vary::Count(256),
+                destination_ports: Vary::Fixed,
+                seed: 1,
+            },
+            interface: "eth0".to_owned(),
+            links: [[2; 6], [4; 6]],
+            addresses: [[198, 18, 0, 2].into(), [198, 19, 0, 2].into()],
+            pace: Pace::steady(1e6, Duration::from_secs(10)),
+        }
+    }
+
     #[test]
     fn orders_are_read_as_they_were_written() {
         for order in [
-            Order::Describe { towards: [192, 0, 2, 1].into() },
+            Order::Describe(Reach::Towards([192, 0, 2, 1].into())),
+            Order::Describe(Reach::By("eth0".to_owned())),
+            Order::Prepare(Part::Source(Box::new(frames()))),
+            Order::Prepare(Part::Sink { interface: "eth0".to_owned() }),
             Order::Prepare(Part::Client(talk())),
             Order::Prepare(Part::Server { talk: talk(), address: [192, 0, 2, 1].into() }),
             Order::Begin { trial: 7, delay: Duration::from_millis(300) },
@@ -168,6 +271,25 @@ mod tests {
         assert!(refused(|talk| talk.kind = Kind::Iperf3).contains("iperf3"));
         assert!(refused(|talk| talk.kind = Kind::Ping).contains("protocol"));
         assert!(Order::Begin { trial: 1, delay: Duration::MAX }.check().is_err());
+    }
+
+    #[test]
+    fn frames_that_nobody_should_send_are_refused() {
+        let refused = |change: fn(&mut Frames)| {
+            let mut frames = frames();
+            change(&mut frames);
+            Order::Prepare(Part::Source(Box::new(frames))).check().unwrap_err().to_string()
+        };
+        let secret =
+            |frames: &mut Frames| frames.load.sources = "list:/etc/shadow".parse().unwrap();
+        assert!(refused(secret).contains("reads none"));
+        assert!(refused(|frames| frames.load.ip = Family::V6).contains("IPv6"));
+        assert!(refused(|frames| frames.pace.frames = 0).contains("0 frames"));
+        assert!(refused(|frames| frames.pace.frames = 1 << 40).contains("at most"));
+        assert!(refused(|frames| frames.pace.rate = Some(0.0)).contains("a second"));
+        assert!(refused(|frames| frames.pace.rate = Some(f64::NAN)).contains("a second"));
+        assert!(refused(|frames| frames.pace.rate = Some(1.0)).contains("3600s"));
+        assert!(refused(|frames| frames.pace.turn = Some((1, 1.0))).contains("pace"));
     }
 
     #[test]

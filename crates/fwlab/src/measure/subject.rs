@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::agent::{Agents, Pair};
+use super::apart::{Apart, Ends, wire};
 use crate::interrupt::Interrupt;
 use crate::link::Link;
 use crate::napi;
-use crate::placement::{Disturbance, Placement};
+use crate::placement::Placement;
 use crate::raw::flood::{Flood, Pace, Port, Trial};
 use crate::raw::load::Load;
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
@@ -18,14 +18,13 @@ use crate::system::{Rules, System};
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 
 /// Frames of the first look at how fast a system is, and of the look whether it does what it should.
-const TASTE: u64 = 1 << 14;
+pub(super) const TASTE: u64 = 1 << 14;
 const PROBE: u64 = 64;
 
 /// How long sockets talk before anything is measured.
-const WARM: Duration = Duration::from_millis(20);
+pub(super) const WARM: Duration = Duration::from_millis(20);
 
 /// Frames that show how fast the generator is.
 const CEILING: u64 = 1 << 19;
@@ -52,7 +51,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// How frames follow one another, where a first look gave so many a second.
-    fn pace(&self, taste: f64) -> Pace {
+    pub(super) fn pace(&self, taste: f64) -> Pace {
         pace(self.rate, self.duration, taste)
     }
 
@@ -84,7 +83,7 @@ pub(crate) enum Spot {
     /// Whatever is between two interfaces.
     Wire { client: String, server: String, links: [[u8; 6]; 2] },
     /// Whatever is between two other machines.
-    Agents(Agents),
+    Apart(Ends),
 }
 
 impl Spot {
@@ -107,17 +106,12 @@ impl Spot {
     }
 
     /// What is between two interfaces of this host.
-    pub(crate) fn wire(client: &str, server: &str, next: Option<&str>) -> anyhow::Result<Spot> {
+    pub(crate) fn wire(client: &str, server: &str, next: Option<[u8; 6]>) -> anyhow::Result<Spot> {
         let link = |interface: &str| {
-            let all = getifaddrs().context("interfaces")?;
-            let of = |one: InterfaceAddress| one.address?.as_link_addr()?.addr();
-            let found = all.filter(|one| one.interface_name == interface).find_map(of);
-            found.with_context(|| format!("{interface}: no such interface with a link address"))
+            let address = Link::named(interface)?.address;
+            address.with_context(|| format!("{interface}: an interface without a link address"))
         };
-        let next = match next {
-            Some(text) => parse_link(text).with_context(|| format!("{text}: no link address"))?,
-            None => link(server)?,
-        };
+        let next = next.map_or_else(|| link(server), Ok)?;
         let links = [link(client)?, next];
         Ok(Spot::Wire { client: client.to_owned(), server: server.to_owned(), links })
     }
@@ -126,7 +120,7 @@ impl Spot {
         match self {
             Spot::Built { system, is_placebo: false, .. } => system.name().to_owned(),
             Spot::Built { system, .. } => format!("{}-again", system.name()),
-            Spot::Wire { .. } | Spot::Agents(_) => "wire".to_owned(),
+            Spot::Wire { .. } | Spot::Apart(_) => "wire".to_owned(),
         }
     }
 
@@ -135,7 +129,7 @@ impl Spot {
         match self {
             Spot::Built { is_placebo: true, .. } => Role::Placebo,
             Spot::Built { system, .. } => system.role(),
-            Spot::Wire { .. } | Spot::Agents(_) => Role::Subject,
+            Spot::Wire { .. } | Spot::Apart(_) => Role::Subject,
         }
     }
 
@@ -143,7 +137,7 @@ impl Spot {
     pub(crate) fn topology(&self) -> Topology {
         match self {
             Spot::Built { rules, .. } => rules.topology,
-            Spot::Wire { .. } | Spot::Agents(_) => Topology::Direct,
+            Spot::Wire { .. } | Spot::Apart(_) => Topology::Direct,
         }
     }
 
@@ -203,11 +197,8 @@ enum Traffic<'s> {
         threads: Vec<u32>,
         _server: Server,
     },
-    /// What sockets of two other machines do.
-    Agents {
-        pair: Box<Pair>,
-        duration: Duration,
-    },
+    /// Of two other machines.
+    Apart(Box<Apart>),
 }
 
 impl<'s> Traffic<'s> {
@@ -225,15 +216,6 @@ impl<'s> Traffic<'s> {
             pace.frames = pace.frames.div_ceil(2);
         }
         Ok(Traffic::Frames { floods, pace, taste })
-    }
-
-    /// Agents, whose client has been at the server already.
-    fn agents(agents: &Agents, talk: Talk, interrupt: &Interrupt) -> anyhow::Result<Traffic<'s>> {
-        let mut pair = Pair::connect(agents, interrupt)?;
-        pair.prepare(Talk { duration: WARM, ..talk })?;
-        pair.trial()?;
-        pair.prepare(talk)?;
-        Ok(Traffic::Agents { pair: Box::new(pair), duration: talk.duration })
     }
 
     /// A server, and clients that have been there already.
@@ -284,9 +266,8 @@ impl<'s> Bench<'s> {
     ) -> anyhow::Result<Bench<'s>> {
         let mut configuration = String::new();
         let mut threads = Vec::new();
-        if let Spot::Agents(agents) = spot {
-            let talk = plan.talk.context("between agents only sockets make a load")?;
-            let traffic = Traffic::agents(agents, talk, interrupt)?;
+        if let Spot::Apart(ends) = spot {
+            let traffic = Traffic::Apart(Box::new(Apart::new(ends, plan, interrupt)?));
             return Ok(Bench::of(spot, lab, configuration, plan, interrupt, traffic));
         }
         let mut flood = match (spot, lab) {
@@ -320,7 +301,7 @@ impl<'s> Bench<'s> {
                 }
                 Flood::new(lab, &plan.load, plan.ends[0], plan.ends[1])?
             }
-            (Spot::Built { .. } | Spot::Agents(_), _) => bail!("no network"),
+            (Spot::Built { .. } | Spot::Apart(_), _) => bail!("no network"),
         };
         let taste = flood.trial(&Pace::fast(TASTE), plan.at, interrupt)?;
         ensure!(taste.received() > 0, "none of {TASTE} frames came through");
@@ -456,7 +437,7 @@ impl<'s> Bench<'s> {
             Spot::Wire { .. } => {
                 ("what is between the interfaces", Role::Subject, "wire".to_owned())
             }
-            Spot::Agents(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
+            Spot::Apart(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
             Spot::Built { system, is_placebo: true, rules, .. } => {
                 (system.label(), Role::Placebo, rules.topology.to_string())
             }
@@ -481,22 +462,15 @@ impl<'s> Bench<'s> {
         if run.topologies.iter().any(|known| known.name == topology) {
             return Ok(());
         }
-        run.topologies.extend(match (self.lab, self.spot, &self.traffic) {
-            (Some(lab), ..) => Some(described(lab, topology)?),
+        match (self.lab, self.spot, &self.traffic) {
+            (Some(lab), ..) => run.topologies.push(described(lab, topology)?),
             (_, Spot::Wire { client, server, .. }, _) => {
-                let links = [Link::named(client)?, Link::named(server)?];
-                Some(wire("two interfaces of one machine", [&links[0], &links[1]]))
+                let links = [&Link::named(client)?, &Link::named(server)?];
+                run.topologies.push(wire("two interfaces of one machine", links));
             }
-            (_, _, Traffic::Agents { pair, .. }) => {
-                let [client, server] = pair.machines();
-                for (end, machine) in [("client", client), ("server", server)] {
-                    let environment = machine.environment.clone();
-                    run.agents.push(results::Agent { end: end.to_owned(), environment });
-                }
-                Some(wire("two machines", [&client.link, &server.link]))
-            }
-            _ => None,
-        });
+            (_, _, Traffic::Apart(apart)) => apart.describe(run),
+            _ => {}
+        }
         Ok(())
     }
 }
@@ -522,18 +496,7 @@ impl Subject for Bench<'_> {
                     latency: heard.latency,
                 });
             }
-            Traffic::Agents { pair, duration } => {
-                let (heard, server) = pair.trial()?;
-                let why = |end: &str, of: &Disturbance| {
-                    of.why_in(*duration).map(|why| format!("{end}: {why}"))
-                };
-                return Ok(Measured {
-                    value: heard.value,
-                    why: why("client", &heard.disturbance).or_else(|| why("server", &server)),
-                    counts: None,
-                    latency: heard.latency,
-                });
-            }
+            Traffic::Apart(apart) => return apart.trial(),
         };
         let lost: u64 = trials.iter().map(Trial::lost).sum();
         let (value, why) = match self.mode {
@@ -604,40 +567,4 @@ pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<results::Topo
         families: vec!["inet".to_owned(), "inet6".to_owned()],
         offloads,
     })
-}
-
-/// Two interfaces, and whatever is between them, for results.
-fn wire(ends: &str, links: [&Link; 2]) -> results::Topology {
-    let mut offloads = BTreeMap::new();
-    for (end, link) in ["client", "server"].into_iter().zip(links) {
-        for (offload, on) in &link.offloads {
-            offloads.insert(format!("{end} {} {offload}", link.name), *on);
-        }
-    }
-    results::Topology {
-        name: "wire".to_owned(),
-        description: format!("{ends}, and whatever is between them"),
-        mtu: links[0].mtu.min(links[1].mtu),
-        families: vec!["inet".to_owned(), "inet6".to_owned()],
-        offloads,
-    }
-}
-
-/// A link address as it is written.
-fn parse_link(text: &str) -> Option<[u8; 6]> {
-    let bytes: Option<Vec<u8>> =
-        text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
-    bytes?.try_into().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn link_addresses_are_read() {
-        assert_eq!(parse_link("02:66:77:00:01:ff"), Some([2, 0x66, 0x77, 0, 1, 0xff]));
-        assert_eq!(parse_link("02:66:77:00:01"), None);
-        assert_eq!(parse_link("02:66:77:00:01:gg"), None);
-    }
 }

@@ -1,7 +1,9 @@
 //! Extension headers of IPv6, as RFC 5180 section 5.3 wants traffic with them: each alone, and in a chain.
 
+use serde::{Deserialize, Serialize};
+
 /// What stands between the IPv6 and the transport header.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extension {
     /// nothing

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Field, How, PATTERN, Template, VALUES};
 
 use super::extension::Extension;
@@ -17,7 +18,8 @@ use crate::topology::Family;
 const IMIX: [(usize, usize); 3] = [(7, 64), (4, 570), (1, 1518)];
 
 /// Sizes of frames, each with how many of it come in a row of the pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Sizes(Vec<(usize, usize)>);
 
 impl FromStr for Sizes {
@@ -41,6 +43,20 @@ impl fmt::Display for Sizes {
         }
         let sizes: Vec<_> = self.0.iter().map(|(_, size)| size.to_string()).collect();
         f.write_str(&sizes.join(" "))
+    }
+}
+
+impl TryFrom<String> for Sizes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Sizes, String> {
+        text.parse()
+    }
+}
+
+impl From<Sizes> for String {
+    fn from(sizes: Sizes) -> String {
+        sizes.to_string()
     }
 }
 
@@ -74,7 +90,8 @@ impl Sizes {
 }
 
 /// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `list:FILE`, `random-list:FILE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Vary {
     /// Not at all.
     Fixed,
@@ -121,8 +138,23 @@ impl FromStr for Vary {
     }
 }
 
+impl TryFrom<String> for Vary {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Vary, String> {
+        text.parse()
+    }
+}
+
+impl From<Vary> for String {
+    fn from(how: Vary) -> String {
+        how.to_string()
+    }
+}
+
 /// Who makes frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// a program in the kernel, at the speed of XDP
     Xdp,
@@ -131,7 +163,7 @@ pub enum Engine {
 }
 
 /// A load.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
 pub struct Load {
     /// Who makes the frames
     #[arg(long, value_enum, default_value = "xdp")]
@@ -189,6 +221,12 @@ impl Load {
             _ => None,
         };
         all.into_iter().try_fold(1u64, |product, how| product.checked_mul(count(how)?))
+    }
+
+    /// Whether values of it are in files.
+    pub fn has_lists(&self) -> bool {
+        let all = [&self.sources, &self.destinations, &self.source_ports, &self.destination_ports];
+        all.into_iter().any(|how| matches!(how, Vary::List(_) | Vary::RandomList(_)))
     }
 
     /// What must be the same to repeat it.

@@ -1,0 +1,180 @@
+//! Ends of a measurement that are other machines: agents do there what a bench does here.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+
+use super::subject::{Plan, TASTE, WARM};
+use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
+use crate::interrupt::Interrupt;
+use crate::link::Link;
+use crate::placement::Disturbance;
+use crate::raw::sender::Pace;
+use crate::results::{self, Run};
+use crate::rounds::Measured;
+use crate::sockets::{Heard, Talk, Way};
+use crate::topology::{End, Family};
+
+/// Two agents, and by which of their interfaces frames go, if not sockets make the load.
+#[derive(Clone)]
+pub(crate) struct Ends {
+    pub agents: Agents,
+    /// Interfaces of client and server.
+    pub interfaces: Option<[String; 2]>,
+    /// The link address of who takes frames, if that is not the server.
+    pub next_link: Option<[u8; 6]>,
+}
+
+/// Two agents that are ready for trials.
+pub(crate) struct Apart {
+    pair: Pair,
+    machines: [Machine; 2],
+    duration: Duration,
+}
+
+impl Apart {
+    /// Connects to them, gives them their parts, and sees that the load gets from one to the other.
+    ///
+    /// # Errors
+    /// An agent cannot be used, or nothing gets through.
+    pub fn new(ends: &Ends, plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Apart> {
+        let pair = Pair::connect(&ends.agents, interrupt)?;
+        match (plan.talk, &ends.interfaces) {
+            (Some(talk), None) => Apart::talking(pair, talk),
+            (None, Some(interfaces)) => Apart::sending(pair, interfaces, ends.next_link, plan),
+            _ => bail!("either sockets or interfaces make the load"),
+        }
+    }
+
+    fn talking(mut pair: Pair, talk: Talk) -> anyhow::Result<Apart> {
+        let address = pair.server_address();
+        let (family, version) = if address.is_ipv4() { (Family::V4, 4) } else { (Family::V6, 6) };
+        ensure!(
+            family == talk.family,
+            "the server is at {address}: --ip {version}, or another --server-address"
+        );
+        // the server's own address leads to the interface that has it
+        let machines = pair.machines([Reach::Towards(address), Reach::Towards(address)])?;
+        let talk = Talk { way: Way::At(address), ..talk };
+        let mut apart = Apart { pair, machines, duration: talk.duration };
+        for talk in [Talk { duration: WARM, ..talk }, talk] {
+            let server = Part::Server { talk, address };
+            apart.pair.prepare(Part::Client(talk), server, talk.duration)?;
+            if talk.duration == WARM {
+                apart.pair.trial()?;
+            }
+        }
+        Ok(apart)
+    }
+
+    fn sending(
+        mut pair: Pair,
+        interfaces: &[String; 2],
+        next_link: Option<[u8; 6]>,
+        plan: &Plan,
+    ) -> anyhow::Result<Apart> {
+        let machines = pair.machines(interfaces.clone().map(Reach::By))?;
+        let link = |machine: &Machine| {
+            let Link { name, address, .. } = &machine.link;
+            address.with_context(|| format!("{name}: an interface without a link address"))
+        };
+        let links = [link(&machines[0])?, next_link.map_or_else(|| link(&machines[1]), Ok)?];
+        let [interface, counting] = interfaces.clone();
+        let frames = Frames {
+            load: plan.load.clone(),
+            interface,
+            links,
+            addresses: [End::Client, End::Server].map(|end| end.address(plan.load.ip)),
+            pace: Pace::fast(TASTE),
+        };
+        let mut apart = Apart { pair, machines, duration: plan.duration };
+        apart.send(frames.clone(), &counting)?;
+        let [sent, counted] = apart.tallies()?;
+        ensure!(
+            counted.counts.received > 0,
+            "none of {} frames came through: --next-link is who takes them, and the way to the server's \
+             network has to be known there",
+            sent.counts.sent
+        );
+        let rate = sent.counts.sent.saturating_sub(1) as f64 / sent.time.as_secs_f64().max(1e-9);
+        apart.send(Frames { pace: plan.pace(rate), ..frames }, &counting)?;
+        Ok(apart)
+    }
+
+    fn send(&mut self, frames: Frames, counting: &str) -> anyhow::Result<()> {
+        let sink = Part::Sink { interface: counting.to_owned() };
+        self.pair.prepare(Part::Source(Box::new(frames)), sink, self.duration)
+    }
+
+    /// What was sent and what came in a trial of frames.
+    fn tallies(&mut self) -> anyhow::Result<[Tally; 2]> {
+        match self.pair.trial()? {
+            [Answer::Frames(sent), Answer::Frames(counted)] => Ok([sent, counted]),
+            _ => bail!("the agents have other parts than they were told"),
+        }
+    }
+
+    /// Measures once.
+    ///
+    /// # Errors
+    /// An agent is gone, or the load does not get through.
+    pub fn trial(&mut self) -> anyhow::Result<Measured> {
+        match self.pair.trial()? {
+            [Answer::Heard(heard), Answer::Seen(server)] => Ok(self.talked(heard, &server)),
+            [Answer::Frames(sent), Answer::Frames(counted)] => Ok(flooded(&sent, &counted)),
+            _ => bail!("the agents have other parts than they were told"),
+        }
+    }
+
+    fn talked(&self, heard: Heard, server: &Disturbance) -> Measured {
+        let why = |end: &str, of: &Disturbance| {
+            of.why_in(self.duration).map(|why| format!("{end}: {why}"))
+        };
+        Measured {
+            value: heard.value,
+            why: why("client", &heard.disturbance).or_else(|| why("server", server)),
+            counts: None,
+            latency: heard.latency,
+        }
+    }
+
+    /// Writes down both machines, and the way between them.
+    pub fn describe(&self, run: &mut Run) {
+        let [client, server] = &self.machines;
+        for (end, machine) in [("client", client), ("server", server)] {
+            let environment = machine.environment.clone();
+            run.agents.push(results::Agent { end: end.to_owned(), environment });
+        }
+        run.topologies.push(wire("two machines", [&client.link, &server.link]));
+    }
+}
+
+/// Frames that came a second, by the clock of who counted them. No clock says how long they were under way.
+fn flooded(sent: &Tally, counted: &Tally) -> Measured {
+    let why = |end: &str, why: Option<String>| why.map(|why| format!("{end}: {why}"));
+    let received = counted.counts.received;
+    Measured {
+        value: received.saturating_sub(1) as f64 / counted.time.as_secs_f64().max(1e-9),
+        why: why("client", sent.disturbance.why(sent.time))
+            .or_else(|| why("server", counted.disturbance.why_in(counted.time))),
+        counts: Some(sent.counts.and(counted.counts)),
+        latency: None,
+    }
+}
+
+/// Two interfaces, and whatever is between them, for results.
+pub(super) fn wire(ends: &str, links: [&Link; 2]) -> results::Topology {
+    let mut offloads = std::collections::BTreeMap::new();
+    for (end, link) in ["client", "server"].into_iter().zip(links) {
+        for (offload, on) in &link.offloads {
+            offloads.insert(format!("{end} {} {offload}", link.name), *on);
+        }
+    }
+    results::Topology {
+        name: "wire".to_owned(),
+        description: format!("{ends}, and whatever is between them"),
+        mtu: links[0].mtu.min(links[1].mtu),
+        families: vec!["inet".to_owned(), "inet6".to_owned()],
+        offloads,
+    }
+}
