@@ -13,6 +13,7 @@
 
 #include "config.h"
 #include "kern.h"
+#include "pool.h"
 #include "scratch.h"
 #include "table.h"
 #include "time.h"
@@ -248,8 +249,11 @@ static int let_one_leave(__unused __u32 i, void *arg)
 			source->in_table = 0;
 		bpf_spin_unlock(&source->lock);
 	}
-	if (leaves)
-		take_entry(item.table, item.key.family, item.key.address, item.prefix);
+	if (!leaves)
+		return 0;
+	take_entry(item.table, item.key.family, item.key.address, item.prefix);
+	if (item.prefix == (item.key.family == AF_INET ? 32 : 128))
+		forget_load(item.table, item.key.family, item.key.address);
 	return 0;
 }
 

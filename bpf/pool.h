@@ -480,6 +480,19 @@ __inline bool count_load(const struct pf_pool *pool, __u8 family, const struct p
 	return true;
 }
 
+/* An address left a table: if it comes back it begins anew. */
+__inline void forget_load(__u32 slot, __u8 family, const void *address)
+{
+	const struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+	struct pf_pool_load_key key = { .family = family };
+
+	if (!table)
+		return;
+	key.table = table->stats;
+	__builtin_memcpy(key.address, address, sizeof(key.address));
+	bpf_map_delete_elem(&pool_loads, &key);
+}
+
 /* A state is gone for which pools chose addresses, if only those that the packet had. */
 __inline void release_addresses(const struct pf_state *state)
 {

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use common::fixture::{Fixture, isolated, receiver};
-use skipstep_kernel::{LiveLog, LogReader, LoggedPacket};
+use skipstep_kernel::{Instance, LiveLog, LogReader, LoggedPacket};
 
 #[test]
 fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
@@ -45,6 +45,44 @@ fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
         from.send_to(b"hello", to.1).unwrap();
         assert_eq!(packets(&mut live), []);
         assert_eq!(logs(&mut log), [7]);
+    });
+}
+
+#[test]
+fn records_that_find_the_ring_full_are_counted_and_their_packets_pass() {
+    isolated(|| {
+        let mut fixture = Fixture::new("full");
+        let to = receiver();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = to.1.port();
+        fixture.load(&format!("pass in log (all, to pflog7) inet proto udp to port {port}\n"));
+        let instance = fixture.instance();
+        instance.enable().unwrap();
+        let mut owner = instance.own_anchors("live-log").unwrap();
+        instance.take_log(&mut owner, 7).unwrap();
+        let mut live = LiveLog::open(instance, 7).unwrap();
+        let lost = |instance: &Instance| instance.status().unwrap().log_lost;
+
+        // as long as nobody reads: short ones, and those that take room for the longest packet
+        let mut sent = 0;
+        for length in [10, 1000] {
+            let before = lost(instance);
+            let text = vec![b'x'; length];
+            for _ in 0..20_000 {
+                from.send_to(&text, to.1).unwrap();
+                to.0.recv(&mut [0; 1500]).expect("no packet waits for the log");
+                sent += 1;
+                if lost(instance) >= before + 3 {
+                    break;
+                }
+            }
+            assert_eq!(lost(instance), before + 3, "records of {length} bytes");
+        }
+        assert_eq!(packets(&mut live).len() as u64, sent - lost(instance));
+
+        from.send_to(b"hello", to.1).unwrap();
+        assert_eq!(packets(&mut live).len(), 1, "there is room again");
+        assert_eq!(lost(instance), 6);
     });
 }
 

@@ -79,7 +79,9 @@ impl Firewall {
             Some(TableChange::Take(name, net)) => {
                 if let Some(table) = self.table_mut("", &name) {
                     table.entries.retain(|entry| entry.net != net);
-                    self.counters.forget_entry(&TableName { anchor: String::new(), name }, net);
+                    let name = TableName { anchor: String::new(), name };
+                    self.counters.forget_entry(&name, net);
+                    self.pools.forget_entry(&name, net);
                 }
             }
         }

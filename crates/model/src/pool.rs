@@ -136,6 +136,13 @@ impl Pools {
         });
     }
 
+    /// An entry left a table.
+    pub fn forget_entry(&mut self, name: &TableName, net: IpNet) {
+        if net.prefix_len() == net.max_prefix_len() {
+            self.loads.remove(&(Listed::Table(name.clone()), net.addr()));
+        }
+    }
+
     /// Only these tables are left, and what rules know interfaces by.
     pub fn keep_tables(&mut self, ruleset: &Ruleset, world: &World) {
         let followed: HashSet<&DynamicAddress> =
