@@ -36,7 +36,7 @@ def count(path, logs):
             spans.append((seconds(since), seconds(until)))
     times = [float(line.split()[0]) for line in open(path).readlines()[1:]]
     within = sum(any(since <= time <= until for since, until in spans) for time in times)
-    print(f"{len(spans) >= 2} {within} {len(times) - within > 10}")
+    print(f"{len(spans) >= 8} {within} {len(times) - within > 10}")
 
 
 if len(sys.argv) == 2:

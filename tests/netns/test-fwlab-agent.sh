@@ -33,6 +33,10 @@ between() {
 	on control timeout 30 "$BIN/fwlab" measure --seconds "$seconds" --rounds "$rounds" --client-agent 10.9.1.2 --server-agent 10.9.2.2:19818 \
 		--server-address "$TO" --key "$KEY" "$@" 2>&1
 }
+# controller - the process that a connection to the agents is of
+controller() {
+	on control ss -Htnp 'dport = :19818' | grep -o 'pid=[0-9]*' | head -n 1 | cut -d = -f 2
+}
 # serves HOST - whether sockets of a load are there
 serves() {
 	[ -n "$(on "$1" ss -Hlnt 'sport < 100')" ]
@@ -60,16 +64,9 @@ same "and the way" "('wire', 1500, True)" \
 	"$(said "$WORK/rr.json" '[(t["name"], t["mtu"], "client eth0" in str(t["offloads"])) for t in run["topologies"]][0]')"
 holds "the result can be compared" "$BIN/fwlab" compare "$WORK/rr.json" "$WORK/rr.json"
 holds "and reported" sh -c "'$BIN/fwlab' report --markdown '$WORK/rr.json' | grep -q 'Machine of the server'"
-stop words
-same "trials, what was said in them, and that it was heard besides" "True 0 True" \
-	"$(python3 "$HERE/control-words.py" "$WORK/words" "$WORK/agent-client.log")"
-
-for load in "send --transport tcp" "both --transport tcp"; do
-	# shellcheck disable=SC2086
-	between 0.1 1 --traffic $load --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
-	same "${load%% *}" "(True, True)" \
-		"$(said "$WORK/load.json" '(run["complete"], run["series"][0]["points"][0]["samples"][0]["value"] > 0)')"
-done
+between 0.1 1 --traffic both --transport tcp --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
+same "bytes both ways" "(True, True)" \
+	"$(said "$WORK/load.json" '(run["complete"], run["series"][0]["points"][0]["samples"][0]["value"] > 0)')"
 TO=$SERVER6 between 0.1 1 --traffic ping --transport udp --size 8 --ip 6 --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
 same "datagrams, over IPv6" "(True, 'inet6')" "$(said "$WORK/load.json" '(run["complete"], run["series"][0]["load"]["family"])')"
 # Frames have the addresses of benchmarks, which the gateway has to know.
@@ -84,12 +81,17 @@ same "frames" "('raw', True, True)" \
 	"$(said "$WORK/frames.json" '(run["series"][0]["load"]["kind"], run["complete"], run["series"][0]["points"][0]["samples"][0]["counts"]["received"] > 0)')"
 same "no clock says how long they were under way" None \
 	"$(said "$WORK/frames.json" 'run["series"][0]["points"][0]["samples"][0]["latency"]')"
+stop words
+same "trials of sockets and frames, what was said in them, and that it was heard besides" "True 0 True" \
+	"$(python3 "$HERE/control-words.py" "$WORK/words" "$WORK/agent-client.log")"
 on gateway ip route del 198.19.0.0/16
 frames 0.2 1 >"$WORK/said"
 same "frames that do not come through" 1 $?
 holds "that is said" grep -q "none of [0-9]* frames came through: --next-link" "$WORK/said"
 same "nothing listens between measurements" "" "$(serves server && echo it does)"
 
+head -c 96 /dev/urandom | on control timeout 3 nc -w 1 10.9.1.2 19818 >"$WORK/heard"
+same "a stranger hears a hello and that it is refused, in bytes" 97 "$(stat --format %s "$WORK/heard")"
 "$BIN/fwlab" agent --make-key "$WORK/wrong" >/dev/null
 KEY=$WORK/wrong between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
 same "with another key" 1 $?
@@ -113,19 +115,26 @@ agent server
 between 30 1 --traffic send --transport tcp >"$WORK/gone" &
 measuring=$!
 await 10 serves server
-sleep 1
-kill -KILL "$(on control ss -Htnp 'dport = :19818' | grep -o 'pid=[0-9]*' | head -n 1 | cut -d = -f 2)"
+sleep 0.6
+kill -KILL "$(controller)"
 wait $measuring
 holds "a controller that is killed is missed" await 10 grep -q "is not served any more: the connection was closed\|has left" "$WORK/agent-server.log"
 await 10 grep -q "trial 2 from" "$WORK/agent-client.log"
 same "the server's sockets are gone" "" "$(await 10 sh -c "! ip netns exec $LAB-server ss -Hlnt 'sport < 100' | grep -q ." || echo they are not)"
-between 0.1 1 --traffic rr --transport tcp --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
-same "the next one is served" True "$(said "$WORK/load.json" 'run["complete"]')"
 
-between 30 1 --traffic rr --transport tcp --json "$WORK/cut.json" >"$WORK/said" &
+between 0.2 200 --traffic rr --transport tcp --json "$WORK/cut.json" >"$WORK/said" &
+measuring=$!
+await 15 grep -q '"incomplete_because": "[1-9]' "$WORK/cut.json" || die "no round is done, as if the one before were still served: $(cat "$WORK/said")"
+kill -INT "$(controller)"
+wait $measuring
+same "a controller that is interrupted" 1 $?
+same "keeps what there is" "(False, 'interrupted', True)" \
+	"$(said "$WORK/cut.json" '(run["complete"], run["incomplete_because"], len(run["series"][0]["points"][0]["samples"]) > 0)')"
+
+between 30 1 --traffic rr --transport tcp >"$WORK/said" &
 measuring=$!
 await 10 serves server
-sleep 1
+sleep 0.6
 stop agent-client INT
 same "an agent that is interrupted ends well" 0 $?
 wait $measuring

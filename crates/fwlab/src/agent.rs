@@ -9,6 +9,7 @@ mod key;
 mod message;
 mod post;
 
+use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub use controller::{Agents, Pair};
 pub use envelope::{LONGEST, Malformed, Opener, Sealer};
 pub use handshake::{Greeting, HELLO, Hello, Refusal, Side, VERDICT, read_verdict};
 pub use key::Key;
-pub use message::{Answer, Frames, Machine, Order, Part, Reach, Tally};
+pub use message::{Answer, Frames, Machine, Order, Part, Reach, Start, Tally};
 
 /// The port of agents.
 pub const PORT: u16 = 19_818;
@@ -126,8 +127,11 @@ impl Agent {
                     Ok(0) | Err(Errno::EINTR) => continue,
                     other => other.context("waiting for a controller")?,
                 };
-                // who has gone again since is nobody's concern
-                let Ok((stream, peer)) = listener.accept() else { continue };
+                let Ok((stream, peer)) = listener.accept() else {
+                    // who has gone again is nobody's concern; without descriptors it would come again at once
+                    thread::sleep(LEAVING / 20);
+                    continue;
+                };
                 let peer = channel::plain(peer);
                 if self.strangers.fetch_add(1, Ordering::Relaxed) < STRANGERS {
                     scope.spawn(move || self.meet(stream, peer));
@@ -151,13 +155,16 @@ impl Agent {
             Ok(channel) => channel,
             Err(why) => return log(peer, &format!("refused: {why:#}")),
         };
-        if let Some(other) = self.await_turn(peer) {
-            log(peer, &format!("refused: {other} is being served"));
-            let why = format!("it serves another controller, {other}: one at a time");
-            // who does not hear it sees that the connection is closed
-            let _ = channel.say(&Answer::Failed(why));
-            return;
-        }
+        let _turn = match self.await_turn(peer) {
+            Ok(turn) => turn,
+            Err(other) => {
+                log(peer, &format!("refused: {other} is being served"));
+                let why = format!("it serves another controller, {other}: one at a time");
+                // who does not hear it sees that the connection is closed
+                let _ = channel.say(&Answer::Failed(why));
+                return;
+            }
+        };
         log(peer, "is the controller now");
         let outcome = post::serve(&mut channel, self.at, &self.interrupt);
         match &outcome {
@@ -167,30 +174,40 @@ impl Agent {
         if let Err(Broken::Interrupted) = outcome {
             let _ = channel.say(&Answer::Failed("it was interrupted".to_owned()));
         }
-        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Lets a controller be the one that is served, as soon as one that leaves has left; who stays, if somebody does.
-    fn await_turn(&self, peer: SocketAddr) -> Option<SocketAddr> {
+    /// Lets a controller be the one that is served, as soon as one that leaves has left.
+    ///
+    /// # Errors
+    /// Another one stays.
+    fn await_turn(&self, peer: SocketAddr) -> Result<Turn<'_>, SocketAddr> {
         let since = Instant::now();
         loop {
-            match self.reserve(peer) {
-                Some(_) if since.elapsed() < LEAVING => thread::sleep(LEAVING / 20),
-                other => return other,
+            let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+            match *served {
+                None => {
+                    *served = Some(peer);
+                    return Ok(Turn(self));
+                }
+                Some(other) if since.elapsed() >= LEAVING => return Err(other),
+                Some(_) => drop(served),
             }
+            thread::sleep(LEAVING / 20);
         }
     }
+}
 
-    /// Lets a controller be the one that is served; who is already, if somebody is.
-    fn reserve(&self, peer: SocketAddr) -> Option<SocketAddr> {
-        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        let other = *served;
-        served.get_or_insert(peer);
-        other
+/// The right of a controller to be served, until it is given back.
+struct Turn<'a>(&'a Agent);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.served.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 /// Says what happened with somebody who has connected.
 fn log(peer: SocketAddr, what: &str) {
-    println!("{} {peer} {what}", Utc::now().format("%H:%M:%S"));
+    // who does not read it misses nothing
+    let _ = writeln!(std::io::stdout(), "{} {peer} {what}", Utc::now().format("%H:%M:%S"));
 }

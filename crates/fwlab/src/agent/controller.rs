@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use super::PORT;
 use super::channel::{Broken, Channel};
 use super::key::Key;
-use super::message::{Answer, Machine, Order, Part, Reach};
+use super::message::{Answer, Machine, Order, Part, Reach, Start};
 use crate::interrupt::{Interrupt, Interrupted};
 
 /// How long a connection and an answer may take.
@@ -17,7 +17,7 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long after the order to begin a trial begins: what has to be said about it has been heard everywhere by then.
-const DELAY: Duration = Duration::from_millis(300);
+const DELAY: Duration = Duration::from_millis(200);
 
 /// How often the agent is looked at that says nothing when a trial is over.
 const TURN: Duration = Duration::from_millis(100);
@@ -138,6 +138,10 @@ impl Pair {
     /// # Errors
     /// One of them is not there, has another key or version, or serves somebody else.
     pub fn connect(agents: &Agents, interrupt: &Interrupt) -> anyhow::Result<Pair> {
+        ensure!(
+            agents.client_agent != agents.server_agent,
+            "--client-agent and --server-agent: two agents, one for each end"
+        );
         let key = Key::read(agents.key.as_ref().context("--key: a file with a key")?)?;
         let connect = |role: &str, text: &Option<String>| {
             let text = text.as_ref().with_context(|| format!("no {role} agent"))?;
@@ -180,7 +184,7 @@ impl Pair {
     /// An agent is gone, or the client does not reach the server.
     pub fn trial(&mut self) -> anyhow::Result<[Answer; 2]> {
         self.trial += 1;
-        let order = Order::Begin { trial: self.trial, delay: DELAY };
+        let order = Order::Begin(Start { trial: self.trial, delay: DELAY, length: self.length });
         self.server.order_done(&order)?;
         self.client.order_done(&order)?;
         let said = self.await_end(DELAY + self.length * 2 + PATIENCE)?;

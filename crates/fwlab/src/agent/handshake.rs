@@ -31,6 +31,7 @@ pub const VERDICT: usize = 1 + CODE;
 
 /// The version that both have to be of.
 const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
+const _: () = assert!(OWN_VERSION.len() <= VERSION);
 
 /// What each side says first.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::topology::Family;
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// The longest trial.
-pub const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
+const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
 
 /// Frames of a trial, and how many a second.
 const MOST_FRAMES: u64 = i32::MAX as u64;
@@ -39,14 +39,21 @@ pub enum Order {
     /// To make ready for a part, instead of the one before.
     Prepare(Part),
     /// To do its part in a trial. An active part answers a second time when it is over; meanwhile nobody says anything.
-    Begin {
-        /// Number of the trial.
-        trial: u32,
-        /// How long after this order it begins.
-        delay: Duration,
-    },
+    Begin(Start),
     /// To say what a part that is not active saw of the trial.
     Collect,
+}
+
+/// When a trial is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// Its number.
+    pub trial: u32,
+    /// How long after the order it begins.
+    pub delay: Duration,
+    /// How long it should take.
+    pub length: Duration,
 }
 
 /// How packets get to the other end.
@@ -144,15 +151,36 @@ impl Order {
     /// It does not hold.
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
-            Order::Describe(_) | Order::Collect | Order::Prepare(Part::Sink { .. }) => Ok(()),
-            Order::Begin { delay, .. } => {
+            Order::Describe(Reach::Towards(_)) | Order::Collect => Ok(()),
+            Order::Describe(Reach::By(name)) | Order::Prepare(Part::Sink { interface: name }) => {
+                check_interface(name)
+            }
+            Order::Begin(Start { delay, length, .. }) => {
                 ensure!(*delay <= LONGEST_DELAY, "a delay of {delay:?}: at most {LONGEST_DELAY:?}");
-                Ok(())
+                check_length(*length)
             }
             Order::Prepare(Part::Client(talk) | Part::Server { talk, .. }) => check_talk(talk),
             Order::Prepare(Part::Source(frames)) => check_frames(frames),
         }
     }
+}
+
+/// As the kernel takes them, and no option of a program that is asked about it.
+fn check_interface(name: &str) -> anyhow::Result<()> {
+    let usual = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
+    ensure!(
+        (1..16).contains(&name.len()) && name.bytes().all(usual) && !name.starts_with('-'),
+        "no name of an interface"
+    );
+    Ok(())
+}
+
+fn check_length(length: Duration) -> anyhow::Result<()> {
+    ensure!(
+        !length.is_zero() && length <= LONGEST_TRIAL,
+        "a trial of {length:?}: at most {LONGEST_TRIAL:?}"
+    );
+    Ok(())
 }
 
 fn check_talk(talk: &Talk) -> anyhow::Result<()> {
@@ -161,16 +189,14 @@ fn check_talk(talk: &Talk) -> anyhow::Result<()> {
     ensure!(kind.programs().is_empty(), "{name}: agents have no other programs make a load");
     ensure!(kind.takes(*transport), "{name}: not over this protocol");
     ensure!(SIZES.contains(size), "{size} bytes: between {} and {}", SIZES.start(), SIZES.end());
-    ensure!(
-        !duration.is_zero() && *duration <= LONGEST_TRIAL,
-        "a trial of {duration:?}: at most {LONGEST_TRIAL:?}"
-    );
+    check_length(*duration)?;
     ensure!((1..=MOST_CLIENTS).contains(clients), "{clients} clients: at most {MOST_CLIENTS}");
     Ok(())
 }
 
 fn check_frames(frames: &Frames) -> anyhow::Result<()> {
-    let Frames { load, addresses, pace, .. } = frames;
+    let Frames { load, interface, addresses, pace, .. } = frames;
+    check_interface(interface)?;
     ensure!(!load.has_lists(), "lists are files, and an agent reads none");
     ensure!(
         addresses.iter().all(|address| address.is_ipv4() == (load.ip == Family::V4)),
@@ -217,6 +243,10 @@ mod tests {
         }
     }
 
+    fn start() -> Start {
+        Start { trial: 7, delay: Duration::from_millis(300), length: Duration::from_secs(1) }
+    }
+
     fn frames() -> Frames {
         Frames {
             load: Load {
@@ -247,7 +277,7 @@ mod tests {
             Order::Prepare(Part::Sink { interface: "eth0".to_owned() }),
             Order::Prepare(Part::Client(talk())),
             Order::Prepare(Part::Server { talk: talk(), address: [192, 0, 2, 1].into() }),
-            Order::Begin { trial: 7, delay: Duration::from_millis(300) },
+            Order::Begin(start()),
             Order::Collect,
         ] {
             order.check().unwrap();
@@ -270,7 +300,11 @@ mod tests {
         assert!(refused(|talk| talk.duration = Duration::MAX).contains("at most 3600s"));
         assert!(refused(|talk| talk.kind = Kind::Iperf3).contains("iperf3"));
         assert!(refused(|talk| talk.kind = Kind::Ping).contains("protocol"));
-        assert!(Order::Begin { trial: 1, delay: Duration::MAX }.check().is_err());
+        assert!(Order::Begin(Start { delay: Duration::MAX, ..start() }).check().is_err());
+        assert!(Order::Begin(Start { length: Duration::ZERO, ..start() }).check().is_err());
+        for name in ["", "-h", "a b", "../eth0", "a-name-that-is-too-long"] {
+            assert!(Order::Describe(Reach::By(name.to_owned())).check().is_err(), "{name}");
+        }
     }
 
     #[test]
@@ -294,13 +328,14 @@ mod tests {
 
     #[test]
     fn what_is_no_order_is_not_read() {
+        let begin = serde_json::to_string(&Order::Begin(Start { trial: 1, ..start() })).unwrap();
         for text in [
             "",
             "7",
             "\"dance\"",
             "{\"begin\":{\"trial\":1}}",
-            "{\"begin\":{\"trial\":-1,\"delay\":{\"secs\":0,\"nanos\":0}}}",
-            "{\"begin\":{\"trial\":1,\"delay\":{\"secs\":0,\"nanos\":0},\"more\":1}}",
+            &begin.replace(":1,", ":-1,"),
+            &begin.replace("\"trial\"", "\"more\":1,\"trial\""),
             &"[".repeat(100_000),
         ] {
             assert!(serde_json::from_str::<Order>(text).is_err(), "{text:.40}");

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use skipstep_kernel::lab::{self, Progress, Sink};
 
 use super::channel::{Broken, Channel};
 use super::log;
-use super::message::{Answer, Frames, LONGEST_TRIAL, Machine, Order, Part, Reach, Tally};
+use super::message::{Answer, Frames, Machine, Order, Part, Reach, Start, Tally};
 use crate::host::Host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::link::Link;
@@ -33,9 +33,16 @@ const TURN: Duration = Duration::from_millis(20);
 enum Ready<'h> {
     Nothing,
     Client(Talk),
-    Server { talk: Talk, _server: Server, watch: Option<KinWatch<'h>> },
+    Server(#[expect(dead_code, reason = "it serves as long as it is there")] Server),
     Source { sender: Box<Sender<'h>>, pace: Pace },
-    Sink { sink: Sink, watch: Option<KinWatch<'h>> },
+    Sink(Sink),
+}
+
+/// A trial in which others are active.
+struct Watched<'h> {
+    watch: KinWatch<'h>,
+    /// How long it should take from the order on.
+    length: Duration,
 }
 
 /// An end of a measurement.
@@ -43,6 +50,7 @@ struct Post<'h> {
     host: &'h Host,
     at: Placement,
     ready: Ready<'h>,
+    watched: Option<Watched<'h>>,
 }
 
 /// Does what a controller says until it leaves; whatever was made for it goes then.
@@ -55,7 +63,7 @@ pub(super) fn serve(
     interrupt: &Interrupt,
 ) -> Result<(), Broken> {
     let host = Host::here();
-    let mut post = Post { host: &host, at, ready: Ready::Nothing };
+    let mut post = Post { host: &host, at, ready: Ready::Nothing, watched: None };
     channel.say(&Answer::Done)?;
     loop {
         let order = match channel.hear::<Order>(post.patience(), interrupt) {
@@ -76,14 +84,9 @@ pub(super) fn serve(
 }
 
 impl<'h> Post<'h> {
-    /// How long a controller may be silent: there may be a trial in which this end is not active.
+    /// How long a controller may be silent: in a trial it is, and some take longer than they should.
     fn patience(&self) -> Duration {
-        match &self.ready {
-            Ready::Server { talk, watch: Some(_), .. } => PATIENCE + talk.duration * 2,
-            // it is not told how long others send
-            Ready::Sink { watch: Some(_), .. } => PATIENCE + LONGEST_TRIAL,
-            _ => PATIENCE,
-        }
+        PATIENCE + self.watched.as_ref().map_or(Duration::ZERO, |watched| watched.length * 2)
     }
 
     /// Makes ready for a part.
@@ -93,7 +96,7 @@ impl<'h> Post<'h> {
             Part::Server { talk, address } => {
                 let server = Server::start_for(&talk, self.host, self.at, address)
                     .context("no server (--server-address says where it listens)")?;
-                Ready::Server { talk, _server: server, watch: None }
+                Ready::Server(server)
             }
             Part::Source(frames) => {
                 let Frames { load, interface, links, addresses, pace } = *frames;
@@ -110,7 +113,7 @@ impl<'h> Post<'h> {
             Part::Sink { interface } => {
                 let mut sink = Sink::new()?;
                 Port::here(&interface)?.attach(&mut sink)?;
-                Ready::Sink { sink, watch: None }
+                Ready::Sink(sink)
             }
         })
     }
@@ -132,53 +135,56 @@ impl<'h> Post<'h> {
             }
             Order::Prepare(part) => {
                 // the ports of the part before are free again
-                self.ready = Ready::Nothing;
+                (self.ready, self.watched) = (Ready::Nothing, None);
                 self.ready = self.prepare(part)?;
                 Ok(Answer::Done)
             }
-            Order::Begin { trial, delay } => match &mut self.ready {
-                Ready::Nothing => bail!("no part to begin with"),
-                Ready::Client(talk) => {
-                    let begin = Instant::now() + delay;
-                    channel.say(&Answer::Done)?;
-                    let heard = attend(channel, trial, begin, interrupt, &|interrupt| {
-                        sockets::talk_from(self.host, Vec::new(), talk, self.at, interrupt)
-                    });
-                    heard.map(Answer::Heard)
-                }
-                Ready::Source { sender, pace } => {
-                    let begin = Instant::now() + delay;
-                    sender.begin(pace, trial)?;
-                    channel.say(&Answer::Done)?;
-                    let sent = attend(channel, trial, begin, interrupt, &|interrupt| {
-                        let disturbance = sender.generate(pace, self.at, Some(interrupt))?;
-                        interrupt.check()?;
-                        Ok(sent(&sender.progress()?, disturbance))
-                    });
-                    sent.map(Answer::Frames)
-                }
-                Ready::Server { watch, .. } => {
-                    *watch = Some(KinWatch::begin(self.at.cpu, vec![self.host])?);
-                    Ok(Answer::Done)
-                }
-                Ready::Sink { sink, watch } => {
-                    sink.begin(trial)?;
-                    *watch = Some(KinWatch::begin(self.at.cpu, vec![self.host])?);
-                    Ok(Answer::Done)
-                }
-            },
-            Order::Collect => match &mut self.ready {
-                Ready::Server { watch, .. } => {
-                    let watch = watch.take().context("no trial to tell of")?;
-                    Ok(Answer::Seen(watch.end()?))
-                }
-                Ready::Sink { sink, watch } => {
-                    let watch = watch.take().context("no trial to tell of")?;
-                    let counts = await_stragglers(sink, None)?;
-                    Ok(Answer::Frames(counted(&counts, watch.end()?)))
-                }
-                _ => bail!("nothing to tell of"),
-            },
+            Order::Begin(start) => self.begin(&start, channel, interrupt),
+            Order::Collect => self.collect(),
+        }
+    }
+
+    /// Does an active part, or begins to watch what others do.
+    fn begin(
+        &mut self,
+        start: &Start,
+        channel: &mut Channel,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Answer> {
+        match &self.ready {
+            Ready::Nothing => bail!("no part to begin with"),
+            Ready::Client(talk) => {
+                let heard = attend(channel, start, interrupt, &|interrupt| {
+                    sockets::talk_from(self.host, Vec::new(), talk, self.at, interrupt)
+                });
+                return heard.map(Answer::Heard);
+            }
+            Ready::Source { sender, pace } => {
+                sender.begin(pace, start.trial)?;
+                let sent = attend(channel, start, interrupt, &|interrupt| {
+                    let disturbance = sender.generate(pace, self.at, Some(interrupt))?;
+                    interrupt.check()?;
+                    Ok(sent(&sender.progress()?, disturbance))
+                });
+                return sent.map(Answer::Frames);
+            }
+            Ready::Sink(sink) => sink.begin(start.trial)?,
+            Ready::Server(_) => {}
+        }
+        let watch = KinWatch::begin(self.at.cpu, vec![self.host])?;
+        self.watched = Some(Watched { watch, length: start.delay + start.length });
+        Ok(Answer::Done)
+    }
+
+    /// What was seen of a trial in which others were active.
+    fn collect(&mut self) -> anyhow::Result<Answer> {
+        let watched = self.watched.take().context("no trial to tell of")?;
+        match &self.ready {
+            Ready::Sink(sink) => {
+                let counts = await_stragglers(sink, None)?;
+                Ok(Answer::Frames(counted(&counts, watched.watch.end()?)))
+            }
+            _ => Ok(Answer::Seen(watched.watch.end()?)),
         }
     }
 }
@@ -202,21 +208,19 @@ fn counted(counts: &lab::Counts, disturbance: Disturbance) -> Tally {
     Tally { counts, time, disturbance }
 }
 
-/// Does the work of a trial when it is time. Meanwhile nothing is said here, and who should hear it has to be there
-/// and as silent.
+/// Says that a trial will begin, and does the work when it is time. Meanwhile nothing is said here, and who should hear it
+/// has to be there and as silent.
 fn attend<T: Send>(
-    channel: &Channel,
-    trial: u32,
-    begin: Instant,
+    channel: &mut Channel,
+    start: &Start,
     interrupt: &Interrupt,
     work: &(dyn Fn(&Interrupt) -> anyhow::Result<T> + Sync),
 ) -> anyhow::Result<T> {
+    let begin = Instant::now() + start.delay;
+    channel.say(&Answer::Done)?;
+    let (trial, peer) = (start.trial, channel.peer());
     let gone = Arc::new(AtomicBool::new(false));
     let interrupt = interrupt.or(&gone);
-    let span = |since: DateTime<Utc>| {
-        let [since, until] = [since, Utc::now()].map(|time| time.format("%H:%M:%S%.3f"));
-        log(channel.peer(), &format!("trial {trial} from {since} to {until} UTC"));
-    };
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             while let Some(left) = begin.checked_duration_since(Instant::now()) {
@@ -225,7 +229,8 @@ fn attend<T: Send>(
             }
             let since = Utc::now();
             let outcome = work(&interrupt);
-            span(since);
+            let [since, until] = [since, Utc::now()].map(|time| time.format("%H:%M:%S%.3f"));
+            log(peer, &format!("trial {trial} from {since} to {until} UTC"));
             outcome
         });
         let mut said = Ok(0);
