@@ -22,6 +22,7 @@
 pub mod agent;
 pub mod bad_network;
 pub mod compare;
+pub mod connections;
 pub mod echo;
 pub mod ftp;
 pub mod host;

@@ -12,6 +12,8 @@ pub mod mlr;
 pub mod network;
 pub mod recovery;
 pub mod simulated;
+pub mod tcp;
+mod tcp_network;
 pub mod throughput;
 mod written;
 
@@ -24,7 +26,7 @@ use crate::raw::extension::Extension;
 pub use crate::raw::missing::Gap;
 use crate::results::Latency;
 
-/// Frames at a constant rate for some time.
+/// Frames, or attempts to connect, at a constant rate for some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
     /// Frames a second.
@@ -38,25 +40,66 @@ pub struct Phase {
 pub struct Order<'a> {
     /// What is sent, one after the other without a pause.
     pub phases: &'a [Phase],
-    /// When the device is reset, in seconds since the first frame.
-    pub reset: Option<f64>,
+    /// What is done besides.
+    pub besides: Besides,
+}
+
+/// What a trial does besides sending at a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Besides {
+    /// Nothing.
+    Nothing,
+    /// The device is reset so many seconds after the first frame.
+    Reset(f64),
+    /// Connections stay open until all of them are there.
+    Hold,
+    /// Of a hundred connections so many are such as a rule forbids.
+    Forbidden(u32),
 }
 
 /// What came of a trial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trial {
-    /// Frames that were sent.
+    /// Frames that were sent, or connections attempted.
     pub sent: u64,
-    /// Frames that came.
+    /// Frames that came, or connections that got what they asked for.
     pub received: u64,
-    /// How long they took, from when each was to be sent.
+    /// How long they took, from when each was to be sent; or until connections were there.
     pub latency: Latency,
     /// When the last frame that did not come was sent, in seconds since the last phase began.
     pub last_loss: Option<f64>,
     /// The longest time between two frames that came, with others missing between them.
     pub gap: Option<Gap>,
+    /// What else is known of connections.
+    pub connections: Option<Connections>,
     /// Share of the trial that the device's CPU was busy, where it has one of its own.
     pub busy: Option<f64>,
+}
+
+/// What is known of a trial's connections, besides how many were attempted and got what they asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Connections {
+    /// Attempts that became connections.
+    pub established: u64,
+    /// Attempts that a rule forbids, which are not among those sent.
+    pub forbidden: u64,
+    /// Those of them that became connections.
+    pub leaked: u64,
+    /// How long it took until they were there.
+    pub setup: Setup,
+}
+
+/// Times of connection establishment, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Setup {
+    /// The shortest.
+    pub least: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The longest.
+    pub most: u64,
+    /// All of them together.
+    pub total: u64,
 }
 
 /// Runs trials on a device.
@@ -97,6 +140,9 @@ pub enum Failure {
     /// Other searches begin at the throughput.
     #[error("something is lost at any rate: there is no throughput to measure this at")]
     NoThroughput,
+    /// No connection is made.
+    #[error("no connection got its page, with as few and as slowly as was tried neither")]
+    NoConnection,
     /// There is nothing to reset.
     #[error(
         "not applicable: nothing but the kernel forwards here, and what can be reset of it is the whole machine"
@@ -139,13 +185,13 @@ impl Waits {
 /// A trial that was run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Record {
-    /// Frames a second that were to be sent; of several phases the first.
+    /// Frames a second that were to be sent, or connections to be attempted; of several phases the first.
     pub rate: f64,
     /// Seconds, all phases together.
     pub seconds: f64,
-    /// Frames that were to be sent. What the generator did not send counts as lost.
+    /// Frames that were to be sent, or connections to be made. What the generator did not send counts as lost.
     pub intended: u64,
-    /// Frames that came.
+    /// Frames that came, or connections over which something did.
     pub received: u64,
     /// Share of the intended frames that did not come.
     pub loss: f64,
@@ -186,7 +232,7 @@ impl<'m> Bench<'m> {
     /// # Errors
     /// The trial failed, or says nothing.
     pub fn steady(&mut self, rate: f64, seconds: f64) -> Result<(Record, Trial), Failure> {
-        self.run(&Order { phases: &[Phase { rate, seconds }], reset: None })
+        self.run(&Order { phases: &[Phase { rate, seconds }], besides: Besides::Nothing })
     }
 
     /// Any trial.
@@ -205,7 +251,8 @@ impl<'m> Bench<'m> {
             return Err(Failure::Reflected { sent: trial.sent, received: trial.received });
         }
         let frames = |phase: &Phase| (phase.rate * phase.seconds).round().max(1.0);
-        let intended = order.phases.iter().map(frames).sum::<f64>() as u64;
+        let forbidden = trial.connections.map_or(0, |known| known.forbidden);
+        let intended = order.phases.iter().map(frames).sum::<f64>() as u64 - forbidden;
         let record = Record {
             rate: order.phases.first().map_or(0.0, |phase| phase.rate),
             seconds: order.phases.iter().map(|phase| phase.seconds).sum(),

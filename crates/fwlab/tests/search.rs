@@ -91,6 +91,27 @@ fn a_throughput_that_is_known_is_not_searched_for() {
 }
 
 #[test]
+fn connections_are_searched_for() {
+    let capacity = ["tcp-capacity", "--simulate", "knee:300", "--connections", "1000"];
+    let (report, status) = json(&capacity);
+    assert_eq!((status, report["result"]["connections"].as_u64()), (Some(0), Some(300)));
+    let missing = report["on_a_virtual_link"]["partial"].as_array().unwrap();
+    assert!(missing.iter().any(|point| point.as_str().unwrap().contains("section 4")));
+    let (report, status) = json(&["tcp-rate", "--simulate", "knee:3e6"]);
+    assert_eq!(status, Some(0));
+    assert!((2.9e6..3.001e6).contains(&report["result"]["rate"].as_f64().unwrap()));
+    let (report, status) = json(&["tcp-illegal", "--simulate", "knee:3e6"]);
+    assert_eq!((status, report["result"][3]["share"].as_u64()), (Some(0), Some(90)));
+    for wrong in [
+        &["tcp-rate", "--simulate", "knee", "--connections", "5"][..],
+        &["tcp-capacity", "--simulate", "knee", "--size", "64"],
+        &["tcp-rate", "--simulate", "knee", "--throughput", "5"],
+    ] {
+        assert_eq!(search(wrong).status.code(), Some(1), "{wrong:?}");
+    }
+}
+
+#[test]
 fn hop_by_hop_options_are_told_by_rate() {
     let (report, status) = json(&["hop-by-hop", "--simulate", "knee:3e6"]);
     assert_eq!((status, report["setting"]["extension"].as_str()), (Some(0), Some("hop-by-hop")));

@@ -1,5 +1,7 @@
 //! `fwlab search`: a search on a system in a network of its own, or on a simulated device.
 
+mod connections;
+
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -12,18 +14,24 @@ use serde_json::{Value, json};
 
 use super::network::{self, Cpus, Network};
 use super::simulated::{Curve, Simulated};
+use super::tcp_network::{self, TcpNetwork};
 use super::written::Found;
 use super::{
     Bench, Conformance, Failure, Measurer, Record, Setting, Waits, back_to_back, hop_by_hop,
     latency, loss_rate, mlr, recovery, throughput,
 };
+use crate::connections::PAGE;
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::measure::{self, environment};
 use crate::raw::extension::Extension;
+use crate::raw::load::Load;
 use crate::results::{self, Environment, Mode, Run};
 use crate::system;
 use crate::topology::Family;
+
+/// TCP connections at once that are tried at most, unless something else is said.
+const MOST_CONNECTIONS: u64 = 5000;
 
 /// Trials of system recovery and of reset.
 const RECOVERIES: usize = 3;
@@ -46,6 +54,12 @@ pub enum Test {
     Reset,
     /// RFC 5180 5.3: what hop-by-hop options do to the device
     HopByHop,
+    /// RFC 3511 5.2: how many TCP connections there can be at once
+    TcpCapacity,
+    /// RFC 3511 5.3: how many TCP connections a second can be made
+    TcpRate,
+    /// RFC 3511 5.8: what becomes of TCP connections that a rule forbids, beside others
+    TcpIllegal,
     /// RFC 9971: MLRsearch with the goals of RFC 2544 and TST 009
     Mlr,
 }
@@ -53,7 +67,15 @@ pub enum Test {
 impl Test {
     /// Whether the throughput has to be known for it.
     fn is_done_at_throughput(self) -> bool {
-        !matches!(self, Test::Throughput | Test::LossRate | Test::HopByHop | Test::Mlr)
+        !matches!(
+            self,
+            Test::Throughput | Test::LossRate | Test::HopByHop | Test::TcpRate | Test::Mlr
+        )
+    }
+
+    /// Whether it is about connections and not about frames.
+    pub(super) fn is_about_connections(self) -> bool {
+        matches!(self, Test::TcpCapacity | Test::TcpRate | Test::TcpIllegal)
     }
 
     /// What says how it is done.
@@ -66,6 +88,9 @@ impl Test {
             Test::SystemRecovery => "RFC 2544, 26.5",
             Test::Reset => "RFC 2544, 26.6",
             Test::HopByHop => "RFC 5180, 5.3",
+            Test::TcpCapacity => "RFC 3511, 5.2",
+            Test::TcpRate => "RFC 3511, 5.3",
+            Test::TcpIllegal => "RFC 3511, 5.8",
             Test::Mlr => "RFC 9971",
         }
     }
@@ -89,9 +114,12 @@ pub struct Arguments {
     /// No pauses around trials
     #[arg(long)]
     no_pauses: bool,
-    /// Bytes of a frame with its checksum
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(64..=1518))]
-    size: u32,
+    /// Bytes of a frame with its checksum, 64 by default
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..=1518))]
+    size: Option<u32>,
+    /// TCP connections at once that are tried at most, 5000 by default
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=400_000))]
+    connections: Option<u64>,
     /// IP of the frames: 4, or 6, as RFC 5180 wants it
     #[arg(long, value_name = "VERSION", default_value = "4", conflicts_with = "simulate")]
     ip: Family,
@@ -101,7 +129,7 @@ pub struct Arguments {
     /// Bits a second of the link
     #[arg(long, value_name = "BITS", default_value_t = 1e10, value_parser = link)]
     link: f64,
-    /// Frames a second that are known to be the throughput, for tests that are done at it or begin with it
+    /// Frames, or TCP connections, a second that are known to be the throughput, for tests that are done at it
     #[arg(long, value_name = "RATE", value_parser = throughput_rate)]
     throughput: Option<f64>,
     /// Seconds of the trials that decide
@@ -158,19 +186,7 @@ struct Report {
 /// # Errors
 /// The network cannot be made, or the report cannot be printed.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    ensure!(
-        arguments.throughput.is_none() || arguments.test.is_done_at_throughput(),
-        "--throughput says what {} is to find out: leave it out",
-        arguments.test.to_possible_value().map_or(String::new(), |name| name.get_name().to_owned())
-    );
-    ensure!(
-        arguments.extension != Extension::HopByHop,
-        "hop-by-hop options make frames slow on purpose; the test for them is `fwlab search hop-by-hop`"
-    );
-    ensure!(
-        arguments.extension == Extension::None || arguments.family() == Family::V6,
-        "IPv4 has no extension headers: --ip 6"
-    );
+    arguments.check()?;
     let (report, text) = match (&arguments.system, arguments.simulate) {
         (Some(name), _) => on_a_system(arguments, name)?,
         (None, Some(curve)) => on_a_simulated_device(arguments, curve),
@@ -188,7 +204,43 @@ impl Arguments {
     fn setting(&self, most: f64) -> Setting {
         let waits = if self.no_pauses { Waits::NONE } else { Waits::STANDARD };
         let (ip6, extension) = (self.family() == Family::V6, self.extension());
-        Setting { wire: false, size: self.size, ip6, extension, most, waits }
+        Setting { wire: false, size: self.size(), ip6, extension, most, waits }
+    }
+
+    fn size(&self) -> u32 {
+        self.size.unwrap_or(64)
+    }
+
+    fn connections(&self) -> u64 {
+        self.connections.unwrap_or(MOST_CONNECTIONS)
+    }
+
+    /// What is asked for must be something that is done.
+    fn check(&self) -> anyhow::Result<()> {
+        let name = self.test.to_possible_value();
+        let name = name.map_or(String::new(), |value| value.get_name().to_owned());
+        ensure!(
+            self.throughput.is_none() || self.test.is_done_at_throughput(),
+            "--throughput says what {name} is to find out: leave it out"
+        );
+        ensure!(
+            self.extension != Extension::HopByHop,
+            "hop-by-hop options make frames slow on purpose; the test for them is `fwlab search hop-by-hop`"
+        );
+        ensure!(
+            self.extension == Extension::None || self.family() == Family::V6,
+            "IPv4 has no extension headers: --ip 6"
+        );
+        let frames = self.size.is_some() || self.extension != Extension::None;
+        ensure!(
+            !(frames && self.test.is_about_connections()),
+            "{name} is about connections, not frames: --size and --extension say nothing to it"
+        );
+        ensure!(
+            self.connections.is_none() || self.test == Test::TcpCapacity,
+            "--connections is for tcp-capacity: {name} holds none"
+        );
+        Ok(())
     }
 
     fn family(&self) -> Family {
@@ -197,6 +249,32 @@ impl Arguments {
 
     fn extension(&self) -> Extension {
         if self.test == Test::HopByHop { Extension::HopByHop } else { self.extension }
+    }
+
+    /// The load of frames, or of connections, as results have it.
+    fn load(&self, frames: &Load) -> results::Load {
+        let inet = if self.family() == Family::V6 { "inet6" } else { "inet" };
+        let common = results::Load {
+            family: Some(inet.to_owned()),
+            seconds: self.seconds,
+            ..results::Load::default()
+        };
+        if self.test.is_about_connections() {
+            return results::Load {
+                kind: "connections".to_owned(),
+                protocol: Some("tcp".to_owned()),
+                size: Some(PAGE as u64),
+                ..common
+            };
+        }
+        results::Load {
+            kind: "raw".to_owned(),
+            protocol: Some("udp".to_owned()),
+            size: Some(self.size().into()),
+            flows: frames.flows(),
+            details: frames.details(),
+            ..common
+        }
     }
 
     /// Runs the search and writes down what came of it.
@@ -218,6 +296,7 @@ impl Arguments {
         let conformance = conformance.map(|one| match self.test {
             // which is of no family, or says so itself
             Test::Mlr | Test::HopByHop => one,
+            test if test.is_about_connections() => one,
             _ => setting.over_ip6(one),
         });
         let nothing = || Conformance::Not("there is no result".to_string());
@@ -243,7 +322,7 @@ impl Arguments {
 /// What a search is at. How many trials are to come, nobody knows.
 fn tell(number: usize, record: &Record) {
     eprintln!(
-        "trial {number}: {:.0} frames/s for {} s, {:.4} % lost",
+        "trial {number}: {:.0} a second for {:.3} s, {:.4} % lost",
         record.rate,
         record.seconds,
         record.loss * 100.0
@@ -251,7 +330,7 @@ fn tell(number: usize, record: &Record) {
 }
 
 fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> (Report, String) {
-    let setting = arguments.setting(Setting::line_rate(arguments.link, arguments.size));
+    let setting = arguments.setting(Setting::line_rate(arguments.link, arguments.size()));
     let mut device = Simulated::new(curve, arguments.seed);
     let name = format!("simulated {curve:?}");
     let (mut report, text) = arguments.report(&mut device, setting, name);
@@ -270,41 +349,51 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<(Report, Str
     let interrupt = Interrupt::watch()?;
     host::sweep()?;
     let cpus = Cpus::choose()?;
-    let load = network::load(arguments.size, arguments.family(), arguments.extension());
-    let line = Setting::line_rate(arguments.link, arguments.size);
-    let setting = arguments.setting(network::most(&load, cpus)?.min(line));
+    let family = arguments.family();
+    let frames = network::load(arguments.size(), family, arguments.extension());
+    let tcp = arguments.test.is_about_connections();
+    let setting = arguments.setting(if tcp {
+        tcp_network::most(family, cpus, &interrupt)?
+    } else {
+        network::most(&frames, cpus)?.min(Setting::line_rate(arguments.link, arguments.size()))
+    });
     let mut run = Run::begin(Mode::Queue, environment());
     let watch = results::Watch::begin();
     let lab = network::lab(system.as_ref())?;
-    let mut network = Network::new(&lab, system.as_ref(), arguments.rules, &load, cpus, &interrupt)
-        .context(name.to_owned())?;
-    let device = format!("{name} with {} rules", arguments.rules);
-    let (mut report, text) = arguments.report(&mut network, setting, device);
+    let (system, rules) = (system.as_ref(), arguments.rules);
+    let (mut measurer, described): (Box<dyn Measurer>, _) = if tcp {
+        let at_once = match arguments.test {
+            Test::TcpCapacity => arguments.connections(),
+            // those that are made and closed again, one after the other
+            _ => MOST_CONNECTIONS,
+        };
+        let place = (cpus, at_once);
+        let network = TcpNetwork::new(&lab, system, rules, family, place, &interrupt);
+        let (network, described) = network.context(name.to_owned())?;
+        (Box::new(network), described)
+    } else {
+        let network = Network::new(&lab, system, rules, &frames, cpus, &interrupt);
+        let network = network.context(name.to_owned())?;
+        let described = network.described.clone();
+        (Box::new(network), described)
+    };
+    let device = format!("{name} with {rules} rules");
+    let (mut report, text) = arguments.report(measurer.as_mut(), setting, device);
     (report.seconds, run.environment.steal) = watch.end();
     report.mode = Some(Mode::Queue);
     report.environment = Some(run.environment.clone());
     if let Some(path) = &arguments.result {
-        let described = &network.described;
         run.topologies.push(measure::described(&lab, described.topology.clone())?);
         run.systems.push(described.clone());
         (run.seconds, run.complete) = (report.seconds, report.complete);
         run.incomplete_because.clone_from(&report.incomplete_because);
         let Report { test, conformance, result, trials, .. } = &report;
-        let load = results::Load {
-            kind: "raw".to_owned(),
-            protocol: Some("udp".to_owned()),
-            family: Some(if setting.ip6 { "inet6" } else { "inet" }.to_owned()),
-            size: Some(arguments.size.into()),
-            flows: load.flows(),
-            seconds: arguments.seconds,
-            details: load.details(),
-            ..results::Load::default()
-        };
+        let load = arguments.load(&frames);
         let found = Found { test: *test, conformance, result, trials };
         found.write(&mut run, &described.id, &load);
         run.write(path).with_context(|| path.display().to_string())?;
     }
-    report.system = Some(network.described);
+    report.system = Some(described);
     Ok((report, text))
 }
 
@@ -314,6 +403,9 @@ fn search(
     arguments: &Arguments,
     text: &mut String,
 ) -> Result<(Value, Conformance), Failure> {
+    if arguments.test.is_about_connections() {
+        return connections::search(bench, setting, arguments, text);
+    }
     let seconds = arguments.seconds;
     let plan = throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
     if arguments.test == Test::LossRate {
@@ -381,7 +473,14 @@ fn search(
         return Err(Failure::NoThroughput);
     }
     let (result, conformance) = match arguments.test {
-        Test::Throughput | Test::LossRate | Test::HopByHop | Test::Mlr => {
+        // those of connections are searched for elsewhere
+        Test::Throughput
+        | Test::LossRate
+        | Test::HopByHop
+        | Test::TcpCapacity
+        | Test::TcpRate
+        | Test::TcpIllegal
+        | Test::Mlr => {
             return Ok((json!(found), throughput::conformance(setting, &plan)));
         }
         Test::BackToBack => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{Measurer, Order, Phase, Trial};
+use super::{Besides, Measurer, Order, Phase, Trial};
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
@@ -22,7 +22,7 @@ const CEILING: u64 = 1 << 19;
 const PROBE: u64 = 64;
 
 /// Of the generator's speed: above it, what is lost may be the generator's.
-const BELIEVED: f64 = 0.8;
+pub(super) const BELIEVED: f64 = 0.8;
 
 /// How long a pause goes on after a signal.
 const TICK: Duration = Duration::from_millis(50);
@@ -30,7 +30,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// Where generator and firewall run.
 #[derive(Debug, Clone, Copy)]
 pub struct Cpus {
-    at: Placement,
+    /// Where load is made and taken.
+    pub at: Placement,
     device: usize,
 }
 
@@ -82,19 +83,58 @@ pub fn lab(system: &dyn System) -> anyhow::Result<Lab> {
     Lab::new("search", shape(system.topology(Topology::Router)))
 }
 
-fn shape(topology: Topology) -> Shape {
+pub(super) fn shape(topology: Topology) -> Shape {
     Shape { topology, mtu: 1500, napi: true }
 }
 
 /// A system on its host.
-struct Installed<'l> {
-    lab: &'l Lab,
-    system: &'l dyn System,
-    rules: Rules,
+pub(super) struct Installed<'l> {
+    pub lab: &'l Lab,
+    pub system: &'l dyn System,
+    pub rules: Rules,
     configuration: String,
+    /// What takes packets on the firewall's CPU.
+    threads: Vec<u32>,
 }
 
-impl Installed<'_> {
+impl<'l> Installed<'l> {
+    /// Loads a system with so many rules and gives it a CPU.
+    pub fn new(
+        lab: &'l Lab,
+        system: &'l dyn System,
+        count: u32,
+        (transport, family): (Transport, Family),
+        cpus: Cpus,
+    ) -> anyhow::Result<Installed<'l>> {
+        ensure!(system.takes(None, transport), "frames do not get through a proxy");
+        let topology = lab.shape().topology;
+        let rules = Rules { count, transport, family, to: End::Server, topology };
+        let configuration = system.configuration(&rules);
+        let mut threads = Vec::new();
+        if let Some(device) = lab.device() {
+            system.install(device, &rules, &configuration)?;
+            let legs = [End::Client, End::Server].map(End::leg);
+            threads = napi::give_threads(device, &legs, cpus.device)?;
+        }
+        Ok(Installed { lab, system, rules, configuration, threads })
+    }
+
+    /// What it is, for results.
+    pub fn described(&self) -> results::System {
+        let Installed { system, rules, configuration, .. } = self;
+        let topology = rules.topology.to_string();
+        let mut described = results::System::new(
+            system.name(),
+            system.label(),
+            system.role(),
+            &topology,
+            configuration.clone(),
+        );
+        described.rules = Some(rules.count.into());
+        described.hooks = system.hooks(rules.topology);
+        described
+    }
+
     /// Resets it so many seconds from now.
     fn reset_after(&self, seconds: f64, interrupt: &Interrupt) -> anyhow::Result<()> {
         pause(seconds, interrupt);
@@ -109,8 +149,6 @@ pub struct Network<'l> {
     installed: Installed<'l>,
     flood: Flood<'l>,
     at: Placement,
-    /// What takes packets on the firewall's CPU.
-    threads: Vec<u32>,
     interrupt: Interrupt,
     /// What it is, for results.
     pub described: results::System,
@@ -130,32 +168,11 @@ impl<'l> Network<'l> {
         cpus: Cpus,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Network<'l>> {
-        ensure!(system.takes(None, load.transport), "frames do not get through a proxy");
-        let topology = lab.shape().topology;
-        let rules =
-            Rules { count, transport: load.transport, family: load.ip, to: End::Server, topology };
-        let configuration = system.configuration(&rules);
-        let mut threads = Vec::new();
-        if let Some(device) = lab.device() {
-            system.install(device, &rules, &configuration)?;
-            let legs = [End::Client, End::Server].map(End::leg);
-            threads = napi::give_threads(device, &legs, cpus.device)?;
-        }
+        let installed = Installed::new(lab, system, count, (load.transport, load.ip), cpus)?;
         let flood = Flood::new(lab, load, End::Client, End::Server)?;
-        let name = system.name();
-        let topology = topology.to_string();
-        let mut described = results::System::new(
-            name,
-            system.label(),
-            system.role(),
-            &topology,
-            configuration.clone(),
-        );
-        described.rules = Some(count.into());
-        described.hooks = system.hooks(rules.topology);
+        let described = installed.described();
         let (at, interrupt) = (cpus.at, interrupt.clone());
-        let installed = Installed { lab, system, rules, configuration };
-        let mut network = Network { installed, flood, at, threads, interrupt, described };
+        let mut network = Network { installed, flood, at, interrupt, described };
         network.check()?;
         if system.keeps_states() {
             network.flood.answer(lab.next_link(End::Server, End::Client), at)?;
@@ -176,9 +193,11 @@ impl<'l> Network<'l> {
     }
 
     /// Runs a trial, and a reset in the middle of it if that is wanted, which must be done when the trial ends.
-    fn send(&mut self, pace: &Pace, reset: Option<f64>) -> anyhow::Result<flood::Trial> {
-        let Some(seconds) = reset else {
-            return self.flood.trial(pace, self.at, &self.interrupt);
+    fn send(&mut self, pace: &Pace, besides: Besides) -> anyhow::Result<flood::Trial> {
+        let seconds = match besides {
+            Besides::Nothing => return self.flood.trial(pace, self.at, &self.interrupt),
+            Besides::Reset(seconds) => seconds,
+            Besides::Hold | Besides::Forbidden(_) => bail!("frames are no connections"),
         };
         let Network { installed, flood, at, interrupt, .. } = self;
         let (trial, after) = thread::scope(|scope| {
@@ -203,9 +222,9 @@ impl<'l> Network<'l> {
 impl Measurer for Network<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
         let pace = pace(order.phases)?;
-        let busy = napi::time(&self.threads)?;
-        let trial = self.send(&pace, order.reset)?;
-        let busy = napi::time(&self.threads)?.saturating_sub(busy).as_secs_f64();
+        let busy = napi::time(&self.installed.threads)?;
+        let trial = self.send(&pace, order.besides)?;
+        let busy = napi::time(&self.installed.threads)?.saturating_sub(busy).as_secs_f64();
         let sent = trial.progress.sent;
         // More than was sent is what reflects, and must be seen; otherwise a frame counts once.
         let received =
@@ -217,7 +236,9 @@ impl Measurer for Network<'_> {
             latency: trial.latency(),
             last_loss: last_loss.map(|after| after.as_secs_f64()),
             gap: trial.missing.gap,
-            busy: (!self.threads.is_empty()).then(|| (busy / trial.seconds().max(1e-9)).min(1.0)),
+            connections: None,
+            busy: (!self.installed.threads.is_empty())
+                .then(|| (busy / trial.seconds().max(1e-9)).min(1.0)),
         })
     }
 
@@ -249,7 +270,7 @@ fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
 }
 
 /// Waits, until a signal comes.
-fn pause(seconds: f64, interrupt: &Interrupt) {
+pub(super) fn pause(seconds: f64, interrupt: &Interrupt) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while !interrupt.came() && Instant::now() < end {
         thread::sleep(end.saturating_duration_since(Instant::now()).min(TICK));

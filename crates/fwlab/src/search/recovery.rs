@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Gap, Order, Phase, Setting};
+use super::{Bench, Besides, Conformance, Failure, Gap, Order, Phase, Setting};
 
 /// Of the throughput: too much, and then half of that.
 const TOO_MUCH: f64 = 1.1;
@@ -55,7 +55,7 @@ pub fn system_recovery(
     let phases = [overload, relief].map(|rate| Phase { rate, seconds: plan.seconds });
     let (mut lost, mut times) = (Vec::new(), Vec::new());
     for _ in 0..plan.repeats {
-        let (_, trial) = bench.run(&Order { phases: &phases, reset: None })?;
+        let (_, trial) = bench.run(&Order { phases: &phases, besides: Besides::Nothing })?;
         lost.push(trial.sent - trial.received);
         times.push(trial.last_loss.unwrap_or(0.0));
     }
@@ -97,7 +97,7 @@ pub fn reset(bench: &mut Bench, plan: &Plan) -> Result<Reset, Failure> {
     let phases = [Phase { rate: plan.throughput, seconds: plan.seconds }];
     let (mut lost, mut times) = (Vec::new(), Vec::new());
     for _ in 0..plan.repeats {
-        let order = Order { phases: &phases, reset: Some(plan.seconds / 2.0) };
+        let order = Order { phases: &phases, besides: Besides::Reset(plan.seconds / 2.0) };
         let (_, trial) = bench.run(&order)?;
         if matches!(trial.gap, Some(Gap { ended: false, time, .. }) if time.as_secs_f64() > plan.seconds * END)
         {

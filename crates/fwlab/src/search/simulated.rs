@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 
-use super::{Gap, Measurer, Order, Phase, Trial};
+use super::{Besides, Connections, Gap, Measurer, Order, Phase, Trial};
 use crate::results::Latency;
 
 /// Frames that a device holds when more come than it forwards.
@@ -111,6 +111,15 @@ impl Simulated {
         (rate / capacity).min(1.0)
     }
 
+    /// Connections that it can have at once: as many as the frames it forwards in a second.
+    fn table(&self) -> f64 {
+        match self.curve {
+            Curve::Knee(most) | Curve::Slope(most) | Curve::Noise(most) => most,
+            Curve::Drop => 0.0,
+            Curve::Reflect | Curve::Die(_) => 1e6,
+        }
+    }
+
     /// Times grow as the device comes to its limit, as those of a queue do.
     fn latency(&self, rate: f64, frames: u64) -> Latency {
         let busy = self.busy(rate).min(0.99);
@@ -134,7 +143,10 @@ impl Measurer for Simulated {
         let mut overloaded = false;
         for (index, phase) in order.phases.iter().enumerate() {
             let sent = (phase.rate * phase.seconds).round().max(1.0) as u64;
-            let received = self.forwarded(phase) as u64;
+            let received = match order.besides {
+                Besides::Hold => (self.table() as u64).min(sent),
+                _ => self.forwarded(phase) as u64,
+            };
             trial.sent += sent;
             trial.received += received;
             if index + 1 == order.phases.len() {
@@ -145,7 +157,15 @@ impl Measurer for Simulated {
             }
             overloaded |= received < sent;
         }
-        if order.reset.is_some() {
+        if let Besides::Forbidden(share) = order.besides {
+            let forbidden = trial.sent * u64::from(share) / 100;
+            trial.sent -= forbidden;
+            trial.received = trial.received.min(trial.sent);
+            // who passes everything passes this, too
+            let leaked = if self.curve == Curve::Reflect { forbidden } else { 0 };
+            trial.connections = Some(Connections { forbidden, leaked, ..Connections::default() });
+        }
+        if matches!(order.besides, Besides::Reset(_)) {
             let rate = order.phases.first().map_or(0.0, |phase| phase.rate);
             let frames = (rate * AWAY) as u64;
             let time = Duration::from_secs_f64(AWAY);

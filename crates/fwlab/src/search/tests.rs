@@ -296,6 +296,49 @@ fn hop_by_hop_options_are_sent_at_three_rates_and_keep_the_device_busy() {
 }
 
 #[test]
+fn a_capacity_is_found_as_exactly_as_it_should_be() {
+    for most in [1u32, 10, 3_333, 9_999, 10_000, 12_000] {
+        let (found, records, _) =
+            on(Curve::Knee(f64::from(most)), |bench| tcp::capacity(bench, 10_000, 1000.0));
+        let found = found.unwrap();
+        let least = u64::from(most).min(10_000);
+        assert!(found.connections <= least && found.connections + 50 >= least, "{found:?}");
+        assert_eq!(found.refused.is_none(), most >= 10_000, "{found:?}");
+        assert!(found.refused.is_none_or(|refused| refused > found.connections));
+        assert!(records.len() <= 20, "{}", records.len());
+    }
+    let (found, records, _) = on(Curve::Drop, |bench| tcp::capacity(bench, 10_000, 1000.0));
+    assert!(matches!(found, Err(Failure::NoConnection)), "{found:?}");
+    assert_eq!(records[0].loss, 1.0);
+}
+
+#[test]
+fn connections_a_second_are_found_as_a_throughput_is() {
+    let plan = throughput::Plan::default();
+    let (found, records, _) = on(Curve::Knee(7e5), |bench| tcp::setup_rate(bench, &SETTING, &plan));
+    let found = found.unwrap().found;
+    assert!((7e5 - MOST * 0.001..=7e5 + 20.0).contains(&found.rate), "{found:?}");
+    assert_eq!(records.last().unwrap().loss, 0.0);
+    let (found, _, _) = on(Curve::Drop, |bench| tcp::setup_rate(bench, &SETTING, &plan));
+    assert!(matches!(found, Err(Failure::NoConnection)), "{found:?}");
+}
+
+#[test]
+fn forbidden_connections_that_get_through_are_told_and_are_no_losses() {
+    for (curve, leaks) in [(Curve::Knee(1e6), false), (Curve::Reflect, true)] {
+        let (found, records, _) = on(curve, |bench| tcp::illegal(bench, 1000.0, 1.0));
+        let found = found.unwrap();
+        let forbidden: Vec<u64> = found.iter().map(|one| one.forbidden).collect();
+        assert_eq!(forbidden, [0, 100, 500, 900]);
+        for one in &found {
+            assert_eq!((one.attempted, one.served), (1000 - one.forbidden, 1000 - one.forbidden));
+            assert_eq!(one.leaked, if leaks { one.forbidden } else { 0 });
+        }
+        assert!(records.iter().all(|record| record.loss == 0.0), "{records:?}");
+    }
+}
+
+#[test]
 fn results_say_how_far_they_are_a_standards() {
     let wire = Setting { wire: true, ..SETTING };
     let over = |ip6| Setting { ip6, ..wire }.over_ip6(Conformance::Conforms);

@@ -65,7 +65,9 @@ impl Found<'_> {
                 .to_vec(),
             Test::SystemRecovery => vec![at("system recovery", "/seconds", "s")],
             Test::Reset => vec![at("time without frames around a reset", "/seconds", "s")],
-            Test::LossRate | Test::HopByHop => Vec::new(),
+            Test::TcpCapacity => vec![at("connections at once", "/connections", "connections")],
+            Test::TcpRate => vec![at("connections made without a failure", "/rate", "1/s")],
+            Test::LossRate | Test::HopByHop | Test::TcpIllegal => Vec::new(),
         };
         all.into_iter().flatten().collect()
     }
@@ -79,6 +81,8 @@ impl Found<'_> {
         trials: impl IntoIterator<Item = &'t Record>,
         sample: impl Fn(&Record) -> Sample,
     ) -> Series {
+        let connections = self.test.is_about_connections();
+        let unit_of_rate = if connections { "attempts/s" } else { "frames/s" };
         let mut trials: Vec<_> = trials.into_iter().collect();
         trials.sort_by(|one, other| one.rate.total_cmp(&other.rate));
         let mut points: Vec<Point> = Vec::new();
@@ -97,7 +101,7 @@ impl Found<'_> {
             title: title.to_owned(),
             load: load.clone(),
             quantity: quantity(name, unit, Better::Lower),
-            dimension: Some(Dimension { name: "rate".to_owned(), unit: "frames/s".to_owned() }),
+            dimension: Some(Dimension { name: "rate".to_owned(), unit: unit_of_rate.to_owned() }),
             points,
         }
     }

@@ -1,0 +1,323 @@
+//! The virtual clients: connections are begun when they are due, whether those before have succeeded or not.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
+};
+
+use super::server::ANSWER;
+use super::{Answers, Calls, PATIENCE};
+use crate::interrupt::Interrupt;
+
+/// The client sleeps so many milliseconds at least, and at most: attempts that fall due meanwhile are made one right
+/// after the other.
+const SHORTEST: u16 = 1;
+const LONGEST: u16 = 10;
+
+/// Connections that are looked after at once.
+const EVENTS: usize = 256;
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: fwlab\r\n\r\n";
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    /// Open, and nothing is expected of it.
+    Held,
+    /// Has asked, and got so many bytes of the answer.
+    Asked(usize),
+}
+
+struct Connection {
+    stream: TcpStream,
+    stage: Stage,
+    /// When it came to where it is.
+    since: Instant,
+    forbidden: bool,
+}
+
+struct Client<'c> {
+    calls: &'c Calls,
+    interrupt: &'c Interrupt,
+    epoll: Epoll,
+    connections: Vec<Option<Connection>>,
+    /// Connections of which something is expected.
+    expected: u64,
+    /// Which of them may have waited for too long, in the order in which that comes.
+    deadlines: VecDeque<(Instant, usize)>,
+    answers: Answers,
+}
+
+/// Makes the calls from the network namespace of the calling thread.
+///
+/// # Errors
+/// There are no more ports or files, or a signal came.
+pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
+    let mut client = Client {
+        calls,
+        interrupt,
+        epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll")?,
+        connections: Vec::new(),
+        expected: 0,
+        deadlines: VecDeque::new(),
+        answers: Answers::default(),
+    };
+    client.answers.took = client.at_rate(Client::begin)?;
+    client.until_nothing_is_expected()?;
+    if calls.hold {
+        client.at_rate(|client, number| {
+            client.ask(number as usize);
+            Ok(())
+        })?;
+        client.until_nothing_is_expected()?;
+    }
+    Ok(std::mem::take(&mut client.answers))
+}
+
+impl Client<'_> {
+    /// Does something for each number when it is due, and looks after connections meanwhile; how long that took.
+    fn at_rate(
+        &mut self,
+        mut work: impl FnMut(&mut Self, u64) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Duration> {
+        let start = Instant::now();
+        for number in 0..self.calls.count {
+            let due = start + Duration::from_secs_f64(number as f64 / self.calls.rate);
+            let mut left = due.saturating_duration_since(Instant::now());
+            while !left.is_zero() {
+                let turn = (left.as_millis() as u16).clamp(SHORTEST, LONGEST);
+                self.look_after(turn)?;
+                left = due.saturating_duration_since(Instant::now());
+            }
+            if number % EVENTS as u64 == 0 {
+                // who is behind has to look, too
+                self.look_after(0)?;
+            }
+            work(self, number)?;
+        }
+        Ok(start.elapsed())
+    }
+
+    fn until_nothing_is_expected(&mut self) -> anyhow::Result<()> {
+        while self.expected > 0 {
+            self.look_after(LONGEST)?;
+        }
+        Ok(())
+    }
+
+    /// Begins the connection of this number.
+    fn begin(&mut self, number: u64) -> anyhow::Result<()> {
+        let forbidden = self.calls.is_forbidden(number);
+        *(if forbidden { &mut self.answers.forbidden } else { &mut self.answers.attempted }) += 1;
+        let mut server = self.calls.server;
+        if forbidden {
+            server.set_port(self.calls.forbidden_port);
+        }
+        let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let socket = socket(family, SockType::Stream, flags, None).context("a client's socket")?;
+        let own = SocketAddr::new(self.calls.client(number), 0);
+        bind(socket.as_raw_fd(), &SockaddrStorage::from(own)).with_context(|| own.to_string())?;
+        let since = Instant::now();
+        match connect(socket.as_raw_fd(), &SockaddrStorage::from(server)) {
+            Ok(()) | Err(Errno::EINPROGRESS) => {}
+            Err(error @ (Errno::EADDRNOTAVAIL | Errno::ENETUNREACH)) => {
+                return Err(error).with_context(|| format!("from {own} to {server}"));
+            }
+            // refused at once
+            Err(_) => {
+                self.connections.push(None);
+                return Ok(());
+            }
+        }
+        let place = self.connections.len();
+        let stream = TcpStream::from(socket);
+        let all = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP;
+        let event = EpollEvent::new(all | EpollFlags::EPOLLET, place as u64);
+        self.epoll.add(&stream, event).context("epoll")?;
+        let stage = Stage::Connecting;
+        self.connections.push(Some(Connection { stream, stage, since, forbidden }));
+        self.expect(place, since);
+        Ok(())
+    }
+
+    /// From now on something is expected of a connection.
+    fn expect(&mut self, place: usize, since: Instant) {
+        self.expected += 1;
+        self.deadlines.push_back((since + PATIENCE, place));
+    }
+
+    /// Asks for the page, if there is a connection.
+    fn ask(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        connection.stage = Stage::Asked(0);
+        connection.since = Instant::now();
+        let (since, sent) = (connection.since, connection.stream.write(REQUEST));
+        self.expect(place, since);
+        if !matches!(sent, Ok(length) if length == REQUEST.len()) {
+            self.fail(place);
+        }
+    }
+
+    /// Waits for something to happen, and does what follows from it.
+    fn look_after(&mut self, milliseconds: u16) -> anyhow::Result<()> {
+        self.interrupt.check()?;
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = match self.epoll.wait(&mut events, milliseconds) {
+            Err(Errno::EINTR) => 0,
+            other => other.context("epoll")?,
+        };
+        for event in &events[..count] {
+            self.on_event(event.data() as usize);
+        }
+        let now = Instant::now();
+        while let Some(&(deadline, place)) = self.deadlines.front()
+            && deadline <= now
+        {
+            self.deadlines.pop_front();
+            let waits = |connection: &Connection| {
+                connection.stage != Stage::Held && connection.since + PATIENCE <= now
+            };
+            if self.connections[place].as_ref().is_some_and(waits) {
+                self.fail(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        match connection.stage {
+            Stage::Connecting => {
+                let broken = !matches!(connection.stream.take_error(), Ok(None));
+                if broken {
+                    self.fail(place);
+                } else if connection.stream.peer_addr().is_ok() {
+                    self.on_connected(place);
+                }
+            }
+            // what is wrong with it shows when it asks
+            Stage::Held => {}
+            Stage::Asked(got) => self.read(place, got),
+        }
+    }
+
+    fn on_connected(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        if connection.forbidden {
+            self.answers.leaked += 1;
+            self.fail(place);
+            return;
+        }
+        let took = connection.since.elapsed().as_nanos();
+        self.answers.setup.push(u64::try_from(took).unwrap_or(u64::MAX));
+        self.answers.established += 1;
+        connection.stage = Stage::Held;
+        self.expected -= 1;
+        if !self.calls.hold {
+            self.ask(place);
+        }
+    }
+
+    fn read(&mut self, place: usize, mut got: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        let mut buffer = [0; ANSWER.len()];
+        loop {
+            match connection.stream.read(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    connection.stage = Stage::Asked(got);
+                    return;
+                }
+                Ok(length) if length > 0 && ANSWER[got..].starts_with(&buffer[..length]) => {
+                    got += length;
+                }
+                // closed too early, or not what was to come
+                _ => return self.fail(place),
+            }
+            if got == ANSWER.len() {
+                self.answers.served += 1;
+                self.expected -= 1;
+                connection.stage = Stage::Held;
+                if !self.calls.hold {
+                    // closed as usual: four segments
+                    self.connections[place] = None;
+                }
+                return;
+            }
+        }
+    }
+
+    /// Gives up a connection of which something was expected.
+    fn fail(&mut self, place: usize) {
+        self.expected -= 1;
+        reset(self.connections[place].take());
+    }
+}
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        self.connections.drain(..).for_each(reset);
+    }
+}
+
+/// Ends a connection by RST, as RFC 3511 recommends it between trials.
+fn reset(connection: Option<Connection>) {
+    if let Some(Connection { stream, .. }) = connection {
+        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+        // without it the connection is closed in the usual way
+        let _ = setsockopt(&stream, sockopt::Linger, &at_once);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::server::Service;
+
+    const LOOPBACK: &str = "127.0.0.0";
+
+    fn calls(count: u64, hold: bool, service: &Service) -> Calls {
+        let server = SocketAddr::new("127.0.0.1".parse().unwrap(), service.port());
+        let clients = LOOPBACK.parse().unwrap();
+        Calls { server, clients, count, rate: 2000.0, hold, forbidden: 0, forbidden_port: 1 }
+    }
+
+    #[test]
+    fn every_call_is_answered_and_all_are_open_at_once_if_they_are_held() {
+        let interrupt = Interrupt::watch().unwrap();
+        for hold in [false, true] {
+            let service = Service::begin(&[0]).unwrap();
+            let answers = call(&calls(100, hold, &service), &interrupt).unwrap();
+            assert_eq!((answers.attempted, answers.established, answers.served), (100, 100, 100));
+            assert!(answers.took >= Duration::from_millis(49), "{:?}", answers.took);
+            assert_eq!(answers.setup.len(), 100);
+            assert_eq!(service.most_at_once() == 100, hold, "{}", service.most_at_once());
+        }
+    }
+
+    #[test]
+    fn who_is_refused_or_not_answered_has_failed() {
+        let interrupt = Interrupt::watch().unwrap();
+        let service = Service::begin(&[0]).unwrap();
+        // nobody listens at port 1
+        let half = Calls { forbidden: 50, ..calls(20, false, &service) };
+        let answers = call(&half, &interrupt).unwrap();
+        assert_eq!((answers.attempted, answers.served), (10, 10));
+        assert_eq!((answers.forbidden, answers.leaked), (10, 0));
+        // a socket that listens and says nothing
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent = Calls { server: silent.local_addr().unwrap(), ..calls(3, true, &service) };
+        let answers = call(&silent, &interrupt).unwrap();
+        assert_eq!((answers.attempted, answers.established, answers.served), (3, 3, 0));
+    }
+}

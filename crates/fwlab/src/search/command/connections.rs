@@ -1,0 +1,89 @@
+//! The searches of RFC 3511: which is run, and what is said of it.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{Arguments, Test};
+use crate::search::{Bench, Conformance, Failure, Setting, Setup, tcp, throughput};
+
+/// Of what the client manages over a cable: slow enough for what is not known yet.
+const CAREFUL: f64 = 0.25;
+
+/// Searches, and tells what was found.
+pub(super) fn search(
+    bench: &mut Bench,
+    setting: &Setting,
+    arguments: &Arguments,
+    text: &mut String,
+) -> Result<(Value, Conformance), Failure> {
+    let seconds = arguments.seconds;
+    if arguments.test == Test::TcpCapacity {
+        let rate = arguments.throughput.unwrap_or(setting.most * CAREFUL);
+        let found = tcp::capacity(bench, arguments.connections(), rate)?;
+        let limit = match found.refused {
+            None => "the most that was tried (--connections)".to_owned(),
+            Some(refused) => format!("of {refused} not all were made"),
+        };
+        let _ = writeln!(
+            text,
+            "{} connections at once, attempted at {rate:.0} a second; {limit}",
+            found.connections
+        );
+        tell_setup(&found.setup, text);
+        let limited =
+            found.refused.is_none().then_some("the search ended before the device's limit");
+        let conformance = tcp::conformance(setting, &[limited]);
+        return Ok((json!(found), conformance));
+    }
+    let rate = match (arguments.test, arguments.throughput) {
+        (Test::TcpIllegal, Some(rate)) => rate,
+        _ => {
+            let plan =
+                throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
+            let found = tcp::setup_rate(bench, setting, &plan)?;
+            let _ = writeln!(
+                text,
+                "{:.0} connections a second of {:.0} that are attempted at most",
+                found.found.rate, setting.most
+            );
+            tell_setup(&found.setup, text);
+            if arguments.test == Test::TcpRate {
+                return Ok((json!(found), tcp::conformance(setting, &[])));
+            }
+            found.found.rate
+        }
+    };
+    if rate == 0.0 {
+        return Err(Failure::NoThroughput);
+    }
+    let found = tcp::illegal(bench, rate, seconds)?;
+    for one in &found {
+        let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "{:>3} % forbidden: {:.2} % of {} that are allowed were served, {:.2} % of {} that are forbidden got through",
+            one.share,
+            share(one.served, one.attempted),
+            one.attempted,
+            share(one.leaked, one.forbidden),
+            one.forbidden
+        );
+    }
+    let given = arguments.throughput.map(|_| "the rate it is measured at was given");
+    Ok((json!(found), tcp::conformance(setting, &[given])))
+}
+
+fn tell_setup(setup: &Setup, text: &mut String) {
+    let Setup { least, mean, most, total } = *setup;
+    if total > 0 {
+        let _ = writeln!(
+            text,
+            "made in {:.1} µs on average, {:.1} at least, {:.1} at most, {:.3} ms together",
+            mean / 1e3,
+            least as f64 / 1e3,
+            most as f64 / 1e3,
+            total as f64 / 1e6
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! What a firewall makes of TCP connections, by RFC 3511: how many it can have at once (5.2), how many a second can be
+//! made (5.3), and what it does with those that a rule forbids (5.8). Clients fetch a page over each, so that a
+//! connection which cannot transfer data is none.
+
+use serde::Serialize;
+
+use super::{
+    Bench, Besides, Conformance, Connections, Failure, Order, Phase, Setting, Setup, Trial,
+    throughput,
+};
+
+/// A capacity is found as exactly as this share of the most.
+const RESOLUTION: f64 = 0.005;
+
+/// Of a hundred connections those that a rule forbids, one trial after the other.
+const SHARES: [u32; 4] = [0, 10, 50, 90];
+
+/// How many connections there can be at once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Capacity {
+    /// So many were open at once, and each got its page.
+    pub connections: u64,
+    /// The least number of which not all did; none if the most that was tried is the limit.
+    pub refused: Option<u64>,
+    /// Attempts a second.
+    pub rate: f64,
+    /// How long connections took to be made, when all were.
+    pub setup: Setup,
+}
+
+/// Searches for the most connections at once up to `most`, attempted at a rate, by halves; a number that failed is tried
+/// once more before it is believed.
+///
+/// # Errors
+/// A trial failed, or no connection was made at all.
+pub fn capacity(bench: &mut Bench, most: u64, rate: f64) -> Result<Capacity, Failure> {
+    let step = ((most as f64 * RESOLUTION) as u64).max(1);
+    let (mut whole, mut refused, mut setup) = (0, None, Setup::default());
+    let mut any = false;
+    loop {
+        let count = match refused {
+            None => most,
+            Some(refused) if refused - whole > step => whole + (refused - whole) / 2,
+            Some(_) => break,
+        };
+        let mut trial = hold(bench, count, rate)?;
+        if trial.received < count {
+            any |= trial.received > 0;
+            trial = hold(bench, count, rate)?;
+        }
+        any |= trial.received > 0;
+        if trial.received < count {
+            refused = Some(count);
+            continue;
+        }
+        whole = count;
+        setup = trial.connections.unwrap_or_default().setup;
+        if refused.is_none() {
+            break;
+        }
+    }
+    if !any {
+        return Err(Failure::NoConnection);
+    }
+    Ok(Capacity { connections: whole, refused, rate, setup })
+}
+
+/// So many connections at once.
+fn hold(bench: &mut Bench, count: u64, rate: f64) -> Result<Trial, Failure> {
+    let phases = [Phase { rate, seconds: count as f64 / rate }];
+    Ok(bench.run(&Order { phases: &phases, besides: Besides::Hold })?.1)
+}
+
+/// How many connections a second can be made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SetupRate {
+    /// The highest rate at which every attempt got its page.
+    #[serde(flatten)]
+    pub found: throughput::Throughput,
+    /// How long connections take to be made at that rate.
+    pub setup: Setup,
+}
+
+/// Searches for the rate as for a throughput, and makes connections at it once more to see how long they take.
+///
+/// # Errors
+/// A trial failed, or no connection was made at all.
+pub fn setup_rate(
+    bench: &mut Bench,
+    setting: &Setting,
+    plan: &throughput::Plan,
+) -> Result<SetupRate, Failure> {
+    let found = throughput::search(bench, setting, plan).map_err(|failure| match failure {
+        Failure::Nothing(_) => Failure::NoConnection,
+        other => other,
+    })?;
+    let mut setup = Setup::default();
+    if found.rate > 0.0 {
+        let (_, trial) = bench.steady(found.rate, plan.last)?;
+        setup = trial.connections.unwrap_or_default().setup;
+    }
+    Ok(SetupRate { found, setup })
+}
+
+/// What became of connections when some of them were such as a rule forbids.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Illegal {
+    /// Of a hundred attempts so many are forbidden.
+    pub share: u32,
+    /// Attempts that are allowed.
+    pub attempted: u64,
+    /// Those of them that got their page.
+    pub served: u64,
+    /// Attempts that are forbidden.
+    pub forbidden: u64,
+    /// Those of them that became connections.
+    pub leaked: u64,
+}
+
+/// Attempts connections at a rate, more and more of them forbidden.
+///
+/// # Errors
+/// A trial failed.
+pub fn illegal(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Illegal>, Failure> {
+    let with = |share: u32| {
+        let phases = [Phase { rate, seconds }];
+        let (_, trial) =
+            bench.run(&Order { phases: &phases, besides: Besides::Forbidden(share) })?;
+        let Connections { forbidden, leaked, .. } = trial.connections.unwrap_or_default();
+        let (attempted, served) = (trial.sent, trial.received);
+        Ok(Illegal { share, attempted, served, forbidden, leaked })
+    };
+    SHARES.into_iter().map(with).collect()
+}
+
+/// What is missing to claim the RFC; some points are those of one test only.
+pub fn conformance(setting: &Setting, own: &[Option<&str>]) -> Conformance {
+    let rules = "the rules block ports and pass the rest; section 4 asks for rules that pass the traffic, at the end of \
+                 those that deny";
+    let common = [
+        setting.missing_wire(),
+        Some(rules),
+        setting.missing_waits(),
+        Some("one size of object, one number of rules, no translation of addresses (section 4)"),
+    ];
+    Conformance::but_for(common.into_iter().chain(own.iter().copied()).collect())
+}

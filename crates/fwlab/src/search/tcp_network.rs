@@ -1,0 +1,208 @@
+//! A system in a network of its own with TCP connections through it, for the searches of RFC 3511.
+
+use std::net::SocketAddr;
+
+use anyhow::{bail, ensure};
+
+use super::network::{BELIEVED, Cpus, Installed, pause, shape};
+use super::{Besides, Connections, Measurer, Order, Setup, Trial};
+use crate::connections::{self, Answers, Calls, PORT, Service};
+use crate::interrupt::Interrupt;
+use crate::placement::Placement;
+use crate::raw::frame::Transport;
+use crate::results::{self, Latency, Role};
+use crate::system::System;
+use crate::topology::{End, Family, Lab, Topology};
+
+/// Connections that show how fast the client is, and that a system does what it should.
+const CEILING: u64 = 5000;
+const PROBE: u64 = 10;
+
+/// As fast as it goes.
+const FAST: f64 = 1e6;
+
+/// A rate at which everything manages a few connections.
+const SLOW: f64 = 1000.0;
+
+/// The client may be late by this share of a trial's length, and by this time, before attempts count as not made.
+const LATE: (f64, f64) = (0.02, 0.02);
+
+/// Client and server at two ends of a network, and what is in between.
+pub struct TcpNetwork<'l> {
+    lab: &'l Lab,
+    at: Placement,
+    interrupt: Interrupt,
+    calls: Calls,
+    _service: Service,
+}
+
+/// The most connections a second that searches attempt: what the client manages over a cable, and somewhat less.
+///
+/// # Errors
+/// There can be no cable, or the client does not get through it.
+pub fn most(family: Family, cpus: Cpus, interrupt: &Interrupt) -> anyhow::Result<f64> {
+    let lab = Lab::new("search-cable", shape(Topology::Direct))?;
+    let network = TcpNetwork::between(&lab, family, PORT, CEILING, cpus, interrupt)?;
+    let answers = network.call(Calls { count: CEILING, rate: FAST, ..network.calls })?;
+    let share = answers.served as f64 / CEILING as f64;
+    ensure!(
+        share > 0.9,
+        "over a cable only {} of {CEILING} connections were served",
+        answers.served
+    );
+    Ok((CEILING as f64 / answers.took.as_secs_f64() * BELIEVED).floor())
+}
+
+impl<'l> TcpNetwork<'l> {
+    /// Builds a system with so many rules, and sees whether it lets pass and blocks what it should; what it is, for
+    /// results.
+    ///
+    /// # Errors
+    /// It cannot be built, is a proxy, or does something else.
+    pub fn new(
+        lab: &'l Lab,
+        system: &'l dyn System,
+        count: u32,
+        family: Family,
+        (cpus, most): (Cpus, u64),
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<(TcpNetwork<'l>, results::System)> {
+        let installed = Installed::new(lab, system, count, (Transport::Tcp, family), cpus)?;
+        let filters = system.role() == Role::Subject;
+        let blocked = installed.rules.ports().last().filter(|_| filters);
+        let closed = blocked.unwrap_or(PORT);
+        let network = TcpNetwork::between(lab, family, closed, most, cpus, interrupt)?;
+        let few = Calls { count: PROBE, rate: SLOW, ..network.calls };
+        let served = network.call(few)?.served;
+        ensure!(
+            served == PROBE,
+            "port {PORT} is open, but {served} of {PROBE} clients were served"
+        );
+        if let Some(port) = blocked {
+            let leaked = network.call(Calls { forbidden: 100, ..few })?.leaked;
+            ensure!(
+                leaked == 0,
+                "port {port} is blocked, but {leaked} of {PROBE} clients got there"
+            );
+        }
+        Ok((network, installed.described()))
+    }
+
+    /// Client and server of a network with whatever is between them; at the forbidden port the server listens as well,
+    /// so that who gets there is seen.
+    fn between(
+        lab: &'l Lab,
+        family: Family,
+        forbidden_port: u16,
+        most: u64,
+        cpus: Cpus,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<TcpNetwork<'l>> {
+        connections::prepare(lab, family, most)?;
+        // no more urgent than the server, which runs beside it
+        let at = Placement { priority: 0, ..cpus.at };
+        let mut ports = vec![PORT, forbidden_port];
+        ports.dedup();
+        let service = lab.end(End::Server).inside(|| {
+            at.take()?;
+            Service::begin(&ports)
+        })??;
+        let calls = Calls {
+            server: SocketAddr::new(End::Server.address(family), PORT),
+            clients: connections::clients(family),
+            count: 1,
+            rate: 1.0,
+            hold: false,
+            forbidden: 0,
+            forbidden_port,
+        };
+        let interrupt = interrupt.clone();
+        Ok(TcpNetwork { lab, at, interrupt, calls, _service: service })
+    }
+
+    fn call(&self, calls: Calls) -> anyhow::Result<Answers> {
+        self.lab.end(End::Client).inside(|| {
+            self.at.take()?;
+            connections::call(&calls, &self.interrupt)
+        })?
+    }
+}
+
+impl Measurer for TcpNetwork<'_> {
+    fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
+        let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
+        let (hold, forbidden) = match order.besides {
+            Besides::Nothing => (false, 0),
+            Besides::Hold => (true, 0),
+            Besides::Forbidden(share) => (false, share),
+            Besides::Reset(_) => bail!("nothing is reset under connections"),
+        };
+        ensure!(
+            forbidden == 0 || self.calls.forbidden_port != PORT,
+            "no rule forbids anything here: take a firewall, and --rules 1 or more"
+        );
+        let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
+        let calls = Calls { count, rate: phase.rate, hold, forbidden, ..self.calls };
+        let answers = self.call(calls)?;
+        // how long it took until all were there, is of no concern if they stay
+        Ok(trial_of(&answers, if hold { f64::INFINITY } else { phase.seconds }))
+    }
+
+    fn wait(&mut self, seconds: f64) {
+        pause(seconds, &self.interrupt);
+    }
+
+    fn reset(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A trial of these answers, for whose attempts there were so many seconds.
+fn trial_of(answers: &Answers, seconds: f64) -> Trial {
+    let took = answers.took.as_secs_f64();
+    let (share, time) = LATE;
+    // what the client was late with was not attempted at the rate
+    let in_time = if took > seconds * (1.0 + share) + time { seconds / took } else { 1.0 };
+    let total: u64 = answers.setup.iter().sum();
+    let setup = Setup {
+        least: answers.setup.iter().copied().min().unwrap_or_default(),
+        mean: total as f64 / answers.setup.len().max(1) as f64,
+        most: answers.setup.iter().copied().max().unwrap_or_default(),
+        total,
+    };
+    Trial {
+        sent: answers.attempted,
+        received: (answers.served as f64 * in_time) as u64,
+        latency: Latency::of(answers.setup.iter().map(|&time| (time, 1))),
+        connections: Some(Connections {
+            established: answers.established,
+            forbidden: answers.forbidden,
+            leaked: answers.leaked,
+            setup,
+        }),
+        ..Trial::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn attempts_that_were_late_do_not_count_as_served() {
+        let answers = |took| Answers {
+            attempted: 100,
+            established: 100,
+            served: 100,
+            setup: vec![10, 20, 60],
+            took: Duration::from_millis(took),
+            ..Answers::default()
+        };
+        assert_eq!(trial_of(&answers(990), 1.0).received, 100);
+        assert_eq!(trial_of(&answers(1030), 1.0).received, 100);
+        assert_eq!(trial_of(&answers(2000), 1.0).received, 50);
+        let setup = trial_of(&answers(990), 1.0).connections.unwrap().setup;
+        assert_eq!(setup, Setup { least: 10, mean: 30.0, most: 60, total: 90 });
+    }
+}

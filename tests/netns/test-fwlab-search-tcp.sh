@@ -1,0 +1,36 @@
+# Searches with TCP connections through a real firewall: what is found is what was put there.
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+[ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"
+
+# in_device PROCESS TABLE... - loads a table of nftables on the host in the middle of a search as soon as it is there
+in_device() {
+	await 5 ip netns exec "fwlab-$1-search-device" nft "${@:2}"
+}
+
+# A device that has room for 60 connections, one that forgets its rules, and one that can do both.
+"$BIN/fwlab" search tcp-capacity --system router --connections 100 --throughput 200 --no-pauses --json \
+	--result "$WORK/capacity.run" >"$WORK/capacity" 2>&1 &
+search=$!
+in_device $search 'table ip x { chain f { type filter hook forward priority 0; tcp dport 80 tcp flags syn ct state new ct count over 60 drop; }; }'
+wait $search
+same "connections at once" 60 "$(said "$WORK/capacity" 'run["result"]["connections"]')"
+same "in the file" "('connections at once', 60.0)" \
+	"$(said "$WORK/capacity.run" '(run["series"][0]["title"], run["series"][0]["points"][0]["samples"][0]["value"])')"
+"$BIN/fwlab" search tcp-illegal --system nft-flat --rules 3 --throughput 100 --seconds 0.6 --no-pauses --json >"$WORK/illegal" 2>&1 &
+search=$!
+in_device $search list table inet fwlab >/dev/null
+sleep 1
+in_device $search delete table inet fwlab
+wait $search
+same "forbidden connections get through without the rules" True "$(said "$WORK/illegal" 'run["result"][3]["leaked"] > 0')"
+"$BIN/fwlab" search tcp-illegal --system skipstep-states --ip 6 --rules 3 --throughput 200 --seconds 0.2 --no-pauses --json >"$WORK/illegal" 2>&1
+same "and with skipstep" "[0, 4, 20, 36] 0 True" \
+	"$(said "$WORK/illegal" 'str([one["forbidden"] for one in run["result"]]) + " " + str(sum(one["leaked"] for one in run["result"])) + " " + str(all(one["served"] > 0 for one in run["result"]))')"
+
+"$BIN/fwlab" search tcp-illegal --system router --throughput 100 --seconds 0.1 --no-pauses >"$WORK/none" 2>&1
+same "what has no rules" 1 $?
+holds "has nothing to forbid" grep -q "no rule forbids anything here" "$WORK/none"
+same "networks left over" "" "$(ip netns list | grep "fwlab-$search-")"
+verdict
