@@ -12,7 +12,7 @@ use super::envelope::{Malformed, Opener, Sealer};
 use super::handshake::{
     Greeting, HELLO, Hello, OPENING, Refusal, Side, VERDICT, read_verdict, verdict,
 };
-use super::key::{self, Key};
+use super::key::{self, CODE, Key};
 use crate::interrupt::Interrupt;
 
 /// How long a handshake may take as a whole.
@@ -78,9 +78,16 @@ impl Channel {
     ) -> anyhow::Result<Channel> {
         let number = key::random()?;
         let until = prepare(&stream)?;
-        let agent = Hello::read(&read::<HELLO>(&mut stream, until, interrupt)?)?;
-        let greeting = Greeting::new(key, agent, Hello::new(number));
         let own = Hello::new(number);
+        let agent = match Hello::read(&read::<HELLO>(&mut stream, until, interrupt)?) {
+            Ok(agent) => agent,
+            Err(refusal) => {
+                // an agent of another version is to see why nobody speaks to it
+                let _ = stream.write_all(&[&own.bytes()[..], &[0; CODE]].concat());
+                return Err(refusal.into());
+            }
+        };
+        let greeting = Greeting::new(key, agent, own.clone());
         let opening = [&own.bytes()[..], &greeting.code(Side::Controller)].concat();
         stream.write_all(&opening).map_err(Broken::from)?;
         read_verdict(&read::<VERDICT>(&mut stream, until, interrupt)?, &greeting)
@@ -278,6 +285,26 @@ mod tests {
         for refused in [agent.err(), controller.err()] {
             assert_eq!(refused.unwrap().to_string(), "it has another key");
         }
+    }
+
+    #[test]
+    fn another_version_is_said_on_both_sides() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let controller = thread::spawn(move || {
+            let stream = TcpStream::connect(address).unwrap();
+            Channel::to_agent(stream, &Key::new([1; 32]), &Interrupt::never())
+        });
+        let (mut agent, _) = listener.accept().unwrap();
+        let mut hello = *Hello::new([1; 32]).bytes();
+        hello[8..13].copy_from_slice(b"9.9.9");
+        agent.write_all(&hello).unwrap();
+        let mut opening = [0; OPENING];
+        agent.read_exact(&mut opening).unwrap();
+        assert!(Hello::read(opening.first_chunk().unwrap()).is_ok(), "its version is in it");
+        assert_eq!(opening[HELLO..], [0; CODE], "who has another version gets no code");
+        let refused = controller.join().unwrap().err().unwrap().to_string();
+        assert!(refused.starts_with("it is fwlab 9.9.9, this is"), "{refused}");
     }
 
     #[test]
