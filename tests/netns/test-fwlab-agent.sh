@@ -67,6 +67,11 @@ holds "and reported" sh -c "'$BIN/fwlab' report --markdown '$WORK/rr.json' | gre
 between 0.1 1 --traffic both --transport tcp --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
 same "bytes both ways" "(True, True)" \
 	"$(said "$WORK/load.json" '(run["complete"], run["series"][0]["points"][0]["samples"][0]["value"] > 0)')"
+if command -v iperf3 >/dev/null; then
+	between 1 1 --traffic iperf3 --transport tcp --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
+	same "iperf3 at both ends" "(True, True)" \
+		"$(said "$WORK/load.json" '(run["complete"], "iperf3" in run["agents"][1]["environment"]["programs"])')"
+fi
 TO=$SERVER6 between 0.1 1 --traffic ping --transport udp --size 8 --ip 6 --json "$WORK/load.json" >"$WORK/said" || cat "$WORK/said"
 same "datagrams, over IPv6" "(True, 'inet6')" "$(said "$WORK/load.json" '(run["complete"], run["series"][0]["load"]["family"])')"
 # Frames have the addresses of benchmarks, which the gateway has to know.

@@ -104,6 +104,15 @@ impl Host {
         Ok(())
     }
 
+    /// Ends what was started.
+    pub fn stop(&self) {
+        for mut daemon in self.daemons().drain(..) {
+            // one that has ended already is collected all the same
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+
     /// Sees that nothing of what was started has ended.
     ///
     /// # Errors
@@ -179,11 +188,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        for daemon in self.daemons().iter_mut() {
-            // one that has ended already is collected all the same
-            let _ = daemon.kill();
-            let _ = daemon.wait();
-        }
+        self.stop();
         if self.is_made
             && let Err(error) = remove(&self.name)
         {

@@ -249,7 +249,9 @@ impl Arguments {
             "--mtu: up to {KERNEL_MTU} with frames made in the kernel; --engine packet does without it"
         );
         for program in self.traffic.map_or(&[][..], Kind::programs) {
-            ensure!(system::is_there(program), "--traffic: no such program: {program}: install it");
+            // agents look for themselves
+            let is_there = self.agents.are_given() || system::is_there(program);
+            ensure!(is_there, "--traffic: no such program: {program}: install it");
         }
         ensure!(
             self.clients == 1 || self.traffic.is_some(),
@@ -309,10 +311,6 @@ impl Arguments {
             "--client-agent: either --traffic, or --client-if and --server-if by which frames go"
         );
         ensure!(!self.load.has_lists(), "list: lists are files, and agents read none");
-        if let Some(kind) = self.traffic {
-            let name = kind.name();
-            ensure!(kind.programs().is_empty(), "--traffic {name}: not between agents");
-        }
         Ok(())
     }
 

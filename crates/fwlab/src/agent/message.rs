@@ -186,7 +186,6 @@ fn check_length(length: Duration) -> anyhow::Result<()> {
 fn check_talk(talk: &Talk) -> anyhow::Result<()> {
     let Talk { kind, transport, size, duration, clients, .. } = talk;
     let name = kind.name();
-    ensure!(kind.programs().is_empty(), "{name}: agents have no other programs make a load");
     ensure!(kind.takes(*transport), "{name}: not over this protocol");
     ensure!(SIZES.contains(size), "{size} bytes: between {} and {}", SIZES.start(), SIZES.end());
     check_length(*duration)?;
@@ -298,7 +297,6 @@ mod tests {
         assert!(refused(|talk| talk.size = 7).contains("7 bytes"));
         assert!(refused(|talk| talk.duration = Duration::ZERO).contains("trial"));
         assert!(refused(|talk| talk.duration = Duration::MAX).contains("at most 3600s"));
-        assert!(refused(|talk| talk.kind = Kind::Iperf3).contains("iperf3"));
         assert!(refused(|talk| talk.kind = Kind::Ping).contains("protocol"));
         assert!(Order::Begin(Start { delay: Duration::MAX, ..start() }).check().is_err());
         assert!(Order::Begin(Start { length: Duration::ZERO, ..start() }).check().is_err());

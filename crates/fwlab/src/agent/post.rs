@@ -21,7 +21,8 @@ use crate::raw::flood::{PORTS, await_stragglers};
 use crate::raw::frame::Flow;
 use crate::raw::sender::{Pace, Port, Sender};
 use crate::results::Counts;
-use crate::sockets::{self, Server, Talk};
+use crate::sockets::{self, Kind, Server, Talk};
+use crate::system;
 
 /// A controller that has not said anything for so long, while it is its turn, is gone.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,11 +93,18 @@ impl<'h> Post<'h> {
     /// Makes ready for a part.
     fn prepare(&self, part: Part) -> anyhow::Result<Ready<'h>> {
         Ok(match part {
-            Part::Client(talk) => Ready::Client(talk),
+            Part::Client(talk) => {
+                ensure_there(talk.kind)?;
+                Ready::Client(talk)
+            }
             Part::Server { talk, address } => {
-                let server = Server::start_for(&talk, self.host, self.at, address)
-                    .context("no server (--server-address says where it listens)")?;
-                Ready::Server(server)
+                ensure_there(talk.kind)?;
+                let server = Server::start_for(&talk, self.host, self.at, address);
+                let server = server.and_then(|server| {
+                    sockets::serve(self.host, &talk, self.at, address).map(|()| server)
+                });
+                let why = "no server (--server-address says where it listens)";
+                Ready::Server(server.context(why)?)
             }
             Part::Source(frames) => {
                 let Frames { load, interface, links, addresses, pace } = *frames;
@@ -136,6 +144,7 @@ impl<'h> Post<'h> {
             Order::Prepare(part) => {
                 // the ports of the part before are free again
                 (self.ready, self.watched) = (Ready::Nothing, None);
+                self.host.stop();
                 self.ready = self.prepare(part)?;
                 Ok(Answer::Done)
             }
@@ -186,6 +195,14 @@ impl<'h> Post<'h> {
             }
             _ => Ok(Answer::Seen(watched.watch.end()?)),
         }
+    }
+}
+
+/// Sees that the programs are here that a talk needs.
+fn ensure_there(kind: Kind) -> anyhow::Result<()> {
+    match kind.programs().iter().find(|program| !system::is_there(program)) {
+        Some(program) => bail!("no such program: {program}: install it"),
+        None => Ok(()),
     }
 }
 

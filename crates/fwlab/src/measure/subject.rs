@@ -228,7 +228,7 @@ impl<'s> Traffic<'s> {
     ) -> anyhow::Result<Traffic<'s>> {
         let talk = Talk { to: lab.nearest(talk.to), ..talk };
         let _server = Server::start(lab.end(talk.to), at, talk.clients)?;
-        sockets::serve(lab.end(talk.to), &talk, at)?;
+        sockets::serve(lab.end(talk.to), &talk, at, talk.to.address(talk.family))?;
         sockets::talk(lab, &Talk { duration: WARM, ..talk }, at, interrupt)?;
         Ok(Traffic::Sockets { talk, lab, threads, _server })
     }

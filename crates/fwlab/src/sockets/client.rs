@@ -56,8 +56,8 @@ pub(super) fn run(
             })
         }
         Kind::FtpBulk => rate(fetch_files(talk, interrupt)?),
-        Kind::Iperf3 | Kind::Iperf3Reverse => rate(external::iperf3(talk, number, at)?),
-        Kind::NetperfRr | Kind::NetperfCrr => rate(external::netperf(talk, at)?),
+        Kind::Iperf3 | Kind::Iperf3Reverse => rate(external::iperf3(talk, number, at, interrupt)?),
+        Kind::NetperfRr | Kind::NetperfCrr => rate(external::netperf(talk, at, interrupt)?),
         Kind::Send => rate(send((server, DISCARD).into(), talk.duration, interrupt)?),
         Kind::Receive => rate(receive((server, CHARGEN).into(), talk.duration, interrupt)?),
         Kind::Both => thread::scope(|scope| {

@@ -2,15 +2,17 @@
 //! each of those there are to be at once. They are ordinary processes: more urgent ones, as ours are, would keep each other
 //! from the CPU, as they do not always sleep while they wait.
 
-use std::net::TcpListener;
-use std::process::Command;
-use std::thread;
+use std::io::Read;
+use std::net::{IpAddr, TcpListener};
+use std::process::{Command, Stdio};
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
 use super::{Kind, Talk};
-use crate::host::{self, Host};
+use crate::host::Host;
+use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
 
@@ -22,32 +24,35 @@ const NETSERVER: u16 = 12_865;
 const PATIENCE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
 
-/// Starts the servers of a kind on a host, where there are such; they go with the host.
+/// Starts the servers of a kind at an address of a host, where there are such; they go with the host.
 ///
 /// # Errors
-/// They do not start.
-pub fn serve(host: &Host, talk: &Talk, at: Placement) -> anyhow::Result<()> {
+/// They do not start, or something listens there already.
+pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow::Result<()> {
+    let bound = address.to_string();
     let servers: Vec<(u16, Command)> = match talk.kind {
         Kind::Iperf3 | Kind::Iperf3Reverse => (0..talk.clients)
             .map(|number| {
                 let port = port(number);
                 let mut command = Command::new("iperf3");
-                command.args(["-s", "-p", &port.to_string()]);
+                command.args(["-s", "-p", &port.to_string(), "-B", &bound]);
                 (port, command)
             })
             .collect(),
         Kind::NetperfRr | Kind::NetperfCrr => {
             let mut command = Command::new("netserver");
-            command.arg("-D");
+            command.args(["-D", "-L", &bound]);
             vec![(NETSERVER, command)]
         }
         _ => Vec::new(),
     };
     let at = Placement { priority: 0, ..at };
     for (port, mut command) in servers {
+        let is_free = || host.inside(|| TcpListener::bind((address, port)).map(drop));
+        is_free()?.with_context(|| format!("{address}, tcp port {port}"))?;
         at.run(|| host.start(&mut command, ""))??;
         let since = Instant::now();
-        while host.inside(|| TcpListener::bind(("::", port)))?.is_ok() {
+        while is_free()?.is_ok() {
             host.ensure_running()?;
             ensure!(since.elapsed() < PATIENCE, "nothing listens on port {port}");
             thread::sleep(TICK);
@@ -61,7 +66,12 @@ fn port(number: usize) -> u16 {
 }
 
 /// Megabits a second that the client of a number sends or gets. iperf3 takes whole seconds.
-pub(super) fn iperf3(talk: &Talk, number: usize, at: Placement) -> anyhow::Result<f64> {
+pub(super) fn iperf3(
+    talk: &Talk,
+    number: usize,
+    at: Placement,
+    interrupt: &Interrupt,
+) -> anyhow::Result<f64> {
     let mut command = Command::new("iperf3");
     let server = talk.way.address(talk.to, talk.family).to_string();
     command.args(["-c", &server, "-p", &port(number).to_string(), "-J", "-t", &seconds(talk)]);
@@ -71,8 +81,7 @@ pub(super) fn iperf3(talk: &Talk, number: usize, at: Placement) -> anyhow::Resul
     let at = Placement { priority: 0, ..at };
     let since = Instant::now();
     loop {
-        let said = at.run(|| command.output())?.context("iperf3")?.stdout;
-        let said = String::from_utf8_lossy(&said);
+        let (said, _) = run(&mut command, at, interrupt)?;
         match received(&said) {
             Some(value) => return Ok(value),
             // its server takes a moment from one client to the next
@@ -96,7 +105,7 @@ fn received(said: &str) -> Option<f64> {
 }
 
 /// Transactions a second, the only thing that it then says.
-pub(super) fn netperf(talk: &Talk, at: Placement) -> anyhow::Result<f64> {
+pub(super) fn netperf(talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let test = match (talk.kind, talk.transport) {
         (Kind::NetperfCrr, _) => "TCP_CRR",
         (_, Transport::Tcp) => "TCP_RR",
@@ -107,8 +116,46 @@ pub(super) fn netperf(talk: &Talk, at: Placement) -> anyhow::Result<f64> {
     let mut command = Command::new("netperf");
     command.args(["-H", &server, "-t", test, "-l", &seconds(talk), "-P", "0", "-v", "0"]);
     let at = Placement { priority: 0, ..at };
-    let said = at.run(|| host::run(command.args(["--", "-r", &sizes]), ""))??;
-    said.trim().parse().with_context(|| format!("netperf said: {said}"))
+    let (said, complaint) = run(command.args(["--", "-r", &sizes]), at, interrupt)?;
+    said.trim()
+        .parse()
+        .with_context(|| format!("netperf said: {} {}", said.trim(), complaint.trim()))
+}
+
+/// Runs a client to its end, or until it is interrupted; what it said, and what it complained of.
+fn run(
+    command: &mut Command,
+    at: Placement,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(String, String)> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = at.run(|| command.spawn())?.with_context(|| name.clone())?;
+    let pipes = child.stdout.take().zip(child.stderr.take());
+    let (mut out, mut err) = pipes.context("no pipes to a client")?;
+    thread::scope(|scope| {
+        let said = scope.spawn(move || read_all(&mut out));
+        let complaint = scope.spawn(move || read_all(&mut err));
+        while child.try_wait().context("wait")?.is_none() {
+            if interrupt.came() {
+                child.kill().and_then(|()| child.wait()).with_context(|| name.clone())?;
+                break;
+            }
+            thread::sleep(TICK);
+        }
+        interrupt.check()?;
+        let text = |reader: ScopedJoinHandle<'_, String>| {
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        Ok((text(said), text(complaint)))
+    })
+}
+
+/// What a pipe gives until it ends; one that breaks has ended.
+fn read_all(pipe: &mut dyn Read) -> String {
+    let mut bytes = Vec::new();
+    let _ = pipe.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn seconds(talk: &Talk) -> String {
