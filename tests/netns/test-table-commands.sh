@@ -57,6 +57,28 @@ pf gateway -q -t pinned -T add 192.0.2.2 2>/dev/null
 same "exit status of a change to a constant table" 255 $?
 commanded "192.0.2.1" -t pinned -T show
 
+# who stays in a table keeps the time since which it is there, whatever replaces its contents
+commanded "1 table created. 2/2 addresses added." -t aged -T add 192.0.2.1 192.0.2.2
+aged='192.0.2.1 !192.0.2.2 192.0.2.3'
+sleep 2.1
+# shellcheck disable=SC2086
+commanded "1 addresses added. 1 addresses changed." -t aged -T replace $aged
+commanded "1/1 addresses expired. D 192.0.2.1" -v -t aged -T expire 2
+pf gateway -q -t aged -T add 192.0.2.1
+sleep 2.1
+printf 'table <aged> persist { %s 192.0.2.4 }\npass\n' "$aged" | pf gateway -q -f -
+commanded "3/3 addresses expired. D 192.0.2.1 D !192.0.2.2 D 192.0.2.3" -v -t aged -T expire 2
+commanded "192.0.2.4" -t aged -T show
+
+filter gateway <<'END'
+table <nets> { 10.0.0.0/8, !10.1.0.0/16, 10.1.2.0/24, !10.1.2.3, 2001:db8::/32, !2001:db8:1::/48, 2001:db8:1::1 }
+table <counted> persist counters
+table <pinned> const persist { 192.0.2.1 }
+pass from <nets>
+pass from <mentioned>
+END
+pf gateway -q -t aged -T kill
+
 # flags: constant, persistent, active, referenced by rules, counters
 commanded "-pa---C counted --a-r-- nets cpa---- pinned" -sT -v
 commanded "-pa---C counted ----r-- mentioned --a-r-- nets cpa---- pinned" -g -sT -v

@@ -17,9 +17,33 @@ use crate::table::{EntryInfo, EntryTraffic};
 /// Entries that one system call writes.
 const BATCH: usize = 4096;
 
-/// Writes `entries` under `version`.
+/// Since when entries are counted, and whether they are negated.
+pub(crate) type Dates = HashMap<IpNet, (bool, u32)>;
+
+/// The dates of the entries of `version`.
+pub(crate) fn dates(maps: &Maps, version: u32) -> Result<Dates> {
+    let stored = stored(maps, version)?.into_iter();
+    Ok(stored.map(|(_, net, value)| (net, (value.negated != 0, value.cleared))).collect())
+}
+
+/// Writes `entries` under `version`, with the time that it is now.
 pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
-    let cleared = wall_clock() as u32;
+    write_dated(maps, version, entries, &Dates::new())
+}
+
+/// Writes `entries` under `version`. As in pf, those that were there before, and are negated or not as
+/// they were, keep their `dates`.
+pub(crate) fn write_dated(
+    maps: &Maps,
+    version: u32,
+    entries: &[TableEntry],
+    dates: &Dates,
+) -> Result<()> {
+    let now = wall_clock() as u32;
+    let cleared = |entry: &TableEntry| match dates.get(&entry.net) {
+        Some((negated, cleared)) if *negated == entry.negated => *cleared,
+        _ => now,
+    };
     for chunk in entries.chunks(BATCH) {
         let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
         let values: Vec<_> = chunk
@@ -27,7 +51,7 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
             .map(|entry| abi::TableEntry {
                 negated: u32::from(entry.negated),
                 interface: 0,
-                cleared,
+                cleared: cleared(entry),
                 weight: u32::from(entry.weight),
                 prefix: u32::from(entry.net.prefix_len()),
             })

@@ -12,6 +12,7 @@ use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Next, TableEntry, TableName};
 
+use crate::contents::Dates;
 use crate::error::{Error, Result};
 use crate::object::Maps;
 use crate::pool::Listing;
@@ -149,7 +150,11 @@ fn new_table(
     taken.insert(slot);
     let entries = wanted.entries.clone().unwrap_or_default();
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
-    contents::write(maps, version, &entries)?;
+    let dates = match before.filter(|before| before.active && !wanted.dynamic) {
+        Some(before) => contents::dates(maps, maps.tables.at(before.slot)?.version)?,
+        None => Dates::new(),
+    };
+    contents::write_dated(maps, version, &entries, &dates)?;
     // counters belong to names and addresses, not to the contents as a whole
     let (stats, counters) = match before {
         Some(before) => (before.stats, maps.tables.at(before.slot)?.counters),
@@ -213,7 +218,7 @@ fn own_addresses(
         return Ok(before.clone());
     }
     let known = before.and_then(|before| before.contents);
-    replace(maps, memory, SELF_TABLE, &entries, known, Listing::None)?;
+    replace(maps, memory, SELF_TABLE, &entries, known, &Dates::new(), Listing::None)?;
     own_interfaces(maps, memory, host)?;
     Ok(TableRecord {
         slot: SELF_TABLE,
@@ -273,7 +278,8 @@ pub(crate) fn follow_addresses(
             && table.contents.as_ref() != Some(&entries)
         {
             let known = table.contents.take();
-            replace(maps, memory, table.slot, &entries, known, listing(table.pooled, true))?;
+            let listing = listing(table.pooled, true);
+            replace(maps, memory, table.slot, &entries, known, &Dates::new(), listing)?;
             table.contents = Some(entries);
         }
     }
@@ -298,19 +304,21 @@ pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Res
     pool::publish(maps, memory, table.slot, seen, listing(true, table.dynamic), &entries)
 }
 
-/// Replaces the contents of one table in one piece; `known` are its contents so far if they are.
+/// Replaces the contents of one table in one piece; `known` are its contents so far if they are, and
+/// `dates` those that entries keep.
 pub(crate) fn replace(
     maps: &Maps,
     memory: &mut Memory,
     slot: u32,
     entries: &[TableEntry],
     known: Option<Vec<TableEntry>>,
+    dates: &Dates,
     listing: Listing,
 ) -> Result<()> {
     let table = maps.tables.at(slot)?;
     let before = table.version;
     let version = if entries.is_empty() { 0 } else { memory.table_version() };
-    contents::write(maps, version, entries)?;
+    contents::write_dated(maps, version, entries, dates)?;
     let table = abi::Table { version, ..table };
     pool::publish(maps, memory, slot, table, listing, entries)?;
     pool::keep_loads(maps, table.stats, entries)?;

@@ -10,6 +10,7 @@ use skipstep_ruleset::{Next, Ruleset, TableEntry, TableName};
 use skipstep_scenario::engine::{Edit, TableEdit};
 
 use crate::change::Change;
+use crate::contents::Dates;
 use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::object::Maps;
@@ -353,7 +354,7 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
     match step {
         Step::Add(entries) if version == 0 => {
             let listing = place::listing(table.pooled, false);
-            place::replace(maps, memory, table.slot, &entries, None, listing)?
+            place::replace(maps, memory, table.slot, &entries, None, &Dates::new(), listing)?
         }
         Step::Add(entries) => contents::write(maps, version, &entries)?,
         Step::Date(entries) => {
@@ -369,7 +370,8 @@ fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) 
         Step::Replace(entries) => {
             let known = table.contents.take();
             let listing = place::listing(table.pooled, false);
-            place::replace(maps, memory, table.slot, &entries, known, listing)?;
+            let dates = contents::dates(maps, version)?;
+            place::replace(maps, memory, table.slot, &entries, known, &dates, listing)?;
             if table.filled {
                 place::begin_to_fill(maps, memory, table.slot)?;
             }
