@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use anyhow::Context;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Case, Step};
@@ -22,25 +21,37 @@ pub fn compare(
     mut generated: Generated,
     host: &Host,
     engines: &mut [Box<dyn Engine>],
-) -> anyhow::Result<Option<Disagreement>> {
+) -> Option<Disagreement> {
     loosen(&mut generated.case, host);
     let Generated { case, ruleset, panic, .. } = generated;
     let built = built(&case);
     for engine in engines {
         let play = || run::play(&built, &ruleset, host, engine.as_mut(), Stop::AtFirst);
-        if panic.is_none() && matches!(catching(play), Ok(Ok(findings)) if findings.is_empty()) {
-            continue;
-        }
-        let (cut, _) = disagreement(&case, host, engine.as_mut())
-            .with_context(|| format!("case {number} disagrees, but not when it is played again"))?;
+        let seen = match catching(play) {
+            Ok(Ok(findings)) if findings.is_empty() && panic.is_none() => continue,
+            Ok(Ok(findings)) => findings.into_iter().flat_map(|found| found.differences).collect(),
+            Ok(Err(why)) => vec![why],
+            Err(panic) => vec![panic],
+        };
+        let name = engine.name().to_owned();
+        let once = |differences| Disagreement {
+            number,
+            engine: name.clone(),
+            case: case.clone(),
+            differences,
+        };
+        let Some((cut, _)) = disagreement(&case, host, engine.as_mut()) else {
+            let only_once = "this was seen once, and not when the case was played again".to_owned();
+            return Some(once([vec![only_once], seen].concat()));
+        };
         let shrunk =
             shrink::smallest(&cut, |case| disagreement(case, host, engine.as_mut()).is_some());
-        let (case, differences) = disagreement(&shrunk, host, engine.as_mut())
-            .with_context(|| format!("case {number} disagrees, but not when it was shrunk"))?;
-        let engine = engine.name().to_owned();
-        return Ok(Some(Disagreement { number, engine, case, differences }));
+        return Some(match disagreement(&shrunk, host, engine.as_mut()) {
+            Some((case, differences)) => Disagreement { number, engine: name, case, differences },
+            None => once(seen),
+        });
     }
-    Ok(None)
+    None
 }
 
 /// The case with the bytes of its packets in place of the words, which all engines would build anew.

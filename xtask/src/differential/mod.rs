@@ -51,8 +51,12 @@ pub struct Arguments {
     /// Compare the model with this evaluator
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
+    /// Play each case on one of the evaluators, the next case on the next one: thrice as many cases in the
+    /// same time
+    #[arg(long)]
+    in_turn: bool,
     /// Compare the model before and after the rule set optimizer instead
-    #[arg(long, conflicts_with_all = ["engine", "jobs", "resume"])]
+    #[arg(long, conflicts_with_all = ["engine", "in_turn", "jobs", "resume"])]
     optimizer: bool,
     /// Threads
     #[arg(long, value_name = "N")]
@@ -107,7 +111,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             };
             let generated = generate::generate(arguments.seed, number, &host, rules::text)?;
             let coverage = generated.coverage;
-            let disagreement = compare::compare(number, generated, &host, &mut engines)?;
+            let turn = number as usize % engines.len();
+            let asked =
+                if arguments.in_turn { &mut engines[turn..=turn] } else { &mut engines[..] };
+            let disagreement = compare::compare(number, generated, &host, asked);
             if let Some(disagreement) = &disagreement {
                 report(disagreement, &arguments)?;
             }
@@ -120,7 +127,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     })?;
     let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
     let progress = progress.into_inner().expect(UNPOISONED);
-    println!("{}", progress.total(&names.join(", "))?);
+    let turns = if arguments.in_turn { " in turn" } else { "" };
+    println!("{}", progress.total(&format!("{}{turns}", names.join(", ")))?);
     Ok(if progress.disagreements() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

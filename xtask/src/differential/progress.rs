@@ -17,8 +17,8 @@ pub struct Progress {
     seed: u64,
     /// The first case that nobody has begun.
     next: u64,
-    /// Cases from the first that is not done on: how many packets those had that are done.
-    open: BTreeMap<u64, Option<u64>>,
+    /// Cases from the first that is not done on, with what those had that are done.
+    open: BTreeMap<u64, Option<Played>>,
     /// What the cases before `open` had, those of earlier runs among them.
     settled: Settled,
     /// Where this run began.
@@ -35,6 +35,14 @@ pub struct Progress {
 struct Settled {
     cases: u64,
     packets: u64,
+    disagreements: usize,
+}
+
+/// What a case had that was played.
+#[derive(Clone, Copy)]
+struct Played {
+    packets: u64,
+    disagrees: bool,
 }
 
 impl Progress {
@@ -54,7 +62,7 @@ impl Progress {
             settled: earlier,
             earlier,
             covered: Coverage::default(),
-            disagreements: 0,
+            disagreements: earlier.disagreements,
             start: now,
             told: now,
             file: file.map(Path::to_owned),
@@ -66,7 +74,7 @@ impl Progress {
         self.earlier.packets + self.covered.packets
     }
 
-    /// Disagreements of this run.
+    /// Disagreements so far, those of earlier runs among them.
     pub fn disagreements(&self) -> usize {
         self.disagreements
     }
@@ -78,17 +86,18 @@ impl Progress {
         self.next - 1
     }
 
-    /// A case was played. One that disagrees is not done with: who goes on plays it again.
+    /// A case was played. One that disagrees is done with, too: it was written to a file of its own.
     pub fn done(&mut self, number: u64, met: &Coverage, disagrees: bool) -> anyhow::Result<()> {
         self.covered.add(met);
         self.disagreements += usize::from(disagrees);
-        self.open.insert(number, (!disagrees).then_some(met.packets));
+        self.open.insert(number, Some(Played { packets: met.packets, disagrees }));
         while let Some(first) = self.open.first_entry()
-            && let Some(packets) = *first.get()
+            && let Some(Played { packets, disagrees }) = *first.get()
         {
             first.remove();
             self.settled.cases += 1;
             self.settled.packets += packets;
+            self.settled.disagreements += usize::from(disagrees);
         }
         if self.told.elapsed() >= PAUSE {
             self.told = Instant::now();
@@ -126,8 +135,11 @@ impl Progress {
 
     fn keep(&self) -> anyhow::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
-        let Settled { cases, packets } = self.settled;
-        let text = format!("seed {} cases {cases} packets {packets}\n", self.seed);
+        let Settled { cases, packets, disagreements } = self.settled;
+        let text = format!(
+            "seed {} cases {cases} packets {packets} disagreements {disagreements}\n",
+            self.seed
+        );
         std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
     }
 }
@@ -135,9 +147,15 @@ impl Progress {
 fn read(path: &Path, seed: u64) -> anyhow::Result<Settled> {
     let text = std::fs::read_to_string(path)?;
     let words: Vec<&str> = text.split_whitespace().collect();
-    let ["seed", of, "cases", cases, "packets", packets] = words[..] else {
+    let ["seed", of, "cases", cases, "packets", packets, "disagreements", disagreements] =
+        words[..]
+    else {
         anyhow::bail!("not a file of this command");
     };
     ensure!(of.parse() == Ok(seed), "belongs to seed {of}");
-    Ok(Settled { cases: cases.parse()?, packets: packets.parse()? })
+    Ok(Settled {
+        cases: cases.parse()?,
+        packets: packets.parse()?,
+        disagreements: disagreements.parse()?,
+    })
 }
