@@ -1,7 +1,11 @@
 //! A private network for tests: this thread moves into a network namespace of its own, which has
 //! the interfaces, addresses and routes of a made-up host and goes when the thread ends.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::net::IpAddr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -26,6 +30,9 @@ pub struct TestNetwork {
     next: u32,
 }
 
+/// How long the kernel may take to do what it was told.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The loopback interface is there from the start.
 const LOOPBACK_INDEX: u32 = 1;
 
@@ -48,6 +55,7 @@ impl TestNetwork {
                 add_route(&mut netlink, route, out.index)?;
             }
         }
+        network.await_own_addresses(&mut netlink)?;
         Ok(network)
     }
 
@@ -79,7 +87,26 @@ impl TestNetwork {
             self.host.interfaces.push(wanted);
         }
         self.host.routes.clone_from(&host.routes);
-        self.change_routes(&mut netlink, &before)
+        self.change_routes(&mut netlink, &before)?;
+        self.await_own_addresses(&mut netlink)
+    }
+
+    /// Waits until packets to the IPv6 addresses are the host's own: the kernel sees to that some time after it
+    /// has taken the addresses.
+    fn await_own_addresses(&self, netlink: &mut Rtnetlink) -> Result<()> {
+        let up = self.host.interfaces.iter().filter(|interface| !interface.down);
+        let addresses = up.flat_map(|interface| &interface.addresses);
+        let wanted: BTreeSet<IpAddr> =
+            addresses.map(|own| own.net.addr()).filter(IpAddr::is_ipv6).collect();
+        let end = Instant::now() + PATIENCE;
+        while !own_addresses(netlink)?.is_superset(&wanted) {
+            if Instant::now() > end {
+                let late: io::Result<()> = Err(io::ErrorKind::TimedOut.into());
+                return late.context(|| "addresses of the test's network".to_owned());
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
     }
 
     fn add_interface(&mut self, netlink: &mut Rtnetlink, interface: &Interface) -> Result<()> {
@@ -220,6 +247,23 @@ fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -
         }
     }
     Ok(())
+}
+
+/// The IPv6 addresses that the kernel takes for its own.
+fn own_addresses(netlink: &mut Rtnetlink) -> Result<BTreeSet<IpAddr>> {
+    let mut get = RouteMessage::default();
+    get.header.address_family = AddressFamily::Inet6;
+    let routes = netlink.dump(RouteNetlinkMessage::GetRoute(get))?;
+    let own = routes.into_iter().filter_map(|object| match object {
+        RouteNetlinkMessage::NewRoute(route) if route.header.kind == RouteType::Local => {
+            route.attributes.into_iter().find_map(|attribute| match attribute {
+                RouteAttribute::Destination(RouteAddress::Inet6(own)) => Some(IpAddr::V6(own)),
+                _ => None,
+            })
+        }
+        _ => None,
+    });
+    Ok(own.collect())
 }
 
 fn has(all: &[InterfaceAddress], one: &InterfaceAddress) -> bool {

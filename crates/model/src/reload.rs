@@ -66,8 +66,10 @@ fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
             }
         }
     }
-    for (path, table) in old.all_tables() {
-        // an anchor's table of the same name holds that of the main rule set
+    // an anchor's table, be it one that only persists, holds that of the same name of the main rule set
+    let (main, of_anchors): (Vec<_>, Vec<_>) =
+        old.all_tables().partition(|(path, _)| path.is_empty());
+    for (path, table) in of_anchors.into_iter().chain(main) {
         let of_anchors = || ruleset.anchors.values().flat_map(|anchor| &anchor.tables);
         let held = path.is_empty() && of_anchors().any(|other| other.name == table.name);
         let stays = table.persist || table.defined && (held || !next.replaces(path));

@@ -1,0 +1,39 @@
+# A queue with `flows` lets who sends little pass by who sends much, which a plain line of packets would not.
+#
+#   client 10.0.1.2 ------- lan0 10.0.1.1 [gateway] wan0 10.0.2.1 ------- 10.0.2.2 server
+#                                                 1 Mbit/s
+. "$(dirname "$0")/lab.sh"
+lab_begin
+router gateway
+host client server
+wire client eth0 gateway lan0
+wire server eth0 gateway wan0
+address gateway lan0 10.0.1.1/24
+address gateway wan0 10.0.2.1/24
+address client eth0 10.0.1.2/24
+address server eth0 10.0.2.2/24
+on client ip route add default via 10.0.1.1
+on server ip route add default via 10.0.2.1
+await 5 on client ping -n -q -c 1 -W 1 10.0.2.2 || die "no way to the server"
+on gateway tc qdisc add dev lan0 root fq_codel 2>/dev/null || unable "this kernel has no fq_codel"
+on gateway tc qdisc del dev lan0 root
+
+filter gateway <<'END'
+queue line on wan0 bandwidth 1M
+queue rest parent line bandwidth 1M flows 16 default
+pass
+block in on wan0 inet proto icmp icmp-type unreach
+END
+same "it is told as it was written" "queue rest parent line flows 16 bandwidth 1M default" \
+	"$(pf gateway -s queue | grep parent)"
+same "packets wait by flows" 1 "$(on gateway tc qdisc show dev wan0 | grep -c 'fq_codel.* flows 16 ')"
+
+# much more than the line takes, for as long as the others are asked
+start flood client timeout 30 bash -c 'exec 3>/dev/udp/10.0.2.2/9; while :; do printf %1000s x >&3; done'
+sleep 1
+answers=$(on client ping -n -i 0.3 -c 8 -W 2 10.0.2.2 | grep -c 'bytes from')
+waiting=$(pf gateway -s queue -v | awk '$1 == "queue" { here = $2 == "rest" } here && /qlength:/ { print $3; exit }')
+stop flood
+at_least 7 "answers of 8 beside the flood" "$answers"
+at_least 30 "packets of the flood that still wait" "${waiting%/*}"
+verdict
