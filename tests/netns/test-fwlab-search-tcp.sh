@@ -29,6 +29,14 @@ same "forbidden connections get through without the rules" True "$(said "$WORK/i
 same "and with skipstep" "[0, 4, 20, 36] 0 True" \
 	"$(said "$WORK/illegal" 'str([one["forbidden"] for one in run["result"]]) + " " + str(sum(one["leaked"] for one in run["result"])) + " " + str(all(one["served"] > 0 for one in run["result"]))')"
 
+# Whole datagrams of those that were sent in fragments: a router has most of them come, skipstep without its daemon none.
+for system in router skipstep-linear; do
+	"$BIN/fwlab" search tcp-fragments --system $system --throughput 50 --seconds 0.5 --no-pauses --json >"$WORK/$system" 2>&1
+done
+same "fragments through a router" "0 True" \
+	"$(said "$WORK/router" 'str(run["result"][0]["received"]) + " " + str(run["result"][3]["received"] > run["result"][3]["sent"] / 2 > 0)')"
+same "fragments through skipstep, and connections beside them" "0 True" \
+	"$(said "$WORK/skipstep-linear" 'str(sum(one["received"] for one in run["result"])) + " " + str(run["result"][3]["served"] > 0)')"
 "$BIN/fwlab" search tcp-illegal --system router --throughput 100 --seconds 0.1 --no-pauses >"$WORK/none" 2>&1
 same "what has no rules" 1 $?
 holds "has nothing to forbid" grep -q "no rule forbids anything here" "$WORK/none"

@@ -2,6 +2,7 @@
 //! network behind the client's host, and all of them are one thread; so is the server.
 
 mod client;
+pub mod datagrams;
 mod server;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -22,6 +22,7 @@ use thiserror::Error;
 
 pub use command::{Arguments, run};
 
+use crate::connections::datagrams::Datagrams;
 use crate::raw::extension::Extension;
 pub use crate::raw::missing::Gap;
 use crate::results::Latency;
@@ -55,6 +56,8 @@ pub enum Besides {
     Hold,
     /// Of a hundred connections so many are such as a rule forbids.
     Forbidden(u32),
+    /// So many datagrams a second are sent in fragments.
+    Fragments(f64),
 }
 
 /// What came of a trial.
@@ -87,6 +90,8 @@ pub struct Connections {
     pub leaked: u64,
     /// How long it took until they were there.
     pub setup: Setup,
+    /// Datagrams in fragments.
+    pub datagrams: Datagrams,
 }
 
 /// Times of connection establishment, in nanoseconds.

@@ -60,6 +60,8 @@ pub enum Test {
     TcpRate,
     /// RFC 3511 5.8: what becomes of TCP connections that a rule forbids, beside others
     TcpIllegal,
+    /// RFC 3511 5.9: what becomes of TCP connections and of datagrams in fragments beside them
+    TcpFragments,
     /// RFC 9971: MLRsearch with the goals of RFC 2544 and TST 009
     Mlr,
 }
@@ -75,7 +77,7 @@ impl Test {
 
     /// Whether it is about connections and not about frames.
     pub(super) fn is_about_connections(self) -> bool {
-        matches!(self, Test::TcpCapacity | Test::TcpRate | Test::TcpIllegal)
+        matches!(self, Test::TcpCapacity | Test::TcpRate | Test::TcpIllegal | Test::TcpFragments)
     }
 
     /// What says how it is done.
@@ -91,6 +93,7 @@ impl Test {
             Test::TcpCapacity => "RFC 3511, 5.2",
             Test::TcpRate => "RFC 3511, 5.3",
             Test::TcpIllegal => "RFC 3511, 5.8",
+            Test::TcpFragments => "RFC 3511, 5.9",
             Test::Mlr => "RFC 9971",
         }
     }
@@ -480,6 +483,7 @@ fn search(
         | Test::TcpCapacity
         | Test::TcpRate
         | Test::TcpIllegal
+        | Test::TcpFragments
         | Test::Mlr => {
             return Ok((json!(found), throughput::conformance(setting, &plan)));
         }

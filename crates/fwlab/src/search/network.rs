@@ -197,7 +197,9 @@ impl<'l> Network<'l> {
         let seconds = match besides {
             Besides::Nothing => return self.flood.trial(pace, self.at, &self.interrupt),
             Besides::Reset(seconds) => seconds,
-            Besides::Hold | Besides::Forbidden(_) => bail!("frames are no connections"),
+            Besides::Hold | Besides::Forbidden(_) | Besides::Fragments(_) => {
+                bail!("frames are no connections")
+            }
         };
         let Network { installed, flood, at, interrupt, .. } = self;
         let (trial, after) = thread::scope(|scope| {

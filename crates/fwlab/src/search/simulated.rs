@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 
 use super::{Besides, Connections, Gap, Measurer, Order, Phase, Trial};
+use crate::connections::datagrams::Datagrams;
 use crate::results::Latency;
 
 /// Frames that a device holds when more come than it forwards.
@@ -156,6 +157,13 @@ impl Measurer for Simulated {
                 trial.busy = Some(self.busy(phase.rate));
             }
             overloaded |= received < sent;
+        }
+        if let Besides::Fragments(rate) = order.besides {
+            let seconds = order.phases.iter().map(|phase| phase.seconds).sum::<f64>();
+            let sent = (rate * seconds).round() as u64;
+            let received = if self.curve == Curve::Drop { 0 } else { sent };
+            let datagrams = Datagrams { sent, received };
+            trial.connections = Some(Connections { datagrams, ..Connections::default() });
         }
         if let Besides::Forbidden(share) = order.besides {
             let forbidden = trial.sent * u64::from(share) / 100;

@@ -1,5 +1,5 @@
 //! What a firewall makes of TCP connections, by RFC 3511: how many it can have at once (5.2), how many a second can be
-//! made (5.3), and what it does with those that a rule forbids (5.8). Clients fetch a page over each, so that a
+//! made (5.3), what it does with those that a rule forbids (5.8), and with fragments beside them (5.9). Clients fetch a page over each, so that a
 //! connection which cannot transfer data is none.
 
 use serde::Serialize;
@@ -8,12 +8,16 @@ use super::{
     Bench, Besides, Conformance, Connections, Failure, Order, Phase, Setting, Setup, Trial,
     throughput,
 };
+use crate::connections::datagrams::Datagrams;
 
 /// A capacity is found as exactly as this share of the most.
 const RESOLUTION: f64 = 0.005;
 
 /// Of a hundred connections those that a rule forbids, one trial after the other.
 const SHARES: [u32; 4] = [0, 10, 50, 90];
+
+/// Datagrams in fragments for each connection, one trial after the other.
+const DATAGRAMS: [f64; 4] = [0.0, 0.1, 1.0, 10.0];
 
 /// How many connections there can be at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -131,6 +135,35 @@ pub fn illegal(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Illegal
         Ok(Illegal { share, attempted, served, forbidden, leaked })
     };
     SHARES.into_iter().map(with).collect()
+}
+
+/// What became of connections and of datagrams in fragments beside them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fragmented {
+    /// Attempts to connect.
+    pub attempted: u64,
+    /// Those of them that got their page.
+    pub served: u64,
+    /// The datagrams.
+    #[serde(flatten)]
+    pub datagrams: Datagrams,
+    /// How long connections took to be made.
+    pub setup: Setup,
+}
+
+/// Attempts connections at a rate, with more and more datagrams in fragments beside them.
+///
+/// # Errors
+/// A trial failed.
+pub fn fragments(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Fragmented>, Failure> {
+    let beside = |share: f64| {
+        let phases = [Phase { rate, seconds }];
+        let besides = Besides::Fragments(rate * share);
+        let (_, trial) = bench.run(&Order { phases: &phases, besides })?;
+        let Connections { datagrams, setup, .. } = trial.connections.unwrap_or_default();
+        Ok(Fragmented { attempted: trial.sent, served: trial.received, datagrams, setup })
+    };
+    DATAGRAMS.into_iter().map(beside).collect()
 }
 
 /// What is missing to claim the RFC; some points are those of one test only.

@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 
 use super::network::{BELIEVED, Cpus, Installed, pause, shape};
 use super::{Besides, Connections, Measurer, Order, Setup, Trial};
+use crate::connections::datagrams::{self, Datagrams};
 use crate::connections::{self, Answers, Calls, PORT, Service};
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
@@ -131,10 +132,11 @@ impl<'l> TcpNetwork<'l> {
 impl Measurer for TcpNetwork<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
         let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
-        let (hold, forbidden) = match order.besides {
-            Besides::Nothing => (false, 0),
-            Besides::Hold => (true, 0),
-            Besides::Forbidden(share) => (false, share),
+        let (hold, forbidden, fragments) = match order.besides {
+            Besides::Nothing => (false, 0, 0.0),
+            Besides::Hold => (true, 0, 0.0),
+            Besides::Forbidden(share) => (false, share, 0.0),
+            Besides::Fragments(rate) => (false, 0, rate),
             Besides::Reset(_) => bail!("nothing is reset under connections"),
         };
         ensure!(
@@ -143,9 +145,16 @@ impl Measurer for TcpNetwork<'_> {
         );
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
         let calls = Calls { count, rate: phase.rate, hold, forbidden, ..self.calls };
-        let answers = self.call(calls)?;
+        let (answers, datagrams) = if fragments > 0.0 {
+            let hosts = [End::Client, End::Server].map(|end| self.lab.end(end));
+            let to = SocketAddr::new(calls.server.ip(), datagrams::PORT);
+            datagrams::beside(hosts, self.at, to, fragments, || self.call(calls))?
+        } else {
+            (self.call(calls)?, Datagrams::default())
+        };
         // how long it took until all were there, is of no concern if they stay
-        Ok(trial_of(&answers, if hold { f64::INFINITY } else { phase.seconds }))
+        let seconds = if hold { f64::INFINITY } else { phase.seconds };
+        Ok(trial_of(&answers, datagrams, seconds))
     }
 
     fn wait(&mut self, seconds: f64) {
@@ -158,7 +167,7 @@ impl Measurer for TcpNetwork<'_> {
 }
 
 /// A trial of these answers, for whose attempts there were so many seconds.
-fn trial_of(answers: &Answers, seconds: f64) -> Trial {
+fn trial_of(answers: &Answers, datagrams: Datagrams, seconds: f64) -> Trial {
     let took = answers.took.as_secs_f64();
     let (share, time) = LATE;
     // what the client was late with was not attempted at the rate
@@ -179,6 +188,7 @@ fn trial_of(answers: &Answers, seconds: f64) -> Trial {
             forbidden: answers.forbidden,
             leaked: answers.leaked,
             setup,
+            datagrams,
         }),
         ..Trial::default()
     }
@@ -199,10 +209,11 @@ mod tests {
             took: Duration::from_millis(took),
             ..Answers::default()
         };
-        assert_eq!(trial_of(&answers(990), 1.0).received, 100);
-        assert_eq!(trial_of(&answers(1030), 1.0).received, 100);
-        assert_eq!(trial_of(&answers(2000), 1.0).received, 50);
-        let setup = trial_of(&answers(990), 1.0).connections.unwrap().setup;
+        let of = |took| trial_of(&answers(took), Datagrams::default(), 1.0);
+        assert_eq!(of(990).received, 100);
+        assert_eq!(of(1030).received, 100);
+        assert_eq!(of(2000).received, 50);
+        let setup = of(990).connections.unwrap().setup;
         assert_eq!(setup, Setup { least: 10, mean: 30.0, most: 60, total: 90 });
     }
 }

@@ -339,6 +339,20 @@ fn forbidden_connections_that_get_through_are_told_and_are_no_losses() {
 }
 
 #[test]
+fn fragments_beside_connections_are_counted_apart() {
+    for (curve, came) in [(Curve::Knee(1e6), 1.0), (Curve::Drop, 0.0)] {
+        let (found, _, _) = on(curve, |bench| tcp::fragments(bench, 1000.0, 2.0));
+        let found = found.unwrap();
+        let sent: Vec<u64> = found.iter().map(|one| one.datagrams.sent).collect();
+        assert_eq!(sent, [0, 200, 2000, 20_000]);
+        for one in &found {
+            assert_eq!(one.datagrams.received as f64, one.datagrams.sent as f64 * came);
+            assert_eq!((one.attempted, one.served as f64), (2000, 2000.0 * came));
+        }
+    }
+}
+
+#[test]
 fn results_say_how_far_they_are_a_standards() {
     let wire = Setting { wire: true, ..SETTING };
     let over = |ip6| Setting { ip6, ..wire }.over_ip6(Conformance::Conforms);

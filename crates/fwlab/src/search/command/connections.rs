@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{Arguments, Test};
+use crate::connections::datagrams::Datagrams;
 use crate::search::{Bench, Conformance, Failure, Setting, Setup, tcp, throughput};
 
 /// Of what the client manages over a cable: slow enough for what is not known yet.
@@ -37,7 +38,7 @@ pub(super) fn search(
         return Ok((json!(found), conformance));
     }
     let rate = match (arguments.test, arguments.throughput) {
-        (Test::TcpIllegal, Some(rate)) => rate,
+        (Test::TcpIllegal | Test::TcpFragments, Some(rate)) => rate,
         _ => {
             let plan =
                 throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
@@ -57,9 +58,32 @@ pub(super) fn search(
     if rate == 0.0 {
         return Err(Failure::NoThroughput);
     }
+    let given = arguments.throughput.map(|_| "the rate it is measured at was given");
+    let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+    if arguments.test == Test::TcpFragments {
+        let found = tcp::fragments(bench, rate, seconds)?;
+        for one in &found {
+            let Datagrams { sent, received } = one.datagrams;
+            let beside = match sent {
+                0 => "without fragments".to_owned(),
+                _ => format!(
+                    "beside {sent} datagrams in fragments, of which {:.2} % came",
+                    share(received, sent)
+                ),
+            };
+            let _ = writeln!(
+                text,
+                "{:.2} % of {} connections were served {beside}",
+                share(one.served, one.attempted),
+                one.attempted
+            );
+        }
+        let fragments =
+            Some("the fragments' load is no share of the link's, and the MTU is one (section 5.9)");
+        return Ok((json!(found), tcp::conformance(setting, &[given, fragments])));
+    }
     let found = tcp::illegal(bench, rate, seconds)?;
     for one in &found {
-        let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
         let _ = writeln!(
             text,
             "{:>3} % forbidden: {:.2} % of {} that are allowed were served, {:.2} % of {} that are forbidden got through",
@@ -70,7 +94,6 @@ pub(super) fn search(
             one.forbidden
         );
     }
-    let given = arguments.throughput.map(|_| "the rate it is measured at was given");
     Ok((json!(found), tcp::conformance(setting, &[given])))
 }
 

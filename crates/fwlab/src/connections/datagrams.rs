@@ -1,0 +1,132 @@
+//! Datagrams that are too long for the cable, so that each comes in three fragments, beside connections (RFC 3511, 5.9).
+
+use std::io::ErrorKind;
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::host::Host;
+use crate::placement::Placement;
+
+/// Bytes of one: three fragments on a cable of 1500 bytes.
+pub const BYTES: usize = 4000;
+
+/// Where they go.
+pub const PORT: u16 = 9;
+
+/// Datagrams that fall due meanwhile are sent one right after the other.
+const TICK: Duration = Duration::from_millis(1);
+
+/// How long the last ones may be under way.
+const STRAGGLERS: Duration = Duration::from_millis(100);
+
+/// What became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Datagrams {
+    /// Sent, each in fragments.
+    pub sent: u64,
+    /// Put together again by the server.
+    pub received: u64,
+}
+
+/// Sends so many a second from one host to another as long as something else goes on.
+///
+/// # Errors
+/// That fails, or a socket does.
+pub fn beside<T>(
+    [client, server]: [&Host; 2],
+    at: Placement,
+    to: SocketAddr,
+    rate: f64,
+    work: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<(T, Datagrams)> {
+    let receiver = server.inside(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, to.port())))?;
+    let receiver = receiver.with_context(|| format!("udp port {}", to.port()))?;
+    receiver.set_read_timeout(Some(STRAGGLERS)).context("receiver of datagrams")?;
+    let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let received = scope.spawn(|| receive(&receiver, &sent_all));
+        let sent = scope.spawn(|| -> anyhow::Result<u64> {
+            client.enter()?;
+            at.take()?;
+            send(to, rate, &over)
+        });
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        let sent = sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent_all.store(true, Ordering::Relaxed);
+        let received = received.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((done?, Datagrams { sent: sent?, received: received? }))
+    })
+}
+
+/// Sends when one is due; how many went.
+fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
+    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).context("sender of datagrams")?;
+    let datagram = [0x66; BYTES];
+    let start = Instant::now();
+    let mut sent = 0;
+    while !over.load(Ordering::Relaxed) {
+        if start.elapsed().as_secs_f64() * rate <= sent as f64 {
+            thread::sleep(TICK);
+            continue;
+        }
+        match socket.send_to(&datagram, to) {
+            Ok(_) => sent += 1,
+            // an answer to one before: what filters send back is no reason to stop
+            Err(error)
+                if [ErrorKind::ConnectionRefused, ErrorKind::PermissionDenied]
+                    .contains(&error.kind()) => {}
+            Err(error) => return Err(error).with_context(|| format!("datagram to {to}")),
+        }
+    }
+    Ok(sent)
+}
+
+/// Counts until all have been sent and no more come.
+fn receive(socket: &UdpSocket, sent_all: &AtomicBool) -> anyhow::Result<u64> {
+    let mut buffer = [0; BYTES + 1];
+    let mut received = 0;
+    loop {
+        let last = sent_all.load(Ordering::Relaxed);
+        match socket.recv(&mut buffer) {
+            Ok(BYTES) => received += 1,
+            // of somebody else
+            Ok(_) => {}
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
+                if last {
+                    return Ok(received);
+                }
+            }
+            Err(error) => return Err(error).context("receiver of datagrams"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_received_and_paced() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_read_timeout(Some(STRAGGLERS)).unwrap();
+        let to = receiver.local_addr().unwrap();
+        let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let received = scope.spawn(|| receive(&receiver, &sent_all).unwrap());
+            let sent = scope.spawn(|| send(to, 500.0, &over).unwrap());
+            thread::sleep(Duration::from_millis(200));
+            over.store(true, Ordering::Relaxed);
+            let sent = sent.join().unwrap();
+            sent_all.store(true, Ordering::Relaxed);
+            assert!((50..=200).contains(&sent), "{sent}");
+            assert_eq!(received.join().unwrap(), sent);
+        });
+    }
+}
