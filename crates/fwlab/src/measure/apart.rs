@@ -1,5 +1,6 @@
 //! Ends of a measurement that are other machines: agents do there what a bench does here.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -57,14 +58,15 @@ impl Apart {
         let machines = pair.machines([Reach::Towards(address), Reach::Towards(address)])?;
         let talk = Talk { way: Way::At(address), ..talk };
         let mut apart = Apart { pair, machines, duration: talk.duration };
-        for talk in [Talk { duration: WARM, ..talk }, talk] {
-            let server = Part::Server { talk, address };
-            apart.pair.prepare(Part::Client(talk), server, talk.duration)?;
-            if talk.duration == WARM {
-                apart.pair.trial()?;
-            }
-        }
+        apart.talk(Talk { duration: WARM, ..talk }, address)?;
+        apart.pair.trial()?;
+        apart.talk(talk, address)?;
         Ok(apart)
+    }
+
+    fn talk(&mut self, talk: Talk, address: IpAddr) -> anyhow::Result<()> {
+        let server = Part::Server { talk, address };
+        self.pair.prepare(Part::Client(talk), server, talk.duration)
     }
 
     fn sending(
