@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -55,7 +55,7 @@ impl TestNetwork {
                 add_route(&mut netlink, route, out.index)?;
             }
         }
-        network.await_own_addresses(&mut netlink)?;
+        network.settle(&mut netlink)?;
         Ok(network)
     }
 
@@ -88,21 +88,23 @@ impl TestNetwork {
         }
         self.host.routes.clone_from(&host.routes);
         self.change_routes(&mut netlink, &before)?;
-        self.await_own_addresses(&mut netlink)
+        self.settle(&mut netlink)
     }
 
-    /// Waits until packets to the IPv6 addresses are the host's own: the kernel sees to that some time after it
-    /// has taken the addresses.
-    fn await_own_addresses(&self, netlink: &mut Rtnetlink) -> Result<()> {
-        let up = self.host.interfaces.iter().filter(|interface| !interface.down);
-        let addresses = up.flat_map(|interface| &interface.addresses);
-        let wanted: BTreeSet<IpAddr> =
-            addresses.map(|own| own.net.addr()).filter(IpAddr::is_ipv6).collect();
+    /// Waits until links carry packets and those to the IPv6 addresses are the host's own: the kernel sees to
+    /// both some time after it was told of links and addresses.
+    fn settle(&self, netlink: &mut Rtnetlink) -> Result<()> {
+        let up = || self.host.interfaces.iter().filter(|interface| !interface.down);
+        let links: BTreeSet<u32> =
+            up().filter(|link| !link.loopback).map(|link| link.index).collect();
+        let own = up().flat_map(|interface| &interface.addresses).map(|own| own.net.addr());
+        let own: BTreeSet<IpAddr> = own.filter(IpAddr::is_ipv6).collect();
         let end = Instant::now() + PATIENCE;
-        while !own_addresses(netlink)?.is_superset(&wanted) {
+        while !(running(netlink)?.is_superset(&links) && own_addresses(netlink)?.is_superset(&own))
+        {
             if Instant::now() > end {
                 let late: io::Result<()> = Err(io::ErrorKind::TimedOut.into());
-                return late.context(|| "addresses of the test's network".to_owned());
+                return late.context(|| "links and addresses of the test's network".to_owned());
             }
             thread::sleep(Duration::from_micros(200));
         }
@@ -247,6 +249,19 @@ fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -
         }
     }
     Ok(())
+}
+
+/// The links that carry packets.
+fn running(netlink: &mut Rtnetlink) -> Result<BTreeSet<u32>> {
+    let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let running = links.into_iter().filter_map(|object| match object {
+        RouteNetlinkMessage::NewLink(link) => {
+            let up = LinkAttribute::OperState(State::Up);
+            link.attributes.contains(&up).then_some(link.header.index)
+        }
+        _ => None,
+    });
+    Ok(running.collect())
 }
 
 /// The IPv6 addresses that the kernel takes for its own.
