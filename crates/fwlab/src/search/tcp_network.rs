@@ -139,10 +139,6 @@ impl Measurer for TcpNetwork<'_> {
             Besides::Fragments(rate) => (false, 0, rate),
             Besides::Reset(_) => bail!("nothing is reset under connections"),
         };
-        ensure!(
-            forbidden == 0 || self.calls.forbidden_port != PORT,
-            "no rule forbids anything here: take a firewall, and --rules 1 or more"
-        );
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
         let calls = Calls { count, rate: phase.rate, hold, forbidden, ..self.calls };
         let (answers, datagrams) = if fragments > 0.0 {
