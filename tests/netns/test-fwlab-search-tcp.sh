@@ -29,6 +29,10 @@ same "forbidden connections get through without the rules" True "$(said "$WORK/i
 same "and with skipstep" "[0, 4, 20, 36] 0 True" \
 	"$(said "$WORK/illegal" 'str([one["forbidden"] for one in run["result"]]) + " " + str(sum(one["leaked"] for one in run["result"])) + " " + str(all(one["served"] > 0 for one in run["result"]))')"
 
+"$BIN/fwlab" search tcp-tear-down --system router --connections 50 --throughput 200 --no-pauses --json >"$WORK/down" 2>&1
+same "connections torn down" "[50, True, 50]" \
+	"$(said "$WORK/down" '[run["trials"][-1]["intended"], run["result"]["rate"] > 0, max(trial["received"] for trial in run["trials"])]')"
+
 # Whole datagrams of those that were sent in fragments: a router has most of them come, skipstep without its daemon none.
 for system in router skipstep-linear; do
 	"$BIN/fwlab" search tcp-fragments --system $system --throughput 50 --seconds 0.5 --no-pauses --json >"$WORK/$system" 2>&1

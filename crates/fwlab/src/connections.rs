@@ -46,6 +46,8 @@ pub struct Calls {
     /// Whether all stay open until each was attempted, and only then fetch their page; otherwise each fetches it at
     /// once and is closed.
     pub hold: bool,
+    /// Connections a second that are closed in the end, if that is to be seen; only if they are held.
+    pub close: Option<f64>,
     /// Of a hundred attempts those that go to a port where a rule forbids them.
     pub forbidden: u32,
     /// That port.
@@ -86,6 +88,10 @@ pub struct Answers {
     pub setup: Vec<u64>,
     /// From when the first attempt was made to when the last was.
     pub took: Duration,
+    /// Nanoseconds from when each connection was closed by its client until the server had done the same.
+    pub closed: Vec<u64>,
+    /// From when the first was closed to when the last was.
+    pub closing: Duration,
 }
 
 /// A network of virtual clients, behind the client's host.
@@ -135,8 +141,8 @@ mod tests {
 
     fn calls(forbidden: u32, family: Family) -> Calls {
         let (server, clients) = (SocketAddr::new(End::Server.address(family), 80), clients(family));
-        let (count, rate, hold, forbidden_port) = (1000, 1.0, false, 1);
-        Calls { server, clients, count, rate, hold, forbidden, forbidden_port }
+        let (count, rate, hold, close, forbidden_port) = (1000, 1.0, false, None, 1);
+        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port }
     }
 
     #[test]

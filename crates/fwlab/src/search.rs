@@ -54,6 +54,8 @@ pub enum Besides {
     Reset(f64),
     /// Connections stay open until all of them are there.
     Hold,
+    /// Connections are made so many a second, and then torn down at the rate.
+    TearDown(f64),
     /// Of a hundred connections so many are such as a rule forbids.
     Forbidden(u32),
     /// So many datagrams a second are sent in fragments.
@@ -94,7 +96,7 @@ pub struct Connections {
     pub datagrams: Datagrams,
 }
 
-/// Times of connection establishment, in nanoseconds.
+/// Times of connection establishment, or of what was to be timed instead, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Setup {
     /// The shortest.

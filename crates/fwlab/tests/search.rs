@@ -102,6 +102,8 @@ fn connections_are_searched_for() {
     assert!((2.9e6..3.001e6).contains(&report["result"]["rate"].as_f64().unwrap()));
     let (report, status) = json(&["tcp-illegal", "--simulate", "knee:3e6"]);
     assert_eq!((status, report["result"][3]["share"].as_u64()), (Some(0), Some(90)));
+    let (report, status) = json(&["tcp-tear-down", "--simulate", "knee:3e6"]);
+    assert_eq!((status, report["result"]["connections"].as_u64()), (Some(0), Some(5000)));
     let (report, status) = json(&["tcp-fragments", "--simulate", "knee:3e6"]);
     let datagrams = &report["result"][1];
     assert_eq!((status, &datagrams["sent"]), (Some(0), &datagrams["received"]));

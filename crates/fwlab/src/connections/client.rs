@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ enum Stage {
     Held,
     /// Has asked, and got so many bytes of the answer.
     Asked(usize),
+    /// Has said that nothing more comes, and waits for the server to say so.
+    Closing,
 }
 
 struct Connection {
@@ -72,11 +74,18 @@ pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
         deadlines: VecDeque::new(),
         answers: Answers::default(),
     };
-    client.answers.took = client.at_rate(Client::begin)?;
+    client.answers.took = client.at_rate(calls.rate, Client::begin)?;
     client.until_nothing_is_expected()?;
     if calls.hold {
-        client.at_rate(|client, number| {
+        client.at_rate(calls.rate, |client, number| {
             client.ask(number as usize);
+            Ok(())
+        })?;
+        client.until_nothing_is_expected()?;
+    }
+    if let Some(rate) = calls.close {
+        client.answers.closing = client.at_rate(rate, |client, number| {
+            client.close(number as usize);
             Ok(())
         })?;
         client.until_nothing_is_expected()?;
@@ -88,11 +97,12 @@ impl Client<'_> {
     /// Does something for each number when it is due, and looks after connections meanwhile; how long that took.
     fn at_rate(
         &mut self,
+        rate: f64,
         mut work: impl FnMut(&mut Self, u64) -> anyhow::Result<()>,
     ) -> anyhow::Result<Duration> {
         let start = Instant::now();
         for number in 0..self.calls.count {
-            let due = start + Duration::from_secs_f64(number as f64 / self.calls.rate);
+            let due = start + Duration::from_secs_f64(number as f64 / rate);
             let mut left = due.saturating_duration_since(Instant::now());
             while !left.is_zero() {
                 let turn = (left.as_millis() as u16).clamp(SHORTEST, LONGEST);
@@ -169,6 +179,18 @@ impl Client<'_> {
         }
     }
 
+    /// Closes a connection from the client's side, if it is there.
+    fn close(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        connection.stage = Stage::Closing;
+        connection.since = Instant::now();
+        let (since, closed) = (connection.since, connection.stream.shutdown(Shutdown::Write));
+        self.expect(place, since);
+        if closed.is_err() {
+            self.fail(place);
+        }
+    }
+
     /// Waits for something to happen, and does what follows from it.
     fn look_after(&mut self, milliseconds: u16) -> anyhow::Result<()> {
         self.interrupt.check()?;
@@ -209,6 +231,15 @@ impl Client<'_> {
             // what is wrong with it shows when it asks
             Stage::Held => {}
             Stage::Asked(got) => self.read(place, got),
+            Stage::Closing => match connection.stream.read(&mut [0; 1]) {
+                Ok(0) => {
+                    self.answers.closed.push(nanoseconds(connection.since.elapsed()));
+                    self.expected -= 1;
+                    self.connections[place] = None;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                _ => self.fail(place),
+            },
         }
     }
 
@@ -219,8 +250,7 @@ impl Client<'_> {
             self.fail(place);
             return;
         }
-        let took = connection.since.elapsed().as_nanos();
-        self.answers.setup.push(u64::try_from(took).unwrap_or(u64::MAX));
+        self.answers.setup.push(nanoseconds(connection.since.elapsed()));
         self.answers.established += 1;
         connection.stage = Stage::Held;
         self.expected -= 1;
@@ -270,6 +300,10 @@ impl Drop for Client<'_> {
     }
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Ends a connection by RST, as RFC 3511 recommends it between trials.
 fn reset(connection: Option<Connection>) {
     if let Some(Connection { stream, .. }) = connection {
@@ -289,7 +323,8 @@ mod tests {
     fn calls(count: u64, hold: bool, service: &Service) -> Calls {
         let server = SocketAddr::new("127.0.0.1".parse().unwrap(), service.port());
         let clients = LOOPBACK.parse().unwrap();
-        Calls { server, clients, count, rate: 2000.0, hold, forbidden: 0, forbidden_port: 1 }
+        let (rate, close, forbidden, forbidden_port) = (2000.0, None, 0, 1);
+        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port }
     }
 
     #[test]
@@ -303,6 +338,17 @@ mod tests {
             assert_eq!(answers.setup.len(), 100);
             assert_eq!(service.most_at_once() == 100, hold, "{}", service.most_at_once());
         }
+    }
+
+    #[test]
+    fn connections_are_closed_by_both_sides_at_a_rate_of_their_own() {
+        let interrupt = Interrupt::watch().unwrap();
+        let service = Service::begin(&[0]).unwrap();
+        let calls = Calls { close: Some(500.0), ..calls(50, true, &service) };
+        let answers = call(&calls, &interrupt).unwrap();
+        assert_eq!((answers.served, answers.closed.len()), (50, 50));
+        assert!(answers.closing >= Duration::from_millis(97), "{:?}", answers.closing);
+        assert!(answers.took < answers.closing, "{answers:?}");
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub enum Test {
     TcpCapacity,
     /// RFC 3511 5.3: how many TCP connections a second can be made
     TcpRate,
+    /// RFC 3511 5.4: how many TCP connections a second can be torn down
+    TcpTearDown,
     /// RFC 3511 5.8: what becomes of TCP connections that a rule forbids, beside others
     TcpIllegal,
     /// RFC 3511 5.9: what becomes of TCP connections and of datagrams in fragments beside them
@@ -77,7 +79,14 @@ impl Test {
 
     /// Whether it is about connections and not about frames.
     pub(super) fn is_about_connections(self) -> bool {
-        matches!(self, Test::TcpCapacity | Test::TcpRate | Test::TcpIllegal | Test::TcpFragments)
+        matches!(
+            self,
+            Test::TcpCapacity
+                | Test::TcpRate
+                | Test::TcpTearDown
+                | Test::TcpIllegal
+                | Test::TcpFragments
+        )
     }
 
     /// What says how it is done.
@@ -92,6 +101,7 @@ impl Test {
             Test::HopByHop => "RFC 5180, 5.3",
             Test::TcpCapacity => "RFC 3511, 5.2",
             Test::TcpRate => "RFC 3511, 5.3",
+            Test::TcpTearDown => "RFC 3511, 5.4",
             Test::TcpIllegal => "RFC 3511, 5.8",
             Test::TcpFragments => "RFC 3511, 5.9",
             Test::Mlr => "RFC 9971",
@@ -120,7 +130,7 @@ pub struct Arguments {
     /// Bytes of a frame with its checksum, 64 by default
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..=1518))]
     size: Option<u32>,
-    /// TCP connections at once that are tried at most, 5000 by default
+    /// TCP connections at once that are tried at most, or torn down in a trial, 5000 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=400_000))]
     connections: Option<u64>,
     /// IP of the frames: 4, or 6, as RFC 5180 wants it
@@ -218,6 +228,10 @@ impl Arguments {
         self.connections.unwrap_or(MOST_CONNECTIONS)
     }
 
+    fn holds_connections(&self) -> bool {
+        matches!(self.test, Test::TcpCapacity | Test::TcpTearDown)
+    }
+
     /// What is asked for must be something that is done.
     fn check(&self) -> anyhow::Result<()> {
         let name = self.test.to_possible_value();
@@ -240,8 +254,8 @@ impl Arguments {
             "{name} is about connections, not frames: --size and --extension say nothing to it"
         );
         ensure!(
-            self.connections.is_none() || self.test == Test::TcpCapacity,
-            "--connections is for tcp-capacity: {name} holds none"
+            self.connections.is_none() || self.holds_connections(),
+            "--connections is for tcp-capacity and tcp-tear-down: {name} holds none"
         );
         Ok(())
     }
@@ -370,10 +384,10 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<(Report, Str
     let lab = network::lab(system.as_ref())?;
     let (system, rules) = (system.as_ref(), arguments.rules);
     let (mut measurer, described): (Box<dyn Measurer>, _) = if tcp {
-        let at_once = match arguments.test {
-            Test::TcpCapacity => arguments.connections(),
+        let at_once = match arguments.holds_connections() {
+            true => arguments.connections(),
             // those that are made and closed again, one after the other
-            _ => MOST_CONNECTIONS,
+            false => MOST_CONNECTIONS,
         };
         let place = (cpus, at_once);
         let network = TcpNetwork::new(&lab, system, rules, family, place, &interrupt);
@@ -487,6 +501,7 @@ fn search(
         | Test::HopByHop
         | Test::TcpCapacity
         | Test::TcpRate
+        | Test::TcpTearDown
         | Test::TcpIllegal
         | Test::TcpFragments
         | Test::Mlr => {

@@ -197,7 +197,10 @@ impl<'l> Network<'l> {
         let seconds = match besides {
             Besides::Nothing => return self.flood.trial(pace, self.at, &self.interrupt),
             Besides::Reset(seconds) => seconds,
-            Besides::Hold | Besides::Forbidden(_) | Besides::Fragments(_) => {
+            Besides::Hold
+            | Besides::TearDown(_)
+            | Besides::Forbidden(_)
+            | Besides::Fragments(_) => {
                 bail!("frames are no connections")
             }
         };

@@ -1,5 +1,5 @@
 //! What a firewall makes of TCP connections, by RFC 3511: how many it can have at once (5.2), how many a second can be
-//! made (5.3), what it does with those that a rule forbids (5.8), and with fragments beside them (5.9). Clients fetch a page over each, so that a
+//! made (5.3) or torn down (5.4), what it does with those that a rule forbids (5.8), and with fragments beside them (5.9). Clients fetch a page over each, so that a
 //! connection which cannot transfer data is none.
 
 use serde::Serialize;
@@ -104,6 +104,59 @@ pub fn setup_rate(
         setup = trial.connections.unwrap_or_default().setup;
     }
     Ok(SetupRate { found, setup })
+}
+
+/// How many connections a second can be torn down.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TearDown {
+    /// Closed by both sides, each of them, at this rate.
+    pub rate: f64,
+    /// The lowest rate at which not all were; none if the most that was tried is the limit.
+    pub too_fast: Option<f64>,
+    /// Connections of a trial.
+    pub connections: u64,
+    /// How long they took to be closed at the rate.
+    pub times: Setup,
+}
+
+/// Searches by halves for the highest rate at which a number of connections, made at `careful` a second, can be closed by
+/// their clients; a rate that failed is tried once more before it is believed.
+///
+/// # Errors
+/// A trial failed, or no connection was closed at any rate.
+pub fn tear_down(
+    bench: &mut Bench,
+    setting: &Setting,
+    connections: u64,
+    careful: f64,
+) -> Result<TearDown, Failure> {
+    let step = setting.most * RESOLUTION;
+    let (mut whole, mut too_fast, mut times) = (0.0, None, Setup::default());
+    loop {
+        let rate = match too_fast {
+            None => setting.most,
+            Some(fast) if fast - whole > step => whole + (fast - whole) / 2.0,
+            Some(_) => break,
+        };
+        let phases = [Phase { rate, seconds: connections as f64 / rate }];
+        let order = Order { phases: &phases, besides: Besides::TearDown(careful) };
+        let mut trial = bench.run(&order)?.1;
+        if trial.received < connections {
+            trial = bench.run(&order)?.1;
+        }
+        if trial.received < connections {
+            too_fast = Some(rate);
+            continue;
+        }
+        (whole, times) = (rate, trial.connections.unwrap_or_default().setup);
+        if too_fast.is_none() {
+            break;
+        }
+    }
+    if bench.records.iter().all(|record| record.received == 0) {
+        return Err(Failure::NoConnection);
+    }
+    Ok(TearDown { rate: whole, too_fast, connections, times })
 }
 
 /// What became of connections when some of them were such as a rule forbids.

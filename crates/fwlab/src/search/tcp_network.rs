@@ -1,6 +1,7 @@
 //! A system in a network of its own with TCP connections through it, for the searches of RFC 3511.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{bail, ensure};
 
@@ -114,6 +115,7 @@ impl<'l> TcpNetwork<'l> {
             count: 1,
             rate: 1.0,
             hold: false,
+            close: None,
             forbidden: 0,
             forbidden_port,
         };
@@ -132,15 +134,18 @@ impl<'l> TcpNetwork<'l> {
 impl Measurer for TcpNetwork<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
         let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
-        let (hold, forbidden, fragments) = match order.besides {
-            Besides::Nothing => (false, 0, 0.0),
-            Besides::Hold => (true, 0, 0.0),
-            Besides::Forbidden(share) => (false, share, 0.0),
-            Besides::Fragments(rate) => (false, 0, rate),
+        let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
+        let calls = Calls { count, rate: phase.rate, ..self.calls };
+        let (calls, fragments) = match order.besides {
+            Besides::Nothing => (calls, 0.0),
+            Besides::Hold => (Calls { hold: true, ..calls }, 0.0),
+            Besides::TearDown(rate) => {
+                (Calls { hold: true, rate, close: Some(phase.rate), ..calls }, 0.0)
+            }
+            Besides::Forbidden(forbidden) => (Calls { forbidden, ..calls }, 0.0),
+            Besides::Fragments(rate) => (calls, rate),
             Besides::Reset(_) => bail!("nothing is reset under connections"),
         };
-        let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
-        let calls = Calls { count, rate: phase.rate, hold, forbidden, ..self.calls };
         let (answers, datagrams) = if fragments > 0.0 {
             let hosts = [End::Client, End::Server].map(|end| self.lab.end(end));
             let to = SocketAddr::new(calls.server.ip(), datagrams::PORT);
@@ -148,8 +153,11 @@ impl Measurer for TcpNetwork<'_> {
         } else {
             (self.call(calls)?, Datagrams::default())
         };
+        if calls.close.is_some() {
+            return Ok(tear_down_of(&answers, phase.seconds));
+        }
         // how long it took until all were there, is of no concern if they stay
-        let seconds = if hold { f64::INFINITY } else { phase.seconds };
+        let seconds = if calls.hold { f64::INFINITY } else { phase.seconds };
         Ok(trial_of(&answers, datagrams, seconds))
     }
 
@@ -162,30 +170,54 @@ impl Measurer for TcpNetwork<'_> {
     }
 }
 
+/// The share of what was to be done in so many seconds that was done in time, if all of it took so long: what the client
+/// was late with was not attempted at the rate.
+fn in_time(took: Duration, seconds: f64) -> f64 {
+    let took = took.as_secs_f64();
+    let (share, time) = LATE;
+    if took > seconds * (1.0 + share) + time { seconds / took } else { 1.0 }
+}
+
+fn times(all: &[u64]) -> Setup {
+    let total: u64 = all.iter().sum();
+    Setup {
+        least: all.iter().copied().min().unwrap_or_default(),
+        mean: total as f64 / all.len().max(1) as f64,
+        most: all.iter().copied().max().unwrap_or_default(),
+        total,
+    }
+}
+
 /// A trial of these answers, for whose attempts there were so many seconds.
 fn trial_of(answers: &Answers, datagrams: Datagrams, seconds: f64) -> Trial {
-    let took = answers.took.as_secs_f64();
-    let (share, time) = LATE;
-    // what the client was late with was not attempted at the rate
-    let in_time = if took > seconds * (1.0 + share) + time { seconds / took } else { 1.0 };
-    let total: u64 = answers.setup.iter().sum();
-    let setup = Setup {
-        least: answers.setup.iter().copied().min().unwrap_or_default(),
-        mean: total as f64 / answers.setup.len().max(1) as f64,
-        most: answers.setup.iter().copied().max().unwrap_or_default(),
-        total,
-    };
     Trial {
         sent: answers.attempted,
-        received: (answers.served as f64 * in_time) as u64,
+        received: (answers.served as f64 * in_time(answers.took, seconds)) as u64,
         latency: Latency::of(answers.setup.iter().map(|&time| (time, 1))),
         connections: Some(Connections {
             established: answers.established,
             forbidden: answers.forbidden,
             leaked: answers.leaked,
-            setup,
+            setup: times(&answers.setup),
             datagrams,
         }),
+        ..Trial::default()
+    }
+}
+
+/// The same where it is of interest how they were closed.
+fn tear_down_of(answers: &Answers, seconds: f64) -> Trial {
+    let closed = answers.closed.len() as f64 * in_time(answers.closing, seconds);
+    let known = Connections {
+        established: answers.established,
+        setup: times(&answers.closed),
+        ..Connections::default()
+    };
+    Trial {
+        sent: answers.attempted,
+        received: closed as u64,
+        latency: Latency::of(answers.closed.iter().map(|&time| (time, 1))),
+        connections: Some(known),
         ..Trial::default()
     }
 }
@@ -193,7 +225,6 @@ fn trial_of(answers: &Answers, datagrams: Datagrams, seconds: f64) -> Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn attempts_that_were_late_do_not_count_as_served() {
@@ -209,6 +240,11 @@ mod tests {
         assert_eq!(of(990).received, 100);
         assert_eq!(of(1030).received, 100);
         assert_eq!(of(2000).received, 50);
+        let torn_down = |closing| {
+            let (closed, closing) = (vec![5; 80], Duration::from_millis(closing));
+            tear_down_of(&Answers { closed, closing, ..answers(10) }, 1.0).received
+        };
+        assert_eq!([torn_down(1000), torn_down(4000)], [80, 20]);
         let setup = of(990).connections.unwrap().setup;
         assert_eq!(setup, Setup { least: 10, mean: 30.0, most: 60, total: 90 });
     }

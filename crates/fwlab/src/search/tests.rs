@@ -339,6 +339,24 @@ fn forbidden_connections_that_get_through_are_told_and_are_no_losses() {
 }
 
 #[test]
+fn connections_are_torn_down_as_fast_as_the_device_can() {
+    // what its buffer of 1000 holds counts as torn down in the time that 100,000 take
+    for capacity in [2e5, 1.5e6] {
+        let (found, _, _) =
+            on(Curve::Knee(capacity), |bench| tcp::tear_down(bench, &SETTING, 100_000, 1000.0));
+        let found = found.unwrap();
+        let range = capacity - MOST * 0.005..capacity * 1.02;
+        assert!(range.contains(&found.rate), "{found:?}");
+        assert!(found.too_fast.unwrap() > found.rate);
+    }
+    let (found, records, _) =
+        on(Curve::Knee(5e6), |bench| tcp::tear_down(bench, &SETTING, 1000, 1000.0));
+    assert_eq!((found.unwrap().rate, records.len()), (MOST, 1));
+    let (found, _, _) = on(Curve::Drop, |bench| tcp::tear_down(bench, &SETTING, 1000, 1000.0));
+    assert!(matches!(found, Err(Failure::NoConnection)), "{found:?}");
+}
+
+#[test]
 fn fragments_beside_connections_are_counted_apart() {
     for (curve, came) in [(Curve::Knee(1e6), 1.0), (Curve::Drop, 0.0)] {
         let (found, _, _) = on(curve, |bench| tcp::fragments(bench, 1000.0, 2.0));

@@ -67,6 +67,7 @@ impl Found<'_> {
             Test::Reset => vec![at("time without frames around a reset", "/seconds", "s")],
             Test::TcpCapacity => vec![at("connections at once", "/connections", "connections")],
             Test::TcpRate => vec![at("connections made without a failure", "/rate", "1/s")],
+            Test::TcpTearDown => vec![at("connections torn down", "/rate", "1/s")],
             Test::LossRate | Test::HopByHop | Test::TcpIllegal | Test::TcpFragments => Vec::new(),
         };
         all.into_iter().flatten().collect()

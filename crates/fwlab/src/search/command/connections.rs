@@ -19,8 +19,19 @@ pub(super) fn search(
     text: &mut String,
 ) -> Result<(Value, Conformance), Failure> {
     let seconds = arguments.seconds;
+    let careful = arguments.throughput.unwrap_or(setting.most * CAREFUL);
+    if arguments.test == Test::TcpTearDown {
+        let found = tcp::tear_down(bench, setting, arguments.connections(), careful)?;
+        let _ = writeln!(
+            text,
+            "{:.0} connections a second torn down of {:.0} that are tried at most, {} of them",
+            found.rate, setting.most, found.connections
+        );
+        tell_times("closed by both sides", &found.times, text);
+        return Ok((json!(found), tcp::conformance(setting, &[])));
+    }
     if arguments.test == Test::TcpCapacity {
-        let rate = arguments.throughput.unwrap_or(setting.most * CAREFUL);
+        let rate = careful;
         let found = tcp::capacity(bench, arguments.connections(), rate)?;
         let limit = match found.refused {
             None => "the most that was tried (--connections)".to_owned(),
@@ -98,11 +109,15 @@ pub(super) fn search(
 }
 
 fn tell_setup(setup: &Setup, text: &mut String) {
+    tell_times("made", setup, text);
+}
+
+fn tell_times(what: &str, setup: &Setup, text: &mut String) {
     let Setup { least, mean, most, total } = *setup;
     if total > 0 {
         let _ = writeln!(
             text,
-            "made in {:.1} µs on average, {:.1} at least, {:.1} at most, {:.3} ms together",
+            "{what} in {:.1} µs on average, {:.1} at least, {:.1} at most, {:.3} ms together",
             mean / 1e3,
             least as f64 / 1e3,
             most as f64 / 1e3,
