@@ -119,7 +119,7 @@ pub(crate) struct List {
     /// Negated ones are never chosen.
     chosen: Vec<Block>,
     /// Entries of both families.
-    pub total: usize,
+    total: usize,
     weighted: bool,
     gcd: i32,
     heaviest: i32,

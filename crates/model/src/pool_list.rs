@@ -25,7 +25,7 @@ impl Member {
         match self {
             Member::List(list) => {
                 if anew {
-                    cursor.index = list.total;
+                    cursor.index = usize::MAX;
                 }
                 list.step(cursor, loads).map(|_| ())
             }
