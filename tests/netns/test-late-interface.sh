@@ -18,12 +18,17 @@ pass in on late0 proto tcp from (late0:network) to port 80
 END
 daemon gateway
 
+# plug_in - joins the guest to the gateway by an interface that was not there
+plug_in() {
+	wire guest eth0 gateway late0
+	address gateway late0 198.51.100.1/24 2001:db8:51::1/64
+	address guest eth0 198.51.100.2/24 2001:db8:51::2/64
+	on guest ip route add default via 198.51.100.1
+	on guest ip -6 route add default via 2001:db8:51::1
+}
+
 host guest
-wire guest eth0 gateway late0
-address gateway late0 198.51.100.1/24 2001:db8:51::1/64
-address guest eth0 198.51.100.2/24 2001:db8:51::2/64
-on guest ip route add default via 198.51.100.1
-on guest ip -6 route add default via 2001:db8:51::1
+plug_in
 
 await 5 eval '[ "$(probe_web guest '$SERVER4' 8080)" = "no answer" ]'
 same "what no rule passes is blocked" 0 $?
@@ -39,11 +44,7 @@ await 3 eval '! pf gateway -sI | grep -q "^late0"'
 holds "the daemon is well after the interface went" kill -0 "${PROCESSES[skipstepd-gateway]}"
 same "others are filtered as before" "no answer" "$(probe_web client $SERVER4 80)"
 
-wire guest eth0 gateway late0
-address gateway late0 198.51.100.1/24 2001:db8:51::1/64
-address guest eth0 198.51.100.2/24 2001:db8:51::2/64
-on guest ip route add default via 198.51.100.1
-on guest ip -6 route add default via 2001:db8:51::1
+plug_in
 await 5 eval '[ "$(probe_web guest '$SERVER4' 8080)" = "no answer" ]'
 same "back again, what no rule passes is blocked" 0 $?
 holds "back again, its rule and its dynamic address hold" \

@@ -1,7 +1,7 @@
 //! The host as rules see it, read through rtnetlink: interfaces, addresses, groups and routes of
 //! the current network namespace. Never sysfs, which shows another namespace inside `nsenter`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -287,19 +287,22 @@ impl Watch {
     }
 
     /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for good. A
-    /// burst of changes is one, but the index of each interface that is new or other than it was goes to
-    /// `interface` at once.
+    /// burst of changes is one, but the indices of interfaces that are new or other than they were go to
+    /// `interfaces` at once.
     pub fn wait(
         &mut self,
         timeout: Option<Duration>,
-        mut interface: impl FnMut(u32),
+        mut interfaces: impl FnMut(&BTreeSet<u32>),
     ) -> Result<bool> {
         if !self.readable(timeout)? {
             return Ok(false);
         }
         let end = Instant::now() + LONGEST_BURST;
         loop {
-            self.drain(&mut interface);
+            let told_of = self.drain();
+            if !told_of.is_empty() {
+                interfaces(&told_of);
+            }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.readable(Some(left.min(QUIET)))? {
                 return Ok(true);
@@ -310,7 +313,7 @@ impl Watch {
     /// Whether something changed since this was asked last; of a burst of changes it may be a part.
     pub fn changed(&mut self) -> Result<bool> {
         let changed = self.readable(Some(Duration::ZERO))?;
-        self.drain(|_| {});
+        self.drain();
         Ok(changed)
     }
 
@@ -327,17 +330,20 @@ impl Watch {
         }
     }
 
-    /// Reads what is there; that messages were lost also means that something changed.
-    fn drain(&mut self, mut interface: impl FnMut(u32)) {
+    /// Reads what is there; that messages were lost also means that something changed. The indices of
+    /// interfaces that it tells of.
+    fn drain(&mut self) -> BTreeSet<u32> {
+        let mut told_of = BTreeSet::new();
         while let Ok((datagram, _)) = self.socket.recv_from_full() {
             for message in netlink::messages(&datagram) {
                 if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) =
                     message.payload
                     && !own_device::is_ours(name_of(&link))
                 {
-                    interface(link.header.index);
+                    told_of.insert(link.header.index);
                 }
             }
         }
+        told_of
     }
 }

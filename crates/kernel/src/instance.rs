@@ -1,6 +1,6 @@
 //! A firewall in the kernel: made, enabled, loaded, asked and removed by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -230,12 +230,14 @@ impl Instance {
         Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
-    /// Attaches the data plane to an interface, if packets are filtered. Until [`Instance::refresh`] only
-    /// rules that name no interface match there.
-    pub fn guard(&self, interface: u32) -> Result<()> {
+    /// Attaches the data plane to interfaces, if packets are filtered. Until [`Instance::refresh`] only
+    /// rules that name no interface match on those that are new.
+    pub fn guard(&self, interfaces: &BTreeSet<u32>) -> Result<()> {
         let _lock = self.run.lock()?;
         if self.running() {
-            attach::attach(&self.programs, &self.directory, interface)?;
+            for index in interfaces {
+                attach::attach(&self.programs, &self.directory, *index)?;
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! processes have left, one writes the log.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -171,9 +171,9 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
     let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
     let mut known = None;
     while !signals.stop() {
-        let guard = |interface| {
+        let guard = |interfaces: &BTreeSet<u32>| {
             unguarded.note(open(name).and_then(|instance| match instance {
-                Some(instance) => instance.guard(interface),
+                Some(instance) => instance.guard(interfaces),
                 None => Ok(()),
             }));
         };
