@@ -30,12 +30,14 @@ enum pf_relation {
 	PF_RELATION_ERROR,		/* an ICMP error about one of its own */
 };
 
-/* OpenBSD counts an error as long as it is when what it quotes has its header of the other family. */
+/* OpenBSD counts and measures an error as long as it is when what it quotes has its header of the other family. */
 __inline void count_new_quote(struct pf_scratch *s)
 {
-	__u32 before = s->quoted.offset - s->pd.offset - ICMP_HEADER;
+	__s32 before = s->quoted.offset - s->pd.offset - ICMP_HEADER;
+	__s32 after = s->pd.family == AF_INET ? sizeof(struct ip6) : sizeof(struct ip);
 
-	s->bytes += (s->pd.family == AF_INET ? sizeof(struct ip6) : sizeof(struct ip)) - before;
+	s->length += after - before;
+	s->bytes += after - before;
 }
 
 /* The state lets the packet cross to the other family. What an error quotes comes from there. */

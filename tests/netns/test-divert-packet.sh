@@ -65,7 +65,7 @@ same "64 MB are what they were" "0 0" "${PIPESTATUS[*]}"
 
 # a program that drops, and one that changes
 says() {
-	printf '%s\n' "$1" | on client timeout 1 nc -u -W 1 "$SERVER4" 53
+	printf '%s\n' "$1" | on client timeout 3 nc -u -W 1 "$SERVER4" 53
 }
 stop divert-700
 program 700 secret
