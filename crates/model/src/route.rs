@@ -222,15 +222,8 @@ impl Firewall {
     }
 }
 
-/// Source and destination of an IP packet.
 fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
-    fn address<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-        bytes[at..at + N].try_into().expect("as many bytes")
-    }
-    if bytes[0] >> 4 == 4 {
-        return (address::<4>(bytes, 12).into(), address::<4>(bytes, 16).into());
-    }
-    (address::<16>(bytes, 8).into(), address::<16>(bytes, 24).into())
+    skipstep_wire::addresses(bytes).expect("a packet that was filtered has a whole header")
 }
 
 /// Takes one off the TTL or hop limit.

@@ -56,6 +56,24 @@ pub mod tcp_flag {
     pub const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'W'];
 }
 
+/// Source and destination of an IP packet; `None` if it is none, or ends before them.
+pub fn addresses(packet: &[u8]) -> Option<(std::net::IpAddr, std::net::IpAddr)> {
+    let part = |range: std::ops::Range<usize>| packet.get(range);
+    match packet.first()? >> 4 {
+        4 => {
+            let address =
+                |range| Some(std::net::IpAddr::from(<[u8; 4]>::try_from(part(range)?).ok()?));
+            Some((address(12..16)?, address(16..20)?))
+        }
+        6 => {
+            let address =
+                |range| Some(std::net::IpAddr::from(<[u8; 16]>::try_from(part(range)?).ok()?));
+            Some((address(8..24)?, address(24..40)?))
+        }
+        _ => None,
+    }
+}
+
 /// The length of a packet as its IP header gives it; all of `packet` if that makes no sense.
 pub fn ip_length(packet: &[u8]) -> usize {
     let length = match packet {

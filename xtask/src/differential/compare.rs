@@ -1,7 +1,6 @@
 //! Plays a case on the data plane, which must do what the model did; shrinks it where it does not.
 
 use std::net::IpAddr;
-use std::ops::Range;
 
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Ruleset};
@@ -127,7 +126,7 @@ fn loosen(case: &mut Case, host: &Host) {
         }
         let (before, rest) = case.steps.split_at_mut(at);
         let Some((outbound, bytes, expected)) = answered(before, &mut rest[0]) else { continue };
-        let ends = addresses(&bytes);
+        let ends = skipstep_wire::addresses(&bytes);
         let receives = |address| outbound && is_own(&host, address) || is_special(&host, address);
         let special = ends
             .is_none_or(|(source, destination)| receives(source) || is_special(&host, destination));
@@ -137,7 +136,9 @@ fn loosen(case: &mut Case, host: &Host) {
         for reply in expected.replies.iter_mut().flatten() {
             // a translated packet is answered to whom it is from by then
             let receiver = match &*reply {
-                Reply::Bytes(bytes) => addresses(bytes).map(|(_, receiver)| receiver),
+                Reply::Bytes(bytes) => {
+                    skipstep_wire::addresses(bytes).map(|(_, receiver)| receiver)
+                }
                 _ => None,
             };
             if special || receiver.is_some_and(receives) {
@@ -184,22 +185,6 @@ fn is_fragment(packet: &[u8]) -> bool {
 /// Whether something follows an IPv6 packet in its frame.
 fn is_followed(packet: &[u8]) -> bool {
     packet[0] >> 4 == 6 && packet.len() > skipstep_wire::ip_length(packet)
-}
-
-/// Source and destination of an IP packet.
-pub(super) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-    let part = |range: Range<usize>| packet.get(range);
-    match packet.first()? >> 4 {
-        4 => {
-            let address = |range| Some(IpAddr::from(<[u8; 4]>::try_from(part(range)?).ok()?));
-            Some((address(12..16)?, address(16..20)?))
-        }
-        6 => {
-            let address = |range| Some(IpAddr::from(<[u8; 16]>::try_from(part(range)?).ok()?));
-            Some((address(8..24)?, address(24..40)?))
-        }
-        _ => None,
-    }
 }
 
 fn is_own(host: &Host, address: IpAddr) -> bool {

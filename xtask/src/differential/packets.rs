@@ -12,7 +12,6 @@ use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{Body, Icmp, IcmpBody, Packet, Payload, Words};
 
 use super::changes::Changes;
-use super::compare::addresses;
 use super::conversation::{Conversation, payload};
 use super::generate::tags;
 use super::malformed::{chained, damage, header, mutated};
@@ -217,7 +216,7 @@ impl Traffic {
 fn is_martian(arrival: &Arrival) -> bool {
     let loopback =
         |(source, destination): (IpAddr, IpAddr)| source.is_loopback() || destination.is_loopback();
-    addresses(&arrival.packet.bytes()).is_some_and(loopback)
+    skipstep_wire::addresses(&arrival.packet.bytes()).is_some_and(loopback)
 }
 
 /// Seconds to the end of some state, or one more or less, or just a few.
