@@ -203,13 +203,14 @@ fn own_addresses(
     memory: &mut Memory,
     host: &Host,
 ) -> Result<TableRecord> {
-    let entries: BTreeSet<TableEntry> = host
-        .interfaces
-        .iter()
-        .flat_map(own)
-        .map(|(address, negated)| TableEntry { negated, net: address.into(), weight: 0 })
+    let entries: Vec<TableEntry> = own(host)
+        .into_iter()
+        .map(|(address, Own { negated, .. })| TableEntry {
+            negated,
+            net: address.into(),
+            weight: 0,
+        })
         .collect();
-    let entries: Vec<TableEntry> = entries.into_iter().collect();
     let before = old.own_addresses.clone();
     if let Some(before) = &before
         && before.contents.as_ref() == Some(&entries)
@@ -228,37 +229,42 @@ fn own_addresses(
     })
 }
 
-/// What the host is reached by because of an interface: its addresses; and while its link is up the
-/// broadcast addresses and those of all routers (RFC 4291 2.6.1), which are ours too but not to answer
-/// from: negated.
-fn own(interface: &Interface) -> impl Iterator<Item = (IpAddr, bool)> {
-    let up = !interface.down;
-    interface.addresses.iter().flat_map(move |address| {
-        let routers = match address.net {
-            IpNet::V6(net) if net.prefix_len() < 127 => Some(IpAddr::V6(net.network())),
-            _ => None,
-        };
-        let others = [address.broadcast, routers].into_iter().flatten().filter(move |_| up);
-        std::iter::once((address.net.addr(), false)).chain(others.map(|other| (other, true)))
-    })
+/// How an address is the host's.
+struct Own<'a> {
+    /// It is ours together with others, and not to answer from.
+    negated: bool,
+    interface: &'a Interface,
+}
+
+/// What the host is reached by. An address of its own that is its network's last as well (10.0.0.7/30
+/// without another broadcast address) is its own.
+fn own(host: &Host) -> BTreeMap<IpAddr, Own<'_>> {
+    let mut all = BTreeMap::new();
+    for interface in &host.interfaces {
+        for address in &interface.addresses {
+            all.entry(address.net.addr()).or_insert(Own { negated: false, interface });
+        }
+    }
+    for interface in &host.interfaces {
+        for address in interface.shared_addresses() {
+            all.entry(address).or_insert(Own { negated: true, interface });
+        }
+    }
+    all
 }
 
 /// Says of each of the host's own addresses which interface has it, for `urpf-failed`.
 fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
     let version = maps.tables.at(SELF_TABLE)?.version;
-    for interface in &host.interfaces {
-        let id = memory.names.interfaces.number(&interface.name)?;
-        for (own, negated) in own(interface) {
-            let entry = abi::TableEntry {
-                negated: u32::from(negated),
-                interface: id,
-                cleared: 0,
-                weight: 0,
-                prefix: if own.is_ipv4() { 32 } else { 128 },
-            };
-            let key = contents::key(version, &own.into());
-            maps.table_entries.set(&key, &entry)?;
-        }
+    for (address, own) in own(host) {
+        let entry = abi::TableEntry {
+            negated: u32::from(own.negated),
+            interface: memory.names.interfaces.number(&own.interface.name)?,
+            cleared: 0,
+            weight: 0,
+            prefix: if address.is_ipv4() { 32 } else { 128 },
+        };
+        maps.table_entries.set(&contents::key(version, &address.into()), &entry)?;
     }
     Ok(())
 }

@@ -468,7 +468,9 @@ impl List {
         None
     }
 
-    /// The first address of the block from `at` on that lies in no smaller block inside of it.
+    /// The first address of the block from `at` on that lies in no smaller block inside of it. Behind
+    /// the last address of all comes none: OpenBSD begins again at 0.0.0.0 and, where smaller blocks
+    /// cover all of 0.0.0.0/0, never ends.
     fn outside_of_others(&self, block: &Block, mut at: u128) -> Option<u128> {
         loop {
             let best = self.best(at)?;
@@ -479,7 +481,7 @@ impl List {
                 return None; // PF takes the mask for one of IPv4 and leaves the whole block
             }
             at = next(at | !best.mask & full(self.family), self.family);
-            if !block.contains(at) {
+            if at == 0 || !block.contains(at) {
                 return None;
             }
         }

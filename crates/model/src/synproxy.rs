@@ -202,10 +202,11 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
 }
 
 /// What fits into a packet on the way to `address`. The packet's own link leads to addresses that every
-/// link has, and stands for the one that has an address of ours.
+/// link has, and stands for the one that has an address of ours, ours alone or with others.
 fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
     let headers = if address.is_ipv4() { 40 } else { 60 };
-    let out = if is_on_every_link(address) || world.is_local(address) {
+    let is_ours = world.is_local(address) || world.is_shared(address);
+    let out = if is_on_every_link(address) || is_ours {
         world.interface(&packet.interface)
     } else {
         let route = world.route(address, packet.rdomain);

@@ -87,4 +87,12 @@ impl World {
             .iter()
             .any(|interface| interface.addresses.iter().any(|own| own.net.addr() == address))
     }
+
+    /// Whether `address` is one that the firewall shares with others of a link.
+    pub(crate) fn is_shared(&self, address: IpAddr) -> bool {
+        self.host
+            .interfaces
+            .iter()
+            .any(|interface| interface.shared_addresses().any(|own| own == address))
+    }
 }

@@ -123,6 +123,19 @@ impl Host {
 }
 
 impl Interface {
+    /// Addresses by which its links reach this host among others, while it is up: broadcast addresses,
+    /// and those of all routers of an IPv6 network (RFC 4291 section 2.6.1, RFC 6164).
+    pub fn shared_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let up = !self.down;
+        self.addresses.iter().filter(move |_| up).flat_map(|address| {
+            let routers = match address.net {
+                IpNet::V6(net) if net.prefix_len() < 127 => Some(IpAddr::V6(net.network())),
+                _ => None,
+            };
+            address.broadcast.into_iter().chain(routers)
+        })
+    }
+
     /// Whether `name` is this interface's name or one of its groups.
     pub fn is(&self, name: &str) -> bool {
         self.name == name || self.groups.iter().any(|group| group == name)
