@@ -280,7 +280,8 @@ on() {
 start() {
 	local name=$1 host=$2
 	shift 2
-	nsenter --net="/run/netns/$LAB-$host" -- "$@" </dev/null >"$WORK/$name.log" 2>&1 &
+	: >"$WORK/$name.log" # at once: who looks into it is not to read what one of the same name said before
+	nsenter --net="/run/netns/$LAB-$host" -- "$@" </dev/null >>"$WORK/$name.log" 2>&1 &
 	PROCESSES[$name]=$!
 }
 
