@@ -96,19 +96,31 @@ pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) ->
     Ok(())
 }
 
-/// Forgets what was counted for whatever is not `there`: what counters are kept under, and the
-/// entries that they are of.
-pub(crate) fn keep_counters(maps: &Maps, there: &BTreeMap<u32, Vec<TableEntry>>) -> Result<()> {
-    let nets = |entries: &Vec<TableEntry>| entries.iter().map(|entry| entry.net).collect();
-    let there: BTreeMap<u32, BTreeSet<IpNet>> =
-        there.iter().map(|(counters, entries)| (*counters, nets(entries))).collect();
+/// Forgets what was counted for whatever is not `there`, or was `before` and is negated now or no longer:
+/// what counters are kept under, and the entries that they are of.
+pub(crate) fn keep_counters(
+    maps: &Maps,
+    before: &BTreeMap<u32, Vec<TableEntry>>,
+    there: &BTreeMap<u32, Vec<TableEntry>>,
+) -> Result<()> {
+    let (before, there) = (negations(before), negations(there));
     let is_there = |key: &abi::TableKey| {
-        there.get(&key.version).zip(net(key)).is_some_and(|(nets, net)| nets.contains(&net))
+        let Some(of) = net(key).map(|net| (key.version, net)) else { return false };
+        let was = before.get(&of);
+        there.get(&of).is_some_and(|is| was.is_none_or(|was| was == is))
     };
     for key in maps.entry_stats.keys().filter(|key| !is_there(key)).collect::<Vec<_>>() {
         maps.entry_stats.remove(&key)?;
     }
     Ok(())
+}
+
+/// Which entries are negated.
+fn negations(entries: &BTreeMap<u32, Vec<TableEntry>>) -> HashMap<(u32, IpNet), bool> {
+    let all = entries.iter().flat_map(|(counters, entries)| {
+        entries.iter().map(|entry| ((*counters, entry.net), entry.negated))
+    });
+    all.collect()
 }
 
 /// The entries of `version`, ascending.

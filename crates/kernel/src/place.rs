@@ -19,8 +19,17 @@ use crate::pool::Listing;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
 use crate::{contents, pool};
 
-/// Contents of tables that are to be forgotten: version, and entries if known.
-pub(crate) type Replaced = Vec<(u32, Option<Vec<TableEntry>>)>;
+/// Contents of tables that are to be forgotten.
+pub(crate) type Replaced = Vec<Contents>;
+
+/// What a table has in it.
+pub(crate) struct Contents {
+    version: u32,
+    /// What its entries are counted under, 0 if they are not.
+    counters: u32,
+    /// If they are known without the kernel.
+    entries: Option<Vec<TableEntry>>,
+}
 
 /// Gives every table a slot and writes its contents: the tables, the host's own addresses, and what
 /// is to be forgotten once they are in force. A table whose contents change gets a new slot, so that
@@ -90,7 +99,10 @@ pub(crate) fn tables(
         .tables
         .values()
         .filter(|table| !kept.contains(&table.slot))
-        .map(|table| Ok((maps.tables.at(table.slot)?.version, table.contents.clone())))
+        .map(|table| {
+            let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
+            Ok(Contents { version, counters, entries: table.contents.clone() })
+        })
         .collect::<Result<_>>()?;
     Ok((tables, Some(own), replaced))
 }
@@ -333,8 +345,10 @@ pub(crate) fn replace(
     }
     let mut known = known.map_or_else(|| contents::read(maps, before), Ok)?;
     contents::remove(maps, before, &known)?;
-    let stay: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
-    known.retain(|entry| !stay.contains(&entry.net));
+    // one whose negation changes begins anew, as in pf
+    let stay: BTreeSet<(IpNet, bool)> =
+        entries.iter().map(|entry| (entry.net, entry.negated)).collect();
+    known.retain(|entry| !stay.contains(&(entry.net, entry.negated)));
     contents::forget_counters(maps, slot, &known)
 }
 
@@ -342,13 +356,18 @@ pub(crate) fn replace(
 /// them.
 pub(crate) fn release(
     maps: &Maps,
-    replaced: &Replaced,
+    replaced: &[Contents],
     tables: &BTreeMap<TableName, TableRecord>,
 ) -> Result<()> {
-    for (version, entries) in replaced.iter().filter(|(version, _)| *version != 0) {
-        match entries {
-            Some(entries) => contents::remove(maps, *version, entries)?,
-            None => contents::remove(maps, *version, &contents::read(maps, *version)?)?,
+    let mut before = BTreeMap::new();
+    for Contents { version, counters, entries } in replaced {
+        if *version == 0 {
+            continue;
+        }
+        let entries = entries.clone().map_or_else(|| contents::read(maps, *version), Ok)?;
+        contents::remove(maps, *version, &entries)?;
+        if *counters != 0 {
+            before.insert(*counters, entries);
         }
     }
     if replaced.is_empty() || maps.entry_stats.keys().next().is_none() {
@@ -361,5 +380,5 @@ pub(crate) fn release(
             there.insert(counters, current(maps, table)?);
         }
     }
-    contents::keep_counters(maps, &there)
+    contents::keep_counters(maps, &before, &there)
 }

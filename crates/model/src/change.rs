@@ -72,8 +72,8 @@ impl Firewall {
         if count - table.entries.len() + entries.len() > limit {
             return false;
         }
-        table.entries.clone_from(&entries);
-        self.counters.keep_entries(&edit.table, &entries);
+        let before = std::mem::replace(&mut table.entries, entries.clone());
+        self.counters.keep_entries(&edit.table, &before, &entries);
         self.pools.keep_entries(&edit.table, &entries);
         true
     }

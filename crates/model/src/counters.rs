@@ -217,19 +217,24 @@ impl Counters {
     }
 
     /// Only these entries of a table are left: what was counted for others is forgotten.
-    pub fn keep_entries(&mut self, name: &TableName, entries: &[TableEntry]) {
+    pub fn keep_entries(&mut self, name: &TableName, before: &[TableEntry], now: &[TableEntry]) {
         if let Some(counters) = self.tables.get_mut(name) {
-            counters.entries.retain(|net, _| entries.iter().any(|entry| entry.net == *net));
+            counters.entries.retain(|net, _| goes_on(*net, before, now));
         }
     }
 
     /// Only these tables are left, as they are: what was counted for others is forgotten.
-    pub fn keep_tables<'t>(&mut self, there: impl Fn(&TableName) -> Option<&'t Table>) {
-        self.tables.retain(|name, _| there(name).is_some());
+    pub fn keep_tables<'t>(
+        &mut self,
+        before: impl Fn(&TableName) -> Option<&'t Table>,
+        now: impl Fn(&TableName) -> Option<&'t Table>,
+    ) {
+        self.tables.retain(|name, _| now(name).is_some());
         for (name, counters) in &mut self.tables {
-            let table = there(name).filter(|table| table.counters);
-            let entries = table.map_or(&[][..], |table| &table.entries);
-            counters.entries.retain(|net, _| entries.iter().any(|entry| entry.net == *net));
+            let before = before(name).map_or(&[][..], |table| &table.entries);
+            let table = now(name).filter(|table| table.counters);
+            let now = table.map_or(&[][..], |table| &table.entries);
+            counters.entries.retain(|net, _| goes_on(*net, before, now));
         }
     }
 
@@ -393,4 +398,13 @@ fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
         Direction::In => (first, second),
         Direction::Out => (second, first),
     }
+}
+
+/// Whether an entry goes on counting: it is still there. One whose negation changes begins anew, as in pf.
+fn goes_on(net: IpNet, before: &[TableEntry], now: &[TableEntry]) -> bool {
+    let negated = |entries: &[TableEntry]| {
+        entries.iter().find(|entry| entry.net == net).map(|entry| entry.negated)
+    };
+    let is = negated(now);
+    is.is_some() && negated(before).is_none_or(|was| is == Some(was))
 }

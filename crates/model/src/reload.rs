@@ -45,12 +45,13 @@ impl Firewall {
 
     /// What was counted for tables and entries that are gone is forgotten.
     fn forget_tables(&mut self, ruleset: &Ruleset) {
-        let there = |name: &TableName| {
-            ruleset.tables_of(&name.anchor).iter().find(|table| table.name == name.name)
-        };
-        self.counters.keep_tables(there);
+        self.counters.keep_tables(|name| table(&self.ruleset, name), |name| table(ruleset, name));
         self.pools.keep_tables(ruleset, &self.world);
     }
+}
+
+fn table<'a>(ruleset: &'a Ruleset, name: &TableName) -> Option<&'a Table> {
+    ruleset.tables_of(&name.anchor).iter().find(|table| table.name == name.name)
 }
 
 /// The rule set to be, with tables that are as they were: those that nobody defines with contents, those
