@@ -55,8 +55,7 @@ pub struct Loaded {
 /// A pf.conf that cannot be loaded.
 #[derive(Debug, Clone)]
 pub struct Rejected {
-    /// Errors and warnings in the order of the text; at least one is an error or a feature that is
-    /// not built.
+    /// Errors and warnings in the order of the text; at least one is an error.
     pub diagnostics: Vec<Diagnostic>,
     /// What `pfctl -nv` prints of the good lines.
     pub echo: String,

@@ -69,7 +69,7 @@ pub struct InterfaceTraffic {
     pub traffic: [[[Traffic; 2]; 2]; 2],
 }
 
-/// The status, with `-v` also what is not built and limit counters.
+/// The status, with `-v` also sources, fragments and limit counters.
 pub fn text(view: &InfoView, detail: Detail) -> String {
     let mut text = status_line(view);
     if detail.verbose() {
