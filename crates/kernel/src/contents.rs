@@ -1,6 +1,7 @@
 //! Contents of tables in the one trie that holds them all. A version belongs to one table at one
 //! time; what is written under a version that no slot names is seen by nobody.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ipnet::IpNet;
@@ -100,7 +101,7 @@ pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) ->
 /// what counters are kept under, and the entries that they are of.
 pub(crate) fn keep_counters(
     maps: &Maps,
-    before: &BTreeMap<u32, Vec<TableEntry>>,
+    before: &BTreeMap<u32, Cow<[TableEntry]>>,
     there: &BTreeMap<u32, Vec<TableEntry>>,
 ) -> Result<()> {
     let (before, there) = (negations(before), negations(there));
@@ -116,9 +117,9 @@ pub(crate) fn keep_counters(
 }
 
 /// Which entries are negated.
-fn negations(entries: &BTreeMap<u32, Vec<TableEntry>>) -> HashMap<(u32, IpNet), bool> {
+fn negations(entries: &BTreeMap<u32, impl AsRef<[TableEntry]>>) -> HashMap<(u32, IpNet), bool> {
     let all = entries.iter().flat_map(|(counters, entries)| {
-        entries.iter().map(|entry| ((*counters, entry.net), entry.negated))
+        entries.as_ref().iter().map(|entry| ((*counters, entry.net), entry.negated))
     });
     all.collect()
 }

@@ -1,6 +1,7 @@
 //! Room for tables: a slot and a version of its contents for each that a rule set looks into, and
 //! what follows the host's addresses.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -215,11 +216,12 @@ fn own_addresses(
     memory: &mut Memory,
     host: &Host,
 ) -> Result<TableRecord> {
-    let entries: Vec<TableEntry> = own(host)
-        .into_iter()
+    let own = own(host);
+    let entries: Vec<TableEntry> = own
+        .iter()
         .map(|(address, Own { negated, .. })| TableEntry {
-            negated,
-            net: address.into(),
+            negated: *negated,
+            net: (*address).into(),
             weight: 0,
         })
         .collect();
@@ -227,12 +229,12 @@ fn own_addresses(
     if let Some(before) = &before
         && before.contents.as_ref() == Some(&entries)
     {
-        own_interfaces(maps, memory, host)?;
+        own_interfaces(maps, memory, &own)?;
         return Ok(before.clone());
     }
     let known = before.and_then(|before| before.contents);
     replace(maps, memory, SELF_TABLE, &entries, known, &Dates::new(), Listing::None)?;
-    own_interfaces(maps, memory, host)?;
+    own_interfaces(maps, memory, &own)?;
     Ok(TableRecord {
         slot: SELF_TABLE,
         dynamic: true,
@@ -266,9 +268,9 @@ fn own(host: &Host) -> BTreeMap<IpAddr, Own<'_>> {
 }
 
 /// Says of each of the host's own addresses which interface has it, for `urpf-failed`.
-fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
+fn own_interfaces(maps: &Maps, memory: &mut Memory, all: &BTreeMap<IpAddr, Own>) -> Result<()> {
     let version = maps.tables.at(SELF_TABLE)?.version;
-    for (address, own) in own(host) {
+    for (address, own) in all {
         let entry = abi::TableEntry {
             negated: u32::from(own.negated),
             interface: memory.names.interfaces.number(&own.interface.name)?,
@@ -276,7 +278,7 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, host: &Host) -> Result<()> {
             weight: 0,
             prefix: if address.is_ipv4() { 32 } else { 128 },
         };
-        maps.table_entries.set(&contents::key(version, &address.into()), &entry)?;
+        maps.table_entries.set(&contents::key(version, &(*address).into()), &entry)?;
     }
     Ok(())
 }
@@ -364,7 +366,10 @@ pub(crate) fn release(
         if *version == 0 {
             continue;
         }
-        let entries = entries.clone().map_or_else(|| contents::read(maps, *version), Ok)?;
+        let entries = match entries {
+            Some(entries) => Cow::Borrowed(&entries[..]),
+            None => Cow::Owned(contents::read(maps, *version)?),
+        };
         contents::remove(maps, *version, &entries)?;
         if *counters != 0 {
             before.insert(*counters, entries);
