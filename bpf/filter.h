@@ -16,6 +16,7 @@
 #include "packet.h"
 #include "reason.h"
 #include "scratch.h"
+#include "shortcut.h"
 #include "syncookie.h"
 #include "track.h"
 
@@ -56,30 +57,6 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->held = s->reassembled = 0;
 	s->empty_ack = s->owner_sought = s->systems_known = s->uncounted = 0;
 	s->cookie_mss = 0;
-}
-
-/* A GSO packet counts as the segments that it holds, each with its headers. */
-__inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
-{
-	const struct pf_pdesc *pd = &s->pd;
-	__u32 headers = pd->offset;
-
-	s->segments = max(skb->gso_segs, 1);
-	s->bytes = s->length = pd->length;
-	if (s->segments == 1)
-		return;
-	switch (pd->virtual_protocol) {
-	case IPPROTO_TCP:
-		headers += (pd->tcp.offset >> 4) * 4;
-		break;
-	case IPPROTO_SCTP:
-		headers += sizeof(struct sctp);
-		break;
-	default:
-		headers += sizeof(struct udp);
-	}
-	s->length = min(s->length, headers + skb->gso_size);
-	s->bytes += (__u64)headers * (s->segments - 1);
 }
 
 /* Drops a packet that is bad in itself. */
@@ -344,6 +321,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	__u32 zero = 0;
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
+	int result;
 	bool pass;
 
 	/* before the scratch value is touched: a copy that we send comes by while we are at work */
@@ -351,7 +329,12 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 		return pass_generated(skb, direction);
 	if (!s || !status)
 		return PF_TCX_DROP;
-	begin(s, status->generation);
+	s->generation = status->generation;
+	s->pd.direction = direction;
+	result = status->running ? take_shortcut(skb, s) : STEP_ASIDE;
+	if (result != STEP_ASIDE)
+		return result;
+	begin(s, s->generation);
 	s->first_id = status->next_state_id;
 	if (!status->running)
 		return PF_TCX_NEXT;
@@ -362,7 +345,6 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	s->uncounted = skipped(&s->interface, s->generation);
 	if (s->uncounted && !s->routed_here)
 		return PF_TCX_NEXT;
-	s->pd.direction = direction;
 	if (!find_ip(skb, &s->pd))
 		return PF_TCX_NEXT;
 

@@ -343,6 +343,21 @@ __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 i
 	return 0;
 }
 
+/* Whether packets of the state can take the short way: nothing is done with them. */
+__inline bool is_simple(const struct pf_state *state)
+{
+	const __u32 harmless = PF_STATE_ALLOW_OPTS | PF_STATE_SLOPPY | PF_STATE_NO_SYNC;
+	__u32 slot = state->rule_slot;
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
+
+	return rule && !rule->divert && !(state->flags & ~harmless) &&
+	       !(state->log & PF_LOG_ALL) && !state->match_count && !state->min_ttl &&
+	       !state->max_mss && !state->max_pkt_size && !state->tag && !state->rtable &&
+	       !state->route && !state->queue[0] && !state->delay &&
+	       !state->source_nodes[PF_NODE_TRACK] && !state->source_nodes[PF_NODE_NAT] &&
+	       !state->source_nodes[PF_NODE_RDR] && !state->source_nodes[PF_NODE_ROUTE];
+}
+
 /* Brings the state that was written to the place s->ref to life. Returns the reason why not, or 0. */
 __global int insert_state(struct pf_scratch *s)
 {
@@ -354,6 +369,8 @@ __global int insert_state(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_REASON_MEMORY;
+	if (is_simple(state))
+		state->flags |= PF_STATE_SIMPLE;
 	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
 	s->outcome.state_id = state->id;
 	hold_rule(state->rule_slot);

@@ -147,6 +147,32 @@ __global int setup_pdesc(struct __sk_buff *skb, struct pf_scratch *s)
 	return 0;
 }
 
+/* ---- how much it is --------------------------------------------------------------------------- */
+
+/* A GSO packet counts as the segments that it holds, each with its headers. */
+__inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
+{
+	const struct pf_pdesc *pd = &s->pd;
+	__u32 headers = pd->offset;
+
+	s->segments = max(skb->gso_segs, 1);
+	s->bytes = s->length = pd->length;
+	if (s->segments == 1)
+		return;
+	switch (pd->virtual_protocol) {
+	case IPPROTO_TCP:
+		headers += (pd->tcp.offset >> 4) * 4;
+		break;
+	case IPPROTO_SCTP:
+		headers += sizeof(struct sctp);
+		break;
+	default:
+		headers += sizeof(struct udp);
+	}
+	s->length = min(s->length, headers + skb->gso_size);
+	s->bytes += (__u64)headers * (s->segments - 1);
+}
+
 /* ---- TCP options ----------------------------------------------------------------------------- */
 
 /* Loads the TCP options to s->buffer and sets the cursor to the first. False if there are none. */

@@ -38,7 +38,9 @@ int pf_restore(struct pf_state *given)
 	/* its sources are not tracked any more, nor does any limiter count it */
 	__builtin_memset(state->source_nodes, 0, sizeof(state->source_nodes));
 	__builtin_memset(state->limited, 0, sizeof(state->limited));
-	state->flags &= ~PF_STATE_CONNECTED;
+	state->flags &= ~(PF_STATE_CONNECTED | PF_STATE_SIMPLE);
+	if (is_simple(state))
+		state->flags |= PF_STATE_SIMPLE;
 	hold_again(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		hold_again(state->anchor_slot);

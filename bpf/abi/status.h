@@ -17,6 +17,12 @@ enum pf_syncookie_mode {
 	PF_SYNCOOKIES_ADAPTIVE,
 };
 
+enum pf_fast_forward {
+	PF_FAST_FORWARD_NO = 0,		/* every packet goes the long way */
+	PF_FAST_FORWARD_AUTO,		/* the short way, past the kernel's where that has nothing more to do */
+	PF_FAST_FORWARD_YES,		/* past netfilter too */
+};
+
 struct pf_config {
 	__u32 rules;			/* how many there are in the main rule set, with which a walk begins */
 	__u32 steps;			/* most rules to look at for one packet */
@@ -35,7 +41,7 @@ struct pf_config {
 	__u32 timeouts[PF_TIMEOUT_MAX];
 	__u32 fingerprints;		/* how many there are */
 	__u32 sctp_ports;		/* some rule names ports of SCTP: read them */
-	__u32 pad;
+	__u32 fast_forward;		/* pf_fast_forward */
 	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
 

@@ -54,8 +54,8 @@ pub struct Config {
     pub fingerprints: u32,
     /// 1 if some rule names ports of SCTP.
     pub sctp_ports: u32,
-    /// Zero.
-    pub pad: u32,
+    /// One of [`fast_forward`].
+    pub fast_forward: u32,
     /// As [`crate::Fingerprint::systems`], if none fits.
     pub unknown_systems: u64,
 }
@@ -86,6 +86,16 @@ pub mod old_list {
     pub const SCRUB: usize = 4;
     /// How many there are.
     pub const LISTS: usize = 5;
+}
+
+/// `enum pf_fast_forward`: `set fast-forward`.
+pub mod fast_forward {
+    /// every packet goes the long way
+    pub const NO: u32 = 0;
+    /// the short way, past the kernel's where that has nothing more to do
+    pub const AUTO: u32 = 1;
+    /// past netfilter too
+    pub const YES: u32 = 2;
 }
 
 /// `enum pf_syncookie_mode`: `set syncookies`.

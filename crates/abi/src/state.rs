@@ -85,6 +85,8 @@ pub mod state_flags {
     pub const CONNECTED: u32 = 0x20000;
     /// It holds the mapping of the endpoint that made it.
     pub const MAPPED: u32 = 0x40000;
+    /// It wants nothing of its packets but to judge and count them.
+    pub const SIMPLE: u32 = 0x80000;
 }
 
 /// Low bits of [`Peer::wscale`]: the shift.

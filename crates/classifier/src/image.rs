@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use skipstep_abi as abi;
-use skipstep_abi::config::{old_list, reassemble, syncookies};
+use skipstep_abi::config::{fast_forward, old_list, reassemble, syncookies};
 use skipstep_abi::limits::{IDLE_SLOT, MAX_RULES, MAX_STEPS};
 use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::{
-    AnchorCall, Evaluator, OldList, Options, Rule, Ruleset, Syncookies, TableName,
+    AnchorCall, Evaluator, FastForward, OldList, Options, Rule, Ruleset, Syncookies, TableName,
 };
 
 use crate::rule::Compiler;
@@ -308,6 +308,11 @@ fn config(
             Evaluator::Linear => evaluator::LINEAR,
             Evaluator::SkipSteps => evaluator::SKIP_STEPS,
             Evaluator::Compiled => evaluator::COMPILED,
+        },
+        fast_forward: match options.fast_forward {
+            FastForward::No => fast_forward::NO,
+            FastForward::Auto => fast_forward::AUTO,
+            FastForward::Yes => fast_forward::YES,
         },
         limit_states: options.limits.states,
         reassemble: reassemble(options, &image.rules),

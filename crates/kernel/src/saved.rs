@@ -204,8 +204,8 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         idle: now.saturating_sub(state.expire),
         packets: state.packets,
         bytes: state.bytes,
-        // the mapping of its endpoint stays behind
-        flags: state.flags & !state_flags::MAPPED,
+        // the mapping of its endpoint stays behind; which way its packets go is found anew
+        flags: state.flags & !(state_flags::MAPPED | state_flags::SIMPLE),
         log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
         log_user: state.log & log_flags::USER != 0,
         set_prio: state.set_prio,

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Evaluator, Next, RuleId, RulesChange, Ruleset, TableName};
+use skipstep_ruleset::{Evaluator, FastForward, Next, RuleId, RulesChange, Ruleset, TableName};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{
     Draw, Fate, InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status,
@@ -149,6 +149,10 @@ impl TestEngine {
     fn put_in_force(&mut self, mut next: Next) -> Result<()> {
         self.known = None;
         next.ruleset.options.evaluator = self.evaluator;
+        if self.evaluator == Evaluator::Linear {
+            // one of the engines takes no short ways: all must agree
+            next.ruleset.options.fast_forward = FastForward::No;
+        }
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let prepared =
             commit::prepare(&self.maps, &self.rules, &self.record, &mut self.memory, &next, host)?;

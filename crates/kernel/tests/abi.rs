@@ -112,7 +112,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             limit_src_nodes, limit_table_entries,
             syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
-            sctp_ports, pad, unknown_systems,
+            sctp_ports, fast_forward, unknown_systems,
         }
         pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
@@ -298,6 +298,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             CELL_WORDS, CELL_CUTS, AXIS_LEAF, ORDER_LAST, CLASS_OTHER, FORESTS,
         }
         "FOREST_OF_" abi::forest::forest_of { FOLLOWS, INET6, OUT }
+        "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
         "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS, COMPILED }
@@ -318,7 +319,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "STATE_" abi::state::state_flags {
             ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
-            MAPPED,
+            MAPPED, SIMPLE,
         }
         "MEASURE_" abi::fingerprint::measure { ANY, EXACTLY, MULTIPLE, SEGMENTS, PACKETS }
         "SYN_" abi::fingerprint::syn_flags { DF, ZERO_TIMESTAMP }

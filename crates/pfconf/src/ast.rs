@@ -10,7 +10,7 @@ use std::sync::Arc;
 use skipstep_ruleset::options::Optimization;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
 use skipstep_ruleset::{
-    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, KeepKind, Limiter, LimiterUse,
+    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, FastForward, KeepKind, Limiter, LimiterUse,
     Log, Not, Overload, Owner, Ports, Queue, Scrub, SourceTrack, StatePolicy, Syncookies, Timeout,
 };
 
@@ -106,6 +106,8 @@ pub enum Setting {
     },
     /// `evaluator`, of skipstep only
     Evaluator(Evaluator),
+    /// `fast-forward`, of skipstep only
+    FastForward(FastForward),
     /// `hostid`
     Hostid(u32),
     /// `debug`, as syslog counts

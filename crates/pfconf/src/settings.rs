@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{BlockPolicy, Evaluator, Limits, Options, StatePolicy, Syncookies, Timeout};
+use skipstep_ruleset::{BlockPolicy, Evaluator, FastForward, Limits, Options, StatePolicy, Syncookies, Timeout};
 
 use crate::ast::{Limit, Setting};
 use crate::print;
@@ -120,6 +120,7 @@ pub fn apply(setting: &Setting, options: &mut Options) {
             (options.reassemble, options.reassemble_no_df) = (*on, *on && *no_df)
         }
         Setting::Evaluator(evaluator) => options.evaluator = *evaluator,
+        Setting::FastForward(fast_forward) => options.fast_forward = *fast_forward,
         Setting::Hostid(hostid) => options.hostid = Some(*hostid),
         Setting::Debug(level) => options.debug = *level,
         Setting::FailPolicy(policy) => options.fail_policy = *policy,
@@ -178,6 +179,9 @@ pub fn echo(setting: &Setting) -> Option<String> {
         Setting::Evaluator(Evaluator::Linear) => "evaluator linear".to_string(),
         Setting::Evaluator(Evaluator::SkipSteps) => "evaluator skip-steps".to_string(),
         Setting::Evaluator(Evaluator::Compiled) => "evaluator compiled".to_string(),
+        Setting::FastForward(FastForward::No) => "fast-forward no".to_string(),
+        Setting::FastForward(FastForward::Auto) => "fast-forward auto".to_string(),
+        Setting::FastForward(FastForward::Yes) => "fast-forward yes".to_string(),
         Setting::Hostid(hostid) => format!("hostid 0x{hostid:08x}"),
         Setting::Debug(level) => format!("debug {}", DEBUG_LEVELS[usize::from(*level)]),
         Setting::FailPolicy(BlockPolicy::Drop) => "fail-policy drop".to_string(),

@@ -32,7 +32,7 @@ pub use next::{Next, RulesChange};
 pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
-    BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, SyncookieMarks, Syncookies,
+    BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy, SyncookieMarks, Syncookies,
     Timeout, Timeouts,
 };
 pub use queue::{Limiter, LimiterUse, Queue, ServiceCurve};

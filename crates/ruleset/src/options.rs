@@ -27,6 +27,9 @@ pub struct Options {
     pub reassemble_no_df: bool,
     /// `set evaluator`, of skipstep only
     pub evaluator: Evaluator,
+    /// `set fast-forward`, of skipstep only
+    #[serde(default)]
+    pub fast_forward: FastForward,
     /// `set hostid`
     pub hostid: Option<u32>,
     /// `set fingerprints`
@@ -54,6 +57,7 @@ impl Default for Options {
             reassemble: true,
             reassemble_no_df: false,
             evaluator: Evaluator::default(),
+            fast_forward: FastForward::default(),
             hostid: None,
             fingerprints: None,
             syncookies: Syncookies::default(),
@@ -144,6 +148,19 @@ pub enum Evaluator {
     SkipSteps,
     /// trees find it among many
     Compiled,
+}
+
+/// `set fast-forward`: whether packets of states that want nothing but to judge and count them go a
+/// shorter way. The answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum FastForward {
+    /// through all of the filter, and all of the kernel
+    No,
+    /// past what has nothing to do with them
+    #[default]
+    Auto,
+    /// past the netfilter rules of the host, too
+    Yes,
 }
 
 /// `set limit`

@@ -1,6 +1,6 @@
 //! `set` (pf-features section 2).
 
-use skipstep_ruleset::options::{Evaluator, Optimization};
+use skipstep_ruleset::options::{Evaluator, FastForward, Optimization};
 use skipstep_ruleset::{BlockPolicy, Syncookies, Timeout};
 
 use super::address::unsigned_number;
@@ -15,7 +15,7 @@ use crate::token::Kind;
 /// of it.
 const SYNCOOKIES_START: u8 = 25;
 /// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
-const NOT_RESERVED: [&str; 4] = ["evaluator", "fail-policy", "keepcounters", "require-order"];
+const NOT_RESERVED: [&str; 5] = ["evaluator", "fast-forward", "fail-policy", "keepcounters", "require-order"];
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
@@ -37,6 +37,7 @@ impl Parser<'_> {
             "skip" => |parser| parser.interfaces().map(Setting::Skip),
             "reassemble" => Self::reassemble,
             "evaluator" => Self::evaluator,
+            "fast-forward" => Self::fast_forward,
             "require-order" => Self::require_order,
             "fail-policy" => |parser| Ok(Setting::FailPolicy(parser.policy()?)),
             "keepcounters" => |_| Ok(Setting::KeepCounters),
@@ -214,6 +215,20 @@ impl Parser<'_> {
                 let help = did_you_mean(word, ["linear", "skip-steps", "compiled"]);
                 self.error_with_help(format!("unknown evaluator {word}"), place, help)
             }
+        }
+    }
+
+    fn fast_forward(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        match self.string()?.as_str() {
+            "auto" => Ok(Setting::FastForward(FastForward::Auto)),
+            "yes" => Ok(Setting::FastForward(FastForward::Yes)),
+            "no" => Ok(Setting::FastForward(FastForward::No)),
+            word => self.error_with_help(
+                format!("invalid value '{word}' for fast-forward"),
+                place,
+                Some("write `auto`, `yes` or `no`".to_string()),
+            ),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::words::debug_level_name;
 use skipstep_ruleset::{
-    BlockPolicy, Evaluator, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
+    BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
 };
 
 /// One line for each setting, always in the same order.
@@ -17,6 +17,7 @@ pub fn lines(options: &Options) -> Vec<String> {
         reassemble,
         reassemble_no_df,
         evaluator,
+        fast_forward,
         hostid,
         fingerprints,
         syncookies,
@@ -50,6 +51,14 @@ pub fn lines(options: &Options) -> Vec<String> {
                 Evaluator::Linear => "linear",
                 Evaluator::SkipSteps => "skip-steps",
                 Evaluator::Compiled => "compiled",
+            }
+        ),
+        format!(
+            "set fast-forward {}",
+            match fast_forward {
+                FastForward::No => "no",
+                FastForward::Auto => "auto",
+                FastForward::Yes => "yes",
             }
         ),
         format!(
