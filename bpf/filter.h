@@ -16,7 +16,6 @@
 #include "packet.h"
 #include "reason.h"
 #include "scratch.h"
-#include "shortcut.h"
 #include "syncookie.h"
 #include "track.h"
 
@@ -321,7 +320,6 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	__u32 zero = 0;
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
-	int result;
 	bool pass;
 
 	/* before the scratch value is touched: a copy that we send comes by while we are at work */
@@ -329,12 +327,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 		return pass_generated(skb, direction);
 	if (!s || !status)
 		return PF_TCX_DROP;
-	s->generation = status->generation;
-	s->pd.direction = direction;
-	result = status->running ? take_shortcut(skb, s) : STEP_ASIDE;
-	if (result != STEP_ASIDE)
-		return result;
-	begin(s, s->generation);
+	begin(s, status->generation);
 	s->first_id = status->next_state_id;
 	if (!status->running)
 		return PF_TCX_NEXT;
@@ -345,6 +338,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	s->uncounted = skipped(&s->interface, s->generation);
 	if (s->uncounted && !s->routed_here)
 		return PF_TCX_NEXT;
+	s->pd.direction = direction;
 	if (!find_ip(skb, &s->pd))
 		return PF_TCX_NEXT;
 

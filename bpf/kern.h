@@ -30,8 +30,62 @@
 
 #define __kptr_access	__attribute__((preserve_access_index))
 
+#define NF_INET_PRE_ROUTING	0
+#define NF_INET_FORWARD		2
+#define NF_INET_POST_ROUTING	4
+#define NF_INET_NUMHOOKS	5
+
+#define XFRM_POLICY_OUT		1
+#define XFRM_POLICY_FWD		2
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct nf_hook_entries;
+
+struct netns_ipv4 {
+	atomic_t rt_genid;
+} __kptr_access;
+
+struct netns_ipv6 {
+	atomic_t fib6_sernum;
+} __kptr_access;
+
+struct netns_nf {
+	struct nf_hook_entries *hooks_ipv4[NF_INET_NUMHOOKS];
+	struct nf_hook_entries *hooks_ipv6[NF_INET_NUMHOOKS];
+} __kptr_access;
+
+struct netns_xfrm {
+	unsigned int policy_count[6];
+} __kptr_access;
+
+struct net {
+	struct netns_ipv4 ipv4;
+	struct netns_ipv6 ipv6;
+	struct netns_nf nf;
+	struct netns_xfrm xfrm;
+} __kptr_access;
+
+typedef struct {
+	struct net *net;
+} __kptr_access possible_net_t;
+
+struct bpf_mprog_bundle {
+	__u32 count;
+} __kptr_access;
+
+struct bpf_mprog_entry {
+	struct bpf_mprog_bundle *parent;
+} __kptr_access;
+
 struct net_device {
 	unsigned short type;
+	void *rx_handler;
+	possible_net_t nd_net;
+	struct bpf_mprog_entry *tcx_ingress;
+	struct nf_hook_entries *nf_hooks_ingress;
 } __kptr_access;
 
 struct sk_buff {

@@ -13,6 +13,7 @@
 #include "kern.h"
 #include "mark.h"
 #include "packet.h"
+#include "path.h"
 #include "queue.h"
 #include "reason.h"
 #include "scratch.h"
@@ -168,12 +169,19 @@ __inline struct pf_state *find_plain_state(const struct pf_status *status, struc
 	return state;
 }
 
-/* Lets the state judge the packet, and count it if it fits. */
-__inline bool fits_state(struct pf_state *state, struct pf_scratch *s)
+/* Lets the state of s->ref judge the packet, and count it if it fits: else it is for the long way. */
+__global int fits_state(struct pf_scratch *s)
 {
-	bool fits, forward;
+	struct pf_state_ref onward;
 	struct pf_peer *x, *y;
+	struct pf_state *state;
+	bool fits, forward;
 
+	if (!s)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
 	bpf_spin_lock(&state->lock);
 	fits = state->serial == s->ref.serial && state->timeout < PF_TIMEOUT_PURGE;
 	forward = state->direction == s->pd.direction;
@@ -193,19 +201,29 @@ __inline bool fits_state(struct pf_state *state, struct pf_scratch *s)
 		state->packets[1] += s->segments;
 		state->bytes[1] += s->bytes;
 	}
+	onward = state->onward;
 	bpf_spin_unlock(&state->lock);
 	s->against_state = !forward;
+	s->onward = onward;
 	return fits;
 }
 
 /* ---- what is remembered ---------------------------------------------------------------------------- */
 
-/* Counts the packet as account() does for any. */
-__inline void count_shortly(struct pf_scratch *s, const struct pf_state *state)
+/* Counts the packet that the state of s->ref passes, as account() does for any. */
+__global int count_shortly(struct pf_scratch *s)
 {
 	struct pf_rule_states *rule;
-	__u32 slot = state->rule_slot, out = s->pd.direction == PF_OUT;
+	struct pf_state *state;
+	__u32 slot, out;
 
+	if (!s)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
+	slot = state->rule_slot;
+	out = s->pd.direction == PF_OUT;
 	count_state(PF_COUNT_SEARCHES);
 	count_interface(s, false);
 	rule = bpf_map_lookup_elem(&rule_states, &slot);
@@ -215,6 +233,7 @@ __inline void count_shortly(struct pf_scratch *s, const struct pf_state *state)
 		count_slot(s, slot, out);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
+	return 0;
 }
 
 /* What a test learns of the packet. */
@@ -233,24 +252,61 @@ __inline void tell_test(struct pf_scratch *s, const struct pf_state *state)
 	s->outcome.anchor = s->rule.anchor;
 }
 
-/* Takes the packet the short way, if it can. Returns what the program returns, or STEP_ASIDE. */
-__global int take_shortcut(struct __sk_buff *skb, struct pf_scratch *s)
+/* Takes the path of the state that knows the packet where it leaves, if there is one. Returns what the
+ * program returns. */
+__global int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
 {
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	const struct net *net = kern->dev->nd_net.net;
+	struct pf_state *state;
+	struct pf_path path;
+
+	if (!s || !s->onward.serial || skb->pkt_type != PACKET_HOST || skb->vlan_present)
+		return PF_TCX_NEXT;
+	state = bpf_map_lookup_elem(&states, &s->onward.index);
+	if (!state || state->serial != s->onward.serial || state->timeout >= PF_TIMEOUT_PURGE)
+		return PF_TCX_NEXT;
+	path = state->path;
+	if (!is_open(&path, s, skb->ifindex, number_of_routes(net, s->pd.family)) ||
+	    !only_forwards(kern->dev, net, s->pd.family, fast_forward) ||
+	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+		return PF_TCX_NEXT;
+
+	s->ref = s->onward;
+	s->pd.direction = PF_OUT;
+	s->interface.id = path.interface;
+	if (!fits_state(s))
+		return PF_TCX_NEXT;
+	count_shortly(s);
+	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &path, s->pd.family))
+		return PF_TCX_DROP;
+	if (s->pd.family == AF_INET)
+		skb->priority = priority_of(s->pd.tos);
+	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
+	return bpf_redirect(path.leaves_by, 0);
+}
+
+/* Takes the packet the short way, if it can. Returns what the program returns, or STEP_ASIDE. */
+__global int take_shortcut(struct __sk_buff *skb, __u8 direction)
+{
+	__u32 zero = 0, ifindex = skb->ifindex;
+	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
 	struct pf_config *config;
 	struct pf_interface *interface;
 	struct pf_state *state;
-	__u32 ifindex = skb->ifindex;
 	struct pf_bytes frame = {
 		.data = (void *)(long)skb->data,
 		.end = (void *)(long)skb->data_end,
 	};
 
-	if (!s || !status || status->translated)
+	if (!s || !status || !status->running || status->translated ||
+	    !carries_nothing(skb, direction))
 		return STEP_ASIDE;
+	s->generation = status->generation;
+	s->pd.direction = direction;
 	config = pf_config(s->generation);
-	if (!config || config->fast_forward == PF_FAST_FORWARD_NO ||
-	    !carries_nothing(skb, s->pd.direction))
+	if (!config || config->fast_forward == PF_FAST_FORWARD_NO)
 		return STEP_ASIDE;
 	if (!read_ordinary(frame, &s->pd, skb->len, skb->protocol, has_ethernet_header(skb)))
 		return STEP_ASIDE;
@@ -266,11 +322,20 @@ __global int take_shortcut(struct __sk_buff *skb, struct pf_scratch *s)
 		return STEP_ASIDE;
 	count_segments(skb, s);
 	s->crosses_back = 0;
-	if (!fits_state(state, s))
+	if (!fits_state(s))
 		return STEP_ASIDE;
-	count_shortly(s, state);
-	if (driven_by_test())
+	count_shortly(s);
+	if (driven_by_test()) {
 		tell_test(s, state);
+		return PF_TCX_NEXT;
+	}
+	if (s->pd.direction == PF_IN)
+		return take_path(skb, s, config->fast_forward);
+	s->came_in_by = came_in_by(skb);
+	if (s->came_in_by) {
+		keep_original(&s->pd);
+		note_path(skb, s);
+	}
 	return PF_TCX_NEXT;
 }
 

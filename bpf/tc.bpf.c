@@ -5,19 +5,25 @@
 #include "delay.h"
 #include "filter.h"
 #include "restore.h"
+#include "shortcut.h"
 #include "sweep.h"
 
 SEC("tcx/ingress")
 int pf_ingress(struct __sk_buff *skb)
 {
-	return pf_test(skb, PF_IN);
+	int result = take_shortcut(skb, PF_IN);
+
+	return result == STEP_ASIDE ? pf_test(skb, PF_IN) : result;
 }
 
 SEC("tcx/egress")
 int pf_egress(struct __sk_buff *skb)
 {
-	int result = pf_test(skb, PF_OUT);
+	int result = take_shortcut(skb, PF_OUT);
 
+	if (result != STEP_ASIDE)
+		return result;
+	result = pf_test(skb, PF_OUT);
 	return result == PF_TCX_NEXT ? leave(skb) : result;
 }
 

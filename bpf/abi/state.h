@@ -116,6 +116,20 @@ struct pf_scrub {
 	__u8 present;
 };
 
+/* How the kernel forwarded a packet of the state, not long ago: path.h */
+struct pf_path {
+	__u32 came_in_by;		/* ifindex */
+	__u32 leaves_by;		/* ifindex; 0: there is no path */
+	__u32 interface;		/* its id */
+	__u32 second;			/* when that was */
+	__u32 generation;		/* of the rules then */
+	__u32 routes;			/* number of the routes then */
+	__u16 mtu;
+	__u8 neighbour[6];		/* link address of the next hop … */
+	__u8 own[6];			/* … and ours on its link */
+	__u8 pad[2];
+};
+
 struct pf_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
@@ -164,6 +178,8 @@ struct pf_state {
 	__u8 hop_family;		/* of next_hop */
 	__u8 end_pad;
 	__u32 hop_interface;		/* id of the one by which next_hop is; 0: as the routes say */
+	struct pf_path path;		/* of its packets on their way out */
+	struct pf_state_ref onward;	/* the state that knows its packets where they leave; serial 0: none */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */

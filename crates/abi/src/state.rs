@@ -245,6 +245,32 @@ pub mod scrub_flags {
     pub const DATA_NO_TS: u16 = 0x80;
 }
 
+/// `struct pf_path`: how the kernel forwarded a packet of the state, not long ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Path {
+    /// Index of the interface.
+    pub came_in_by: u32,
+    /// Index of the interface; 0: there is no path.
+    pub leaves_by: u32,
+    /// Its id.
+    pub interface: u32,
+    /// Second of the boot clock when that was.
+    pub second: u32,
+    /// Generation of the rules then.
+    pub generation: u32,
+    /// Number of the routes then.
+    pub routes: u32,
+    /// Longest IP packet, in bytes.
+    pub mtu: u16,
+    /// Link address of the next hop.
+    pub neighbour: [u8; 6],
+    /// Ours on its link.
+    pub own: [u8; 6],
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
 /// `struct pf_state`: value of the states map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -337,6 +363,10 @@ pub struct State {
     pub end_pad: u8,
     /// Id of the interface by which the next hop is; 0: as the routes say.
     pub hop_interface: u32,
+    /// Of its packets on their way out.
+    pub path: Path,
+    /// The state that knows its packets where they leave; serial 0: none.
+    pub onward: StateRef,
 }
 
 impl State {

@@ -127,7 +127,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
             nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
             next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out, delay,
-            hop_family, end_pad, hop_interface,
+            hop_family, end_pad, hop_interface, path, onward,
+        }
+        pf_path => abi::Path {
+            came_in_by, leaves_by, interface, second, generation, routes, mtu, neighbour, own, pad,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Forwarding past the kernel's own way. The program of the interface where a packet of a state leaves notes
+ * the path that the kernel has chosen for it: where it came in, the neighbour that it goes to, and which
+ * state knew it there. For a second or two, and while the routes stay as they are, the packets behind it
+ * take that path at once from where they come in, with the same two states to judge and count them.
+ *
+ * So once a second a packet of each connection goes by all that the kernel may have to say, and keeps the
+ * neighbour alive. Where the kernel has more to do with packets than to forward them nobody takes a path.
+ */
+#ifndef PF_PATH_H
+#define PF_PATH_H
+
+#include "interface.h"
+#include "kern.h"
+#include "scratch.h"
+#include "state.h"
+#include "state_key.h"
+
+/* seconds that a path is good for */
+#define PATH_LIFE	1
+
+/* A number that changes with the routes of a family, and with all that they hang on: links, addresses,
+ * `ip_forward`. */
+__inline __u32 number_of_routes(const struct net *net, __u8 family)
+{
+	return family == AF_INET ? net->ipv4.rt_genid.counter : net->ipv6.fib6_sernum.counter;
+}
+
+/* Whether netfilter looks at packets that are forwarded: it may translate or block them. */
+__inline bool has_netfilter(const struct net *net, __u8 family)
+{
+	if (family == AF_INET)
+		return net->nf.hooks_ipv4[NF_INET_PRE_ROUTING] ||
+		       net->nf.hooks_ipv4[NF_INET_FORWARD] ||
+		       net->nf.hooks_ipv4[NF_INET_POST_ROUTING];
+	return net->nf.hooks_ipv6[NF_INET_PRE_ROUTING] || net->nf.hooks_ipv6[NF_INET_FORWARD] ||
+	       net->nf.hooks_ipv6[NF_INET_POST_ROUTING];
+}
+
+/* Whether IPsec has a policy for what goes on or out. */
+__inline bool has_ipsec(const struct net *net)
+{
+	return bpf_core_field_exists(net->xfrm) &&
+	       (net->xfrm.policy_count[XFRM_POLICY_OUT] || net->xfrm.policy_count[XFRM_POLICY_FWD]);
+}
+
+/* Whether the kernel would do nothing with a packet that comes in by the device but to forward it. */
+__inline bool only_forwards(const struct net_device *device, const struct net *net, __u8 family,
+			    __u32 fast_forward)
+{
+	const struct bpf_mprog_entry *programs = device->tcx_ingress;
+
+	/* a bridge, a bond, or somebody else's program, may take it */
+	if (device->rx_handler || (programs && programs->parent->count > 1) || has_ipsec(net))
+		return false;
+	if (fast_forward == PF_FAST_FORWARD_YES)
+		return true;
+	return !(bpf_core_field_exists(device->nf_hooks_ingress) && device->nf_hooks_ingress) &&
+	       !has_netfilter(net, family);
+}
+
+/* Asks the routes what the kernel has asked them for a packet that leaves by skb->ifindex. Returns the MTU
+ * of its path, or 0 if they do not say what the kernel did. */
+__inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct bpf_fib_lookup *lookup = &s->lookup;
+
+	__builtin_memset(lookup, 0, sizeof(*lookup));
+	lookup->family = s->pd.family;
+	lookup->ifindex = s->came_in_by;
+	lookup->tot_len = 1;		/* any: then the answer has the MTU */
+	if (s->pd.family == AF_INET) {
+		lookup->tos = s->pd.tos;
+		lookup->ipv4_src = s->pd.original_source.word[0];
+		lookup->ipv4_dst = s->pd.original_destination.word[0];
+	} else {
+		__builtin_memcpy(lookup->ipv6_src, &s->pd.original_source, 16);
+		__builtin_memcpy(lookup->ipv6_dst, &s->pd.original_destination, 16);
+	}
+	if (bpf_fib_lookup(skb, lookup, sizeof(*lookup), PF_FIB_LOOKUP_SKIP_NEIGH) ||
+	    lookup->ifindex != skb->ifindex)
+		return 0;
+	return lookup->mtu_result;
+}
+
+/* Leads the state that knew the packet where it came in to the one that knows it here: s->ref. */
+__inline void link_onward(const struct pf_status *status, struct pf_scratch *s)
+{
+	struct pf_state_ref *ref = NULL;
+	struct pf_state *state;
+
+	set_key(&s->key, &s->pd, PF_IN);
+	if (status->bound && s->received.id) {
+		s->key.interface = s->received.id;
+		ref = bpf_map_lookup_elem(&state_keys, &s->key);
+		s->key.interface = 0;
+	}
+	if (!ref)
+		ref = bpf_map_lookup_elem(&state_keys, &s->key);
+	if (!ref)
+		return;
+	s->far = *ref;
+	state = bpf_map_lookup_elem(&states, &s->far.index);
+	if (!state)
+		return;
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->far.serial)
+		state->onward = s->ref;
+	bpf_spin_unlock(&state->lock);
+}
+
+/* Notes the path of a packet that the kernel has forwarded and that the state of s->ref passes. */
+__global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	struct ethernet *ethernet = (void *)(long)skb->data;
+	struct pf_status *status = pf_status();
+	struct pf_interface *received;
+	struct pf_state *state;
+	struct pf_path *path;
+	__u32 mtu = 0;
+
+	if (!s || !status || driven_by_test() || !has_ethernet_header(skb) || s->pd.rdomain)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	received = bpf_map_lookup_elem(&interfaces, &s->came_in_by);
+	if (!state || !received || received->rdomain)
+		return 0;
+	path = &state->path;
+	if (path->second == s->now && path->came_in_by == s->came_in_by &&
+	    path->leaves_by == skb->ifindex)
+		return 0;
+	s->received.id = received->id;
+	link_onward(status, s);
+	mtu = ask_routes(skb, s);
+	/* data has to be looked at again: helpers may have moved it */
+	ethernet = (void *)(long)skb->data;
+	if ((void *)(ethernet + 1) > (void *)(long)skb->data_end)
+		return 0;
+
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->ref.serial) {
+		path->came_in_by = s->came_in_by;
+		path->leaves_by = mtu ? skb->ifindex : 0;
+		path->interface = s->interface.id;
+		path->second = s->now;
+		path->generation = s->generation;
+		path->routes = number_of_routes(kern->dev->nd_net.net, s->pd.family);
+		path->mtu = mtu;
+		__builtin_memcpy(path->neighbour, ethernet->destination, sizeof(path->neighbour));
+		__builtin_memcpy(path->own, ethernet->source, sizeof(path->own));
+	}
+	bpf_spin_unlock(&state->lock);
+	return 0;
+}
+
+/* Whether the packet may take the path now. */
+__inline bool is_open(const struct pf_path *path, const struct pf_scratch *s, __u32 ifindex,
+		      __u32 routes)
+{
+	return path->leaves_by && path->came_in_by == ifindex && path->routes == routes &&
+	       path->generation == s->generation && s->now - path->second <= PATH_LIFE &&
+	       s->length <= path->mtu && s->pd.ttl > 1;
+}
+
+/* What the kernel takes a packet's place in queues from: its ip_tos2prio. */
+__inline __u32 priority_of(__u8 tos)
+{
+	static const __u8 priority[16] = { 0, 0, 0, 0, 2, 2, 2, 2, 6, 6, 6, 6, 4, 4, 4, 4 };
+
+	return priority[(tos >> 1) & 15];
+}
+
+/* Writes the packet as it leaves. False if its bytes are not where they were. */
+__inline bool write_hop(void *data, void *end, const struct pf_path *path, __u8 family)
+{
+	struct ethernet *ethernet = data;
+	struct ip *ip = data + sizeof(*ethernet);
+	struct ip6 *ip6 = data + sizeof(*ethernet);
+	__u32 sum;
+
+	if ((void *)(ip + 1) > end)
+		return false;
+	if (family == AF_INET) {
+		ip->ttl--;
+		/* RFC 1624: the header's sum, with one less in its upper byte */
+		sum = ip->checksum + bpf_htons(0x0100);
+		ip->checksum = sum + (sum >= 0xffff);
+	} else {
+		if ((void *)(ip6 + 1) > end)
+			return false;
+		ip6->hop_limit--;
+	}
+	__builtin_memcpy(ethernet->destination, path->neighbour, sizeof(path->neighbour));
+	__builtin_memcpy(ethernet->source, path->own, sizeof(path->own));
+	return true;
+}
+
+#endif /* PF_PATH_H */
