@@ -246,7 +246,9 @@ pub mod scrub_flags {
 }
 
 /// `struct pf_path`: how the kernel forwarded a packet of the state, not long ago.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
 #[repr(C)]
 pub struct Path {
     /// Index of the interface.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use skipstep_ruleset::options::Optimization;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
 use skipstep_ruleset::{
-    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, FastForward, KeepKind, Limiter, LimiterUse,
-    Log, Not, Overload, Owner, Ports, Queue, Scrub, SourceTrack, StatePolicy, Syncookies, Timeout,
+    Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, FastForward, KeepKind, Limiter,
+    LimiterUse, Log, Not, Overload, Owner, Ports, Queue, Scrub, SourceTrack, StatePolicy,
+    Syncookies, Timeout,
 };
 
 pub use old::OldStatement;

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{BlockPolicy, Evaluator, FastForward, Limits, Options, StatePolicy, Syncookies, Timeout};
+use skipstep_ruleset::{
+    BlockPolicy, Evaluator, FastForward, Limits, Options, StatePolicy, Syncookies, Timeout,
+};
 
 use crate::ast::{Limit, Setting};
 use crate::print;

@@ -32,8 +32,8 @@ pub use next::{Next, RulesChange};
 pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
-    BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy, SyncookieMarks, Syncookies,
-    Timeout, Timeouts,
+    BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy,
+    SyncookieMarks, Syncookies, Timeout, Timeouts,
 };
 pub use queue::{Limiter, LimiterUse, Queue, ServiceCurve};
 pub use reason::Reason;

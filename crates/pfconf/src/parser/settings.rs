@@ -15,7 +15,8 @@ use crate::token::Kind;
 /// of it.
 const SYNCOOKIES_START: u8 = 25;
 /// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
-const NOT_RESERVED: [&str; 5] = ["evaluator", "fast-forward", "fail-policy", "keepcounters", "require-order"];
+const NOT_RESERVED: [&str; 5] =
+    ["evaluator", "fast-forward", "fail-policy", "keepcounters", "require-order"];
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
@@ -220,10 +221,12 @@ impl Parser<'_> {
 
     fn fast_forward(&mut self) -> Parse<Setting> {
         let place = self.place();
+        if self.accept("no") {
+            return Ok(Setting::FastForward(FastForward::No));
+        }
         match self.string()?.as_str() {
             "auto" => Ok(Setting::FastForward(FastForward::Auto)),
             "yes" => Ok(Setting::FastForward(FastForward::Yes)),
-            "no" => Ok(Setting::FastForward(FastForward::No)),
             word => self.error_with_help(
                 format!("invalid value '{word}' for fast-forward"),
                 place,

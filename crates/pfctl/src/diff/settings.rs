@@ -2,7 +2,8 @@
 
 use crate::words::debug_level_name;
 use skipstep_ruleset::{
-    BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy, Syncookies, Timeout,
+    BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy, Syncookies,
+    Timeout,
 };
 
 /// One line for each setting, always in the same order.

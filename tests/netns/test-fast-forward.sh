@@ -1,0 +1,118 @@
+# Packets of states that want nothing but to judge and count them go past the kernel's forwarding: with the
+# same counters, time to live and errors, and only while the kernel would do nothing else with them.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+
+# Sends datagrams one after the other from one port, waits for each echo; prints how many came back, and the
+# time to live of the last as the server saw it.
+cat >"$WORK/echo.py" <<'END_OF_PROGRAM'
+import socket, sys, time
+what, address, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+six = ":" in address
+s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+if what == "serve":
+    if six:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+    else:
+        s.setsockopt(socket.IPPROTO_IP, 12, 1)  # IP_RECVTTL
+    s.bind((address, 7))
+    print("ready", flush=True)
+    while True:
+        data, told, _, peer = s.recvmsg(2000, 100)
+        s.sendto(told[0][2][:1] + data[1:], peer)
+s.bind(("", 4007))
+s.settimeout(0.3)
+s.connect((address, 7))
+came, ttl = 0, 0
+for _ in range(count):
+    s.send(b"." * 100)
+    try:
+        ttl = s.recv(2000)[0]
+        came += 1
+    except OSError:
+        pass
+print(came, ttl)
+END_OF_PROGRAM
+for address in "$SERVER4" "$SERVER6"; do
+	start "serve-$address" server python3 "$WORK/echo.py" serve "$address" 0
+	await 3 grep -q ready "$WORK/serve-$address.log" || die "no echo at $address"
+done
+
+ask() { # ADDRESS COUNT
+	on client python3 "$WORK/echo.py" ask "$1" "$2"
+}
+forwarded() { # packets that the kernel has forwarded, of both families
+	on gateway awk '/^Ip: [0-9]/ { print $7 }' /proc/net/snmp
+	on gateway awk '$1 == "Ip6OutForwDatagrams" { print $2 }' /proc/net/snmp6
+}
+sum_forwarded() {
+	forwarded | awk '{ sum += $1 } END { print sum }'
+}
+rules() { # SETTING
+	filter gateway <<-END_OF_RULES
+		set fast-forward $1
+		block
+		pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		pass proto { tcp, udp } to port { 7, 80 }
+		pass inet proto icmp
+	END_OF_RULES
+}
+counters() { # of the states, each with the packets there and back
+	pf gateway -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes' | sort -u
+}
+
+for setting in no auto yes; do
+	rules "$setting"
+	before=$(sum_forwarded)
+	same "$setting: every datagram comes and goes, one hop less" "1000 63" "$(ask "$SERVER4" 1000)"
+	same "$setting: over IPv6 too" "1000 63" "$(ask "$SERVER6" 1000)"
+	same "$setting: counted in each state" \
+		"1000:1000 pkts, 128000:128000 bytes 1000:1000 pkts, 148000:148000 bytes" "$(counters | xargs)"
+	after=$(sum_forwarded)
+	if [ "$setting" = no ]; then
+		same "no: the kernel forwards them all" 4000 $((after - before))
+	else
+		holds "$setting: hardly one of 4000 goes by the kernel" [ $((after - before)) -lt 400 ]
+	fi
+	pf gateway -q -F states
+done
+
+# What the kernel would do else: it does that at once. Before each change the path is a fresh one.
+rules auto
+goes_on() {
+	ask "$SERVER4" 20 | cut -d' ' -f1
+}
+stops() { # COMMAND... - how many of 3 datagrams come back after it
+	on gateway "$@" || die "cannot $*"
+	ask "$SERVER4" 3 | cut -d' ' -f1
+}
+same "at first" 20 "$(goes_on)"
+same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
+on gateway ip route delete blackhole "$SERVER4"
+same "and comes back" 20 "$(goes_on)"
+same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
+on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+same "and is one again" 20 "$(goes_on)"
+same "a rule of netfilter" 0 "$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
+on gateway nft delete table ip t
+same "that goes away" 20 "$(goes_on)"
+pf gateway -q -f - <<-END_OF_RULES
+	block
+	pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+	pass proto tcp to port 80
+END_OF_RULES
+same "a state stays when its rule goes" 20 "$(goes_on)"
+same "until it is killed" 0 "$(stops "$BIN/pfctl" -q -F states)"
+
+# Bytes, with the segments that the kernel joins.
+rules auto
+web server 80
+for address in "$SERVER4" "[$SERVER6]"; do
+	before=$(sum_forwarded)
+	same "64 MB from $address" "$(sha256sum <"$WORK/www/large")" \
+		"$(on client curl -s --noproxy '*' --max-time 20 "http://$address/large" | sha256sum)"
+	after=$(sum_forwarded)
+	holds "hardly a packet of them went by the kernel ($((after - before)))" [ $((after - before)) -lt 3000 ]
+done
+verdict
