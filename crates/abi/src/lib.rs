@@ -44,7 +44,7 @@ pub use pool::{
 };
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
-pub use state::{Kill, MatchRule, Peer, Scrub, State, StateKey, StateRef};
+pub use state::{Kill, MatchRule, Path, Peer, Scrub, State, StateKey, StateRef};
 pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
