@@ -304,6 +304,7 @@ struct pf_scratch {
 	struct pf_state_key key;
 	struct pf_state_ref ref;	/* of the state found or made */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
+	struct pf_path path;		/* as that one has noted it */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
 	__u64 first_id;			/* of states made since the packet came */
 	struct pf_source_key source_key;	/* of the source node looked for */

@@ -227,10 +227,15 @@ __global int count_shortly(struct pf_scratch *s)
 	count_state(PF_COUNT_SEARCHES);
 	count_interface(s, false);
 	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule && (rule->tables[0].used || rule->tables[1].used))
+	if (rule && (rule->tables[0].used || rule->tables[1].used)) {
+		/* what it asks beside the packet's ends, and the packet before has left */
+		s->has_state = 1;
+		s->cross_to = 0;
+		keep_original(&s->pd);
 		count_rule(s, slot, out, PF_TABLE_PASS);
-	else
+	} else {
 		count_slot(s, slot, out);
+	}
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
 	return 0;
@@ -259,31 +264,37 @@ __global int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_f
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 	const struct net *net = kern->dev->nd_net.net;
 	struct pf_state *state;
-	struct pf_path path;
+	__u32 serial;
 
-	if (!s || !s->onward.serial || skb->pkt_type != PACKET_HOST || skb->vlan_present)
+	if (!s || !s->onward.serial || s->pd.ip != sizeof(struct ethernet) ||
+	    skb->pkt_type != PACKET_HOST || skb->vlan_present)
 		return PF_TCX_NEXT;
 	state = bpf_map_lookup_elem(&states, &s->onward.index);
-	if (!state || state->serial != s->onward.serial || state->timeout >= PF_TIMEOUT_PURGE)
+	if (!state)
 		return PF_TCX_NEXT;
-	path = state->path;
-	if (!is_open(&path, s, skb->ifindex, number_of_routes(net, s->pd.family)) ||
+	bpf_spin_lock(&state->lock);
+	s->path = state->path;
+	serial = state->serial;
+	bpf_spin_unlock(&state->lock);
+	if (serial != s->onward.serial || state->timeout >= PF_TIMEOUT_PURGE ||
+	    !is_open(&s->path, s, skb->ifindex, number_of_routes(net, s->pd.family)) ||
 	    !only_forwards(kern->dev, net, s->pd.family, fast_forward) ||
 	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
 		return PF_TCX_NEXT;
 
 	s->ref = s->onward;
 	s->pd.direction = PF_OUT;
-	s->interface.id = path.interface;
+	s->interface.id = s->path.interface;
 	if (!fits_state(s))
 		return PF_TCX_NEXT;
 	count_shortly(s);
-	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &path, s->pd.family))
+	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->path,
+		       s->pd.family))
 		return PF_TCX_DROP;
 	if (s->pd.family == AF_INET)
 		skb->priority = priority_of(s->pd.tos);
 	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
-	return bpf_redirect(path.leaves_by, 0);
+	return bpf_redirect(s->path.leaves_by, 0);
 }
 
 /* Takes the packet the short way, if it can. Returns what the program returns, or STEP_ASIDE. */

@@ -104,9 +104,31 @@ pf gateway -q -f - <<-END_OF_RULES
 END_OF_RULES
 same "a state stays when its rule goes" 20 "$(goes_on)"
 same "until it is killed" 0 "$(stops "$BIN/pfctl" -q -F states)"
+rules auto
+
+# A device whose packets have no link header, on either side of the gateway.
+cat >"$WORK/tun.py" <<'END_OF_PROGRAM'
+import fcntl, os, select, socket, struct, subprocess, sys
+tun = os.open("/dev/net/tun", os.O_RDWR)
+fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH22x", b"tun7", 0x1001))  # TUNSETIFF, IFF_TUN | IFF_NO_PI
+subprocess.run("ip link set tun7 up; ip route add 192.168.77.0/24 dev tun7", shell=True, check=True)
+packet = bytearray.fromhex("4500003800000000401100000000000000000000") + struct.pack("!HHHH", 4008, 7, 36, 0) + bytes(28)
+packet[12:20] = socket.inet_aton("192.168.77.2") + socket.inet_aton(sys.argv[1])
+total = sum(struct.unpack("!10H", packet[:20]))
+packet[10:12] = struct.pack("!H", 0xffff - (total + (total >> 16)) % 0x10000)
+came = 0
+for _ in range(20):
+    os.write(tun, packet)
+    while select.select([tun], [], [], 0.5)[0]:
+        answer = os.read(tun, 2000)
+        if answer[0] == 0x45 and answer[9] == 17:
+            came += answer[20:22] == b"\x00\x07"
+            break
+print(came)
+END_OF_PROGRAM
+same "packets without a link header" 20 "$(on gateway python3 "$WORK/tun.py" "$SERVER4")"
 
 # Bytes, with the segments that the kernel joins.
-rules auto
 web server 80
 for address in "$SERVER4" "[$SERVER6]"; do
 	before=$(sum_forwarded)
