@@ -108,10 +108,9 @@ rules auto
 
 # A device whose packets have no link header, on either side of the gateway.
 cat >"$WORK/tun.py" <<'END_OF_PROGRAM'
-import fcntl, os, select, socket, struct, subprocess, sys
+import fcntl, os, select, socket, struct, sys
 tun = os.open("/dev/net/tun", os.O_RDWR)
 fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH22x", b"tun7", 0x1001))  # TUNSETIFF, IFF_TUN | IFF_NO_PI
-subprocess.run("ip link set tun7 up; ip route add 192.168.77.0/24 dev tun7", shell=True, check=True)
 packet = bytearray.fromhex("4500003800000000401100000000000000000000") + struct.pack("!HHHH", 4008, 7, 36, 0) + bytes(28)
 packet[12:20] = socket.inet_aton("192.168.77.2") + socket.inet_aton(sys.argv[1])
 total = sum(struct.unpack("!10H", packet[:20]))
@@ -126,6 +125,11 @@ for _ in range(20):
             break
 print(came)
 END_OF_PROGRAM
+on gateway ip tuntap add tun7 mode tun
+on gateway ip link set tun7 up
+on gateway ip route add 192.168.77.0/24 dev tun7
+pf gateway -q -d
+pf gateway -q -e
 same "packets without a link header" 20 "$(on gateway python3 "$WORK/tun.py" "$SERVER4")"
 
 # Bytes, with the segments that the kernel joins.
