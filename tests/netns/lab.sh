@@ -424,10 +424,13 @@ unpacked() {
 		[ ! -e "$folder" ] || exit 0
 		rm -rf "$folder.new"
 		mkdir "$folder.new"
-		cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root download "$@" || exit
+		cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root -o Acquire::Retries=3 download "$@" || exit
 		for package in *.deb; do dpkg -x "$package" . || exit; done
 		mv "$folder.new" "$folder"
-	) 9>"$packages/lock" >/dev/null 2>&1 || return 1
+	) 9>"$packages/lock" >"$packages/log" 2>&1 || {
+		tail -n 3 "$packages/log" >&2
+		return 1
+	}
 	echo "$folder"
 }
 
