@@ -26,6 +26,8 @@ stop ftp-server
 ftp_server server
 same "the server behind the gateway, passive" "$WANTED" "$(fetch 192.168.100.1:2121)"
 same "the server behind the gateway, active" "$WANTED" "$(fetch 192.168.100.1:2121 --ftp-port -)"
+same "who shuts its side behind QUIT is answered" 221 \
+	"$(printf 'QUIT\r\n' | on client timeout 5 nc -N 192.168.100.1 2121 | tail -n 1 | cut -c 1-3)"
 stop reverse
 
 huge "through the proxy"

@@ -76,22 +76,31 @@ impl<'a> Side<'a> {
 }
 
 impl Session<'_> {
-    /// Goes on until one side has no more to say. The port that an active connection was told comes
-    /// back with the reply to the command.
+    /// Goes on until the server has no more to say: a client that has not, and shuts its side, still hears
+    /// what it is answered. The port that an active connection was told comes back with the reply to the
+    /// command.
     pub async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
         let address = server.peer_addr().context("server")?;
         let mut dialogue: Dialogue<Option<u16>> = Dialogue::new(address);
         let mut client = Side::new("client", client);
         let mut server = Side::new("server", server);
         let idle = Duration::from_secs(self.options.timeout.into());
+        let mut asks = true;
         loop {
             let reading = async {
                 tokio::select! {
-                    open = client.read() => open,
+                    open = client.read(), if asks => {
+                        asks = open?;
+                        if !asks {
+                            server.writer.shutdown().await.context("server")?;
+                        }
+                        Ok(true)
+                    }
                     open = server.read() => open,
                 }
             };
-            if !timeout(idle, reading).await.context("timeout")?? {
+            let open: Result<bool> = timeout(idle, reading).await.context("timeout")?;
+            if !open? {
                 return Ok(());
             }
             let work = async {
