@@ -116,6 +116,17 @@ holds "which one is said" grep -q "fwlab: server agent 10.9.2.2:19818: the conne
 same "what was measured before is kept" "(False, True, True)" \
 	"$(said "$WORK/lost.json" '(run["complete"], "server agent" in run["incomplete_because"], len(run["series"][0]["points"][0]["samples"]) > 0)')"
 
+if command -v iperf3 >/dev/null; then
+	agent server
+	between 30 1 --traffic iperf3 --transport tcp >"$WORK/said" &
+	measuring=$!
+	await 10 sh -c "ip netns exec $LAB-server ss -Hlnt 'sport = :5201' | grep -q ." || die "no server of iperf3: $(cat "$WORK/said")"
+	stop agent-server KILL
+	wait $measuring
+	same "an agent that is killed leaves no server of iperf3" "" \
+		"$(await 5 sh -c "! ip netns exec $LAB-server ss -Hlnt 'sport = :5201' | grep -q ." || echo it does)"
+fi
+
 agent server
 between 30 1 --traffic send --transport tcp >"$WORK/gone" &
 measuring=$!

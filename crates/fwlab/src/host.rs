@@ -4,14 +4,16 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use skipstep_kernel::lab::child::end_with_this_thread;
 
 /// Where `ip netns` keeps them.
 const NAMESPACES: &str = "/run/netns";
@@ -25,7 +27,26 @@ pub struct Host {
     name: String,
     /// Whether it was made here, and goes with this value.
     is_made: bool,
-    daemons: Mutex<Vec<Child>>,
+    daemons: Mutex<Vec<Daemon>>,
+}
+
+/// A program that stays, and the thread that started it: the kernel kills it when that is gone, however this process ends.
+#[derive(Debug)]
+struct Daemon {
+    child: Child,
+    /// The thread ends when nobody can tell it anything any more.
+    stay: Sender<()>,
+    keeper: JoinHandle<()>,
+}
+
+impl Daemon {
+    fn end(mut self) {
+        // one that has ended already is collected all the same
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        drop(self.stay);
+        let _ = self.keeper.join();
+    }
 }
 
 impl Host {
@@ -85,20 +106,29 @@ impl Host {
         self.inside(|| run(command, input))?
     }
 
-    /// Starts a command there that stays; `input` is what it reads. It is on the CPU of who starts it.
+    /// Starts a command there that stays, but not longer than this process; `input` is what it reads. It is on the CPU of
+    /// who starts it.
     ///
     /// # Errors
     /// It cannot be run.
-    pub fn start(&self, command: &mut Command, input: &str) -> anyhow::Result<()> {
+    pub fn start(&self, mut command: Command, input: &str) -> anyhow::Result<()> {
         use std::io::Write;
 
-        let mut child = self.inside(|| {
-            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-            let name = command.get_program().to_string_lossy().into_owned();
-            command.spawn().with_context(|| name)
-        })??;
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let place = self.place()?;
+        let ((started, outcome), (stay, told)) = (channel(), channel());
+        let keeper = thread::spawn(move || {
+            let child = place
+                .enter()
+                .and_then(|()| end_with_this_thread(&mut command).spawn().with_context(|| name));
+            // who started this thread waits for the first, and tells it nothing but that it may go
+            let _ = started.send(child);
+            let _ = told.recv();
+        });
+        let mut child = outcome.recv().context("a thread that starts a program")??;
         let pipe = child.stdin.take();
-        self.daemons().push(child);
+        self.daemons().push(Daemon { child, stay, keeper });
         // who ends before it read everything is found out by `ensure_running`
         let _ = pipe.map(|mut pipe| pipe.write_all(input.as_bytes()));
         Ok(())
@@ -106,11 +136,7 @@ impl Host {
 
     /// Ends what was started.
     pub fn stop(&self) {
-        for mut daemon in self.daemons().drain(..) {
-            // one that has ended already is collected all the same
-            let _ = daemon.kill();
-            let _ = daemon.wait();
-        }
+        self.daemons().drain(..).for_each(Daemon::end);
     }
 
     /// Sees that nothing of what was started has ended.
@@ -120,10 +146,10 @@ impl Host {
     pub fn ensure_running(&self) -> anyhow::Result<()> {
         use std::io::Read;
 
-        for daemon in self.daemons().iter_mut() {
-            if let Some(status) = daemon.try_wait().context("wait")? {
+        for Daemon { child, .. } in self.daemons().iter_mut() {
+            if let Some(status) = child.try_wait().context("wait")? {
                 let mut said = Vec::new();
-                if let Some(mut pipe) = daemon.stderr.take() {
+                if let Some(mut pipe) = child.stderr.take() {
                     pipe.read_to_end(&mut said).context("standard error")?;
                 }
                 bail!("{}", last_line(&String::from_utf8_lossy(&said), &status.to_string()));
@@ -134,10 +160,11 @@ impl Host {
 
     /// CPU time outside of the kernel of what was started here.
     pub fn daemons_time(&self) -> Duration {
-        self.daemons().iter().filter_map(|daemon| crate::placement::user_time(daemon.id())).sum()
+        let time = |daemon: &Daemon| crate::placement::user_time(daemon.child.id());
+        self.daemons().iter().filter_map(time).sum()
     }
 
-    fn daemons(&self) -> std::sync::MutexGuard<'_, Vec<Child>> {
+    fn daemons(&self) -> std::sync::MutexGuard<'_, Vec<Daemon>> {
         self.daemons.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,12 +184,16 @@ impl Host {
     /// # Errors
     /// The namespace is gone.
     pub fn enter(&self) -> anyhow::Result<()> {
+        self.place()?.enter()
+    }
+
+    /// Where threads go that are to be there.
+    fn place(&self) -> anyhow::Result<Place> {
         if !self.is_made {
-            return Ok(());
+            return Ok(Place(None));
         }
         let path = PathBuf::from(NAMESPACES).join(&self.name);
-        let file = File::open(&path).with_context(|| path.display().to_string())?;
-        setns(file, CloneFlags::CLONE_NEWNET).with_context(|| path.display().to_string())
+        File::open(&path).map(|file| Place(Some(file))).with_context(|| path.display().to_string())
     }
 
     /// Packets that its interfaces have received.
@@ -183,6 +214,16 @@ impl Host {
     pub fn index(&self, interface: &str) -> anyhow::Result<u32> {
         let index = self.inside(|| nix::net::if_::if_nametoindex(interface))?;
         index.with_context(|| format!("{}: {interface}", self.name))
+    }
+}
+
+/// The network namespace of a host, or that of this program.
+struct Place(Option<File>);
+
+impl Place {
+    fn enter(self) -> anyhow::Result<()> {
+        let Some(file) = self.0 else { return Ok(()) };
+        setns(file, CloneFlags::CLONE_NEWNET).context("network namespace")
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the laboratory needs of the kernel: frames made by a program of bpf/lab at the speed of XDP, counted
-//! by another, offloads of devices, and a thread that no other takes the CPU from.
+//! by another, offloads of devices, a thread that no other takes the CPU from, and programs that end with who started them.
 //!
 //! Nothing here knows of skipstep's data plane.
 
+pub mod child;
 mod generator;
 mod layout;
 pub mod offload;

@@ -30,7 +30,9 @@ fn write_point(text: &mut String, run: &Run, series: &Series, point: &Point) -> 
     let unit = &series.quantity.unit;
     let additive = series.quantity.additive;
     let net = if additive { format!("{:>9}", "own") } else { String::new() };
-    writeln!(text, "{:<36}{unit:>11}{net}{:>28}", "", "ratio to the plain one")?;
+    let is_beside = summary.rows.iter().any(|row| row.to_plain.is_some());
+    let ratios = if is_beside { "ratio to the plain one" } else { "" };
+    writeln!(text, "{}", format!("{:<36}{unit:>11}{net}{ratios:>28}", "").trim_end())?;
     for row in &summary.rows {
         write!(text, "{:<36}{:>11.0}", row.system.label, row.median.middle)?;
         if additive {

@@ -2,6 +2,8 @@
 //! of states; what a state takes of memory; and his model of what rules and states cost, fitted.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 
 use super::Paper;
 use super::study::{Block, Cell, Extent, MEMORY, Study, Work, rates};
@@ -271,8 +273,9 @@ impl System for Room {
     }
 }
 
-/// The kernel's limit of connections, which is one for all its network namespaces; as it was when this value goes.
-struct Limit(Option<String>);
+/// The kernel's limit of connections, which is one for all its network namespaces; as it was when this value goes. A shell
+/// sees to that, as soon as it reads the end of its input: this program may be killed before.
+struct Limit(Option<Child>);
 
 /// Where the kernel has it.
 const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
@@ -282,25 +285,36 @@ impl Limit {
     fn raise(study: &mut Study, states: u32) -> Limit {
         let wanted = states + 100_000;
         let Ok(text) = fs::read_to_string(LIMIT) else { return Limit(None) };
-        if text.trim().parse::<u32>().is_ok_and(|limit| limit >= wanted) {
+        let limit = text.trim();
+        if limit.parse::<u32>().is_ok_and(|limit| limit >= wanted) {
             return Limit(None);
         }
-        match fs::write(LIMIT, wanted.to_string()) {
-            Ok(()) => Limit(Some(text)),
-            Err(error) => {
-                study.leave_out(&format!("more connections than {}: {error}", text.trim()));
-                Limit(None)
-            }
-        }
+        let raised = keep(limit).and_then(|keeper| {
+            let limit = Limit(Some(keeper));
+            fs::write(LIMIT, wanted.to_string()).map(|()| limit)
+        });
+        raised.unwrap_or_else(|error| {
+            study.leave_out(&format!("more connections than {limit}: {error}"));
+            Limit(None)
+        })
     }
+}
+
+/// Starts a shell that sets the limit to this when nobody can write to it any more. Ctrl-C is not for it.
+fn keep(limit: &str) -> std::io::Result<Child> {
+    let script = r#"read -r nothing; echo "$1" >"$2""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh", limit, LIMIT]).process_group(0).stdin(Stdio::piped()).spawn()
 }
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        if let Some(text) = &self.0
-            && let Err(error) = fs::write(LIMIT, text)
-        {
-            eprintln!("fwlab: {LIMIT}: {error}");
+        let Some(mut keeper) = self.0.take() else { return };
+        drop(keeper.stdin.take());
+        match keeper.wait() {
+            Ok(status) if status.success() => {}
+            Ok(status) => eprintln!("fwlab: {LIMIT} is not as it was: {status}"),
+            Err(error) => eprintln!("fwlab: {LIMIT} may not be as it was: {error}"),
         }
     }
 }

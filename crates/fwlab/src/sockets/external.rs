@@ -47,10 +47,10 @@ pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow
         _ => Vec::new(),
     };
     let at = Placement { priority: 0, ..at };
-    for (port, mut command) in servers {
+    for (port, command) in servers {
         let is_free = || host.inside(|| TcpListener::bind((address, port)).map(drop));
         is_free()?.with_context(|| format!("{address}, tcp port {port}"))?;
-        at.run(|| host.start(&mut command, ""))??;
+        at.run(|| host.start(command, ""))??;
         let since = Instant::now();
         while is_free()?.is_ok() {
             host.ensure_running()?;

@@ -119,7 +119,8 @@ impl System for FtpGw {
             device.run(Command::new(pfctl()).args(["-q", "-e"]), "")?;
         }
         let mut command = Command::new(beside("ftp-gw"));
-        device.start(command.args(["-d", "-D", "3", "-f", "/dev/stdin"]), gateway)?;
+        command.args(["-d", "-D", "3", "-f", "/dev/stdin"]);
+        device.start(command, gateway)?;
         await_listener(device, self.door(rules.family))
     }
 }

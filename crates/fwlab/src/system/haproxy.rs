@@ -70,7 +70,8 @@ impl System for Haproxy {
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
         let mut command = Command::new("haproxy");
-        device.start(command.args(["-q", "-db", "-f", "/dev/stdin"]), configuration)?;
+        command.args(["-q", "-db", "-f", "/dev/stdin"]);
+        device.start(command, configuration)?;
         let (last, _) = TCP_PORTS[TCP_PORTS.len() - 1];
         await_listener(device, (End::Client.gateway(rules.family), last).into())
     }
