@@ -35,6 +35,12 @@
 #define NF_INET_POST_ROUTING	4
 #define NF_INET_NUMHOOKS	5
 
+/* of net_device.xdp_features */
+#define NETDEV_XDP_ACT_NDO_XMIT		(1U << 2)
+#define NETDEV_XDP_ACT_NDO_XMIT_SG	(1U << 6)
+
+#define NETIF_F_HW_VLAN_CTAG_RX		(1ULL << 8)
+
 #define XFRM_POLICY_OUT		1
 #define XFRM_POLICY_FWD		2
 
@@ -80,17 +86,44 @@ struct bpf_mprog_entry {
 	struct bpf_mprog_bundle *parent;
 } __kptr_access;
 
+struct Qdisc_ops {
+	char id[16];
+} __kptr_access;
+
+struct Qdisc {
+	const struct Qdisc_ops *ops;
+} __kptr_access;
+
 struct net_device {
 	unsigned short type;
+	unsigned int xdp_features;
+	__u64 features;
 	void *rx_handler;
 	possible_net_t nd_net;
+	unsigned char dev_addr_shadow[32];
+	struct Qdisc *qdisc;
 	struct bpf_mprog_entry *tcx_ingress;
+	struct bpf_mprog_entry *tcx_egress;
 	struct nf_hook_entries *nf_hooks_ingress;
+	struct nf_hook_entries *nf_hooks_egress;
+} __kptr_access;
+
+struct xdp_rxq_info {
+	struct net_device *dev;
+} __kptr_access;
+
+struct xdp_buff {
+	struct xdp_rxq_info *rxq;
 } __kptr_access;
 
 struct sk_buff {
 	struct net_device *dev;
 	__u8 ip_summed : 2;
+	__u32 vlan_all;			/* of a tag that stands apart */
+} __kptr_access;
+
+struct sk_buff_head {
+	struct sk_buff *next;
 } __kptr_access;
 
 /* what bpf_for keeps on the stack; Debian 12's headers do not know it yet */

@@ -60,6 +60,31 @@ __inline bool only_forwards(const struct net_device *device, const struct net *n
 	       !has_netfilter(net, family);
 }
 
+/* Whether the device's queueing discipline is one that the kernel gives devices by itself: nobody wants
+ * packets to wait there for their turn. */
+__inline bool has_no_queue_of_its_own(const struct net_device *device)
+{
+	const char *id = device->qdisc->ops->id;
+
+	return (id[0] == 'n' && id[1] == 'o') ||	/* noqueue */
+	       (id[0] == 'm' && id[1] == 'q' && !id[2]) ||
+	       (id[0] == 'p' && id[5] == '_') ||	/* pfifo_fast */
+	       (id[0] == 'f' && id[1] == 'q');		/* fq, fq_codel */
+}
+
+/* What frames may be given to a device straight from another one's driver, past all that would look at
+ * them on their way out but us: enum pf_express. */
+__inline __u8 takes_frames(const struct net_device *device)
+{
+	const struct bpf_mprog_entry *programs = device->tcx_egress;
+
+	if (!(device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT) || !has_no_queue_of_its_own(device) ||
+	    (programs && programs->parent->count > 1) ||
+	    (bpf_core_field_exists(device->nf_hooks_egress) && device->nf_hooks_egress))
+		return PF_EXPRESS_NOT;
+	return device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT_SG ? PF_EXPRESS_ANY : PF_EXPRESS_SHORT;
+}
+
 /* Asks the routes what the kernel has asked them for a packet that leaves by skb->ifindex. Returns the MTU
  * of its path, or 0 if they do not say what the kernel did. */
 __inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
@@ -87,17 +112,11 @@ __inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
 /* Leads the state that knew the packet where it came in to the one that knows it here: s->ref. */
 __inline void link_onward(const struct pf_status *status, struct pf_scratch *s)
 {
-	struct pf_state_ref *ref = NULL;
+	struct pf_state_ref *ref;
 	struct pf_state *state;
 
 	set_key(&s->key, &s->pd, PF_IN);
-	if (status->bound && s->received.id) {
-		s->key.interface = s->received.id;
-		ref = bpf_map_lookup_elem(&state_keys, &s->key);
-		s->key.interface = 0;
-	}
-	if (!ref)
-		ref = bpf_map_lookup_elem(&state_keys, &s->key);
+	ref = find_bound_first(status, s, s->received.id);
 	if (!ref)
 		return;
 	s->far = *ref;
@@ -119,7 +138,8 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	struct pf_interface *received;
 	struct pf_state *state;
 	struct pf_path *path;
-	__u32 mtu = 0;
+	__u32 routes, mtu;
+	__u8 express;
 
 	if (!s || !status || driven_by_test() || !has_ethernet_header(skb) || s->pd.rdomain)
 		return 0;
@@ -128,12 +148,15 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!state || !received || received->rdomain)
 		return 0;
 	path = &state->path;
+	routes = number_of_routes(kern->dev->nd_net.net, s->pd.family);
 	if (path->second == s->now && path->came_in_by == s->came_in_by &&
-	    path->leaves_by == skb->ifindex)
+	    path->leaves_by == skb->ifindex && path->generation == s->generation &&
+	    path->routes == routes)
 		return 0;
 	s->received.id = received->id;
 	link_onward(status, s);
 	mtu = ask_routes(skb, s);
+	express = takes_frames(kern->dev);
 	/* data has to be looked at again: helpers may have moved it */
 	ethernet = (void *)(long)skb->data;
 	if ((void *)(ethernet + 1) > (void *)(long)skb->data_end)
@@ -144,9 +167,11 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 		path->came_in_by = s->came_in_by;
 		path->leaves_by = mtu ? skb->ifindex : 0;
 		path->interface = s->interface.id;
+		path->received = s->received.id;
+		path->express = express;
 		path->second = s->now;
 		path->generation = s->generation;
-		path->routes = number_of_routes(kern->dev->nd_net.net, s->pd.family);
+		path->routes = routes;
 		path->mtu = mtu;
 		__builtin_memcpy(path->neighbour, ethernet->destination, sizeof(path->neighbour));
 		__builtin_memcpy(path->own, ethernet->source, sizeof(path->own));

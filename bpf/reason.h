@@ -98,6 +98,15 @@ __inline void count_flow_lost(void)
 		count->flow_lost++;
 }
 
+__inline void count_forwarded(enum pf_forwarded by)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->forwarded[by]++;
+}
+
 __inline void count_divert_lost(void)
 {
 	__u32 zero = 0;

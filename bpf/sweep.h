@@ -136,6 +136,12 @@ __global int sweep_sources(__u32 count)
 	return loop.removed;
 }
 
+/* Keeps uptime_about() right. */
+__inline void note_sleep(struct pf_status *status)
+{
+	status->slept = bpf_ktime_get_boot_ns() - bpf_ktime_get_ns();
+}
+
 static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *sweeper)
 {
 	struct pf_status *status = pf_status();
@@ -143,6 +149,7 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 	__u32 interval = 1;
 
 	if (status) {
+		note_sleep(status);
 		config = pf_config(status->generation);
 		if (config)
 			interval = max(config->timeouts[PF_TIMEOUT_INTERVAL], 1);
@@ -162,9 +169,11 @@ int pf_start(__unused void *ctx)
 {
 	__u32 zero = 0;
 	struct pf_sweeper *one = bpf_map_lookup_elem(&sweeper, &zero);
+	struct pf_status *status = pf_status();
 
-	if (!one)
+	if (!one || !status)
 		return -1;
+	note_sleep(status);
 	bpf_timer_init(&one->timer, &sweeper, CLOCK_BOOTTIME);
 	bpf_timer_set_callback(&one->timer, on_timer);
 	return bpf_timer_start(&one->timer, NSEC_PER_SEC, 0);

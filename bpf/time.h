@@ -45,6 +45,17 @@ __inline __u32 uptime(void)
 	return bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
 }
 
+/* The same at next to no cost, up to a tick late. The cheap clock stands still while the machine sleeps: status
+ * knows for how long it did. */
+__inline __u32 uptime_about(const struct pf_status *status)
+{
+	struct pf_test *driven = pf_driven();
+
+	if (driven)
+		return driven->now;
+	return (bpf_ktime_get_coarse_ns() + status->slept) / NSEC_PER_SEC;
+}
+
 /* the same in nanoseconds */
 __inline __u64 uptime_ns(void)
 {

@@ -116,18 +116,27 @@ struct pf_scrub {
 	__u8 present;
 };
 
+/* What frames of a path can go straight from one driver to the other: express.h */
+enum pf_express {
+	PF_EXPRESS_NOT = 0,
+	PF_EXPRESS_SHORT,		/* those in one piece */
+	PF_EXPRESS_ANY,
+};
+
 /* How the kernel forwarded a packet of the state, not long ago: path.h */
 struct pf_path {
 	__u32 came_in_by;		/* ifindex */
 	__u32 leaves_by;		/* ifindex; 0: there is no path */
-	__u32 interface;		/* its id */
+	__u32 interface;		/* its id, and that of the one where it came in */
+	__u32 received;
 	__u32 second;			/* when that was */
 	__u32 generation;		/* of the rules then */
 	__u32 routes;			/* number of the routes then */
 	__u16 mtu;
 	__u8 neighbour[6];		/* link address of the next hop … */
 	__u8 own[6];			/* … and ours on its link */
-	__u8 pad[2];
+	__u8 express;			/* pf_express */
+	__u8 pad[5];
 };
 
 struct pf_state {

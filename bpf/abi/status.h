@@ -88,7 +88,14 @@ struct pf_status {
 	__u32 leaving;			/* sources in the map of this name */
 	__u32 bound;			/* states bound to an interface, current: they come before floating ones */
 	__u32 sweeps;			/* begun so far */
+	__u64 slept;			/* ns that the machine has been suspended since it booted */
 	struct pf_syncookies syncookies;
+};
+
+enum pf_forwarded {		/* who sent packets on past the kernel's forwarding */
+	PF_FORWARDED_TC = 0,
+	PF_FORWARDED_XDP,
+	PF_FORWARDED_MAX,
 };
 
 /* per CPU; one element */
@@ -99,6 +106,7 @@ struct pf_counters {
 	__u64 source[PF_SOURCE_COUNT_MAX];
 	__u64 log_lost;			/* records that found the ring full */
 	__u64 flow_lost;		/* reports of states that found their ring full */
+	__u64 forwarded[PF_FORWARDED_MAX];
 	__u64 divert_lost;		/* packets for programs that did not come as far as skipstepd */
 };
 

@@ -321,13 +321,16 @@ web() {
 	done
 }
 
-# offloads HOST IFACE 0|1 - what the kernel leaves to the card: checksums, segments, joining them
+# offloads HOST IFACE 0|1 [WHICH...] - what the kernel leaves to the card, all of it or what is named: checksums,
+# segments, joining them
 offloads() {
-	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
+	local host=$1
+	shift
+	on "$host" python3 - "$@" <<'END_OF_PROGRAM'
 import array, fcntl, socket, struct, sys
-TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO = 0x17, 0x15, 0x1f, 0x24, 0x2c
-for command in TX_CHECKSUM, RX_CHECKSUM, TSO, GSO, GRO:
-    value = array.array("I", [command, int(sys.argv[2])])
+commands = {"tx-checksum": 0x17, "rx-checksum": 0x15, "tso": 0x1f, "gso": 0x24, "gro": 0x2c}
+for which in sys.argv[3:] or commands:
+    value = array.array("I", [commands[which], int(sys.argv[2])])
     request = struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0])
     try:
         fcntl.ioctl(socket.socket(), 0x8946, request)

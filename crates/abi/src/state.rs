@@ -257,6 +257,8 @@ pub struct Path {
     pub leaves_by: u32,
     /// Its id.
     pub interface: u32,
+    /// Id of the interface where it came in.
+    pub received: u32,
     /// Second of the boot clock when that was.
     pub second: u32,
     /// Generation of the rules then.
@@ -269,8 +271,10 @@ pub struct Path {
     pub neighbour: [u8; 6],
     /// Ours on its link.
     pub own: [u8; 6],
+    /// What frames may go past the kernel altogether (`enum pf_express`).
+    pub express: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: [u8; 5],
 }
 
 /// `struct pf_state`: value of the states map.

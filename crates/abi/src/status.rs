@@ -80,6 +80,8 @@ pub struct Status {
     pub bound: u32,
     /// Sweeps begun so far.
     pub sweeps: u32,
+    /// Nanoseconds that the machine has been suspended since it booted.
+    pub slept: u64,
     /// Keys of syncookies.
     pub syncookies: Syncookies,
 }
@@ -132,6 +134,8 @@ pub struct Counters {
     pub log_lost: u64,
     /// Reports of states that found their ring full.
     pub flow_lost: u64,
+    /// Packets sent on past the kernel's forwarding, by tc and by XDP (`enum pf_forwarded`).
+    pub forwarded: [u64; 2],
     /// Packets for programs that did not come as far as skipstepd.
     pub divert_lost: u64,
 }

@@ -1,19 +1,25 @@
-//! tcx links: both directions of every interface, pinned as `links/IFINDEX-in` and `-out`, so that
-//! they outlive us and go when their interface goes.
+//! Links: to tcx, both directions of every interface, pinned as `links/IFINDEX-in` and `-out`, and to XDP
+//! (`-xdp`) where it is wanted. They outlive us and go when their interface goes.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::Link;
-use libbpf_rs::libbpf_sys::{self, BPF_TCX_EGRESS, BPF_TCX_INGRESS};
+use libbpf_rs::libbpf_sys::{self, BPF_TCX_EGRESS, BPF_TCX_INGRESS, BPF_XDP, XDP_FLAGS_DRV_MODE};
 use libbpf_rs::query::LinkTypeInfo;
+use skipstep_ruleset::interface::Host;
 
 use crate::error::{Context, Error, Result};
+use crate::lab::offload;
 use crate::object::Programs;
 use crate::pins::LINKS;
 use crate::program::{Program, check, pin};
+
+/// Why a driver is left alone that shows XDP frames without the tag that they came with.
+const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFACE rxvlan off`";
 
 /// Attaches both directions of an interface, unless they already are. An interface that vanishes
 /// meanwhile is no error.
@@ -50,30 +56,85 @@ pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Has the drivers of the interfaces that `wanted` names, by their own names or by those of groups, run the
+/// program of XDP, and no others; those that do not, with the reason. They do without it.
+pub(crate) fn follow_xdp(
+    programs: &Programs,
+    directory: &Path,
+    wanted: &[String],
+    host: &Host,
+) -> Result<BTreeMap<String, String>> {
+    let mut refusals = BTreeMap::new();
+    for interface in host.interfaces.iter().filter(|interface| !interface.loopback) {
+        let path = path(directory, interface.index, "xdp");
+        if !wanted.iter().any(|name| name == "any" || interface.is(name)) {
+            detach(&path)?;
+            continue;
+        }
+        if !interface.veth && offload::takes_tags_off(&interface.name) {
+            detach(&path)?;
+            refusals.insert(interface.name.clone(), HIDES_TAGS.to_owned());
+        } else if leads_to(&path) != Some(interface.index) {
+            detach(&path)?;
+            let program = if interface.veth { &programs.express_veth } else { &programs.express };
+            match link(program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
+                Ok(link) => pin(link.as_fd(), &path)?,
+                Err(error) => {
+                    refusals.insert(interface.name.clone(), why_no_xdp(&error));
+                }
+            }
+        }
+    }
+    Ok(refusals)
+}
+
+/// Whether an interface's driver runs the program of XDP.
+pub(crate) fn has_xdp(directory: &Path, index: u32) -> bool {
+    leads_to(&path(directory, index, "xdp")) == Some(index)
+}
+
+fn why_no_xdp(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(nix::libc::EOPNOTSUPP) => "its driver has no native XDP".to_owned(),
+        Some(nix::libc::EBUSY | nix::libc::EEXIST) => {
+            "another XDP program is attached to it: `ip link show` names it".to_owned()
+        }
+        Some(nix::libc::EINVAL | nix::libc::ERANGE) => {
+            "its driver refuses XDP as the interface is: look at its MTU and `ethtool -k` (lro)"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
 fn attach_one(program: &Program, side: u32, path: &Path, index: u32) -> Result<()> {
     if leads_to(path) == Some(index) {
         return Ok(());
     }
     detach(path)?;
-    // SAFETY: the program is loaded; no options are given
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(
-            program.as_fd().as_raw_fd(),
-            index as i32,
-            side,
-            std::ptr::null(),
-        )
-    };
-    match check(fd) {
-        Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => return Ok(()),
+    match link(program, side, 0, index) {
+        Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => Ok(()),
         Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
-            return Err(Error::Kernel { lacks: "tcx" });
+            Err(Error::Kernel { lacks: "tcx" })
         }
-        other => other.context(|| format!("interface {index}: attach"))?,
+        link => pin(link.context(|| format!("interface {index}: attach"))?.as_fd(), path),
     }
+}
+
+/// Links a program to an interface.
+fn link(program: &Program, hook: u32, flags: u32, index: u32) -> io::Result<OwnedFd> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: the program is loaded, and the options are those of this libbpf
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(program.as_fd().as_raw_fd(), index as i32, hook, &options)
+    };
+    check(fd)?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it
-    let link = unsafe { OwnedFd::from_raw_fd(fd) };
-    pin(link.as_fd(), path)
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn detach(path: &Path) -> Result<()> {
@@ -90,6 +151,7 @@ fn leads_to(path: &Path) -> Option<u32> {
     }
     match Link::open(path).ok()?.info().ok()?.info {
         LinkTypeInfo::Tcx(tcx) => Some(tcx.ifindex),
+        LinkTypeInfo::Xdp(xdp) => Some(xdp.ifindex),
         _ => None,
     }
 }

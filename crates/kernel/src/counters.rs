@@ -51,6 +51,7 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
         add(&mut sum.source, &cpu.source);
         sum.log_lost += cpu.log_lost;
         sum.flow_lost += cpu.flow_lost;
+        add(&mut sum.forwarded, &cpu.forwarded);
         sum.divert_lost += cpu.divert_lost;
     }
     Ok(sum)

@@ -12,7 +12,7 @@ use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    InfoData, InfoKind, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType,
@@ -93,6 +93,9 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
         match attribute {
             LinkAttribute::IfName(name) => interface.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+            LinkAttribute::LinkInfo(infos) => {
+                interface.veth = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+            }
             LinkAttribute::Group(group) => interface.groups.extend(group_names.get(group).cloned()),
             _ => {}
         }

@@ -160,6 +160,7 @@ impl Instance {
         for index in self.maps.interfaces.keys().collect::<Vec<_>>() {
             attach::attach(&self.programs, &self.directory, index)?;
         }
+        self.follow_xdp(&mut change, &host)?;
         self.programs.start.call(&())?;
         self.keep(change, &host)?;
         if self.running() {
@@ -252,8 +253,17 @@ impl Instance {
             for interface in &host.interfaces {
                 attach::attach(&self.programs, &self.directory, interface.index)?;
             }
+            self.follow_xdp(&mut change, host)?;
         }
         self.keep(change, host)
+    }
+
+    /// Has the interfaces run XDP that the rule set in hand names for it.
+    pub(crate) fn follow_xdp(&self, change: &mut Change, host: &Host) -> Result<()> {
+        let wanted = &change.record.ruleset.options.xdp;
+        change.memory.without_xdp =
+            attach::follow_xdp(&self.programs, &self.directory, wanted, host)?;
+        Ok(())
     }
 
     fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {

@@ -168,6 +168,9 @@ impl Instance {
         let queues = [&change.record, &prepared.record].map(|record| &record.ruleset.queues[..]);
         queue::replace(queues[0], queues[1], &change.memory.names, host)?;
         let old = std::mem::replace(&mut change.record, prepared.record.clone());
+        if self.running() {
+            self.follow_xdp(&mut change, host)?;
+        }
         change.save()?;
         commit::flip(&self.maps, &old, &prepared);
         let boot_time = wall_clock().saturating_sub(self.uptime()?.into());

@@ -16,8 +16,8 @@ use crate::program::Program;
 use crate::shared::Shared;
 use crate::verifier::{self, Verified};
 
-/// The object of bpf/tc.bpf.c, with its BTF.
-pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tc.bpf.o"));
+/// The object of bpf/programs.bpf.c, with its BTF.
+pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.bpf.o"));
 
 /// States there is always room for, so that a usual `set limit states` fits.
 const LEAST_STATES: u32 = 100_000;
@@ -288,6 +288,10 @@ pub struct Programs {
     pub ingress: Program,
     /// Outbound packets.
     pub egress: Program,
+    /// Inbound packets before the kernel has them.
+    pub express: Program,
+    /// The same on veth devices.
+    pub express_veth: Program,
     /// Packets that come back from skipstepd.
     pub come_back: Program,
     /// Packets that come back from programs.
@@ -323,6 +327,8 @@ impl Programs {
         Ok(Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
+            express: program("pf_express")?,
+            express_veth: program("pf_express_veth")?,
             come_back: program("pf_return")?,
             give_back: program("pf_give_back")?,
             let_go: program("pf_let_go")?,
@@ -343,10 +349,11 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, come_back, give_back, let_go, .. } = self;
+        let Programs { ingress, egress, express, express_veth, .. } = self;
+        let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
-        for program in [ingress, egress, come_back, give_back, let_go] {
+        for program in [ingress, egress, express, express_veth, come_back, give_back, let_go] {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {

@@ -30,6 +30,9 @@ pub struct Memory {
     pub created_at: u64,
     /// Seconds since 1970 when the counters of an interface were cleared, if ever.
     pub interfaces_zeroed: BTreeMap<String, u64>,
+    /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.
+    #[serde(default)]
+    pub without_xdp: BTreeMap<String, String>,
     /// What rules that route had loopback do.
     pub loopback: routing::Lent,
 }

@@ -12,7 +12,7 @@ use crate::delayer::DelayCounters;
 use crate::diverter::DivertCounters;
 use crate::error::Result;
 use crate::instance::Instance;
-use crate::record::{Record, wall_clock};
+use crate::record::{Memory, Record, wall_clock};
 use crate::{attach, counters};
 
 /// How many limit counters there are.
@@ -60,6 +60,8 @@ pub struct InstanceStatus {
     pub log_lost: u64,
     /// Reports of states that found their ring full.
     pub flow_lost: u64,
+    /// Packets sent on past the kernel's forwarding, by tc and by XDP.
+    pub forwarded: [u64; 2],
     /// Packets for programs, as skipstepd says once a second.
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
@@ -68,6 +70,20 @@ pub struct InstanceStatus {
     pub delay: DelayCounters,
     /// `set loginterface`: its name and counters; a group's are the sum over its members.
     pub loginterface: Option<(String, InterfaceCounters)>,
+}
+
+/// Where the data plane sees the packets of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hook {
+    /// Nowhere.
+    None,
+    /// When the kernel has made skbs of them.
+    Tc {
+        /// Why the driver does not, though `set xdp on` names the interface.
+        without_xdp: Option<String>,
+    },
+    /// In the driver too.
+    Xdp,
 }
 
 /// An interface as `pfctl -sI` prints it.
@@ -81,8 +97,8 @@ pub struct InterfaceView {
     pub groups: Vec<String>,
     /// `set skip on`
     pub skip: bool,
-    /// The data plane sees its packets.
-    pub attached: bool,
+    /// Where the data plane sees its packets.
+    pub hook: Hook,
     /// Packets and bytes.
     pub counters: InterfaceCounters,
     /// When they were last cleared.
@@ -145,6 +161,7 @@ impl Instance {
             fragments: self.fragments()?,
             log_lost: totals.log_lost,
             flow_lost: totals.flow_lost,
+            forwarded: totals.forwarded,
             divert: self.diverted()?,
             divert_lost: totals.divert_lost,
             delay: self.delayed()?,
@@ -217,12 +234,22 @@ impl Instance {
                 index: here.map(|(index, _)| *index),
                 groups: groups.map(|(group, _)| group.to_owned()).collect(),
                 skip: here.is_some_and(|(_, interface)| interface.flags & skip_flag != 0),
-                attached: here.is_some_and(|(i, _)| attach::is_attached(&self.directory, *i)),
+                hook: here.map_or(Hook::None, |(index, _)| self.hook(&memory, name, *index)),
                 counters: counters::interface(&self.maps, id)?,
                 zeroed: UNIX_EPOCH + Duration::from_secs(memory.zeroed_at(name)),
             })
         };
         memory.names.interfaces.iter().map(view).collect()
+    }
+
+    fn hook(&self, memory: &Memory, name: &str, index: u32) -> Hook {
+        if !attach::is_attached(&self.directory, index) {
+            Hook::None
+        } else if attach::has_xdp(&self.directory, index) {
+            Hook::Xdp
+        } else {
+            Hook::Tc { without_xdp: memory.without_xdp.get(name).cloned() }
+        }
     }
 
     /// Clears the counters of an interface; false if it has none.

@@ -141,7 +141,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
-            reason, state, limit, source, log_lost, flow_lost, divert_lost,
+            reason, state, limit, source, log_lost, flow_lost, forwarded, divert_lost,
         }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {

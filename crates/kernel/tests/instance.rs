@@ -15,6 +15,7 @@ use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
 use common::{host, ruleset};
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::network::TestNetwork;
+use skipstep_kernel::report::Hook;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
 
@@ -35,7 +36,7 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
         assert_eq!(counters[0].packets, [1, 0]);
         assert!(instance.status().unwrap().engine.reasons[0] >= 1);
         let interfaces = instance.interfaces().unwrap();
-        assert!(interfaces.iter().filter(|i| i.index.is_some()).all(|i| i.attached));
+        assert!(interfaces.iter().filter(|i| i.index.is_some()).all(|i| i.hook != Hook::None));
         let lo = interfaces.iter().find(|interface| interface.name == "lo0").unwrap();
         assert_eq!(lo.counters.packets[0][0][1], 1, "blocked inbound IPv4 packets of lo0");
 
@@ -51,7 +52,9 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
 
         assert!(instance.disable().unwrap());
         assert!(!instance.disable().unwrap(), "already disabled");
-        assert!(instance.interfaces().unwrap().iter().all(|interface| !interface.attached));
+        assert!(
+            instance.interfaces().unwrap().iter().all(|interface| interface.hook == Hook::None)
+        );
         assert!(arrives(&from, &to));
     });
 }

@@ -109,6 +109,8 @@ pub enum Setting {
     Evaluator(Evaluator),
     /// `fast-forward`, of skipstep only
     FastForward(FastForward),
+    /// `xdp on`, of skipstep only, empty for `none`
+    Xdp(Vec<Not<InterfaceMatch>>),
     /// `hostid`
     Hostid(u32),
     /// `debug`, as syslog counts

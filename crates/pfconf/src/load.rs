@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use skipstep_ruleset::fingerprint::{self, Fingerprints, Wanted};
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
-    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Limiter, OldKind, OldRule,
+    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Limiter, Not, OldKind, OldRule,
     Optimizer, Rule, Ruleset, Table, TablesMade, Timeout,
 };
 
@@ -329,16 +329,8 @@ impl Builder<'_> {
                 return refuse(parser, "cannot redefine state-defaults");
             }
             Setting::StateDefaults(options) => self.state_defaults = Some(options.clone()),
-            Setting::Skip(interfaces) if interfaces.iter().any(|interface| interface.negated) => {
-                parser.report_statement(Kind::Error, "skip on ! <interface> is not supported");
-                return refuse(parser, "error setting skip interface(s)");
-            }
-            Setting::Skip(interfaces)
-                if interfaces.iter().any(|on| matches!(on.value, InterfaceMatch::Rdomain(_))) =>
-            {
-                parser.report_statement(Kind::Error, "skip on rdomain <num> is not supported");
-                return refuse(parser, "error setting skip interface(s)");
-            }
+            Setting::Skip(on) => self.interfaces("skip", on, parser)?,
+            Setting::Xdp(on) => self.interfaces("xdp", on, parser)?,
             Setting::RulesetOptimization(_) if self.optimization_chosen => return Ok(()),
             Setting::RulesetOptimization(_) => self.optimization_chosen = true,
             Setting::Fingerprints(file)
@@ -353,17 +345,33 @@ impl Builder<'_> {
             }
             _ => {}
         }
-        if let Setting::Skip(interfaces) = setting
-            && !settings::skips_nothing(setting)
-        {
-            let missing = self.missing.in_list(interfaces, self.context);
-            self.warn_of_missing(&missing, parser);
-        }
         settings::apply(setting, &mut self.ruleset.options);
         if let Some(text) = settings::echo(setting) {
             self.line(|| text);
         }
         Ok(())
+    }
+
+    /// Whether the option can be for these interfaces.
+    fn interfaces(
+        &mut self,
+        option: &str,
+        on: &[Not<InterfaceMatch>],
+        parser: &mut Parser,
+    ) -> Result<(), Refused> {
+        let wrong = if on.iter().any(|interface| interface.negated) {
+            "! <interface>"
+        } else if on.iter().any(|on| matches!(on.value, InterfaceMatch::Rdomain(_))) {
+            "rdomain <num>"
+        } else {
+            if !settings::is_none(on) {
+                let missing = self.missing.in_list(on, self.context);
+                self.warn_of_missing(&missing, parser);
+            }
+            return Ok(());
+        };
+        parser.report_statement(Kind::Error, &format!("{option} on {wrong} is not supported"));
+        refuse(parser, &format!("error setting {option} interface(s)"))
     }
 
     /// The rule set that statements belong to now.

@@ -1,10 +1,8 @@
 //! What `set` lines change, and how `pfctl -nv` echoes them.
 
-use std::borrow::Cow;
-
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
-    BlockPolicy, Evaluator, FastForward, Limits, Options, StatePolicy, Syncookies, Timeout,
+    BlockPolicy, Evaluator, FastForward, Limits, Not, Options, StatePolicy, Syncookies, Timeout,
 };
 
 use crate::ast::{Limit, Setting};
@@ -113,11 +111,8 @@ pub fn apply(setting: &Setting, options: &mut Options) {
         Setting::StatePolicy(policy) => options.state_policy = *policy,
         Setting::StateDefaults(_) => {}
         Setting::Loginterface(interface) => options.loginterface.clone_from(interface),
-        Setting::Skip(_) if skips_nothing(setting) => options.skip.clear(),
-        Setting::Skip(interfaces) => {
-            let names = interfaces.iter().map(|interface| print::interface(&interface.value));
-            options.skip.extend(names.map(Cow::into_owned));
-        }
+        Setting::Skip(on) => add_interfaces(&mut options.skip, on),
+        Setting::Xdp(on) => add_interfaces(&mut options.xdp, on),
         Setting::Reassemble { on, no_df } => {
             (options.reassemble, options.reassemble_no_df) = (*on, *on && *no_df)
         }
@@ -163,14 +158,8 @@ pub fn echo(setting: &Setting) -> Option<String> {
         Setting::Loginterface(interface) => {
             format!("loginterface {}", interface.as_deref().unwrap_or("none"))
         }
-        Setting::Skip(_) if skips_nothing(setting) => "skip on none".to_string(),
-        Setting::Skip(interfaces) => {
-            let names: String = interfaces
-                .iter()
-                .map(|interface| format!(" {}", print::interface(&interface.value)))
-                .collect();
-            format!("skip on {{{names} }}")
-        }
+        Setting::Skip(on) => format!("skip on {}", interfaces(on)),
+        Setting::Xdp(on) => format!("xdp on {}", interfaces(on)),
         Setting::Reassemble { on, no_df } => {
             format!(
                 "reassemble {} {}",
@@ -196,12 +185,26 @@ pub fn echo(setting: &Setting) -> Option<String> {
     Some(format!("set {text}"))
 }
 
-/// `set skip on none`
-pub fn skips_nothing(setting: &Setting) -> bool {
-    let Setting::Skip(interfaces) = setting else {
-        return false;
-    };
-    match interfaces.as_slice() {
+/// `on` in `set skip` and `set xdp` adds to what was said above, but for `none`.
+fn add_interfaces(to: &mut Vec<String>, on: &[Not<InterfaceMatch>]) {
+    if is_none(on) {
+        return to.clear();
+    }
+    to.extend(on.iter().map(|interface| print::interface(&interface.value).into_owned()));
+}
+
+fn interfaces(on: &[Not<InterfaceMatch>]) -> String {
+    if is_none(on) {
+        return "none".to_string();
+    }
+    let names: String =
+        on.iter().map(|interface| format!(" {}", print::interface(&interface.value))).collect();
+    format!("{{{names} }}")
+}
+
+/// `on none`
+pub fn is_none(on: &[Not<InterfaceMatch>]) -> bool {
+    match on {
         [] => true,
         [only] => !only.negated && only.value == InterfaceMatch::Named("none".to_string()),
         _ => false,

@@ -322,6 +322,7 @@ impl<'a> Live<'a> {
                 fragments: FragmentStatus::default(),
                 log_lost: 0,
                 flow_lost: 0,
+                forwarded: [0; 2],
                 divert: DivertCounters::default(),
                 divert_lost: 0,
                 delay: DelayCounters::default(),
@@ -344,6 +345,7 @@ impl<'a> Live<'a> {
             fragments: status.fragments,
             log_lost: status.log_lost,
             flow_lost: status.flow_lost,
+            forwarded: status.forwarded,
             divert: status.divert,
             divert_lost: status.divert_lost,
             delay: status.delay,
@@ -380,7 +382,8 @@ impl<'a> Live<'a> {
         let known = self.filter.map_or(Ok(Vec::new()), Filter::interfaces)?;
         let counted = |interface: KernelInterface| {
             let traffic = traffic(&interface.counters);
-            (interface.name, Counted { traffic, cleared: seconds(interface.zeroed) })
+            let hook = Some(interface.hook);
+            (interface.name, Counted { traffic, cleared: seconds(interface.zeroed), hook })
         };
         let counters = known.into_iter().map(counted).collect();
         let (host, states) = ((self.host)()?, self.states()?);

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ipnet::IpNet;
 use md5::{Digest, Md5};
 use skipstep_classifier::dynamic;
+use skipstep_kernel::report::Hook;
 use skipstep_kernel::table::EntryInfo;
 use skipstep_pfconf::{PrintOptions, print};
 use skipstep_ruleset::address::DynamicAddress;
@@ -39,12 +40,14 @@ pub fn interface_references(ruleset: &Ruleset) -> BTreeMap<String, u64> {
 }
 
 /// What was counted on an interface, and since which second of the wall clock.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Counted {
     /// `[inet, inet6][in, out][pass, block]`
     pub traffic: [[[Traffic; 2]; 2]; 2],
     /// Seconds since 1970.
     pub cleared: i64,
+    /// Where the filter sees its packets.
+    pub hook: Option<Hook>,
 }
 
 /// Every interface, group and name in rules, sorted by name, with what was counted under the name.
@@ -73,10 +76,11 @@ pub fn interfaces(
         .into_iter()
         .map(|name| {
             let none = Counted { cleared: loaded_at, ..Counted::default() };
-            let Counted { traffic, cleared } = *counted.get(name).unwrap_or(&none);
+            let Counted { traffic, cleared, hook } = counted.get(name).unwrap_or(&none).clone();
             InterfaceView {
                 statistics: InterfaceTraffic { name: name.clone(), traffic },
                 skip: skipped(name),
+                hook,
                 cleared,
                 states: on(name) as u64,
                 rules: references.get(name).copied().unwrap_or(0),

@@ -26,6 +26,9 @@ pub struct Interface {
     pub loopback: bool,
     /// Frames begin with the IP header: no Ethernet.
     pub no_link_header: bool,
+    /// One end of a veth pair.
+    #[serde(default)]
+    pub veth: bool,
     /// Its link was taken down: no routes lead over it.
     #[serde(default)]
     pub down: bool,

@@ -30,6 +30,9 @@ pub struct Options {
     /// `set fast-forward`, of skipstep only
     #[serde(default)]
     pub fast_forward: FastForward,
+    /// `set xdp on`, of skipstep only: interface and group names.
+    #[serde(default)]
+    pub xdp: Vec<String>,
     /// `set hostid`
     pub hostid: Option<u32>,
     /// `set fingerprints`
@@ -58,6 +61,7 @@ impl Default for Options {
             reassemble_no_df: false,
             evaluator: Evaluator::default(),
             fast_forward: FastForward::default(),
+            xdp: Vec::new(),
             hostid: None,
             fingerprints: None,
             syncookies: Syncookies::default(),

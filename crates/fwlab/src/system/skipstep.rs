@@ -13,18 +13,21 @@ struct Skipstep {
     label: &'static str,
     evaluator: &'static str,
     keeps_states: bool,
+    /// On all interfaces, besides tcx.
+    xdp: bool,
 }
 
 /// All ways.
 pub(super) fn all() -> Vec<Box<dyn System>> {
-    let way = |name, label, evaluator, keeps_states| -> Box<dyn System> {
-        Box::new(Skipstep { name, label, evaluator, keeps_states })
+    let way = |name, label, evaluator, keeps_states, xdp| -> Box<dyn System> {
+        Box::new(Skipstep { name, label, evaluator, keeps_states, xdp })
     };
     vec![
-        way("skipstep-linear", "skipstep, linear", "linear", false),
-        way("skipstep-skip-steps", "skipstep, skip steps", "skip-steps", false),
-        way("skipstep-compiled", "skipstep, compiled", "compiled", false),
-        way("skipstep-states", "skipstep, skip steps and states", "skip-steps", true),
+        way("skipstep-linear", "skipstep, linear", "linear", false, false),
+        way("skipstep-skip-steps", "skipstep, skip steps", "skip-steps", false, false),
+        way("skipstep-compiled", "skipstep, compiled", "compiled", false, false),
+        way("skipstep-states", "skipstep, skip steps and states", "skip-steps", true, false),
+        way("skipstep-states-xdp", "skipstep, states and XDP", "skip-steps", true, true),
     ]
 }
 
@@ -46,14 +49,19 @@ impl System for Skipstep {
         let inet = if rules.family == Family::V4 { "inet" } else { "inet6" };
         // a load of TCP begins in the middle of connections; other filters let IP options pass
         let state = if self.keeps_states { "flags any keep state (sloppy)" } else { "no state" };
-        let head = format!("set evaluator {}\npass {state} allow-opts\n", self.evaluator);
+        let xdp = if self.xdp { "set xdp on any\n" } else { "" };
+        let head = format!("set evaluator {}\n{xdp}pass {state} allow-opts\n", self.evaluator);
         head + &rules.lines(|port| {
             format!("block drop {inet} proto {protocol} from any to {server} port {port}")
         })
     }
 
     fn hooks(&self, _: Topology) -> Vec<String> {
-        hooks()
+        let mut hooks = hooks();
+        if self.xdp {
+            hooks.insert(0, "XDP of the interface it comes by".to_owned());
+        }
+        hooks
     }
 
     fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {

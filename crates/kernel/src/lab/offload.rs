@@ -74,6 +74,12 @@ pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
     }
 }
 
+/// Whether a device takes VLAN tags off the frames it gives to the kernel: `rxvlan`.
+pub fn takes_tags_off(device: &str) -> bool {
+    // ETHTOOL_GFLAGS, ETH_FLAG_RXVLAN
+    ask(device, 0x25, 0).is_ok_and(|flags| flags & (1 << 8) != 0)
+}
+
 fn what(device: &str, offload: Offload) -> String {
     format!("device {device}: offload {}", offload.name())
 }

@@ -15,8 +15,8 @@ use crate::token::Kind;
 /// of it.
 const SYNCOOKIES_START: u8 = 25;
 /// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
-const NOT_RESERVED: [&str; 5] =
-    ["evaluator", "fast-forward", "fail-policy", "keepcounters", "require-order"];
+const NOT_RESERVED: [&str; 6] =
+    ["evaluator", "fast-forward", "xdp", "fail-policy", "keepcounters", "require-order"];
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
@@ -39,6 +39,7 @@ impl Parser<'_> {
             "reassemble" => Self::reassemble,
             "evaluator" => Self::evaluator,
             "fast-forward" => Self::fast_forward,
+            "xdp" => |parser| parser.interfaces().map(Setting::Xdp),
             "require-order" => Self::require_order,
             "fail-policy" => |parser| Ok(Setting::FailPolicy(parser.policy()?)),
             "keepcounters" => |_| Ok(Setting::KeepCounters),

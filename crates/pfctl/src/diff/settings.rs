@@ -19,6 +19,7 @@ pub fn lines(options: &Options) -> Vec<String> {
         reassemble_no_df,
         evaluator,
         fast_forward,
+        xdp,
         hostid,
         fingerprints,
         syncookies,
@@ -35,6 +36,7 @@ pub fn lines(options: &Options) -> Vec<String> {
         .collect();
     lines.extend(limit_lines(limits));
     lines.extend(skip.iter().map(|interface| format!("set skip on {interface}")));
+    lines.extend(xdp.iter().map(|interface| format!("set xdp on {interface}")));
     lines.extend([
         format!("set block-policy {}", policy(block_policy)),
         format!(

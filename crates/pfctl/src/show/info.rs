@@ -52,6 +52,8 @@ pub struct InfoView {
     pub log_lost: u64,
     /// Reports of states that nobody took in time.
     pub flow_lost: u64,
+    /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
+    pub forwarded: [u64; 2],
     /// Packets for programs, which OpenBSD's netstat counts.
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
@@ -113,6 +115,12 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
         let marks = view.syncookie_marks;
         for (name, states) in [("start", marks.start), ("end", marks.end)] {
             text += &format!("  {name:<25} {states:>14} states\n");
+        }
+        if view.forwarded != [0; 2] {
+            text += "Fast Forward\n";
+            for (by, count) in ["tc", "XDP"].into_iter().zip(view.forwarded) {
+                text += &counter_line(by, count, view.seconds);
+            }
         }
     }
     text
@@ -193,6 +201,7 @@ pub fn json(view: &InfoView) -> Value {
         "limit_counters": limits,
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
+        "fast_forward": { "tc": view.forwarded[0], "xdp": view.forwarded[1] },
         "fragments": {
             "current": view.fragments.current,
             "searches": view.fragments.searches,
@@ -237,6 +246,7 @@ mod tests {
             fragments: FragmentStatus::default(),
             log_lost: 0,
             flow_lost: 0,
+            forwarded: [0; 2],
             divert: DivertCounters::default(),
             divert_lost: 0,
             delay: DelayCounters::default(),

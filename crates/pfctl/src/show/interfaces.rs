@@ -1,6 +1,7 @@
 //! `-s Interfaces`: interfaces and groups, and the names that only rules know.
 
 use serde_json::{Value, json};
+use skipstep_kernel::report::Hook;
 
 use super::info::InterfaceTraffic;
 use super::{Detail, Traffic, cleared_line, traffic_line};
@@ -12,6 +13,8 @@ pub struct InterfaceView {
     pub statistics: InterfaceTraffic,
     /// `set skip on`
     pub skip: bool,
+    /// Where the filter sees its packets, if it is one that the filter knows.
+    pub hook: Option<Hook>,
     /// Wall-clock second at which the statistics began.
     pub cleared: i64,
     /// States bound to it; floating ones belong to `all`.
@@ -52,6 +55,9 @@ fn block(interface: &InterfaceView, detail: Detail) -> String {
         "\tReferences:  [ States:  {:<18} Rules: {:<18} ]\n",
         interface.states, interface.rules
     );
+    if let Some(hook) = &interface.hook {
+        text += &format!("\tHook:        {}\n", hook_text(hook));
+    }
     for (family, version) in interface.statistics.traffic.iter().zip([4, 6]) {
         for (verdicts, direction) in family.iter().zip(["In", "Out"]) {
             for (&traffic, verdict) in verdicts.iter().zip(["Pass", "Block"]) {
@@ -69,6 +75,7 @@ pub fn json(interfaces: &[InterfaceView], filter: Option<&str>) -> Value {
             json!({
                 "name": interface.name(),
                 "skip": interface.skip,
+                "hook": interface.hook.as_ref().map(hook_text),
                 "cleared": interface.cleared,
                 "states": interface.states,
                 "rules": interface.rules,
@@ -76,6 +83,15 @@ pub fn json(interfaces: &[InterfaceView], filter: Option<&str>) -> Value {
             })
         })
         .collect()
+}
+
+fn hook_text(hook: &Hook) -> String {
+    match hook {
+        Hook::None => "none".to_owned(),
+        Hook::Tc { without_xdp: None } => "tc".to_owned(),
+        Hook::Tc { without_xdp: Some(why) } => format!("tc; no XDP: {why}"),
+        Hook::Xdp => "XDP and tc".to_owned(),
+    }
 }
 
 /// An object with packets and bytes by family, direction and verdict.

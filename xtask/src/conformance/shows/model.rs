@@ -9,7 +9,7 @@ use pfctl::filter::Filter;
 use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
-use skipstep_kernel::report::{FragmentStatus, InstanceStatus, InterfaceView};
+use skipstep_kernel::report::{FragmentStatus, Hook, InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
 use skipstep_model::{FragmentCounters, TableTraffic};
 use skipstep_ruleset::interface::{Host, Interface};
@@ -84,7 +84,7 @@ impl ShownModel {
             index: Some(interface.index),
             groups: interface.groups.clone(),
             skip: self.ruleset.options.skip.iter().any(|name| interface.is(name)),
-            attached: true,
+            hook: Hook::Tc { without_xdp: None },
             counters: InterfaceCounters { packets: counters.packets, bytes: counters.bytes },
             zeroed: started(),
         }
@@ -206,6 +206,7 @@ impl Filter for ShownModel {
             fragments,
             log_lost: 0,
             flow_lost: 0,
+            forwarded: [0; 2],
             divert: Default::default(),
             divert_lost: 0,
             delay: Default::default(),

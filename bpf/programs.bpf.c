@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The programs of the tc hooks, one for each direction, and those that pfctl calls.
+ * The programs: those of the tc hooks, one for each direction, those of XDP, and those that pfctl calls.
  */
 #include "delay.h"
+#include "express.h"
 #include "filter.h"
 #include "restore.h"
 #include "shortcut.h"
@@ -25,6 +26,26 @@ int pf_egress(struct __sk_buff *skb)
 		return result;
 	result = pf_test(skb, PF_OUT);
 	return result == PF_TCX_NEXT ? leave(skb) : result;
+}
+
+/* before the driver makes an skb of the frame */
+SEC("xdp.frags")
+int pf_express(struct xdp_md *xdp)
+{
+	struct xdp_buff *kern = bpf_cast_to_kern_ctx(xdp);
+
+	if (may_hide_tags(kern->rxq->dev))
+		return XDP_PASS;
+	return take_express(xdp, bpf_xdp_get_buff_len(xdp));
+}
+
+/* the same on a veth device */
+SEC("xdp.frags")
+int pf_express_veth(struct xdp_md *xdp)
+{
+	if (is_more_than_bytes(bpf_cast_to_kern_ctx(xdp)))
+		return XDP_PASS;
+	return take_express(xdp, bpf_xdp_get_buff_len(xdp));
 }
 
 /* on skipstepd's device, instead of the two */

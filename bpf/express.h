@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The way past the kernel: in XDP, before the driver has made an skb of a frame, the ordinary packet of a
+ * state takes the path that its tc programs have noted, straight to the driver of the interface where it
+ * leaves. Both states judge and count it, and it ends as it would behind the kernel. All other packets go on
+ * to the tc programs as if nobody had looked at them.
+ */
+#ifndef PF_EXPRESS_H
+#define PF_EXPRESS_H
+
+#include "ordinary.h"
+
+/* What an skb has beside its bytes is lost on the way past the kernel. A veth pair hands its packets over as
+ * skbs, whose checksum may have to be made yet, or whose VLAN tag may stand apart. The pointer to the skb is
+ * behind the xdp_buff there: struct veth_xdp_buff. */
+__inline bool is_more_than_bytes(const struct xdp_buff *frame)
+{
+	const struct sk_buff_head *behind;
+	const struct sk_buff *skb;
+
+	behind = bpf_core_cast((void *)frame + bpf_core_type_size(struct xdp_buff),
+			       struct sk_buff_head);
+	skb = behind->next;
+	return skb && (BPF_CORE_READ_BITFIELD(skb, ip_summed) == CHECKSUM_PARTIAL || skb->vlan_all);
+}
+
+/* Whether the frame is for this host's link address. */
+__inline bool is_for_us(const struct ethernet *ethernet, const struct net_device *device)
+{
+	const __u8 *to = ethernet->destination;
+	const unsigned char *own = device->dev_addr_shadow;
+
+	return to[0] == own[0] && to[1] == own[1] && to[2] == own[2] && to[3] == own[3] &&
+	       to[4] == own[4] && to[5] == own[5];
+}
+
+/* Whether a path that the tc programs have noted looks as if the packet could take it: what is changed from
+ * here on has to be taken back if it cannot. */
+__inline bool has_path(struct pf_scratch *s, const struct pf_state *state, __u32 ifindex,
+		       bool in_one_piece)
+{
+	struct pf_state *onward;
+
+	s->onward = state->onward;
+	onward = bpf_map_lookup_elem(&states, &s->onward.index);
+	if (!onward || onward->serial != s->onward.serial ||
+	    onward->path.came_in_by != ifindex || s->now - onward->path.second > PATH_LIFE)
+		return false;
+	return onward->path.express == PF_EXPRESS_ANY ||
+	       (onward->path.express == PF_EXPRESS_SHORT && in_one_piece);
+}
+
+/* The state of s->ref has counted a packet that does not come through here after all. What it has learnt of
+ * the packet it will learn once more. */
+__global int take_back(struct pf_scratch *s)
+{
+	struct pf_state *state;
+	__u32 way;
+
+	if (!s)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
+	way = s->against_state & 1;
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->ref.serial) {
+		state->packets[way] -= s->segments;
+		state->bytes[way] -= s->bytes;
+	}
+	bpf_spin_unlock(&state->lock);
+	return 0;
+}
+
+/* Whether the driver may have taken a VLAN tag off the frame: XDP would not know. */
+__inline bool may_hide_tags(const struct net_device *device)
+{
+	return device->features & NETIF_F_HW_VLAN_CTAG_RX;
+}
+
+/* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the program
+ * returns. */
+__global int take_express(struct xdp_md *xdp, __u32 length)
+{
+	struct xdp_buff *kern = bpf_cast_to_kern_ctx(xdp);
+	const struct net_device *device = kern->rxq->dev;
+	const struct net *net = device->nd_net.net;
+	__u32 zero = 0, ifindex = xdp->ingress_ifindex;
+	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct pf_status *status = pf_status();
+	struct pf_interface *interface;
+	struct pf_config *config;
+	struct pf_state *state;
+	struct pf_state_ref in;
+	__u8 against_state;
+	struct pf_bytes frame = {
+		.data = (void *)(long)xdp->data,
+		.end = (void *)(long)xdp->data_end,
+	};
+
+	if (!s || !status || !status->running || status->translated)
+		return XDP_PASS;
+	s->generation = status->generation;
+	config = pf_config(s->generation);
+	if (!config || config->fast_forward == PF_FAST_FORWARD_NO)
+		return XDP_PASS;
+	if (!read_ordinary(frame, &s->pd, length, 0, true) || !is_for_us(frame.data, device))
+		return XDP_PASS;
+	s->pd.direction = PF_IN;
+	s->pd.rdomain = 0;		/* paths are of no other */
+	s->segments = 1;
+	s->bytes = s->length = s->pd.length;
+	s->crosses_back = 0;
+	s->now = uptime_about(status);
+	s->interface.id = 0;
+	if (status->bound) {
+		interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+		if (!interface)
+			return XDP_PASS;
+		s->interface.id = interface->id;
+	}
+	set_key(&s->key, &s->pd, PF_IN);
+	state = find_plain_state(status, s, s->interface.id);
+	if (!state ||
+	    !has_path(s, state, ifindex, frame.end - frame.data == length) ||
+	    !only_forwards(device, net, s->pd.family, config->fast_forward) ||
+	    !fits_state(s))
+		return XDP_PASS;
+	in = s->ref;
+	against_state = s->against_state;
+	if (!fits_onward(s, ifindex, number_of_routes(net, s->pd.family))) {
+		take_back(s);
+		return XDP_PASS;
+	}
+	s->ref = s->onward;
+	s->interface.id = s->path.interface;
+	count_shortly(s);
+	s->pd.direction = PF_IN;
+	s->ref = in;
+	s->against_state = against_state;
+	s->interface.id = s->path.received;
+	count_shortly(s);
+	if (!write_hop((void *)(long)xdp->data, (void *)(long)xdp->data_end, &s->path,
+		       s->pd.family))
+		return XDP_DROP;
+	count_forwarded(PF_FORWARDED_XDP);
+	return bpf_redirect(s->path.leaves_by, 0);
+}
+
+#endif /* PF_EXPRESS_H */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Ordinary packets, and states that want nothing of theirs but to judge and count them. Most packets of
+ * most hosts are such, so what filter.h does with them is done here at once, from the bytes of the frame.
+ * shortcut.h does so on the tc hooks, express.h in XDP.
+ */
+#ifndef PF_ORDINARY_H
+#define PF_ORDINARY_H
+
+#include "act.h"
+#include "config.h"
+#include "interface.h"
+#include "kern.h"
+#include "packet.h"
+#include "path.h"
+#include "reason.h"
+#include "scratch.h"
+#include "state.h"
+#include "tcp.h"
+#include "time.h"
+#include "track.h"
+
+/* ---- ordinary packets: one header behind the other, each as it should be --------------------------- */
+
+struct pf_bytes {
+	void *data;
+	void *end;
+};
+
+__inline bool read_ordinary_tcp(struct pf_bytes frame, struct pf_pdesc *pd, __u32 at)
+{
+	struct tcp *tcp = frame.data + at;
+	__u32 header_length;
+
+	if ((void *)(tcp + 1) > frame.end || (tcp->flags & (TH_SYN | TH_FIN | TH_RST | TH_ACK)) != TH_ACK)
+		return false;
+	header_length = (tcp->offset >> 4) * 4;
+	if (header_length < sizeof(*tcp) || pd->offset + header_length > pd->length ||
+	    !tcp->destination || tcp->offset & 0x0f || (tcp->urgent && !(tcp->flags & TH_URG)))
+		return false;
+	pd->payload = pd->length - pd->offset - header_length;
+	pd->tcp = *tcp;
+	pd->source_port = tcp->source;
+	pd->destination_port = tcp->destination;
+	return true;
+}
+
+__inline bool read_ordinary_udp(struct pf_bytes frame, struct pf_pdesc *pd, __u32 at)
+{
+	struct udp *udp = frame.data + at;
+	__u32 length;
+
+	if ((void *)(udp + 1) > frame.end)
+		return false;
+	length = bpf_ntohs(udp->length);
+	if (length < sizeof(*udp) || pd->offset + length > pd->length || !udp->destination)
+		return false;
+	pd->source_port = udp->source;
+	pd->destination_port = udp->destination;
+	return true;
+}
+
+__inline bool read_ordinary_ip(struct pf_bytes frame, struct pf_pdesc *pd, __u32 at)
+{
+	struct ip *ip = frame.data + at;
+
+	if ((void *)(ip + 1) > frame.end || ip->version_ihl != 0x45 ||
+	    ip->offset & ~bpf_htons(IP_DF))
+		return false;
+	pd->family = AF_INET;
+	pd->length = bpf_ntohs(ip->length);
+	pd->offset = sizeof(*ip);
+	pd->protocol = ip->protocol;
+	pd->ttl = ip->ttl;
+	pd->tos = ip->tos;
+	pd->source.half[0] = pd->source.half[1] = 0;
+	pd->destination.half[0] = pd->destination.half[1] = 0;
+	pd->source.word[0] = ip->source;
+	pd->destination.word[0] = ip->destination;
+	return true;
+}
+
+__inline bool read_ordinary_ip6(struct pf_bytes frame, struct pf_pdesc *pd, __u32 at)
+{
+	struct ip6 *ip = frame.data + at;
+
+	if ((void *)(ip + 1) > frame.end || (bpf_ntohl(ip->flow) >> 28) != 6)
+		return false;
+	pd->family = AF_INET6;
+	pd->length = bpf_ntohs(ip->payload_length) + sizeof(*ip);
+	pd->offset = sizeof(*ip);
+	pd->protocol = ip->next_header;
+	pd->ttl = ip->hop_limit;
+	pd->tos = 0;
+	__builtin_memcpy(&pd->source, ip->source, sizeof(ip->source));
+	__builtin_memcpy(&pd->destination, ip->destination, sizeof(ip->destination));
+	return true;
+}
+
+/* Reads the headers of a packet whose frame has `length` bytes and an Ethernet header, or none. */
+__inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 length, __be16 type,
+			    bool has_link_header)
+{
+	struct ethernet *ethernet = frame.data;
+	__u32 at = 0;
+
+	if (has_link_header) {
+		if ((void *)(ethernet + 1) > frame.end)
+			return false;
+		type = ethernet->type;
+		at = sizeof(*ethernet);
+	}
+	pd->ip = at;
+	if (type == bpf_htons(ETHERTYPE_IP)) {
+		if (!read_ordinary_ip(frame, pd, at))
+			return false;
+		at += sizeof(struct ip);
+	} else if (type == bpf_htons(ETHERTYPE_IPV6)) {
+		if (!read_ordinary_ip6(frame, pd, at))
+			return false;
+		at += sizeof(struct ip6);
+	} else {
+		return false;
+	}
+	if (pd->ip + pd->length > length)
+		return false;
+	pd->virtual_protocol = pd->protocol;
+	if (pd->protocol == IPPROTO_TCP)
+		return read_ordinary_tcp(frame, pd, at);
+	return pd->protocol == IPPROTO_UDP && read_ordinary_udp(frame, pd, at);
+}
+
+/* ---- their state ----------------------------------------------------------------------------------- */
+
+/* Finds the state of s->key, bound or floating, among those whose keys are plain. */
+__inline struct pf_state *find_plain_state(const struct pf_status *status, struct pf_scratch *s,
+					   __u32 interface)
+{
+	struct pf_state_ref *ref = find_bound_first(status, s, interface);
+	struct pf_state *state;
+
+	if (!ref)
+		return NULL;
+	s->ref = *ref;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state || state->serial != s->ref.serial || !(state->flags & PF_STATE_SIMPLE) ||
+	    state->timeout >= PF_TIMEOUT_PURGE ||
+	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+		return NULL;
+	return state;
+}
+
+/* Lets a state judge the packet, and count it if it fits. Its lock is held. */
+__inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
+{
+	bool forward = state->direction == s->pd.direction;
+	struct pf_peer *x = forward ? &state->src : &state->dst;
+	struct pf_peer *y = forward ? &state->dst : &state->src;
+
+	if (s->pd.protocol == IPPROTO_TCP) {
+		if (x->state != PF_TCPS_ESTABLISHED || y->state != PF_TCPS_ESTABLISHED ||
+		    x->seqdiff || y->seqdiff || track_tcp(state, s, x, y) != PF_TRACK_PASS)
+			return false;
+	} else if (track_other(state, s, x, y) != PF_TRACK_PASS) {
+		return false;
+	}
+	if (forward) {
+		state->packets[0] += s->segments;
+		state->bytes[0] += s->bytes;
+	} else {
+		state->packets[1] += s->segments;
+		state->bytes[1] += s->bytes;
+	}
+	s->against_state = !forward;
+	return true;
+}
+
+/* Whether the state of s->ref passes the packet, which it has counted then: else that is for the long way. */
+__global int fits_state(struct pf_scratch *s)
+{
+	struct pf_state *state;
+	bool fits = false;
+
+	if (!s)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->ref.serial && state->timeout < PF_TIMEOUT_PURGE) {
+		fits = judge_ordinary(state, s);
+		s->onward = state->onward;
+	}
+	bpf_spin_unlock(&state->lock);
+	return fits;
+}
+
+/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it and passes it too. */
+__global int fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
+{
+	struct pf_state *state;
+	bool fits = false;
+
+	if (!s)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->onward.index);
+	if (!state || expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+		return 0;
+	s->pd.direction = PF_OUT;
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->onward.serial && state->timeout < PF_TIMEOUT_PURGE) {
+		s->path = state->path;
+		fits = is_open(&s->path, s, ifindex, routes) && judge_ordinary(state, s);
+	}
+	bpf_spin_unlock(&state->lock);
+	return fits;
+}
+
+/* ---- what is remembered ---------------------------------------------------------------------------- */
+
+/* Counts the packet that the state of s->ref passes, as account() does for any. */
+__global int count_shortly(struct pf_scratch *s)
+{
+	struct pf_rule_states *rule;
+	struct pf_state *state;
+	__u32 slot, out;
+
+	if (!s)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
+	slot = state->rule_slot;
+	out = s->pd.direction == PF_OUT;
+	count_state(PF_COUNT_SEARCHES);
+	count_interface(s, false);
+	rule = bpf_map_lookup_elem(&rule_states, &slot);
+	if (rule && (rule->tables[0].used || rule->tables[1].used)) {
+		/* what it asks beside the packet's ends, and the packet before has left */
+		s->has_state = 1;
+		s->cross_to = 0;
+		keep_original(&s->pd);
+		count_rule(s, slot, out, PF_TABLE_PASS);
+	} else {
+		count_slot(s, slot, out);
+	}
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		count_slot(s, state->anchor_slot, out);
+	return 0;
+}
+
+#endif /* PF_ORDINARY_H */

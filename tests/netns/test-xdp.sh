@@ -1,0 +1,223 @@
+# `set xdp on`: packets of states leave by the driver of another interface before the kernel has them, with
+# the same counters and time to live, and no packet that the filter or the kernel would treat otherwise does.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+# Frames can be given to a veth device if its other end takes them: with GRO it does. And only what has its
+# checksum can be: no card is here to make it.
+for end in client server; do
+	offloads "$end" eth0 1 gro
+	offloads "$end" eth0 0 tx-checksum
+done
+
+# Sends datagrams one after the other from one port, waits for each echo; prints how many came back, and the
+# time to live of the last as the server saw it.
+cat >"$WORK/echo.py" <<'END_OF_PROGRAM'
+import socket, sys, time
+what, address, count, pause = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+six = ":" in address
+s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+if what == "serve":
+    if six:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+    else:
+        s.setsockopt(socket.IPPROTO_IP, 12, 1)  # IP_RECVTTL
+    s.bind((address, 7))
+    print("ready", flush=True)
+    while True:
+        data, told, _, peer = s.recvmsg(2000, 100)
+        s.sendto(told[0][2][:1] + data[1:], peer)
+s.bind(("", 4007))
+s.settimeout(0.3)
+s.connect((address, 7))
+came, ttl = 0, 0
+for _ in range(count):
+    s.send(b"." * 100)
+    try:
+        ttl = s.recv(2000)[0]
+        came += 1
+    except OSError:
+        pass
+    time.sleep(pause)
+print(came, ttl)
+END_OF_PROGRAM
+for address in "$SERVER4" "$SERVER6"; do
+	start "serve-$address" server python3 "$WORK/echo.py" serve "$address" 0 0
+	await 3 grep -q ready "$WORK/serve-$address.log" || die "no echo at $address"
+done
+
+ask() { # ADDRESS COUNT [PAUSE]
+	on client python3 "$WORK/echo.py" ask "$1" "$2" "${3:-0}"
+}
+by() { # tc|XDP - packets that were sent on past the kernel's forwarding
+	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
+}
+rules() { # INTERFACES
+	filter gateway <<-END_OF_RULES
+		set xdp on $1
+		block
+		pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		pass proto { tcp, udp } to port { 7, 80 } label "echo"
+		pass inet proto icmp
+	END_OF_RULES
+}
+hook() { # INTERFACE
+	pf gateway -sI -vv -i "$1" | sed -n 's/^[[:space:]]*Hook: *//p'
+}
+counters() { # all that was counted for the packets of a run
+	pf gateway -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes' | sort -u
+	pf gateway -s labels | awk '$3 > 100 { $2 = ""; print }'
+	for interface in lan0 wan0; do
+		pf gateway -sI -vv -i "$interface" | grep Pass | tr -s ' \t' ' '
+	done
+}
+clear() {
+	pf gateway -q -F states
+	pf gateway -q -F info
+	pf gateway -q -z
+}
+
+# The same packets by either way, counted alike.
+for interfaces in none '{ lan0, wan0 }'; do
+	rules "$interfaces"
+	clear
+	before=$(by XDP)
+	same "on $interfaces: every datagram comes and goes, one hop less" "1000 63" "$(ask "$SERVER4" 1000)"
+	same "on $interfaces: over IPv6 too" "1000 63" "$(ask "$SERVER6" 1000)"
+	after=$(by XDP)
+	counters >"$WORK/counters-$interfaces"
+	if [ "$interfaces" = none ]; then
+		same "by tc it says" tc "$(hook lan0)"
+		same "no packet goes by XDP" 0 $((after - before))
+	else
+		same "by XDP it says" "XDP and tc" "$(hook lan0)"
+		at_least 3600 "of 4000 packets went by XDP" $((after - before))
+	fi
+done
+same "counters of states, rules and interfaces are the same" "$(cat "$WORK/counters-none")" \
+	"$(cat "$WORK/counters-{ lan0, wan0 }")"
+at_least 11 "lines of counters" "$(wc -l <"$WORK/counters-none")"
+
+# Each way by itself: the packets back come in by wan0.
+rules lan0
+clear
+before=$(by XDP)
+same "on lan0 alone" 1000 "$(ask "$SERVER4" 1000 | cut -d' ' -f1)"
+after=$(by XDP)
+at_least 900 "of the 1000 that came in there went by XDP" $((after - before))
+at_least 0 "and no others: beside those, of 1000" $((1000 - after + before))
+
+# What others leave to be made by the card XDP leaves alone.
+rules any
+before=$(by XDP)
+web server 80
+for end in client server; do
+	offloads "$end" eth0 1 tx-checksum gso tso
+done
+for address in "$SERVER4" "[$SERVER6]"; do
+	same "64 MB from $address, checksums offloaded" "$(sha256sum <"$WORK/www/large")" \
+		"$(on client curl -s --noproxy '*' --max-time 20 "http://$address/large" | sha256sum)"
+done
+
+same "none of them by XDP" 0 $(($(by XDP) - before))
+for end in client server; do
+	offloads "$end" eth0 0 tx-checksum
+done
+
+# Where the kernel has more to do it has the packet at once.
+goes_on() {
+	ask "$SERVER4" 20 | cut -d' ' -f1
+}
+stops() { # COMMAND... - how many of 3 datagrams come back after it
+	on gateway "$@" || die "cannot $*"
+	ask "$SERVER4" 3 | cut -d' ' -f1
+}
+same "at first" 20 "$(goes_on)"
+same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
+on gateway ip route delete blackhole "$SERVER4"
+same "and comes back" 20 "$(goes_on)"
+same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
+on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+same "and is one again" 20 "$(goes_on)"
+same "a rule of netfilter" 0 "$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
+on gateway nft delete table ip t
+same "that goes away" 20 "$(goes_on)"
+same "a state that is killed" 0 "$(rules any; pf gateway -q -f - <<-END_OF_RULES
+	set xdp on any
+	block
+END_OF_RULES
+stops "$BIN/pfctl" -q -F states)"
+
+# A device on which packets wait for their turn keeps them.
+rules any
+same "before" 20 "$(goes_on)"
+on gateway tc qdisc add dev wan0 root handle 1: htb default 1
+on gateway tc class add dev wan0 parent 1: classid 1:1 htb rate 100mbit
+sleep 2.1
+same "a queue on the way" 200 "$(ask "$SERVER4" 200 | cut -d' ' -f1)"
+at_least 200 "packets that it has seen" \
+	"$(on gateway tc -s qdisc show dev wan0 | awk '/Sent/ { print $4; exit }')"
+on gateway tc qdisc delete dev wan0 root
+sleep 2.1
+
+# Another's link address, or a tag, in packets that a state knows.
+cat >"$WORK/frames.py" <<'END_OF_PROGRAM'
+import socket, struct, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+s.bind(("eth0", 0))
+own = s.getsockname()[4]
+gateway, kind, server = bytes.fromhex(sys.argv[1].replace(":", "")), sys.argv[2], sys.argv[3]
+ip = bytearray.fromhex("4500002400000000401100000000000000000000")
+ip[12:20] = socket.inet_aton("192.168.100.2") + socket.inet_aton(server)
+total = sum(struct.unpack("!10H", ip))
+ip[10:12] = struct.pack("!H", 0xffff - (total + (total >> 16)) % 0x10000)
+packet = bytes(ip) + struct.pack("!HHHH", 4007, 7, 16, 0) + b"intruder"
+if kind == "address":
+    gateway = bytes([gateway[0] | 2]) + bytes([gateway[1] ^ 1]) + gateway[2:]
+tag = struct.pack("!HH", 0x8100, 7) if kind == "tag" else b""
+for _ in range(50):
+    s.send(gateway + own + tag + b"\x08\x00" + packet)
+END_OF_PROGRAM
+lan_address=$(on gateway ip -o link show lan0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/')
+intruders() { # KIND - of 50 frames, how many went by XDP
+	local before after
+	goes_on >/dev/null
+	before=$(by XDP)
+	on client python3 "$WORK/frames.py" "$lan_address" "$1" "$SERVER4"
+	after=$(by XDP)
+	echo $((after - before))
+}
+at_least 50 "frames of a state by XDP" "$(intruders none)"
+same "to another's link address" 0 "$(intruders address)"
+same "with a VLAN tag" 0 "$(intruders tag)"
+
+# A driver without XDP, and one that somebody else has.
+on gateway ip link add br7 type bridge
+on gateway ip link set br7 up
+pf gateway -q -d
+rules 'br7'
+same "a bridge has no native XDP" "tc; no XDP: its driver has no native XDP" "$(hook br7)"
+same "nobody named lan0" tc "$(hook lan0)"
+on gateway ip link delete br7
+
+# Coming and going while packets flow.
+rules none
+start flow client python3 "$WORK/echo.py" ask "$SERVER4" 1500 0.001
+for _ in 1 2 3 4 5 6; do
+	rules any
+	sleep 0.15
+	rules none
+	sleep 0.15
+done
+await 10 grep -q . "$WORK/flow.log"
+same "no packet is lost when XDP comes and goes" "1500 63" "$(cat "$WORK/flow.log")"
+
+# The daemon sees to interfaces that come later.
+rules any
+daemon gateway
+on gateway ip link add late0 type veth peer name late1
+await 5 sh -c "ip netns exec $LAB-gateway $BIN/pfctl -sI -vv -i late0 | grep -q 'XDP and tc'"
+same "an interface that came later" "XDP and tc" "$(hook late0)"
+pf gateway -q -d
+same "nothing is attached when the filter is off" none "$(hook lan0)"
+verdict
