@@ -6,6 +6,8 @@ mod freebsd_openbsd;
 mod gigabit;
 mod hartmeier;
 mod molitor;
+mod progress;
+mod series;
 mod study;
 mod text;
 mod verdict;

@@ -8,7 +8,7 @@ mod server;
 
 use std::net::IpAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -68,13 +68,15 @@ pub enum Way {
     Named,
     /// By an address that was given.
     At(IpAddr),
+    /// Each client by the address of a server of its own, from an address of its own: [`crate::topology::Lab::multiply`].
+    Each,
 }
 
 impl Way {
     /// The address that clients connect to.
     pub fn address(self, to: End, family: Family) -> IpAddr {
         match self {
-            Way::Straight => to.address(family),
+            Way::Straight | Way::Each => to.address(family),
             Way::Proxy | Way::Named => End::Client.gateway(family),
             Way::At(address) => address,
         }
@@ -165,6 +167,16 @@ pub struct Talk {
     pub way: Way,
 }
 
+impl Talk {
+    /// What the client of a number does.
+    fn of_client(&self, number: usize) -> Talk {
+        match self.way {
+            Way::Each => Talk { way: Way::At(self.to.address_of(number, self.family)), ..*self },
+            _ => *self,
+        }
+    }
+}
+
 /// What it gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heard {
@@ -174,6 +186,23 @@ pub struct Heard {
     pub latency: Option<Latency>,
     /// What came between the client and its CPU.
     pub disturbance: Disturbance,
+}
+
+/// What a client said, and when it was at work.
+struct Turn {
+    said: client::Said,
+    begin: Instant,
+    end: Instant,
+}
+
+/// The rate of all clients from when the first began to when the last was done: clients that share a CPU may not all be at
+/// work at the same time.
+fn together<'t>(turns: impl Iterator<Item = &'t Turn> + Clone) -> f64 {
+    let begin = turns.clone().map(|turn| turn.begin).min();
+    let end = turns.clone().map(|turn| turn.end).max();
+    let all = begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end - begin).as_secs_f64();
+    let done = |turn: &Turn| turn.said.value * (turn.end - turn.begin).as_secs_f64();
+    turns.map(done).sum::<f64>() / all
 }
 
 /// Talks from the client to the server of a network.
@@ -197,12 +226,13 @@ pub fn talk_from(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Heard> {
     let kin = KinWatch::begin(at.cpu, others)?;
-    let one = &|number: usize| -> anyhow::Result<(client::Said, Disturbance)> {
+    let one = &|number: usize| -> anyhow::Result<(Turn, Disturbance)> {
         host.enter()?;
         at.take()?;
         let watch = Watch::begin(at.cpu)?;
+        let begin = Instant::now();
         let said = client::run(talk, number, at, interrupt)?;
-        Ok((said, watch.end()?))
+        Ok((Turn { said, begin, end: Instant::now() }, watch.end()?))
     };
     let all = thread::scope(|scope| {
         let clients: Vec<_> =
@@ -215,11 +245,12 @@ pub fn talk_from(
     let (_, mut disturbance) =
         *all.iter().max_by_key(|(_, one)| one.switches).context("no client")?;
     disturbance.others = kin.end()?.others;
-    let times: Vec<_> = all.iter().filter_map(|(said, _)| said.latency.as_ref()).collect();
+    let times: Vec<_> = all.iter().filter_map(|(turn, _)| turn.said.latency.as_ref()).collect();
     let latency = (!times.is_empty()).then(|| Latency::merged(times.iter().copied()));
     let value = match (talk.kind, &latency) {
         (Kind::Ping, Some(latency)) => latency.quantile(0.5).unwrap_or_default() as f64,
-        _ => all.iter().map(|(said, _)| said.value).sum(),
+        _ if talk.kind.programs().is_empty() => together(all.iter().map(|(turn, _)| turn)),
+        _ => all.iter().map(|(turn, _)| turn.said.value).sum(),
     };
     Ok(Heard { value, latency, disturbance })
 }

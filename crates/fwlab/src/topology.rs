@@ -105,6 +105,14 @@ impl End {
         }
     }
 
+    /// The address of one of several that are in its place, counted from 0, which is itself.
+    pub fn address_of(self, number: usize, family: Family) -> IpAddr {
+        match self.address(family) {
+            IpAddr::V4(first) => Ipv4Addr::from(first.to_bits() + number as u32).into(),
+            IpAddr::V6(first) => Ipv6Addr::from(first.to_bits() + number as u128).into(),
+        }
+    }
+
     /// The address of the host in the middle towards it, where that has addresses.
     pub fn gateway(self, family: Family) -> IpAddr {
         match self.address(family) {
@@ -317,6 +325,35 @@ impl Lab {
         Ok(())
     }
 
+    /// Gives client and server so many addresses of IPv4 each, as if they were so many hosts: from each of the client's to
+    /// the server's of the same number.
+    ///
+    /// # Errors
+    /// The kernel refuses one.
+    pub fn multiply(&self, count: usize) -> anyhow::Result<()> {
+        let routed = !matches!(self.shape.topology, Topology::Direct | Topology::Bridge);
+        for (end, peer) in [(End::Client, End::Server), (End::Server, End::Client)] {
+            let via = match routed {
+                true => format!("via {} onlink", end.gateway(Family::V4)),
+                false => String::new(),
+            };
+            let mut orders = String::new();
+            for number in 1..count {
+                let [own, other] = [end, peer].map(|one| one.address_of(number, Family::V4));
+                orders += &format!("address add {own}/32 dev {INTERFACE}\n");
+                orders += &format!("route add {other}/32 dev {INTERFACE} src {own} {via}\n");
+                if !routed {
+                    let link = link_text(peer.link());
+                    orders += &format!(
+                        "neighbour replace {other} lladdr {link} dev {INTERFACE} nud permanent\n"
+                    );
+                }
+            }
+            self.end(end).ip(&orders)?;
+        }
+        Ok(())
+    }
+
     fn make_bridge(&self) -> anyhow::Result<()> {
         let Some(device) = &self.device else { return Ok(()) };
         let mut orders = "link add br0 type bridge stp_state 0 mcast_snooping 0\n".to_owned();
@@ -414,6 +451,7 @@ mod tests {
         assert_eq!(End::Server.address(Family::V6).to_string(), "2001:2:0:2::2");
         assert_eq!(End::Server.gateway(Family::V4).to_string(), "198.19.0.1");
         assert_eq!(End::Client.gateway(Family::V6).to_string(), "2001:2:0:1::1");
+        assert_eq!(End::Server.address_of(7, Family::V4).to_string(), "198.19.0.9");
         assert_eq!(network(End::Server, Family::V4), "198.19.0.0/16");
         assert_eq!(network(End::Dmz, Family::V6), "2001:2:0:3::/64");
         assert_eq!(link_text(End::Client.link()), "02:66:77:00:02:01");

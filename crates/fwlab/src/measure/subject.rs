@@ -13,7 +13,7 @@ use crate::raw::flood::{Flood, Pace, Port, Trial};
 use crate::raw::load::Load;
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
 use crate::rounds::{Measured, Subject};
-use crate::sockets::{self, Server, Talk};
+use crate::sockets::{self, Server, Talk, Way};
 use crate::system::{Rules, System};
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use crate::workload::{self, Printed};
@@ -348,7 +348,8 @@ impl<'s> Bench<'s> {
     /// Lets sockets, if they make the load, do something else from now on, by the way there is.
     pub(crate) fn set_talk(&mut self, next: Talk) {
         if let Traffic::Sockets { talk, .. } = &mut self.traffic {
-            *talk = Talk { way: talk.way, ..next };
+            let way = if next.way == Way::Each { next.way } else { talk.way };
+            *talk = Talk { way, ..next };
         }
     }
 
@@ -380,11 +381,12 @@ impl<'s> Bench<'s> {
         Ok([taken / packets.max(1) as f64, 100.0 * (1.0 - taken / elapsed)])
     }
 
-    /// Runs a workload from the client; its commands have the words SERVER and USER where FTP goes.
+    /// Runs a workload from the client, on a CPU of its own if that is another one; its commands have the words SERVER and
+    /// USER where FTP goes.
     ///
     /// # Errors
     /// It is none, one of its commands fails, or a signal came.
-    pub(crate) fn workload(&self, file: &str) -> anyhow::Result<Measured> {
+    pub(crate) fn workload(&self, file: &str, cpu: usize) -> anyhow::Result<Measured> {
         let Traffic::Sockets { talk, lab, .. } = &self.traffic else { bail!("no sockets") };
         let server = SocketAddr::new(talk.way.address(talk.to, talk.family), 21).to_string();
         let user = talk.way.user(talk.to.address(talk.family));
@@ -393,7 +395,7 @@ impl<'s> Bench<'s> {
         let file = file.replace("\"fwlab ", &format!("\"{own} "));
         let job = workload::parse(&file).map_err(|it| anyhow::anyhow!(it.explain("", &file)))?;
         let outcome = lab.end(End::Client).inside(|| {
-            self.at.take()?;
+            Placement { cpu, ..self.at }.take()?;
             workload::execute(&job, Printed::Nowhere).context("workload")
         })??;
         self.interrupt.check()?;

@@ -1,7 +1,8 @@
 //! Adamo and Tablò: transactions a second by number and protocol of rules, through a router and through a bridge.
 
 use super::Paper;
-use super::study::{Block, Cell, Extent, Study, Work, series, talk};
+use super::series::{series, talk};
+use super::study::{Block, Cell, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio, values};
 use crate::raw::frame::Transport::{self, Tcp, Udp};

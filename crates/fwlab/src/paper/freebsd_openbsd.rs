@@ -2,7 +2,8 @@
 //! of its time.
 
 use super::Paper;
-use super::study::{Block, Cell, Cpu, Extent, Study, Work, series, talk};
+use super::series::{series, talk};
+use super::study::{Block, Cell, Cpu, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, finding, middle, ratio, values};
 use crate::host::Host;

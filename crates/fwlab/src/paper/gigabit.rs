@@ -4,7 +4,8 @@
 use std::process::Command;
 
 use super::Paper;
-use super::study::{Block, Cell, Extent, Study, Work, series, talk};
+use super::series::{series, talk};
+use super::study::{Block, Cell, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, change, finding, ratio, values};
 use crate::host::Host;
@@ -183,25 +184,31 @@ fn title(load: &str, network: &str) -> String {
 fn table(run: &Run, network: &str) -> Option<Table> {
     let theirs = FIGURES.iter().map(|&(setup, system, figures)| (setup, system, Some(figures)));
     let ours = OTHERS.iter().map(|&(setup, system)| (setup, system, None));
+    // it was measured over IPv4 and short frames alone
+    let has_figures = network == NETWORKS[0].0;
     let mut rows = Vec::new();
     for (setup, system, figures) in theirs.chain(ours) {
         let mut row = vec![setup.to_owned()];
+        let mut is_measured = false;
         for (load, (name, _)) in LOADS.iter().enumerate() {
             let title = title(name, network);
             let values = values(run, &Place { title: &title, at: None, system });
             let ours = values.iter().map(|megabits| megabits * 1e6 / KILOBYTE);
-            // it was measured over IPv4 and short frames alone
-            let figures = figures.filter(|_| network == NETWORKS[0].0);
-            row.push(figures.map_or(String::new(), |figures| listed(figures[load])));
+            if has_figures {
+                row.push(figures.map_or(String::new(), |figures| listed(figures[load])));
+            }
+            is_measured |= !values.is_empty();
             row.push(listed(ours.take(3)));
         }
-        if row[1..].iter().skip(1).step_by(2).any(|cell| !cell.is_empty()) {
+        if is_measured {
             rows.push(row);
         }
     }
-    let heading = |(name, _): &(&str, Kind)| [format!("2006: {name}"), (*name).to_owned()];
     let mut columns = vec!["Setup".to_owned()];
-    columns.extend(LOADS.iter().flat_map(heading));
+    for (name, _) in LOADS {
+        columns.extend(has_figures.then(|| format!("2006: {name}")));
+        columns.push(name.to_owned());
+    }
     let title = format!("K/s, three runs, {network} (both: the directions added)");
     (!rows.is_empty()).then_some(Table { title, columns, names: 1, rows })
 }

@@ -1,10 +1,13 @@
 //! Molitor: the round trip of datagrams, FTP sessions and bulk transfers, one after the other and at once, by workload files
 //! as his; through nothing, through a filtering bridge with his own rules, and through an application proxy.
 
+mod future;
+
 use std::process::Command;
 
 use super::Paper;
-use super::study::{Block, Cell, Extent, Study, Work, series, talk};
+use super::series::{series, talk};
+use super::study::{Block, Cell, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, finding, middle, ratio};
 use crate::host::Host;
@@ -176,12 +179,16 @@ impl Paper for Molitor {
              active, as his rules want them, but passive by the proxy",
             "ftp-gw is skipstep's, not that of the TIS toolkit",
             "with ftp-gw, nothing and a router stand beside it in its rounds, otherwise nothing and a bridge",
-            "of his future directions there are HTTP, both directions and several clients in fwlab measure",
+            "commands of workloads are on a CPU of their own, server and firewall on another, where there are two",
+            "of his future directions, filters with 100 rules and states stand for his rules, which let FTP alone through",
         ]
     }
 
     fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
         let smoke = study.extent == Extent::Smoke;
+        if study.extent == Extent::Full {
+            study.set_rounds(10);
+        }
         let pings = [8, 1000].map(|size| {
             let talk = talk(Kind::Ping, Udp, Family::V4, size, study.seconds);
             let title = format!("Ping, {size} bytes");
@@ -196,6 +203,9 @@ impl Paper for Molitor {
                 behind_proxy.push(sweet(false, at_once));
             }
         }
+        behind_proxy.extend(future::cells(study, false));
+        let beyond = future::cells(study, true);
+        let filters = study.systems(&future::FILTERS);
         let mut filter: Vec<Box<dyn System>> = Vec::new();
         match system::missing(&Filter) {
             Some(program) => study.leave_out(&format!("pcf: no such program: {program}")),
@@ -219,6 +229,7 @@ impl Paper for Molitor {
         let mut blocks = vec![
             (block(Topology::Bridge, filter), behind_bridge),
             (block(Topology::Router, gateway), behind_proxy),
+            (Block { count: future::RULES, ..block(Topology::Router, filters) }, beyond),
         ];
         if !smoke && !buffers.is_empty() {
             let file = workload(1, 10, false, LARGE);
@@ -228,7 +239,8 @@ impl Paper for Molitor {
     }
 
     fn tables(&self, run: &Run) -> Vec<Table> {
-        [theirs(run), derived(run), sweet_spot(run), buffers(run)].into_iter().flatten().collect()
+        let tables = [theirs(run), derived(run), sweet_spot(run), buffers(run), future::table(run)];
+        tables.into_iter().flatten().collect()
     }
 
     fn findings(&self, run: &Run) -> Vec<Finding> {
@@ -483,6 +495,7 @@ fn findings(run: &Run) -> Vec<Finding> {
             vec![sweet("null"), sweet("ftp-gw")],
         ));
     }
+    all.extend(future::findings(run));
     all
 }
 

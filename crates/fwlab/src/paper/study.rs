@@ -1,7 +1,6 @@
 //! What all papers share: blocks of systems that stand at the same time and are measured in rounds, the result that
 //! grows with each round, and what is told meanwhile.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use anyhow::{Context, ensure};
 use nix::unistd::Pid;
 
 use super::Arguments;
+use super::progress::Progress;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::measure::CHECK_SIZE;
 use crate::measure::subject::{Bench, Plan, Spot};
@@ -18,9 +18,9 @@ use crate::raw::extension::Extension;
 use crate::raw::flood::Flood;
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::results::{self, Dimension, Mode, Point, Quantity, Role, Run, Series};
+use crate::results::{self, Mode, Point, Quantity, Role, Run, Series};
 use crate::rounds::{self, Measured, Subject};
-use crate::sockets::{Kind, Talk, Way};
+use crate::sockets::Talk;
 use crate::system::{self, Rules, System};
 use crate::topology::{End, Family, Lab, Shape, Topology};
 
@@ -35,6 +35,9 @@ const CEILING: u64 = 1 << 19;
 
 /// Title of the series about memory.
 pub(super) const MEMORY: &str = "Memory of states";
+
+/// How often the result is written, of which a killed run keeps what was written last.
+const WRITING: Duration = Duration::from_secs(5);
 
 /// What a trial takes besides its own time.
 const BESIDES: Duration = Duration::from_millis(30);
@@ -56,7 +59,7 @@ impl Extent {
         match self {
             Extent::Smoke => "a few cells and very short trials, only to see that everything works",
             Extent::Quick => "fewer cells and shorter trials (--quick)",
-            Extent::Full => "shorter trials, and more of them (--full)",
+            Extent::Full => "every cell, with shorter trials and more of them (--full)",
         }
     }
 
@@ -65,7 +68,7 @@ impl Extent {
         match self {
             Extent::Smoke => (1, 0.02),
             Extent::Quick => (3, 0.1),
-            Extent::Full => (10, 0.5),
+            Extent::Full => (5, 0.25),
         }
     }
 }
@@ -137,7 +140,8 @@ pub(super) enum Work {
     /// Sockets do this on a link of so many bits a second, while the firewall has a CPU of its own, and what it takes of
     /// that is the value.
     Cpu { talk: Talk, link: &'static str, value: Cpu },
-    /// Commands run as a workload file says, on a network where this can be talked.
+    /// Commands run as a workload file says, on a network where this can be talked: on the first CPU, while server and
+    /// firewall are on the last.
     Workload { file: String, talk: Talk },
 }
 
@@ -154,6 +158,13 @@ impl Work {
     /// Whether the firewall has a CPU of its own.
     fn has_queue(&self) -> bool {
         matches!(self, Work::Frames { .. } | Work::Cpu { .. })
+    }
+
+    fn talk(&self) -> Option<&Talk> {
+        match self {
+            Work::Talk(talk) | Work::Cpu { talk, .. } | Work::Workload { talk, .. } => Some(talk),
+            Work::Frames { .. } => None,
+        }
     }
 
     fn duration(&self) -> Duration {
@@ -173,6 +184,8 @@ pub(super) struct Study {
     rounds: u32,
     /// Whether the number of rounds was asked for.
     told: bool,
+    /// When the result was last written.
+    written: Option<Instant>,
     pub seconds: f64,
     wanted: Vec<String>,
     file: Option<PathBuf>,
@@ -203,6 +216,7 @@ impl Study {
             extent,
             rounds: arguments.rounds.unwrap_or(rounds),
             told: arguments.rounds.is_some(),
+            written: None,
             seconds: arguments.seconds.unwrap_or(seconds),
             wanted: arguments.systems.clone(),
             file,
@@ -289,7 +303,13 @@ impl Study {
 
     fn measure_block(&mut self, mut block: Block, cells: &[Cell]) -> anyhow::Result<()> {
         let Some(first) = cells.first() else { return Ok(()) };
-        let plan = self.plan(&block, first)?;
+        let mut plan = self.plan(&block, first)?;
+        // a thread of each service for each client that there will be
+        let talks = cells.iter().filter_map(|cell| cell.work.talk());
+        let clients = talks.map(|talk| talk.clients).max().unwrap_or(1);
+        if let Some(talk) = &mut plan.talk {
+            talk.clients = clients;
+        }
         let queue = first.work.has_queue();
         let plain = if block.topology == Topology::Bridge { "bridge" } else { "router" };
         let named = |name| system::named(name).map_err(anyhow::Error::msg);
@@ -314,6 +334,7 @@ impl Study {
             if let Work::Cpu { link, .. } = first.work {
                 lab.slow_down(link)?;
             }
+            lab.multiply(clients)?;
             labs.push(lab);
         }
         let (mut benches, mut memory) = (Vec::new(), Vec::new());
@@ -419,7 +440,9 @@ impl Study {
         let place = self.place(&cell.series, cell.at);
         self.run.series[place.0].points[place.1].ceiling = ceiling;
         let trial = self.trial(cell).as_secs_f64();
-        let turn = |bench| -> Box<dyn Subject + '_> { Box::new(Turn { bench, work: &cell.work }) };
+        let cpu = self.cpus.first().copied().context("no CPU")?;
+        let turn =
+            |bench| -> Box<dyn Subject + '_> { Box::new(Turn { bench, work: &cell.work, cpu }) };
         let mut turns: Vec<_> = benches.iter_mut().map(turn).collect();
         let systems = turns.len();
         let interrupt = self.interrupt.clone();
@@ -430,7 +453,12 @@ impl Study {
             (self.run.seconds, self.run.environment.steal) = self.watch.end();
             self.run.incomplete_because = Some("still under way".to_owned());
             let Some(file) = &self.file else { return Ok(()) };
-            self.run.write(file).with_context(|| file.display().to_string())
+            if self.written.is_some_and(|since| since.elapsed() < WRITING) {
+                return Ok(());
+            }
+            self.run.write(file).with_context(|| file.display().to_string())?;
+            self.written = Some(Instant::now());
+            Ok(())
         })?;
         let (series, point) = place;
         if matches!(cell.work, Work::Frames { rate: None, .. }) {
@@ -469,6 +497,8 @@ fn available() -> u64 {
 struct Turn<'t, 'b> {
     bench: &'t mut Bench<'b>,
     work: &'t Work,
+    /// The CPU of a workload's commands.
+    cpu: usize,
 }
 
 impl Subject for Turn<'_, '_> {
@@ -488,76 +518,12 @@ impl Subject for Turn<'_, '_> {
                 };
                 return Ok(Measured { value, why: None, counts: None, latency: None });
             }
-            Work::Workload { file, .. } => return self.bench.workload(file),
+            Work::Workload { file, .. } => return self.bench.workload(file, self.cpu),
         }
-        self.bench.trial()
-    }
-}
-
-/// What one client does with the server, over a family and protocol, with payload of so many bytes.
-pub(super) fn talk(
-    kind: Kind,
-    transport: Transport,
-    family: Family,
-    size: usize,
-    seconds: f64,
-) -> Talk {
-    let duration = Duration::from_secs_f64(seconds);
-    let (to, way) = (End::Server, Way::Straight);
-    Talk { kind, transport, family, size, duration, clients: 1, active: false, to, way }
-}
-
-/// A series of frames that come through, without its points.
-pub(super) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
-    Series {
-        title,
-        load: results::Load {
-            kind: "raw".to_owned(),
-            protocol: Some(if load.transport == Transport::Tcp { "tcp" } else { "udp" }.to_owned()),
-            family: Some(if load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
-            size: load.size.single().map(u64::from),
-            flows: load.flows(),
-            seconds,
-            details: load.details(),
-            ..results::Load::default()
-        },
-        quantity: Quantity {
-            name: "forwarding rate".to_owned(),
-            unit: "frames/s".to_owned(),
-            better: results::Better::Higher,
-            additive: false,
-        },
-        dimension: Some(Dimension { name: dimension.to_owned(), unit: String::new() }),
-        points: Vec::new(),
-    }
-}
-
-/// A series of what sockets do, without its points.
-pub(super) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Series {
-    let (name, unit) = talk.kind.quantity();
-    Series {
-        title,
-        load: results::Load {
-            kind: talk.kind.name().to_owned(),
-            protocol: Some(match talk.transport {
-                Transport::Tcp => "tcp".to_owned(),
-                Transport::Udp => "udp".to_owned(),
-            }),
-            family: Some(if talk.family == Family::V4 { "inet" } else { "inet6" }.to_owned()),
-            size: Some(talk.size as u64),
-            flows: Some(1),
-            parallel: Some(talk.clients as u64).filter(|&clients| clients > 1),
-            seconds: talk.duration.as_secs_f64(),
-            ..results::Load::default()
-        },
-        quantity: Quantity {
-            name: name.to_owned(),
-            unit: unit.to_owned(),
-            better: if unit == "ns" { results::Better::Lower } else { results::Better::Higher },
-            additive: unit == "ns",
-        },
-        dimension: dimension.map(|name| Dimension { name: name.to_owned(), unit: String::new() }),
-        points: Vec::new(),
+        let measured = self.bench.trial()?;
+        // histograms are most of a result, and papers have a use for them only where frames go at a rate
+        let is_paced = matches!(self.work, Work::Frames { rate: Some(_), .. });
+        Ok(Measured { latency: measured.latency.filter(|_| is_paced), ..measured })
     }
 }
 
@@ -575,48 +541,5 @@ fn frames(block: &Block) -> Load {
         source_ports: Vary::Count(256),
         destination_ports: Vary::Fixed,
         seed: 1,
-    }
-}
-
-/// What is told meanwhile, to who sits at a terminal.
-struct Progress {
-    title: String,
-    since: Instant,
-    done: f64,
-    all: f64,
-}
-
-impl Progress {
-    fn new(title: &str) -> Progress {
-        Progress { title: title.to_owned(), since: Instant::now(), done: 0.0, all: 0.0 }
-    }
-
-    /// More is to be done; in seconds, if nothing is repeated.
-    fn expect(&mut self, seconds: f64) {
-        self.all += seconds;
-    }
-
-    /// Some of it is done.
-    fn advance(&mut self, seconds: f64) {
-        self.done += seconds;
-        let mut error = std::io::stderr();
-        if !error.is_terminal() {
-            return;
-        }
-        let left = self.since.elapsed().as_secs_f64() / self.done * (self.all - self.done).max(0.0);
-        let share = (100.0 * self.done / self.all).min(100.0);
-        let (minutes, seconds) = ((left / 60.0).floor(), (left % 60.0).floor());
-        // who does not see it misses nothing
-        let _ = write!(
-            error,
-            "\r{}: {share:.0} %, {minutes:.0}:{seconds:02.0} left \x1b[K",
-            self.title
-        );
-    }
-
-    fn end(&self) {
-        if std::io::stderr().is_terminal() && self.done > 0.0 {
-            eprint!("\r\x1b[K");
-        }
     }
 }

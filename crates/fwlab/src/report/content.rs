@@ -244,11 +244,7 @@ fn system(system: &crate::results::System) -> Block {
     row("Hooks a packet crosses", hooks);
     row("SHA-256 of the configuration", system.sha256.clone());
     let mut inside = vec![Block::Table(table)];
-    inside.push(if system.configuration.trim().is_empty() {
-        Block::Text("Nothing is configured.".to_string())
-    } else {
-        Block::Verbatim(system.configuration.clone())
-    });
+    inside.extend(configuration(&system.configuration));
     let rules = match system.rules {
         Some(rules) if !system.label.contains(&rules.to_string()) => {
             format!(", {}", count(rules, "rule"))
@@ -256,6 +252,25 @@ fn system(system: &crate::results::System) -> Block {
         _ => String::new(),
     };
     Block::Fold(format!("{}{rules}", system.label), inside)
+}
+
+/// A configuration; of one that is long its beginning and its end.
+fn configuration(text: &str) -> Vec<Block> {
+    const BEGINNING: usize = 24;
+    const END: usize = 6;
+    if text.trim().is_empty() {
+        return vec![Block::Text("Nothing is configured.".to_string())];
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let left_out = lines.len().saturating_sub(BEGINNING + END);
+    if left_out <= BEGINNING {
+        return vec![Block::Verbatim(text.to_string())];
+    }
+    vec![
+        Block::Verbatim(lines[..BEGINNING].join("\n")),
+        Block::Text(format!("Here {left_out} lines are left out, which the result file has.")),
+        Block::Verbatim(lines[lines.len() - END..].join("\n")),
+    ]
 }
 
 fn topologies(run: &Run) -> Table {

@@ -9,6 +9,7 @@ use chrono::{SecondsFormat, Utc};
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::layout::lay_out;
 use super::{Environment, Mode, Role, Run, SCHEMA_VERSION, sha256};
 
 /// Why a result file is of no use.
@@ -63,10 +64,9 @@ impl Run {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(".partial");
         let partial = path.with_file_name(name);
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
+        let text = lay_out(&serde_json::to_string(self)?);
         let written = fs::File::create(&partial)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
             .and_then(|()| fs::rename(&partial, path));
         if written.is_err() {
             let _ = fs::remove_file(&partial);

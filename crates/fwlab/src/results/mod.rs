@@ -8,6 +8,7 @@ mod environment;
 pub(crate) mod example;
 mod file;
 mod latency;
+mod layout;
 mod schema;
 
 use schemars::JsonSchema;

@@ -39,6 +39,7 @@ pub(super) fn run(
     at: Placement,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Said> {
+    let talk = &talk.of_client(number);
     let server = talk.way.address(talk.to, talk.family);
     let rate = |value| Ok(Said { value, latency: None });
     match talk.kind {

@@ -1,0 +1,118 @@
+//! What Molitor named as to be done in future, in his section 11: many clients and servers, both directions, HTTP. Workloads
+//! that are derived from real ones are `fwlab workload`'s.
+
+use super::{SMALL, titled};
+use crate::paper::series::{series, talk};
+use crate::paper::study::{Cell, Study, Work};
+use crate::paper::text::number;
+use crate::paper::verdict::{Check, Place, Range, change, finding, middle, ratio};
+use crate::raw::frame::Transport::Tcp;
+use crate::results::{Finding, Run, Table};
+use crate::sockets::{Kind, Talk, Way};
+use crate::topology::Family;
+
+/// How many clients are many, and servers.
+const MANY: usize = 8;
+
+const FTP: &str = "Future: FTP sessions";
+const FTP_MANY: &str = "Future: FTP sessions, 8 clients, 8 servers";
+const HTTP: &str = "Future: pages by HTTP";
+const HTTP_MANY: &str = "Future: pages by HTTP, 8 clients, 8 servers";
+const SEND: &str = "Future: bytes to the server";
+const BOTH: &str = "Future: bytes both ways at once";
+
+/// Filters that let more through than his rules do.
+pub(super) const FILTERS: [&str; 2] = ["skipstep-states", "nft-conntrack"];
+
+/// Rules that these have.
+pub(super) const RULES: u32 = 100;
+
+/// By a filter, or by a proxy, which takes FTP alone and knows one server.
+pub(super) fn cells(study: &Study, by_filter: bool) -> Vec<Cell> {
+    let all = [
+        (FTP, Kind::Ftp, 1),
+        (FTP_MANY, Kind::Ftp, MANY),
+        (HTTP, Kind::Http, 1),
+        (HTTP_MANY, Kind::Http, MANY),
+        (SEND, Kind::Send, 1),
+        (BOTH, Kind::Both, 1),
+    ];
+    let cell = |(title, kind, clients): (&str, Kind, usize)| {
+        let one = talk(kind, Tcp, Family::V4, SMALL as usize, study.seconds);
+        let way = if by_filter && clients > 1 { Way::Each } else { Way::Straight };
+        let talk = Talk { clients, way, active: by_filter, ..one };
+        let series = series(titled(title, by_filter), &talk, None);
+        Cell { series, at: None, work: Work::Talk(talk) }
+    };
+    all.into_iter().filter(|(_, kind, _)| by_filter || *kind == Kind::Ftp).map(cell).collect()
+}
+
+/// What came of it.
+pub(super) fn table(run: &Run) -> Option<Table> {
+    let systems = ["null", "router", FILTERS[0], FILTERS[1], "ftp-gw"];
+    let value = |title: &str, system: &str| {
+        let title = titled(title, system != "ftp-gw");
+        middle(run, &Place { title: &title, at: None, system })
+    };
+    let row = |(title, unit): &(&str, &str)| {
+        let mut row = vec![format!("{}, {unit}", title.trim_start_matches("Future: "))];
+        let cells = systems.map(|system| value(title, system).map_or("-".to_owned(), number));
+        row.extend(cells);
+        row
+    };
+    let tests = [
+        (FTP, "1/s"),
+        (FTP_MANY, "1/s"),
+        (HTTP, "1/s"),
+        (HTTP_MANY, "1/s"),
+        (SEND, "Mbit/s"),
+        (BOTH, "Mbit/s"),
+    ];
+    let mut columns = vec!["Test".to_owned()];
+    columns.extend(systems.map(str::to_owned));
+    value(FTP, "null").map(|_| Table {
+        title: "His future directions: clients of one process, and one server for them by ftp-gw"
+            .to_owned(),
+        columns,
+        names: 1,
+        rows: tests.iter().map(row).collect(),
+    })
+}
+
+/// What he expected.
+pub(super) fn findings(run: &Run) -> Vec<Finding> {
+    let many = |system: &str, range| {
+        let titles = [FTP_MANY, FTP].map(|title| titled(title, system != "ftp-gw"));
+        let place = |title| Place { title, at: None, system };
+        let ratio = ratio(run, &place(&titles[0]), &place(&titles[1]));
+        Check { what: format!("sessions of 8 clients by those of one, {system}"), ratio, range }
+    };
+    let like_ftp = |system: &str| {
+        let place = |title| Place { title, at: None, system };
+        let ratio = change(run, &place(FTP), &place(HTTP));
+        Check {
+            what: format!("what {system} leaves of HTTP by what of FTP"),
+            ratio,
+            range: Range::EQUAL,
+        }
+    };
+    if !run.series.iter().any(|series| series.title == FTP) {
+        return Vec::new();
+    }
+    vec![
+        finding(
+            "expected: more clients and servers do more sessions, but not by a proxy",
+            "“the proxy firewall will probably not perform much better”, others with “marked improvement”",
+            vec![
+                many(FILTERS[0], Range::MORE),
+                many(FILTERS[1], Range::MORE),
+                many("ftp-gw", Range::EQUAL),
+            ],
+        ),
+        finding(
+            "expected: HTTP suffers as FTP sessions do",
+            "“probably the results would be similar to those for FTP”",
+            FILTERS.map(like_ftp).into(),
+        ),
+    ]
+}

@@ -1,0 +1,76 @@
+//! Series of papers before anything is measured: what is done, and what the values are.
+
+use std::time::Duration;
+
+use crate::raw::frame::Transport;
+use crate::raw::load::Load;
+use crate::results::{self, Dimension, Quantity, Series};
+use crate::sockets::{Kind, Talk, Way};
+use crate::topology::{End, Family};
+
+/// What one client does with the server, over a family and protocol, with payload of so many bytes.
+pub(super) fn talk(
+    kind: Kind,
+    transport: Transport,
+    family: Family,
+    size: usize,
+    seconds: f64,
+) -> Talk {
+    let duration = Duration::from_secs_f64(seconds);
+    let (to, way) = (End::Server, Way::Straight);
+    Talk { kind, transport, family, size, duration, clients: 1, active: false, to, way }
+}
+
+/// A series of frames that come through, without its points.
+pub(super) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
+    Series {
+        title,
+        load: results::Load {
+            kind: "raw".to_owned(),
+            protocol: Some(if load.transport == Transport::Tcp { "tcp" } else { "udp" }.to_owned()),
+            family: Some(if load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
+            size: load.size.single().map(u64::from),
+            flows: load.flows(),
+            seconds,
+            details: load.details(),
+            ..results::Load::default()
+        },
+        quantity: Quantity {
+            name: "forwarding rate".to_owned(),
+            unit: "frames/s".to_owned(),
+            better: results::Better::Higher,
+            additive: false,
+        },
+        dimension: Some(Dimension { name: dimension.to_owned(), unit: String::new() }),
+        points: Vec::new(),
+    }
+}
+
+/// A series of what sockets do, without its points.
+pub(super) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Series {
+    let (name, unit) = talk.kind.quantity();
+    Series {
+        title,
+        load: results::Load {
+            kind: talk.kind.name().to_owned(),
+            protocol: Some(match talk.transport {
+                Transport::Tcp => "tcp".to_owned(),
+                Transport::Udp => "udp".to_owned(),
+            }),
+            family: Some(if talk.family == Family::V4 { "inet" } else { "inet6" }.to_owned()),
+            size: Some(talk.size as u64),
+            flows: Some(1),
+            parallel: Some(talk.clients as u64).filter(|&clients| clients > 1),
+            seconds: talk.duration.as_secs_f64(),
+            ..results::Load::default()
+        },
+        quantity: Quantity {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            better: if unit == "ns" { results::Better::Lower } else { results::Better::Higher },
+            additive: unit == "ns",
+        },
+        dimension: dimension.map(|name| Dimension { name: name.to_owned(), unit: String::new() }),
+        points: Vec::new(),
+    }
+}
