@@ -277,6 +277,16 @@ pub struct Path {
     pub pad: [u8; 5],
 }
 
+/// `enum pf_express`: what frames of a path can go straight from one driver to the other.
+pub mod express {
+    /// none
+    pub const NOT: u8 = 0;
+    /// those in one piece
+    pub const SHORT: u8 = 1;
+    /// all
+    pub const ANY: u8 = 2;
+}
+
 /// `struct pf_state`: value of the states map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,

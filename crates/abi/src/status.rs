@@ -135,7 +135,7 @@ pub struct Counters {
     /// Reports of states that found their ring full.
     pub flow_lost: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP (`enum pf_forwarded`).
-    pub forwarded: [u64; 2],
+    pub forwarded: [u64; forwarded::MAX],
     /// Packets for programs that did not come as far as skipstepd.
     pub divert_lost: u64,
 }
@@ -220,4 +220,14 @@ pub struct Outcome {
     pub next_hop_family: u8,
     /// Zero.
     pub pad: [u8; 3],
+}
+
+/// `enum pf_forwarded`: who sent packets on past the kernel's forwarding.
+pub mod forwarded {
+    /// the program at tcx ingress
+    pub const TC: usize = 0;
+    /// the program of XDP
+    pub const XDP: usize = 1;
+    /// How many there are.
+    pub const MAX: usize = 2;
 }

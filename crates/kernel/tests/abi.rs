@@ -130,14 +130,15 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             hop_family, end_pad, hop_interface, path, onward,
         }
         pf_path => abi::Path {
-            came_in_by, leaves_by, interface, second, generation, routes, mtu, neighbour, own, pad,
+            came_in_by, leaves_by, interface, received, second, generation, routes, mtu, neighbour,
+            own, express, pad,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
-            bound, sweeps, syncookies,
+            bound, sweeps, slept, syncookies,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -302,6 +303,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "FOREST_OF_" abi::forest::forest_of { FOLLOWS, INET6, OUT }
         "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
+        "EXPRESS_" abi::state::express { NOT, SHORT, ANY }
+        "FORWARDED_" abi::status::forwarded { TC, XDP, MAX }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
         "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS, COMPILED }
