@@ -10,7 +10,7 @@
 //!
 //! Raw frames: made and counted by programs in the kernel, through networks that are made for it.
 //!
-//! Workloads: commands that are run in the order and at the times that a file says.
+//! Workloads: commands that are run in the order and at the times that a file says, or a capture.
 //!
 //! Papers: what others measured, measured again, with their figures beside it.
 //!
@@ -23,6 +23,7 @@ pub mod agent;
 pub mod bad_network;
 pub mod compare;
 pub mod connections;
+pub mod converse;
 pub mod echo;
 pub mod ftp;
 pub mod host;

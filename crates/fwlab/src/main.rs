@@ -10,8 +10,8 @@ use skipstep_fwlab::bad_network::Badness;
 use skipstep_fwlab::interrupt::Interrupt;
 use skipstep_fwlab::request_response::Protocol;
 use skipstep_fwlab::{
-    agent, bad_network, compare, echo, ftp, measure, paper, raw, report, request_response, search,
-    seconds, workload,
+    agent, bad_network, compare, converse, echo, ftp, measure, paper, raw, report,
+    request_response, search, seconds, workload,
 };
 
 #[derive(Parser)]
@@ -23,10 +23,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Answer those who run `fwlab converse`, until killed
+    Answer {
+        /// Ports of TCP and UDP
+        #[arg(required = true)]
+        ports: Vec<u16>,
+    },
     /// Be an end of a measurement: wait for a controller, which is a `fwlab measure` that names this agent
     Agent {
         #[command(flatten)]
         arguments: agent::Arguments,
+    },
+    /// Say so many bytes to a `fwlab answer`, and get so many, once
+    Converse {
+        #[command(flatten)]
+        arguments: converse::Arguments,
     },
     /// Echo whatever arrives by TCP or UDP, over IPv4 and IPv6, until killed
     Echo {
@@ -123,6 +134,8 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Agent { arguments } => agent::run(&arguments)?,
+        Command::Answer { ports } => converse::answer(&ports)?,
+        Command::Converse { arguments } => converse::converse(&arguments)?,
         Command::Echo { port } => echo::serve(port)?,
         Command::Rr { protocol, server, size, seconds } => {
             let duration = Duration::from_secs_f64(seconds);

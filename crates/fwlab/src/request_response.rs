@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Transport protocol of a test.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Protocol {
     /// one connection for the whole test
     Tcp,

@@ -1,17 +1,22 @@
 //! `fwlab workload`: runs commands as a file says, in the language of the workload tool of "Firewall
-//! Performance" (Molitor). docs/workload.md describes it.
+//! Performance" (Molitor), or makes such a file of a capture. docs/workload.md describes it.
 
+mod capture;
+mod conversation;
 mod execute;
 mod language;
 mod random;
 mod report;
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
+pub use capture::CaptureError;
+pub use conversation::{DeriveError, derive};
 pub use execute::{Ending, Executed, Outcome, Printed, execute};
 pub use language::{Job, Mistake, parse};
 pub use random::Random;
@@ -29,7 +34,14 @@ const INTERRUPTED: u8 = 130;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// File with the workload
-    file: PathBuf,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    file: Option<PathBuf>,
+    /// Run nothing, but print the workload that a pcap file or pf's log shows
+    #[arg(long, value_name = "CAPTURE", conflicts_with_all = ["check", "json"])]
+    from: Option<PathBuf>,
+    /// Server of the workload that is printed, instead of those in the capture
+    #[arg(long, value_name = "ADDRESS", requires = "from")]
+    server: Option<IpAddr>,
     /// Only say whether the file is right, and how many commands it runs
     #[arg(long, conflicts_with = "json")]
     check: bool,
@@ -38,13 +50,22 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Reads the file and runs it.
+/// Reads the file and runs it, or prints one that a capture shows.
 ///
 /// # Errors
-/// The file cannot be read, or the system refuses what is needed to run commands.
+/// The file cannot be read, the capture is none, or the system refuses what is needed to run commands.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let name = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file).with_context(|| name.clone())?;
+    let mut out = std::io::stdout();
+    if let Some(path) = &arguments.from {
+        let name = || path.display().to_string();
+        let file = std::fs::read(path).with_context(name)?;
+        let text = derive(&file, arguments.server).with_context(name)?;
+        out.write_all(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = arguments.file.as_ref().context("no file")?;
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| name.clone())?;
     let job = match parse(&text) {
         Ok(job) => job,
         Err(mistake) => {
@@ -52,7 +73,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(WRONG));
         }
     };
-    let mut out = std::io::stdout();
     if arguments.check {
         writeln!(out, "{name}: {} commands", job.commands())?;
         return Ok(ExitCode::SUCCESS);

@@ -1,0 +1,286 @@
+//! Workloads made of captures: each conversation becomes a command that says as much, at its time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::capture::{CaptureError, Packet, packets};
+use crate::raw::frame::Transport;
+
+/// After this long without a word datagrams between the same ends are another conversation, as filters have it.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// The longest capture: each of its seconds is a job.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// What somebody and a server said to each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Conversation {
+    transport: Transport,
+    server: SocketAddr,
+    begin: Duration,
+    end: Duration,
+    /// Bytes of payload of the client, and of the server.
+    sends: u64,
+    gets: u64,
+    /// Packets of the client with payload.
+    datagrams: u64,
+    is_over: bool,
+}
+
+/// Why no workload can be made of a file.
+#[derive(Debug, thiserror::Error)]
+pub enum DeriveError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// There is nothing to be done.
+    #[error("no packet of TCP or UDP in it, but {0} others")]
+    Nothing(u64),
+    /// It lasts too long.
+    #[error("it lasts {0} hours, and a day is the most: cut it, as `editcap -A -B` does")]
+    Long(u64),
+}
+
+/// The workload of a capture, to be run against its servers or, if one is given, against this one.
+///
+/// # Errors
+/// There is nothing in it of which a workload can be made.
+pub fn derive(file: &[u8], server: Option<IpAddr>) -> Result<String, DeriveError> {
+    let (packets, others) = packets(file)?;
+    let mut all = conversations(&packets);
+    if let Some(server) = server {
+        all.iter_mut().for_each(|one| one.server.set_ip(server));
+    }
+    let first = all.iter().map(|one| one.begin).min().ok_or(DeriveError::Nothing(others))?;
+    let last = all.iter().map(|one| one.begin).max().unwrap_or(first);
+    if last - first > LONGEST {
+        return Err(DeriveError::Long((last - first).as_secs() / 3600));
+    }
+    let ports: BTreeSet<u16> = all.iter().map(|one| one.server.port()).collect();
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let mut text = format!(
+        "# {} conversations; {others} packets are of none: of other protocols, fragments, or cut off.\n\
+         # Their server is: fwlab answer {}\n",
+        all.len(),
+        ports.join(" ")
+    );
+    let seconds = (last - first).as_secs() as usize + 1;
+    let mut jobs = vec![String::new(); seconds];
+    for one in &all {
+        let at = one.begin - first;
+        let _ = writeln!(jobs[at.as_secs() as usize], "\t\t{}", one.job(at.subsec_micros()));
+    }
+    // the gap between two seconds is one, whatever a start was late
+    text += "random 1 1 1 1 {\n";
+    for jobs in jobs {
+        text += &match jobs.is_empty() {
+            true => "\tcommand \"true\"\n".to_owned(),
+            false => format!("\tparallel {{\n{jobs}\t}}\n"),
+        };
+    }
+    text += "}\n";
+    Ok(text)
+}
+
+impl Conversation {
+    /// What it is as a job that begins some microseconds after its start.
+    fn job(&self, after: u32) -> String {
+        let Conversation { server, sends, gets, .. } = self;
+        let protocol = if self.transport == Transport::Tcp { "tcp" } else { "udp" };
+        let after = f64::from(after) / 1e6;
+        let stays = (self.end - self.begin).as_micros() as f64 / 1e6;
+        let mut text = format!("command \"fwlab converse {protocol} {server}");
+        for (flag, value) in [("after", after), ("stays", stays)] {
+            if value > 0.0 {
+                let _ = write!(text, " --{flag} {value}");
+            }
+        }
+        let datagrams = if self.transport == Transport::Udp { self.datagrams } else { 0 };
+        for (flag, value) in [("sends", *sends), ("gets", *gets), ("datagrams", datagrams)] {
+            if value > 0 {
+                let _ = write!(text, " --{flag} {value}");
+            }
+        }
+        text + "\""
+    }
+}
+
+/// The conversations of packets, in the order in which they begin.
+fn conversations(packets: &[Packet]) -> Vec<Conversation> {
+    let mut all: Vec<Conversation> = Vec::new();
+    // by protocol, client and server: which one they are in
+    let mut current: HashMap<(bool, SocketAddr, SocketAddr), usize> = HashMap::new();
+    for packet in packets {
+        let is_tcp = packet.transport == Transport::Tcp;
+        let (there, back) = ((is_tcp, packet.from, packet.to), (is_tcp, packet.to, packet.from));
+        let known = [(there, true), (back, false)].into_iter().find_map(|(key, is_client)| {
+            let index = *current.get(&key)?;
+            let is_it = match packet.transport {
+                Transport::Tcp => !(packet.begins && all[index].is_over),
+                Transport::Udp => packet.time.saturating_sub(all[index].end) < SILENCE,
+            };
+            is_it.then_some((index, is_client))
+        });
+        let (index, is_client) = known.unwrap_or_else(|| {
+            // who is heard first is the client, unless only the other one can be
+            let is_client = packet.begins || packet.from.port() >= 1024 || packet.to.port() < 1024;
+            let (key, server) = if is_client { (there, packet.to) } else { (back, packet.from) };
+            current.remove(if is_client { &back } else { &there });
+            current.insert(key, all.len());
+            all.push(Conversation {
+                transport: packet.transport,
+                server,
+                begin: packet.time,
+                end: packet.time,
+                sends: 0,
+                gets: 0,
+                datagrams: 0,
+                is_over: false,
+            });
+            (all.len() - 1, is_client)
+        });
+        let one = &mut all[index];
+        // clocks are set back now and then
+        one.end = one.end.max(packet.time);
+        one.begin = one.begin.min(packet.time);
+        one.is_over |= packet.ends;
+        let bytes = if is_client { &mut one.sends } else { &mut one.gets };
+        *bytes = bytes.saturating_add(packet.bytes);
+        one.datagrams += u64::from(is_client);
+    }
+    all.sort_by_key(|one| one.begin);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+
+    use super::*;
+
+    /// A file of a link type with these packets, in milliseconds.
+    fn file(link: u32, packets: &[(u32, Vec<u8>)]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for number in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, link] {
+            file.extend(u32::to_le_bytes(number));
+        }
+        for (time, packet) in packets {
+            let length = packet.len() as u32;
+            for number in [1_700_000_000 + time / 1000, time % 1000 * 1000, length, length] {
+                file.extend(u32::to_le_bytes(number));
+            }
+            file.extend(packet);
+        }
+        file
+    }
+
+    const CLIENT: [u8; 4] = [192, 0, 2, 1];
+    const SERVER: [u8; 4] = [192, 0, 2, 2];
+
+    fn tcp(there: bool, port: u16, flags: &str, payload: usize) -> Vec<u8> {
+        let ends = if there { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        let ports = if there { (port, 80) } else { (80, port) };
+        let mut packet = PacketBuilder::ipv4(ends.0, ends.1, 64).tcp(ports.0, ports.1, 7, 1000);
+        for flag in flags.chars() {
+            packet = match flag {
+                'S' => packet.syn(),
+                'F' => packet.fin(),
+                _ => packet.ack(7),
+            };
+        }
+        let mut bytes = Vec::new();
+        packet.write(&mut bytes, &vec![b'x'; payload]).unwrap();
+        bytes
+    }
+
+    fn udp(there: bool, payload: usize) -> Vec<u8> {
+        let ends = if there { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        let ports = if there { (4000, 53) } else { (53, 4000) };
+        let mut bytes = Vec::new();
+        let packet = PacketBuilder::ipv4(ends.0, ends.1, 64).udp(ports.0, ports.1);
+        packet.write(&mut bytes, &vec![b'x'; payload]).unwrap();
+        bytes
+    }
+
+    fn page() -> Vec<(u32, Vec<u8>)> {
+        vec![
+            (0, tcp(true, 4001, "S", 0)),
+            (1, tcp(false, 4001, "SA", 0)),
+            (2, tcp(true, 4001, "A", 100)),
+            (5, tcp(false, 4001, "A", 1400)),
+            (6, tcp(false, 4001, "AF", 600)),
+            (7, tcp(true, 4001, "AF", 0)),
+        ]
+    }
+
+    #[test]
+    fn a_page_and_a_question_become_commands_at_their_times() {
+        let mut packets = page();
+        packets.push((2250, udp(true, 40)));
+        packets.push((2251, udp(false, 200)));
+        packets.push((2300, tcp(true, 4001, "S", 0)));
+        let text = derive(&file(101, &packets), None).unwrap();
+        let expected = "# 3 conversations; 0 packets are of none: of other protocols, fragments, or cut off.\n\
+            # Their server is: fwlab answer 53 80\n\
+            random 1 1 1 1 {\n\
+            \tparallel {\n\
+            \t\tcommand \"fwlab converse tcp 192.0.2.2:80 --stays 0.007 --sends 100 --gets 2000\"\n\
+            \t}\n\
+            \tcommand \"true\"\n\
+            \tparallel {\n\
+            \t\tcommand \"fwlab converse udp 192.0.2.2:53 --after 0.25 --stays 0.001 --sends 40 --gets 200 --datagrams 1\"\n\
+            \t\tcommand \"fwlab converse tcp 192.0.2.2:80 --after 0.3\"\n\
+            \t}\n\
+            }\n";
+        assert_eq!(text, expected);
+        assert_eq!(super::super::parse(&text).unwrap().commands(), 4);
+        let elsewhere = derive(&file(101, &packets), Some([198, 51, 100, 1].into())).unwrap();
+        assert!(elsewhere.contains("tcp 198.51.100.1:80 ") && !elsewhere.contains("192.0.2.2"));
+    }
+
+    #[test]
+    fn who_was_the_client_is_seen_in_the_middle_of_a_connection_too() {
+        let packets = [(0, tcp(false, 4001, "A", 500)), (9, tcp(true, 4001, "A", 20))];
+        let text = derive(&file(101, &packets), None).unwrap();
+        assert!(text.contains("tcp 192.0.2.2:80 --stays 0.009 --sends 20 --gets 500"), "{text}");
+    }
+
+    #[test]
+    fn other_links_are_read_and_what_was_cut_off_counts() {
+        let plain = derive(&file(101, &page()), None).unwrap();
+        for (link, before) in [(117, 100), (113, 16), (276, 20)] {
+            let packets = page().into_iter().map(|(time, packet)| {
+                let mut bytes = vec![0; before];
+                bytes.extend(&packet[..40]);
+                (time, bytes)
+            });
+            assert_eq!(derive(&file(link, &packets.collect::<Vec<_>>()), None).unwrap(), plain);
+        }
+        let ethernet = page().into_iter().map(|(time, packet)| {
+            let mut bytes = vec![0; 12];
+            bytes.extend([8, 0]);
+            bytes.extend(packet);
+            (time, bytes)
+        });
+        assert_eq!(derive(&file(1, &ethernet.collect::<Vec<_>>()), None).unwrap(), plain);
+        let whole = file(101, &page());
+        assert!(derive(&whole[..whole.len() - 3], None).unwrap().contains("--gets 2000"));
+    }
+
+    #[test]
+    fn what_is_of_no_use_says_why() {
+        let why = |bytes: &[u8]| derive(bytes, None).unwrap_err().to_string();
+        assert!(why(b"").contains("no pcap file"));
+        assert!(why(b"a letter to a friend").contains("no pcap file"));
+        assert!(why(&[0x0a, 0x0d, 0x0d, 0x0a]).contains("editcap -F pcap"));
+        assert!(why(&file(105, &[])).contains("link type 105"));
+        assert!(why(&file(101, &[(0, vec![0; 30])])).contains("but 1 others"));
+        let day = [(0, udp(true, 1)), (90_000_000, udp(true, 1))];
+        assert!(why(&file(101, &day)).contains("25 hours"));
+        let mut damaged = file(101, &[(0, udp(true, 1))]);
+        damaged[32..36].fill(0xff);
+        assert!(why(&damaged).contains("record at byte 24"));
+    }
+}
