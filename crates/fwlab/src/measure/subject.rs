@@ -134,6 +134,11 @@ impl Spot {
         }
     }
 
+    /// Whether it keeps states.
+    pub(crate) fn keeps_states(&self) -> bool {
+        matches!(self, Spot::Built { system, .. } if system.keeps_states())
+    }
+
     /// Where it stands.
     pub(crate) fn topology(&self) -> Topology {
         match self {

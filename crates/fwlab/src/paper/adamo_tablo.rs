@@ -94,6 +94,10 @@ impl Paper for AdamoTablo {
     }
 
     fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
+        if study.extent == Extent::Full {
+            // of 40 cells with ten systems each
+            study.set_seconds(0.2);
+        }
         let (topologies, loads, rules) = match study.extent {
             Extent::Smoke => {
                 (&[Topology::Router][..], &LOADS[2..], vec![RULES[0], RULES[3], RULES[4]])

@@ -99,6 +99,11 @@ impl Paper for Hartmeier {
     fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
         let quick = study.extent < Extent::Full;
         let smoke = study.extent == Extent::Smoke;
+        if !quick {
+            // trials of frames take twice as long as what is measured of them
+            study.set_rounds(4);
+            study.set_seconds(0.2);
+        }
         let sizes: Vec<usize> = match smoke {
             true => vec![SMALLEST, 1518],
             false if quick => vec![SMALLEST, 512, 1518],

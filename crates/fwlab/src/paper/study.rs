@@ -40,7 +40,10 @@ pub(super) const MEMORY: &str = "Memory of states";
 const WRITING: Duration = Duration::from_secs(5);
 
 /// What a trial takes besides its own time.
-const BESIDES: Duration = Duration::from_millis(30);
+const BESIDES: Duration = Duration::from_millis(50);
+
+/// The same where frames are waited for that may still come.
+const STRAGGLERS: Duration = Duration::from_millis(350);
 
 /// How much of an experiment is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,14 +179,19 @@ impl Work {
     }
 }
 
+/// What was asked for.
+struct Told {
+    rounds: bool,
+    seconds: bool,
+}
+
 /// A repetition under way.
 pub(super) struct Study {
     run: Run,
     watch: results::Watch,
     pub extent: Extent,
     rounds: u32,
-    /// Whether the number of rounds was asked for.
-    told: bool,
+    told: Told,
     /// When the result was last written.
     written: Option<Instant>,
     pub seconds: f64,
@@ -215,7 +223,7 @@ impl Study {
             watch,
             extent,
             rounds: arguments.rounds.unwrap_or(rounds),
-            told: arguments.rounds.is_some(),
+            told: Told { rounds: arguments.rounds.is_some(), seconds: arguments.seconds.is_some() },
             written: None,
             seconds: arguments.seconds.unwrap_or(seconds),
             wanted: arguments.systems.clone(),
@@ -228,8 +236,15 @@ impl Study {
 
     /// So many rounds, if nothing else was asked for.
     pub(super) fn set_rounds(&mut self, rounds: u32) {
-        if !self.told {
+        if !self.told.rounds {
             self.rounds = rounds;
+        }
+    }
+
+    /// Trials of so many seconds, if nothing else was asked for.
+    pub(super) fn set_seconds(&mut self, seconds: f64) {
+        if !self.told.seconds {
+            self.seconds = seconds;
         }
     }
 
@@ -298,7 +313,8 @@ impl Study {
     }
 
     fn trial(&self, cell: &Cell) -> Duration {
-        cell.work.duration() + BESIDES
+        let waits = matches!(cell.work, Work::Frames { .. });
+        cell.work.duration() + if waits { STRAGGLERS } else { BESIDES }
     }
 
     fn measure_block(&mut self, mut block: Block, cells: &[Cell]) -> anyhow::Result<()> {
@@ -343,7 +359,8 @@ impl Study {
             let before = available();
             let bench = Bench::new(spot, Some(lab), &plan, &self.interrupt);
             let warm = bench.and_then(|mut bench| {
-                bench.warm_up(block.warm)?;
+                // others have nothing to remember them by
+                bench.warm_up(if spot.keeps_states() { block.warm } else { 0 })?;
                 Ok(bench)
             });
             match warm {

@@ -45,12 +45,13 @@ fn of_run(run: &Run) -> Vec<Block> {
         blocks.push(Block::Warning(format!("This run is not complete: {why}.")));
     }
     if let Some(paper) = &run.paper {
-        blocks.extend(super::paper::of(paper));
+        blocks.extend(super::paper::introduced(paper));
     }
     if !run.findings.is_empty() {
         blocks.push(Block::Heading(2, "Findings".to_string()));
         blocks.push(Block::Table(findings(run)));
     }
+    blocks.extend(run.paper.iter().flat_map(super::paper::tables));
     for series in &run.series {
         blocks.extend(of_series(run, series));
     }

@@ -76,11 +76,18 @@ fn write_table(out: &mut String, table: &Table) {
 
 /// What stands in brackets is an interval, and smaller.
 fn cell_text(cell: &str) -> String {
-    match cell.split_once(" (") {
-        Some((value, interval)) if cell.ends_with(')') && cell.contains(" – ") => {
+    let is_interval = |text: &str| text.ends_with(')') && text.contains(" – ");
+    let one = |text: &str| match text.split_once(" (") {
+        Some((value, interval)) if is_interval(text) => {
             format!("{} <small>({}</small>", escaped(value), escaped(interval))
         }
-        _ => escaped(cell),
+        _ => escaped(text),
+    };
+    // several of them, as findings have
+    let several: Vec<&str> = cell.split("; ").collect();
+    match several.iter().all(|text| is_interval(text)) {
+        true => several.into_iter().map(one).collect::<Vec<_>>().join("<br>"),
+        false => one(cell),
     }
 }
 

@@ -4,18 +4,22 @@
 use super::{Block, Table};
 use crate::results::{self, Paper};
 
-/// All of it.
-pub(super) fn of(paper: &Paper) -> Vec<Block> {
+/// What it is, and what was done otherwise.
+pub(super) fn introduced(paper: &Paper) -> Vec<Block> {
     let mut blocks = vec![Block::Text(format!("After “{}”: {}.", paper.title, paper.source))];
     if !paper.differences.is_empty() {
         let listed = paper.differences.join("; ");
         blocks.push(Block::Text(format!("Otherwise than there: {listed}.")));
     }
-    for table in &paper.tables {
-        blocks.push(Block::Heading(2, table.title.clone()));
-        blocks.push(Block::Table(cells(table)));
-    }
     blocks
+}
+
+/// Its tables.
+pub(super) fn tables(paper: &Paper) -> Vec<Block> {
+    let titled = |table: &results::Table| {
+        [Block::Heading(2, table.title.clone()), Block::Table(cells(table))]
+    };
+    paper.tables.iter().flat_map(titled).collect()
 }
 
 fn cells(table: &results::Table) -> Table {

@@ -2,15 +2,22 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use chrono::{SecondsFormat, Utc};
+use flate2::read::GzDecoder;
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::layout::lay_out;
 use super::{Environment, Mode, Role, Run, SCHEMA_VERSION, sha256};
+
+/// What files that gzip wrote begin with: RFC 1952, section 2.3.1.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Bytes of a result at most, so that a few compressed ones do not fill the memory.
+const LARGEST: u64 = 1 << 30;
 
 /// Why a result file is of no use.
 #[derive(Debug, Error)]
@@ -74,12 +81,17 @@ impl Run {
         written
     }
 
-    /// Reads one that was written.
+    /// Reads one that was written, and perhaps compressed by gzip since.
     ///
     /// # Errors
     /// There is none, or it cannot be one.
     pub fn read(path: &Path) -> Result<Run, ReadError> {
-        Run::parse(&fs::read_to_string(path)?)
+        let bytes = fs::read(path)?;
+        let text = match bytes.starts_with(&GZIP) {
+            true => io::read_to_string(GzDecoder::new(&bytes[..]).take(LARGEST))?,
+            false => String::from_utf8(bytes).map_err(io::Error::other)?,
+        };
+        Run::parse(&text)
     }
 
     /// Reads the text of one.
@@ -149,6 +161,9 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
     use crate::results::example;
 
@@ -160,6 +175,10 @@ mod tests {
         run.write(&path).unwrap();
         assert_eq!(Run::read(&path).unwrap(), run);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&fs::read(&path).unwrap()).unwrap();
+        fs::write(&path, packed.finish().unwrap()).unwrap();
+        assert_eq!(Run::read(&path).unwrap(), run);
     }
 
     #[test]

@@ -157,6 +157,7 @@ fn conversations(packets: &[Packet]) -> Vec<Conversation> {
 #[cfg(test)]
 mod tests {
     use etherparse::PacketBuilder;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -267,6 +268,29 @@ mod tests {
         assert_eq!(derive(&file(1, &ethernet.collect::<Vec<_>>()), None).unwrap(), plain);
         let whole = file(101, &page());
         assert!(derive(&whole[..whole.len() - 3], None).unwrap().contains("--gets 2000"));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_packets_make_a_workload_or_none(
+            link in prop::sample::select(vec![1, 12, 101, 113, 117, 276]),
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
+            times in prop::collection::vec(0..100_000_u32, 9),
+        ) {
+            let mut packets = page();
+            packets.extend([(0, udp(true, 9)), (0, udp(false, 9)), (0, vec![0; 150])]);
+            for (packet, time) in packets.iter_mut().zip(times) {
+                packet.0 = time;
+            }
+            let mut bytes = file(link, &packets);
+            for (place, byte) in damage {
+                let all = bytes.len() - 24;
+                bytes[24 + place.index(all)] = byte;
+            }
+            if let Ok(text) = derive(&bytes, None) {
+                prop_assert!(crate::workload::parse(&text).is_ok(), "{}", text);
+            }
+        }
     }
 
     #[test]
