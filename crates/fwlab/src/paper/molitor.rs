@@ -174,12 +174,12 @@ impl Paper for Molitor {
 
     fn differences(&self) -> Vec<&'static str> {
         vec![
-            "hosts of one machine on one CPU, where there were two Suns, a 386SX and 10 Mbit/s",
+            "hosts of one machine, where there were two Suns, a 386SX and 10 Mbit/s",
             "fwlab's own FTP server and client, and the client is a command of the workload file; data connections are \
              active, as his rules want them, but passive by the proxy",
             "ftp-gw is skipstep's, not that of the TIS toolkit",
             "with ftp-gw, nothing and a router stand beside it in its rounds, otherwise nothing and a bridge",
-            "commands of workloads are on a CPU of their own, server and firewall on another, where there are two",
+            "where there are two CPUs, commands of workloads have one and server and firewall the other; all else is on one",
             "of his future directions, filters with 100 rules and states stand for his rules, which let FTP alone through",
         ]
     }

@@ -86,7 +86,8 @@ fn cell_text(cell: &str) -> String {
     // several of them, as findings have
     let several: Vec<&str> = cell.split("; ").collect();
     match several.iter().all(|text| is_interval(text)) {
-        true => several.into_iter().map(one).collect::<Vec<_>>().join("<br>"),
+        // an interval ends its line
+        true => several.into_iter().map(one).collect(),
         false => one(cell),
     }
 }
