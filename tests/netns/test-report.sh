@@ -30,7 +30,7 @@ frame.onload = () => {
 		astray: charts.flatMap(chart => [...chart.querySelectorAll("text, polyline, polygon")]
 			.filter(part => !inside(box(chart), box(part)))).length,
 		rows: all("tbody tr").filter(row => box(row).height > 10).length > 30,
-		configurations: all("pre").filter(text => text.textContent.startsWith("drop <&> \"quoted\"\n")).length,
+		configurations: all("details").filter(fold => fold.querySelector("pre")?.textContent.startsWith("drop <&> \"quoted\"\n")).length,
 		wide: page.documentElement.scrollWidth > 360,
 		fetched: frame.contentWindow.performance.getEntriesByType("resource").length,
 		complaints: complaints.length,
