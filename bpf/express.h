@@ -78,6 +78,117 @@ __inline bool may_hide_tags(const struct net_device *device)
 	return device->features & NETIF_F_HW_VLAN_CTAG_RX;
 }
 
+/* ---- a packet with new ends -------------------------------------------------------------------------- */
+
+/* What becomes of a checksum (RFC 1624) when `from` is replaced by `to`, `words` of them. `sum` is what the ones
+ * before came to. */
+__inline __u64 replaced(__u64 sum, const __be32 *from, const __be32 *to, int words)
+{
+	for (int i = 0; i < words; i++)
+		sum += (__u64)(__u32)~from[i] + to[i];
+	return sum;
+}
+
+/* The checksum with all that was replaced in what it covers. */
+__inline __u16 with_changes(__u16 checksum, __u64 sum)
+{
+	sum += (__u16)~checksum;
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	return ~fold(sum);
+}
+
+/* The same for a transport checksum, where zero is written as 0xffff and stands in UDP for there being none. */
+__inline __u16 with_changes_of_ends(__u16 checksum, __u64 sum, __u8 protocol)
+{
+	if (protocol == IPPROTO_UDP && !checksum)
+		return 0;
+	checksum = with_changes(checksum, sum);
+	return checksum ? checksum : 0xffff;
+}
+
+/* Writes the ends of the ordinary packet `pd` to its frame. False if its bytes are not where they were. */
+__inline bool write_ends(void *data, void *end, const struct pf_pdesc *pd)
+{
+	void *network = data + sizeof(struct ethernet), *transport;
+	const __be16 ports[2] = { pd->source_port, pd->destination_port };
+	struct ip6 *ip6 = network;
+	struct ip *ip = network;
+	struct tcp *tcp;
+	struct udp *udp;
+	__u64 sum = 0;
+
+	if (pd->family == AF_INET) {
+		if ((void *)(ip + 1) > end)
+			return false;
+		sum = replaced(sum, &ip->source, &pd->source.word[0], 1);
+		sum = replaced(sum, &ip->destination, &pd->destination.word[0], 1);
+		ip->source = pd->source.word[0];
+		ip->destination = pd->destination.word[0];
+		ip->checksum = with_changes(ip->checksum, sum);
+		transport = ip + 1;
+	} else {
+		if ((void *)(ip6 + 1) > end)
+			return false;
+		sum = replaced(sum, (__be32 *)ip6->source, pd->source.word, 4);
+		sum = replaced(sum, (__be32 *)ip6->destination, pd->destination.word, 4);
+		__builtin_memcpy(ip6->source, &pd->source, 16);
+		__builtin_memcpy(ip6->destination, &pd->destination, 16);
+		transport = ip6 + 1;
+	}
+	tcp = transport;
+	udp = transport;
+	if ((void *)(udp + 1) > end)
+		return false;
+	/* both begin with their ports, source first */
+	sum = replaced(sum, transport, (const __be32 *)ports, 1);
+	__builtin_memcpy(transport, ports, sizeof(ports));
+	if (pd->protocol == IPPROTO_UDP) {
+		udp->checksum = with_changes_of_ends(udp->checksum, sum, IPPROTO_UDP);
+		return true;
+	}
+	if ((void *)(tcp + 1) > end)
+		return false;
+	tcp->checksum = with_changes_of_ends(tcp->checksum, sum, IPPROTO_TCP);
+	return true;
+}
+
+/* ---- both states, and away --------------------------------------------------------------------------- */
+
+/* Whether both states pass the packet, which they have counted then. s->translated says whether either has given
+ * it new ends. */
+__global int pass_both(struct pf_scratch *s, __u32 ifindex, __u32 routes)
+{
+	__u8 translated_in, against_in, against_out;
+
+	if (!s || !fits_state(s))
+		return 0;
+	against_in = s->against_state;
+	translated_in = s->translated;
+	translate_ordinary(s);
+	if (!fits_onward(s, ifindex, routes)) {
+		take_back(s);
+		return 0;
+	}
+	against_out = s->against_state;
+
+	s->against_state = against_in;
+	s->pd.direction = PF_IN;
+	s->interface.id = s->path.received;
+	count_shortly(s);
+
+	s->ref = s->onward;
+	s->against_state = against_out;
+	s->pd.direction = PF_OUT;
+	s->interface.id = s->path.interface;
+	keep_original(&s->pd);
+	translate_ordinary(s);
+	count_shortly(s);
+	if (translated_in)
+		s->translated = translated_in;
+	return 1;
+}
+
 /* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the program
  * returns. */
 __global int take_express(struct xdp_md *xdp, __u32 length)
@@ -91,14 +202,12 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	struct pf_interface *interface;
 	struct pf_config *config;
 	struct pf_state *state;
-	struct pf_state_ref in;
-	__u8 against_state;
 	struct pf_bytes frame = {
 		.data = (void *)(long)xdp->data,
 		.end = (void *)(long)xdp->data_end,
 	};
 
-	if (!s || !status || !status->running || status->translated)
+	if (!s || !status || !status->running || status->crossing)
 		return XDP_PASS;
 	s->generation = status->generation;
 	config = pf_config(s->generation);
@@ -120,28 +229,17 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		s->interface.id = interface->id;
 	}
 	set_key(&s->key, &s->pd, PF_IN);
-	state = find_plain_state(status, s, s->interface.id);
+	keep_original(&s->pd);
+	state = find_ordinary_state(status, s, s->interface.id);
 	if (!state ||
 	    !has_path(s, state, ifindex, frame.end - frame.data == length) ||
 	    !only_forwards(device, net, s->pd.family, config->fast_forward) ||
-	    !fits_state(s))
+	    !pass_both(s, ifindex, number_of_routes(net, s->pd.family)))
 		return XDP_PASS;
-	in = s->ref;
-	against_state = s->against_state;
-	if (!fits_onward(s, ifindex, number_of_routes(net, s->pd.family))) {
-		take_back(s);
-		return XDP_PASS;
-	}
-	s->ref = s->onward;
-	s->interface.id = s->path.interface;
-	count_shortly(s);
-	s->pd.direction = PF_IN;
-	s->ref = in;
-	s->against_state = against_state;
-	s->interface.id = s->path.received;
-	count_shortly(s);
-	if (!write_hop((void *)(long)xdp->data, (void *)(long)xdp->data_end, &s->path,
-		       s->pd.family))
+	frame.data = (void *)(long)xdp->data;
+	frame.end = (void *)(long)xdp->data_end;
+	if ((s->translated && !write_ends(frame.data, frame.end, &s->pd)) ||
+	    !write_hop(frame.data, frame.end, &s->path, s->pd.family))
 		return XDP_DROP;
 	count_forwarded(PF_FORWARDED_XDP);
 	return bpf_redirect(s->path.leaves_by, 0);

@@ -343,7 +343,27 @@ __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 i
 	return 0;
 }
 
-/* Whether packets of the state can take the short way: nothing is done with them. */
+/* Whether the state gives packets that leave a destination to which there may be another way. */
+__inline bool leads_elsewhere(const struct pf_state *state)
+{
+	const struct pf_state_key *wire = &state->key[PF_WIRE], *stack = &state->key[PF_STACK];
+
+	return wire->made && __builtin_memcmp(wire->address[0], stack->address[0], 16);
+}
+
+/* Whether a match rule of the state logs all its packets. */
+__inline bool logs_matches(const struct pf_state *state)
+{
+	__u8 log = 0;
+
+	for (__u32 i = 0; i < PF_MATCH_RULES; i++)
+		if (i < state->match_count)
+			log |= state->match[i].log;
+	return log & PF_LOG_ALL;
+}
+
+/* Whether packets of the state can take the short way: nothing is done with them but to count and to
+ * translate them. */
 __inline bool is_simple(const struct pf_state *state)
 {
 	const __u32 harmless = PF_STATE_ALLOW_OPTS | PF_STATE_SLOPPY | PF_STATE_NO_SYNC;
@@ -351,8 +371,8 @@ __inline bool is_simple(const struct pf_state *state)
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 
 	return rule && !rule->divert && !(state->flags & ~harmless) &&
-	       !(state->log & PF_LOG_ALL) && !state->match_count && !state->min_ttl &&
-	       !state->max_mss && !state->max_pkt_size && !state->tag && !state->rtable &&
+	       !(state->log & PF_LOG_ALL) && !logs_matches(state) && !leads_elsewhere(state) &&
+	       !state->min_ttl && !state->max_pkt_size && !state->tag && !state->rtable &&
 	       !state->route && !state->queue[0] && !state->delay &&
 	       !state->source_nodes[PF_NODE_TRACK] && !state->source_nodes[PF_NODE_NAT] &&
 	       !state->source_nodes[PF_NODE_RDR] && !state->source_nodes[PF_NODE_ROUTE];

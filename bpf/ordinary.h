@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Ordinary packets, and states that want nothing of theirs but to judge and count them. Most packets of
- * most hosts are such, so what filter.h does with them is done here at once, from the bytes of the frame.
+ * Ordinary packets, and states that want nothing of theirs but to judge, count and translate them. Most packets
+ * of most hosts are such, so what filter.h does with them is done here at once, from the bytes of the frame.
  * shortcut.h does so on the tc hooks, express.h in XDP.
  */
 #ifndef PF_ORDINARY_H
@@ -39,6 +39,10 @@ __inline bool read_ordinary_tcp(struct pf_bytes frame, struct pf_pdesc *pd, __u3
 	    !tcp->destination || tcp->offset & 0x0f || (tcp->urgent && !(tcp->flags & TH_URG)))
 		return false;
 	pd->payload = pd->length - pd->offset - header_length;
+	/* none, or a timestamp alone, as RFC 7323 recommends to align it */
+	pd->usual_options = header_length == sizeof(*tcp);
+	if (header_length == sizeof(*tcp) + 12 && (void *)(tcp + 1) + 4 <= frame.end)
+		pd->usual_options = *(__be32 *)(tcp + 1) == bpf_htonl(TCP_USUAL_OPTIONS);
 	pd->tcp = *tcp;
 	pd->source_port = tcp->source;
 	pd->destination_port = tcp->destination;
@@ -132,22 +136,62 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 
 /* ---- their state ----------------------------------------------------------------------------------- */
 
-/* Finds the state of s->key, bound or floating, among those whose keys are plain. */
-__inline struct pf_state *find_plain_state(const struct pf_status *status, struct pf_scratch *s,
-					   __u32 interface)
+/* Looks for the state of s->key among those that have one of a kind, and notes its place in s->ref. False if that
+ * is the second one found: which of them it is the long way knows. */
+__inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **found)
 {
-	struct pf_state_ref *ref = find_bound_first(status, s, interface);
+	struct pf_state_ref *ref;
 	struct pf_state *state;
 
+	s->key.made = made;
+	ref = bpf_map_lookup_elem(&state_keys, &s->key);
 	if (!ref)
-		return NULL;
+		return true;
+	state = bpf_map_lookup_elem(&states, &ref->index);
+	if (!state || state->serial != ref->serial ||
+	    (made && !same_key(&s->key, &state->key[near_side(made, s->pd.direction)])))
+		return true;
+	if (*found)
+		return false;
 	s->ref = *ref;
-	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	if (!state || state->serial != s->ref.serial || !(state->flags & PF_STATE_SIMPLE) ||
-	    state->timeout >= PF_TIMEOUT_PURGE ||
+	*found = state;
+	return true;
+}
+
+/* The same among all, but for those whose packets cross to the other family. */
+__inline bool look_for_ordinary(const struct pf_status *status, struct pf_scratch *s,
+				struct pf_state **found)
+{
+	return look_ordinary(s, PF_MADE_PLAIN, found) &&
+	       (!status->translated || (look_ordinary(s, PF_MADE_IN, found) &&
+					look_ordinary(s, PF_MADE_OUT, found)));
+}
+
+/* Finds the state of s->key, bound or floating, if it is a simple one. */
+__inline struct pf_state *find_ordinary_state(const struct pf_status *status, struct pf_scratch *s,
+					      __u32 interface)
+{
+	struct pf_state *state = NULL;
+
+	if (status->bound && interface) {
+		s->key.interface = interface;
+		if (!look_for_ordinary(status, s, &state))
+			return NULL;
+		s->key.interface = 0;
+	}
+	if (!state && !look_for_ordinary(status, s, &state))
+		return NULL;
+	if (!state || !(state->flags & PF_STATE_SIMPLE) || state->timeout >= PF_TIMEOUT_PURGE ||
 	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
 		return NULL;
 	return state;
+}
+
+/* Gives the packet the ends that it has on the other side of the state that passed it. */
+__inline void translate_ordinary(struct pf_scratch *s)
+{
+	if (s->translated == PF_TRANSLATED_PACKET)
+		set_ends(&s->pd, &s->far_key, s->pd.direction);
 }
 
 /* Lets a state judge the packet, and count it if it fits. Its lock is held. */
@@ -158,7 +202,7 @@ __inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
 	struct pf_peer *y = forward ? &state->dst : &state->src;
 
 	if (s->pd.protocol == IPPROTO_TCP) {
-		if (x->state != PF_TCPS_ESTABLISHED || y->state != PF_TCPS_ESTABLISHED ||
+		if ((state->max_mss && !s->pd.usual_options) || x->state != PF_TCPS_ESTABLISHED || y->state != PF_TCPS_ESTABLISHED ||
 		    x->seqdiff || y->seqdiff || track_tcp(state, s, x, y) != PF_TRACK_PASS)
 			return false;
 	} else if (track_other(state, s, x, y) != PF_TRACK_PASS) {
@@ -172,6 +216,9 @@ __inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
 		state->bytes[1] += s->bytes;
 	}
 	s->against_state = !forward;
+	s->translated = state->key[PF_WIRE].made ? PF_TRANSLATED_PACKET : PF_TRANSLATED_NOT;
+	if (s->translated)
+		s->far_key = state->key[far_side(s->pd.direction)];
 	return true;
 }
 
@@ -218,9 +265,21 @@ __global int fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
 
 /* ---- what is remembered ---------------------------------------------------------------------------- */
 
+static int count_match_ordinary(__u32 i, void *arg)
+{
+	struct pf_loop *loop = arg;
+	struct pf_state *state = loop->map;
+
+	if (i >= PF_MATCH_RULES || i >= state->match_count)
+		return 1;
+	count_rule(loop->s, state->match[i].slot, loop->s->against_state, PF_TABLE_MATCH);
+	return 0;
+}
+
 /* Counts the packet that the state of s->ref passes, as account() does for any. */
 __global int count_shortly(struct pf_scratch *s)
 {
+	struct pf_loop loop = { .s = s };
 	struct pf_rule_states *rule;
 	struct pf_state *state;
 	__u32 slot, out;
@@ -234,18 +293,20 @@ __global int count_shortly(struct pf_scratch *s)
 	out = s->pd.direction == PF_OUT;
 	count_state(PF_COUNT_SEARCHES);
 	count_interface(s, false);
+	/* what counting for tables asks of the packet: the one before has left that of its own */
+	s->has_state = 1;
+	s->cross_to = 0;
 	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule && (rule->tables[0].used || rule->tables[1].used)) {
-		/* what it asks beside the packet's ends, and the packet before has left */
-		s->has_state = 1;
-		s->cross_to = 0;
-		keep_original(&s->pd);
+	if (rule && (rule->tables[0].used || rule->tables[1].used))
 		count_rule(s, slot, out, PF_TABLE_PASS);
-	} else {
+	else
 		count_slot(s, slot, out);
-	}
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
+	if (state->match_count) {
+		loop.map = state;
+		bpf_loop(PF_MATCH_RULES, count_match_ordinary, &loop, 0);
+	}
 	return 0;
 }
 

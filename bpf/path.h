@@ -109,24 +109,46 @@ __inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
 	return lookup->mtu_result;
 }
 
-/* Leads the state that knew the packet where it came in to the one that knows it here: s->ref. */
-__inline void link_onward(const struct pf_status *status, struct pf_scratch *s)
+/* Leads the state of s->key, if it has one of a kind, onward to s->ref. */
+__global int link_one(struct pf_scratch *s, __u32 made)
 {
 	struct pf_state_ref *ref;
 	struct pf_state *state;
 
-	set_key(&s->key, &s->pd, PF_IN);
-	ref = find_bound_first(status, s, s->received.id);
+	if (!s)
+		return 0;
+	s->key.made = made;
+	ref = bpf_map_lookup_elem(&state_keys, &s->key);
 	if (!ref)
-		return;
+		return 0;
 	s->far = *ref;
 	state = bpf_map_lookup_elem(&states, &s->far.index);
-	if (!state)
-		return;
+	if (!state || (made && !same_key(&s->key, &state->key[PF_STACK])))
+		return 0;
 	bpf_spin_lock(&state->lock);
 	if (state->serial == s->far.serial)
 		state->onward = s->ref;
 	bpf_spin_unlock(&state->lock);
+	return 0;
+}
+
+/* Leads the state that knew the packet where it came in to the one that knows it here: s->ref. There may be several
+ * that could have been it, and each would have sent it here as it is. */
+__inline void link_onward(const struct pf_status *status, struct pf_scratch *s)
+{
+	const __u32 interfaces[] = { 0, status->bound ? s->received.id : 0 };
+
+	set_key(&s->key, &s->pd, PF_IN);
+	for (int i = 0; i < 2; i++) {
+		if (i && !interfaces[i])
+			break;
+		s->key.interface = interfaces[i];
+		link_one(s, PF_MADE_PLAIN);
+		if (status->translated) {
+			link_one(s, PF_MADE_IN);
+			link_one(s, PF_MADE_OUT);
+		}
+	}
 }
 
 /* Notes the path of a packet that the kernel has forwarded and that the state of s->ref passes. */

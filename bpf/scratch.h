@@ -58,6 +58,7 @@ struct pf_pdesc {
 	__u8 bad_options;		/* pf_bad_options */
 	__u8 window_scale;		/* of a SYN: as pf_peer.wscale */
 	__u8 non_initial;		/* outer packet is an IPv4 fragment but the first */
+	__u8 usual_options;		/* TCP: none, or a timestamp alone; ordinary.h only */
 	union {
 		struct tcp tcp;
 		struct udp udp;
@@ -303,6 +304,7 @@ struct pf_scratch {
 	struct pf_interface received;	/* where a forwarded packet came in */
 	struct pf_state_key key;
 	struct pf_state_ref ref;	/* of the state found or made */
+	struct pf_state_key far_key;	/* of the state that translates an ordinary packet: on the other side */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */

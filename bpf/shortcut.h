@@ -26,6 +26,7 @@ __inline void tell_test(struct pf_scratch *s, const struct pf_state *state)
 	__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
 	s->outcome.state_id = state->id;
 	s->outcome.verdict = PF_VERDICT_PASS;
+	s->outcome.decision = PF_DECISION_DEFAULT;
 	s->outcome.rtable = !s->against_state;
 	s->rule.slot = state->rule_slot;
 	s->rule.anchor_slot = state->anchor_slot;
@@ -51,7 +52,11 @@ __global int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_f
 
 	s->ref = s->onward;
 	s->interface.id = s->path.interface;
+	keep_original(&s->pd);
+	translate_ordinary(s);
 	count_shortly(s);
+	if (s->translated)
+		rewrite_packet(skb, s);
 	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->path,
 		       s->pd.family))
 		return PF_TCX_DROP;
@@ -76,7 +81,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		.end = (void *)(long)skb->data_end,
 	};
 
-	if (!s || !status || !status->running || status->translated ||
+	if (!s || !status || !status->running || status->crossing ||
 	    !carries_nothing(skb, direction))
 		return STEP_ASIDE;
 	s->generation = status->generation;
@@ -93,25 +98,27 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	s->pd.rdomain = interface->rdomain;
 	s->now = uptime_about(status);
 	set_key(&s->key, &s->pd, s->pd.direction);
-	state = find_plain_state(status, s, interface->id);
+	keep_original(&s->pd);
+	state = find_ordinary_state(status, s, interface->id);
 	if (!state)
 		return STEP_ASIDE;
 	count_segments(skb, s);
 	s->crosses_back = 0;
 	if (!fits_state(s))
 		return STEP_ASIDE;
+	s->came_in_by = direction == PF_OUT ? came_in_by(skb) : 0;
+	if (s->came_in_by)
+		note_path(skb, s);
+	translate_ordinary(s);
 	count_shortly(s);
+	if (s->translated)
+		rewrite_packet(skb, s);
 	if (driven_by_test()) {
 		tell_test(s, state);
 		return PF_TCX_NEXT;
 	}
-	if (s->pd.direction == PF_IN)
+	if (direction == PF_IN)
 		return take_path(skb, s, config->fast_forward);
-	s->came_in_by = came_in_by(skb);
-	if (s->came_in_by) {
-		keep_original(&s->pd);
-		note_path(skb, s);
-	}
 	return PF_TCX_NEXT;
 }
 

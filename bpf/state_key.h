@@ -105,20 +105,6 @@ __inline void set_ends(struct pf_pdesc *pd, const struct pf_state_key *key, __u8
 	}
 }
 
-/* Where s->key leads to: to a state that is bound to the interface, if not to one that floats. */
-__inline struct pf_state_ref *find_bound_first(const struct pf_status *status, struct pf_scratch *s,
-					       __u32 interface)
-{
-	struct pf_state_ref *ref = NULL;
-
-	if (status->bound && interface) {
-		s->key.interface = interface;
-		ref = bpf_map_lookup_elem(&state_keys, &s->key);
-		s->key.interface = 0;
-	}
-	return ref ? ref : bpf_map_lookup_elem(&state_keys, &s->key);
-}
-
 __inline bool same_key(const struct pf_state_key *a, const struct pf_state_key *b)
 {
 	const __u32 *x = (const __u32 *)a, *y = (const __u32 *)b;

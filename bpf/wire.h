@@ -120,6 +120,7 @@ struct tcp {				/* RFC 9293 */
 #define TCPOLEN_WINDOW		3
 #define TCPOLEN_SACK_BLOCK	8
 #define TCPOLEN_TIMESTAMP	10
+#define TCP_USUAL_OPTIONS	0x0101080a	/* how they begin if there is but a timestamp, aligned */
 #define TCP_MAX_OPTIONS		40
 #define TCP_MAX_WINSHIFT	14
 #define TCP_MAX_WINDOW		65535

@@ -61,7 +61,7 @@ enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_MAX_PKT_RATE = 0x10000,	/* its rule has one */
 	PF_STATE_CONNECTED = 0x20000,	/* counts among the connections of its source */
 	PF_STATE_MAPPED = 0x40000,	/* holds the mapping of the endpoint that made it */
-	PF_STATE_SIMPLE = 0x80000,	/* wants nothing of its packets but to judge and count them */
+	PF_STATE_SIMPLE = 0x80000,	/* wants nothing of its packets but to judge, count and translate them */
 };
 
 enum pf_state_key_side {

@@ -55,7 +55,8 @@ fn block(interface: &InterfaceView, detail: Detail) -> String {
         "\tReferences:  [ States:  {:<18} Rules: {:<18} ]\n",
         interface.states, interface.rules
     );
-    if let Some(hook) = &interface.hook {
+    // OpenBSD's text has no such line, so there is none while nothing is attached
+    if let Some(hook) = interface.hook.as_ref().filter(|hook| **hook != Hook::None) {
         text += &format!("\tHook:        {}\n", hook_text(hook));
     }
     for (family, version) in interface.statistics.traffic.iter().zip([4, 6]) {

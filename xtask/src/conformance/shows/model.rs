@@ -84,7 +84,7 @@ impl ShownModel {
             index: Some(interface.index),
             groups: interface.groups.clone(),
             skip: self.ruleset.options.skip.iter().any(|name| interface.is(name)),
-            hook: Hook::Tc { without_xdp: None },
+            hook: Hook::None,
             counters: InterfaceCounters { packets: counters.packets, bytes: counters.bytes },
             zeroed: started(),
         }
