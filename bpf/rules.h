@@ -453,11 +453,9 @@ static int visit_rule(__unused __u32 i, void *arg)
 		s->test.failed = 1;
 		return 1;
 	}
-	if (rule->segment && !s->search.goes_on && is_searched_for(s)) {
-		s->search.goes_on = 1;
-		begin_search(s, rule->segment);
+	if (rule->segment && !s->search.goes_on && is_searched_for(s) &&
+	    begin_search(s, rule->segment))
 		return 0;
-	}
 	if (rule->flags & PF_RULE_ONCE && has_expired(rule->slot)) {
 		s->test.next = index + 1;
 		return 0;

@@ -247,19 +247,22 @@ __inline void find_point(struct pf_scratch *s)
 	point[3] = min(s->interface.id, PF_CLASS_OTHER);
 }
 
-__inline bool follows(const struct pf_scratch *s)
+__inline __u32 kind_of_packet(const struct pf_scratch *s)
 {
 	switch (s->pd.virtual_protocol) {
 	case IPPROTO_TCP:
-		return (s->pd.tcp.flags & (TH_SYN | TH_ACK)) != TH_SYN;
+		return (s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN ? PF_FOREST_OF_TCP
+								       : PF_FOREST_OF_TCP_FOLLOWS;
+	case IPPROTO_UDP:
+		return PF_FOREST_OF_UDP;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		return s->test.icmp_reply;
+		return s->test.icmp_reply ? PF_FOREST_OF_ICMP_FOLLOWS : PF_FOREST_OF_OTHER;
 	}
-	return false;
+	return PF_FOREST_OF_OTHER;
 }
 
-/* Begins to search the stretch whose cell is at `segment`. */
+/* Begins to search the stretch whose cells are at `segment`. Returns 0 if it is to be walked. */
 __global int begin_search(struct pf_scratch *s, __u32 segment)
 {
 	struct pf_tree_search *search;
@@ -270,32 +273,36 @@ __global int begin_search(struct pf_scratch *s, __u32 segment)
 	if (!s)
 		return 0;
 	search = &s->search;
+	search->goes_on = 1;
 	search->at = SEARCH_FAILED;
 	search->best = NO_RULE;
 	search->six = s->pd.family == AF_INET6;
 	map = forests_of(s->generation);
 	if (!map)
-		return 0;
+		return 1;
+	segment += s->pd.direction == PF_OUT;
 	cell = bpf_map_lookup_elem(map, &segment);
 	if (!cell)
-		return 0;
+		return 1;
 	search->end = cell->word[0];
-	forest = (follows(s) ? PF_FOREST_OF_FOLLOWS : 0) |
-		 (search->six ? PF_FOREST_OF_INET6 : 0) |
-		 (s->pd.direction == PF_OUT ? PF_FOREST_OF_OUT : 0);
-	search->forest = cell->word[1 + (forest & (PF_FORESTS - 1))];
-	if (!search->forest) {
-		search->at = SEARCH_OVER;
+	forest = 1 + kind_of_packet(s) + (search->six ? PF_FOREST_OF_INET6 : 0);
+	search->forest = cell->word[forest & (PF_CELL_WORDS - 1)];
+	if (search->forest == PF_FOREST_WALK) {
+		search->goes_on = 0;
 		return 0;
+	}
+	if (search->forest == PF_FOREST_NONE) {
+		search->at = SEARCH_OVER;
+		return 1;
 	}
 	cell = bpf_map_lookup_elem(map, &search->forest);
 	if (!cell)
-		return 0;
+		return 1;
 	search->trees = cell->word[0];
 	search->steps = cell->word[1];
 	find_point(s);
 	go_to_tree(search, 0);
-	return 0;
+	return 1;
 }
 
 /* Whether trees may find what decides about the packet: they know nothing of fragments, and where each rule that

@@ -3,7 +3,9 @@
  * Of the ABI: trees that find the deciding rule among many (crates/classifier/src/tree says how they come
  * about). All is made of cells of one cache line; places are indexes of cells.
  *
- * A stretch of rules: index of the rule behind it, then the place of the forest for each pf_forest_of, 0 for none.
+ * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the place of the forest for
+ * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
+ * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6.
  * A forest: how many trees, how many cells the longest search of it looks at, then for each tree its place and the least
  * order in it, ascending; these words go on in the cells behind.
  * A node: how far behind it its children are; axis, number of cuts and number of rules (8, 8 and 16 bits); the cuts,
@@ -21,13 +23,18 @@
 #define PF_AXIS_LEAF	255
 #define PF_ORDER_LAST	0x40000000	/* a rule's order is its index if it is `quick`, else this less its index */
 #define PF_CLASS_OTHER	255		/* of interfaces whose ids are not below it, which are their own classes */
-#define PF_FORESTS	8
+#define PF_FORESTS	10		/* in either direction */
+#define PF_FOREST_NONE	0
+#define PF_FOREST_WALK	1		/* the second cell is none of a forest */
 
-/* packets that have a forest of their own: its number is their sum */
+/* packets that have a forest of their own */
 enum pf_forest_of {
-	PF_FOREST_OF_FOLLOWS = 1 << 0,	/* TCP but no first segment, or the answer to an ICMP query */
-	PF_FOREST_OF_INET6 = 1 << 1,
-	PF_FOREST_OF_OUT = 1 << 2,
+	PF_FOREST_OF_TCP = 0,		/* first segments */
+	PF_FOREST_OF_TCP_FOLLOWS = 1,	/* all others */
+	PF_FOREST_OF_UDP = 2,
+	PF_FOREST_OF_OTHER = 3,
+	PF_FOREST_OF_ICMP_FOLLOWS = 4,	/* the answer to a query */
+	PF_FOREST_OF_INET6 = 5,
 };
 
 struct pf_cell {

@@ -131,6 +131,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         for (name, evaluator) in evaluators {
             let mut engine = TestEngine::new(evaluator)?;
+            engine.search_where_cheaper();
             for rules in RULES {
                 for load in [Load::Tcp, Load::Udp, Load::State] {
                     let (cost, base) = measure(&mut engine, rules, load)

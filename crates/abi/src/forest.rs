@@ -8,8 +8,12 @@ pub const CELL_WORDS: usize = 16;
 pub const CELL_CUTS: usize = 14;
 /// The axis of a leaf.
 pub const AXIS_LEAF: u32 = 255;
-/// Forests of a stretch of rules, numbered by [`forest_of`].
-pub const FORESTS: usize = 8;
+/// Forests of a stretch of rules in either direction, numbered by [`forest_of`].
+pub const FORESTS: usize = 10;
+/// In place of a forest: no rule of the stretch can match.
+pub const FOREST_NONE: u32 = 0;
+/// In place of a forest: skip steps are faster than a search.
+pub const FOREST_WALK: u32 = 1;
 /// A rule's order is its index if it is `quick`, else this less its index.
 pub const ORDER_LAST: u32 = 0x4000_0000;
 /// Class of the interfaces whose ids are not below it; an id below is a class of its own.
@@ -17,12 +21,18 @@ pub const CLASS_OTHER: u32 = 255;
 
 /// `enum pf_forest_of`.
 pub mod forest_of {
-    /// TCP but no first segment, or the answer to an ICMP query
-    pub const FOLLOWS: usize = 1 << 0;
-    /// IPv6
-    pub const INET6: usize = 1 << 1;
-    /// outbound
-    pub const OUT: usize = 1 << 2;
+    /// first segments of TCP
+    pub const TCP: usize = 0;
+    /// all other segments
+    pub const TCP_FOLLOWS: usize = 1;
+    /// UDP
+    pub const UDP: usize = 2;
+    /// what has none of its own
+    pub const OTHER: usize = 3;
+    /// the answer to a query of ICMP
+    pub const ICMP_FOLLOWS: usize = 4;
+    /// so many more are the same packets over IPv6
+    pub const INET6: usize = 5;
 }
 
 /// `struct pf_cell`: what forests are made of.

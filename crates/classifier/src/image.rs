@@ -16,7 +16,7 @@ use skipstep_ruleset::{
 };
 
 use crate::rule::Compiler;
-use crate::{Error, Names};
+use crate::{Error, Names, Planner};
 
 /// Three lists of old rules, then the filter rules.
 const LISTS_OF_A_PACKET: u32 = 4;
@@ -88,6 +88,7 @@ pub fn compile(
     host: &Host,
     slots: &Slots,
     names: &mut Names,
+    planner: Planner,
 ) -> Result<Image, Error> {
     check_rules(ruleset)?;
     let groups = crate::interfaces::groups(ruleset, host);
@@ -125,7 +126,7 @@ pub fn compile(
     let mut stretches = 0;
     if ruleset.options.evaluator == Evaluator::Compiled {
         let sets = image.rule_sets.iter().map(|(_, place)| place.clone());
-        (image.cells, stretches) = crate::segment::plant(&mut image.rules, sets);
+        (image.cells, stretches) = crate::segment::plant(&mut image.rules, sets, planner);
     }
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     image.config = abi::Config {

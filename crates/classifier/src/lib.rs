@@ -20,9 +20,11 @@ pub mod sample;
 mod segment;
 pub mod tables;
 pub mod tree;
+mod walk;
 
 pub use error::Error;
 pub use image::{Image, Slots, compile};
 pub use interfaces::{groups, interfaces};
 pub use names::{Names, Registry};
+pub use segment::Planner;
 pub use tables::{TableUse, tables};

@@ -10,15 +10,35 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use skipstep_abi as abi;
-use skipstep_abi::forest::{CELL_WORDS, CLASS_OTHER, FORESTS, ORDER_LAST, forest_of};
+use skipstep_abi::forest::{
+    CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, forest_of,
+};
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
 use skipstep_abi::verdict::{action, direction};
 
 use crate::tree::{Covering, Forest, INET, INET6, Region, Space};
+use crate::walk::longest_walk;
 
-/// Fewer rules are walked sooner than searched.
-const LEAST: usize = 4;
+/// What is searched, and what is left to skip steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planner {
+    /// A search costs about as much as testing so many rules: what skip steps test no more of, whatever the
+    /// packet, is walked.
+    pub sooner_walked: u32,
+}
+
+impl Default for Planner {
+    /// As measured (docs/performance.md).
+    fn default() -> Self {
+        Planner { sooner_walked: 8 }
+    }
+}
+
+impl Planner {
+    /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip steps.
+    pub const EAGER: Self = Planner { sooner_walked: 2 };
+}
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -34,6 +54,7 @@ const SYN_ACK: u8 = 0x12;
 pub(crate) fn plant(
     rules: &mut [abi::Rule],
     sets: impl Iterator<Item = Range<usize>>,
+    planner: Planner,
 ) -> (Vec<abi::Cell>, u32) {
     let mut cells = vec![abi::Cell::default()];
     let mut stretches = Vec::new();
@@ -41,9 +62,9 @@ pub(crate) fn plant(
         let mut start = set.start;
         while start < set.end {
             let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
-            if end - start >= LEAST {
+            if end - start > planner.sooner_walked as usize {
                 rules[start].segment = cells.len() as u32;
-                add_segment(rules, start..end, &mut cells);
+                add_segment(rules, start..end, planner, &mut cells);
                 stretches.push(start..end);
             }
             start = end + 1;
@@ -81,22 +102,33 @@ fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Range<usize>]) {
     }
 }
 
-/// Adds a stretch: a cell with its end and the places of its forests, then these.
-fn add_segment(rules: &[abi::Rule], stretch: Range<usize>, cells: &mut Vec<abi::Cell>) {
+/// Adds a stretch: for either direction a cell with its end and the places of its forests, then these.
+fn add_segment(
+    rules: &[abi::Rule],
+    stretch: Range<usize>,
+    planner: Planner,
+    cells: &mut Vec<abi::Cell>,
+) {
     let head = cells.len();
-    cells.push(abi::Cell::default());
-    cells[head].word[0] = stretch.end as u32;
+    cells.extend([abi::Cell::default(); 2]);
     let mut inet = Planted { space: &INET, known: Vec::new() };
     let mut inet6 = Planted { space: &INET6, known: Vec::new() };
-    for number in 0..FORESTS {
-        let kind = Packets::of_forest(number);
+    let directions = [direction::IN, direction::OUT].into_iter().enumerate();
+    let kinds = directions.flat_map(|(out, direction)| {
+        (0..FORESTS).map(move |number| (head + out, number, Packets::new(direction, number)))
+    });
+    for (head, number, kind) in kinds {
         let place = match kind.family {
+            _ if longest_walk(rules, stretch.clone(), &kind) <= planner.sooner_walked => {
+                FOREST_WALK
+            }
             abi::INET => {
                 inet.place(coverings(&INET, rules, stretch.clone(), &kind, inet_addresses), cells)
             }
             _ => inet6
                 .place(coverings(&INET6, rules, stretch.clone(), &kind, inet6_addresses), cells),
         };
+        cells[head].word[0] = stretch.end as u32;
         cells[head].word[1 + number] = place;
     }
 }
@@ -108,10 +140,10 @@ struct Planted<const N: usize> {
 }
 
 impl<const N: usize> Planted<N> {
-    /// Where the forest of these rules stands, 0 if there are none.
+    /// Where the forest of these rules stands, if there are any.
     fn place(&mut self, rules: Vec<Covering<N>>, cells: &mut Vec<abi::Cell>) -> u32 {
         if rules.is_empty() {
-            return 0;
+            return FOREST_NONE;
         }
         if let Some((_, place)) = self.known.iter().find(|(known, _)| *known == rules) {
             return *place;
@@ -133,26 +165,44 @@ impl<const N: usize> Planted<N> {
 }
 
 /// What the packets of a forest have in common.
-struct Packets {
-    direction: u8,
-    family: u8,
+pub(crate) struct Packets {
+    pub direction: u8,
+    pub family: u8,
+    /// TCP, UDP, or 0 for all other protocols
+    protocol: u8,
     /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them that asks for
     /// `flags S/SA`, or keeps state, matches. None of the others is such a packet.
     follows: bool,
 }
 
 impl Packets {
-    fn of_forest(number: usize) -> Self {
-        Packets {
-            direction: if number & forest_of::OUT != 0 { direction::OUT } else { direction::IN },
-            family: if number & forest_of::INET6 != 0 { abi::INET6 } else { abi::INET },
-            follows: number & forest_of::FOLLOWS != 0,
-        }
+    fn new(direction: u8, forest: usize) -> Self {
+        let (family, kind) = match forest.checked_sub(forest_of::INET6) {
+            Some(kind) => (abi::INET6, kind),
+            None => (abi::INET, forest),
+        };
+        let (protocol, follows) = match kind {
+            forest_of::TCP => (TCP, false),
+            forest_of::TCP_FOLLOWS => (TCP, true),
+            forest_of::UDP => (UDP, false),
+            forest_of::OTHER => (0, false),
+            _ => (0, true),
+        };
+        Packets { direction, family, protocol, follows }
     }
 
-    /// Whether packets of the protocol, 0 for any, may be among them.
+    /// Whether a rule asks for a protocol that none of them has.
+    pub fn have_not(&self, rule: &abi::Rule) -> bool {
+        rule.protocol != 0 && !self.have(rule, rule.protocol)
+    }
+
+    /// Whether packets of a protocol may be among those of them that the rule asks for.
     fn have(&self, rule: &abi::Rule, protocol: u8) -> bool {
-        rule.protocol == 0 || rule.protocol == protocol
+        let among = match protocol {
+            TCP | UDP => self.protocol == protocol,
+            _ => self.protocol == 0,
+        };
+        among && (rule.protocol == 0 || rule.protocol == protocol)
     }
 }
 
@@ -217,6 +267,7 @@ fn may_match(rule: &abi::Rule, kind: &Packets) -> bool {
         (kind.have(rule, ICMP) || kind.have(rule, ICMP6)) && !makes_no_state_of_answers(rule);
     direction
         && family
+        && !kind.have_not(rule)
         && !never(&rule.source)
         && !never(&rule.destination)
         // fragments are not searched for
@@ -236,7 +287,7 @@ fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
 /// All but the addresses, whose axes come first.
 fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>) {
     let [source_port, destination_port, protocol, interface] = [N - 4, N - 3, N - 2, N - 1];
-    if rule.protocol != 0 {
+    if rule.protocol != kind.protocol && rule.protocol != 0 {
         asked.between(protocol, rule.protocol.into(), rule.protocol.into());
     }
     match rule.protocol {

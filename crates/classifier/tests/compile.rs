@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use skipstep_abi as abi;
+use skipstep_abi::forest::{FOREST_NONE, FOREST_WALK, forest_of};
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags};
-use skipstep_classifier::{Error, Image, Names, Slots, compile, tables};
+use skipstep_classifier::{Error, Image, Names, Planner, Slots, compile, tables};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
@@ -48,7 +49,7 @@ fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
         old_rules: paths().map(|path| some(path, ruleset.old_rules_of(path).len())).collect(),
         tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
     };
-    compile(&ruleset, &host, &slots, names)
+    compile(&ruleset, &host, &slots, names, Planner::default())
 }
 
 fn image(text: &str) -> Image {
@@ -228,18 +229,18 @@ fn without_anchors_no_more_steps_are_made_than_there_are_rules() {
 
 #[test]
 fn stretches_of_rules_that_only_decide_are_searched() {
-    let decide = "pass proto tcp to port 1\nblock proto tcp to port 2\n";
+    let decide = "pass proto tcp to port 1\nblock proto tcp to port 2\n".repeat(4);
     let rules = format!(
-        "set evaluator compiled\nmatch proto udp\n{decide}{decide}\
-         block tag T\n{decide}pass tagged T\n{decide}{decide}{decide}"
+        "match proto udp\n{decide}pass proto tcp to port 3\n\
+         block tag T\n{decide}pass tagged T\n{decide}{decide}"
     );
     let image = image(&rules);
     let begins: Vec<usize> =
         (0..image.rules.len()).filter(|index| image.rules[*index].segment != 0).collect();
-    // two in a row between those that look at tags are walked
-    assert_eq!(begins, [1, 9]);
+    // eight in a row between those that look at tags are walked
+    assert_eq!(begins, [1, 20]);
     let end = |index: usize| image.cells[image.rules[index].segment as usize].word[0];
-    assert_eq!((end(1), end(9)), (5, 15));
+    assert_eq!((end(1), end(20)), (10, 36));
     assert_eq!(image.config.evaluator, abi::verdict::evaluator::COMPILED);
     // a search takes a step to begin and one to end
     assert_eq!(image.config.steps, image.config.rules + 4);
@@ -248,23 +249,43 @@ fn stretches_of_rules_that_only_decide_are_searched() {
 #[test]
 fn skips_into_a_stretch_lead_to_its_beginning() {
     let same = "pass in on em0 proto tcp to port 1\n";
-    let searched = image(&format!(
-        "set evaluator compiled\nmatch in on em0\n{}pass in on em1\n",
-        same.repeat(4)
-    ));
+    let rules = format!("match in on em0\n{}pass in on em1\n", same.repeat(9));
+    let searched = image(&rules);
     assert_eq!(searched.rules[0].skip[0], 1, "the first rule on another interface is within");
-    let walked = image(&format!("match in on em0\n{}pass in on em1\n", same.repeat(4)));
-    assert_eq!(walked.rules[0].skip[0], 5);
+    let walked = image(&format!("set evaluator skip-steps\n{rules}"));
+    assert_eq!(walked.rules[0].skip[0], 10);
     assert!(walked.cells.is_empty());
+}
+
+/// The places of the forests of the stretch that begins the rule set, of inbound and outbound packets.
+fn forests(image: &Image) -> [Vec<u32>; 2] {
+    let head = image.rules[0].segment as usize;
+    [head, head + 1].map(|cell| image.cells[cell].word[1..=abi::forest::FORESTS].to_vec())
 }
 
 #[test]
 fn kinds_of_packets_that_mean_the_same_to_rules_share_a_forest() {
-    let rules = "block proto udp to port 7\n".repeat(5);
-    let image = image(&format!("set evaluator compiled\n{rules}"));
-    let forests = &image.cells[image.rules[0].segment as usize].word[1..=abi::forest::FORESTS];
-    // of IPv4 and IPv6, inbound and outbound; no packet that follows another is UDP
-    let [inet, none, inet6, _, outbound, _, outbound6, _] = forests else { unreachable!() };
-    assert_eq!((inet, inet6, *none), (outbound, outbound6, 0));
-    assert!(*inet != 0 && *inet6 != 0 && inet != inet6);
+    let image = image(&"block proto udp to port 7\n".repeat(9));
+    let [inbound, outbound] = forests(&image);
+    assert_eq!(inbound, outbound);
+    let (inet, inet6) = (inbound[forest_of::UDP], inbound[forest_of::INET6 + forest_of::UDP]);
+    assert!(inet > FOREST_WALK && inet6 > FOREST_WALK && inet != inet6);
+}
+
+#[test]
+fn what_skip_steps_pass_over_is_not_searched() {
+    let ports: String =
+        (1..=9).map(|port| format!("block in proto tcp to port {port}\n")).collect();
+    let [inbound, outbound] = forests(&image(&format!("pass\n{ports}")));
+    let searched: Vec<bool> = inbound.iter().map(|place| *place != FOREST_WALK).collect();
+    // segments of TCP, that begin a connection and others, over IPv4 and IPv6
+    let tcp = [true, true, false, false, false];
+    assert_eq!(searched, [tcp, tcp].concat());
+    assert_eq!(outbound, [FOREST_WALK; abi::forest::FORESTS]);
+
+    // on many interfaces no step leads over all of them
+    let interfaces: String =
+        (0..9).map(|n| format!("block in on em{} proto tcp to port 1\n", n % 2)).collect();
+    let [inbound, _] = forests(&image(&interfaces));
+    assert_eq!(inbound[forest_of::UDP], FOREST_NONE);
 }

@@ -94,7 +94,8 @@ pub(crate) fn prepare(
             .filter_map(|name| Some((name.clone(), slot_seen(&tables, name)?)))
             .collect(),
     };
-    let mut image = skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names)?;
+    let mut image =
+        skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names, memory.planner)?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     let in_force: BTreeSet<u32> = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use skipstep_classifier::Names;
+use skipstep_classifier::{Names, Planner};
 use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
 use crate::gone::GoneRule;
@@ -28,6 +28,9 @@ pub struct Memory {
     pub hostid: u32,
     /// Seconds since 1970 when the instance was made.
     pub created_at: u64,
+    /// What trees search; only tests want more than others.
+    #[serde(skip)]
+    pub planner: Planner,
     /// Seconds since 1970 when the counters of an interface were cleared, if ever.
     pub interfaces_zeroed: BTreeMap<String, u64>,
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.

@@ -15,6 +15,7 @@ mod route;
 use std::time::Duration;
 
 use skipstep_abi as abi;
+use skipstep_classifier::Planner;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Evaluator, FastForward, Next, RuleId, RulesChange, Ruleset, TableName};
 use skipstep_scenario::Engine;
@@ -49,6 +50,7 @@ pub struct TestEngine {
     /// With the indices that its interfaces have in this thread's network.
     host: Option<Host>,
     memory: Memory,
+    planner: Planner,
     record: Record,
     /// The states there are, as long as nothing ran that could change that.
     known: Option<Known>,
@@ -109,11 +111,17 @@ impl TestEngine {
             machine,
             host: None,
             memory: Memory::default(),
+            planner: Planner::EAGER,
             record: Record::default(),
             known: None,
         };
         engine.machine.tell();
         Ok(engine)
+    }
+
+    /// Small rule sets are searched too, or no test would. From now on only what it is worth for, as in instances.
+    pub fn search_where_cheaper(&mut self) {
+        self.planner = Planner::default();
     }
 
     /// Runs one packet `repeat` times and says how long one run took. What the first run changes in
@@ -149,6 +157,7 @@ impl TestEngine {
     fn put_in_force(&mut self, mut next: Next) -> Result<()> {
         self.known = None;
         next.ruleset.options.evaluator = self.evaluator;
+        self.memory.planner = self.planner;
         if self.evaluator == Evaluator::Linear {
             // one of the engines takes no short ways: all must agree
             next.ruleset.options.fast_forward = FastForward::No;

@@ -148,9 +148,9 @@ pub enum Evaluator {
     /// one rule after the other, as iptables does
     Linear,
     /// as pf does
-    #[default]
     SkipSteps,
     /// trees find it among many
+    #[default]
     Compiled,
 }
 
