@@ -41,6 +41,21 @@ same "fragments through a router" "0 True" \
 	"$(said "$WORK/router" 'str(run["result"][0]["received"]) + " " + str(run["result"][3]["received"] > run["result"][3]["sent"] / 2 > 0)')"
 same "fragments through skipstep, and connections beside them" "0 True" \
 	"$(said "$WORK/skipstep-linear" 'str(sum(one["received"] for one in run["result"])) + " " + str(run["result"][3]["served"] > 0)')"
+# A flood that a router passes on and a filter with a limit for SYNs does not; pages that all come.
+"$BIN/fwlab" search tcp-flood --system router --throughput 50 --seconds 0.5 --no-pauses --json >"$WORK/flood" 2>&1
+same "SYNs of nobody through a router" "[0, True, True]" \
+	"$(said "$WORK/flood" '[run["result"][0]["sent"], run["result"][2]["sent"] >= 200, run["result"][2]["received"] > 0.9 * run["result"][2]["sent"]]')"
+"$BIN/fwlab" search tcp-flood --system router --ip 6 --throughput 50 --seconds 0.5 --no-pauses --json >"$WORK/flood" 2>&1 &
+search=$!
+in_device $search 'table ip6 x { chain f { type filter hook forward priority 0; ip6 saddr 2001:2:0:1::2:0/112 drop; }; }'
+wait $search
+same "and through one that knows who it is" "[True, 0]" \
+	"$(said "$WORK/flood" '[run["result"][3]["sent"] >= 200, run["result"][3]["received"]]')"
+"$BIN/fwlab" search http-rate --system skipstep-states --rules 3 --requests 3 --object 5000 --seconds 0.3 --no-pauses --json >"$WORK/pages" 2>&1
+same "pages through skipstep" "[3, 5000, True]" \
+	"$(said "$WORK/pages" '[run["result"]["requests"], run["result"]["bytes"], run["result"]["rate"] > 0]')"
+"$BIN/fwlab" search http-transfer --system router --requests 2 --seconds 0.1 --no-pauses --json >"$WORK/pages" 2>&1
+same "pages of all sizes" "[64, 1024, 10240, 102400]" "$(said "$WORK/pages" '[one["bytes"] for one in run["result"]]')"
 "$BIN/fwlab" search tcp-illegal --system router --throughput 100 --seconds 0.1 --no-pauses >"$WORK/none" 2>&1
 same "what has no rules" 1 $?
 holds "has nothing to forbid" grep -q "no rule forbids anything here" "$WORK/none"

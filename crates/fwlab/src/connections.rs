@@ -1,8 +1,10 @@
 //! Many TCP connections, begun at a rate: the virtual clients and the server of RFC 3511. Each client is an address of a
 //! network behind the client's host, and all of them are one thread; so is the server.
 
+mod beside;
 mod client;
 pub mod datagrams;
+pub mod flood;
 mod server;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde::Serialize;
 
 pub use client::call;
 pub use server::Service;
@@ -19,8 +22,22 @@ use crate::topology::{End, Family, INTERFACE, Lab, Topology};
 /// Where pages are fetched.
 pub const PORT: u16 = 80;
 
-/// Bytes of a page, the object of RFC 3511.
-pub const PAGE: usize = 64;
+/// Bytes of a page, the object of RFC 3511, if nothing else is said.
+pub const PAGE: u32 = 64;
+
+/// What is fetched over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Pages {
+    /// So many pages, one after the other.
+    pub requests: u32,
+    /// Bytes of each.
+    pub bytes: u32,
+}
+
+impl Pages {
+    /// One small page.
+    pub const ONE: Pages = Pages { requests: 1, bytes: PAGE };
+}
 
 /// Virtual clients.
 const CLIENTS: u64 = 250;
@@ -52,6 +69,8 @@ pub struct Calls {
     pub forbidden: u32,
     /// That port.
     pub forbidden_port: u16,
+    /// What each fetches; those that are held fetch one page.
+    pub pages: Pages,
 }
 
 impl Calls {
@@ -78,8 +97,10 @@ pub struct Answers {
     pub attempted: u64,
     /// Those that became connections.
     pub established: u64,
-    /// Those of them that got their page.
+    /// Those of them that got all their pages.
     pub served: u64,
+    /// Nanoseconds from each request until its page was there.
+    pub fetched: Vec<u64>,
     /// Attempts that a rule forbids.
     pub forbidden: u64,
     /// Those of them that became connections.
@@ -142,7 +163,8 @@ mod tests {
     fn calls(forbidden: u32, family: Family) -> Calls {
         let (server, clients) = (SocketAddr::new(End::Server.address(family), 80), clients(family));
         let (count, rate, hold, close, forbidden_port) = (1000, 1.0, false, None, 1);
-        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port }
+        let pages = Pages::ONE;
+        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port, pages }
     }
 
     #[test]

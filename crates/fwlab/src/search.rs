@@ -22,7 +22,9 @@ use thiserror::Error;
 
 pub use command::{Arguments, run};
 
+use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
+use crate::connections::flood::Flood;
 use crate::raw::extension::Extension;
 pub use crate::raw::missing::Gap;
 use crate::results::Latency;
@@ -60,6 +62,10 @@ pub enum Besides {
     Forbidden(u32),
     /// So many datagrams a second are sent in fragments.
     Fragments(f64),
+    /// So many SYNs a second are sent by nobody.
+    Flood(f64),
+    /// Each connection fetches these.
+    Pages(Pages),
 }
 
 /// What came of a trial.
@@ -94,6 +100,10 @@ pub struct Connections {
     pub setup: Setup,
     /// Datagrams in fragments.
     pub datagrams: Datagrams,
+    /// SYNs of nobody.
+    pub flood: Flood,
+    /// How long it took until a page was there that was asked for.
+    pub fetched: Setup,
 }
 
 /// Times of connection establishment, or of what was to be timed instead, in nanoseconds.
@@ -122,6 +132,14 @@ pub trait Measurer {
 
     /// What a reset of the device is, in words; none if it has nothing to reset.
     fn reset(&self) -> Option<&str>;
+
+    /// The most connections a second that can be attempted if each fetches these, where that depends on it.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn most(&mut self, _: Pages) -> anyhow::Result<Option<f64>> {
+        Ok(None)
+    }
 }
 
 /// Why a search ended without a result.
@@ -218,12 +236,15 @@ pub struct Bench<'m> {
     pub records: Vec<Record>,
     /// Who is told of each trial.
     pub listener: Option<fn(usize, &Record)>,
+    /// What a steady trial does besides.
+    pub besides: Besides,
 }
 
 impl<'m> Bench<'m> {
     /// Around a measurer.
     pub fn new(measurer: &'m mut dyn Measurer, waits: Waits) -> Bench<'m> {
-        Bench { measurer, waits, records: Vec::new(), listener: None }
+        let besides = Besides::Nothing;
+        Bench { measurer, waits, records: Vec::new(), listener: None, besides }
     }
 
     /// What a reset of the device is.
@@ -239,7 +260,18 @@ impl<'m> Bench<'m> {
     /// # Errors
     /// The trial failed, or says nothing.
     pub fn steady(&mut self, rate: f64, seconds: f64) -> Result<(Record, Trial), Failure> {
-        self.run(&Order { phases: &[Phase { rate, seconds }], besides: Besides::Nothing })
+        let besides = self.besides;
+        self.run(&Order { phases: &[Phase { rate, seconds }], besides })
+    }
+
+    /// The most connections a second that can be attempted if each fetches these; as it is if that is all the same.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    pub fn most(&mut self, pages: Pages, as_it_is: f64) -> Result<f64, Failure> {
+        let number = self.records.len() + 1;
+        let most = self.measurer.most(pages).map_err(|error| Failure::Trial(number, error))?;
+        Ok(most.unwrap_or(as_it_is))
     }
 
     /// Any trial.

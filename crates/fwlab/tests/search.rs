@@ -108,8 +108,25 @@ fn connections_are_searched_for() {
     let datagrams = &report["result"][1];
     assert_eq!((status, &datagrams["sent"]), (Some(0), &datagrams["received"]));
     assert!(datagrams["sent"].as_u64() > Some(0));
+    let (report, status) = json(&["tcp-flood", "--simulate", "knee:2e6", "--throughput", "1e6"]);
+    let floods = report["result"].as_array().unwrap();
+    let came =
+        |flood: &Value| flood["received"].as_f64().unwrap() / flood["sent"].as_f64().unwrap();
+    assert_eq!((status, floods[0]["sent"].as_u64(), came(&floods[1])), (Some(0), Some(0), 1.0));
+    assert!((came(&floods[2]) - 0.2).abs() < 0.01, "{:?}", floods[2]);
+    let pages = ["http-rate", "--simulate", "knee:3e5", "--requests", "4", "--object", "1000"];
+    let (report, status) = json(&pages);
+    let (rate, bits) = (&report["result"]["rate"], &report["result"]["bits"]);
+    assert_eq!((status, rate.as_f64().unwrap() * 8000.0), (Some(0), bits.as_f64().unwrap()));
+    assert!((1.15e6..1.22e6).contains(&rate.as_f64().unwrap()), "{rate}");
+    let (report, status) = json(&["http-transfer", "--simulate", "knee:3e5"]);
+    let sizes = report["result"].as_array().unwrap().iter().map(|one| one["bytes"].as_u64());
+    assert_eq!((status, sizes.flatten().sum()), (Some(0), 64 + 1024 + 10_240 + 102_400));
     for wrong in [
         &["tcp-rate", "--simulate", "knee", "--connections", "5"][..],
+        &["tcp-rate", "--simulate", "knee", "--requests", "5"],
+        &["http-transfer", "--simulate", "knee", "--object", "5"],
+        &["http-rate", "--simulate", "knee", "--throughput", "5"],
         &["tcp-capacity", "--simulate", "knee", "--size", "64"],
         &["tcp-rate", "--simulate", "knee", "--throughput", "5"],
     ] {

@@ -14,7 +14,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
 
-use super::server::ANSWER;
+use super::server::answer;
 use super::{Answers, Calls, PATIENCE};
 use crate::interrupt::Interrupt;
 
@@ -26,7 +26,8 @@ const LONGEST: u16 = 10;
 /// Connections that are looked after at once.
 const EVENTS: usize = 256;
 
-const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: fwlab\r\n\r\n";
+/// Bytes that are read at once.
+const PIECE: usize = 16_384;
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +47,15 @@ struct Connection {
     /// When it came to where it is.
     since: Instant,
     forbidden: bool,
+    /// Pages that it has yet to ask for.
+    left: u32,
 }
 
 struct Client<'c> {
     calls: &'c Calls,
+    /// What each asks, and what must come.
+    request: String,
+    expected_answer: Vec<u8>,
     interrupt: &'c Interrupt,
     epoll: Epoll,
     connections: Vec<Option<Connection>>,
@@ -67,6 +73,8 @@ struct Client<'c> {
 pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
     let mut client = Client {
         calls,
+        request: format!("GET /{} HTTP/1.1\r\nHost: fwlab\r\n\r\n", calls.pages.bytes),
+        expected_answer: answer(calls.pages.bytes),
         interrupt,
         epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll")?,
         connections: Vec::new(),
@@ -156,7 +164,8 @@ impl Client<'_> {
         let event = EpollEvent::new(all | EpollFlags::EPOLLET, place as u64);
         self.epoll.add(&stream, event).context("epoll")?;
         let stage = Stage::Connecting;
-        self.connections.push(Some(Connection { stream, stage, since, forbidden }));
+        let left = if self.calls.hold { 1 } else { self.calls.pages.requests };
+        self.connections.push(Some(Connection { stream, stage, since, forbidden, left }));
         self.expect(place, since);
         Ok(())
     }
@@ -172,9 +181,11 @@ impl Client<'_> {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.stage = Stage::Asked(0);
         connection.since = Instant::now();
-        let (since, sent) = (connection.since, connection.stream.write(REQUEST));
+        connection.left -= 1;
+        let request = self.request.as_bytes();
+        let (since, sent) = (connection.since, connection.stream.write(request));
         self.expect(place, since);
-        if !matches!(sent, Ok(length) if length == REQUEST.len()) {
+        if !matches!(sent, Ok(length) if length == self.request.len()) {
             self.fail(place);
         }
     }
@@ -261,23 +272,29 @@ impl Client<'_> {
 
     fn read(&mut self, place: usize, mut got: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        let mut buffer = [0; ANSWER.len()];
+        let mut buffer = [0; PIECE];
         loop {
             match connection.stream.read(&mut buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     connection.stage = Stage::Asked(got);
                     return;
                 }
-                Ok(length) if length > 0 && ANSWER[got..].starts_with(&buffer[..length]) => {
+                Ok(length)
+                    if length > 0 && self.expected_answer[got..].starts_with(&buffer[..length]) =>
+                {
                     got += length;
                 }
                 // closed too early, or not what was to come
                 _ => return self.fail(place),
             }
-            if got == ANSWER.len() {
-                self.answers.served += 1;
+            if got == self.expected_answer.len() {
+                self.answers.fetched.push(nanoseconds(connection.since.elapsed()));
                 self.expected -= 1;
                 connection.stage = Stage::Held;
+                if connection.left > 0 {
+                    return self.ask(place);
+                }
+                self.answers.served += 1;
                 if !self.calls.hold {
                     // closed as usual: four segments
                     self.connections[place] = None;
@@ -316,6 +333,7 @@ fn reset(connection: Option<Connection>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::Pages;
     use crate::connections::server::Service;
 
     const LOOPBACK: &str = "127.0.0.0";
@@ -324,7 +342,8 @@ mod tests {
         let server = SocketAddr::new("127.0.0.1".parse().unwrap(), service.port());
         let clients = LOOPBACK.parse().unwrap();
         let (rate, close, forbidden, forbidden_port) = (2000.0, None, 0, 1);
-        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port }
+        let pages = Pages::ONE;
+        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port, pages }
     }
 
     #[test]
@@ -337,6 +356,17 @@ mod tests {
             assert!(answers.took >= Duration::from_millis(49), "{:?}", answers.took);
             assert_eq!(answers.setup.len(), 100);
             assert_eq!(service.most_at_once() == 100, hold, "{}", service.most_at_once());
+        }
+    }
+
+    #[test]
+    fn pages_of_any_size_come_one_after_the_other() {
+        let interrupt = Interrupt::watch().unwrap();
+        for bytes in [0, 1, 64, 5_000_000] {
+            let service = Service::begin(&[0]).unwrap();
+            let pages = Pages { requests: 3, bytes };
+            let answers = call(&Calls { pages, ..calls(4, false, &service) }, &interrupt).unwrap();
+            assert_eq!((answers.served, answers.fetched.len()), (4, 12), "{bytes}");
         }
     }
 

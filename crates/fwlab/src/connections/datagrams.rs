@@ -47,21 +47,14 @@ pub fn beside<T>(
     let receiver = server.inside(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, to.port())))?;
     let receiver = receiver.with_context(|| format!("udp port {}", to.port()))?;
     receiver.set_read_timeout(Some(STRAGGLERS)).context("receiver of datagrams")?;
-    let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let received = scope.spawn(|| receive(&receiver, &sent_all));
-        let sent = scope.spawn(|| -> anyhow::Result<u64> {
-            client.enter()?;
-            at.take()?;
-            send(to, rate, &over)
-        });
-        let done = work();
-        over.store(true, Ordering::Relaxed);
-        let sent = sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        sent_all.store(true, Ordering::Relaxed);
-        let received = received.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((done?, Datagrams { sent: sent?, received: received? }))
-    })
+    let (done, sent, received) = super::beside::beside(
+        client,
+        at,
+        |over| send(to, rate, over),
+        |sent_all| receive(&receiver, sent_all),
+        work,
+    )?;
+    Ok((done, Datagrams { sent, received }))
 }
 
 /// Sends when one is due; how many went.

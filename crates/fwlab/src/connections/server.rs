@@ -1,9 +1,10 @@
-//! The server: takes every connection and gives a page to who asks for one.
+//! The server: takes every connection and gives pages to who asks for them, of as many bytes as they ask for.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -13,9 +14,11 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::socket::{Backlog, listen};
 
-/// What everybody gets: a head and a page of 64 bytes.
-pub(super) const ANSWER: [u8; 103] = *b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n\
-    A page of sixty-four bytes, which is all that a client wants....";
+/// What a page is made of, again and again.
+const TEXT: &[u8; 64] = b"A page of sixty-four bytes, which is all that a client wants....";
+
+/// The largest page.
+const MOST_BYTES: u32 = 16 << 20;
 
 /// How long it sleeps at most, in milliseconds.
 const TURN: u16 = 50;
@@ -85,7 +88,8 @@ fn serve(
     over: &AtomicBool,
     most: &AtomicUsize,
 ) -> anyhow::Result<()> {
-    let mut clients: HashMap<u64, TcpStream> = HashMap::new();
+    let mut clients: HashMap<u64, Visitor> = HashMap::new();
+    let mut pages = HashMap::new();
     let mut events = [EpollEvent::empty(); EVENTS];
     while !over.load(Ordering::Relaxed) {
         let count = match epoll.wait(&mut events, TURN) {
@@ -97,7 +101,10 @@ fn serve(
             if let Some(listener) = listeners.get(&number) {
                 accept(listener, epoll, &mut clients)?;
                 most.fetch_max(clients.len(), Ordering::Relaxed);
-            } else if clients.get_mut(&number).is_some_and(|client| !answer(client)) {
+            } else if clients
+                .get_mut(&number)
+                .is_some_and(|client| !client.go_on(epoll, &mut pages))
+            {
                 clients.remove(&number);
             }
         }
@@ -109,16 +116,15 @@ fn serve(
 fn accept(
     listener: &TcpListener,
     epoll: &Epoll,
-    clients: &mut HashMap<u64, TcpStream>,
+    clients: &mut HashMap<u64, Visitor>,
 ) -> anyhow::Result<()> {
     loop {
         match listener.accept() {
             Ok((client, _)) => {
                 client.set_nonblocking(true).context("a client")?;
-                let number = client.as_raw_fd() as u64;
-                let wanted = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP;
-                epoll.add(&client, EpollEvent::new(wanted, number)).context("epoll")?;
-                clients.insert(number, client);
+                watch(epoll, &client, false, false)?;
+                let visitor = Visitor { answer: Rc::default(), sent: 0, stream: client };
+                clients.insert(visitor.stream.as_raw_fd() as u64, visitor);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             // one that has gone again
@@ -128,15 +134,58 @@ fn accept(
     }
 }
 
-/// Answers a request, which comes in one piece; whether the client is still there.
-fn answer(client: &mut TcpStream) -> bool {
-    let mut request = [0; 512];
-    match client.read(&mut request) {
-        Ok(0) => false,
-        Ok(length) => {
-            !request[..length].ends_with(b"\r\n\r\n")
-                || matches!(client.write(&ANSWER), Ok(all) if all == ANSWER.len())
+/// What is sent to who asks for a page of so many bytes.
+pub(super) fn answer(bytes: u32) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n");
+    head.into_bytes().into_iter().chain(TEXT.iter().copied().cycle().take(bytes as usize)).collect()
+}
+
+/// The bytes of the page that a request asks for: `GET /BYTES HTTP/1.1`.
+fn wanted(request: &[u8]) -> Option<u32> {
+    let line = std::str::from_utf8(request).ok()?.strip_prefix("GET /")?;
+    line.split(' ').next()?.parse().ok().filter(|&bytes| bytes <= MOST_BYTES)
+}
+
+/// A client, and what of its answer has not been sent.
+struct Visitor {
+    stream: TcpStream,
+    answer: Rc<Vec<u8>>,
+    sent: usize,
+}
+
+impl Visitor {
+    /// Takes a request, which comes in one piece, and sends what there is to send; whether the client is still there.
+    fn go_on(&mut self, epoll: &Epoll, pages: &mut HashMap<u32, Rc<Vec<u8>>>) -> bool {
+        let mut request = [0; 512];
+        match self.stream.read(&mut request) {
+            Ok(0) => return false,
+            Ok(length) => {
+                let Some(bytes) = wanted(&request[..length]) else { return false };
+                self.answer = pages.entry(bytes).or_insert_with(|| Rc::new(answer(bytes))).clone();
+                self.sent = 0;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return false,
         }
-        Err(error) => error.kind() == ErrorKind::WouldBlock,
+        let waited = self.sent > 0;
+        while self.sent < self.answer.len() {
+            match self.stream.write(&self.answer[self.sent..]) {
+                Ok(length) => self.sent += length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return false,
+            }
+        }
+        let done = self.sent == self.answer.len();
+        // only who is in the midst of a page wants to know when there is room
+        (done && !waited) || watch(epoll, &self.stream, !done, true).is_ok()
     }
+}
+
+/// Has a client looked after when it says something, or when it can be sent more.
+fn watch(epoll: &Epoll, client: &TcpStream, room: bool, known: bool) -> anyhow::Result<()> {
+    let mut wanted = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP;
+    wanted.set(EpollFlags::EPOLLOUT, room);
+    let mut event = EpollEvent::new(wanted, client.as_raw_fd() as u64);
+    let done = if known { epoll.modify(client, &mut event) } else { epoll.add(client, event) };
+    done.context("a client")
 }

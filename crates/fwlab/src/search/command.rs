@@ -20,7 +20,7 @@ use super::{
     Bench, Conformance, Failure, Measurer, Record, Setting, Waits, back_to_back, hop_by_hop,
     latency, loss_rate, mlr, recovery, throughput,
 };
-use crate::connections::PAGE;
+use crate::connections::{PAGE, Pages};
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::measure::{self, environment};
@@ -32,6 +32,9 @@ use crate::topology::Family;
 
 /// TCP connections at once that are tried at most, unless something else is said.
 const MOST_CONNECTIONS: u64 = 5000;
+
+/// Pages that a connection fetches in the tests of HTTP, unless something else is said.
+const REQUESTS: u32 = 10;
 
 /// Trials of system recovery and of reset.
 const RECOVERIES: usize = 3;
@@ -60,6 +63,12 @@ pub enum Test {
     TcpRate,
     /// RFC 3511 5.4: how many TCP connections a second can be torn down
     TcpTearDown,
+    /// RFC 3511 5.5: what becomes of TCP connections beside a flood of SYNs
+    TcpFlood,
+    /// RFC 3511 5.6: how many bits a second of pages can be fetched, by their size
+    HttpTransfer,
+    /// RFC 3511 5.7: how many pages a second can be fetched
+    HttpRate,
     /// RFC 3511 5.8: what becomes of TCP connections that a rule forbids, beside others
     TcpIllegal,
     /// RFC 3511 5.9: what becomes of TCP connections and of datagrams in fragments beside them
@@ -73,7 +82,13 @@ impl Test {
     fn is_done_at_throughput(self) -> bool {
         !matches!(
             self,
-            Test::Throughput | Test::LossRate | Test::HopByHop | Test::TcpRate | Test::Mlr
+            Test::Throughput
+                | Test::LossRate
+                | Test::HopByHop
+                | Test::TcpRate
+                | Test::HttpTransfer
+                | Test::HttpRate
+                | Test::Mlr
         )
     }
 
@@ -84,6 +99,9 @@ impl Test {
             Test::TcpCapacity
                 | Test::TcpRate
                 | Test::TcpTearDown
+                | Test::TcpFlood
+                | Test::HttpTransfer
+                | Test::HttpRate
                 | Test::TcpIllegal
                 | Test::TcpFragments
         )
@@ -102,6 +120,9 @@ impl Test {
             Test::TcpCapacity => "RFC 3511, 5.2",
             Test::TcpRate => "RFC 3511, 5.3",
             Test::TcpTearDown => "RFC 3511, 5.4",
+            Test::TcpFlood => "RFC 3511, 5.5",
+            Test::HttpTransfer => "RFC 3511, 5.6",
+            Test::HttpRate => "RFC 3511, 5.7",
             Test::TcpIllegal => "RFC 3511, 5.8",
             Test::TcpFragments => "RFC 3511, 5.9",
             Test::Mlr => "RFC 9971",
@@ -133,6 +154,12 @@ pub struct Arguments {
     /// TCP connections at once that are tried at most, or torn down in a trial, 5000 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=400_000))]
     connections: Option<u64>,
+    /// Pages that each connection fetches one after the other, 10 by default
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    requests: Option<u32>,
+    /// Bytes of a page of http-rate, 64 by default
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    object: Option<u32>,
     /// IP of the frames: 4, or 6, as RFC 5180 wants it
     #[arg(long, value_name = "VERSION", default_value = "4", conflicts_with = "simulate")]
     ip: Family,
@@ -228,6 +255,12 @@ impl Arguments {
         self.connections.unwrap_or(MOST_CONNECTIONS)
     }
 
+    /// What the connections of HTTP's tests fetch.
+    fn pages(&self) -> Pages {
+        let requests = self.requests.unwrap_or(REQUESTS);
+        Pages { requests, bytes: self.object.unwrap_or(PAGE) }
+    }
+
     fn holds_connections(&self) -> bool {
         matches!(self.test, Test::TcpCapacity | Test::TcpTearDown)
     }
@@ -257,6 +290,15 @@ impl Arguments {
             self.connections.is_none() || self.holds_connections(),
             "--connections is for tcp-capacity and tcp-tear-down: {name} holds none"
         );
+        let http = matches!(self.test, Test::HttpTransfer | Test::HttpRate);
+        ensure!(
+            self.requests.is_none() || http,
+            "--requests is for http-transfer and http-rate: {name} fetches one page over each connection"
+        );
+        ensure!(
+            self.object.is_none() || self.test == Test::HttpRate,
+            "--object is for http-rate: {name} fetches pages of its own sizes"
+        );
         Ok(())
     }
 
@@ -280,7 +322,7 @@ impl Arguments {
             return results::Load {
                 kind: "connections".to_owned(),
                 protocol: Some("tcp".to_owned()),
-                size: Some(PAGE as u64),
+                size: Some(self.pages().bytes.into()),
                 ..common
             };
         }
@@ -375,7 +417,7 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<(Report, Str
     let frames = network::load(arguments.size(), family, arguments.extension());
     let tcp = arguments.test.is_about_connections();
     let setting = arguments.setting(if tcp {
-        tcp_network::most(family, cpus, &interrupt)?
+        tcp_network::most(family, cpus, &interrupt, Pages::ONE)?
     } else {
         network::most(&frames, cpus)?.min(Setting::line_rate(arguments.link, arguments.size()))
     });
@@ -504,6 +546,9 @@ fn search(
         | Test::TcpTearDown
         | Test::TcpIllegal
         | Test::TcpFragments
+        | Test::TcpFlood
+        | Test::HttpTransfer
+        | Test::HttpRate
         | Test::Mlr => {
             return Ok((json!(found), throughput::conformance(setting, &plan)));
         }

@@ -200,7 +200,9 @@ impl<'l> Network<'l> {
             Besides::Hold
             | Besides::TearDown(_)
             | Besides::Forbidden(_)
-            | Besides::Fragments(_) => {
+            | Besides::Fragments(_)
+            | Besides::Flood(_)
+            | Besides::Pages(_) => {
                 bail!("frames are no connections")
             }
         };

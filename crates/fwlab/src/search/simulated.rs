@@ -8,6 +8,7 @@ use anyhow::bail;
 
 use super::{Besides, Connections, Gap, Measurer, Order, Phase, Trial};
 use crate::connections::datagrams::Datagrams;
+use crate::connections::flood::Flood;
 use crate::results::Latency;
 
 /// Frames that a device holds when more come than it forwards.
@@ -164,6 +165,14 @@ impl Measurer for Simulated {
             let received = if self.curve == Curve::Drop { 0 } else { sent };
             let datagrams = Datagrams { sent, received };
             trial.connections = Some(Connections { datagrams, ..Connections::default() });
+        }
+        if let Besides::Flood(rate) = order.besides {
+            let seconds = order.phases.iter().map(|phase| phase.seconds).sum::<f64>();
+            let sent = (rate * seconds).round() as u64;
+            // it passes a flood on as long as that is no more than it can do
+            let received = sent.min((self.table() * seconds) as u64);
+            let flood = Flood { sent, received };
+            trial.connections = Some(Connections { flood, ..Connections::default() });
         }
         if let Besides::Forbidden(share) = order.besides {
             let forbidden = trial.sent * u64::from(share) / 100;

@@ -1,14 +1,15 @@
 //! A system in a network of its own with TCP connections through it, for the searches of RFC 3511.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 
 use super::network::{BELIEVED, Cpus, Installed, pause, shape};
 use super::{Besides, Connections, Measurer, Order, Setup, Trial};
 use crate::connections::datagrams::{self, Datagrams};
-use crate::connections::{self, Answers, Calls, PORT, Service};
+use crate::connections::flood::{self, Flood};
+use crate::connections::{self, Answers, Calls, PORT, Pages, Service};
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
@@ -18,6 +19,7 @@ use crate::topology::{End, Family, Lab, Topology};
 
 /// Connections that show how fast the client is, and that a system does what it should.
 const CEILING: u64 = 5000;
+const CEILING_AT_LEAST: u64 = 100;
 const PROBE: u64 = 10;
 
 /// As fast as it goes.
@@ -32,6 +34,8 @@ const LATE: (f64, f64) = (0.02, 0.02);
 /// Client and server at two ends of a network, and what is in between.
 pub struct TcpNetwork<'l> {
     lab: &'l Lab,
+    family: Family,
+    cpus: Cpus,
     at: Placement,
     interrupt: Interrupt,
     calls: Calls,
@@ -42,17 +46,27 @@ pub struct TcpNetwork<'l> {
 ///
 /// # Errors
 /// There can be no cable, or the client does not get through it.
-pub fn most(family: Family, cpus: Cpus, interrupt: &Interrupt) -> anyhow::Result<f64> {
+pub fn most(
+    family: Family,
+    cpus: Cpus,
+    interrupt: &Interrupt,
+    pages: Pages,
+) -> anyhow::Result<f64> {
     let lab = Lab::new("search-cable", shape(Topology::Direct))?;
-    let network = TcpNetwork::between(&lab, family, PORT, CEILING, cpus, interrupt)?;
-    let answers = network.call(Calls { count: CEILING, rate: FAST, ..network.calls })?;
-    let share = answers.served as f64 / CEILING as f64;
+    let count = (CEILING / u64::from(pages.requests)).max(CEILING_AT_LEAST);
+    let network = TcpNetwork::between(&lab, family, PORT, count, cpus, interrupt)?;
+    // all that there is to do, and what is done of it in a second when all of them want it at once; who then waits for
+    // too long has not been served, though it was as much work
+    let began = Instant::now();
+    let answers = network.call(Calls { count, rate: FAST, pages, ..network.calls })?;
+    let took = if pages == Pages::ONE { answers.took } else { began.elapsed() };
+    let share = answers.fetched.len() as f64 / (count * u64::from(pages.requests)) as f64;
     ensure!(
-        share > 0.9,
-        "over a cable only {} of {CEILING} connections were served",
+        share > 0.9 || (pages != Pages::ONE && share > 0.0),
+        "over a cable only {} of {count} connections were served",
         answers.served
     );
-    Ok((CEILING as f64 / answers.took.as_secs_f64() * BELIEVED).floor())
+    Ok((count as f64 * share / took.as_secs_f64() * BELIEVED).floor().max(1.0))
 }
 
 impl<'l> TcpNetwork<'l> {
@@ -118,9 +132,10 @@ impl<'l> TcpNetwork<'l> {
             close: None,
             forbidden: 0,
             forbidden_port,
+            pages: Pages::ONE,
         };
         let interrupt = interrupt.clone();
-        Ok(TcpNetwork { lab, at, interrupt, calls, _service: service })
+        Ok(TcpNetwork { lab, family, cpus, at, interrupt, calls, _service: service })
     }
 
     fn call(&self, calls: Calls) -> anyhow::Result<Answers> {
@@ -136,29 +151,38 @@ impl Measurer for TcpNetwork<'_> {
         let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
         let calls = Calls { count, rate: phase.rate, ..self.calls };
-        let (calls, fragments) = match order.besides {
-            Besides::Nothing => (calls, 0.0),
-            Besides::Hold => (Calls { hold: true, ..calls }, 0.0),
-            Besides::TearDown(rate) => {
-                (Calls { hold: true, rate, close: Some(phase.rate), ..calls }, 0.0)
-            }
-            Besides::Forbidden(forbidden) => (Calls { forbidden, ..calls }, 0.0),
-            Besides::Fragments(rate) => (calls, rate),
+        let calls = match order.besides {
+            Besides::Nothing | Besides::Fragments(_) | Besides::Flood(_) => calls,
+            Besides::Hold => Calls { hold: true, ..calls },
+            Besides::TearDown(rate) => Calls { hold: true, rate, close: Some(phase.rate), ..calls },
+            Besides::Forbidden(forbidden) => Calls { forbidden, ..calls },
+            Besides::Pages(pages) => Calls { pages, ..calls },
             Besides::Reset(_) => bail!("nothing is reset under connections"),
         };
-        let (answers, datagrams) = if fragments > 0.0 {
-            let hosts = [End::Client, End::Server].map(|end| self.lab.end(end));
-            let to = SocketAddr::new(calls.server.ip(), datagrams::PORT);
-            datagrams::beside(hosts, self.at, to, fragments, || self.call(calls))?
-        } else {
-            (self.call(calls)?, Datagrams::default())
+        let hosts = [End::Client, End::Server].map(|end| self.lab.end(end));
+        let (mut datagrams, mut flood) = (Datagrams::default(), Flood::default());
+        let answers = match order.besides {
+            Besides::Fragments(rate) if rate > 0.0 => {
+                let to = SocketAddr::new(calls.server.ip(), datagrams::PORT);
+                let beside = datagrams::beside(hosts, self.at, to, rate, || self.call(calls));
+                let (answers, seen) = beside?;
+                datagrams = seen;
+                answers
+            }
+            Besides::Flood(rate) if rate > 0.0 => {
+                let beside = flood::beside(hosts, self.at, calls.server, rate, || self.call(calls));
+                let (answers, seen) = beside?;
+                flood = seen;
+                answers
+            }
+            _ => self.call(calls)?,
         };
         if calls.close.is_some() {
             return Ok(tear_down_of(&answers, phase.seconds));
         }
         // how long it took until all were there, is of no concern if they stay
         let seconds = if calls.hold { f64::INFINITY } else { phase.seconds };
-        Ok(trial_of(&answers, datagrams, seconds))
+        Ok(trial_of(&answers, (datagrams, flood), seconds))
     }
 
     fn wait(&mut self, seconds: f64) {
@@ -167,6 +191,10 @@ impl Measurer for TcpNetwork<'_> {
 
     fn reset(&self) -> Option<&str> {
         None
+    }
+
+    fn most(&mut self, pages: Pages) -> anyhow::Result<Option<f64>> {
+        most(self.family, self.cpus, &self.interrupt, pages).map(Some)
     }
 }
 
@@ -189,7 +217,8 @@ fn times(all: &[u64]) -> Setup {
 }
 
 /// A trial of these answers, for whose attempts there were so many seconds.
-fn trial_of(answers: &Answers, datagrams: Datagrams, seconds: f64) -> Trial {
+fn trial_of(answers: &Answers, beside: (Datagrams, Flood), seconds: f64) -> Trial {
+    let (datagrams, flood) = beside;
     Trial {
         sent: answers.attempted,
         received: (answers.served as f64 * in_time(answers.took, seconds)) as u64,
@@ -200,6 +229,8 @@ fn trial_of(answers: &Answers, datagrams: Datagrams, seconds: f64) -> Trial {
             leaked: answers.leaked,
             setup: times(&answers.setup),
             datagrams,
+            flood,
+            fetched: times(&answers.fetched),
         }),
         ..Trial::default()
     }
@@ -236,7 +267,7 @@ mod tests {
             took: Duration::from_millis(took),
             ..Answers::default()
         };
-        let of = |took| trial_of(&answers(took), Datagrams::default(), 1.0);
+        let of = |took| trial_of(&answers(took), Default::default(), 1.0);
         assert_eq!(of(990).received, 100);
         assert_eq!(of(1030).received, 100);
         assert_eq!(of(2000).received, 50);

@@ -68,7 +68,13 @@ impl Found<'_> {
             Test::TcpCapacity => vec![at("connections at once", "/connections", "connections")],
             Test::TcpRate => vec![at("connections made without a failure", "/rate", "1/s")],
             Test::TcpTearDown => vec![at("connections torn down", "/rate", "1/s")],
-            Test::LossRate | Test::HopByHop | Test::TcpIllegal | Test::TcpFragments => Vec::new(),
+            Test::HttpRate => vec![at("pages fetched without a failure", "/rate", "1/s")],
+            Test::LossRate
+            | Test::HopByHop
+            | Test::TcpIllegal
+            | Test::TcpFragments
+            | Test::TcpFlood
+            | Test::HttpTransfer => Vec::new(),
         };
         all.into_iter().flatten().collect()
     }

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{Arguments, Test};
+use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
+use crate::connections::flood::Flood;
 use crate::search::{Bench, Conformance, Failure, Setting, Setup, tcp, throughput};
 
 /// Of what the client manages over a cable: slow enough for what is not known yet.
@@ -48,11 +50,13 @@ pub(super) fn search(
         let conformance = tcp::conformance(setting, &[limited]);
         return Ok((json!(found), conformance));
     }
+    let plan = throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
+    if matches!(arguments.test, Test::HttpTransfer | Test::HttpRate) {
+        return pages(bench, setting, arguments, &plan, text);
+    }
     let rate = match (arguments.test, arguments.throughput) {
-        (Test::TcpIllegal | Test::TcpFragments, Some(rate)) => rate,
+        (Test::TcpIllegal | Test::TcpFragments | Test::TcpFlood, Some(rate)) => rate,
         _ => {
-            let plan =
-                throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
             let found = tcp::setup_rate(bench, setting, &plan)?;
             let _ = writeln!(
                 text,
@@ -93,6 +97,29 @@ pub(super) fn search(
             Some("the fragments' load is no share of the link's, and the MTU is one (section 5.9)");
         return Ok((json!(found), tcp::conformance(setting, &[given, fragments])));
     }
+    if arguments.test == Test::TcpFlood {
+        let found = tcp::flood(bench, rate, seconds)?;
+        for one in &found {
+            let Flood { sent, received } = one.flood;
+            let beside = match sent {
+                0 => "without a flood".to_owned(),
+                _ => format!(
+                    "beside {sent} SYNs of nobody, of which {:.2} % came as far as the server",
+                    share(received, sent)
+                ),
+            };
+            let _ = writeln!(
+                text,
+                "{:.2} % of {} connections were served {beside}",
+                share(one.served, one.attempted),
+                one.attempted
+            );
+        }
+        let flood = Some(
+            "the flood comes from the host of the clients and by its link; HTTP's transfer rate beside it is not measured (section 5.5)",
+        );
+        return Ok((json!(found), tcp::conformance(setting, &[given, flood])));
+    }
     let found = tcp::illegal(bench, rate, seconds)?;
     for one in &found {
         let _ = writeln!(
@@ -106,6 +133,42 @@ pub(super) fn search(
         );
     }
     Ok((json!(found), tcp::conformance(setting, &[given])))
+}
+
+/// How many pages a second are fetched, of one size or of several.
+fn pages(
+    bench: &mut Bench,
+    setting: &Setting,
+    arguments: &Arguments,
+    plan: &throughput::Plan,
+    text: &mut String,
+) -> Result<(Value, Conformance), Failure> {
+    let one = arguments.pages();
+    let sizes = match arguments.test {
+        Test::HttpTransfer => tcp::OBJECTS.to_vec(),
+        _ => vec![one.bytes],
+    };
+    let mut all = Vec::new();
+    for bytes in sizes {
+        let found = tcp::transactions(bench, setting, plan, Pages { bytes, ..one })?;
+        let _ = writeln!(
+            text,
+            "pages of {bytes} bytes: {:.0} a second, {:.3} Mbit/s of them, {} over each of {:.0} connections a second of \
+             {:.0} that are attempted at most",
+            found.rate,
+            found.bits / 1e6,
+            one.requests,
+            found.connections.rate,
+            found.connections.most
+        );
+        tell_times("fetched", &found.times, text);
+        all.push(found);
+    }
+    let found = match arguments.test {
+        Test::HttpTransfer => json!(all),
+        _ => json!(all.first()),
+    };
+    Ok((found, tcp::conformance(setting, &[])))
 }
 
 fn tell_setup(setup: &Setup, text: &mut String) {

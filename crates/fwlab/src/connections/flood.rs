@@ -1,0 +1,191 @@
+//! SYNs of nobody beside connections: what a flood is made of (RFC 3511, 5.5). Each has an address of a network where nobody
+//! answers what it provokes, and a port of its own.
+
+use std::io::IoSliceMut;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, recvmsg, sendto,
+    setsockopt, socket, sockopt,
+};
+use nix::sys::time::TimeVal;
+use serde::Serialize;
+
+use crate::host::Host;
+use crate::placement::Placement;
+use crate::topology::{End, Family};
+
+/// Addresses they come from.
+const ATTACKERS: u64 = 250;
+
+/// Those that fall due meanwhile are sent one right after the other.
+const TICK: Duration = Duration::from_millis(1);
+
+/// How long the last ones may be under way, in microseconds.
+const STRAGGLERS: i64 = 100_000;
+
+/// Bytes of frames that may wait to be counted.
+const BUFFER: usize = 16 << 20;
+
+/// What became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Flood {
+    /// SYNs that were sent.
+    pub sent: u64,
+    /// Those that came as far as the server.
+    pub received: u64,
+}
+
+/// Sends so many a second from one host to a port of another as long as something else goes on.
+///
+/// # Errors
+/// That fails, or a socket does.
+pub fn beside<T>(
+    [client, server]: [&Host; 2],
+    at: Placement,
+    to: SocketAddr,
+    rate: f64,
+    work: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<(T, Flood)> {
+    let receiver = server.inside(listen)??;
+    let (done, sent, received) = super::beside::beside(
+        client,
+        at,
+        |over| send(to, rate, over),
+        |sent_all| count(&receiver, sent_all, to.is_ipv4()),
+        work,
+    )?;
+    Ok((done, Flood { sent, received }))
+}
+
+/// The network of those who send them: behind the client's host, and not among its addresses.
+fn attackers(v4: bool) -> IpAddr {
+    match End::Client.address(if v4 { Family::V4 } else { Family::V6 }) {
+        IpAddr::V4(address) => Ipv4Addr::from((address.to_bits() & !0xff) + 0x200).into(),
+        IpAddr::V6(address) => Ipv6Addr::from((address.to_bits() & !0xffff) + 0x2_0000).into(),
+    }
+}
+
+/// The SYN of this number.
+fn segment(number: u64, to: SocketAddr) -> Vec<u8> {
+    let host = number % ATTACKERS + 1;
+    let port = 1024 + (number / ATTACKERS % 60_000) as u16;
+    let builder = match (attackers(to.is_ipv4()), to.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let from = Ipv4Addr::from(from.to_bits() + host as u32);
+            PacketBuilder::ipv4(from.octets(), to.octets(), 64)
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let from = Ipv6Addr::from(from.to_bits() + u128::from(host));
+            PacketBuilder::ipv6(from.octets(), to.octets(), 64)
+        }
+        _ => unreachable!("the attackers are of the server's family"),
+    };
+    let mut packet = Vec::new();
+    let syn = builder.tcp(port, to.port(), number as u32, 8192).syn();
+    syn.write(&mut packet, &[]).expect("a vector takes all");
+    packet
+}
+
+/// Sends when one is due; how many went.
+fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)
+        .context("sender of SYNs")?;
+    let address = SockaddrStorage::from(SocketAddr::new(to.ip(), 0));
+    let start = Instant::now();
+    let mut sent = 0;
+    while !over.load(Ordering::Relaxed) {
+        if start.elapsed().as_secs_f64() * rate <= sent as f64 {
+            thread::sleep(TICK);
+            continue;
+        }
+        match sendto(socket.as_raw_fd(), &segment(sent, to), &address, MsgFlags::empty()) {
+            // no room below: as if it had been lost there
+            Ok(_) | Err(Errno::ENOBUFS) => sent += 1,
+            // what filters send back is no reason to stop
+            Err(Errno::EPERM | Errno::ECONNREFUSED | Errno::EHOSTUNREACH) => sent += 1,
+            Err(error) => return Err(error).with_context(|| format!("SYN to {to}")),
+        }
+    }
+    Ok(sent)
+}
+
+/// A socket that gets all frames of this network namespace.
+fn listen() -> anyhow::Result<OwnedFd> {
+    let what = "who counts SYNs";
+    let socket =
+        socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)
+            .context(what)?;
+    setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).context(what)?;
+    setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(0, STRAGGLERS)).context(what)?;
+    Ok(socket)
+}
+
+/// Counts until all have been sent and no more come.
+fn count(socket: &OwnedFd, sent_all: &AtomicBool, v4: bool) -> anyhow::Result<u64> {
+    let from = attackers(v4);
+    let mut frame = [0; 256];
+    let mut count = 0;
+    loop {
+        let last = sent_all.load(Ordering::Relaxed);
+        let mut piece = [IoSliceMut::new(&mut frame)];
+        let read = recvmsg::<()>(socket.as_raw_fd(), &mut piece, None, MsgFlags::empty());
+        match read.map(|message| message.bytes) {
+            Ok(length) => count += u64::from(is_one(&frame[..length], from)),
+            Err(Errno::EAGAIN) if last => return Ok(count),
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(error) => return Err(error).context("who counts SYNs"),
+        }
+    }
+}
+
+/// Whether a frame is a SYN from the attackers' network.
+fn is_one(frame: &[u8], attackers: IpAddr) -> bool {
+    let Ok(packet) = SlicedPacket::from_ethernet(frame) else { return false };
+    let theirs = match (&packet.net, attackers) {
+        (Some(NetSlice::Ipv4(ip)), IpAddr::V4(network)) => {
+            ip.header().source_addr().to_bits() & !0xff == network.to_bits()
+        }
+        (Some(NetSlice::Ipv6(ip)), IpAddr::V6(network)) => {
+            ip.header().source_addr().to_bits() & !0xffff == network.to_bits()
+        }
+        _ => false,
+    };
+    let syn =
+        matches!(&packet.transport, Some(TransportSlice::Tcp(tcp)) if tcp.syn() && !tcp.ack());
+    theirs && syn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_a_syn_of_somebody_else_and_is_known_again() {
+        for server in ["198.19.0.2:80", "[2001:2:0:2::2]:80"] {
+            let to: SocketAddr = server.parse().unwrap();
+            let mut seen = std::collections::HashSet::new();
+            for number in 0..1000 {
+                let packet = segment(number, to);
+                let kind: u16 = if to.is_ipv4() { 0x0800 } else { 0x86dd };
+                let mut frame = vec![2; 12];
+                frame.extend(kind.to_be_bytes());
+                frame.extend(&packet);
+                assert!(is_one(&frame, attackers(to.is_ipv4())));
+                assert!(!is_one(&frame, super::super::clients(Family::V4)));
+                let sliced = SlicedPacket::from_ip(&packet).unwrap();
+                let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!() };
+                assert_eq!(tcp.destination_port(), 80);
+                assert!(seen.insert((packet[8..40].to_vec(), tcp.source_port())));
+            }
+        }
+    }
+}
