@@ -208,13 +208,7 @@ __inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
 	} else if (track_other(state, s, x, y) != PF_TRACK_PASS) {
 		return false;
 	}
-	if (forward) {
-		state->packets[0] += s->segments;
-		state->bytes[0] += s->bytes;
-	} else {
-		state->packets[1] += s->segments;
-		state->bytes[1] += s->bytes;
-	}
+	count_in_state(state, s, forward);
 	s->against_state = !forward;
 	s->translated = state->key[PF_WIRE].made ? PF_TRANSLATED_PACKET : PF_TRANSLATED_NOT;
 	if (s->translated)

@@ -40,6 +40,18 @@
 #define has_limiters(state)	((state)->limited[PF_LIMITER_STATE].id || \
 				 (state)->limited[PF_LIMITER_SOURCE].id)
 
+/* The state passes the packet. Its lock is held. */
+__inline void count_in_state(struct pf_state *state, const struct pf_scratch *s, bool forward)
+{
+	if (forward) {
+		state->packets[0] += s->segments;
+		state->bytes[0] += s->bytes;
+	} else {
+		state->packets[1] += s->segments;
+		state->bytes[1] += s->bytes;
+	}
+}
+
 /* ---- removal --------------------------------------------------------------------------------- */
 
 /* A state of the rule is gone. */

@@ -121,13 +121,7 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	if ((s->pd.bad_options && !s->cross_to && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
 	    exceeds_pkt_size(s, state->max_pkt_size))
 		return;
-	if (forward) {
-		state->packets[0] += s->segments;
-		state->bytes[0] += s->bytes;
-	} else {
-		state->packets[1] += s->segments;
-		state->bytes[1] += s->bytes;
-	}
+	count_in_state(state, s, forward);
 }
 
 /* Fetches what tracking the segment may need: under the state's lock there are no calls. */

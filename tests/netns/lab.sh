@@ -352,6 +352,22 @@ echo_server() {
 	await 3 grep -q ready "$WORK/echo-$1-$2.log" || die "no echo on port $2 of $1"
 }
 
+# one_by_one HOST ADDRESS COUNT [PAUSE [PORT]] - datagrams to an echo server of one_by_one_server, and back; prints how many
+# came back and their time to live there
+one_by_one() {
+	on "$1" python3 "$(dirname "$0")/one-by-one.py" ask "${@:2}"
+}
+
+# one_by_one_server HOST ADDRESS... - at port 7
+one_by_one_server() {
+	local host=$1 address
+	shift
+	for address; do
+		start "serve-$address" "$host" python3 "$(dirname "$0")/one-by-one.py" serve "$address"
+		await 3 grep -q ready "$WORK/serve-$address.log" || die "no echo at $address"
+	done
+}
+
 # Probes print in one or two words how a packet's sender sees the network.
 
 # probe_web HOST ADDRESS PORT - fetches a page over HTTP, within PATIENCE seconds (1 unless set)

@@ -4,43 +4,9 @@
 lab_begin
 gateway_between_client_and_server
 
-# Sends datagrams one after the other from one port, waits for each echo; prints how many came back, and the
-# time to live of the last as the server saw it.
-cat >"$WORK/echo.py" <<'END_OF_PROGRAM'
-import socket, sys, time
-what, address, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-six = ":" in address
-s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
-if what == "serve":
-    if six:
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
-    else:
-        s.setsockopt(socket.IPPROTO_IP, 12, 1)  # IP_RECVTTL
-    s.bind((address, 7))
-    print("ready", flush=True)
-    while True:
-        data, told, _, peer = s.recvmsg(2000, 100)
-        s.sendto(told[0][2][:1] + data[1:], peer)
-s.bind(("", 4007))
-s.settimeout(0.3)
-s.connect((address, 7))
-came, ttl = 0, 0
-for _ in range(count):
-    s.send(b"." * 100)
-    try:
-        ttl = s.recv(2000)[0]
-        came += 1
-    except OSError:
-        pass
-print(came, ttl)
-END_OF_PROGRAM
-for address in "$SERVER4" "$SERVER6"; do
-	start "serve-$address" server python3 "$WORK/echo.py" serve "$address" 0
-	await 3 grep -q ready "$WORK/serve-$address.log" || die "no echo at $address"
-done
-
+one_by_one_server server "$SERVER4" "$SERVER6"
 ask() { # ADDRESS COUNT
-	on client python3 "$WORK/echo.py" ask "$1" "$2"
+	one_by_one client "$1" "$2"
 }
 forwarded() { # packets that the kernel has forwarded, of both families
 	on gateway awk '/^Ip: [0-9]/ { print $7 }' /proc/net/snmp

@@ -10,44 +10,9 @@ for end in client server; do
 	offloads "$end" eth0 0 tx-checksum
 done
 
-# Sends datagrams one after the other from one port, waits for each echo; prints how many came back, and the
-# time to live of the last as the server saw it.
-cat >"$WORK/echo.py" <<'END_OF_PROGRAM'
-import socket, sys, time
-what, address, count, pause = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-six = ":" in address
-s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
-if what == "serve":
-    if six:
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
-    else:
-        s.setsockopt(socket.IPPROTO_IP, 12, 1)  # IP_RECVTTL
-    s.bind((address, 7))
-    print("ready", flush=True)
-    while True:
-        data, told, _, peer = s.recvmsg(2000, 100)
-        s.sendto(told[0][2][:1] + data[1:], peer)
-s.bind(("", 4007))
-s.settimeout(0.3)
-s.connect((address, int(sys.argv[5]) if len(sys.argv) > 5 else 7))
-came, ttl = 0, 0
-for _ in range(count):
-    s.send(b"." * 100)
-    try:
-        ttl = s.recv(2000)[0]
-        came += 1
-    except OSError:
-        pass
-    time.sleep(pause)
-print(came, ttl)
-END_OF_PROGRAM
-for address in "$SERVER4" "$SERVER6"; do
-	start "serve-$address" server python3 "$WORK/echo.py" serve "$address" 0 0
-	await 3 grep -q ready "$WORK/serve-$address.log" || die "no echo at $address"
-done
-
-ask() { # ADDRESS COUNT [PAUSE]
-	on client python3 "$WORK/echo.py" ask "$1" "$2" "${3:-0}"
+one_by_one_server server "$SERVER4" "$SERVER6"
+ask() { # ADDRESS COUNT
+	one_by_one client "$1" "$2"
 }
 by() { # tc|XDP - packets that were sent on past the kernel's forwarding
 	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
@@ -112,8 +77,7 @@ nat_rules() { # SETTING
 		pass proto { tcp, udp } to port { 7, 80 } label "echo"
 	END_OF_RULES
 }
-start "serve-$CLIENT4" client python3 "$WORK/echo.py" serve "$CLIENT4" 0 0
-await 3 grep -q ready "$WORK/serve-$CLIENT4.log" || die "no echo at the client"
+one_by_one_server client "$CLIENT4"
 nat_counters() {
 	counters
 	pf gateway -ss | grep udp | sed 's/81:[0-9]* (/81:PORT (/' | sort
@@ -124,7 +88,7 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 	before=$(($(by tc) + $(by XDP))) before_xdp=$(by XDP)
 	same "$setting: out through translation" "500 63" "$(ask "$SERVER4" 500)"
 	same "$setting: and in, to another port" "500 63" \
-		"$(on server python3 "$WORK/echo.py" ask 192.168.10.81 500 0 77)"
+		"$(one_by_one server 192.168.10.81 500 0 77)"
 	forwarded=$(($(by tc) + $(by XDP) - before)) by_xdp=$(($(by XDP) - before_xdp))
 	nat_counters >"$WORK/nat-$setting"
 	case $setting in
@@ -254,7 +218,7 @@ on gateway ip link delete br7
 
 # Coming and going while packets flow.
 rules none
-start flow client python3 "$WORK/echo.py" ask "$SERVER4" 1500 0.001
+start flow client python3 "$(dirname "$0")/one-by-one.py" ask "$SERVER4" 1500 0.001
 for _ in 1 2 3 4 5 6; do
 	rules any
 	sleep 0.15

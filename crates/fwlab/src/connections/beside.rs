@@ -2,9 +2,35 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::host::Host;
 use crate::placement::Placement;
+
+/// What falls due meanwhile is sent one right after the other.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Sends one when it is due, so many a second, until the work is over; how many went. `send` is told how many went before, and
+/// says whether it has sent one.
+///
+/// # Errors
+/// One could not be sent.
+pub(super) fn paced(
+    rate: f64,
+    over: &AtomicBool,
+    mut send: impl FnMut(u64) -> anyhow::Result<bool>,
+) -> anyhow::Result<u64> {
+    let start = Instant::now();
+    let mut sent = 0;
+    while !over.load(Ordering::Relaxed) {
+        if start.elapsed().as_secs_f64() * rate <= sent as f64 {
+            thread::sleep(TICK);
+        } else {
+            sent += u64::from(send(sent)?);
+        }
+    }
+    Ok(sent)
+}
 
 /// Has one thread send from the client's host until the work is over, and one receive until all has been sent; what came
 /// of the work, and how much each of them says it was. `send` is told when the work is over, `receive` when all has been sent.

@@ -3,8 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -17,9 +16,6 @@ pub const BYTES: usize = 4000;
 
 /// Where they go.
 pub const PORT: u16 = 9;
-
-/// Datagrams that fall due meanwhile are sent one right after the other.
-const TICK: Duration = Duration::from_millis(1);
 
 /// How long the last ones may be under way.
 const STRAGGLERS: Duration = Duration::from_millis(100);
@@ -62,23 +58,17 @@ fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).context("sender of datagrams")?;
     let datagram = [0x66; BYTES];
-    let start = Instant::now();
-    let mut sent = 0;
-    while !over.load(Ordering::Relaxed) {
-        if start.elapsed().as_secs_f64() * rate <= sent as f64 {
-            thread::sleep(TICK);
-            continue;
+    super::beside::paced(rate, over, |_| match socket.send_to(&datagram, to) {
+        Ok(_) => Ok(true),
+        // an answer to one before: what filters send back is no reason to stop
+        Err(error)
+            if [ErrorKind::ConnectionRefused, ErrorKind::PermissionDenied]
+                .contains(&error.kind()) =>
+        {
+            Ok(false)
         }
-        match socket.send_to(&datagram, to) {
-            Ok(_) => sent += 1,
-            // an answer to one before: what filters send back is no reason to stop
-            Err(error)
-                if [ErrorKind::ConnectionRefused, ErrorKind::PermissionDenied]
-                    .contains(&error.kind()) => {}
-            Err(error) => return Err(error).with_context(|| format!("datagram to {to}")),
-        }
-    }
-    Ok(sent)
+        Err(error) => Err(error).with_context(|| format!("datagram to {to}")),
+    })
 }
 
 /// Counts until all have been sent and no more come.
@@ -103,6 +93,8 @@ fn receive(socket: &UdpSocket, sent_all: &AtomicBool) -> anyhow::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]

@@ -5,8 +5,6 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
@@ -24,9 +22,6 @@ use crate::topology::{End, Family};
 
 /// Addresses they come from.
 const ATTACKERS: u64 = 250;
-
-/// Those that fall due meanwhile are sent one right after the other.
-const TICK: Duration = Duration::from_millis(1);
 
 /// How long the last ones may be under way, in microseconds.
 const STRAGGLERS: i64 = 100_000;
@@ -100,22 +95,15 @@ fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
     let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)
         .context("sender of SYNs")?;
     let address = SockaddrStorage::from(SocketAddr::new(to.ip(), 0));
-    let start = Instant::now();
-    let mut sent = 0;
-    while !over.load(Ordering::Relaxed) {
-        if start.elapsed().as_secs_f64() * rate <= sent as f64 {
-            thread::sleep(TICK);
-            continue;
-        }
-        match sendto(socket.as_raw_fd(), &segment(sent, to), &address, MsgFlags::empty()) {
+    super::beside::paced(rate, over, |number| {
+        match sendto(socket.as_raw_fd(), &segment(number, to), &address, MsgFlags::empty()) {
             // no room below: as if it had been lost there
-            Ok(_) | Err(Errno::ENOBUFS) => sent += 1,
+            Ok(_) | Err(Errno::ENOBUFS) => Ok(true),
             // what filters send back is no reason to stop
-            Err(Errno::EPERM | Errno::ECONNREFUSED | Errno::EHOSTUNREACH) => sent += 1,
-            Err(error) => return Err(error).with_context(|| format!("SYN to {to}")),
+            Err(Errno::EPERM | Errno::ECONNREFUSED | Errno::EHOSTUNREACH) => Ok(true),
+            Err(error) => Err(error).with_context(|| format!("SYN to {to}")),
         }
-    }
-    Ok(sent)
+    })
 }
 
 /// A socket that gets all frames of this network namespace.

@@ -74,7 +74,6 @@ pub(super) fn search(
         return Err(Failure::NoThroughput);
     }
     let given = arguments.throughput.map(|_| "the rate it is measured at was given");
-    let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
     if arguments.test == Test::TcpFragments {
         let found = tcp::fragments(bench, rate, seconds)?;
         for one in &found {
@@ -86,12 +85,7 @@ pub(super) fn search(
                     share(received, sent)
                 ),
             };
-            let _ = writeln!(
-                text,
-                "{:.2} % of {} connections were served {beside}",
-                share(one.served, one.attempted),
-                one.attempted
-            );
+            tell_served((one.served, one.attempted), &beside, text);
         }
         let fragments =
             Some("the fragments' load is no share of the link's, and the MTU is one (section 5.9)");
@@ -108,12 +102,7 @@ pub(super) fn search(
                     share(received, sent)
                 ),
             };
-            let _ = writeln!(
-                text,
-                "{:.2} % of {} connections were served {beside}",
-                share(one.served, one.attempted),
-                one.attempted
-            );
+            tell_served((one.served, one.attempted), &beside, text);
         }
         let flood = Some(
             "the flood comes from the host of the clients and by its link; HTTP's transfer rate beside it is not measured (section 5.5)",
@@ -169,6 +158,16 @@ fn pages(
         _ => json!(all.first()),
     };
     Ok((found, tcp::conformance(setting, &[])))
+}
+
+/// A part in percent.
+fn share(part: u64, of: u64) -> f64 {
+    100.0 * part as f64 / of.max(1) as f64
+}
+
+fn tell_served((served, attempted): (u64, u64), beside: &str, text: &mut String) {
+    let share = share(served, attempted);
+    let _ = writeln!(text, "{share:.2} % of {attempted} connections were served {beside}");
 }
 
 fn tell_setup(setup: &Setup, text: &mut String) {
