@@ -211,7 +211,8 @@ same "with a VLAN tag" 0 "$(intruders tag)"
 on gateway ip link add br7 type bridge
 on gateway ip link set br7 up
 pf gateway -q -d
-rules 'br7'
+rules 'br7' 2>"$WORK/told"
+same "and it is told" "pfctl: br7: no XDP: its driver has no native XDP" "$(cat "$WORK/told")"
 same "a bridge has no native XDP" "tc; no XDP: its driver has no native XDP" "$(hook br7)"
 same "nobody named lan0" tc "$(hook lan0)"
 on gateway ip link delete br7

@@ -178,6 +178,11 @@ impl Instance {
         Ok(true)
     }
 
+    /// Interfaces that `set xdp on` names and whose drivers do not run XDP, and why not.
+    pub fn without_xdp(&self) -> Result<BTreeMap<String, String>> {
+        Ok(self.run.memory()?.without_xdp)
+    }
+
     /// Stops filtering and detaches the data plane everywhere; false if it did not filter. Rules,
     /// tables and states stay.
     pub fn disable(&self) -> Result<bool> {

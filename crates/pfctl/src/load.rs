@@ -218,7 +218,20 @@ fn put_in_force(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<()> {
         eprintln!("pfctl: warning: {warning}");
     }
     let states = ruleset.options.limits.states;
-    Ok(Instance::open_or_create(&instance_name(args), states)?.load(ruleset, host)?)
+    let mut instance = Instance::open_or_create(&instance_name(args), states)?;
+    instance.load(ruleset, host)?;
+    if instance.running() {
+        tell_without_xdp(&instance)?;
+    }
+    Ok(())
+}
+
+/// Says which interfaces that `set xdp on` names do without XDP, and why. Their packets are filtered all the same.
+pub fn tell_without_xdp(instance: &Instance) -> Result<()> {
+    for (interface, why) in instance.without_xdp()? {
+        eprintln!("pfctl: {interface}: no XDP: {why}");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -150,9 +150,11 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         }
     }
     if args.enable {
-        if !create(args)?.enable()? {
+        let instance = create(args)?;
+        if !instance.enable()? {
             bail!("pf already enabled");
         }
+        load::tell_without_xdp(&instance)?;
         say("pf enabled");
     }
     if let Some(level) = args.debug_level {
