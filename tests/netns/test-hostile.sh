@@ -44,8 +44,8 @@ touch "$WORK/go"
 wait "${PROCESSES[talk]}"
 same "the conversations" "10 conversations go on" "$(tail -n 1 "$WORK/talk.log")"
 unset "PROCESSES[talk]"
-same "a datagram in fragments, after so many pieces of others" "passed" \
-	"$(on client ping -n -q -c 1 -W 5 -s 3000 $SERVER4 >/dev/null && echo passed)"
+# the daemon may still be at theirs, and what comes in too many at once is dropped
+holds "a datagram in fragments, after so many pieces of others" await 5 on client ping -n -q -c 1 -W 1 -s 3000 $SERVER4
 holds "the daemon runs" kill -0 "${PROCESSES[skipstepd-gateway]}"
 same "what the daemon said besides that it is ready" "" "$(grep -v "skipstepd: ready" "$WORK/skipstepd-gateway.log")"
 same "what pfctl says besides what it is asked" "" "$(pf gateway -s all 2>&1 >/dev/null)"
