@@ -88,6 +88,14 @@ __inline void translate_first(struct pf_scratch *s, const struct pf_state *state
 	s->icmp_answer = s->test.icmp_reply;
 }
 
+/* No rule has decided. */
+__inline void forget_rule(struct pf_scratch *s)
+{
+	__builtin_memset(&s->rule, 0, sizeof(s->rule));
+	s->rule.number = s->rule.anchor_number = -1;
+	s->rule.slot = s->rule.anchor_slot = PF_IDLE_SLOT;
+}
+
 /* Remembers which rule decided. */
 __inline void name_rule(struct pf_scratch *s, const struct pf_rule *rule)
 {
@@ -377,7 +385,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_set(s, PF_REASON_MEMORY);
 		return 0;
 	}
-	walk_rules(skb, s, rules, config);
+	if (!recall_walk(s))
+		walk_rules(skb, s, rules, config);
 	if (s->test.asks_fragment)
 		return s->test.failed || s->test.leave_fragment;
 	if (s->test.failed && !s->test.exhausted) {

@@ -8,6 +8,8 @@
 #ifndef PF_EXPRESS_H
 #define PF_EXPRESS_H
 
+#include "hop.h"
+#include "onward.h"
 #include "ordinary.h"
 
 /* What an skb has beside its bytes is lost on the way past the kernel. A veth pair hands its packets over as
@@ -34,20 +36,21 @@ __inline bool is_for_us(const struct ethernet *ethernet, const struct net_device
 	       to[4] == own[4] && to[5] == own[5];
 }
 
-/* Whether a path that the tc programs have noted looks as if the packet could take it: what is changed from
- * here on has to be taken back if it cannot. */
-__inline bool has_path(struct pf_scratch *s, const struct pf_state *state, __u32 ifindex,
-		       bool in_one_piece)
+/* Whether the driver at the end of the path takes a frame from here. */
+__inline bool takes_frame(const struct pf_path *path, bool in_one_piece)
 {
-	struct pf_state *onward;
+	return path->express == PF_EXPRESS_ANY || (path->express == PF_EXPRESS_SHORT && in_one_piece);
+}
 
-	s->onward = state->onward;
-	onward = bpf_map_lookup_elem(&states, &s->onward.index);
-	if (!onward || onward->serial != s->onward.serial ||
-	    onward->path.came_in_by != ifindex || s->now - onward->path.second > PATH_LIFE)
-		return false;
-	return onward->path.express == PF_EXPRESS_ANY ||
-	       (onward->path.express == PF_EXPRESS_SHORT && in_one_piece);
+/* Whether the state that knows the packet where it leaves has noted a path which looks as if the packet could take
+ * it. */
+__inline bool has_path(const struct pf_scratch *s, __u32 ifindex, bool in_one_piece)
+{
+	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
+
+	return onward && onward->serial == s->onward.serial && onward->path.came_in_by == ifindex &&
+	       s->now - onward->path.second <= PATH_LIFE &&
+	       takes_frame(&onward->path, in_one_piece);
 }
 
 /* The state of s->ref has counted a packet that does not come through here after all. What it has learnt of
@@ -153,40 +156,79 @@ __inline bool write_ends(void *data, void *end, const struct pf_pdesc *pd)
 	return true;
 }
 
-/* ---- both states, and away --------------------------------------------------------------------------- */
+/* ---- both verdicts, and away ------------------------------------------------------------------------- */
 
-/* Whether both states pass the packet, which they have counted then. s->translated says whether either has given
- * it new ends. */
-__global int pass_both(struct pf_scratch *s, __u32 ifindex, __u32 routes)
+/* What a packet was judged by on one side */
+struct pf_judged {
+	struct pf_state_ref ref;
+	__u32 interface;
+	__u8 has_state;
+	__u8 against_state;
+	__u8 translated;
+};
+
+__inline void keep_judged(struct pf_judged *judged, const struct pf_scratch *s)
 {
-	__u8 translated_in, against_in, against_out;
+	judged->ref = s->ref;
+	judged->interface = s->interface.id;
+	judged->has_state = s->has_state;
+	judged->against_state = s->against_state;
+	judged->translated = s->translated;
+}
 
-	if (!s || !fits_state(s))
-		return 0;
-	against_in = s->against_state;
-	translated_in = s->translated;
-	translate_ordinary(s);
-	if (!fits_onward(s, ifindex, routes)) {
-		take_back(s);
-		return 0;
-	}
-	against_out = s->against_state;
+/* Goes back to that side. */
+__inline void recall_judged(struct pf_scratch *s, const struct pf_judged *judged, __u8 direction)
+{
+	s->pd.direction = direction;
+	s->ref = judged->ref;
+	s->interface.id = judged->interface;
+	s->has_state = judged->has_state;
+	s->against_state = judged->against_state;
+}
 
-	s->against_state = against_in;
-	s->pd.direction = PF_IN;
-	s->interface.id = s->path.received;
-	count_shortly(s);
+/* Counts the packet that was judged on both sides: last where it leaves. Its ends are those between the two. */
+__inline void count_both(struct pf_scratch *s, const struct pf_judged *entering)
+{
+	struct pf_judged leaving;
 
-	s->ref = s->onward;
-	s->against_state = against_out;
-	s->pd.direction = PF_OUT;
-	s->interface.id = s->path.interface;
+	keep_judged(&leaving, s);
+	recall_judged(s, entering, PF_IN);
+	if (s->has_state)
+		count_shortly(s);
+	else
+		count_plainly(s);
+	recall_judged(s, &leaving, PF_OUT);
 	keep_original(&s->pd);
-	translate_ordinary(s);
-	count_shortly(s);
-	if (translated_in)
-		s->translated = translated_in;
-	return 1;
+	count_judged(s);
+	if (entering->translated)
+		s->translated = entering->translated;
+}
+
+/* Whether the packet that has passed where it came in has a way past the kernel: the path of its state, or where the
+ * kernel would send it. Returns what becomes of it where it leaves: enum pf_plain_verdict. */
+__inline int find_way_past(struct xdp_md *xdp, struct pf_scratch *s,
+			   const struct net_device *device, const struct net *net, bool in_one_piece)
+{
+	__u32 ifindex = xdp->ingress_ifindex, routes = number_of_routes(net, s->pd.family);
+	struct pf_state_ref entering = s->ref;
+	bool had_state = s->has_state;
+	int verdict;
+
+	if (s->has_state && has_path(s, ifindex, in_one_piece) &&
+	    fits_onward(s, ifindex, routes)) {
+		s->ref = s->onward;
+		s->interface.id = s->path.interface;
+		return PF_PLAINLY_PASS;
+	}
+	s->pd.direction = PF_IN;
+	if ((had_state && goes_astray(s)) ||
+	    !find_hop(xdp, s, device, net, ifindex, PF_FORWARDED_XDP) ||
+	    !takes_frame(&s->path, in_one_piece))
+		return PF_PLAINLY_UNKNOWN;
+	verdict = judge_leaving(s);
+	if (had_state && s->has_state && verdict == PF_PLAINLY_PASS)
+		keep_path(s, &entering);
+	return verdict;
 }
 
 /* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the program
@@ -200,12 +242,14 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
 	struct pf_interface *interface;
+	struct pf_judged entering;
 	struct pf_config *config;
-	struct pf_state *state;
 	struct pf_bytes frame = {
 		.data = (void *)(long)xdp->data,
 		.end = (void *)(long)xdp->data_end,
 	};
+	bool in_one_piece = frame.end - frame.data == length;
+	int verdict;
 
 	if (!s || !status || !status->running || status->crossing)
 		return XDP_PASS;
@@ -213,29 +257,40 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	config = pf_config(s->generation);
 	if (!config || config->fast_forward == PF_FAST_FORWARD_NO)
 		return XDP_PASS;
-	if (!read_ordinary(frame, &s->pd, length, 0, true) || !is_for_us(frame.data, device))
+	if (!read_ordinary(frame, &s->pd, length, 0, true) || !is_for_us(frame.data, device) ||
+	    !only_forwards(device, net, s->pd.family, config->fast_forward))
 		return XDP_PASS;
+	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	if (!interface || interface->rdomain || skipped(interface, s->generation))
+		return XDP_PASS;
+	s->interface = *interface;
 	s->pd.direction = PF_IN;
-	s->pd.rdomain = 0;		/* paths are of no other */
+	s->pd.rdomain = 0;
 	s->segments = 1;
 	s->bytes = s->length = s->pd.length;
 	s->crosses_back = 0;
 	s->now = uptime_about(status);
-	s->interface.id = 0;
-	if (status->bound) {
-		interface = bpf_map_lookup_elem(&interfaces, &ifindex);
-		if (!interface)
-			return XDP_PASS;
-		s->interface.id = interface->id;
-	}
-	set_key(&s->key, &s->pd, PF_IN);
 	keep_original(&s->pd);
-	state = find_ordinary_state(status, s, s->interface.id);
-	if (!state ||
-	    !has_path(s, state, ifindex, frame.end - frame.data == length) ||
-	    !only_forwards(device, net, s->pd.family, config->fast_forward) ||
-	    !pass_both(s, ifindex, number_of_routes(net, s->pd.family)))
+
+	verdict = judge_shortly(s, status, true);
+	if (verdict == PF_PLAINLY_UNKNOWN)
 		return XDP_PASS;
+	if (verdict == PF_PLAINLY_DROP) {
+		count_plainly(s);
+		return XDP_DROP;
+	}
+	keep_judged(&entering, s);
+	translate_ordinary(s);
+	verdict = find_way_past(xdp, s, device, net, in_one_piece);
+	if (verdict == PF_PLAINLY_UNKNOWN) {
+		recall_judged(s, &entering, PF_IN);
+		if (s->has_state)
+			take_back(s);
+		return XDP_PASS;
+	}
+	count_both(s, &entering);
+	if (verdict == PF_PLAINLY_DROP)
+		return XDP_DROP;
 	frame.data = (void *)(long)xdp->data;
 	frame.end = (void *)(long)xdp->data_end;
 	if ((s->translated && !write_ends(frame.data, frame.end, &s->pd)) ||

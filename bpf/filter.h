@@ -26,9 +26,7 @@ __inline void forget_rules(struct pf_scratch *s)
 	s->outcome.decision = PF_DECISION_NONE;
 	__builtin_memset(&s->test, 0, offsetof(struct pf_test_ctx, match));
 	__builtin_memset(&s->act, 0, sizeof(s->act));
-	__builtin_memset(&s->rule, 0, sizeof(s->rule));
-	s->rule.number = s->rule.anchor_number = -1;
-	s->rule.slot = s->rule.anchor_slot = PF_IDLE_SLOT;
+	forget_rule(s);
 	__builtin_memset(&s->reply, 0, sizeof(s->reply));
 	s->match_count = 0;
 	s->cross_to = s->crosses_back = s->convertible = 0;

@@ -50,7 +50,19 @@ typedef struct {
 
 struct nf_hook_entries;
 
+/* of ipv4_devconf.data */
+#define DEVCONF_RP_FILTER	7
+
+struct ipv4_devconf {
+	int data[8];
+} __kptr_access;
+
+struct in_device {
+	struct ipv4_devconf cnf;
+} __kptr_access;
+
 struct netns_ipv4 {
+	struct ipv4_devconf *devconf_all;
 	atomic_t rt_genid;
 } __kptr_access;
 
@@ -101,6 +113,7 @@ struct net_device {
 	void *rx_handler;
 	possible_net_t nd_net;
 	unsigned char dev_addr_shadow[32];
+	struct in_device *ip_ptr;
 	struct Qdisc *qdisc;
 	struct bpf_mprog_entry *tcx_ingress;
 	struct bpf_mprog_entry *tcx_egress;

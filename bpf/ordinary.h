@@ -22,6 +22,22 @@
 
 /* ---- ordinary packets: one header behind the other, each as it should be --------------------------- */
 
+/* Whether the flags are some that a connection has, which nobody puts right on the long way. */
+__inline bool has_usual_flags(const struct tcp *tcp)
+{
+	__u8 flags = tcp->flags & (TH_SYN | TH_FIN | TH_RST | TH_ACK);
+
+	return flags & TH_ACK ? !(flags & TH_SYN && flags & (TH_FIN | TH_RST)) :
+				(flags == TH_SYN || flags == TH_RST) &&
+				!(tcp->flags & (TH_PUSH | TH_URG));
+}
+
+/* Whether the segment is from the middle of a connection. */
+__inline bool is_in_midstream(const struct pf_pdesc *pd)
+{
+	return (pd->tcp.flags & (TH_SYN | TH_FIN | TH_RST | TH_ACK)) == TH_ACK;
+}
+
 struct pf_bytes {
 	void *data;
 	void *end;
@@ -32,7 +48,7 @@ __inline bool read_ordinary_tcp(struct pf_bytes frame, struct pf_pdesc *pd, __u3
 	struct tcp *tcp = frame.data + at;
 	__u32 header_length;
 
-	if ((void *)(tcp + 1) > frame.end || (tcp->flags & (TH_SYN | TH_FIN | TH_RST | TH_ACK)) != TH_ACK)
+	if ((void *)(tcp + 1) > frame.end || !has_usual_flags(tcp))
 		return false;
 	header_length = (tcp->offset >> 4) * 4;
 	if (header_length < sizeof(*tcp) || pd->offset + header_length > pd->length ||
@@ -76,7 +92,7 @@ __inline bool read_ordinary_ip(struct pf_bytes frame, struct pf_pdesc *pd, __u32
 	pd->offset = sizeof(*ip);
 	pd->protocol = ip->protocol;
 	pd->ttl = ip->ttl;
-	pd->tos = ip->tos;
+	pd->tos = ip->tos & ~IPTOS_ECN_MASK;
 	pd->source.half[0] = pd->source.half[1] = 0;
 	pd->destination.half[0] = pd->destination.half[1] = 0;
 	pd->source.word[0] = ip->source;
@@ -95,7 +111,7 @@ __inline bool read_ordinary_ip6(struct pf_bytes frame, struct pf_pdesc *pd, __u3
 	pd->offset = sizeof(*ip);
 	pd->protocol = ip->next_header;
 	pd->ttl = ip->hop_limit;
-	pd->tos = 0;
+	pd->tos = (bpf_ntohl(ip->flow) & 0x0fc00000) >> 20;
 	__builtin_memcpy(&pd->source, ip->source, sizeof(ip->source));
 	__builtin_memcpy(&pd->destination, ip->destination, sizeof(ip->destination));
 	return true;
@@ -147,6 +163,7 @@ __inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **
 	ref = bpf_map_lookup_elem(&state_keys, &s->key);
 	if (!ref)
 		return true;
+	s->known = 1;
 	state = bpf_map_lookup_elem(&states, &ref->index);
 	if (!state || state->serial != ref->serial ||
 	    (made && !same_key(&s->key, &state->key[near_side(made, s->pd.direction)])))
@@ -167,12 +184,16 @@ __inline bool look_for_ordinary(const struct pf_status *status, struct pf_scratc
 					look_ordinary(s, PF_MADE_OUT, found)));
 }
 
-/* Finds the state of s->key, bound or floating, if it is a simple one. */
+/* Finds the state of s->key, bound or floating, if it is a simple one and the packet from its midst. s->known says
+ * whether there is any that might know the packet. */
 __inline struct pf_state *find_ordinary_state(const struct pf_status *status, struct pf_scratch *s,
 					      __u32 interface)
 {
 	struct pf_state *state = NULL;
 
+	s->known = 0;
+	if (!status->states)
+		return NULL;
 	if (status->bound && interface) {
 		s->key.interface = interface;
 		if (!look_for_ordinary(status, s, &state))
@@ -181,7 +202,8 @@ __inline struct pf_state *find_ordinary_state(const struct pf_status *status, st
 	}
 	if (!state && !look_for_ordinary(status, s, &state))
 		return NULL;
-	if (!state || !(state->flags & PF_STATE_SIMPLE) || state->timeout >= PF_TIMEOUT_PURGE ||
+	if (!state || (s->pd.protocol == IPPROTO_TCP && !is_in_midstream(&s->pd)) ||
+	    !(state->flags & PF_STATE_SIMPLE) || state->timeout >= PF_TIMEOUT_PURGE ||
 	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
 		return NULL;
 	return state;

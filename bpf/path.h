@@ -3,10 +3,9 @@
  * Forwarding past the kernel's own way. The program of the interface where a packet of a state leaves notes
  * the path that the kernel has chosen for it: where it came in, the neighbour that it goes to, and which
  * state knew it there. For a second or two, and while the routes stay as they are, the packets behind it
- * take that path at once from where they come in, with the same two states to judge and count them.
- *
- * So once a second a packet of each connection goes by all that the kernel may have to say, and keeps the
- * neighbour alive. Where the kernel has more to do with packets than to forward them nobody takes a path.
+ * take that path at once from where they come in, with the same two states to judge and count them. Then the
+ * routes are asked once more (hop.h). Where the kernel has more to do with packets than to forward them
+ * nobody takes a path.
  */
 #ifndef PF_PATH_H
 #define PF_PATH_H
@@ -151,6 +150,15 @@ __inline void link_onward(const struct pf_status *status, struct pf_scratch *s)
 	}
 }
 
+/* Notes s->path in the state of s->ref. */
+__inline void store_path(struct pf_scratch *s, struct pf_state *state)
+{
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->ref.serial)
+		state->path = s->path;
+	bpf_spin_unlock(&state->lock);
+}
+
 /* Notes the path of a packet that the kernel has forwarded and that the state of s->ref passes. */
 __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -160,8 +168,7 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	struct pf_interface *received;
 	struct pf_state *state;
 	struct pf_path *path;
-	__u32 routes, mtu;
-	__u8 express;
+	__u32 routes;
 
 	if (!s || !status || driven_by_test() || !has_ethernet_header(skb) || s->pd.rdomain)
 		return 0;
@@ -177,29 +184,54 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	s->received.id = received->id;
 	link_onward(status, s);
-	mtu = ask_routes(skb, s);
-	express = takes_frames(kern->dev);
+	path = &s->path;
+	path->mtu = ask_routes(skb, s);
+	path->came_in_by = s->came_in_by;
+	path->leaves_by = path->mtu ? skb->ifindex : 0;
+	path->interface = s->interface.id;
+	path->express = takes_frames(kern->dev);
+	path->second = s->now;
+	path->generation = s->generation;
+	path->routes = routes;
 	/* data has to be looked at again: helpers may have moved it */
 	ethernet = (void *)(long)skb->data;
 	if ((void *)(ethernet + 1) > (void *)(long)skb->data_end)
 		return 0;
+	__builtin_memcpy(path->neighbour, ethernet->destination, sizeof(path->neighbour));
+	__builtin_memcpy(path->own, ethernet->source, sizeof(path->own));
+	store_path(s, state);
+	return 0;
+}
 
+/* Notes s->path for those behind the packet, which has not gone by the kernel: the state of s->ref knows it where it
+ * leaves, that of `entering` where it came in. */
+__global int keep_path(struct pf_scratch *s, const struct pf_state_ref *entering)
+{
+	struct pf_state *state;
+
+	if (!s || !entering)
+		return 0;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return 0;
+	store_path(s, state);
+	s->far = *entering;
+	state = bpf_map_lookup_elem(&states, &s->far.index);
+	if (!state)
+		return 0;
 	bpf_spin_lock(&state->lock);
-	if (state->serial == s->ref.serial) {
-		path->came_in_by = s->came_in_by;
-		path->leaves_by = mtu ? skb->ifindex : 0;
-		path->interface = s->interface.id;
-		path->received = s->received.id;
-		path->express = express;
-		path->second = s->now;
-		path->generation = s->generation;
-		path->routes = routes;
-		path->mtu = mtu;
-		__builtin_memcpy(path->neighbour, ethernet->destination, sizeof(path->neighbour));
-		__builtin_memcpy(path->own, ethernet->source, sizeof(path->own));
-	}
+	if (state->serial == s->far.serial)
+		state->onward = s->ref;
 	bpf_spin_unlock(&state->lock);
 	return 0;
+}
+
+/* Whether the kernel has sent a packet of the state of s->onward elsewhere than its routes say. */
+__inline bool goes_astray(const struct pf_scratch *s)
+{
+	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
+
+	return onward && onward->path.second && !onward->path.leaves_by;
 }
 
 /* Whether the packet may take the path now. */

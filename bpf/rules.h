@@ -77,9 +77,8 @@ __inline int compare_address(const __u32 *a, const __u32 *b)
 	return 0;
 }
 
-/* An address criterion that is neither `any` nor never met. */
-__global int match_address(struct __sk_buff *skb, struct pf_scratch *s,
-			   const struct pf_address *want, __u32 is_source)
+/* An address criterion of numbers, or of a table. */
+__global int match_address(struct pf_scratch *s, const struct pf_address *want, __u32 is_source)
 {
 	struct pf_addr *address;
 	bool match = false;
@@ -96,27 +95,42 @@ __global int match_address(struct __sk_buff *skb, struct pf_scratch *s,
 			compare_address(address->word, (const __u32 *)want->high) <= 0;
 		break;
 	case PF_ADDRESS_TABLE:
-		match = match_table(want->table, s->pd.family, address);
-		break;
-	case PF_ADDRESS_NO_ROUTE:
-		match = match_route(skb, s, want->kind, address);
-		break;
-	case PF_ADDRESS_URPF_FAILED:
-		/* a destination comes in by no interface, so nothing can be wrong with it */
-		match = !is_source || match_route(skb, s, want->kind, address);
+		match = match_table(s, want->table, address);
 		break;
 	}
 	return match != want->negated;
 }
 
-__inline bool match_host(struct __sk_buff *skb, struct pf_scratch *s,
-			 const struct pf_address *want, bool is_source)
+/* One of routes. */
+__global int match_way(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_address *want,
+		       __u32 is_source)
 {
-	if (want->kind == PF_ADDRESS_ANY)
+	bool match;
+
+	if (!s || !want)
+		return 0;
+	/* a destination comes in by no interface, so nothing can be wrong with it */
+	if (want->kind == PF_ADDRESS_URPF_FAILED && !is_source)
+		match = true;
+	else
+		match = match_route(skb, s, want->kind, is_source ? &s->pd.source : &s->pd.destination);
+	return match != want->negated;
+}
+
+__inline bool match_host(struct __sk_buff *skb, struct pf_scratch *s,
+			 const struct pf_address *want, bool is_source, const bool plainly)
+{
+	switch (want->kind) {
+	case PF_ADDRESS_ANY:
 		return !want->negated;
-	if (want->kind == PF_ADDRESS_NEVER)
+	case PF_ADDRESS_NEVER:
 		return false;
-	return match_address(skb, s, want, is_source);
+	case PF_ADDRESS_NO_ROUTE:
+	case PF_ADDRESS_URPF_FAILED:
+		if (!plainly)
+			return match_way(skb, s, want, is_source);
+	}
+	return match_address(s, want, is_source);
 }
 
 __inline bool match_port(const struct pf_port *want, __be16 packet)
@@ -167,8 +181,9 @@ __inline bool match_fragment(const struct pf_rule *rule, __u8 protocol)
 	       !(rule->flags & (PF_RULE_MATCH_ICMP_TYPE | PF_RULE_MATCH_ICMP_CODE));
 }
 
-/* Whether a rule matches the packet: MATCHES, or what did not. */
-__inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule)
+/* Whether a rule matches the packet: MATCHES, or what did not. Plainly: the rule has PF_PLAIN_TEST, and there need be no skb. */
+__inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule,
+		       const bool plainly)
 {
 	const struct pf_pdesc *pd = &s->pd;
 	__u32 flags = rule->flags;
@@ -184,9 +199,9 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 		return PF_SKIP_FAMILY;
 	if (rule->protocol && rule->protocol != pd->protocol)
 		return PF_SKIP_PROTOCOL;
-	if (!match_host(skb, s, &rule->source, true))
+	if (!match_host(skb, s, &rule->source, true, plainly))
 		return PF_SKIP_SRC_ADDRESS;
-	if (!match_host(skb, s, &rule->destination, false))
+	if (!match_host(skb, s, &rule->destination, false, plainly))
 		return PF_SKIP_DST_ADDRESS;
 
 	switch (pd->virtual_protocol) {
@@ -197,7 +212,7 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 	case IPPROTO_TCP:
 		if ((pd->tcp.flags & rule->tcp_mask) != rule->tcp_flags)
 			return MISMATCH;
-		if (rule->os && !is_from_system(skb, s, rule->os))
+		if (!plainly && rule->os && !is_from_system(skb, s, rule->os))
 			return MISMATCH;
 		/* fallthrough */
 	case IPPROTO_UDP:
@@ -206,7 +221,7 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 			return PF_SKIP_SRC_PORT;
 		if (!match_port(&rule->destination_port, pd->destination_port))
 			return PF_SKIP_DST_PORT;
-		if (!match_owner(skb, s, rule))
+		if (!plainly && !match_owner(skb, s, rule))
 			return MISMATCH;
 		break;
 	case IPPROTO_ICMP:
@@ -219,6 +234,8 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 		return MISMATCH;
 	if (flags & PF_RULE_MATCH_TOS && rule->tos != pd->tos)
 		return MISMATCH;
+	if (plainly)
+		return MATCHES;
 	/* a draw from 1 to 2^32 - 2, as OpenBSD's */
 	if (flags & PF_RULE_PROBABILITY && rule->probability <= random_draw(0xfffffffe) + 1)
 		return MISMATCH;
@@ -337,6 +354,23 @@ __inline void count_evaluation(__u32 slot)
 
 	if (stats)
 		stats->evaluations++;
+}
+
+/* Counts what a plain walk has met. */
+__global int count_visits(struct pf_scratch *s)
+{
+	const struct pf_plain_walk *walk;
+
+	if (!s)
+		return 0;
+	walk = &s->plain[s->pd.direction == PF_OUT];
+	for (__u32 i = 0; i < PF_VISITS && i < walk->count; i++) {
+		if (walk->visit[i].kind == PF_VISIT_RULE)
+			count_evaluation(walk->visit[i].slot);
+		else
+			count_answer(walk->visit[i].slot, walk->visit[i].kind == PF_VISIT_MATCH);
+	}
+	return 0;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -462,7 +496,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 	}
 	if (!s->test.asks_fragment)
 		count_evaluation(rule->slot);
-	result = test_rule(loop->skb, s, rule);
+	result = test_rule(loop->skb, s, rule, false);
 	if (s->search.goes_on) {
 		if (result == MATCHES)
 			take_candidate(&s->search);
@@ -525,6 +559,26 @@ static int visit_rule(__unused __u32 i, void *arg)
 	return 0;
 }
 
+/* Sets out from the first list that is not empty. */
+__inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
+{
+	struct pf_test_ctx *test = &s->test;
+
+	enter_list(test, 0);
+	test->decided_by = test->caller;
+	test->evaluator = config->evaluator;
+	test->decided = NO_RULE;
+	test->over = test->failed = test->limited = 0;
+	s->search.goes_on = 0;
+}
+
+/* A walk that was cut short must not pass what the rest would have blocked. */
+__inline bool is_cut_short(const struct pf_test_ctx *test)
+{
+	return !test->over &&
+	       (test->depth || test->list < PF_LIST_FILTER || test->next < test->end);
+}
+
 /* Walks the rules of the packet's generation. The outcome is in s->test: decided, act, log, tag,
  * and failed if the packet must be dropped because the walk could not be finished. */
 __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rules,
@@ -543,17 +597,25 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 		__builtin_memset(&test->lists[1], 0, 2 * sizeof(test->lists[1]));
 	test->lists[PF_LIST_FILTER].first = 0;
 	test->lists[PF_LIST_FILTER].end = test->asks_fragment ? 0 : config->rules;
-	enter_list(test, 0);
-	test->decided_by = test->caller;
-	test->evaluator = config->evaluator;
-	test->decided = NO_RULE;
-	test->over = test->failed = test->limited = 0;
-	s->search.goes_on = 0;
+	begin_walk(s, config);
 	bpf_loop(config->steps, visit_rule, &loop, 0);
-	/* a walk that was cut short must not pass what the rest would have blocked */
-	if (!test->over &&
-	    (test->depth || test->list < PF_LIST_FILTER || test->next < test->end))
+	if (is_cut_short(test))
 		test->failed = 1;
+}
+
+/* A plain walk of the packet that came to its end is as good as any. */
+__inline bool recall_walk(struct pf_scratch *s)
+{
+	struct pf_plain_walk *walk = &s->plain[s->pd.direction == PF_OUT];
+
+	if (!walk->known || walk->generation != s->generation || s->test.asks_fragment)
+		return false;
+	walk->known = 0;
+	let_sources_leave();
+	count_visits(s);
+	s->test.decided = walk->decided;
+	s->test.decided_by = walk->decided_by;
+	return true;
 }
 
 #endif /* PF_RULES_H */

@@ -296,15 +296,41 @@ struct pf_tree_search {
 	__u8 goes_on;
 };
 
+/* What a walk has met that is counted once it is known that the walk counts: plain.h */
+enum pf_visit_kind {
+	PF_VISIT_RULE = 0,		/* it was looked at */
+	PF_VISIT_MATCH,			/* a table had the address */
+	PF_VISIT_NO_MATCH,		/* … or had not */
+};
+
+struct pf_visit {
+	__u32 slot;
+	__u32 kind;			/* pf_visit_kind */
+};
+
+/* What the rules say of a packet, asked plainly */
+#define PF_VISITS	24
+struct pf_plain_walk {
+	__u32 known;			/* the walk came to its end … */
+	__u32 generation;		/* … among the rules of this one */
+	__u32 decided;			/* as pf_test_ctx.decided, and so on */
+	struct pf_caller decided_by;
+	struct pf_deciding_rule rule;
+	__u32 count;			/* of visits */
+	struct pf_visit visit[PF_VISITS];
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
 	struct pf_pdesc quoted;		/* packet quoted by an ICMP error */
 	struct pf_interface interface;	/* the packet's */
 	struct pf_interface received;	/* where a forwarded packet came in */
+	struct pf_interface leaving;	/* where an ordinary one will leave */
 	struct pf_state_key key;
 	struct pf_state_ref ref;	/* of the state found or made */
 	struct pf_state_key far_key;	/* of the state that translates an ordinary packet: on the other side */
+	__u8 known;			/* a state may know the ordinary packet */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
@@ -317,6 +343,8 @@ struct pf_scratch {
 	__u32 connected;		/* the connection is established by the packet: node that counts it */
 	struct pf_test_ctx test;
 	struct pf_tree_search search;
+	struct pf_plain_walk plain[2];	/* by direction, out last */
+	__u8 counts_later;		/* a plain walk is under way */
 	struct pf_rule_actions act;	/* what is done in the end */
 	struct pf_deciding_rule rule;
 	struct pf_reply reply;
@@ -393,6 +421,18 @@ struct {
 	__type(key, __u32);
 	__type(value, struct pf_scratch);
 } scratch SEC(".maps");
+
+/* Notes what a plain walk meets, to be counted later. There may be no room: then the walk is none. */
+__inline void note_visit(struct pf_scratch *s, __u32 slot, enum pf_visit_kind kind)
+{
+	struct pf_plain_walk *walk = &s->plain[s->pd.direction == PF_OUT];
+	__u32 i = walk->count++;
+
+	if (i >= PF_VISITS)
+		return;
+	walk->visit[i].slot = slot;
+	walk->visit[i].kind = kind;
+}
 
 /* What loops need besides; on the stack, because only there pointers can be kept. */
 struct pf_loop {

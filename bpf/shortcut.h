@@ -6,7 +6,9 @@
 #ifndef PF_SHORTCUT_H
 #define PF_SHORTCUT_H
 
+#include "hop.h"
 #include "mark.h"
+#include "onward.h"
 #include "ordinary.h"
 #include "queue.h"
 
@@ -23,7 +25,6 @@ __inline bool carries_nothing(const struct __sk_buff *skb, __u8 direction)
 /* What a test learns of the packet. */
 __inline void tell_test(struct pf_scratch *s, const struct pf_state *state)
 {
-	__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
 	s->outcome.state_id = state->id;
 	s->outcome.verdict = PF_VERDICT_PASS;
 	s->outcome.decision = PF_DECISION_DEFAULT;
@@ -37,24 +38,21 @@ __inline void tell_test(struct pf_scratch *s, const struct pf_state *state)
 	s->outcome.anchor = s->rule.anchor;
 }
 
-/* Takes the path of the state that knows the packet where it leaves, if there is one. Returns what the
- * program returns. */
-__global int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
+/* The same of one that the rules have decided about. */
+__inline void tell_test_plainly(struct pf_scratch *s, bool pass)
 {
-	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
-	const struct net *net = kern->dev->nd_net.net;
+	s->outcome.state_id = ~0ull;
+	s->outcome.verdict = pass ? PF_VERDICT_PASS : PF_VERDICT_DROP;
+	s->outcome.decision = s->rule.number < 0 ? PF_DECISION_DEFAULT : PF_DECISION_RULE;
+	s->outcome.rtable = pass;
+	s->outcome.rule = s->rule.number;
+	s->outcome.anchor_rule = s->rule.anchor_number;
+	s->outcome.anchor = s->rule.anchor;
+}
 
-	if (!s || !s->onward.serial || s->pd.ip != sizeof(struct ethernet) ||
-	    skb->pkt_type != PACKET_HOST || skb->vlan_present ||
-	    !only_forwards(kern->dev, net, s->pd.family, fast_forward) ||
-	    !fits_onward(s, skb->ifindex, number_of_routes(net, s->pd.family)))
-		return PF_TCX_NEXT;
-
-	s->ref = s->onward;
-	s->interface.id = s->path.interface;
-	keep_original(&s->pd);
-	translate_ordinary(s);
-	count_shortly(s);
+/* Sends the packet as s->path says. Returns what the program returns. */
+__inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
+{
 	if (s->translated)
 		rewrite_packet(skb, s);
 	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->path,
@@ -65,6 +63,44 @@ __global int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_f
 	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
 	count_forwarded(PF_FORWARDED_TC);
 	return bpf_redirect(s->path.leaves_by, 0);
+}
+
+/* Sends the packet, which has passed here, on past the kernel: by the path of the state that knows it where it leaves,
+ * or where the kernel would. Returns what the program returns. */
+__inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	const struct net_device *device = kern->dev;
+	const struct net *net = device->nd_net.net;
+	struct pf_state_ref entering = s->ref;
+	__u32 routes = number_of_routes(net, s->pd.family);
+	bool had_state = s->has_state;
+	int verdict;
+
+	if (s->pd.ip != sizeof(struct ethernet) || s->pd.rdomain ||
+	    skb->pkt_type != PACKET_HOST || skb->vlan_present ||
+	    !only_forwards(device, net, s->pd.family, fast_forward))
+		return PF_TCX_NEXT;
+	if (s->has_state && !s->onward.serial)
+		return PF_TCX_NEXT;
+	if (s->has_state &&
+	    fits_onward(s, skb->ifindex, routes)) {
+		s->ref = s->onward;
+		s->interface.id = s->path.interface;
+		keep_original(&s->pd);
+		count_judged(s);
+		return send_on(skb, s);
+	}
+	if ((had_state && goes_astray(s)) ||
+	    !find_hop(skb, s, device, net, skb->ifindex, PF_FORWARDED_TC))
+		return PF_TCX_NEXT;
+	verdict = judge_leaving(s);
+	if (verdict == PF_PLAINLY_UNKNOWN)
+		return PF_TCX_NEXT;
+	if (had_state && s->has_state)
+		keep_path(s, &entering);
+	count_judged(s);
+	return verdict == PF_PLAINLY_DROP ? PF_TCX_DROP : send_on(skb, s);
 }
 
 /* Takes the packet the short way, if it can. Returns what the program returns, or STEP_ASIDE. */
@@ -80,9 +116,13 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		.data = (void *)(long)skb->data,
 		.end = (void *)(long)skb->data_end,
 	};
+	int verdict;
 
-	if (!s || !status || !status->running || status->crossing ||
-	    !carries_nothing(skb, direction))
+	if (!s || !status)
+		return STEP_ASIDE;
+	/* those of the packet before */
+	s->plain[0].known = s->plain[1].known = 0;
+	if (!status->running || status->crossing || !carries_nothing(skb, direction))
 		return STEP_ASIDE;
 	s->generation = status->generation;
 	s->pd.direction = direction;
@@ -94,32 +134,37 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface || skipped(interface, s->generation))
 		return STEP_ASIDE;
-	s->interface.id = interface->id;
+	s->interface = *interface;
 	s->pd.rdomain = interface->rdomain;
 	s->now = uptime_about(status);
-	set_key(&s->key, &s->pd, s->pd.direction);
+	if (direction == PF_OUT)
+		note_device(skb, s);
 	keep_original(&s->pd);
-	state = find_ordinary_state(status, s, interface->id);
-	if (!state)
-		return STEP_ASIDE;
 	count_segments(skb, s);
 	s->crosses_back = 0;
-	if (!fits_state(s))
+	verdict = judge_shortly(s, status, false);
+	if (verdict == PF_PLAINLY_UNKNOWN)
 		return STEP_ASIDE;
-	s->came_in_by = direction == PF_OUT ? came_in_by(skb) : 0;
-	if (s->came_in_by)
-		note_path(skb, s);
-	translate_ordinary(s);
-	count_shortly(s);
+	if (s->has_state) {
+		s->came_in_by = direction == PF_OUT ? came_in_by(skb) : 0;
+		if (s->came_in_by)
+			note_path(skb, s);
+	}
+	if (driven_by_test())
+		__builtin_memset(&s->outcome, 0, sizeof(s->outcome));
+	count_judged(s);
 	if (s->translated)
 		rewrite_packet(skb, s);
 	if (driven_by_test()) {
-		tell_test(s, state);
-		return PF_TCX_NEXT;
-	}
-	if (direction == PF_IN)
+		state = s->has_state ? bpf_map_lookup_elem(&states, &s->ref.index) : NULL;
+		if (state)
+			tell_test(s, state);
+		else
+			tell_test_plainly(s, verdict == PF_PLAINLY_PASS);
+	} else if (direction == PF_IN && verdict == PF_PLAINLY_PASS) {
 		return take_path(skb, s, config->fast_forward);
-	return PF_TCX_NEXT;
+	}
+	return verdict == PF_PLAINLY_PASS ? PF_TCX_NEXT : PF_TCX_DROP;
 }
 
 #endif /* PF_SHORTCUT_H */

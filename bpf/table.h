@@ -66,20 +66,30 @@ __inline struct pf_table_entry *find_entry(__u32 slot, __u8 family, const struct
 	return bpf_map_lookup_elem(&table_entries, &key);
 }
 
-/* Whether the table of a rule holds the address: the longest match decides, and says no if it is
- * negated. */
-__inline bool match_table(__u32 slot, __u8 family, const struct pf_addr *address)
+/* A rule has asked a table for an address. */
+__inline void count_answer(__u32 slot, bool match)
 {
-	struct pf_table_entry *entry = find_entry(slot, family, address);
-	bool match = entry && !entry->negated;
 	struct pf_table_stats *stats = find_table_stats(slot);
 
-	if (stats) {
-		if (match)
-			stats->match++;
-		else
-			stats->nomatch++;
-	}
+	if (!stats)
+		return;
+	if (match)
+		stats->match++;
+	else
+		stats->nomatch++;
+}
+
+/* Whether the table of a rule holds the address: the longest match decides, and says no if it is
+ * negated. */
+__inline bool match_table(struct pf_scratch *s, __u32 slot, const struct pf_addr *address)
+{
+	struct pf_table_entry *entry = find_entry(slot, s->pd.family, address);
+	bool match = entry && !entry->negated;
+
+	if (s->counts_later)
+		note_visit(s, slot, match ? PF_VISIT_MATCH : PF_VISIT_NO_MATCH);
+	else
+		count_answer(slot, match);
 	return match;
 }
 

@@ -135,6 +135,12 @@ enum pf_rule_flags {
 	PF_RULE_SYNPROXY = 1u << 31,	/* synproxy state */
 };
 
+/* How much of a rule plain.h can do, which has the packet's headers and nothing else */
+enum pf_plain {
+	PF_PLAIN_TEST = 1 << 0,		/* it asks for what stands in the headers, and for interfaces */
+	PF_PLAIN_VERDICT = 1 << 1,	/* it lets the packet go as it is, or drops it in silence, and counts */
+};
+
 struct pf_rule {
 	__u32 skip[PF_SKIP_MAX];	/* index of the next rule worth looking at; the count of rules at the end */
 	__u32 flags;			/* pf_rule_flags */
@@ -192,7 +198,7 @@ struct pf_rule {
 	__u32 segment;			/* the first of a stretch that trees search: cell that says where they are */
 	__u16 delay;			/* ms that its packets wait before they leave; 0: leaves it */
 	__u8 leave_fragments;		/* of an old `scrub` rule: `fragment no reassemble` */
-	__u8 pad;
+	__u8 plain;			/* pf_plain */
 };
 
 /* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets that

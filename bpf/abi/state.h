@@ -127,8 +127,7 @@ enum pf_express {
 struct pf_path {
 	__u32 came_in_by;		/* ifindex */
 	__u32 leaves_by;		/* ifindex; 0: there is no path */
-	__u32 interface;		/* its id, and that of the one where it came in */
-	__u32 received;
+	__u32 interface;		/* its id */
 	__u32 second;			/* when that was */
 	__u32 generation;		/* of the rules then */
 	__u32 routes;			/* number of the routes then */
@@ -136,7 +135,7 @@ struct pf_path {
 	__u8 neighbour[6];		/* link address of the next hop … */
 	__u8 own[6];			/* … and ours on its link */
 	__u8 express;			/* pf_express */
-	__u8 pad[5];
+	__u8 pad;
 };
 
 struct pf_state {

@@ -42,6 +42,8 @@ struct pf_config {
 	__u32 fingerprints;		/* how many there are */
 	__u32 sctp_ports;		/* some rule names ports of SCTP: read them */
 	__u32 fast_forward;		/* pf_fast_forward */
+	__u32 plain;			/* plain.h may ask the rules */
+	__u32 pad;
 	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
 

@@ -56,6 +56,10 @@ pub struct Config {
     pub sctp_ports: u32,
     /// One of [`fast_forward`].
     pub fast_forward: u32,
+    /// 1 if rules may be asked by those who have the packet's headers and nothing else.
+    pub plain: u32,
+    #[allow(missing_docs)]
+    pub pad: u32,
     /// As [`crate::Fingerprint::systems`], if none fits.
     pub unknown_systems: u64,
 }

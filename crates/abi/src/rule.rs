@@ -151,6 +151,14 @@ pub struct Owner {
     pub pad: [u8; 3],
 }
 
+/// `enum pf_plain`: how much of a rule those can do who have the packet's headers and nothing else.
+pub mod plain {
+    /// It asks for what stands in the headers, and for interfaces.
+    pub const TEST: u8 = 1;
+    /// It lets the packet go as it is, or drops it in silence, and counts.
+    pub const VERDICT: u8 = 1 << 1;
+}
+
 /// `struct pf_rule`: one rule as the evaluators read it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
@@ -262,8 +270,8 @@ pub struct Rule {
     pub delay: u16,
     /// 1 for an old `scrub` rule with `fragment no reassemble`.
     pub leave_fragments: u8,
-    /// Zero.
-    pub pad: u8,
+    /// [`plain`]
+    pub plain: u8,
 }
 
 /// `struct pf_rule_stats`: per CPU, indexed by slot.

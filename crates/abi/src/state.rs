@@ -257,8 +257,6 @@ pub struct Path {
     pub leaves_by: u32,
     /// Its id.
     pub interface: u32,
-    /// Id of the interface where it came in.
-    pub received: u32,
     /// Second of the boot clock when that was.
     pub second: u32,
     /// Generation of the rules then.
@@ -274,7 +272,7 @@ pub struct Path {
     /// What frames may go past the kernel altogether (`enum pf_express`).
     pub express: u8,
     /// Zero.
-    pub pad: [u8; 5],
+    pub pad: u8,
 }
 
 /// `enum pf_express`: what frames of a path can go straight from one driver to the other.

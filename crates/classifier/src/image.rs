@@ -129,11 +129,13 @@ pub fn compile(
         (image.cells, stretches) = crate::segment::plant(&mut image.rules, sets, planner);
     }
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
+    let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
         rules: main,
         // a search takes a step to begin and one to end
         steps: if calls { MAX_STEPS } else { main + walked + 2 * stretches },
         default_rule,
+        plain: u32::from(crate::plain::may_ask(&ruleset.options, &old, filter_rules)),
         old,
         fingerprints: fingerprints.len() as u32,
         unknown_systems,
@@ -202,11 +204,14 @@ impl Lists<'_> {
                 }
                 self.image.pools.extend(pools.pools);
                 self.image.pool_members.extend(pools.members);
+                let table = overload_table(self.slots, rule, path);
+                let states = crate::rule::states(rule, &compiled, table);
+                if list.is_none() {
+                    compiled.plain = crate::plain::of(&compiled, &states);
+                }
                 // the second list of `binat` has the same rules once more
                 if list != Some(OldList::BinatIn) {
-                    let table = overload_table(self.slots, rule, path);
                     let old = if list.is_some() { compiled.action.into() } else { 0 };
-                    let states = crate::rule::states(rule, &compiled, table);
                     let states = abi::RuleStates { old, ..states };
                     self.image.states.entry(path.clone()).or_default().push((slot, states));
                 }

@@ -13,6 +13,7 @@ pub mod image;
 pub mod interfaces;
 pub mod limiter;
 pub mod names;
+mod plain;
 pub mod pool;
 pub mod route_label;
 pub mod rule;

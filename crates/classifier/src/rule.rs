@@ -107,7 +107,7 @@ impl Compiler<'_> {
             segment: 0,
             delay: rule.set_delay.unwrap_or(0),
             leave_fragments: 0,
-            pad: 0,
+            plain: 0,
         })
     }
 

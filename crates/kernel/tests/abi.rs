@@ -61,7 +61,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
             call_first, call_end, rtable, cross_to, os, limiter, set_end, segment, delay,
-            leave_fragments, pad,
+            leave_fragments, plain,
         }
         pf_cell => abi::Cell { word }
         pf_fingerprint => abi::Fingerprint {
@@ -112,7 +112,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             limit_src_nodes, limit_table_entries,
             syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
-            sctp_ports, fast_forward, unknown_systems,
+            sctp_ports, fast_forward, plain, pad, unknown_systems,
         }
         pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
@@ -130,7 +130,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             hop_family, end_pad, hop_interface, path, onward,
         }
         pf_path => abi::Path {
-            came_in_by, leaves_by, interface, received, second, generation, routes, mtu, neighbour,
+            came_in_by, leaves_by, interface, second, generation, routes, mtu, neighbour,
             own, express, pad,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
@@ -304,6 +304,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "FOREST_OF_" abi::forest::forest_of { TCP, TCP_FOLLOWS, UDP, OTHER, ICMP_FOLLOWS, INET6 }
         "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
+        "PLAIN_" abi::rule::plain { TEST, VERDICT }
         "EXPRESS_" abi::state::express { NOT, SHORT, ANY }
         "FORWARDED_" abi::status::forwarded { TC, XDP, MAX }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }

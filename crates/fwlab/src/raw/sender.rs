@@ -150,7 +150,11 @@ impl<'h> Sender<'h> {
             let thread = scope.spawn(move || -> anyhow::Result<Disturbance> {
                 self.from.enter()?;
                 // a paced one polls the clock until it is time
-                if pace.rate.is_some() { at.take_for_long()? } else { at.take()? };
+                if pace.rate.is_some() {
+                    at.take_for_long()?
+                } else {
+                    at.take()?
+                };
                 let watch = Watch::begin(at.cpu)?;
                 // who looks after us may be gone only if this scope is
                 let _ = tell.send(pthread_self());

@@ -26,6 +26,7 @@ pub(super) fn all() -> Vec<Box<dyn System>> {
         way("skipstep-linear", "skipstep, linear", "linear", false, false),
         way("skipstep-skip-steps", "skipstep, skip steps", "skip-steps", false, false),
         way("skipstep-compiled", "skipstep, compiled", "compiled", false, false),
+        way("skipstep-compiled-xdp", "skipstep, compiled and XDP", "compiled", false, true),
         way("skipstep-states", "skipstep, skip steps and states", "skip-steps", true, false),
         way("skipstep-states-xdp", "skipstep, states and XDP", "skip-steps", true, true),
     ]

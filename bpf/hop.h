@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Where the kernel would send a packet, asked before it has had it: for packets whose state has noted no path
+ * (path.h), or that no state knows. The routes say where, and what the kernel looks at besides is looked at here.
+ *
+ * Once a second a packet for each neighbour goes by the kernel all the same. That keeps the neighbour alive, and shows
+ * what the device that it leaves by is like.
+ */
+#ifndef PF_HOP_H
+#define PF_HOP_H
+
+#include "interface.h"
+#include "kern.h"
+#include "path.h"
+#include "reason.h"
+#include "scratch.h"
+#include "table.h"
+
+/* Neighbours, each where the hash of its address says: who comes there drives out the one before. */
+#define NEIGHBOURS	1024
+
+struct pf_neighbour {
+	__be32 address[4];
+	__u32 ifindex;
+	__u32 second[PF_FORWARDED_MAX];	/* of the last packet that went by the kernel from this hook */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NEIGHBOURS);
+	__type(key, __u32);
+	__type(value, struct pf_neighbour);
+} neighbours SEC(".maps");
+
+/* What a device is like, by pf_interface.id */
+struct pf_leaving_device {
+	__u32 second;			/* when it was looked at */
+	__u32 express;			/* pf_express */
+	__u32 ethernet;			/* its frames have such headers */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PF_MAX_INTERFACES);
+	__type(key, __u32);
+	__type(value, struct pf_leaving_device);
+} leaving_devices SEC(".maps");
+
+/* Notes what the device is like that the packet leaves by. */
+__inline void note_device(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	struct pf_leaving_device *device;
+	__u32 id = s->interface.id;
+
+	device = bpf_map_lookup_elem(&leaving_devices, &id);
+	if (!device || device->second == s->now)
+		return;
+	device->express = takes_frames(kern->dev);
+	device->ethernet = has_ethernet_header(skb);
+	device->second = s->now;
+}
+
+/* Whether a packet for the neighbour that s->lookup has found went by the kernel a moment ago. If not, this one
+ * will. */
+__inline bool is_neighbour_alive(struct pf_scratch *s, enum pf_forwarded hook)
+{
+	const struct bpf_fib_lookup *lookup = &s->lookup;
+	struct pf_neighbour *neighbour;
+	const __be32 *to = lookup->ipv6_dst;
+	__u32 words = lookup->family == AF_INET ? 1 : 4, hash = lookup->ifindex, place;
+
+	for (__u32 i = 0; i < 4; i++)
+		if (i < words)
+			hash = (hash ^ to[i]) * 0x9e3779b1;
+	place = hash >> 22;
+	neighbour = bpf_map_lookup_elem(&neighbours, &place);
+	if (!neighbour)
+		return false;
+	if (neighbour->ifindex != lookup->ifindex || neighbour->address[0] != to[0] ||
+	    (words == 4 && (neighbour->address[1] != to[1] || neighbour->address[2] != to[2] ||
+			    neighbour->address[3] != to[3]))) {
+		__builtin_memset(neighbour, 0, sizeof(*neighbour));
+		neighbour->ifindex = lookup->ifindex;
+		for (__u32 i = 0; i < 4; i++)
+			if (i < words)
+				neighbour->address[i] = to[i];
+	}
+	if (s->now - neighbour->second[hook] <= PATH_LIFE)
+		return true;
+	neighbour->second[hook] = s->now;
+	return false;
+}
+
+/* ---- what the kernel looks at before it forwards ------------------------------------------------------- */
+
+/* Addresses that stand for no host, or for one on the link alone. */
+__inline bool is_for_forwarding(__u8 family, const struct pf_addr *address)
+{
+	__u32 first = bpf_ntohl(address->word[0]);
+
+	if (family == AF_INET)
+		return first >> 24 != 0 && first >> 24 != 127 && first < 0xe0000000;
+	return first && first >> 24 != 0xff && (first & 0xffc00000) != 0xfe800000;
+}
+
+/* `rp_filter` of the device: 0, or as strict as the number says */
+__inline int strictness(const struct net_device *device, const struct net *net)
+{
+	return max(device->ip_ptr->cnf.data[DEVCONF_RP_FILTER],
+		   net->ipv4.devconf_all->data[DEVCONF_RP_FILTER]);
+}
+
+/* Whether the way back to the packet's source is one that `rp_filter` likes. */
+__inline bool has_way_back(void *ctx, struct pf_scratch *s, int strictness)
+{
+	struct bpf_fib_lookup *lookup = &s->lookup;
+	__u32 came_in_by = lookup->ifindex;
+	long result;
+
+	lookup->tot_len = 0;
+	lookup->ipv4_src = s->pd.destination.word[0];
+	lookup->ipv4_dst = s->pd.source.word[0];
+	result = bpf_fib_lookup(ctx, lookup, sizeof(*lookup), PF_FIB_LOOKUP_SKIP_NEIGH);
+	return result == BPF_FIB_LKUP_RET_SUCCESS &&
+	       (strictness > 1 || lookup->ifindex == came_in_by);
+}
+
+__inline void set_lookup(struct pf_scratch *s, __u32 ifindex)
+{
+	struct bpf_fib_lookup *lookup = &s->lookup;
+
+	__builtin_memset(lookup, 0, sizeof(*lookup));
+	lookup->family = s->pd.family;
+	lookup->l4_protocol = s->pd.protocol;
+	lookup->sport = s->pd.source_port;
+	lookup->dport = s->pd.destination_port;
+	lookup->ifindex = ifindex;
+	if (s->pd.family == AF_INET) {
+		lookup->tos = s->pd.tos;
+		lookup->ipv4_src = s->pd.source.word[0];
+		lookup->ipv4_dst = s->pd.destination.word[0];
+	} else {
+		__builtin_memcpy(lookup->ipv6_src, &s->pd.source, 16);
+		__builtin_memcpy(lookup->ipv6_dst, &s->pd.destination, 16);
+	}
+}
+
+/* Whether the kernel would take the packet's source for one that may be there. */
+__inline bool may_come_from_there(void *ctx, struct pf_scratch *s, const struct net_device *device,
+				  const struct net *net, __u32 ifindex)
+{
+	int strict = s->pd.family == AF_INET ? strictness(device, net) : 0;
+
+	if (strict > 0) {
+		set_lookup(s, ifindex);
+		return has_way_back(ctx, s, strict);
+	}
+	return !find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.source);
+}
+
+/* Asks the kernel where it would send the packet that has come in by the device. True if it would forward it and do
+ * nothing else: s->path says how, and s->leaving where it leaves. `hook` is the one that asks, `ctx` its packet. */
+__inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device *device,
+		       const struct net *net, __u32 ifindex, enum pf_forwarded hook)
+{
+	struct bpf_fib_lookup *lookup = &s->lookup;
+	struct pf_leaving_device *leaving;
+	struct pf_interface *interface;
+	__u32 leaves_by;
+
+	if (s->pd.ttl <= 1 || !is_for_forwarding(s->pd.family, &s->pd.source) ||
+	    !is_for_forwarding(s->pd.family, &s->pd.destination) ||
+	    !may_come_from_there(ctx, s, device, net, ifindex))
+		return false;
+	set_lookup(s, ifindex);
+	lookup->tot_len = min(s->length, 0xffff);
+	/* by the way it came: then the kernel tells the sender of a shorter one */
+	if (bpf_fib_lookup(ctx, lookup, sizeof(*lookup), 0) != BPF_FIB_LKUP_RET_SUCCESS ||
+	    lookup->ifindex == ifindex || !is_neighbour_alive(s, hook))
+		return false;
+	leaves_by = lookup->ifindex;
+	interface = bpf_map_lookup_elem(&interfaces, &leaves_by);
+	if (!interface || skipped(interface, s->generation) || interface->rdomain)
+		return false;
+	s->leaving = *interface;
+	leaving = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
+	if (!leaving || !leaving->ethernet || s->now - leaving->second > PATH_LIFE)
+		return false;
+	s->path.came_in_by = ifindex;
+	s->path.leaves_by = leaves_by;
+	s->path.interface = s->leaving.id;
+	s->path.express = leaving->express;
+	s->path.second = s->now;
+	s->path.generation = s->generation;
+	s->path.routes = number_of_routes(net, s->pd.family);
+	s->path.mtu = lookup->mtu_result;
+	__builtin_memcpy(s->path.neighbour, lookup->dmac, sizeof(s->path.neighbour));
+	__builtin_memcpy(s->path.own, lookup->smac, sizeof(s->path.own));
+	return true;
+}
+
+#endif /* PF_HOP_H */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * Rules asked plainly: what most rule sets say of most packets that no state knows hangs on nothing but their headers,
+ * and is no more than to let them go as they are, or to drop them in silence. That can be known without an skb, so in
+ * XDP too, and before anything else has happened to the packet.
+ *
+ * A plain walk tests rules as any other does. It gives up where a rule wants more than headers to be tested
+ * (PF_PLAIN_TEST), or a `match` rule matches; who decides must want no more than PF_PLAIN_VERDICT. Nothing is counted
+ * on the way but noted, for whoever gives up has not been here. If the walk came to its end and only the verdict is
+ * not plain, create.h takes the walk for its own.
+ */
+#ifndef PF_PLAIN_H
+#define PF_PLAIN_H
+
+#include "act.h"
+#include "config.h"
+#include "create.h"
+#include "interface.h"
+#include "kern.h"
+#include "reason.h"
+#include "rules.h"
+#include "scratch.h"
+#include "search.h"
+#include "table.h"
+
+enum pf_plain_verdict {
+	PF_PLAINLY_UNKNOWN = 0,		/* that is for the long way */
+	PF_PLAINLY_PASS,
+	PF_PLAINLY_DROP,
+};
+
+/* One step of the walk: looks at the rule s->test.next, as visit_rule does. */
+static int visit_plainly(__unused __u32 i, void *arg)
+{
+	struct pf_loop *loop = arg;
+	struct pf_scratch *s = loop->s;
+	struct pf_test_ctx *test = &s->test;
+	struct pf_rule *rule;
+	__u32 index = test->next;
+	int result;
+
+	if (s->search.goes_on) {
+		index = next_candidate(s);
+		if (index == NO_RULE)
+			return end_search(test, &s->search) ? 1 : 0;
+	} else if (index >= test->end) {
+		return leave_anchor(test) ? 0 : 1;
+	}
+	rule = bpf_map_lookup_elem(loop->map, &index);
+	if (!rule) {
+		test->failed = 1;
+		return 1;
+	}
+	if (rule->segment && !s->search.goes_on && is_searched_for(s) &&
+	    begin_search(s, rule->segment))
+		return 0;
+	if (!(rule->plain & PF_PLAIN_TEST)) {
+		test->failed = 1;
+		return 1;
+	}
+	note_visit(s, rule->slot, PF_VISIT_RULE);
+	result = test_rule(NULL, s, rule, true);
+	if (s->search.goes_on) {
+		if (result == MATCHES)
+			take_candidate(&s->search);
+		return 0;
+	}
+	if (result != MATCHES) {
+		if (test->evaluator != PF_EVALUATOR_LINEAR && result >= 0 && result < PF_SKIP_MAX)
+			test->next = rule->skip[result];
+		else
+			test->next = index + 1;
+		return 0;
+	}
+	if (rule->flags & PF_RULE_ANCHOR) {
+		if (call_anchor(test, rule, index))
+			return 0;
+		test->failed = 1;
+		return 1;
+	}
+	if (rule->action == PF_ACTION_MATCH) {
+		test->failed = 1;
+		return 1;
+	}
+	test->next = index + 1;
+	test->decided = index;
+	test->decided_by = test->caller;
+	test->over = !!(rule->flags & PF_RULE_QUICK);
+	return test->over;
+}
+
+/* Walks the rules, and notes how it went in s->plain. */
+__inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, void *rules,
+			   const struct pf_config *config)
+{
+	struct pf_loop loop = { .s = s, .map = rules };
+	struct pf_test_ctx *test = &s->test;
+
+	__builtin_memset(test, 0, offsetof(struct pf_test_ctx, match));
+	test->lists[PF_LIST_FILTER].end = config->rules;
+	walk->count = 0;
+	s->counts_later = 1;
+	begin_walk(s, config);
+	bpf_loop(config->steps, visit_plainly, &loop, 0);
+	s->counts_later = 0;
+	walk->generation = s->generation;
+	walk->known = !test->failed && !is_cut_short(test) && walk->count <= PF_VISITS;
+	walk->decided = test->decided;
+	walk->decided_by = test->decided_by;
+}
+
+/* What the rules say of the packet: enum pf_plain_verdict. Nothing is counted. */
+__global int ask_plainly(struct pf_scratch *s)
+{
+	struct pf_plain_walk *walk;
+	struct pf_config *config;
+	struct pf_rule *rule;
+	__u32 generation;
+	void *rules;
+
+	if (!s)
+		return PF_PLAINLY_UNKNOWN;
+	generation = s->generation & 1;
+	config = pf_config(generation);
+	rules = bpf_map_lookup_elem(&rulesets, &generation);
+	if (!config || !config->plain || !rules)
+		return PF_PLAINLY_UNKNOWN;
+	walk = &s->plain[s->pd.direction == PF_OUT];
+	walk_plainly(s, walk, rules, config);
+	if (!walk->known)
+		return PF_PLAINLY_UNKNOWN;
+	forget_rule(s);
+	if (walk->decided != NO_RULE) {
+		rule = bpf_map_lookup_elem(rules, &walk->decided);
+		if (!rule || !(rule->plain & PF_PLAIN_VERDICT))
+			return PF_PLAINLY_UNKNOWN;
+		name_rule(s, rule);
+	}
+	walk->rule = s->rule;
+	return walk->rule.action == PF_ACTION_BLOCK ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
+}
+
+/* The plain verdict stands: counts the walk, and the packet. */
+__global int count_plainly(struct pf_scratch *s)
+{
+	const struct pf_plain_walk *walk;
+
+	if (!s)
+		return 0;
+	walk = &s->plain[s->pd.direction == PF_OUT];
+	s->rule = walk->rule;
+	s->has_state = s->against_state = s->cross_to = s->crosses_back = 0;
+	s->match_count = 0;
+	count_state(PF_COUNT_SEARCHES);
+	count_visits(s);
+	reason_count(s, PF_REASON_MATCH);
+	count_packet(s, walk->rule.action != PF_ACTION_BLOCK);
+	return 0;
+}
+
+#endif /* PF_PLAIN_H */

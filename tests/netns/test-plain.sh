@@ -1,0 +1,163 @@
+# Packets that no state knows, where rules want nothing but to let them go or to drop them: judged in XDP and on
+# tc before the kernel has them, counted as by the long way, and sent where the kernel would send them.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+# as in test-xdp.sh
+for end in client server; do
+	offloads "$end" eth0 1 gro
+	offloads "$end" eth0 0 tx-checksum
+done
+one_by_one_server server "$SERVER4" "$SERVER6"
+ask() { # ADDRESS COUNT [PAUSE [PORT]]
+	one_by_one client "$@"
+}
+by() { # tc|XDP - packets that were sent on past the kernel's forwarding
+	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
+}
+rules() { # SETTING
+	filter gateway <<-END_OF_RULES
+		$1
+		table <bad> { 192.168.100.66, !192.168.100.2, 192.168.100.0/28 }
+		pass quick inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		block label "rest"
+		pass proto udp to port { 7, 17 } no state label "there"
+		pass proto udp from port 7 no state label "back"
+		block drop in quick on lan0 from <bad> label "bad"
+		anchor on lan0 {
+			block in proto udp to port 17 label "inside"
+		}
+		pass inet proto icmp
+	END_OF_RULES
+}
+counters() { # all that was counted for the packets of a run
+	pf gateway -s labels | awk '$3 > 100 { print }'
+	pf gateway -sr -v | grep -A1 'label "\(there\|back\|bad\)"' | grep -o 'Evaluations: [0-9]*  *Packets: [0-9]*  *Bytes: [0-9]*'
+	pf gateway -t bad -T show -vv | grep -v Cleared | grep '[1-9][0-9][0-9]'
+	for interface in lan0 wan0; do
+		pf gateway -sI -vv -i "$interface" | grep 4/ | tr -s ' \t' ' '
+	done
+}
+
+# Datagrams that nobody answers, from whom they say they are.
+cat >"$WORK/send.py" <<'END_OF_PROGRAM'
+import socket, struct, sys
+sender, server, ttl, port, count = sys.argv[1:]
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 36, 0, 0, int(ttl), 17, 0, socket.inet_aton(sender), socket.inet_aton(server))
+for _ in range(int(count)):
+    s.sendto(ip + struct.pack("!HHHH", 4007, int(port), 16, 0) + b"intruder", (server, 0))
+END_OF_PROGRAM
+send() { # SOURCE TTL PORT COUNT
+	on client python3 "$WORK/send.py" "$1" "$SERVER4" "${@:2}"
+}
+
+for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
+	rules "$setting"
+	ask "$SERVER4" 5 >/dev/null
+	ask "$SERVER6" 5 >/dev/null
+	pf gateway -q -F info
+	pf gateway -q -z
+	pf gateway -q -t bad -T zero
+	before=$(by tc) before_xdp=$(by XDP)
+	same "$setting: every datagram comes and goes, one hop less" "500 63" "$(ask "$SERVER4" 500)"
+	send "$CLIENT4" 64 17 200	# which the anchor blocks
+	send 192.168.100.66 64 7 200	# in the table
+	send 192.168.100.5 64 7 200	# in a network of it
+	send "$CLIENT4" 64 9 200	# for no rule but the first
+	# neighbours of IPv6 look for each other when they like: their packets are not compared
+	counters | grep -v inet6 >"$WORK/counters-$setting"
+	same "$setting: over IPv6 too" "500 63" "$(ask "$SERVER6" 500)"
+	forwarded=$(($(by tc) - before)) by_xdp=$(($(by XDP) - before_xdp))
+	case $setting in
+	*no) same "the kernel forwards them" "0 0" "$forwarded $by_xdp" ;;
+	*none) at_least 1900 "of 2000 went by tc" "$forwarded" ;;
+	*any) at_least 1900 "of 2000 went by XDP" "$by_xdp" ;;
+	esac
+done
+at_least 8 "lines of counters" "$(wc -l <"$WORK/counters-set fast-forward no")"
+for setting in "set xdp on none" "set xdp on any"; do
+	same "$setting: counted as by the long way" "$(cat "$WORK/counters-set fast-forward no")" "$(cat "$WORK/counters-$setting")"
+done
+
+# A state where it leaves, none where it comes in.
+for setting in "set xdp on none" "set xdp on any"; do
+	filter gateway <<-END_OF_RULES
+		$setting
+		block
+		pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		pass in on lan0 proto udp to port 7 no state
+		pass out on lan0 proto udp from port 7 no state
+		pass out on wan0 proto udp to port 7 label "state"
+	END_OF_RULES
+	pf gateway -q -F states
+	before=$(($(by tc) + $(by XDP)))
+	same "$setting: one side with a state" "500 63" "$(ask "$SERVER4" 500)"
+	same "which counts both ways" "500:500 pkts, 64000:64000 bytes" \
+		"$(pf gateway -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes')"
+	# back there is no state where they leave, that could tell the one where they come in
+	at_least 450 "of 500 went past the kernel" $(($(by tc) + $(by XDP) - before))
+done
+
+# Where the kernel would do something else it does.
+goes_on() {
+	ask "$SERVER4" 20 | cut -d' ' -f1
+}
+stops() { # COMMAND... - how many of 3 datagrams come back after it
+	on gateway "$@" || die "cannot $*"
+	ask "$SERVER4" 3 | cut -d' ' -f1
+}
+for setting in "set xdp on none" "set xdp on any"; do
+	rules "$setting"
+	same "$setting: at first" 20 "$(goes_on)"
+	same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
+	on gateway ip route delete blackhole "$SERVER4"
+	same "and comes back" 20 "$(goes_on)"
+	same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
+	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+	same "and is one again" 20 "$(goes_on)"
+	same "a rule of netfilter" 0 "$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
+	on gateway nft delete table ip t
+	same "that goes away" 20 "$(goes_on)"
+	same "a block that is loaded meanwhile" 0 "$(pf gateway -q -f - <<-END_OF_RULES
+		$setting
+		block
+	END_OF_RULES
+	ask "$SERVER4" 3 | cut -d' ' -f1)"
+done
+
+# Sources that the kernel does not believe in: its own address, those of no host, and with rp_filter those that are
+# somewhere else. The server hears of none.
+arrives() { # SOURCE [TTL] - datagrams of 20 from it that come as far as the server's wire
+	start listener server timeout 2 tcpdump -n -i eth0 -Q in --immediate-mode udp and src host "$1"
+	await 3 grep -q listening "$WORK/listener.log" || die "tcpdump does not listen"
+	goes_on >/dev/null
+	send "$1" "${2:-64}" 7 20
+	sleep 0.5
+	stop listener
+	grep -c ' IP ' "$WORK/listener.log"
+}
+for setting in "set xdp on none" "set xdp on any"; do
+	rules "$setting"
+	same "$setting: a source behind the client" 20 "$(arrives 172.16.0.9)"
+	same "the gateway's own address" 0 "$(arrives 192.168.10.81)"
+	same "a source on no host" 0 "$(arrives 127.0.0.9)"
+	same "a time to live that ends" 0 "$(arrives 172.16.0.9 1)"
+	for strict in 1 2; do
+		on gateway sh -c "echo $strict >/proc/sys/net/ipv4/conf/lan0/rp_filter"
+		same "rp_filter $strict: a source with no way back" 0 "$(arrives 172.16.0.9)"
+		same "its own network" 20 "$(arrives 192.168.100.77)"
+	done
+	same "rp_filter 2: a source on the other side" 20 "$(arrives 192.168.10.9)"
+	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/conf/lan0/rp_filter'
+	same "rp_filter 1: a source on the other side" 0 "$(arrives 192.168.10.9)"
+	on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/rp_filter'
+done
+
+# A neighbour that gets another link address is found again.
+rules "set xdp on any"
+same "before" 20 "$(goes_on)"
+on server ip link set eth0 address 02:00:00:00:77:01
+on server ping -n -q -c 1 -W 1 192.168.10.81 >/dev/null
+same "another card" 20 "$(goes_on)"
+verdict
