@@ -14,6 +14,8 @@
 //!
 //! Papers: what others measured, measured again, with their figures beside it.
 //!
+//! Speed: what skipstep is meant to take and what it takes, in one table.
+//!
 //! Agents: the ends of a measurement that are other machines.
 //!
 //! Results: what a measurement is written down as, with all that is needed to judge and to repeat it;
@@ -40,6 +42,7 @@ pub mod results;
 pub mod rounds;
 pub mod search;
 pub mod sockets;
+pub mod speed;
 pub mod stats;
 pub mod summary;
 pub mod system;

@@ -11,7 +11,7 @@ use skipstep_fwlab::interrupt::Interrupt;
 use skipstep_fwlab::request_response::Protocol;
 use skipstep_fwlab::{
     agent, bad_network, compare, converse, echo, ftp, measure, paper, raw, report,
-    request_response, search, seconds, workload,
+    request_response, search, seconds, speed, workload,
 };
 
 #[derive(Parser)]
@@ -88,6 +88,11 @@ enum Command {
         #[command(flatten)]
         search: search::Arguments,
     },
+    /// Measure all that skipstep is meant to be fast at, and say which targets it meets here
+    Speed {
+        #[command(flatten)]
+        arguments: speed::Arguments,
+    },
     /// Run commands in the order and at the times that a file says
     Workload {
         #[command(flatten)]
@@ -155,6 +160,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::BadNetwork { one, other, seed, badness, seconds } => {
             bad_network::join([&one, &other], badness, seed, Duration::from_secs_f64(seconds))?;
         }
+        Command::Speed { arguments } => speed::run(&arguments)?,
         Command::Search { search } => return search::run(&search),
         Command::Workload { workload } => return workload::run(&workload),
         Command::Report { report } => report::run(&report)?,

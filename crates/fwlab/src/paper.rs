@@ -7,10 +7,11 @@ mod gigabit;
 mod hartmeier;
 mod molitor;
 mod progress;
-mod series;
-mod study;
+pub(crate) mod series;
+pub(crate) mod states;
+pub(crate) mod study;
 mod text;
-mod verdict;
+pub(crate) mod verdict;
 
 use std::fs;
 use std::path::PathBuf;
@@ -49,6 +50,13 @@ pub struct Arguments {
     /// Which one
     #[arg(value_enum)]
     paper: Which,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How much is measured, of what, and where the result goes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct How {
     /// As few cells as will show that everything works; figures say nothing
     #[arg(long, conflicts_with_all = ["quick", "full"])]
     smoke: bool,
@@ -72,8 +80,8 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// A paper.
-trait Paper {
+/// A paper, or what is measured, tabled and judged like one.
+pub(crate) trait Paper {
     /// As the command line has it.
     fn name(&self) -> &'static str;
 
@@ -119,15 +127,7 @@ fn all() -> Vec<Box<dyn Paper>> {
 /// # Errors
 /// A paper cannot be repeated here, or a signal came.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    ensure!(nix::unistd::geteuid().is_root(), "paper: needs root, to make networks");
-    for name in &arguments.systems {
-        crate::system::named(name).map_err(anyhow::Error::msg)?;
-    }
-    if let Some(folder) = &arguments.out {
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    }
-    let interrupt = Interrupt::watch()?;
-    host::sweep()?;
+    let interrupt = arguments.how.begin("paper")?;
     let mut failed = Vec::new();
     for paper in all() {
         let wanted = arguments.paper == Which::All
@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         if !wanted {
             continue;
         }
-        match repeat(&*paper, arguments, &interrupt) {
+        match repeat(&*paper, &arguments.how, &interrupt) {
             Err(error) if error.is::<Interrupted>() || arguments.paper != Which::All => {
                 return Err(error);
             }
@@ -152,19 +152,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn repeat(paper: &dyn Paper, arguments: &Arguments, interrupt: &Interrupt) -> anyhow::Result<()> {
+/// The same of one that is none of these.
+pub(crate) fn run_alone(paper: &dyn Paper, how: &How) -> anyhow::Result<()> {
+    let interrupt = how.begin(paper.name())?;
+    repeat(paper, how, &interrupt)
+}
+
+fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result<()> {
     let watch = results::Watch::begin();
     let mut run = Run::begin(paper.mode(), environment());
     let mut differences: Vec<String> = paper.differences().into_iter().map(str::to_owned).collect();
-    differences.push(arguments.extent().words().to_owned());
+    differences.push(how.extent().words().to_owned());
     run.paper = Some(results::Paper {
         title: paper.title().to_owned(),
         source: paper.source().to_owned(),
         differences,
         tables: Vec::new(),
     });
-    let file = arguments.out.as_ref().map(|folder| folder.join(format!("{}.json", paper.name())));
-    let mut study = Study::new(run, watch, arguments, file, interrupt)?;
+    let file = how.out.as_ref().map(|folder| folder.join(format!("{}.json", paper.name())));
+    let mut study = Study::new(run, watch, how, file, interrupt)?;
     let outcome = paper.measure(&mut study);
     let mut run = study.end(&outcome);
     if run.series.is_empty() {
@@ -176,7 +182,7 @@ fn repeat(paper: &dyn Paper, arguments: &Arguments, interrupt: &Interrupt) -> an
         paper.tables = tables;
     }
     print!("{}", text::of(&run));
-    if let Some(folder) = &arguments.out {
+    if let Some(folder) = &how.out {
         let file = |end: &str| folder.join(format!("{}.{end}", paper.name()));
         run.write(&file("json")).with_context(|| file("json").display().to_string())?;
         let runs = std::slice::from_ref(&run);
@@ -187,7 +193,21 @@ fn repeat(paper: &dyn Paper, arguments: &Arguments, interrupt: &Interrupt) -> an
     outcome
 }
 
-impl Arguments {
+impl How {
+    /// Looks whether it can be done, and makes ready.
+    fn begin(&self, command: &str) -> anyhow::Result<Interrupt> {
+        ensure!(nix::unistd::geteuid().is_root(), "{command}: needs root, to make networks");
+        for name in &self.systems {
+            crate::system::named(name).map_err(anyhow::Error::msg)?;
+        }
+        if let Some(folder) = &self.out {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        let interrupt = Interrupt::watch()?;
+        host::sweep()?;
+        Ok(interrupt)
+    }
+
     fn extent(&self) -> Extent {
         match (self.smoke, self.full) {
             (true, _) => Extent::Smoke,

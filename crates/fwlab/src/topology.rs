@@ -291,6 +291,19 @@ impl Lab {
         self.set_napi(self.shape.napi)
     }
 
+    /// Lets devices sum, cut and join packets, as they do where nobody measures single ones.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn switch_offloads_on(&self) -> anyhow::Result<()> {
+        for (host, interface) in self.interfaces() {
+            host.inside(|| {
+                Offload::ALL.iter().try_for_each(|&one| offload::set(interface, one, true))
+            })??;
+        }
+        Ok(())
+    }
+
     /// Lets the interfaces of the host in the middle take redirected frames, or no longer: veth does once GRO is
     /// switched on while both its ends are up.
     ///

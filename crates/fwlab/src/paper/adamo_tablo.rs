@@ -123,6 +123,7 @@ impl Paper for AdamoTablo {
                     systems,
                     frames: None,
                     warm: 0,
+                    offloads: false,
                 };
                 let cell = |&(load, protocol, size): &(&str, Transport, usize)| {
                     let talk = talk(Kind::Rr, protocol, family, size, study.seconds);

@@ -126,6 +126,7 @@ impl Paper for FreebsdOpenbsd {
             systems,
             frames: None,
             warm: 0,
+            offloads: false,
         };
         study.measure(vec![(block, cells)])
     }

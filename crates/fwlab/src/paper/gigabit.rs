@@ -153,6 +153,7 @@ impl Paper for Gigabit {
                 systems,
                 frames: None,
                 warm: 0,
+                offloads: false,
             };
             let cell = |&(load, kind): &(&str, Kind)| {
                 let talk = talk(kind, Tcp, family, 0, study.seconds);

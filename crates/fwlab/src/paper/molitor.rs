@@ -225,6 +225,7 @@ impl Paper for Molitor {
             systems,
             frames: None,
             warm: 0,
+            offloads: false,
         };
         let mut blocks = vec![
             (block(Topology::Bridge, filter), behind_bridge),

@@ -9,7 +9,7 @@ use crate::sockets::{Kind, Talk, Way};
 use crate::topology::{End, Family};
 
 /// What one client does with the server, over a family and protocol, with payload of so many bytes.
-pub(super) fn talk(
+pub(crate) fn talk(
     kind: Kind,
     transport: Transport,
     family: Family,
@@ -22,7 +22,7 @@ pub(super) fn talk(
 }
 
 /// A series of frames that come through, without its points.
-pub(super) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
+pub(crate) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
     Series {
         title,
         load: results::Load {
@@ -46,8 +46,19 @@ pub(super) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -
     }
 }
 
+/// A series of what a frame costs, without its points.
+pub(crate) fn costs(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
+    let quantity = Quantity {
+        name: "time per packet".to_owned(),
+        unit: "ns".to_owned(),
+        better: results::Better::Lower,
+        additive: true,
+    };
+    Series { quantity, ..rates(title, load, seconds, dimension) }
+}
+
 /// A series of what sockets do, without its points.
-pub(super) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Series {
+pub(crate) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Series {
     let (name, unit) = talk.kind.quantity();
     Series {
         title,

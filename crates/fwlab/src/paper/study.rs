@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use nix::unistd::Pid;
 
-use super::Arguments;
+use super::How;
 use super::progress::Progress;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::measure::CHECK_SIZE;
@@ -34,7 +34,7 @@ const WORKLOAD: Duration = Duration::from_millis(300);
 const CEILING: u64 = 1 << 19;
 
 /// Title of the series about memory.
-pub(super) const MEMORY: &str = "Memory of states";
+pub(crate) const MEMORY: &str = "Memory of states";
 
 /// How often the result is written, of which a killed run keeps what was written last.
 const WRITING: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const STRAGGLERS: Duration = Duration::from_millis(350);
 
 /// How much of an experiment is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Extent {
+pub(crate) enum Extent {
     /// A few cells.
     Smoke,
     /// Every finding.
@@ -58,7 +58,7 @@ pub(super) enum Extent {
 
 impl Extent {
     /// As reports say it.
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Extent::Smoke => "a few cells and very short trials, only to see that everything works",
             Extent::Quick => "fewer cells and shorter trials (--quick)",
@@ -77,7 +77,7 @@ impl Extent {
 }
 
 /// Systems that are measured in the same rounds.
-pub(super) struct Block {
+pub(crate) struct Block {
     /// Where they stand.
     pub topology: Topology,
     /// Rules that block a port each.
@@ -90,10 +90,12 @@ pub(super) struct Block {
     pub mtu: u32,
     /// The systems, besides cable, plain router or bridge and placebo.
     pub systems: Vec<Box<dyn System>>,
-    /// Frames that go through them, in the mode queue; without them sockets talk, in the mode cost.
+    /// Frames that go through them; without them sockets talk.
     pub frames: Option<Load>,
     /// Frames that go first, uncounted: who keeps states has them then.
     pub warm: u64,
+    /// Whether devices may sum, cut and join what sockets send.
+    pub offloads: bool,
 }
 
 impl Block {
@@ -124,7 +126,7 @@ impl Block {
 
 /// What the systems of a block are measured with.
 #[derive(Clone)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     /// The series its point belongs to: title, load, quantity and dimension.
     pub series: Series,
     /// Value of the dimension.
@@ -135,11 +137,13 @@ pub(super) struct Cell {
 
 /// What a trial of a cell is.
 #[derive(Debug, Clone)]
-pub(super) enum Work {
+pub(crate) enum Work {
     /// Sockets do this.
     Talk(Talk),
-    /// So many of the block's frames a second, or as many as it goes.
+    /// So many of the block's frames a second, or as many as it goes, in the mode queue.
     Frames { rate: Option<f64>, seconds: f64 },
+    /// The block's frames one after the other, in the mode cost: what one takes.
+    Cost { seconds: f64 },
     /// Sockets do this on a link of so many bits a second, while the firewall has a CPU of its own, and what it takes of
     /// that is the value.
     Cpu { talk: Talk, link: &'static str, value: Cpu },
@@ -150,7 +154,7 @@ pub(super) enum Work {
 
 /// What of a firewall's CPU is a value.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Cpu {
+pub(crate) enum Cpu {
     /// Nanoseconds a packet.
     Packet,
     /// The share of the time in which it does nothing, in percent.
@@ -166,14 +170,16 @@ impl Work {
     fn talk(&self) -> Option<&Talk> {
         match self {
             Work::Talk(talk) | Work::Cpu { talk, .. } | Work::Workload { talk, .. } => Some(talk),
-            Work::Frames { .. } => None,
+            Work::Frames { .. } | Work::Cost { .. } => None,
         }
     }
 
     fn duration(&self) -> Duration {
         match self {
             Work::Talk(talk) | Work::Cpu { talk, .. } => talk.duration,
-            Work::Frames { seconds, .. } => Duration::from_secs_f64(*seconds),
+            Work::Frames { seconds, .. } | Work::Cost { seconds } => {
+                Duration::from_secs_f64(*seconds)
+            }
             Work::Workload { .. } => WORKLOAD,
         }
     }
@@ -186,7 +192,7 @@ struct Told {
 }
 
 /// A repetition under way.
-pub(super) struct Study {
+pub(crate) struct Study {
     run: Run,
     watch: results::Watch,
     pub extent: Extent,
@@ -207,14 +213,14 @@ impl Study {
     ///
     /// # Errors
     /// The system does not tell which CPUs there are.
-    pub(super) fn new(
+    pub(crate) fn new(
         run: Run,
         watch: results::Watch,
-        arguments: &Arguments,
+        how: &How,
         file: Option<PathBuf>,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Study> {
-        let extent = arguments.extent();
+        let extent = how.extent();
         let (rounds, seconds) = extent.trials();
         let cpus = placement::cpus()?;
         let progress = Progress::new(run.paper.as_ref().map_or("", |paper| &paper.title));
@@ -222,11 +228,11 @@ impl Study {
             run,
             watch,
             extent,
-            rounds: arguments.rounds.unwrap_or(rounds),
-            told: Told { rounds: arguments.rounds.is_some(), seconds: arguments.seconds.is_some() },
+            rounds: how.rounds.unwrap_or(rounds),
+            told: Told { rounds: how.rounds.is_some(), seconds: how.seconds.is_some() },
             written: None,
-            seconds: arguments.seconds.unwrap_or(seconds),
-            wanted: arguments.systems.clone(),
+            seconds: how.seconds.unwrap_or(seconds),
+            wanted: how.systems.clone(),
             file,
             interrupt: interrupt.clone(),
             cpus,
@@ -235,21 +241,21 @@ impl Study {
     }
 
     /// So many rounds, if nothing else was asked for.
-    pub(super) fn set_rounds(&mut self, rounds: u32) {
+    pub(crate) fn set_rounds(&mut self, rounds: u32) {
         if !self.told.rounds {
             self.rounds = rounds;
         }
     }
 
     /// Trials of so many seconds, if nothing else was asked for.
-    pub(super) fn set_seconds(&mut self, seconds: f64) {
+    pub(crate) fn set_seconds(&mut self, seconds: f64) {
         if !self.told.seconds {
             self.seconds = seconds;
         }
     }
 
     /// The result, with why it is not complete if it is not.
-    pub(super) fn end(mut self, outcome: &anyhow::Result<()>) -> Run {
+    pub(crate) fn end(mut self, outcome: &anyhow::Result<()>) -> Run {
         self.progress.end();
         (self.run.seconds, self.run.environment.steal) = self.watch.end();
         self.run.complete = outcome.is_ok();
@@ -258,7 +264,7 @@ impl Study {
     }
 
     /// Those of the named systems that are wanted and can be had; what is left out is said and written down.
-    pub(super) fn systems(&mut self, names: &[&str]) -> Vec<Box<dyn System>> {
+    pub(crate) fn systems(&mut self, names: &[&str]) -> Vec<Box<dyn System>> {
         let mut found = Vec::new();
         for name in names {
             if !self.wanted.is_empty() && !self.wanted.iter().any(|wanted| wanted == name) {
@@ -278,7 +284,7 @@ impl Study {
     }
 
     /// Says that something is not measured, once.
-    pub(super) fn leave_out(&mut self, what: &str) {
+    pub(crate) fn leave_out(&mut self, what: &str) {
         let Some(paper) = &mut self.run.paper else { return };
         let text = format!("left out: {what}");
         if !paper.differences.contains(&text) {
@@ -291,7 +297,7 @@ impl Study {
     ///
     /// # Errors
     /// What every block has cannot be built or measured, or a signal came.
-    pub(super) fn measure(&mut self, blocks: Vec<(Block, Vec<Cell>)>) -> anyhow::Result<()> {
+    pub(crate) fn measure(&mut self, blocks: Vec<(Block, Vec<Cell>)>) -> anyhow::Result<()> {
         if let [others @ .., _] = &self.cpus[..]
             && !others.is_empty()
         {
@@ -350,6 +356,9 @@ impl Study {
             if let Work::Cpu { link, .. } = first.work {
                 lab.slow_down(link)?;
             }
+            if block.offloads {
+                lab.switch_offloads_on()?;
+            }
             lab.multiply(clients)?;
             labs.push(lab);
         }
@@ -400,6 +409,7 @@ impl Study {
         let (own, last) = self.cpus.first().zip(self.cpus.last()).context("no CPU")?;
         let (mode, cpu, talk) = match &first.work {
             Work::Talk(talk) | Work::Workload { talk, .. } => (Mode::Cost, *last, Some(*talk)),
+            Work::Cost { .. } => (Mode::Cost, *last, None),
             Work::Frames { .. } | Work::Cpu { .. } => {
                 ensure!(own != last, "needs two CPUs, one of them for the firewall");
                 let talk = match first.work {
@@ -527,6 +537,8 @@ impl Subject for Turn<'_, '_> {
         match self.work {
             Work::Talk(talk) => self.bench.set_talk(*talk),
             Work::Frames { rate, .. } => self.bench.set_rate(*rate, self.work.duration()),
+            // as many as the bench has found to fill the time
+            Work::Cost { .. } => {}
             Work::Cpu { talk, value, .. } => {
                 let [packet, idle] = self.bench.cpu(talk)?;
                 let value = match value {

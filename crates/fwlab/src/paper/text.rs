@@ -22,7 +22,9 @@ fn write_all(text: &mut String, run: &Run) -> std::fmt::Result {
             write_table(text, table)?;
         }
     }
-    writeln!(text, "\nFindings")?;
+    if !run.findings.is_empty() {
+        writeln!(text, "\nFindings")?;
+    }
     for finding in &run.findings {
         writeln!(text, "- {}: {}", finding.claim, finding.verdict.words().to_uppercase())?;
         writeln!(text, "    there: {}", finding.source)?;

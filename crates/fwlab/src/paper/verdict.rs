@@ -12,7 +12,7 @@ const EQUAL: f64 = 0.1;
 
 /// One system at one point of a series.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'p> {
+pub(crate) struct Place<'p> {
     /// Title of the series.
     pub title: &'p str,
     /// Value of its dimension.
@@ -22,7 +22,7 @@ pub(super) struct Place<'p> {
 }
 
 /// The name of a system without what tells it apart from the same one in other blocks.
-pub(super) fn base(id: &str) -> &str {
+pub(crate) fn base(id: &str) -> &str {
     id.split(['@', '/']).next().unwrap_or(id)
 }
 
@@ -33,24 +33,24 @@ fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
 }
 
 /// All values of a place.
-pub(super) fn values(run: &Run, place: &Place<'_>) -> Vec<f64> {
+pub(crate) fn values(run: &Run, place: &Place<'_>) -> Vec<f64> {
     samples(run, place).iter().map(|sample| sample.value).collect()
 }
 
 /// The median of a place.
-pub(super) fn middle(run: &Run, place: &Place<'_>) -> Option<f64> {
+pub(crate) fn middle(run: &Run, place: &Place<'_>) -> Option<f64> {
     median(&values(run, place))
 }
 
 /// One place by another that was measured in the same rounds.
-pub(super) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Interval> {
+pub(crate) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Interval> {
     let ratio = ratio_interval(&paired(&samples(run, one), &samples(run, other)), SEED)?;
     Some(widened(run, &[one], ratio))
 }
 
 /// One place by another that was not: each is seen beside the cable of its own rounds, or beside the plain router
 /// where a cable has no place.
-pub(super) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
+pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
     let beside_cable = |place: &Place<'_>| {
         let reference = if run.mode == Mode::Cost { "null" } else { "router" };
         let reference = Place { system: reference, ..*place };
@@ -83,15 +83,15 @@ fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
 
 /// Where a ratio has to lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Range(pub f64, pub f64);
+pub(crate) struct Range(pub f64, pub f64);
 
 impl Range {
     /// As good as equal.
-    pub(super) const EQUAL: Range = Range(1.0 / (1.0 + EQUAL), 1.0 + EQUAL);
+    pub(crate) const EQUAL: Range = Range(1.0 / (1.0 + EQUAL), 1.0 + EQUAL);
     /// Less than that.
-    pub(super) const LESS: Range = Range(0.0, 1.0 / (1.0 + EQUAL));
+    pub(crate) const LESS: Range = Range(0.0, 1.0 / (1.0 + EQUAL));
     /// More than that.
-    pub(super) const MORE: Range = Range(1.0 + EQUAL, f64::INFINITY);
+    pub(crate) const MORE: Range = Range(1.0 + EQUAL, f64::INFINITY);
 
     fn judge(self, interval: &Interval) -> Verdict {
         if interval.high < self.0 || interval.low > self.1 {
@@ -105,7 +105,7 @@ impl Range {
 }
 
 /// A ratio that a finding is about.
-pub(super) struct Check {
+pub(crate) struct Check {
     /// What it is the ratio of.
     pub what: String,
     /// The ratio; none if it was not measured.
@@ -115,7 +115,7 @@ pub(super) struct Check {
 }
 
 /// A finding holds if all its checks do, and fails if one of them does.
-pub(super) fn finding(claim: &str, source: &str, checks: Vec<Check>) -> Finding {
+pub(crate) fn finding(claim: &str, source: &str, checks: Vec<Check>) -> Finding {
     let mut verdicts = Vec::new();
     let mut evidence = Vec::new();
     for Check { what, ratio, range } in &checks {

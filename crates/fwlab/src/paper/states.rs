@@ -1,0 +1,97 @@
+//! Room for many states: in skipstep by its rules, in the kernel by its limit of connections.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use super::study::Study;
+use crate::host::Host;
+use crate::system::{Rules, System};
+use crate::topology::Topology;
+
+/// A system with room for so many states.
+pub(crate) struct Room {
+    pub inner: Box<dyn System>,
+    pub states: u32,
+}
+
+impl System for Room {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn label(&self) -> &'static str {
+        self.inner.label()
+    }
+
+    fn programs(&self) -> Vec<String> {
+        self.inner.programs()
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        let text = self.inner.configuration(rules);
+        match self.name().starts_with("skipstep") {
+            // some for those that show what passes
+            true => format!("set limit states {}\n{text}", self.states + 100_000),
+            false => text,
+        }
+    }
+
+    fn hooks(&self, topology: Topology) -> Vec<String> {
+        self.inner.hooks(topology)
+    }
+
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        self.inner.install(device, rules, configuration)
+    }
+
+    fn keeps_states(&self) -> bool {
+        self.inner.keeps_states()
+    }
+}
+
+/// The kernel's limit of connections, which is one for all its network namespaces; as it was when this value goes. A shell
+/// sees to that, as soon as it reads the end of its input: this program may be killed before.
+pub(crate) struct Limit(Option<Child>);
+
+/// Where the kernel has it.
+const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+
+impl Limit {
+    /// Raises it, if it is too low for so many.
+    pub(crate) fn raise(study: &mut Study, states: u32) -> Limit {
+        let wanted = states + 100_000;
+        let Ok(text) = fs::read_to_string(LIMIT) else { return Limit(None) };
+        let limit = text.trim();
+        if limit.parse::<u32>().is_ok_and(|limit| limit >= wanted) {
+            return Limit(None);
+        }
+        let raised = keep(limit).and_then(|keeper| {
+            let limit = Limit(Some(keeper));
+            fs::write(LIMIT, wanted.to_string()).map(|()| limit)
+        });
+        raised.unwrap_or_else(|error| {
+            study.leave_out(&format!("more connections than {limit}: {error}"));
+            Limit(None)
+        })
+    }
+}
+
+/// Starts a shell that sets the limit to this when nobody can write to it any more. Ctrl-C is not for it.
+fn keep(limit: &str) -> std::io::Result<Child> {
+    let script = r#"read -r nothing; echo "$1" >"$2""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh", limit, LIMIT]).process_group(0).stdin(Stdio::piped()).spawn()
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let Some(mut keeper) = self.0.take() else { return };
+        drop(keeper.stdin.take());
+        match keeper.wait() {
+            Ok(status) if status.success() => {}
+            Ok(status) => eprintln!("fwlab: {LIMIT} is not as it was: {status}"),
+            Err(error) => eprintln!("fwlab: {LIMIT} may not be as it was: {error}"),
+        }
+    }
+}

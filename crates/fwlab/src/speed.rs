@@ -1,0 +1,236 @@
+//! `fwlab speed`: how fast skipstep is meant to be, and how fast it is here. Each row of its table is a ratio of what was
+//! measured in the same rounds; docs/speed.md says what the rows are.
+
+mod target;
+
+use crate::paper::series::talk;
+use crate::paper::series::{costs, series};
+use crate::paper::states::{Limit, Room};
+use crate::paper::study::{Block, Cell, Extent, Study, Work};
+use crate::paper::{How, Paper, run_alone};
+use crate::raw::extension::Extension;
+use crate::raw::frame::Transport::{self, Tcp, Udp};
+use crate::raw::load::{Engine, Load, Sizes, Vary};
+use crate::results::{Finding, Run, Table};
+use crate::sockets::Kind;
+use crate::system::System;
+use crate::topology::{Family, Topology};
+
+/// Bytes of a frame: the shortest that Ethernet has.
+const SIZE: usize = 64;
+
+/// Rules of a system that is asked about its states.
+const FEW_RULES: u32 = 20;
+
+/// Numbers of rules, where their number is what matters.
+const MANY_RULES: [u32; 3] = [20, 500, 10_000];
+
+/// Source ports that many states have; each address has so many.
+const PORTS: u32 = 4096;
+
+/// Addresses of a few states with few ports, and of many.
+const FEW_STATES: u32 = 1000;
+const MANY_STATES: u32 = 256 * PORTS;
+
+/// States that are made where each packet makes one.
+const NEW_STATES: u32 = 2_000_000;
+
+/// Series.
+const HIT: &str = "A state is hit";
+const RULES: &str = "Rules without states";
+const RULES6: &str = "Rules without states, IPv6";
+const STATES: &str = "One of many states is hit";
+const NEW: &str = "A state is made";
+const TCP_RR: &str = "Requests over TCP, 1024 bytes";
+const UDP_RR: &str = "Requests over UDP, 64 bytes";
+const IPERF3: &str = "iperf3, offloads on";
+
+/// What `fwlab speed` is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    how: How,
+}
+
+/// Measures, prints the table, and writes it.
+///
+/// # Errors
+/// It cannot be measured here, or a signal came.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    run_alone(&Speed, &arguments.how)
+}
+
+struct Speed;
+
+impl Paper for Speed {
+    fn name(&self) -> &'static str {
+        "speed"
+    }
+
+    fn title(&self) -> &'static str {
+        "How fast skipstep is meant to be, and is"
+    }
+
+    fn source(&self) -> &'static str {
+        "targets of docs/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
+    }
+
+    fn differences(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
+        let _limit = Limit::raise(study, NEW_STATES);
+        let blocks = blocks(study);
+        study.measure(blocks)
+    }
+
+    fn tables(&self, run: &Run) -> Vec<Table> {
+        vec![target::table(run)]
+    }
+
+    fn findings(&self, _: &Run) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
+    let smoke = study.extent == Extent::Smoke;
+    if study.extent == Extent::Full {
+        study.set_rounds(12);
+    }
+    let states = ["nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
+    let mut blocks = vec![cost(study, HIT, FEW_RULES, load(Udp, Family::V4), &states)];
+    for count in MANY_RULES {
+        let systems: &[&str] = match count {
+            500 => &[
+                "iptables-legacy",
+                "nft-flat",
+                "nft-maps",
+                "skipstep-compiled",
+                "skipstep-compiled-xdp",
+            ],
+            _ => &["skipstep-compiled-xdp"],
+        };
+        blocks.push(cost(study, RULES, count, load(Udp, Family::V4), systems));
+    }
+    let systems = ["skipstep-compiled-xdp"];
+    blocks.push(cost(study, RULES6, 500, load(Udp, Family::V6), &systems));
+    for (title, kind, transport, size) in
+        [(TCP_RR, Kind::Rr, Tcp, 1024), (UDP_RR, Kind::Rr, Udp, 64), (IPERF3, Kind::Iperf3, Tcp, 0)]
+    {
+        if kind.programs().iter().all(|program| crate::system::is_there(program)) {
+            blocks.push(sockets(study, title, kind, transport, size));
+        } else {
+            study.leave_out(&format!("{title}: no such program: {}", kind.programs().join(", ")));
+        }
+    }
+    if !smoke {
+        for count in [FEW_STATES, MANY_STATES] {
+            blocks.push(many_states(study, count));
+        }
+    }
+    blocks.push(new_states(study));
+    blocks
+}
+
+/// Frames of 256 flows.
+fn load(transport: Transport, ip: Family) -> Load {
+    Load {
+        engine: Engine::Xdp,
+        transport,
+        ip,
+        extension: Extension::None,
+        size: Sizes::one(if ip == Family::V4 { SIZE } else { SIZE + 20 }),
+        sources: Vary::Fixed,
+        destinations: Vary::Fixed,
+        source_ports: Vary::Count(256),
+        destination_ports: Vary::Fixed,
+        seed: 1,
+    }
+}
+
+fn block(frames: Option<Load>, count: u32, systems: Vec<Box<dyn System>>) -> Block {
+    Block {
+        topology: Topology::Router,
+        count,
+        transport: Udp,
+        family: frames.as_ref().map_or(Family::V4, |load| load.ip),
+        mtu: 1500,
+        systems,
+        frames,
+        warm: 0,
+        offloads: false,
+    }
+}
+
+/// What a frame costs.
+fn cost(
+    study: &mut Study,
+    title: &str,
+    count: u32,
+    load: Load,
+    systems: &[&str],
+) -> (Block, Vec<Cell>) {
+    let cell = Cell {
+        series: costs(title.to_owned(), &load, study.seconds, "rules"),
+        at: Some(count.into()),
+        work: Work::Cost { seconds: study.seconds },
+    };
+    (block(Some(load), count, study.systems(systems)), vec![cell])
+}
+
+/// What sockets get through.
+fn sockets(
+    study: &mut Study,
+    title: &str,
+    kind: Kind,
+    transport: Transport,
+    size: usize,
+) -> (Block, Vec<Cell>) {
+    // iperf3 counts in tenths of a second, and takes some to begin
+    let seconds = if kind == Kind::Iperf3 { study.seconds.max(1.0) } else { study.seconds };
+    let talk = talk(kind, transport, Family::V4, size, seconds);
+    let cell =
+        Cell { series: series(title.to_owned(), &talk, None), at: None, work: Work::Talk(talk) };
+    let mut block = block(None, FEW_RULES, study.systems(&["skipstep-states"]));
+    block.transport = transport;
+    block.offloads = kind == Kind::Iperf3;
+    (block, vec![cell])
+}
+
+/// What a frame of one of so many states costs, drawn at random.
+fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
+    let mut load = load(Udp, Family::V4);
+    if states > PORTS {
+        load.sources = Vary::Random(states / PORTS);
+        load.source_ports = Vary::Random(PORTS);
+    } else {
+        load.source_ports = Vary::Random(states);
+    }
+    let names = ["nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
+    let (mut block, mut cells) = cost(study, STATES, 0, load, &names);
+    cells[0].at = Some(states.into());
+    if let Some(dimension) = &mut cells[0].series.dimension {
+        dimension.name = "states".to_owned();
+    }
+    // so many that are drawn are nearly all there are
+    block.warm = u64::from(states) * 4;
+    block.systems = with_room(block.systems, states);
+    (block, cells)
+}
+
+/// What a frame costs that makes a state.
+fn new_states(study: &mut Study) -> (Block, Vec<Cell>) {
+    let mut load = load(Udp, Family::V4);
+    load.sources = Vary::Random(1 << 16);
+    load.source_ports = Vary::Random(60_000);
+    let (mut block, cells) = cost(study, NEW, 0, load, &["nft-conntrack", "skipstep-states"]);
+    block.systems = with_room(block.systems, NEW_STATES);
+    (block, cells)
+}
+
+fn with_room(systems: Vec<Box<dyn System>>, states: u32) -> Vec<Box<dyn System>> {
+    let room = |inner| -> Box<dyn System> { Box::new(Room { inner, states }) };
+    systems.into_iter().map(room).collect()
+}

@@ -1,0 +1,39 @@
+# The table of targets is measured to its end, each row with a verdict or why it has none; a run that is interrupted keeps
+# what it has. What the figures are does not matter here.
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+
+said() { # FILE EXPRESSION - a value of a result file
+	python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+rows='run["paper"]["tables"][0]["rows"]'
+
+"$BIN/fwlab" speed --smoke --systems nft-conntrack,nft-maps,skipstep-states,skipstep-states-xdp,skipstep-compiled,skipstep-compiled-xdp \
+	--out "$WORK/out" >"$WORK/text" 2>"$WORK/errors" || cat "$WORK/errors"
+result=$WORK/out/speed.json
+same "complete" True "$(said "$result" 'run["complete"]')"
+at_least 30 "rows" "$(said "$result" "len($rows)")"
+at_least 9 "rows with a figure and a verdict" "$(said "$result" "sum(bool(r[4]) and 'met' in r[2].lower() for r in $rows)")"
+same "rows with neither figure nor reason" 0 "$(said "$result" "sum(not r[4] and 'not measured: ' not in r[2] for r in $rows)")"
+same "a figure of what was left out" "not measured: some of it was left out" \
+	"$(said "$result" "[r[2] for r in $rows if r[:2] == ['500 rules, no state, XDP', 'nftables, flat']][0]")"
+for place in text out/speed.html out/speed.md; do
+	holds "the table is in $place" grep -q "state hit, forwarded, XDP" "$WORK/$place"
+done
+holds "can be compared" "$BIN/fwlab" compare "$result" "$result"
+
+setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" speed --smoke >"$WORK/text" 2>&1
+same "without root" 1 $?
+holds "why is said" grep -q "speed: needs root" "$WORK/text"
+
+"$BIN/fwlab" speed --full --out "$WORK/cut" >"$WORK/text" 2>&1 &
+process=$!
+await 60 grep -q '"position": 3' "$WORK/cut/speed.json" || die "no round is done: $(cat "$WORK/text")"
+kill -INT $process
+wait $process
+same "a run that is interrupted" 1 $?
+same "is not complete" "(False, 'interrupted')" \
+	"$(said "$WORK/cut/speed.json" '(run["complete"], run["incomplete_because"])')"
+same "its networks are gone" "" "$(ip netns list | grep "fwlab-$process-")"
+verdict
