@@ -11,6 +11,7 @@
 
 #include "interface.h"
 #include "kern.h"
+#include "memo.h"
 #include "path.h"
 #include "reason.h"
 #include "scratch.h"
@@ -147,16 +148,25 @@ __inline void set_lookup(struct pf_scratch *s, __u32 ifindex)
 }
 
 /* Whether the kernel would take the packet's source for one that may be there. */
-__inline bool may_come_from_there(void *ctx, struct pf_scratch *s, const struct net_device *device,
-				  const struct net *net, __u32 ifindex)
+__inline bool may_come_from_there(void *ctx, struct pf_scratch *s, int strictness, __u32 ifindex)
 {
-	int strict = s->pd.family == AF_INET ? strictness(device, net) : 0;
-
-	if (strict > 0) {
+	if (s->pd.family == AF_INET && strictness > 0) {
 		set_lookup(s, ifindex);
-		return has_way_back(ctx, s, strict);
+		return has_way_back(ctx, s, strictness);
 	}
 	return !find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.source);
+}
+
+/* Where one like this packet went a moment ago. False if that does not hold for it, or any more. */
+__inline bool recall_hop(struct pf_scratch *s, const struct pf_memo *memo, __u32 ifindex,
+			 __u32 routes, int strictness)
+{
+	if (memo->path.came_in_by != ifindex || !is_open(&memo->path, s, ifindex, routes) ||
+	    memo->strictness != strictness)
+		return false;
+	s->path = memo->path;
+	s->leaving = memo->leaving;
+	return true;
 }
 
 /* Asks the kernel where it would send the packet that has come in by the device. True if it would forward it and do
@@ -164,14 +174,19 @@ __inline bool may_come_from_there(void *ctx, struct pf_scratch *s, const struct 
 __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device *device,
 		       const struct net *net, __u32 ifindex, enum pf_forwarded hook)
 {
+	/* of packets that rules have passed where they came in */
+	struct pf_memo *memo = s->has_state ? NULL : same_memo(s);
+	__u32 routes = number_of_routes(net, s->pd.family), leaves_by;
 	struct bpf_fib_lookup *lookup = &s->lookup;
+	int strict = strictness(device, net);
 	struct pf_leaving_device *leaving;
 	struct pf_interface *interface;
-	__u32 leaves_by;
 
+	if (memo && recall_hop(s, memo, ifindex, routes, strict))
+		return true;
 	if (s->pd.ttl <= 1 || !is_for_forwarding(s->pd.family, &s->pd.source) ||
 	    !is_for_forwarding(s->pd.family, &s->pd.destination) ||
-	    !may_come_from_there(ctx, s, device, net, ifindex))
+	    !may_come_from_there(ctx, s, strict, ifindex))
 		return false;
 	set_lookup(s, ifindex);
 	lookup->tot_len = min(s->length, 0xffff);
@@ -193,10 +208,15 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	s->path.express = leaving->express;
 	s->path.second = s->now;
 	s->path.generation = s->generation;
-	s->path.routes = number_of_routes(net, s->pd.family);
+	s->path.routes = routes;
 	s->path.mtu = lookup->mtu_result;
 	__builtin_memcpy(s->path.neighbour, lookup->dmac, sizeof(s->path.neighbour));
 	__builtin_memcpy(s->path.own, lookup->smac, sizeof(s->path.own));
+	if (memo) {
+		memo->strictness = strict;
+		memo->path = s->path;
+		memo->leaving = s->leaving;
+	}
 	return true;
 }
 

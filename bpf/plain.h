@@ -17,6 +17,7 @@
 #include "create.h"
 #include "interface.h"
 #include "kern.h"
+#include "memo.h"
 #include "reason.h"
 #include "rules.h"
 #include "scratch.h"
@@ -98,7 +99,7 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 
 	__builtin_memset(test, 0, offsetof(struct pf_test_ctx, match));
 	test->lists[PF_LIST_FILTER].end = config->rules;
-	walk->count = 0;
+	walk->count = walk->asked_table = 0;
 	s->counts_later = 1;
 	begin_walk(s, config);
 	bpf_loop(config->steps, visit_plainly, &loop, 0);
@@ -109,12 +110,31 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 	walk->decided_by = test->decided_by;
 }
 
+/* Names the rule that the walk has come to. False if it wants more than a plain verdict, or the walk did not come to its
+ * end. */
+__inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, void *rules)
+{
+	struct pf_rule *rule;
+
+	if (!walk->known)
+		return false;
+	forget_rule(s);
+	if (walk->decided != NO_RULE) {
+		rule = bpf_map_lookup_elem(rules, &walk->decided);
+		if (!rule || !(rule->plain & PF_PLAIN_VERDICT))
+			return false;
+		name_rule(s, rule);
+	}
+	walk->rule = s->rule;
+	return true;
+}
+
 /* What the rules say of the packet: enum pf_plain_verdict. Nothing is counted. */
 __global int ask_plainly(struct pf_scratch *s)
 {
 	struct pf_plain_walk *walk;
 	struct pf_config *config;
-	struct pf_rule *rule;
+	struct pf_memo *memo;
 	__u32 generation;
 	void *rules;
 
@@ -126,17 +146,15 @@ __global int ask_plainly(struct pf_scratch *s)
 	if (!config || !config->plain || !rules)
 		return PF_PLAINLY_UNKNOWN;
 	walk = &s->plain[s->pd.direction == PF_OUT];
-	walk_plainly(s, walk, rules, config);
-	if (!walk->known)
-		return PF_PLAINLY_UNKNOWN;
-	forget_rule(s);
-	if (walk->decided != NO_RULE) {
-		rule = bpf_map_lookup_elem(rules, &walk->decided);
-		if (!rule || !(rule->plain & PF_PLAIN_VERDICT))
+	set_memo_key(&s->memo_key, s);
+	memo = find_memo(s);
+	if (!memo || !recall_memo(s, memo, walk)) {
+		walk_plainly(s, walk, rules, config);
+		if (!decide_plainly(s, walk, rules))
 			return PF_PLAINLY_UNKNOWN;
-		name_rule(s, rule);
+		if (memo)
+			keep_memo(s, memo, walk);
 	}
-	walk->rule = s->rule;
 	return walk->rule.action == PF_ACTION_BLOCK ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
 }
 

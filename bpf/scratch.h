@@ -316,8 +316,26 @@ struct pf_plain_walk {
 	__u32 decided;			/* as pf_test_ctx.decided, and so on */
 	struct pf_caller decided_by;
 	struct pf_deciding_rule rule;
+	__u32 asked_table;
 	__u32 count;			/* of visits */
 	struct pf_visit visit[PF_VISITS];
+};
+
+/* What packets have in common that are remembered together: memo.h */
+struct pf_memo_key {
+	struct pf_addr source;
+	struct pf_addr destination;
+	__be16 source_port;
+	__be16 destination_port;
+	__u8 family;
+	__u8 protocol;
+	__u8 tos;
+	__u8 tcp_flags;
+	__u64 groups;			/* of the interface, … */
+	__u32 interface;		/* … whose id this is, … */
+	__u32 interface_flags;		/* … with the direction on top */
+	__u32 rdomain;
+	__u32 generation;
 };
 
 struct pf_scratch {
@@ -345,6 +363,8 @@ struct pf_scratch {
 	struct pf_tree_search search;
 	struct pf_plain_walk plain[2];	/* by direction, out last */
 	__u8 counts_later;		/* a plain walk is under way */
+	struct pf_memo_key memo_key;
+	__u32 memo_at;			/* where the memo of such packets is */
 	struct pf_rule_actions act;	/* what is done in the end */
 	struct pf_deciding_rule rule;
 	struct pf_reply reply;
@@ -432,6 +452,8 @@ __inline void note_visit(struct pf_scratch *s, __u32 slot, enum pf_visit_kind ki
 		return;
 	walk->visit[i].slot = slot;
 	walk->visit[i].kind = kind;
+	if (kind != PF_VISIT_RULE)
+		walk->asked_table = 1;
 }
 
 /* What loops need besides; on the stack, because only there pointers can be kept. */

@@ -193,7 +193,7 @@ impl TestEngine {
         reset::maps(&self.maps, &self.memory, &mut self.record)?;
         copies::forget()?;
         self.memory = Memory::default();
-        self.record = Record::default();
+        self.record = Record { generation: self.record.generation, ..Record::default() };
         let status: abi::Status = self.maps.shared_status.element(0);
         let running = abi::Status { running: 1, next_state_id: 1, ..status };
         self.maps.status.set(&0, &running)?;

@@ -63,7 +63,7 @@ impl TestInstance {
         reset::maps(&self.instance.maps, &change.memory, &mut change.record)?;
         let Memory { namespace, hostid, created_at, .. } = change.memory;
         change.memory = Memory { namespace, hostid, created_at, ..Memory::default() };
-        change.record = Record::default();
+        change.record = Record { generation: change.record.generation, ..Record::default() };
         change.keep()
     }
 

@@ -58,10 +58,13 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
     }
     map::clear_per_cpu(&maps.scratch)?;
     maps.counters.set(&0, &abi::Counters::default())?;
+    // the data plane's memos are of a generation: none comes twice
+    record.generation = maps.status.at(0)?.generation;
     maps.status.set(
         &0,
         &abi::Status {
             abi_version: abi::VERSION,
+            generation: record.generation,
             capacity: maps.states.capacity(),
             source_capacity: maps.source_nodes.capacity(),
             ..abi::Status::default()

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * What became of packets like this one a moment ago: of flows that no state knows, each CPU remembers what the rules
+ * said and where the kernel would have sent them. A plain walk (plain.h) that asked no table comes to the same end
+ * for all packets that have the same in what is a memo's key, so the end is taken for theirs, and what the walk has met
+ * is counted as if they had met it.
+ *
+ * A memo stands where the hash of its key says, and drives out the one before. It needs no end: another generation of
+ * the rules has other keys.
+ */
+#ifndef PF_MEMO_H
+#define PF_MEMO_H
+
+#include "kern.h"
+#include "scratch.h"
+
+#define MEMO_BITS	12
+
+/* Visits that a memo has room for: longer walks are not remembered. */
+#define MEMO_VISITS	6
+
+struct pf_memo {
+	struct pf_memo_key key;
+	struct pf_deciding_rule rule;
+	__u32 count;
+	__u32 slot[MEMO_VISITS];	/* of the rules that the walk has looked at */
+	int strictness;			/* rp_filter when the next was noted */
+	struct pf_path path;		/* where the packet went, if it came in: hop.h */
+	struct pf_interface leaving;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1 << MEMO_BITS);
+	__type(key, __u32);
+	__type(value, struct pf_memo);
+} memos SEC(".maps");
+
+/* All that a plain walk may ask of a packet */
+__inline void set_memo_key(struct pf_memo_key *key, const struct pf_scratch *s)
+{
+	const struct pf_pdesc *pd = &s->pd;
+
+	key->source = pd->source;
+	key->destination = pd->destination;
+	key->source_port = pd->source_port;
+	key->destination_port = pd->destination_port;
+	key->family = pd->family;
+	key->protocol = pd->protocol;
+	key->tos = pd->tos;
+	key->tcp_flags = pd->protocol == IPPROTO_TCP ? pd->tcp.flags : 0;
+	key->groups = s->interface.groups;
+	key->interface = s->interface.id;
+	key->interface_flags = s->interface.flags | (__u32)pd->direction << 31;
+	key->rdomain = pd->rdomain;
+	key->generation = s->generation;
+}
+
+#define KEY_WORDS	(sizeof(struct pf_memo_key) / sizeof(__u64))
+
+__inline bool same_memo_key(const struct pf_memo_key *one, const struct pf_memo_key *other)
+{
+	const __u64 *a = (const __u64 *)one, *b = (const __u64 *)other;
+	__u64 difference = 0;
+
+#pragma unroll
+	for (__u32 i = 0; i < KEY_WORDS; i++)
+		difference |= a[i] ^ b[i];
+	return !difference;
+}
+
+/* The memo that has s->memo_key, or may get it. */
+__inline struct pf_memo *find_memo(struct pf_scratch *s)
+{
+	const __u64 *word = (const __u64 *)&s->memo_key;
+	__u64 hash = 0;
+
+#pragma unroll
+	for (__u32 i = 0; i < KEY_WORDS; i++)
+		hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15ull;
+	s->memo_at = hash >> (64 - MEMO_BITS);
+	return bpf_map_lookup_elem(&memos, &s->memo_at);
+}
+
+/* The same once more, if it is one of packets like this. */
+__inline struct pf_memo *same_memo(struct pf_scratch *s)
+{
+	struct pf_memo *memo = bpf_map_lookup_elem(&memos, &s->memo_at);
+
+	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
+}
+
+/* Takes the end of the walk from the memo, if there is one of packets like this. */
+__inline bool recall_memo(struct pf_scratch *s, const struct pf_memo *memo,
+			  struct pf_plain_walk *walk)
+{
+	if (!same_memo_key(&memo->key, &s->memo_key))
+		return false;
+	walk->rule = memo->rule;
+	walk->count = memo->count;
+#pragma unroll
+	for (int i = 0; i < MEMO_VISITS; i++) {
+		walk->visit[i].slot = memo->slot[i];
+		walk->visit[i].kind = PF_VISIT_RULE;
+	}
+	return true;
+}
+
+/* Remembers how a walk ended. */
+__inline void keep_memo(struct pf_scratch *s, struct pf_memo *memo,
+			const struct pf_plain_walk *walk)
+{
+	if (walk->count > MEMO_VISITS || walk->asked_table)
+		return;
+	memo->key = s->memo_key;
+	memo->rule = walk->rule;
+	memo->count = walk->count;
+	memo->path.leaves_by = 0;
+#pragma unroll
+	for (int i = 0; i < MEMO_VISITS; i++)
+		memo->slot[i] = walk->visit[i].slot;
+}
+
+#endif /* PF_MEMO_H */
