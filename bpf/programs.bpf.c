@@ -20,8 +20,12 @@ int pf_ingress(struct __sk_buff *skb)
 SEC("tcx/egress")
 int pf_egress(struct __sk_buff *skb)
 {
-	int result = take_shortcut(skb, PF_OUT);
+	int result;
 
+	/* ours, most of all what pf_ingress has sent on past the kernel */
+	if (is_generated(skb) && !carried_delay(skb))
+		return pass_generated(skb, PF_OUT);
+	result = take_shortcut(skb, PF_OUT);
 	if (result != STEP_ASIDE)
 		return result;
 	result = pf_test(skb, PF_OUT);

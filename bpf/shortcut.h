@@ -81,10 +81,10 @@ __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_f
 	    skb->pkt_type != PACKET_HOST || skb->vlan_present ||
 	    !only_forwards(device, net, s->pd.family, fast_forward))
 		return PF_TCX_NEXT;
-	if (s->has_state && !s->onward.serial)
+	/* none of its packets was ever forwarded: it is likely for us */
+	if (had_state && !s->onward.serial)
 		return PF_TCX_NEXT;
-	if (s->has_state &&
-	    fits_onward(s, skb->ifindex, routes)) {
+	if (had_state && fits_onward(s, skb->ifindex, routes)) {
 		s->ref = s->onward;
 		s->interface.id = s->path.interface;
 		keep_original(&s->pd);

@@ -1,13 +1,11 @@
 # Packets of states that want nothing but to judge and count them go past the kernel's forwarding: with the
 # same counters, time to live and errors, and only while the kernel would do nothing else with them.
 . "$(dirname "$0")/lab.sh"
+. "$(dirname "$0")/short-way.sh"
 lab_begin
 gateway_between_client_and_server
 
 one_by_one_server server "$SERVER4" "$SERVER6"
-ask() { # ADDRESS COUNT
-	one_by_one client "$1" "$2"
-}
 forwarded() { # packets that the kernel has forwarded, of both families
 	on gateway awk '/^Ip: [0-9]/ { print $7 }' /proc/net/snmp
 	on gateway awk '$1 == "Ip6OutForwDatagrams" { print $2 }' /proc/net/snmp6
@@ -46,23 +44,7 @@ done
 
 # What the kernel would do else: it does that at once. Before each change the path is a fresh one.
 rules auto
-goes_on() {
-	ask "$SERVER4" 20 | cut -d' ' -f1
-}
-stops() { # COMMAND... - how many of 3 datagrams come back after it
-	on gateway "$@" || die "cannot $*"
-	ask "$SERVER4" 3 | cut -d' ' -f1
-}
-same "at first" 20 "$(goes_on)"
-same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
-on gateway ip route delete blackhole "$SERVER4"
-same "and comes back" 20 "$(goes_on)"
-same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
-on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
-same "and is one again" 20 "$(goes_on)"
-same "a rule of netfilter" 0 "$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
-on gateway nft delete table ip t
-same "that goes away" 20 "$(goes_on)"
+kernel_has_its_way "states on tc"
 pf gateway -q -f - <<-END_OF_RULES
 	block
 	pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state

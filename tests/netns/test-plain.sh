@@ -1,25 +1,16 @@
 # Packets that no state knows, where rules want nothing but to let them go or to drop them: judged in XDP and on
 # tc before the kernel has them, counted as by the long way, and sent where the kernel would send them.
 . "$(dirname "$0")/lab.sh"
+. "$(dirname "$0")/short-way.sh"
 lab_begin
 gateway_between_client_and_server
-# as in test-xdp.sh
-for end in client server; do
-	offloads "$end" eth0 1 gro
-	offloads "$end" eth0 0 tx-checksum
-done
+between_drivers
 one_by_one_server server "$SERVER4" "$SERVER6"
-ask() { # ADDRESS COUNT [PAUSE [PORT]]
-	one_by_one client "$@"
-}
-by() { # tc|XDP - packets that were sent on past the kernel's forwarding
-	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
-}
 rules() { # SETTING
 	filter gateway <<-END_OF_RULES
 		$1
 		table <bad> { 192.168.100.66, !192.168.100.2, 192.168.100.0/28 }
-		pass quick inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		pass quick inet6 proto icmp6 no state
 		block label "rest"
 		pass proto udp to port { 7, 17 } no state label "there"
 		pass proto udp from port 7 no state label "back"
@@ -100,25 +91,9 @@ for setting in "set xdp on none" "set xdp on any"; do
 done
 
 # Where the kernel would do something else it does.
-goes_on() {
-	ask "$SERVER4" 20 | cut -d' ' -f1
-}
-stops() { # COMMAND... - how many of 3 datagrams come back after it
-	on gateway "$@" || die "cannot $*"
-	ask "$SERVER4" 3 | cut -d' ' -f1
-}
 for setting in "set xdp on none" "set xdp on any"; do
 	rules "$setting"
-	same "$setting: at first" 20 "$(goes_on)"
-	same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
-	on gateway ip route delete blackhole "$SERVER4"
-	same "and comes back" 20 "$(goes_on)"
-	same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
-	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
-	same "and is one again" 20 "$(goes_on)"
-	same "a rule of netfilter" 0 "$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
-	on gateway nft delete table ip t
-	same "that goes away" 20 "$(goes_on)"
+	kernel_has_its_way "$setting"
 	same "a block that is loaded meanwhile" 0 "$(pf gateway -q -f - <<-END_OF_RULES
 		$setting
 		block

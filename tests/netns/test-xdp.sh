@@ -1,22 +1,12 @@
 # `set xdp on`: packets of states leave by the driver of another interface before the kernel has them, with
 # the same counters and time to live, and no packet that the filter or the kernel would treat otherwise does.
 . "$(dirname "$0")/lab.sh"
+. "$(dirname "$0")/short-way.sh"
 lab_begin
 gateway_between_client_and_server
-# Frames can be given to a veth device if its other end takes them: with GRO it does. And only what has its
-# checksum can be: no card is here to make it.
-for end in client server; do
-	offloads "$end" eth0 1 gro
-	offloads "$end" eth0 0 tx-checksum
-done
+between_drivers
 
 one_by_one_server server "$SERVER4" "$SERVER6"
-ask() { # ADDRESS COUNT
-	one_by_one client "$1" "$2"
-}
-by() { # tc|XDP - packets that were sent on past the kernel's forwarding
-	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
-}
 rules() { # INTERFACES
 	filter gateway <<-END_OF_RULES
 		set xdp on $1
@@ -141,23 +131,7 @@ for end in client server; do
 done
 
 # Where the kernel has more to do it has the packet at once.
-goes_on() {
-	ask "$SERVER4" 20 | cut -d' ' -f1
-}
-stops() { # COMMAND... - how many of 3 datagrams come back after it
-	on gateway "$@" || die "cannot $*"
-	ask "$SERVER4" 3 | cut -d' ' -f1
-}
-same "at first" 20 "$(goes_on)"
-same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
-on gateway ip route delete blackhole "$SERVER4"
-same "and comes back" 20 "$(goes_on)"
-same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
-on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
-same "and is one again" 20 "$(goes_on)"
-same "a rule of netfilter" 0 "$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
-on gateway nft delete table ip t
-same "that goes away" 20 "$(goes_on)"
+kernel_has_its_way "states in XDP"
 same "a state that is killed" 0 "$(rules any; pf gateway -q -f - <<-END_OF_RULES
 	set xdp on any
 	block

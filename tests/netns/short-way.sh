@@ -1,0 +1,48 @@
+# What the tests of the short way share: packets between client and server of gateway_between_client_and_server that
+# come back one by one, and what the kernel may want with them instead of forwarding them.
+
+# between_drivers - lets frames go from one veth device to another: its other end takes them, with GRO it does, and what
+# they carry has its checksum, for no card is here to make it
+between_drivers() {
+	local end
+	for end in client server; do
+		offloads "$end" eth0 1 gro
+		offloads "$end" eth0 0 tx-checksum
+	done
+}
+
+# ask ADDRESS COUNT [PAUSE [PORT]] - how many of so many datagrams come back, and their time to live at the server
+ask() {
+	one_by_one client "$@"
+}
+
+# by tc|XDP - packets that were sent on past the kernel's forwarding
+by() {
+	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
+}
+
+# goes_on - how many of 20 datagrams come back: then the way they take is a fresh one
+goes_on() {
+	ask "$SERVER4" 20 | cut -d' ' -f1
+}
+
+# stops COMMAND... - how many of 3 datagrams come back after it
+stops() {
+	on gateway "$@" || die "cannot $*"
+	ask "$SERVER4" 3 | cut -d' ' -f1
+}
+
+# kernel_has_its_way WHAT - what the kernel would do else it does at once
+kernel_has_its_way() {
+	same "$1: at first" 20 "$(goes_on)"
+	same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
+	on gateway ip route delete blackhole "$SERVER4"
+	same "and comes back" 20 "$(goes_on)"
+	same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
+	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+	same "and is one again" 20 "$(goes_on)"
+	same "a rule of netfilter" 0 \
+		"$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
+	on gateway nft delete table ip t
+	same "that goes away" 20 "$(goes_on)"
+}
