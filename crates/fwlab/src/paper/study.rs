@@ -318,6 +318,31 @@ impl Study {
         placement::pin(Pid::from_raw(0), &self.cpus)
     }
 
+    /// Measures what is no system in a network, in rounds of its own: a point of a series.
+    ///
+    /// # Errors
+    /// One cannot be measured, or a signal came.
+    pub(crate) fn measure_others(
+        &mut self,
+        systems: Vec<results::System>,
+        series: &Series,
+        at: u32,
+        subjects: &mut [Box<dyn Subject + '_>],
+    ) -> anyhow::Result<()> {
+        for system in systems {
+            if self.run.systems.iter().all(|known| known.id != system.id) {
+                self.run.systems.push(system);
+            }
+        }
+        let (series, point) = self.place(series, Some(at.into()));
+        let interrupt = self.interrupt.clone();
+        rounds::run(subjects, self.rounds, 1, &interrupt, |samples, _| {
+            self.run.series[series].points[point].samples.extend(samples);
+            (self.run.seconds, self.run.environment.steal) = self.watch.end();
+            Ok(())
+        })
+    }
+
     fn trial(&self, cell: &Cell) -> Duration {
         let waits = matches!(cell.work, Work::Frames { .. });
         cell.work.duration() + if waits { STRAGGLERS } else { BESIDES }

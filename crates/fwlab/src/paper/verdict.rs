@@ -27,7 +27,7 @@ pub(crate) fn base(id: &str) -> &str {
 }
 
 /// All samples of a place.
-fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
+pub(crate) fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
     let all = points(run, place).flat_map(|point| &point.samples);
     all.filter(|sample| base(&sample.system) == place.system).collect()
 }
@@ -68,7 +68,7 @@ fn points<'r>(run: &'r Run, place: &Place<'_>) -> impl Iterator<Item = &'r Point
 }
 
 /// An interval, wider by how far apart equal things came out at these places, if that is much.
-fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
+pub(crate) fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
     let points = places.iter().flat_map(|place| points(run, place));
     let noise = points.filter_map(|point| summary::noise(run, point)).fold(0.0, f64::max);
     match noise > EQUAL {

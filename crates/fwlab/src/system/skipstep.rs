@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::bail;
+
 use super::{Rules, System, beside};
 use crate::host::{self, Host};
 use crate::topology::{Family, Topology};
@@ -66,7 +68,8 @@ impl System for Skipstep {
     }
 
     fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
-        load(device, configuration)
+        load(device, configuration)?;
+        if self.xdp { ensure_xdp(device) } else { Ok(()) }
     }
 
     fn reset(&self) -> Option<&'static str> {
@@ -94,6 +97,16 @@ pub fn programs() -> Vec<String> {
 pub fn hooks() -> Vec<String> {
     let sides = ["ingress of the interface it comes by", "egress of the one it leaves by"];
     sides.map(|side| format!("tcx {side}")).to_vec()
+}
+
+/// Whether XDP is where it was asked for: else packets would go by tcx, and be measured as if they had not.
+fn ensure_xdp(device: &Host) -> anyhow::Result<()> {
+    let text = device.run(Command::new(pfctl()).args(["-s", "Interfaces", "-vv"]), "")?;
+    let hooks = text.lines().filter_map(|line| line.trim().strip_prefix("Hook:"));
+    match hooks.filter_map(|hook| hook.split_once("no XDP: ")).next() {
+        Some((_, why)) => bail!("no XDP: {why}"),
+        None => Ok(()),
+    }
 }
 
 /// Loads a rule set and has it filter.

@@ -1,0 +1,224 @@
+//! How long a large configuration takes to load: `pfctl -f` against `nft -f` of the same, each on a host of its own, over
+//! what it loaded the round before.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Context;
+
+use crate::host::Host;
+use crate::paper::study::{Extent, Study};
+use crate::results::{self, Better, Quantity, Role, Series};
+use crate::rounds::{Measured, Subject};
+use crate::system::{self, skipstep};
+
+/// What is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cargo {
+    /// Rules that block a port of an address each.
+    Rules,
+    /// A table of addresses and networks of 256, a third of them, which one rule asks.
+    Table,
+}
+
+/// Its series.
+pub(super) const CARGOES: [(Cargo, &str, u32); 2] =
+    [(Cargo::Rules, "Loading rules", 100_000), (Cargo::Table, "Loading table entries", 1_000_000)];
+
+/// What the two loaders are called in samples.
+pub(super) const PFCTL: &str = "pfctl-f";
+pub(super) const NFT: &str = "nft-f";
+
+/// With so little everything is seen to work.
+const SMOKE: u32 = 1000;
+
+/// One of the two with its file.
+struct Loader<'h> {
+    id: &'static str,
+    host: &'h Host,
+    file: PathBuf,
+}
+
+impl Subject for Loader<'_> {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn trial(&mut self) -> anyhow::Result<Measured> {
+        let mut command = match self.id {
+            PFCTL => {
+                let mut command = Command::new(skipstep::pfctl());
+                command.arg("-q");
+                command
+            }
+            _ => Command::new("nft"),
+        };
+        let since = Instant::now();
+        self.host.run(command.arg("-f").arg(&self.file), "")?;
+        let value = since.elapsed().as_secs_f64();
+        Ok(Measured { value, why: None, counts: None, latency: None })
+    }
+}
+
+/// Measures all there is to load.
+///
+/// # Errors
+/// One cannot be loaded, or a signal came.
+pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
+    for program in [skipstep::pfctl().display().to_string(), "nft".to_owned()] {
+        if !system::is_there(&program) {
+            study.leave_out(&format!("loading: no such program: {program}"));
+            return Ok(());
+        }
+    }
+    let [ours, theirs] = [Host::new("loading", "pfctl")?, Host::new("loading", "nft")?];
+    let folder = tempfile::tempdir().context("a folder for what is to be loaded")?;
+    for (cargo, title, count) in CARGOES {
+        let count = if study.extent == Extent::Smoke { SMOKE } else { count };
+        let mut loaders: Vec<Box<dyn Subject + '_>> = Vec::new();
+        let mut systems = Vec::new();
+        for (id, host) in [(PFCTL, &ours), (NFT, &theirs)] {
+            let file = folder.path().join(format!("{id}-{count}"));
+            let text = match id {
+                PFCTL => pf_conf(cargo, count, &file.with_extension("table"))?,
+                _ => nft(cargo, count),
+            };
+            std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+            loaders.push(Box::new(Loader { id, host, file }));
+            let label = if id == PFCTL { "skipstep, pfctl -f" } else { "nftables, nft -f" };
+            let what = format!("{count} of what docs/speed.md says, on a host without a network");
+            // results have no topology of hosts that nothing joins
+            systems.push(results::System::new(id, label, Role::Subject, "router", what));
+        }
+        study.measure_others(systems, &series(title), count, &mut loaders)?;
+    }
+    Ok(())
+}
+
+fn series(title: &str) -> Series {
+    Series {
+        title: title.to_owned(),
+        load: results::Load { kind: "load".to_owned(), ..results::Load::default() },
+        quantity: Quantity {
+            name: "time".to_owned(),
+            unit: "s".to_owned(),
+            better: Better::Lower,
+            additive: false,
+        },
+        dimension: None,
+        points: Vec::new(),
+    }
+}
+
+/// The address of an entry: all differ, and none is in the network of another.
+fn address(index: u32) -> String {
+    let [_, a, b, c] = index.to_be_bytes();
+    format!("{}.{a}.{b}.{c}", 10 + (index >> 24))
+}
+
+/// The entry of a table: the network around every third address that begins one.
+fn entry(index: u32) -> String {
+    match index % 3 {
+        0 => {
+            let [_, a, b, c] = (index / 3).to_be_bytes();
+            format!("{}.{b}.{c}.0/24", 64 + a)
+        }
+        _ => address(index),
+    }
+}
+
+fn pf_conf(cargo: Cargo, count: u32, table: &std::path::Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    match cargo {
+        Cargo::Rules => {
+            for index in 0..count {
+                // writing to a string does not fail
+                let _ = writeln!(
+                    text,
+                    "block drop in quick inet proto udp from any to {} port {}",
+                    address(index),
+                    1 + index % 60_000
+                );
+            }
+        }
+        Cargo::Table => {
+            let entries: String = (0..count).map(|index| entry(index) + "\n").collect();
+            std::fs::write(table, entries).with_context(|| table.display().to_string())?;
+            let _ = write!(
+                text,
+                "set limit table-entries {}\ntable <many> persist file \"{}\"\nblock drop in quick inet from <many>\n",
+                count + 1000,
+                table.display()
+            );
+        }
+    }
+    Ok(text)
+}
+
+fn nft(cargo: Cargo, count: u32) -> String {
+    let chain = "type filter hook forward priority 0; policy accept;";
+    // the first time there is nothing to delete
+    let mut text = "table ip loading {}\ndelete table ip loading\ntable ip loading {\n".to_owned();
+    match cargo {
+        Cargo::Rules => {
+            let _ = writeln!(text, " chain forward {{\n  {chain}");
+            for index in 0..count {
+                let port = 1 + index % 60_000;
+                let _ = writeln!(text, "  ip daddr {} udp dport {port} drop", address(index));
+            }
+        }
+        Cargo::Table => {
+            let entries: Vec<String> = (0..count).map(entry).collect();
+            let _ = writeln!(
+                text,
+                " set many {{ type ipv4_addr; flags interval; elements = {{ {} }} }}\n chain forward {{\n  {chain}\n  ip saddr @many drop",
+                entries.join(", ")
+            );
+        }
+    }
+    text + " }\n}\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn entries_do_not_overlap() {
+        let mut networks = BTreeSet::new();
+        for index in (0..200_000).chain(900_000..1_000_000) {
+            let text = entry(index);
+            let network = text.rsplit_once('.').unwrap().0.to_owned();
+            if text.ends_with("/24") {
+                assert!(networks.insert(network), "{text}");
+            } else {
+                let first: u32 = text.split('.').next().unwrap().parse().unwrap();
+                assert!(first < 64, "{text} may be in a network");
+            }
+        }
+    }
+
+    #[test]
+    fn both_get_as_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("table");
+        for cargo in [Cargo::Rules, Cargo::Table] {
+            let ours = pf_conf(cargo, 300, &table).unwrap();
+            let theirs = nft(cargo, 300);
+            match cargo {
+                Cargo::Rules => {
+                    assert_eq!(ours.lines().count(), 300);
+                    assert_eq!(theirs.matches("dport").count(), 300);
+                }
+                Cargo::Table => {
+                    assert_eq!(std::fs::read_to_string(&table).unwrap().lines().count(), 300);
+                    assert_eq!(theirs.matches(", ").count(), 299);
+                }
+            }
+        }
+    }
+}
