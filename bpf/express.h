@@ -8,7 +8,6 @@
 #ifndef PF_EXPRESS_H
 #define PF_EXPRESS_H
 
-#include "hop.h"
 #include "onward.h"
 #include "ordinary.h"
 
@@ -34,23 +33,6 @@ __inline bool is_for_us(const struct ethernet *ethernet, const struct net_device
 
 	return to[0] == own[0] && to[1] == own[1] && to[2] == own[2] && to[3] == own[3] &&
 	       to[4] == own[4] && to[5] == own[5];
-}
-
-/* Whether the driver at the end of the path takes a frame from here. */
-__inline bool takes_frame(const struct pf_path *path, bool in_one_piece)
-{
-	return path->express == PF_EXPRESS_ANY || (path->express == PF_EXPRESS_SHORT && in_one_piece);
-}
-
-/* Whether the state that knows the packet where it leaves has noted a path which looks as if the packet could take
- * it. */
-__inline bool has_path(const struct pf_scratch *s, __u32 ifindex, bool in_one_piece)
-{
-	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
-
-	return onward && onward->serial == s->onward.serial && onward->path.came_in_by == ifindex &&
-	       s->now - onward->path.second <= PATH_LIFE &&
-	       takes_frame(&onward->path, in_one_piece);
 }
 
 /* The state of s->ref has counted a packet that does not come through here after all. What it has learnt of
@@ -198,37 +180,9 @@ __inline void count_both(struct pf_scratch *s, const struct pf_judged *entering)
 	else
 		count_plainly(s);
 	recall_judged(s, &leaving, PF_OUT);
-	keep_original(&s->pd);
 	count_judged(s);
 	if (entering->translated)
 		s->translated = entering->translated;
-}
-
-/* Whether the packet that has passed where it came in has a way past the kernel: the path of its state, or where the
- * kernel would send it. Returns what becomes of it where it leaves: enum pf_plain_verdict. */
-__inline int find_way_past(struct xdp_md *xdp, struct pf_scratch *s,
-			   const struct net_device *device, const struct net *net, bool in_one_piece)
-{
-	__u32 ifindex = xdp->ingress_ifindex, routes = number_of_routes(net, s->pd.family);
-	struct pf_state_ref entering = s->ref;
-	bool had_state = s->has_state;
-	int verdict;
-
-	if (s->has_state && has_path(s, ifindex, in_one_piece) &&
-	    fits_onward(s, ifindex, routes)) {
-		s->ref = s->onward;
-		s->interface.id = s->path.interface;
-		return PF_PLAINLY_PASS;
-	}
-	s->pd.direction = PF_IN;
-	if ((had_state && goes_astray(s)) ||
-	    !find_hop(xdp, s, device, net, ifindex, PF_FORWARDED_XDP) ||
-	    !takes_frame(&s->path, in_one_piece))
-		return PF_PLAINLY_UNKNOWN;
-	verdict = judge_leaving(s);
-	if (had_state && s->has_state && verdict == PF_PLAINLY_PASS)
-		keep_path(s, &entering);
-	return verdict;
 }
 
 /* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the program
@@ -263,7 +217,6 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface || interface->rdomain || skipped(interface, s->generation))
 		return XDP_PASS;
-	s->interface = *interface;
 	s->pd.direction = PF_IN;
 	s->pd.rdomain = 0;
 	s->segments = 1;
@@ -272,7 +225,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	s->now = uptime_about(status);
 	keep_original(&s->pd);
 
-	verdict = judge_shortly(s, status, true);
+	verdict = judge_shortly(s, status, interface, true);
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return XDP_PASS;
 	if (verdict == PF_PLAINLY_DROP) {
@@ -281,7 +234,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	}
 	keep_judged(&entering, s);
 	translate_ordinary(s);
-	verdict = find_way_past(xdp, s, device, net, in_one_piece);
+	verdict = find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP, in_one_piece);
 	if (verdict == PF_PLAINLY_UNKNOWN) {
 		recall_judged(s, &entering, PF_IN);
 		if (s->has_state)

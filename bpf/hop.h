@@ -68,24 +68,22 @@ __inline bool is_neighbour_alive(struct pf_scratch *s, enum pf_forwarded hook)
 {
 	const struct bpf_fib_lookup *lookup = &s->lookup;
 	struct pf_neighbour *neighbour;
-	const __be32 *to = lookup->ipv6_dst;
-	__u32 words = lookup->family == AF_INET ? 1 : 4, hash = lookup->ifindex, place;
+	const __be32 *to = lookup->ipv6_dst;	/* of IPv4 the rest is zero */
+	__u32 hash = lookup->ifindex, place;
 
-	for (__u32 i = 0; i < 4; i++)
-		if (i < words)
-			hash = (hash ^ to[i]) * 0x9e3779b1;
+	for (int i = 0; i < 4; i++)
+		hash = (hash ^ to[i]) * 0x9e3779b1;
 	place = hash >> 22;
 	neighbour = bpf_map_lookup_elem(&neighbours, &place);
 	if (!neighbour)
 		return false;
 	if (neighbour->ifindex != lookup->ifindex || neighbour->address[0] != to[0] ||
-	    (words == 4 && (neighbour->address[1] != to[1] || neighbour->address[2] != to[2] ||
-			    neighbour->address[3] != to[3]))) {
+	    neighbour->address[1] != to[1] || neighbour->address[2] != to[2] ||
+	    neighbour->address[3] != to[3]) {
 		__builtin_memset(neighbour, 0, sizeof(*neighbour));
 		neighbour->ifindex = lookup->ifindex;
-		for (__u32 i = 0; i < 4; i++)
-			if (i < words)
-				neighbour->address[i] = to[i];
+		for (int i = 0; i < 4; i++)
+			neighbour->address[i] = to[i];
 	}
 	if (s->now - neighbour->second[hook] <= PATH_LIFE)
 		return true;
@@ -127,31 +125,20 @@ __inline bool has_way_back(void *ctx, struct pf_scratch *s, int strictness)
 	       (strictness > 1 || lookup->ifindex == came_in_by);
 }
 
-__inline void set_lookup(struct pf_scratch *s, __u32 ifindex)
+/* The same question as that of a flow, for rules of routing that name protocols or ports. */
+__inline void set_flow_lookup(struct pf_scratch *s, __u32 ifindex)
 {
-	struct bpf_fib_lookup *lookup = &s->lookup;
-
-	__builtin_memset(lookup, 0, sizeof(*lookup));
-	lookup->family = s->pd.family;
-	lookup->l4_protocol = s->pd.protocol;
-	lookup->sport = s->pd.source_port;
-	lookup->dport = s->pd.destination_port;
-	lookup->ifindex = ifindex;
-	if (s->pd.family == AF_INET) {
-		lookup->tos = s->pd.tos;
-		lookup->ipv4_src = s->pd.source.word[0];
-		lookup->ipv4_dst = s->pd.destination.word[0];
-	} else {
-		__builtin_memcpy(lookup->ipv6_src, &s->pd.source, 16);
-		__builtin_memcpy(lookup->ipv6_dst, &s->pd.destination, 16);
-	}
+	set_lookup(s, ifindex);
+	s->lookup.l4_protocol = s->pd.protocol;
+	s->lookup.sport = s->pd.source_port;
+	s->lookup.dport = s->pd.destination_port;
 }
 
 /* Whether the kernel would take the packet's source for one that may be there. */
 __inline bool may_come_from_there(void *ctx, struct pf_scratch *s, int strictness, __u32 ifindex)
 {
 	if (s->pd.family == AF_INET && strictness > 0) {
-		set_lookup(s, ifindex);
+		set_flow_lookup(s, ifindex);
 		return has_way_back(ctx, s, strictness);
 	}
 	return !find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.source);
@@ -161,8 +148,7 @@ __inline bool may_come_from_there(void *ctx, struct pf_scratch *s, int strictnes
 __inline bool recall_hop(struct pf_scratch *s, const struct pf_memo *memo, __u32 ifindex,
 			 __u32 routes, int strictness)
 {
-	if (memo->path.came_in_by != ifindex || !is_open(&memo->path, s, ifindex, routes) ||
-	    memo->strictness != strictness)
+	if (!is_open(&memo->path, s, ifindex, routes) || memo->strictness != strictness)
 		return false;
 	s->path = memo->path;
 	s->leaving = memo->leaving;
@@ -188,7 +174,7 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	    !is_for_forwarding(s->pd.family, &s->pd.destination) ||
 	    !may_come_from_there(ctx, s, strict, ifindex))
 		return false;
-	set_lookup(s, ifindex);
+	set_flow_lookup(s, ifindex);
 	lookup->tot_len = min(s->length, 0xffff);
 	/* by the way it came: then the kernel tells the sender of a shorter one */
 	if (bpf_fib_lookup(ctx, lookup, sizeof(*lookup), 0) != BPF_FIB_LKUP_RET_SUCCESS ||

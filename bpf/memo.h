@@ -51,7 +51,7 @@ __inline void set_memo_key(struct pf_memo_key *key, const struct pf_scratch *s)
 	key->tcp_flags = pd->protocol == IPPROTO_TCP ? pd->tcp.flags : 0;
 	key->groups = s->interface.groups;
 	key->interface = s->interface.id;
-	key->interface_flags = s->interface.flags | (__u32)pd->direction << 31;
+	key->interface_flags = s->interface.flags | (__u32)(pd->direction == PF_OUT) << 31;
 	key->rdomain = pd->rdomain;
 	key->generation = s->generation;
 }

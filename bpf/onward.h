@@ -7,19 +7,22 @@
 #define PF_ONWARD_H
 
 #include "config.h"
+#include "hop.h"
 #include "kern.h"
 #include "ordinary.h"
 #include "plain.h"
 #include "scratch.h"
 #include "state_key.h"
 
-/* What becomes of the packet at s->interface: enum pf_plain_verdict. If a state passes it, s->has_state, that one has
+/* What becomes of the packet at the interface: enum pf_plain_verdict. If a state passes it, s->has_state, that one has
  * counted it; nothing else is counted yet. Who can but forward the packet asks no state none of whose packets was: it
  * is likely for us. */
-__inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status, bool forwards)
+__inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
+			   const struct pf_interface *interface, bool forwards)
 {
 	struct pf_state *state;
 
+	s->interface.id = interface->id;
 	set_key(&s->key, &s->pd, s->pd.direction);
 	state = find_ordinary_state(status, s, s->interface.id);
 	s->has_state = !!state;
@@ -27,7 +30,10 @@ __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 	if (state)
 		return (!forwards || state->onward.serial) && fits_state(s) ? PF_PLAINLY_PASS :
 									      PF_PLAINLY_UNKNOWN;
-	return s->known ? PF_PLAINLY_UNKNOWN : ask_plainly(s);
+	if (s->known)
+		return PF_PLAINLY_UNKNOWN;
+	s->interface = *interface;
+	return ask_plainly(s);
 }
 
 /* The same at s->leaving. */
@@ -38,9 +44,8 @@ __global int judge_leaving(struct pf_scratch *s)
 	if (!s || !status)
 		return PF_PLAINLY_UNKNOWN;
 	s->pd.direction = PF_OUT;
-	s->interface = s->leaving;
 	keep_original(&s->pd);
-	return judge_shortly(s, status, false);
+	return judge_shortly(s, status, &s->leaving, false);
 }
 
 /* Counts the packet that was judged, and gives it the ends that its state wants. */
@@ -52,6 +57,58 @@ __inline void count_judged(struct pf_scratch *s)
 	}
 	translate_ordinary(s);
 	count_shortly(s);
+}
+
+/* ---- the way past the kernel --------------------------------------------------------------------------- */
+
+/* Whether the driver at the end of the path takes a frame from here. */
+__inline bool takes_frame(const struct pf_path *path, bool in_one_piece)
+{
+	return path->express == PF_EXPRESS_ANY || (path->express == PF_EXPRESS_SHORT && in_one_piece);
+}
+
+/* Whether the state that knows the packet where it leaves has noted a path which looks as if a frame could take it
+ * from driver to driver. */
+__inline bool has_express_path(const struct pf_scratch *s, __u32 ifindex, bool in_one_piece)
+{
+	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
+
+	return onward && onward->serial == s->onward.serial && onward->path.came_in_by == ifindex &&
+	       s->now - onward->path.second <= PATH_LIFE &&
+	       takes_frame(&onward->path, in_one_piece);
+}
+
+/* Looks for a way past the kernel of a packet that has passed where it came in, with the ends that it goes on with:
+ * the path of its state, or where the kernel would send it. `hook` is the one that asks, `ctx` its packet;
+ * `in_one_piece` matters in XDP. Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->path
+ * says where that is. */
+__inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_device *device,
+			   const struct net *net, __u32 ifindex, const enum pf_forwarded hook,
+			   bool in_one_piece)
+{
+	__u32 routes = number_of_routes(net, s->pd.family);
+	const bool express = hook == PF_FORWARDED_XDP;
+	struct pf_state_ref entering = s->ref;
+	bool had_state = s->has_state;
+	int verdict;
+
+	/* none of its packets was ever forwarded: it is likely for us */
+	if (had_state && !s->onward.serial)
+		return PF_PLAINLY_UNKNOWN;
+	if (had_state && (!express || has_express_path(s, ifindex, in_one_piece)) &&
+	    fits_onward(s, ifindex, routes)) {
+		s->ref = s->onward;
+		s->interface.id = s->path.interface;
+		keep_original(&s->pd);
+		return PF_PLAINLY_PASS;
+	}
+	if ((had_state && goes_astray(s)) || !find_hop(ctx, s, device, net, ifindex, hook) ||
+	    (express && !takes_frame(&s->path, in_one_piece)))
+		return PF_PLAINLY_UNKNOWN;
+	verdict = judge_leaving(s);
+	if (verdict == PF_PLAINLY_PASS && had_state && s->has_state)
+		keep_path(s, &entering);
+	return verdict;
 }
 
 #endif /* PF_ONWARD_H */

@@ -84,28 +84,45 @@ __inline __u8 takes_frames(const struct net_device *device)
 	return device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT_SG ? PF_EXPRESS_ANY : PF_EXPRESS_SHORT;
 }
 
-/* Asks the routes what the kernel has asked them for a packet that leaves by skb->ifindex. Returns the MTU
- * of its path, or 0 if they do not say what the kernel did. */
-__inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
+/* Asks in s->lookup for the way of the packet, with the ends that it has now, if it came in by an interface. */
+__inline void set_lookup(struct pf_scratch *s, __u32 came_in_by)
 {
 	struct bpf_fib_lookup *lookup = &s->lookup;
 
 	__builtin_memset(lookup, 0, sizeof(*lookup));
 	lookup->family = s->pd.family;
-	lookup->ifindex = s->came_in_by;
-	lookup->tot_len = 1;		/* any: then the answer has the MTU */
+	lookup->ifindex = came_in_by;
 	if (s->pd.family == AF_INET) {
 		lookup->tos = s->pd.tos;
-		lookup->ipv4_src = s->pd.original_source.word[0];
-		lookup->ipv4_dst = s->pd.original_destination.word[0];
+		lookup->ipv4_src = s->pd.source.word[0];
+		lookup->ipv4_dst = s->pd.destination.word[0];
 	} else {
-		__builtin_memcpy(lookup->ipv6_src, &s->pd.original_source, 16);
-		__builtin_memcpy(lookup->ipv6_dst, &s->pd.original_destination, 16);
+		__builtin_memcpy(lookup->ipv6_src, &s->pd.source, 16);
+		__builtin_memcpy(lookup->ipv6_dst, &s->pd.destination, 16);
 	}
+}
+
+/* Asks the routes what the kernel has asked them for a packet that leaves by skb->ifindex and that nobody has
+ * translated here. Returns the MTU of its path, or 0 if they do not say what the kernel did. */
+__inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct bpf_fib_lookup *lookup = &s->lookup;
+
+	set_lookup(s, s->came_in_by);
+	lookup->tot_len = 1;		/* any: then the answer has the MTU */
 	if (bpf_fib_lookup(skb, lookup, sizeof(*lookup), PF_FIB_LOOKUP_SKIP_NEIGH) ||
 	    lookup->ifindex != skb->ifindex)
 		return 0;
 	return lookup->mtu_result;
+}
+
+/* Leads a state, whose place is s->far, onward to s->ref. */
+__inline void lead_onward(struct pf_scratch *s, struct pf_state *state)
+{
+	bpf_spin_lock(&state->lock);
+	if (state->serial == s->far.serial)
+		state->onward = s->ref;
+	bpf_spin_unlock(&state->lock);
 }
 
 /* Leads the state of s->key, if it has one of a kind, onward to s->ref. */
@@ -122,12 +139,8 @@ __global int link_one(struct pf_scratch *s, __u32 made)
 		return 0;
 	s->far = *ref;
 	state = bpf_map_lookup_elem(&states, &s->far.index);
-	if (!state || (made && !same_key(&s->key, &state->key[PF_STACK])))
-		return 0;
-	bpf_spin_lock(&state->lock);
-	if (state->serial == s->far.serial)
-		state->onward = s->ref;
-	bpf_spin_unlock(&state->lock);
+	if (state && (!made || same_key(&s->key, &state->key[PF_STACK])))
+		lead_onward(s, state);
 	return 0;
 }
 
@@ -217,12 +230,8 @@ __global int keep_path(struct pf_scratch *s, const struct pf_state_ref *entering
 	store_path(s, state);
 	s->far = *entering;
 	state = bpf_map_lookup_elem(&states, &s->far.index);
-	if (!state)
-		return 0;
-	bpf_spin_lock(&state->lock);
-	if (state->serial == s->far.serial)
-		state->onward = s->ref;
-	bpf_spin_unlock(&state->lock);
+	if (state)
+		lead_onward(s, state);
 	return 0;
 }
 

@@ -67,10 +67,7 @@ static int visit_plainly(__unused __u32 i, void *arg)
 		return 0;
 	}
 	if (result != MATCHES) {
-		if (test->evaluator != PF_EVALUATOR_LINEAR && result >= 0 && result < PF_SKIP_MAX)
-			test->next = rule->skip[result];
-		else
-			test->next = index + 1;
+		pass_over(test, rule, index, result);
 		return 0;
 	}
 	if (rule->flags & PF_RULE_ANCHOR) {

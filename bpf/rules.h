@@ -466,6 +466,15 @@ __inline bool apply_old_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	return false;
 }
 
+/* Goes on from a rule that does not match, for the reason that test_rule gave: to the next one that may. */
+__inline void pass_over(struct pf_test_ctx *test, const struct pf_rule *rule, __u32 index, int result)
+{
+	if (test->evaluator != PF_EVALUATOR_LINEAR && result >= 0 && result < PF_SKIP_MAX)
+		test->next = rule->skip[result];
+	else
+		test->next = index + 1;
+}
+
 /* One step of the walk: looks at the rule s->test.next. */
 static int visit_rule(__unused __u32 i, void *arg)
 {
@@ -509,11 +518,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 		return 0;
 	}
 	if (result != MATCHES) {
-		if (s->test.evaluator != PF_EVALUATOR_LINEAR && result >= 0 &&
-		    result < PF_SKIP_MAX)
-			s->test.next = rule->skip[result];
-		else
-			s->test.next = index + 1;
+		pass_over(&s->test, rule, index, result);
 		return 0;
 	}
 

@@ -6,7 +6,6 @@
 #ifndef PF_SHORTCUT_H
 #define PF_SHORTCUT_H
 
-#include "hop.h"
 #include "mark.h"
 #include "onward.h"
 #include "ordinary.h"
@@ -65,40 +64,21 @@ __inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
 	return bpf_redirect(s->path.leaves_by, 0);
 }
 
-/* Sends the packet, which has passed here, on past the kernel: by the path of the state that knows it where it leaves,
- * or where the kernel would. Returns what the program returns. */
+/* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the program returns. */
 __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 	const struct net_device *device = kern->dev;
 	const struct net *net = device->nd_net.net;
-	struct pf_state_ref entering = s->ref;
-	__u32 routes = number_of_routes(net, s->pd.family);
-	bool had_state = s->has_state;
 	int verdict;
 
 	if (s->pd.ip != sizeof(struct ethernet) || s->pd.rdomain ||
 	    skb->pkt_type != PACKET_HOST || skb->vlan_present ||
 	    !only_forwards(device, net, s->pd.family, fast_forward))
 		return PF_TCX_NEXT;
-	/* none of its packets was ever forwarded: it is likely for us */
-	if (had_state && !s->onward.serial)
-		return PF_TCX_NEXT;
-	if (had_state && fits_onward(s, skb->ifindex, routes)) {
-		s->ref = s->onward;
-		s->interface.id = s->path.interface;
-		keep_original(&s->pd);
-		count_judged(s);
-		return send_on(skb, s);
-	}
-	if ((had_state && goes_astray(s)) ||
-	    !find_hop(skb, s, device, net, skb->ifindex, PF_FORWARDED_TC))
-		return PF_TCX_NEXT;
-	verdict = judge_leaving(s);
+	verdict = find_way_past(skb, s, device, net, skb->ifindex, PF_FORWARDED_TC, true);
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return PF_TCX_NEXT;
-	if (had_state && s->has_state)
-		keep_path(s, &entering);
 	count_judged(s);
 	return verdict == PF_PLAINLY_DROP ? PF_TCX_DROP : send_on(skb, s);
 }
@@ -134,7 +114,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface || skipped(interface, s->generation))
 		return STEP_ASIDE;
-	s->interface = *interface;
+	s->interface.id = interface->id;
 	s->pd.rdomain = interface->rdomain;
 	s->now = uptime_about(status);
 	if (direction == PF_OUT)
@@ -142,7 +122,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	keep_original(&s->pd);
 	count_segments(skb, s);
 	s->crosses_back = 0;
-	verdict = judge_shortly(s, status, false);
+	verdict = judge_shortly(s, status, interface, false);
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return STEP_ASIDE;
 	if (s->has_state) {

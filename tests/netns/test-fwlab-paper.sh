@@ -7,11 +7,6 @@ lab_begin
 PAPERS="adamo-tablo hartmeier molitor freebsd-openbsd gigabit"
 [ "$(nproc)" -ge 2 ] || unable "one CPU: hartmeier needs another for the firewall"
 
-# said FILE EXPRESSION - a value of a result file
-said() {
-	python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
-}
-
 "$BIN/fwlab" paper all --smoke --out "$WORK/all" >"$WORK/text" 2>"$WORK/errors" || cat "$WORK/errors"
 for paper in $PAPERS; do
 	result=$WORK/all/$paper.json

@@ -4,9 +4,6 @@
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
-said() { # FILE EXPRESSION - a value of a result file
-	python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
-}
 rows='run["paper"]["tables"][0]["rows"]'
 
 "$BIN/fwlab" speed --smoke --systems nft-conntrack,nft-maps,skipstep-states,skipstep-states-xdp,skipstep-compiled,skipstep-compiled-xdp \

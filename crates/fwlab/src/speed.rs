@@ -4,8 +4,7 @@
 mod loading;
 mod target;
 
-use crate::paper::series::talk;
-use crate::paper::series::{costs, series};
+use crate::paper::series::{costs, series, talk};
 use crate::paper::states::{Limit, Room};
 use crate::paper::study::{Block, Cell, Extent, Study, Work};
 use crate::paper::{How, Paper, run_alone};
@@ -29,7 +28,7 @@ const MANY_RULES: [u32; 3] = [20, 500, 10_000];
 /// Source ports that many states have; each address has so many.
 const PORTS: u32 = 4096;
 
-/// Addresses of a few states with few ports, and of many.
+/// A few states, and many.
 const FEW_STATES: u32 = 1000;
 const MANY_STATES: u32 = 256 * PORTS;
 
@@ -105,7 +104,7 @@ fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
         Extent::Full => 12,
     });
     let states = ["nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
-    let mut blocks = vec![cost(study, HIT, FEW_RULES, load(Udp, Family::V4), &states)];
+    let mut blocks = vec![cost(study, HIT, FEW_RULES, load(Family::V4), &states)];
     for count in MANY_RULES {
         let systems: &[&str] = match count {
             500 => &[
@@ -117,10 +116,10 @@ fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
             ],
             _ => &["skipstep-compiled-xdp"],
         };
-        blocks.push(cost(study, RULES, count, load(Udp, Family::V4), systems));
+        blocks.push(cost(study, RULES, count, load(Family::V4), systems));
     }
     let systems = ["skipstep-compiled-xdp"];
-    blocks.push(cost(study, RULES6, 500, load(Udp, Family::V6), &systems));
+    blocks.push(cost(study, RULES6, 500, load(Family::V6), &systems));
     for (title, kind, transport, size) in
         [(TCP_RR, Kind::Rr, Tcp, 1024), (UDP_RR, Kind::Rr, Udp, 64), (IPERF3, Kind::Iperf3, Tcp, 0)]
     {
@@ -139,11 +138,11 @@ fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
     blocks
 }
 
-/// Frames of 256 flows.
-fn load(transport: Transport, ip: Family) -> Load {
+/// Datagrams of 256 flows.
+fn load(ip: Family) -> Load {
     Load {
         engine: Engine::Xdp,
-        transport,
+        transport: Udp,
         ip,
         extension: Extension::None,
         size: Sizes::one(if ip == Family::V4 { SIZE } else { SIZE + 20 }),
@@ -206,7 +205,7 @@ fn sockets(
 
 /// What a frame of one of so many states costs, drawn at random.
 fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
-    let mut load = load(Udp, Family::V4);
+    let mut load = load(Family::V4);
     if states > PORTS {
         load.sources = Vary::Random(states / PORTS);
         load.source_ports = Vary::Random(PORTS);
@@ -227,7 +226,7 @@ fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
 
 /// What a frame costs that makes a state.
 fn new_states(study: &mut Study) -> (Block, Vec<Cell>) {
-    let mut load = load(Udp, Family::V4);
+    let mut load = load(Family::V4);
     load.sources = Vary::Random(1 << 16);
     load.source_ports = Vary::Random(60_000);
     let (mut block, mut cells) = cost(study, NEW, 0, load, &["nft-conntrack", "skipstep-states"]);

@@ -283,22 +283,18 @@ impl Lab {
         for (host, interface) in self.interfaces() {
             host.ip(&format!("link set {interface} addrgenmode none\nlink set {interface} up\n"))?;
         }
-        for (host, interface) in self.interfaces() {
-            host.inside(|| {
-                Offload::ALL.iter().try_for_each(|&one| offload::set(interface, one, false))
-            })??;
-        }
+        self.set_offloads(false)?;
         self.set_napi(self.shape.napi)
     }
 
-    /// Lets devices sum, cut and join packets, as they do where nobody measures single ones.
+    /// Lets devices sum, cut and join packets, as they do where nobody measures single ones, or no longer.
     ///
     /// # Errors
     /// The kernel refuses it.
-    pub fn switch_offloads_on(&self) -> anyhow::Result<()> {
+    pub fn set_offloads(&self, on: bool) -> anyhow::Result<()> {
         for (host, interface) in self.interfaces() {
             host.inside(|| {
-                Offload::ALL.iter().try_for_each(|&one| offload::set(interface, one, true))
+                Offload::ALL.iter().try_for_each(|&one| offload::set(interface, one, on))
             })??;
         }
         Ok(())

@@ -334,13 +334,27 @@ impl Study {
                 self.run.systems.push(system);
             }
         }
-        let (series, point) = self.place(series, Some(at.into()));
+        let place = self.place(series, Some(at.into()));
         let interrupt = self.interrupt.clone();
-        rounds::run(subjects, self.rounds, 1, &interrupt, |samples, _| {
-            self.run.series[series].points[point].samples.extend(samples);
-            (self.run.seconds, self.run.environment.steal) = self.watch.end();
-            Ok(())
-        })
+        rounds::run(subjects, self.rounds, 1, &interrupt, |samples, _| self.keep(place, samples))
+    }
+
+    /// Keeps the samples of a round, and writes the result if that was not done just now.
+    fn keep(
+        &mut self,
+        (series, point): (usize, usize),
+        samples: Vec<results::Sample>,
+    ) -> anyhow::Result<()> {
+        self.run.series[series].points[point].samples.extend(samples);
+        (self.run.seconds, self.run.environment.steal) = self.watch.end();
+        self.run.incomplete_because = Some("still under way".to_owned());
+        let Some(file) = &self.file else { return Ok(()) };
+        if self.written.is_some_and(|since| since.elapsed() < WRITING) {
+            return Ok(());
+        }
+        self.run.write(file).with_context(|| file.display().to_string())?;
+        self.written = Some(Instant::now());
+        Ok(())
     }
 
     fn trial(&self, cell: &Cell) -> Duration {
@@ -382,7 +396,7 @@ impl Study {
                 lab.slow_down(link)?;
             }
             if block.offloads {
-                lab.switch_offloads_on()?;
+                lab.set_offloads(true)?;
             }
             lab.multiply(clients)?;
             labs.push(lab);
@@ -499,18 +513,8 @@ impl Study {
         let systems = turns.len();
         let interrupt = self.interrupt.clone();
         rounds::run(&mut turns, self.rounds, 1, &interrupt, |samples, _| {
-            let (series, point) = place;
-            self.run.series[series].points[point].samples.extend(samples);
             self.progress.advance(trial * systems as f64);
-            (self.run.seconds, self.run.environment.steal) = self.watch.end();
-            self.run.incomplete_because = Some("still under way".to_owned());
-            let Some(file) = &self.file else { return Ok(()) };
-            if self.written.is_some_and(|since| since.elapsed() < WRITING) {
-                return Ok(());
-            }
-            self.run.write(file).with_context(|| file.display().to_string())?;
-            self.written = Some(Instant::now());
-            Ok(())
+            self.keep(place, samples)
         })?;
         let (series, point) = place;
         if matches!(cell.work, Work::Frames { rate: None, .. }) {

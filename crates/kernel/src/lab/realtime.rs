@@ -13,8 +13,7 @@ pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
     let parameter = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: the parameter lives until the call returns
     let done = unsafe { libc::sched_setscheduler(thread as i32, policy, &raw const parameter) };
-    let done = if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-    done.context(|| format!("thread {thread}: SCHED_FIFO"))
+    outcome(done).context(|| format!("thread {thread}: SCHED_FIFO"))
 }
 
 /// Favours a thread (0 for the calling one) before all other ordinary ones as far as it goes (nice -20). Unlike one of
@@ -22,6 +21,10 @@ pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
 pub fn favour(thread: u32) -> Result<()> {
     // SAFETY: the call reads no memory of ours
     let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, -20) };
-    let done = if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-    done.context(|| format!("thread {thread}: nice -20"))
+    outcome(done).context(|| format!("thread {thread}: nice -20"))
+}
+
+/// What a system call that gives back -1 has come to.
+fn outcome(done: libc::c_int) -> io::Result<()> {
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
