@@ -5,9 +5,11 @@
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
+mod classbench;
 mod classifier;
 mod ftp;
 mod hostile;
+mod lookup;
 mod rule_sets;
 
 use std::collections::BTreeMap;
@@ -62,8 +64,14 @@ pub struct Arguments {
     /// Only how long it takes to find a rule among many; needs no root
     #[arg(long)]
     classifier: bool,
-    /// Also among the lists in this folder, as ClassBench writes them
-    #[arg(long, value_name = "DIR", requires = "classifier")]
+    /// Only how long the BPF programs take to find the rule that decides, in lookups in a hash map
+    #[arg(long)]
+    lookup: bool,
+    /// Only among so many rules
+    #[arg(long, value_name = "RULES", requires = "lookup")]
+    among: Option<usize>,
+    /// With --classifier or --lookup: also among the lists in this folder, as ClassBench writes them
+    #[arg(long, value_name = "DIR")]
     classbench: Option<PathBuf>,
     /// Only FTP through a gateway, by each front: sessions and bytes a second
     #[arg(long)]
@@ -109,6 +117,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}\n", machine()?);
+    if arguments.lookup {
+        return lookup::run(arguments.rounds, arguments.among, arguments.classbench.as_deref());
+    }
     if arguments.verifier {
         print!("{}", verification()?);
         return Ok(ExitCode::SUCCESS);

@@ -53,6 +53,8 @@ pub struct Image {
     pub fingerprints: Vec<abi::Fingerprint>,
     /// Trees of the stretches that are searched.
     pub cells: Vec<abi::Cell>,
+    /// Cells that the longest search in them looks at.
+    pub longest_search: u32,
     /// Settings.
     pub config: abi::Config,
 }
@@ -106,6 +108,7 @@ pub fn compile(
         fingerprints: Vec::new(),
         config: abi::Config::default(),
         cells: Vec::new(),
+        longest_search: 0,
     };
     let mut lists = Lists { ruleset, slots, names, is_group: &is_group, image: &mut image };
     lists.add(None)?;
@@ -126,7 +129,9 @@ pub fn compile(
     let mut stretches = 0;
     if ruleset.options.evaluator == Evaluator::Compiled {
         let sets = image.rule_sets.iter().map(|(_, place)| place.clone());
-        (image.cells, stretches) = crate::segment::plant(&mut image.rules, sets, planner);
+        let planted = crate::segment::plant(&mut image.rules, sets, planner);
+        stretches = planted.stretches;
+        (image.cells, image.longest_search) = (planted.cells, planted.longest);
     }
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     let filter_rules = &image.rules[..old[0].first as usize];

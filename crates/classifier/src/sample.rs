@@ -36,6 +36,11 @@ impl Kind {
         Kind::Single,
     ];
 
+    /// Whether nobody but an adversary would write such rules.
+    pub fn is_adversarial(self) -> bool {
+        matches!(self, Kind::Ports | Kind::Wide | Kind::Pairs | Kind::Single)
+    }
+
     /// How it is called where figures are printed.
     pub fn name(self) -> &'static str {
         match self {
@@ -114,25 +119,44 @@ impl Draw {
     }
 
     fn rule(&mut self, kind: Kind, number: usize) -> Covering<6> {
-        let [source, destination, from, to] = match kind {
+        let fields = self.addresses_and_ports(kind, number);
+        let protocol = match kind {
+            Kind::Pairs | Kind::Single | Kind::Wide => (0, 0xff),
+            _ => [(TCP, TCP), (TCP, TCP), (UDP, UDP)][self.random.usize(..3)],
+        };
+        let interface = if self.random.u32(..4) == 0 { self.random.u32(1..4) } else { 0 };
+        let interface = if interface == 0 { (0, 0xff) } else { (interface, interface) };
+        let [source, destination, from, to] = fields;
+        let fields = [source, destination, from, to, protocol, interface];
+        let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
+        Covering { region, whole: self.random.u32(..8) != 0, order: number as u32 }
+    }
+
+    /// Source and destination, then their ports.
+    fn addresses_and_ports(&mut self, kind: Kind, number: usize) -> [(u32, u32); 4] {
+        match kind {
             Kind::Access => [
                 self.address([6, 2, 2]),
                 self.address([0, 1, 9]),
                 ANY_PORT,
                 self.service([8, 1, 1]),
             ],
-            Kind::Firewall => [
-                self.address([5, 3, 2]),
-                self.address([3, 2, 5]),
-                self.service([1, 2, 7]),
-                self.service([4, 4, 2]),
-            ],
-            Kind::Chain => [
-                self.address([1, 3, 6]),
-                self.address([1, 3, 6]),
-                self.service([1, 1, 8]),
-                self.service([3, 1, 6]),
-            ],
+            Kind::Firewall => self.of_hosts(|draw| {
+                [
+                    draw.address([5, 3, 2]),
+                    draw.address([3, 2, 5]),
+                    draw.service([1, 2, 7]),
+                    draw.service([4, 4, 2]),
+                ]
+            }),
+            Kind::Chain => self.of_hosts(|draw| {
+                [
+                    draw.address([1, 3, 6]),
+                    draw.address([1, 3, 6]),
+                    draw.service([1, 1, 8]),
+                    draw.service([3, 1, 6]),
+                ]
+            }),
             Kind::Ports => [ANY, ANY, self.ports(), self.ports()],
             Kind::Wide => [self.prefix(0..=10), self.prefix(0..=10), ANY_PORT, self.ports()],
             Kind::Pairs => {
@@ -140,16 +164,17 @@ impl Draw {
                 self.some(&pairs[number % pairs.len()])
             }
             Kind::Single => self.some(&[number % 4]),
-        };
-        let protocol = match kind {
-            Kind::Pairs | Kind::Single | Kind::Wide => (0, 0xff),
-            _ => [(TCP, TCP), (TCP, TCP), (UDP, UDP)][self.random.usize(..3)],
-        };
-        let interface = if self.random.u32(..4) == 0 { self.random.u32(1..4) } else { 0 };
-        let interface = if interface == 0 { (0, 0xff) } else { (interface, interface) };
-        let fields = [source, destination, from, to, protocol, interface];
-        let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
-        Covering { region, whole: self.random.u32(..8) != 0, order: number as u32 }
+        }
+    }
+
+    /// Draws until an address is said: of 100,000 rules without any the first few would meet all packets.
+    fn of_hosts(&mut self, draw: impl Fn(&mut Self) -> [(u32, u32); 4]) -> [(u32, u32); 4] {
+        loop {
+            let fields = draw(self);
+            if fields[..2] != [ANY, ANY] {
+                return fields;
+            }
+        }
     }
 
     /// Any address, a network or a host, so often each.

@@ -49,29 +49,38 @@ const SCTP: u8 = 132;
 const SYN: u8 = 0x02;
 const SYN_ACK: u8 = 0x12;
 
-/// Plants the trees of the rule sets that stand at `sets`, and marks where their stretches begin. Returns the cells,
-/// of which the first belongs to none, and how many stretches there are.
+/// The trees of all stretches.
+pub(crate) struct Planted {
+    /// The first of them belongs to none.
+    pub cells: Vec<abi::Cell>,
+    /// How many there are.
+    pub stretches: u32,
+    /// Cells that the longest search in one looks at.
+    pub longest: u32,
+}
+
+/// Plants the trees of the rule sets that stand at `sets`, and marks where their stretches begin.
 pub(crate) fn plant(
     rules: &mut [abi::Rule],
     sets: impl Iterator<Item = Range<usize>>,
     planner: Planner,
-) -> (Vec<abi::Cell>, u32) {
+) -> Planted {
     let mut cells = vec![abi::Cell::default()];
-    let mut stretches = Vec::new();
+    let (mut stretches, mut longest) = (Vec::new(), 0);
     for set in sets {
         let mut start = set.start;
         while start < set.end {
             let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
             if end - start > planner.sooner_walked as usize {
                 rules[start].segment = cells.len() as u32;
-                add_segment(rules, start..end, planner, &mut cells);
+                longest = longest.max(add_segment(rules, start..end, planner, &mut cells));
                 stretches.push(start..end);
             }
             start = end + 1;
         }
     }
     keep_beginnings(rules, &stretches);
-    (cells, stretches.len() as u32)
+    Planted { cells, stretches: stretches.len() as u32, longest }
 }
 
 /// Whether a rule does nothing before the walk is over, whether it matches or not.
@@ -102,17 +111,18 @@ fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Range<usize>]) {
     }
 }
 
-/// Adds a stretch: for either direction a cell with its end and the places of its forests, then these.
+/// Adds a stretch: for either direction a cell with its end and the places of its forests, then these. Returns how
+/// many cells the longest search looks at.
 fn add_segment(
     rules: &[abi::Rule],
     stretch: Range<usize>,
     planner: Planner,
     cells: &mut Vec<abi::Cell>,
-) {
+) -> u32 {
     let head = cells.len();
     cells.extend([abi::Cell::default(); 2]);
-    let mut inet = Planted { space: &INET, known: Vec::new() };
-    let mut inet6 = Planted { space: &INET6, known: Vec::new() };
+    let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
+    let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
     let directions = [direction::IN, direction::OUT].into_iter().enumerate();
     let kinds = directions.flat_map(|(out, direction)| {
         (0..FORESTS).map(move |number| (head + out, number, Packets::new(direction, number)))
@@ -131,15 +141,18 @@ fn add_segment(
         cells[head].word[0] = stretch.end as u32;
         cells[head].word[1 + number] = place;
     }
+    inet.longest.max(inet6.longest)
 }
 
 /// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share one.
-struct Planted<const N: usize> {
+struct Forests<const N: usize> {
     space: &'static Space<N>,
     known: Vec<(Vec<Covering<N>>, u32)>,
+    /// Cells that the longest search looks at.
+    longest: u32,
 }
 
-impl<const N: usize> Planted<N> {
+impl<const N: usize> Forests<N> {
     /// Where the forest of these rules stands, if there are any.
     fn place(&mut self, rules: Vec<Covering<N>>, cells: &mut Vec<abi::Cell>) -> u32 {
         if rules.is_empty() {
@@ -150,6 +163,7 @@ impl<const N: usize> Planted<N> {
         }
         let place = cells.len() as u32;
         let forest = Forest::plant(self.space, &rules);
+        self.longest = self.longest.max(forest.longest);
         let roots = 2 + 2 * forest.roots.len();
         let first = cells.len() + roots.div_ceil(CELL_WORDS);
         let mut head = vec![forest.roots.len() as u32, forest.longest];

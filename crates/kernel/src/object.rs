@@ -366,9 +366,15 @@ impl Programs {
 /// Loads the data plane with maps of these sizes: verified and compiled to native code, attached
 /// nowhere, gone when maps and programs are dropped.
 pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
+    let (_, maps, programs) = load_object(OBJECT, sizes)?;
+    Ok((maps, programs))
+}
+
+/// The same of an object that has more than the data plane in it.
+pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps, Programs)> {
     check_kernel()?;
     verifier::listen();
-    let object = open(sizes)?.load().map_err(refused)?;
+    let object = open(object, sizes)?.load().map_err(refused)?;
     let maps = Maps::from(|name| find_map(&object, name))?;
     let programs = Programs::from(|name| find_program(&object, name))?;
     let status = abi::Status {
@@ -379,22 +385,22 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
         ..abi::Status::default()
     };
     maps.status.set(&0, &status)?;
-    Ok((maps, programs))
+    Ok((object, maps, programs))
 }
 
 /// Loads the data plane to find out what its verification takes, program by program.
 pub fn verify() -> Result<Vec<Verified>> {
     check_kernel()?;
-    let mut open = open(&Sizes::test())?;
+    let mut open = open(OBJECT, &Sizes::test())?;
     open.progs_mut().for_each(|mut program| program.set_log_level(verifier::STATISTICS));
     verifier::listen_closely();
     open.load().map_err(refused)?;
     Ok(verifier::accepted())
 }
 
-fn open(sizes: &Sizes) -> Result<OpenObject> {
+fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
     let mut open =
-        ObjectBuilder::default().open_memory(OBJECT).context(|| "data plane: open".to_owned())?;
+        ObjectBuilder::default().open_memory(object).context(|| "data plane: open".to_owned())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if let Some(entries) = sizes.of(&name) {

@@ -6,6 +6,7 @@ mod copies;
 mod daemon;
 mod here;
 mod instance;
+mod lookup;
 mod machine;
 mod odd_length;
 mod passage;
@@ -35,6 +36,7 @@ use crate::table::{EntryInfo, EntryTraffic};
 use crate::{contents, counters, limiter, source, state, table};
 
 pub use self::instance::TestInstance;
+pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
 
 /// The data plane, loaded for this thread alone and pinned nowhere.
 ///
@@ -100,6 +102,10 @@ impl TestEngine {
     /// The same with maps of other sizes.
     pub fn with_sizes(evaluator: Evaluator, sizes: &Sizes) -> Result<Self> {
         let (maps, programs) = object::load(sizes)?;
+        Self::of(evaluator, sizes, maps, programs)
+    }
+
+    fn of(evaluator: Evaluator, sizes: &Sizes, maps: Maps, programs: Programs) -> Result<Self> {
         let machine = Machine::new(&maps, &programs)?;
         let rules = RuleHome::standing(&maps, sizes.rule_slots)?;
         let engine = TestEngine {

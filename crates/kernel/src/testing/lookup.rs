@@ -1,0 +1,173 @@
+//! Lookups alone: what finding the rule that decides about a packet costs, without the packet. Mirrors
+//! bpf/lookup.bpf.c.
+
+use std::collections::BTreeMap;
+
+use libbpf_rs::Object;
+use skipstep_abi as abi;
+use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::{Evaluator, Ruleset};
+use skipstep_scenario::Engine as _;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::TestEngine;
+use super::arrival;
+use crate::error::{Error, Result};
+use crate::map::{self, Map};
+use crate::object::{self, Sizes, find_map, find_program, slots_for};
+use crate::program::{Program, SkBuff};
+
+/// The object of bpf/lookup.bpf.c.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lookup.bpf.o"));
+
+/// Packets in the list (`LOOKUP_PACKETS`).
+pub const PACKETS: usize = 65_536;
+/// Lookups in a run of a program (`LOOKUP_BATCH`).
+const BATCH: u32 = 512;
+/// Keys in the hash map that is the unit (`LOOKUP_KEYS`).
+const KEYS: u32 = 1000;
+
+/// What a lookup came to if no rule decides.
+pub const NO_RULE: u32 = u32::MAX;
+/// What a lookup came to that failed (`LOOKUP_FAILED`).
+pub const FAILED: u32 = u32::MAX - 1;
+
+/// Headers of a packet that comes in (`struct lookup_packet`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct LookupPacket {
+    /// Source address.
+    pub source: [u8; 16],
+    /// Destination address.
+    pub destination: [u8; 16],
+    /// Source port in network order.
+    pub source_port: [u8; 2],
+    /// Destination port in network order.
+    pub destination_port: [u8; 2],
+    /// `abi::INET` or `abi::INET6`
+    pub family: u8,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Of TCP.
+    pub tcp_flags: u8,
+    /// Type of service.
+    pub tos: u8,
+    /// Id of the interface it comes in by.
+    pub interface: u32,
+    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`].
+    pub decided: u32,
+    /// What is looked up in the hash map; [`Lookups::set_packets`] chooses it.
+    pub key: [u32; 4],
+}
+
+/// `struct lookup_order`
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Order {
+    next: u32,
+    segment: u32,
+    found: u64,
+}
+
+/// What is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup {
+    /// Nothing: what each of the others costs besides.
+    Nothing,
+    /// The unit: a key of 16 bytes in a hash map of the kernel that has 1,000 of them.
+    Hash,
+    /// The rule that the trees find, if every rule whose box has the packet matches.
+    Trees,
+    /// The rule that decides, as the data plane finds it: searched for or walked to, and tested.
+    Walk,
+}
+
+/// A data plane that looks up the same packets again and again.
+pub struct Lookups {
+    engine: TestEngine,
+    programs: [Program; 4],
+    packets: Map<u32, LookupPacket>,
+    order: Map<u32, Order>,
+    _object: Object,
+}
+
+impl Lookups {
+    /// Loads one with room for `rules` rules, by the evaluator `compiled`.
+    pub fn new(rules: u32) -> Result<Self> {
+        let sizes = Sizes { rule_slots: slots_for(rules), ..Sizes::test() };
+        let (object, maps, programs) = object::load_object(OBJECT, &sizes)?;
+        let mut engine = TestEngine::of(Evaluator::Compiled, &sizes, maps, programs)?;
+        engine.search_where_cheaper();
+        let keys: Map<[u32; 4], u64> = Map::new(find_map(&object, "lookup_hash")?, "lookup_hash")?;
+        (0..KEYS).try_for_each(|number| keys.set(&key(number), &1))?;
+        let program = |name| find_program(&object, name);
+        Ok(Lookups {
+            engine,
+            programs: [
+                program("lookup_nothing")?,
+                program("lookup_one_key")?,
+                program("lookup_in_trees")?,
+                program("lookup_plainly")?,
+            ],
+            packets: Map::new(find_map(&object, "lookup_packets")?, "lookup_packets")?,
+            order: Map::new(find_map(&object, "lookup_order")?, "lookup_order")?,
+            _object: object,
+        })
+    }
+
+    /// Puts rules in force; the ids of the host's interfaces.
+    pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<BTreeMap<String, u32>> {
+        let failed = |cause| Error::Bpf { what: "rules: load".to_owned(), cause };
+        self.engine.load(ruleset, host).map_err(failed)?;
+        let ids = self.engine.memory.names.interfaces.iter();
+        Ok(ids.map(|(name, id)| (name.to_owned(), id)).collect())
+    }
+
+    /// Sets what is looked up: [`PACKETS`] packets.
+    pub fn set_packets(&mut self, packets: &[LookupPacket]) -> Result<()> {
+        let places: Vec<u32> = (0..PACKETS as u32).collect();
+        let numbered = packets.iter().zip(0u32..).take(PACKETS);
+        let keyed = numbered.map(|(packet, number)| LookupPacket {
+            key: key(number.wrapping_mul(0x9e37_79b1) >> 8),
+            ..*packet
+        });
+        let keyed: Vec<LookupPacket> = keyed.collect();
+        assert_eq!(keyed.len(), PACKETS, "packets to look up");
+        self.packets.set_many(&places, &keyed)
+    }
+
+    /// Goes through all packets once; nanoseconds that one of them took.
+    pub fn run(&mut self, what: Lookup) -> Result<f64> {
+        let status: abi::Status = self.engine.maps.status.at(0)?;
+        let rules = self.engine.maps.rulesets.get(&(status.generation & 1))?;
+        let first: Option<abi::Rule> = match rules {
+            Some(id) => Some(map::by_id("rules", id)?.at(0)?),
+            None => None,
+        };
+        let segment = first.map_or(0, |rule| rule.segment);
+        self.order.set(&0, &Order { next: 0, segment, found: 0 })?;
+        let program = &self.programs[what as usize];
+        let runs = PACKETS as u32 / BATCH;
+        let run = program.run_packet(&arrival::frame(&[0; 64]), &SkBuff::new(), runs)?;
+        let done = self.order.at(0)?;
+        let found = if what == Lookup::Hash { PACKETS as u64 } else { 0 };
+        if done.next as usize != PACKETS || done.found != found {
+            return Err(Error::Bpf {
+                what: "lookups".to_owned(),
+                cause: format!("{done:?} after a run of {PACKETS}"),
+            });
+        }
+        Ok(run.duration.as_nanos() as f64 / f64::from(BATCH))
+    }
+
+    /// What the last lookups came to.
+    pub fn decided(&self) -> Result<Vec<u32>> {
+        Ok(self.packets.first(PACKETS as u32)?.map(|packet| packet.decided).collect())
+    }
+}
+
+/// The n-th of the keys, over and over.
+fn key(number: u32) -> [u32; 4] {
+    let number = number % KEYS;
+    [number, !number, number << 16, 7]
+}

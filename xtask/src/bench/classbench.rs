@@ -1,0 +1,64 @@
+//! Lists of rules as ClassBench writes them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use skipstep_classifier::tree::{Covering, Region};
+
+/// The lists in a folder, gzipped or not, by the names of their files; traces are passed over.
+pub fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<Covering<6>>)>> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .with_context(|| folder.display().to_string())?
+        .collect::<Result<_, _>>()?;
+    files.sort_by_key(fs::DirEntry::path);
+    let mut lists = Vec::new();
+    for path in files.iter().map(fs::DirEntry::path) {
+        if path.to_string_lossy().contains("trace") || !path.is_file() {
+            continue;
+        }
+        let rules = read(&path).with_context(|| path.display().to_string())?;
+        if !rules.is_empty() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            lists.push((name.trim_end_matches(".gz").to_owned(), rules));
+        }
+    }
+    Ok(lists)
+}
+
+/// A list as ClassBench writes it: `@source/bits destination/bits low : high low : high protocol/mask …`.
+fn read(path: &Path) -> anyhow::Result<Vec<Covering<6>>> {
+    let bytes = fs::read(path)?;
+    let text = if path.extension().is_some_and(|extension| extension == "gz") {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text)?;
+        text
+    } else {
+        String::from_utf8(bytes)?
+    };
+    let lines = text.lines().filter_map(|line| line.strip_prefix('@'));
+    let rules =
+        lines.zip(0..).map(|(line, order)| rule(line, order).with_context(|| line.to_owned()));
+    rules.collect()
+}
+
+fn rule(line: &str, order: u32) -> anyhow::Result<Covering<6>> {
+    let words: Vec<&str> = line.split_whitespace().filter(|word| *word != ":").collect();
+    let network = |word: &str| -> anyhow::Result<(u32, u32)> {
+        let net: ipnet::Ipv4Net = word.parse()?;
+        Ok((net.network().to_bits(), net.broadcast().to_bits()))
+    };
+    let word = |place: usize| words.get(place).context("too short");
+    let ports = |place: usize| anyhow::Ok((word(place)?.parse()?, word(place + 1)?.parse()?));
+    let protocol = match word(6)?.split_once("/0x").context("no mask")? {
+        (_, "00") => (0, 0xff),
+        (protocol, _) => {
+            let protocol = u32::from_str_radix(protocol.trim_start_matches("0x"), 16)?;
+            (protocol, protocol)
+        }
+    };
+    let fields =
+        [network(word(0)?)?, network(word(1)?)?, ports(2)?, ports(4)?, protocol, (0, 0xff)];
+    let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
+    Ok(Covering { region, whole: true, order })
+}
