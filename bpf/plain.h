@@ -60,7 +60,7 @@ static int visit_plainly(__unused __u32 i, void *arg)
 		return 1;
 	}
 	note_visit(s, rule->slot, PF_VISIT_RULE);
-	result = test_rule(NULL, s, rule, true);
+	result = is_certain(&s->search) ? MATCHES : test_rule(NULL, s, rule, true);
 	if (s->search.goes_on) {
 		if (result == MATCHES)
 			take_candidate(&s->search);

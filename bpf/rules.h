@@ -505,7 +505,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 	}
 	if (!s->test.asks_fragment)
 		count_evaluation(rule->slot);
-	result = test_rule(loop->skb, s, rule, false);
+	result = is_certain(&s->search) ? MATCHES : test_rule(loop->skb, s, rule, false);
 	if (s->search.goes_on) {
 		if (result == MATCHES)
 			take_candidate(&s->search);

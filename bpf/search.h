@@ -3,8 +3,8 @@
  * The compiled evaluator: of a stretch of rules that do nothing but decide, the one that does is sought in trees,
  * in time that hardly grows with their number (abi/forest.h says what stands where).
  *
- * A search hands out one rule after the other whose box has the packet, and the walk tests it as any other: what
- * a box does not say, such as tables or owners, is asked there. A tree is through once a rule of it has matched, or those left
+ * A search hands out one rule after the other whose box has the packet, and the walk tests it as any other if its box
+ * does not say all that it asks, such as tables or owners. A tree is through once a rule of it has matched, or those left
  * in the leaf give way to the best so far; the search is over when that is true of all trees.
  */
 #ifndef PF_SEARCH_H
@@ -72,25 +72,33 @@ static __attribute__((noinline)) int enter_tree(struct pf_tree_search *search, c
 	return 0;
 }
 
-__inline int descend(struct pf_tree_search *search, const struct pf_cell *cell)
+/* How far behind a node the cell is that a value leads to. */
+__inline __u32 child_of(const struct pf_cell *cell, __u64 value)
 {
-	__u32 axis = cell->word[1] & 0xff, cuts = cell->word[1] >> 8 & 0xff;
-	__u64 value, passed = 0;
+	__u32 cuts = cell->word[1] >> 8 & 0xff;
+	__u64 passed = 0;
 
-	search->cell += cell->word[0];
-	if (axis == PF_AXIS_LEAF) {
-		search->rule = 0;
-		search->rules = cell->word[1] >> 16;
-		search->at = SEARCH_LINE;
-		return search->rules ? 0 : go_to_tree(search, search->tree + 1);
-	}
-	value = search->point[axis & (PF_AXES - 1)];
 	/* the sign of what is less, for there is no comparison without a jump */
 #pragma unroll
 	for (int i = 0; i < PF_CELL_CUTS; i++)
 		passed += ((__u64)cell->word[2 + i] - 1 - value) >> 63;
-	search->cell += min((__u32)passed, cuts);
-	return 0;
+	return cell->word[0] + min((__u32)passed, cuts);
+}
+
+/* Goes to the cell that a node leads to, or to the first rules of a leaf. Returns 1 if it has none in the last tree. */
+__inline int descend(struct pf_tree_search *search, const struct pf_cell *cell)
+{
+	__u32 axis = cell->word[1] & 0xff;
+
+	if (axis != PF_AXIS_LEAF) {
+		search->cell += child_of(cell, search->point[axis & (PF_AXES - 1)]);
+		return 0;
+	}
+	search->cell += cell->word[0];
+	search->rule = 0;
+	search->rules = cell->word[1] >> 16;
+	search->at = SEARCH_LINE;
+	return search->rules ? 0 : go_to_tree(search, search->tree + 1);
 }
 
 __inline bool between(__u32 value, __u32 low, __u32 high)
@@ -156,31 +164,48 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 	return search->rule < search->rules ? 0 : go_to_tree(search, search->tree + 1);
 }
 
-static int look_at_cell(__unused __u32 i, void *arg)
+/* Cells that a step of bpf_loop looks at: where returns are guarded, a call costs more than a cell. */
+#define CELLS_A_STEP	8
+
+static int look_at_cells(__unused __u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
 	struct pf_tree_search *search = &loop->s->search;
 	struct pf_cell *cell;
-	__u32 place = search->cell;
+	__u32 place;
+	int ends;
 
-	cell = bpf_map_lookup_elem(loop->map, &place);
-	if (!cell) {
-		search->at = SEARCH_FAILED;
-		return 1;
+#pragma clang loop unroll(disable)
+	for (int n = 0; n < CELLS_A_STEP; n++) {
+		place = search->cell;
+		cell = bpf_map_lookup_elem(loop->map, &place);
+		if (!cell) {
+			search->at = SEARCH_FAILED;
+			return 1;
+		}
+		if (search->at == SEARCH_ROOTS)
+			ends = enter_tree(search, cell);
+		else if (search->at == SEARCH_NODE)
+			ends = descend(search, cell);
+		else
+			ends = look_at_rules(search, cell);
+		if (ends)
+			return 1;
 	}
-	switch (search->at) {
-	case SEARCH_ROOTS:
-		return enter_tree(search, cell) ? 1 : 0;
-	case SEARCH_NODE:
-		return descend(search, cell) ? 1 : 0;
-	default:
-		return look_at_rules(search, cell) ? 1 : 0;
-	}
+	return 0;
 }
 
+/* The index of the rule with this order, as cells have it. */
 __inline __u32 index_of(__u32 order)
 {
+	order >>= PF_ORDER_SHIFT;
 	return order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order;
+}
+
+/* Whether the box of the candidate says all that its rule asks: it matches. */
+__inline bool is_certain(const struct pf_tree_search *search)
+{
+	return search->goes_on && !(search->candidate & PF_ORDER_ASKS_MORE);
 }
 
 /* Index of the next rule to test, or NO_RULE if the search is over, or has failed. */
@@ -200,7 +225,7 @@ __global __u32 next_candidate(struct pf_scratch *s)
 	loop.map = forests_of(s->generation);
 	search->candidate = NO_RULE;
 	if (loop.map)
-		bpf_loop(search->steps, look_at_cell, &loop, 0);
+		bpf_loop(search->steps / CELLS_A_STEP + 1, look_at_cells, &loop, 0);
 	if (search->candidate != NO_RULE)
 		return index_of(search->candidate);
 	/* who made the forest knows how long a search is at most */
@@ -328,7 +353,7 @@ __inline int end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
 		return 0;
 	test->decided = index_of(search->best);
 	test->decided_by = test->caller;
-	test->over = search->best < PF_ORDER_LAST / 2;
+	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
 	return test->over;
 }
 

@@ -6,6 +6,7 @@
  * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the place of the forest for
  * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
  * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6.
+ * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
  * A forest: how many trees, how many cells the longest search of it looks at, then for each tree its place and the least
  * order in it, ascending; these words go on in the cells behind.
  * A node: how far behind it its children are; axis, number of cuts and number of rules (8, 8 and 16 bits); the cuts,
@@ -22,6 +23,8 @@
 #define PF_CELL_CUTS	14		/* the rest of words are 0xffffffff */
 #define PF_AXIS_LEAF	255
 #define PF_ORDER_LAST	0x40000000	/* a rule's order is its index if it is `quick`, else this less its index */
+#define PF_ORDER_SHIFT	1		/* in cells it is shifted by so much, with this bit below … */
+#define PF_ORDER_ASKS_MORE	1	/* … if the rule's box does not say all that it asks */
 #define PF_CLASS_OTHER	255		/* of interfaces whose ids are not below it, which are their own classes */
 #define PF_FORESTS	10		/* in either direction */
 #define PF_FOREST_NONE	0

@@ -16,6 +16,10 @@ pub const FOREST_NONE: u32 = 0;
 pub const FOREST_WALK: u32 = 1;
 /// A rule's order is its index if it is `quick`, else this less its index.
 pub const ORDER_LAST: u32 = 0x4000_0000;
+/// In cells an order is shifted by so much.
+pub const ORDER_SHIFT: u32 = 1;
+/// The bit below it: the rule's box does not say all that it asks.
+pub const ORDER_ASKS_MORE: u32 = 1;
 /// Class of the interfaces whose ids are not below it; an id below is a class of its own.
 pub const CLASS_OTHER: u32 = 255;
 

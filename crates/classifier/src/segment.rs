@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
-    CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, forest_of,
+    CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, ORDER_SHIFT, forest_of,
 };
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
@@ -167,7 +167,12 @@ impl<const N: usize> Forests<N> {
         let roots = 2 + 2 * forest.roots.len();
         let first = cells.len() + roots.div_ceil(CELL_WORDS);
         let mut head = vec![forest.roots.len() as u32, forest.longest];
-        head.extend(forest.roots.iter().flat_map(|root| [first as u32 + root.cell, root.best]));
+        head.extend(
+            forest
+                .roots
+                .iter()
+                .flat_map(|root| [first as u32 + root.cell, root.best << ORDER_SHIFT]),
+        );
         head.resize(roots.next_multiple_of(CELL_WORDS), 0);
         for words in head.chunks_exact(CELL_WORDS) {
             cells.push(abi::Cell { word: words.try_into().expect("a chunk has that length") });

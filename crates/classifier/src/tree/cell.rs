@@ -1,8 +1,10 @@
 //! What trees are made of: cells of one cache line.
 
-use skipstep_abi::forest::{AXIS_LEAF as LEAF, CELL_CUTS, CELL_WORDS};
+use skipstep_abi::forest::{
+    AXIS_LEAF as LEAF, CELL_CUTS, CELL_WORDS, ORDER_ASKS_MORE, ORDER_SHIFT,
+};
 
-use super::region::Region;
+use super::region::Covering;
 use super::space::Space;
 
 /// Words of a cell.
@@ -79,19 +81,20 @@ impl Cell {
 /// The lines of a leaf.
 pub(super) fn lines<const N: usize>(
     space: &Space<N>,
-    rules: impl IntoIterator<Item = (Region<N>, u32)>,
+    rules: impl IntoIterator<Item = Covering<N>>,
 ) -> Vec<Cell> {
     let mut lines = Vec::new();
     let mut free = 0;
-    for (region, order) in rules {
+    for rule in rules {
         if free == 0 {
             lines.push(Cell::default());
             free = WORDS;
         }
         let line: &mut Cell = lines.last_mut().expect("one was pushed");
         let words = &mut line.0[WORDS - free..][..space.leaf_words];
-        (space.write)(&region, words);
-        words[space.leaf_words - 1] = order;
+        (space.write)(&rule.region, words);
+        words[space.leaf_words - 1] =
+            rule.order << ORDER_SHIFT | if rule.whole { 0 } else { ORDER_ASKS_MORE };
         free -= space.leaf_words;
     }
     lines
@@ -108,5 +111,5 @@ pub(super) fn rules<'a, const N: usize>(
         .iter()
         .flat_map(move |line| line.0.chunks_exact(size))
         .take(count)
-        .map(move |words| LeafRule { words, order: words[size - 1] })
+        .map(move |words| LeafRule { words, order: words[size - 1] >> ORDER_SHIFT })
 }

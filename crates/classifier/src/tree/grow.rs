@@ -113,11 +113,7 @@ impl<const N: usize> Growing<'_, N> {
         if ranks.len() > MOST_IN_A_LEAF {
             return None;
         }
-        let of = |rank: &u32| {
-            let rule = &self.rules[*rank as usize];
-            (rule.region, rule.order)
-        };
-        let lines = cell::lines(self.space, ranks.iter().map(of));
+        let lines = cell::lines(self.space, ranks.iter().map(|rank| self.rules[*rank as usize]));
         self.cells[place] = Cell::leaf(self.cells.len() - place, ranks.len());
         self.cells.extend_from_slice(&lines);
         self.has_room().then_some(1 + lines.len() as u32)
