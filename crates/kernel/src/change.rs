@@ -57,13 +57,13 @@ impl Change {
     }
 
     /// Remembers the change so far; it is not over.
-    pub fn save(&self) -> Result<()> {
+    pub fn save(&mut self) -> Result<()> {
         self.run.set_memory(&self.memory)?;
-        self.run.set_record(&self.record)
+        self.run.set_record(&mut self.record)
     }
 
     /// Remembers the change and ends it.
-    pub fn keep(self) -> Result<()> {
+    pub fn keep(mut self) -> Result<()> {
         self.save()?;
         self.end()
     }

@@ -21,6 +21,7 @@ pub mod host;
 pub mod instance;
 pub mod lab;
 mod limiter;
+mod lists;
 pub mod live_log;
 mod load;
 pub mod map;

@@ -1,5 +1,5 @@
-//! The files of an instance in `/run/skipstep/NAME/`: its lock, its memory and its rule sets. Each
-//! is written under another name and renamed, so a reader finds a whole one.
+//! The files of an instance in `/run/skipstep/NAME/`: its lock, its memory and its rule sets, with the addresses of
+//! their tables beside them. Each is written under another name and renamed, so a reader finds a whole one.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Context, Error, Result};
+use crate::lists::Lists;
 use crate::record::{Memory, Record};
 
 const ROOT: &str = "/run/skipstep";
@@ -79,29 +80,48 @@ impl RunDir {
 
     /// The rule set in force; `generation` says which that is.
     pub fn record(&self, generation: impl Fn() -> u32) -> Result<Record> {
-        let mut result = read(&self.rules(generation()));
+        let mut result = self.record_of(generation());
         for _ in 0..RETRIES {
             match &result {
-                Err(error) if error.is_not_found() => result = read(&self.rules(generation())),
+                Err(error) if error.is_not_found() => result = self.record_of(generation()),
                 _ => break,
             }
         }
         result
     }
 
+    fn record_of(&self, generation: u32) -> Result<Record> {
+        let mut record: Record = read(&self.rules(generation))?;
+        let path = self.lists(generation);
+        let bytes = fs::read(&path).context(|| format!("{}: read", path.display()))?;
+        let lists = Lists::from_bytes(&bytes).ok_or_else(|| Error::Record {
+            cause: "these are no lists of addresses".to_owned(),
+            path,
+        })?;
+        lists.put(&mut record);
+        Ok(record)
+    }
+
     /// Keeps a rule set under its generation.
-    pub fn set_record(&self, record: &Record) -> Result<()> {
-        write(&self.rules(record.generation), record)
+    pub fn set_record(&self, record: &mut Record) -> Result<()> {
+        let lists = Lists::take(record);
+        // who finds the record finds these
+        let written = replace(&self.lists(record.generation), &lists.to_bytes())
+            .and_then(|()| write(&self.rules(record.generation), record));
+        lists.put(record);
+        written
     }
 
     /// Removes the rule sets of other generations.
     pub fn forget_all_but(&self, generation: u32) -> Result<()> {
-        let keep = self.rules(generation);
+        let keep = [self.rules(generation), self.lists(generation)];
         let entries = fs::read_dir(&self.path).context(|| self.path.display().to_string())?;
         for entry in entries.flatten() {
             let path = entry.path();
             let name = entry.file_name();
-            if name.to_string_lossy().starts_with("rules.") && path != keep {
+            let name = name.to_string_lossy();
+            let is_of_one = name.starts_with("rules.") || name.starts_with("lists.");
+            if is_of_one && !keep.contains(&path) {
                 fs::remove_file(&path).context(|| format!("{}: remove", path.display()))?;
             }
         }
@@ -147,6 +167,10 @@ impl RunDir {
         self.path.join(format!("rules.{generation}.json"))
     }
 
+    fn lists(&self, generation: u32) -> PathBuf {
+        self.path.join(format!("lists.{generation}.bin"))
+    }
+
     fn unfinished(&self) -> PathBuf {
         self.path.join("unfinished")
     }
@@ -167,7 +191,11 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
 fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let text = serde_json::to_vec(value)
         .map_err(|cause| Error::Record { path: path.to_owned(), cause: cause.to_string() })?;
+    replace(path, &text)
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let unfinished = path.with_extension("new");
-    fs::write(&unfinished, text).context(|| format!("{}: write", unfinished.display()))?;
+    fs::write(&unfinished, bytes).context(|| format!("{}: write", unfinished.display()))?;
     fs::rename(&unfinished, path).context(|| format!("{}: write", path.display()))
 }
