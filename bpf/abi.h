@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		45
+#define PF_ABI_VERSION		46
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -213,7 +213,8 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * interfaces       hash              ifindex -> struct pf_interface
  * interface_indexes array          interface id -> ifindex, 0 if it is away
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
- * state_keys       hash              struct pf_state_key -> struct pf_state_ref
+ * key_hash         array of 1        struct pf_key_hash
+ * state_keys       array             by hash of a struct pf_state_key: struct pf_key_line
  * states           array             index -> struct pf_state
  * free_states      stack             index of a freed place
  * reassembler      array of 1        struct pf_reassembler

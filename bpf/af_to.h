@@ -169,7 +169,7 @@ __inline __be16 draw_port(struct pf_scratch *s, const struct pf_pool *pool)
 		if (ports && pd->source_port == own)
 			continue;
 		set_far_key(s);
-		if (!bpf_map_lookup_elem(&state_keys, &s->key))
+		if (!find_key(&s->key, &s->far))
 			break;
 	}
 	return pd->source_port;

@@ -7,6 +7,7 @@
 #define PF_FAR_KEY_H
 
 #include "kern.h"
+#include "key_table.h"
 #include "scratch.h"
 #include "state_key.h"
 #include "timeout.h"
@@ -18,30 +19,23 @@
  * do; its place goes to s->far. */
 __global int find_far(struct pf_scratch *s, __u32 ended)
 {
-	struct pf_state_ref *first, ref;
 	struct pf_state *state;
 	__u8 timeout;
 	int i;
 
-	if (!s)
+	if (!s || !find_key(&s->key, &s->far))
 		return 0;
-	first = bpf_map_lookup_elem(&state_keys, &s->key);
-	if (!first)
-		return 0;
-	ref = *first;
 	bpf_for(i, 0, MAX_FAR_STATES) {
-		state = bpf_map_lookup_elem(&states, &ref.index);
-		if (!state || state->serial != ref.serial)
+		state = bpf_map_lookup_elem(&states, &s->far.index);
+		if (!state || state->serial != s->far.serial)
 			return 0;
 		timeout = state->timeout;
 		if ((ended && timeout == PF_TIMEOUT_PURGE) ||
 		    (timeout < PF_TIMEOUT_PURGE &&
-		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now))) {
-			s->far = ref;
+		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now)))
 			return 1;
-		}
-		ref = state->next_far;
-		if (!ref.serial)
+		s->far = state->next_far;
+		if (!s->far.serial)
 			return 0;
 	}
 	return 0;
@@ -84,25 +78,18 @@ __global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
 __global int unlink_far_key(__u32 index, __u32 serial)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index), *before;
-	struct pf_state_ref *first, ref, next;
+	struct pf_state_ref ref, next;
 	const struct pf_state_key *key;
 	int i;
 
 	if (!state)
 		return 0;
 	key = &state->key[PF_STACK];
-	first = bpf_map_lookup_elem(&state_keys, key);
-	if (!first)
+	if (!find_key(key, &ref))
 		return 0;
-	ref = *first;
 	next = state->next_far;
-	if (ref.index == index && ref.serial == serial) {
-		if (!next.serial)
-			bpf_map_delete_elem(&state_keys, key);
-		else
-			bpf_map_update_elem(&state_keys, key, &next, BPF_EXIST);
-		return 0;
-	}
+	if (ref.index == index && ref.serial == serial)
+		return replace_key(key, index, next.serial ? next.index : PF_NO_PLACE);
 	bpf_for(i, 0, MAX_FAR_STATES) {
 		before = bpf_map_lookup_elem(&states, &ref.index);
 		if (!before)

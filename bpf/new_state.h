@@ -133,27 +133,24 @@ __inline void detach_state(const struct pf_state_ref *ref)
 }
 
 /* What stands in the way of a key for a new state made in `direction`: 0 nothing, 1 something that
- * it may replace, -1 another state. A connection that is over makes way: it counts until it is swept,
+ * it may replace, in the place `known`, 2 a state made in the other direction, there too, -1 another state. A connection that is over makes way: it counts until it is swept,
  * and can be seen if it was made in the other direction. One that was ended before its time does not,
  * nor, as in OpenBSD, one whose time is up and that nobody has swept yet. */
-__global int make_way(const struct pf_state_key *key, __u32 direction)
+__global int make_way(const struct pf_state_key *key, __u32 direction, struct pf_state_ref *known)
 {
-	struct pf_state_ref *known, ref;
 	struct pf_state *state;
 	bool over = false;
 	int way = 1;
 
-	if (!key)
+	if (!key || !known)
 		return -1;
-	known = bpf_map_lookup_elem(&state_keys, key);
-	if (!known)
+	if (!find_key(key, known))
 		return 0;
-	ref = *known;
-	state = bpf_map_lookup_elem(&states, &ref.index);
+	state = bpf_map_lookup_elem(&states, &known->index);
 	if (!state)
 		return 1;
 	bpf_spin_lock(&state->lock);
-	if (state->serial != ref.serial || state->timeout >= PF_TIMEOUT_DETACHED) {
+	if (state->serial != known->serial || state->timeout >= PF_TIMEOUT_DETACHED) {
 		/* nobody finds it */
 	} else if (state->direction != direction) {
 		way = state->timeout == PF_TIMEOUT_PURGE ? 1 : 2;
@@ -165,7 +162,7 @@ __global int make_way(const struct pf_state_key *key, __u32 direction)
 	}
 	bpf_spin_unlock(&state->lock);
 	if (over)
-		detach_state(&ref);
+		detach_state(known);
 	return way;
 }
 
@@ -191,7 +188,7 @@ __inline bool close_if_over(const struct pf_state_ref *ref)
  * which the last one goes. Returns -1 if one does not make way. */
 __global int make_way_out(struct pf_state_key *key)
 {
-	struct pf_state_ref *known, ref, plain = {}, over = {};
+	struct pf_state_ref ref, plain = {}, over = {};
 	struct pf_state *state;
 	bool is_plain = false, before = false;
 	__u64 id = 0;
@@ -203,10 +200,8 @@ __global int make_way_out(struct pf_state_key *key)
 		if (made == PF_MADE_IN)
 			continue;
 		key->made = made;
-		known = bpf_map_lookup_elem(&state_keys, key);
-		if (!known)
+		if (!find_key(key, &plain))
 			continue;
-		plain = *known;
 		state = bpf_map_lookup_elem(&states, &plain.index);
 		is_plain = state && state->serial == plain.serial &&
 			   state->direction == PF_OUT && state->timeout < PF_TIMEOUT_DETACHED;
@@ -214,10 +209,8 @@ __global int make_way_out(struct pf_state_key *key)
 			id = state->id;
 	}
 	key->made = PF_MADE_FAR;
-	known = bpf_map_lookup_elem(&state_keys, key);
-	if (!known)
+	if (!find_key(key, &ref))
 		return 0;
-	ref = *known;
 	bpf_for(i, 0, MAX_FAR_STATES) {
 		state = bpf_map_lookup_elem(&states, &ref.index);
 		if (!state || state->serial != ref.serial)
@@ -251,7 +244,7 @@ __global int make_way_out(struct pf_state_key *key)
  * answers are those of the oldest floating or the youngest bound state, as in OpenBSD's lists. */
 __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 {
-	struct pf_state_ref *known, first;
+	struct pf_state_ref first;
 	struct pf_state *state;
 
 	if (!key || !ref)
@@ -260,14 +253,12 @@ __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 		if (made == PF_MADE_OUT)
 			continue;
 		key->made = made;
-		if (make_way(key, PF_IN) < 0)
+		if (make_way(key, PF_IN, &first) < 0)
 			return -1;
 	}
 	key->made = PF_MADE_FAR;
-	known = bpf_map_lookup_elem(&state_keys, key);
-	if (!known)
-		return bpf_map_update_elem(&state_keys, key, ref, BPF_NOEXIST);
-	first = *known;
+	if (!find_key(key, &first))
+		return insert_key(key, ref->index);
 	if (!key->interface)
 		return append_far(&first, ref);
 	state = bpf_map_lookup_elem(&states, &ref->index);
@@ -276,62 +267,65 @@ __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 	bpf_spin_lock(&state->lock);
 	state->next_far = first;
 	bpf_spin_unlock(&state->lock);
-	return bpf_map_update_elem(&state_keys, key, ref, BPF_EXIST);
+	return replace_key(key, first.index, ref->index);
 }
 
-/* Leads one key of a living state to it. Not 0 if another state made in the same direction has that
+/* Leads one key of a living state to it, with memory of the caller's to work in. Not 0 if another state made in the same direction has that
  * key. */
-__global int link_key(__u32 index, __u32 serial, __u32 side)
+__global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *linking)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_state_ref ref = { .index = index, .serial = serial };
 	struct pf_status *status = pf_status();
-	struct pf_state_key key;
+	struct pf_state_key *key;
 	__u8 made;
 	int way;
 
-	if (!state || !status)
+	if (!linking || !state || !status)
 		return -1;
-	key = state->key[side & 1];
-	if (key.made == PF_MADE_FAR)
-		return link_far_key(&key, &ref);
-	made = key.made;
-	if (status->crossing && state->direction == PF_OUT && make_way_out(&key) < 0)
+	key = &linking->key;
+	*key = state->key[side & 1];
+	if (key->made == PF_MADE_FAR)
+		return link_far_key(key, &ref);
+	made = key->made;
+	if (status->crossing && state->direction == PF_OUT && make_way_out(key) < 0)
 		return -1;
-	key.made = made;
-	way = make_way(&key, state->direction);
-	if (way > 1 && !key.made) {
+	key->made = made;
+	way = make_way(key, state->direction, &linking->known);
+	if (way > 1 && !key->made) {
 		/* one that was made in the other direction has it: both stand there, as in OpenBSD, this
 		 * one among the keys that tell directions apart */
-		key.made = state->direction;
-		state->key[PF_WIRE].made = state->key[PF_STACK].made = key.made;
+		key->made = state->direction;
+		state->key[PF_WIRE].made = state->key[PF_STACK].made = key->made;
 		count_translated(status, state, 1);
-		way = make_way(&key, state->direction);
+		way = make_way(key, state->direction, &linking->known);
 	}
 	if (way < 0 || way > 1 ||
-	    bpf_map_update_elem(&state_keys, &key, &ref, way ? BPF_EXIST : BPF_NOEXIST))
+	    (way ? replace_key(key, linking->known.index, index) : insert_key(key, index)))
 		return -1;
-	if (!key.made && !status->translated)
+	if (!key->made && !status->translated)
 		return 0;
 	/* the same key among those of the other kinds */
-	made = key.made;
-	key.made = made ? PF_MADE_PLAIN : state->direction;
-	if (make_way(&key, state->direction) < 0)
+	made = key->made;
+	key->made = made ? PF_MADE_PLAIN : state->direction;
+	if (make_way(key, state->direction, &linking->known) < 0)
 		return -1;
 	if (!status->crossing || state->direction == PF_OUT)
 		return 0;
 	/* on the far side of a state that crosses families only those made outbound are in the way */
-	key.made = made == PF_MADE_NEAR ? PF_MADE_IN : PF_MADE_NEAR;
-	return make_way(&key, PF_IN) < 0;
+	key->made = made == PF_MADE_NEAR ? PF_MADE_IN : PF_MADE_NEAR;
+	return make_way(key, PF_IN, &linking->known) < 0;
 }
 
 /* Leads the keys of a living state to it; both or none. */
-__inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial)
+__inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 index, __u32 serial,
+		       struct pf_linking *linking)
 {
 	bool two = state->key[PF_WIRE].made;
 
 	count_keys(status, state, 1);
-	if (link_key(index, serial, PF_WIRE) || (two && link_key(index, serial, PF_STACK))) {
+	if (link_key(index, serial, PF_WIRE, linking) ||
+	    (two && link_key(index, serial, PF_STACK, linking))) {
 		/* OpenBSD does not give back to pools what never was a state */
 		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
 		state->route = PF_HOP_NO;
@@ -406,7 +400,7 @@ __global int insert_state(struct pf_scratch *s)
 	s->ref.serial = state->serial;
 	bpf_spin_unlock(&state->lock);
 
-	if (!link_keys(state, status, s->ref.index, s->ref.serial)) {
+	if (!link_keys(state, status, s->ref.index, s->ref.serial, &s->linking)) {
 		count_state(PF_COUNT_INSERTS);
 		return 0;
 	}

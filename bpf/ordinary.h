@@ -156,21 +156,19 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
  * is the second one found: which of them it is the long way knows. */
 __inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **found)
 {
-	struct pf_state_ref *ref;
 	struct pf_state *state;
 
 	s->key.made = made;
-	ref = bpf_map_lookup_elem(&state_keys, &s->key);
-	if (!ref)
+	if (!find_key(&s->key, &s->looked_at))
 		return true;
 	s->known = 1;
-	state = bpf_map_lookup_elem(&states, &ref->index);
-	if (!state || state->serial != ref->serial ||
+	state = bpf_map_lookup_elem(&states, &s->looked_at.index);
+	if (!state ||
 	    (made && !same_key(&s->key, &state->key[near_side(made, s->pd.direction)])))
 		return true;
 	if (*found)
 		return false;
-	s->ref = *ref;
+	s->ref = s->looked_at;
 	*found = state;
 	return true;
 }

@@ -128,16 +128,13 @@ __inline void lead_onward(struct pf_scratch *s, struct pf_state *state)
 /* Leads the state of s->key, if it has one of a kind, onward to s->ref. */
 __global int link_one(struct pf_scratch *s, __u32 made)
 {
-	struct pf_state_ref *ref;
 	struct pf_state *state;
 
 	if (!s)
 		return 0;
 	s->key.made = made;
-	ref = bpf_map_lookup_elem(&state_keys, &s->key);
-	if (!ref)
+	if (!find_key(&s->key, &s->far))
 		return 0;
-	s->far = *ref;
 	state = bpf_map_lookup_elem(&states, &s->far.index);
 	if (state && (!made || same_key(&s->key, &state->key[PF_STACK])))
 		lead_onward(s, state);

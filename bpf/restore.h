@@ -10,7 +10,7 @@
 #include "new_state.h"
 #include "state.h"
 
-/* Brings a state to life as it is given, with its id and counters. Returns 1, or 0 if there is no
+/* Brings a state to life as it is given, with its id and counters. Returns its place plus 1, or 0 if there is no
  * room or its key is taken. */
 SEC("syscall")
 int pf_restore(struct pf_state *given)
@@ -19,6 +19,7 @@ int pf_restore(struct pf_state *given)
 	struct pf_status *status = pf_status();
 	struct pf_config *config;
 	struct pf_state_ref ref;
+	struct pf_linking linking = {};
 	struct pf_state *state;
 
 	if (!status)
@@ -55,7 +56,7 @@ int pf_restore(struct pf_state *given)
 	ref.serial = state->serial;
 	bpf_spin_unlock(&state->lock);
 
-	return !link_keys(state, status, ref.index, ref.serial);
+	return link_keys(state, status, ref.index, ref.serial, &linking) ? 0 : ref.index + 1;
 }
 
 #endif /* PF_RESTORE_H */

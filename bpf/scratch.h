@@ -338,6 +338,12 @@ struct pf_memo_key {
 	__u32 generation;
 };
 
+/* A key that is to lead to a new state, and the state to which it leads yet */
+struct pf_linking {
+	struct pf_state_key key;
+	struct pf_state_ref known;
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -351,6 +357,8 @@ struct pf_scratch {
 	__u8 known;			/* a state may know the ordinary packet */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
+	struct pf_linking linking;
+	struct pf_state_ref looked_at;	/* the last one that the packet's key led to */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
 	__u64 first_id;			/* of states made since the packet came */
 	struct pf_source_key source_key;	/* of the source node looked for */

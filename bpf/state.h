@@ -2,9 +2,9 @@
 /*
  * The state table (pf-semantics sections 6 and 7).
  *
- * state_keys leads from a key to a place in the pool `states` and the serial number that the place
- * had when it was taken. Whoever wants to use a state takes its lock and compares the serial:
- * places are used again, so nothing else says that a state is still the one meant.
+ * A key leads to a place in the pool `states` (key_table.h), which has a serial number. Whoever wants to use a state
+ * takes its lock and compares the serial: places are used again, so nothing else says that a state is still the one
+ * meant.
  *
  * A place goes round: taken (from free_states, or the first never used one), filled by the one who
  * took it, serial made odd, key inserted; then, by exactly one of those who want it gone, marked
@@ -21,6 +21,7 @@
 #include "endpoint.h"
 #include "far_key.h"
 #include "flow.h"
+#include "key_table.h"
 #include "limiter.h"
 #include "pool.h"
 #include "reason.h"
@@ -126,17 +127,6 @@ __inline void count_keys(struct pf_status *status, const struct pf_state *state,
 		count_translated(status, state, change);
 }
 
-/* Forgets the way from a key to the state, unless it leads to another by now. */
-__inline void unlink_key(struct pf_state *state, __u32 side, __u32 index, __u32 serial)
-{
-	const struct pf_state_key *key = &state->key[side & 1];
-	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, key);
-
-	if (ref && ref->index == index && ref->serial == serial)
-		bpf_map_delete_elem(&state_keys, key);
-}
-
-
 /* Takes a state out of the table. Returns 1, or 0 if somebody else did or it was used again. */
 __global int remove_state(__u32 index, __u32 serial)
 {
@@ -158,12 +148,12 @@ __global int remove_state(__u32 index, __u32 serial)
 		return 0;
 
 	half = state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src);
-	unlink_key(state, PF_WIRE, index, serial);
+	replace_key(&state->key[PF_WIRE], index, PF_NO_PLACE);
 	if (state->key[PF_WIRE].made) {
 		if (crosses(state))
 			unlink_far_key(index, serial);
 		else
-			unlink_key(state, PF_STACK, index, serial);
+			replace_key(&state->key[PF_STACK], index, PF_NO_PLACE);
 	}
 	count_keys(status, state, -1);
 	if (state->flags & PF_STATE_PFLOW)
@@ -225,13 +215,11 @@ __inline bool won_no_race(const struct pf_scratch *s, const struct pf_state *sta
  * and not found: the sweep comes by only now and then. */
 __inline struct pf_state *state_of_key(struct pf_scratch *s, struct pf_state_ref *found)
 {
-	struct pf_state_ref *ref = bpf_map_lookup_elem(&state_keys, &s->key);
 	struct pf_state *state;
 	__u8 timeout;
 
-	if (!ref)
+	if (!find_key(&s->key, found))
 		return NULL;
-	*found = *ref;
 	state = bpf_map_lookup_elem(&states, &found->index);
 	if (!state || state->serial != found->serial || won_no_race(s, state))
 		return NULL;
@@ -332,18 +320,18 @@ __global int find_state(struct pf_scratch *s)
 
 /* Whether a state has s->key on the side that the packet goes to: then an answer would be taken for
  * that state's. */
-__inline bool key_is_taken(struct pf_scratch *s, __u32 made)
+__global int key_is_taken(struct pf_scratch *s, __u32 made)
 {
-	struct pf_state_ref *ref;
 	struct pf_state *state;
 	__u8 timeout;
 
+	if (!s)
+		return true;
 	s->key.made = made;
-	ref = bpf_map_lookup_elem(&state_keys, &s->key);
-	if (!ref)
+	if (!find_key(&s->key, &s->looked_at))
 		return false;
-	state = bpf_map_lookup_elem(&states, &ref->index);
-	if (!state || state->serial != ref->serial)
+	state = bpf_map_lookup_elem(&states, &s->looked_at.index);
+	if (!state)
 		return false;
 	timeout = state->timeout;
 	if (timeout >= PF_TIMEOUT_DETACHED ||

@@ -12,14 +12,24 @@
 #define PF_DEFAULT_STATES	100000
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_key_hash);
+} key_hash SEC(".maps");
+
+/* Values of arrays that may be mapped begin at a page, so each of these lines is one of the cache's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, PF_DEFAULT_STATES);
-	__type(key, struct pf_state_key);
-	__type(value, struct pf_state_ref);
+	__type(key, __u32);
+	__type(value, struct pf_key_line);
 } state_keys SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, PF_DEFAULT_STATES);
 	__type(key, __u32);
 	__type(value, struct pf_state);

@@ -27,16 +27,15 @@
 /* Whether a state has s->key where answers will be looked up, in whichever way it was made. */
 __inline bool is_taken(struct pf_scratch *s, const struct pf_status *status)
 {
-	if (key_is_taken(s, PF_MADE_PLAIN))
-		return true;
-	if (!status->translated)
+	const bool crossing = status->translated && status->crossing;
+	const __u32 last = !status->translated ? PF_MADE_PLAIN :
+			   crossing && s->pd.direction == PF_OUT ? PF_MADE_NEAR : PF_MADE_OUT;
+
+	for (__u32 made = PF_MADE_PLAIN; made <= PF_MADE_NEAR && made <= last; made++)
+		if (key_is_taken(s, made))
+			return true;
+	if (!crossing || s->pd.direction == PF_OUT)
 		return false;
-	if (key_is_taken(s, PF_MADE_IN) || key_is_taken(s, PF_MADE_OUT))
-		return true;
-	if (!status->crossing)
-		return false;
-	if (s->pd.direction == PF_OUT)
-		return key_is_taken(s, PF_MADE_NEAR);
 	s->key.made = PF_MADE_FAR;
 	return find_far(s, true);
 }
@@ -56,12 +55,15 @@ __global int is_port_free(struct pf_scratch *s, __u32 port)
 		s->key.port[0] = port;
 	count_state(PF_COUNT_SEARCHES);
 	s->key.interface = 0;
-	if (is_taken(s, status))
-		return 0;
-	if (!status->bound || !s->interface.id)
-		return 1;
-	s->key.interface = s->interface.id;
-	return !is_taken(s, status);
+	/* among floating states, then among bound ones */
+	for (int i = 0; i < 2; i++) {
+		if (is_taken(s, status))
+			return 0;
+		if (!status->bound || !s->interface.id)
+			break;
+		s->key.interface = s->interface.id;
+	}
+	return 1;
 }
 
 /* Whether the packet's endpoint is to look the same to all. */
@@ -101,7 +103,6 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 {
 	struct pf_pdesc *pd;
 	struct pf_choice *choice;
-	struct pf_addr source;
 	__be16 port;
 	bool echo = false;
 
@@ -109,10 +110,11 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 		return 0;
 	pd = &s->pd;
 	choice = &s->choice;
-	source = pd->source;
-	pd->source = choice->address;
 	set_key(&s->key, pd, pd->direction);
-	pd->source = source;
+	if (source_index(pd->direction) == 0)
+		__builtin_memcpy(s->key.address[0], &choice->address, 16);
+	else
+		__builtin_memcpy(s->key.address[1], &choice->address, 16);
 	port = pd->source_port;
 	choice->port = port;
 	switch (pd->protocol) {

@@ -29,7 +29,25 @@ struct pf_state_key {
 	__u8 pad;
 };
 
-/* value of the state_keys map: where the state is, and that it still is the one meant */
+#define PF_KEY_WORDS	12		/* of 32 bits, in a key */
+#define PF_KEY_ENTRIES	16		/* in a line */
+#define PF_KEY_CLAIMED	0x80000000u	/* set in an entry that does not hold yet */
+#define PF_NO_PLACE	0xffffffffu
+
+/* value of the state_keys map: entries for keys; 0: free. The lowest bits are the state's place plus 1, those between
+ * them and PF_KEY_CLAIMED from the hash of the key. */
+struct pf_key_line {
+	__u32 entry[PF_KEY_ENTRIES];
+};
+
+/* how keys are hashed */
+struct pf_key_hash {
+	__u32 secret[PF_KEY_WORDS];	/* drawn by who makes the maps */
+	__u32 lines;			/* of the state_keys map */
+	__u32 index_mask;		/* bits of an entry that are a place */
+};
+
+/* where a state is, and that it still is the one meant */
 struct pf_state_ref {
 	__u32 index;
 	__u32 serial;
@@ -146,7 +164,7 @@ struct pf_state {
 #endif
 	__u32 serial;			/* rises at every reuse of this place; odd while in use */
 	__u64 id;
-	struct pf_state_key key[2];	/* wire, stack */
+	/* what most packets want comes first, so that few lines of the cache are loaded for them */
 	struct pf_peer src;		/* who made the state */
 	struct pf_peer dst;
 	__u64 packets[2];		/* with the state's direction, against it */
@@ -166,9 +184,12 @@ struct pf_state {
 	__u16 max_mss;
 	__u16 tag;
 	__u16 queue[2];
+	__u32 match_count;
+	struct pf_state_ref onward;	/* the state that knows its packets where they leave; serial 0: none */
+	struct pf_path path;		/* of its packets on their way out */
+	struct pf_state_key key[2];	/* wire, stack */
 	__u32 nat_slot;			/* of the rules whose pools gave the source … */
 	__u32 rdr_slot;			/* … and the destination; PF_IDLE_SLOT for none */
-	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
 	__u16 proxy_mss;		/* synproxy: what both sides can have */
@@ -186,8 +207,6 @@ struct pf_state {
 	__u8 hop_family;		/* of next_hop */
 	__u8 end_pad;
 	__u32 hop_interface;		/* id of the one by which next_hop is; 0: as the routes say */
-	struct pf_path path;		/* of its packets on their way out */
-	struct pf_state_ref onward;	/* the state that knows its packets where they leave; serial 0: none */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */

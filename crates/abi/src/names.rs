@@ -77,7 +77,9 @@ pub mod map {
     pub const INTERFACE_INDEXES: &str = "interface_indexes";
     /// per CPU, interface id -> `struct pf_interface_stats`
     pub const INTERFACE_STATS: &str = "interface_stats";
-    /// `struct pf_state_key` -> `struct pf_state_ref`
+    /// `struct pf_key_hash`
+    pub const KEY_HASH: &str = "key_hash";
+    /// by hash of a `struct pf_state_key`: `struct pf_key_line`
     pub const STATE_KEYS: &str = "state_keys";
     /// index -> `struct pf_state`
     pub const STATES: &str = "states";

@@ -137,7 +137,40 @@ pub mod made {
     pub const FAR: u8 = 4;
 }
 
-/// `struct pf_state_ref`: value of the state_keys map.
+/// Entries in a [`KeyLine`].
+pub const KEY_ENTRIES: usize = 16;
+/// Words of 32 bits in a [`StateKey`].
+pub const KEY_WORDS: usize = 12;
+/// Set in an entry that does not hold yet.
+pub const KEY_CLAIMED: u32 = 0x8000_0000;
+/// No place of the states map.
+pub const NO_PLACE: u32 = u32::MAX;
+
+/// `struct pf_key_line`: value of the state_keys map.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct KeyLine {
+    /// From the highest bit: [`KEY_CLAIMED`], bits of the key's hash, the place of its state plus 1. 0: free.
+    pub entry: [u32; KEY_ENTRIES],
+}
+
+/// `struct pf_key_hash`: how keys are hashed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct KeyHash {
+    /// Random.
+    pub secret: [u32; KEY_WORDS],
+    /// Lines in the state_keys map.
+    pub lines: u32,
+    /// Bits of an entry that are a place.
+    pub index_mask: u32,
+}
+
+/// `struct pf_state_ref`: where a state is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -297,8 +330,6 @@ pub struct State {
     pub serial: u32,
     /// Ascending in order of creation.
     pub id: u64,
-    /// [`WIRE`], [`STACK`]
-    pub key: [StateKey; 2],
     /// The side that made the state.
     pub src: Peer,
     /// The other side.
@@ -337,12 +368,18 @@ pub struct State {
     pub tag: u16,
     /// As [`crate::Rule::queue`].
     pub queue: [u16; 2],
+    /// How many of `match` are in use.
+    pub match_count: u32,
+    /// The state that knows its packets where they leave; serial 0: none.
+    pub onward: StateRef,
+    /// Of its packets on their way out.
+    pub path: Path,
+    /// [`WIRE`], [`STACK`]
+    pub key: [StateKey; 2],
     /// Slot of the rule whose pool gave the source, `IDLE_SLOT` for none.
     pub nat_slot: u32,
     /// Slot of the rule whose pool gave the destination, `IDLE_SLOT` for none.
     pub rdr_slot: u32,
-    /// How many of `match` are in use.
-    pub match_count: u32,
     /// Match rules whose counters rise with the state's.
     pub r#match: [MatchRule; MATCH_RULES],
     /// Longest packet, 0 for no limit.
@@ -377,10 +414,6 @@ pub struct State {
     pub end_pad: u8,
     /// Id of the interface by which the next hop is; 0: as the routes say.
     pub hop_interface: u32,
-    /// Of its packets on their way out.
-    pub path: Path,
-    /// The state that knows its packets where they leave; serial 0: none.
-    pub onward: StateRef,
 }
 
 impl State {

@@ -237,6 +237,6 @@ fn new_states(study: &mut Study) -> (Block, Vec<Cell>) {
 }
 
 fn with_room(systems: Vec<Box<dyn System>>, states: u32) -> Vec<Box<dyn System>> {
-    let room = |inner| -> Box<dyn System> { Box::new(Room { inner, states }) };
+    let room = |inner| -> Box<dyn System> { Box::new(Room { inner, connections: states }) };
     systems.into_iter().map(room).collect()
 }

@@ -8,7 +8,7 @@ use skipstep_ruleset::Direction;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Context, Error, Result, last_cause};
 use crate::map::{Map, PerCpuMap};
@@ -90,11 +90,24 @@ impl Sizes {
         }
     }
 
+    /// Lines of the table of keys: three entries for each state, which has one key, or two if it is translated. Then
+    /// lines of sixteen do not run over, as each key has two of them to choose from.
+    fn key_lines(&self) -> u32 {
+        let entries = u64::from(self.states) * 3;
+        (entries.div_ceil(abi::state::KEY_ENTRIES as u64).max(4)) as u32
+    }
+
+    /// Bits of the number that stands for a place in an entry of that table, which has one for none.
+    fn index_mask(&self) -> u32 {
+        u32::MAX >> self.states.leading_zeros()
+    }
+
     fn of(&self, map: &str) -> Option<u32> {
         match map {
             map_name::STATES | map_name::FREE_STATES => Some(self.states),
-            // translated ones have two, and endpoints too
-            map_name::STATE_KEYS | map_name::MAPPINGS => Some(self.states.saturating_mul(2)),
+            map_name::STATE_KEYS => Some(self.key_lines()),
+            // endpoints have two
+            map_name::MAPPINGS => Some(self.states.saturating_mul(2)),
             map_name::SOURCE_NODES | map_name::SOURCE_KEYS | map_name::FREE_SOURCES => {
                 Some(self.sources)
             }
@@ -244,8 +257,10 @@ maps! {
     interface_indexes: Map<u32, u32> = map_name::INTERFACE_INDEXES,
     /// by interface id
     interface_stats: PerCpuMap<u32, abi::InterfaceStats> = map_name::INTERFACE_STATS,
-    /// all keys of all states
-    state_keys: Map<abi::StateKey, abi::StateRef> = map_name::STATE_KEYS,
+    /// one element
+    key_hash: Map<u32, abi::KeyHash> = map_name::KEY_HASH,
+    /// from keys to places of states
+    state_keys: Map<u32, abi::KeyLine> = map_name::STATE_KEYS,
     /// places of states
     states: Map<u32, abi::State> = map_name::STATES,
     /// keys of source nodes
@@ -380,11 +395,19 @@ pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps,
     let status = abi::Status {
         abi_version: abi::VERSION,
         capacity: sizes.states,
-        secret: secret()?,
+        secret: random()?,
         source_capacity: sizes.sources,
         ..abi::Status::default()
     };
     maps.status.set(&0, &status)?;
+    maps.key_hash.set(
+        &0,
+        &abi::KeyHash {
+            secret: random()?,
+            lines: maps.state_keys.capacity(),
+            index_mask: sizes.index_mask(),
+        },
+    )?;
     Ok((object, maps, programs))
 }
 
@@ -415,8 +438,8 @@ fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
 }
 
 /// Random bits, from the kernel's own source.
-fn secret() -> Result<[u64; 2]> {
-    let mut words = [0; 2];
+fn random<T: FromBytes + IntoBytes>() -> Result<T> {
+    let mut words = T::new_zeroed();
     let read = std::fs::File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(words.as_mut_bytes()));
     read.context(|| "/dev/urandom: read".to_owned())?;

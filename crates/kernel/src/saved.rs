@@ -168,7 +168,7 @@ impl Instance {
         let mut placed = 0;
         for saved in saved {
             if let Some(state) = restored(saved, &memory, &record, same_rules, now) {
-                placed += u64::from(self.programs.restore.call(&state)? == 1);
+                placed += u64::from(self.programs.restore.call(&state)? > 0);
             }
         }
         Ok(placed)

@@ -6,6 +6,7 @@ mod copies;
 mod daemon;
 mod here;
 mod instance;
+mod key_table;
 mod lookup;
 mod machine;
 mod odd_length;
@@ -36,6 +37,7 @@ use crate::table::{EntryInfo, EntryTraffic};
 use crate::{contents, counters, limiter, source, state, table};
 
 pub use self::instance::TestInstance;
+pub use self::key_table::KeyTable;
 pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
 
 /// The data plane, loaded for this thread alone and pinned nowhere.
@@ -196,7 +198,7 @@ impl TestEngine {
 
     fn reset(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.known = None;
-        reset::maps(&self.maps, &self.memory, &mut self.record)?;
+        reset::maps(&self.maps, &self.programs, &self.memory, &mut self.record)?;
         copies::forget()?;
         self.memory = Memory::default();
         self.record = Record { generation: self.record.generation, ..Record::default() };

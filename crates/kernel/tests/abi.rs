@@ -118,16 +118,19 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol, pad,
         }
+        pf_key_line => abi::KeyLine { entry }
+        pf_key_hash => abi::KeyHash { secret, lines, index_mask }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
         pf_match_rule => abi::MatchRule { slot, log, log_to, action, pad }
         pf_state => abi::State {
-            lock, serial, id, key, src, dst, packets, bytes, creation, expire, rule_slot,
+            lock, serial, id, src, dst, packets, bytes, creation, expire, rule_slot,
             anchor_slot, flags,
             timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
-            nat_slot, rdr_slot, match_count, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
+            match_count, onward, path, key,
+            nat_slot, rdr_slot, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
             next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out, delay,
-            hop_family, end_pad, hop_interface, path, onward,
+            hop_family, end_pad, hop_interface,
         }
         pf_path => abi::Path {
             came_in_by, leaves_by, interface, second, generation, routes, mtu, neighbour,
@@ -338,7 +341,9 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::source { NODE_KINDS }
         "SOURCE_" abi::rule::source_flags { TRACK, OVERLOAD, FLUSH, FLUSH_GLOBAL }
         "SOURCE_COUNT_" abi::status::source_counter { SEARCHES, INSERTS, REMOVALS, MAX }
-        "" abi::state { WSCALE_MASK, WSCALE_FLAG, WIRE, STACK }
+        "" abi::state {
+            WSCALE_MASK, WSCALE_FLAG, WIRE, STACK, KEY_WORDS, KEY_ENTRIES, KEY_CLAIMED, NO_PLACE,
+        }
         "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY, RDOMAIN }
         "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1 }
         "ADDRESS_" abi::rule::address_kind {
@@ -456,6 +461,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::LIMITER_USES,
         abi::names::map::LIMITED_SOURCES,
         abi::names::map::LEAVING,
+        abi::names::map::KEY_HASH,
         abi::names::map::STATE_KEYS,
         abi::names::map::STATES,
         abi::names::map::FREE_STATES,

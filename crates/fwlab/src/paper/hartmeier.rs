@@ -137,7 +137,8 @@ impl Paper for Hartmeier {
             if let Some(dimension) = &mut made.1[0].series.dimension {
                 dimension.name = "states".to_owned();
             }
-            let room = move |inner| -> Box<dyn System> { Box::new(Room { inner, states }) };
+            let room =
+                move |inner| -> Box<dyn System> { Box::new(Room { inner, connections: states }) };
             made.0.systems = made.0.systems.into_iter().map(room).collect();
             blocks.push(made);
         }
@@ -313,7 +314,8 @@ fn memory(run: &Run) -> Option<Table> {
         let mut row = vec![number(states)];
         for system in KEEPERS {
             let bytes = middle(run, &Place { title: MEMORY, at: point.at, system });
-            let cell = |bytes: f64| format!("{:.0} MB, {:.0} a state", bytes / 1e6, bytes / states);
+            let cell =
+                |bytes: f64| format!("{:.0} MB, {:.0} a connection", bytes / 1e6, bytes / states);
             row.push(bytes.map_or(String::new(), cell));
         }
         rows.push(row);
@@ -458,7 +460,7 @@ fn findings(run: &Run) -> Vec<Finding> {
         let bytes = middle(run, &Place { title: MEMORY, at, system });
         let ratio = bytes.zip(at).map(|(bytes, states)| bytes / states / STATE);
         let ratio = ratio.map(|middle| Interval { low: middle, middle, high: middle });
-        let what = format!("{system}, bytes of a state by 1049");
+        let what = format!("{system}, bytes of a connection by 1049");
         Check { what, ratio, range: Range(0.0, 1.0) }
     };
     let hundred = Some(f64::from(RULES));

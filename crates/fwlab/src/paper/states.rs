@@ -9,10 +9,13 @@ use crate::host::Host;
 use crate::system::{Rules, System};
 use crate::topology::Topology;
 
-/// A system with room for so many states.
+/// States of skipstep for a connection that is forwarded: one where it comes in, one where it leaves.
+pub(crate) const STATES_EACH: u32 = 2;
+
+/// A system with room for so many connections.
 pub(crate) struct Room {
     pub inner: Box<dyn System>,
-    pub states: u32,
+    pub connections: u32,
 }
 
 impl System for Room {
@@ -32,7 +35,9 @@ impl System for Room {
         let text = self.inner.configuration(rules);
         match self.name().starts_with("skipstep") {
             // some for those that show what passes
-            true => format!("set limit states {}\n{text}", self.states + 100_000),
+            true => {
+                format!("set limit states {}\n{text}", self.connections * STATES_EACH + 100_000)
+            }
             false => text,
         }
     }

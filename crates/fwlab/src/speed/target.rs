@@ -2,6 +2,7 @@
 
 use super::loading::{CARGOES, Cargo, NFT, PFCTL};
 use super::{FEW_STATES, HIT, IPERF3, MANY_STATES, NEW, RULES, RULES6, STATES, TCP_RR, UDP_RR};
+use crate::paper::states::STATES_EACH;
 use crate::paper::study::MEMORY;
 use crate::paper::verdict::{Place, middle, ratio, samples, widened};
 use crate::results::{Run, Sample, Table};
@@ -10,7 +11,7 @@ use crate::stats::{Interval, change_interval, median, ratio_interval};
 /// Intervals are drawn with this seed, so that the same file always gives the same table.
 const SEED: u64 = 1;
 
-/// The share of states that are made when four times as many are drawn at random.
+/// The share of connections that are seen when four times as many are drawn at random.
 const MADE: f64 = 0.982;
 
 /// Why there is no figure of what was to be measured.
@@ -246,7 +247,8 @@ fn measure(run: &Run, figure: &Figure) -> Result<Interval, String> {
         }
         Figure::Memory { system } => {
             let bytes = middle(run, &at(MEMORY, MANY_STATES, system));
-            bytes.map(|bytes| bytes / MADE / f64::from(MANY_STATES)).map(|value| Interval {
+            let states = MADE * f64::from(MANY_STATES * STATES_EACH);
+            bytes.map(|bytes| bytes / states).map(|value| Interval {
                 low: value,
                 middle: value,
                 high: value,

@@ -60,7 +60,8 @@ impl TestInstance {
 
     fn forget(&mut self) -> Result<()> {
         let mut change = self.instance.begin()?;
-        reset::maps(&self.instance.maps, &change.memory, &mut change.record)?;
+        let Instance { maps, programs, .. } = &self.instance;
+        reset::maps(maps, programs, &change.memory, &mut change.record)?;
         let Memory { namespace, hostid, created_at, .. } = change.memory;
         change.memory = Memory { namespace, hostid, created_at, ..Memory::default() };
         change.record = Record { generation: change.record.generation, ..Record::default() };

@@ -6,14 +6,19 @@ use libbpf_rs::{MapCore, MapHandle};
 use skipstep_abi as abi;
 
 use crate::error::{Context, Result};
-use crate::object::Maps;
+use crate::object::{Maps, Programs};
 use crate::record::{Memory, Record};
 use crate::{contents, limiter, map, pool};
 
 /// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
 /// plane does not run afterwards.
-pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<()> {
-    states(maps)?;
+pub(super) fn maps(
+    maps: &Maps,
+    programs: &Programs,
+    memory: &Memory,
+    record: &mut Record,
+) -> Result<()> {
+    states(maps, programs)?;
     sources(maps)?;
     for limiter in &record.ruleset.limiters {
         limiter::clear(maps, skipstep_classifier::limiter::place(limiter.source, limiter.id));
@@ -72,13 +77,16 @@ pub(super) fn maps(maps: &Maps, memory: &Memory, record: &mut Record) -> Result<
     )
 }
 
-fn states(maps: &Maps) -> Result<()> {
+fn states(maps: &Maps, programs: &Programs) -> Result<()> {
     let used = maps.status.at(0)?.states_used;
-    for (index, state) in maps.states.first(used)?.enumerate() {
-        for key in &state.key {
-            maps.state_keys.remove(key)?;
+    let found: Vec<abi::State> = maps.states.first(used)?.collect();
+    for (index, abi::State { serial, key, .. }) in (0..).zip(found) {
+        if serial & 1 == 1 {
+            // the data plane takes its keys away; what else it was is forgotten anyway, without a word
+            maps.states.set(&index, &abi::State { serial, key, ..abi::State::default() })?;
+            programs.kill.call(&abi::Kill { index, serial })?;
         }
-        maps.states.set(&(index as u32), &abi::State::default())?;
+        maps.states.set(&index, &abi::State::default())?;
     }
     empty(&maps.free_states)
 }

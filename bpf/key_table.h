@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one of the cache's. A
+ * key's entry is in one of two lines that its hash says, in the one that had fewer when it came (Azar, Broder, Karlin
+ * and Upfal, "Balanced allocations", 1994): so lines do not run over, though nothing is ever moved or driven out.
+ *
+ * An entry is one word: the place of the state, and a tag from the hash of the key, so that hardly any state is looked
+ * at in vain. Words change by compare-and-swap alone. Of two CPUs that bring the same key at the same time one must
+ * lose: each first claims an entry that nobody follows, then looks for others with its key. Who finds one that holds
+ * gives way; of two claims the one that stands further behind does, and the other waits until it has. Then the claim
+ * is taken off. crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
+ *
+ * Who finds an entry may follow it to a state that is removed meanwhile: a place has an entry only as long as its state
+ * lives, and the state's serial number, read before and after its key, says that it was one state all the time.
+ */
+#ifndef PF_KEY_TABLE_H
+#define PF_KEY_TABLE_H
+
+#include "kern.h"
+#include "state_key.h"
+
+/* looks at a claim that stands in the way until it is the way's turn: nobody takes as long */
+#define CLAIM_LOOKS	512
+
+/* attempts to claim an entry, while others take those that are seen to be free */
+#define CLAIM_ATTEMPTS	4
+
+/* Where a key's entry may be, and what it looks like but for the place. */
+struct key_spot {
+	__u32 line[2];
+	__u32 tag;
+	__u32 index_mask;
+};
+
+/* A word that other CPUs change. */
+#define now_in(word)	(*(const volatile __u32 *)&(word))
+
+/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ have the same sum with
+ * a probability of 2^-32 for whoever does not know the secret, whatever keys those are. What follows spreads its bits. */
+__inline void locate_key(const struct pf_state_key *key, const struct pf_key_hash *hash,
+			 struct key_spot *spot)
+{
+	const __u32 *word = (const __u32 *)key;
+	__u64 sum = 0;
+
+	_Static_assert(sizeof(*key) == sizeof(hash->secret), "a word of the secret for each of the key");
+#pragma unroll
+	for (int i = 0; i < PF_KEY_WORDS; i += 2)
+		sum += (__u64)(word[i] + hash->secret[i]) * (word[i + 1] + hash->secret[i + 1]);
+	sum = (sum ^ sum >> 32) * 0x9e3779b97f4a7c15ull;
+	spot->line[0] = (sum >> 32) * hash->lines >> 32;
+	sum = (sum ^ sum >> 29) * 0xbf58476d1ce4e5b9ull;
+	spot->line[1] = (sum >> 32) * hash->lines >> 32;
+	spot->tag = (__u32)sum & ~hash->index_mask & ~PF_KEY_CLAIMED;
+	spot->index_mask = hash->index_mask;
+}
+
+__inline bool find_spot(const struct pf_state_key *key, struct key_spot *spot)
+{
+	__u32 zero = 0;
+	const struct pf_key_hash *hash = bpf_map_lookup_elem(&key_hash, &zero);
+
+	if (!hash)
+		return false;
+	locate_key(key, hash, spot);
+	return true;
+}
+
+/* Whether an entry leads to a state that has the key; its place and serial number go to `ref`. */
+__inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf_state_key *key,
+		       struct pf_state_ref *ref)
+{
+	__u32 index = (entry & spot->index_mask) - 1, serial;
+	const struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+
+	if (!state)
+		return false;
+	serial = now_in(state->serial);
+	if (!same_key(key, &state->key[PF_WIRE]) &&
+	    (!key->made || !same_key(key, &state->key[PF_STACK])))
+		return false;
+	ref->index = index;
+	ref->serial = serial;
+	return now_in(state->serial) == serial;
+}
+
+/* Finds the state that a key leads to. Returns 1, or 0 if there is none. */
+__global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
+{
+	const struct pf_key_line *line;
+	struct key_spot spot;
+	__u32 entry;
+
+	if (!key || !ref || !find_spot(key, &spot))
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		line = bpf_map_lookup_elem(&state_keys, &spot.line[i]);
+		if (!line)
+			return 0;
+		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
+			entry = now_in(line->entry[j]);
+			/* one that is claimed differs in that bit */
+			if ((entry & ~spot.index_mask) == spot.tag &&
+			    leads_to(entry, &spot, key, ref))
+				return 1;
+		}
+	}
+	return 0;
+}
+
+/* ---- change ------------------------------------------------------------------------------------------ */
+
+/* Where an entry is */
+struct key_entry {
+	__u32 line;
+	__u32 at;
+};
+
+/* How many entries of a line are not free, counted without branches: to the verifier each would be two ways on. */
+__inline __u32 entries_in(const struct pf_key_line *line)
+{
+	__u64 count = 0;
+
+#pragma unroll
+	for (int i = 0; i < PF_KEY_ENTRIES; i++)
+		count += (now_in(line->entry[i]) + 0xffffffffull) >> 32;
+	return count;
+}
+
+/* Claims a free entry of a line. */
+__inline bool claim_in(struct pf_key_line *line, __u32 entry, __u32 *at)
+{
+	for (int i = 0; i < PF_KEY_ENTRIES; i++) {
+		if (!now_in(line->entry[i]) &&
+		    !__sync_val_compare_and_swap(&line->entry[i], 0, entry | PF_KEY_CLAIMED)) {
+			*at = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Claims an entry in the emptier of the two lines. Returns 0, or -1 if both are full. */
+__global int claim_entry(const struct key_spot *spot, __u32 entry, struct key_entry *claimed)
+{
+	struct pf_key_line *one, *other;
+
+	if (!spot || !claimed)
+		return -1;
+	one = bpf_map_lookup_elem(&state_keys, &spot->line[0]);
+	other = bpf_map_lookup_elem(&state_keys, &spot->line[1]);
+	if (!one || !other)
+		return -1;
+	for (int i = 0; i < CLAIM_ATTEMPTS; i++) {
+		if (entries_in(one) <= entries_in(other)) {
+			claimed->line = spot->line[0];
+			if (claim_in(one, entry, &claimed->at))
+				return 0;
+		} else {
+			claimed->line = spot->line[1];
+			if (claim_in(other, entry, &claimed->at))
+				return 0;
+		}
+	}
+	return -1;
+}
+
+/* Waits until an entry is not claimed any more, or nobody's. Returns what it is then. */
+__inline __u32 wait_for_claim(const __u32 *word, __u32 entry)
+{
+	__u32 now = entry;
+	int i;
+
+	bpf_for(i, 0, CLAIM_LOOKS) {
+		now = now_in(*word);
+		if (now != entry)
+			break;
+	}
+	return now;
+}
+
+/* Whether a claim must give way to what else there is with its key in one of the lines. */
+__global int gives_way(const struct key_spot *spot, const struct pf_state_key *key,
+		       const struct key_entry *claimed, __u32 which)
+{
+	const struct pf_key_line *line;
+	struct pf_state_ref ref;
+	__u32 number, entry, after;
+	bool behind;
+
+	if (!spot || !key || !claimed)
+		return 1;
+	number = spot->line[which & 1];
+	line = bpf_map_lookup_elem(&state_keys, &number);
+	if (!line)
+		return 1;
+	for (__u32 i = 0; i < PF_KEY_ENTRIES; i++) {
+		if (number == claimed->line && i == claimed->at)
+			continue;
+		entry = now_in(line->entry[i]);
+		if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
+		    !leads_to(entry, spot, key, &ref))
+			continue;
+		behind = number > claimed->line || (number == claimed->line && i > claimed->at);
+		if (!(entry & PF_KEY_CLAIMED) || !behind)
+			return 1;
+		after = wait_for_claim(&line->entry[i], entry);
+		/* a claim that came since sees this one */
+		if (after == entry || (after && (after & ~spot->index_mask) == spot->tag))
+			return 1;
+	}
+	return 0;
+}
+
+/* Leads a key to the state in a place. Returns 0, or -1 if it leads to one already or there is no room. */
+__global int insert_key(const struct pf_state_key *key, __u32 index)
+{
+	struct key_entry claimed = {};
+	struct pf_key_line *line;
+	struct key_spot spot;
+	__u32 entry;
+	bool stays;
+
+	if (!key || !find_spot(key, &spot))
+		return -1;
+	entry = spot.tag | (index + 1);
+	if (claim_entry(&spot, entry, &claimed))
+		return -1;
+	stays = !gives_way(&spot, key, &claimed, 0) && !gives_way(&spot, key, &claimed, 1);
+	line = bpf_map_lookup_elem(&state_keys, &claimed.line);
+	if (!line || claimed.at >= PF_KEY_ENTRIES)
+		return -1;
+	__sync_val_compare_and_swap(&line->entry[claimed.at], entry | PF_KEY_CLAIMED,
+				    stays ? entry : 0);
+	return stays ? 0 : -1;
+}
+
+/* Leads a key that leads to the state in one place to that in another; to none for PF_NO_PLACE. Returns 0, or -1 if it
+ * does not lead there any more. */
+__global int replace_key(const struct pf_state_key *key, __u32 before, __u32 after)
+{
+	struct pf_key_line *line;
+	struct key_spot spot;
+	__u32 was, is;
+
+	if (!key || !find_spot(key, &spot))
+		return -1;
+	was = spot.tag | (before + 1);
+	is = after == PF_NO_PLACE ? 0 : spot.tag | (after + 1);
+	for (int i = 0; i < 2; i++) {
+		line = bpf_map_lookup_elem(&state_keys, &spot.line[i]);
+		if (!line)
+			return -1;
+		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
+			if (now_in(line->entry[j]) == was)
+				return __sync_val_compare_and_swap(&line->entry[j], was, is) ==
+					       was ? 0 : -1;
+		}
+	}
+	return -1;
+}
+
+#endif /* PF_KEY_TABLE_H */

@@ -1,0 +1,228 @@
+//! The table of keys (bpf/key_table.h), on which CPUs work at once without a lock: its protocol in all orders in which
+//! their steps can happen, and the table itself under all of them.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use skipstep_abi as abi;
+use skipstep_kernel::testing::KeyTable;
+
+// ---- the protocol -------------------------------------------------------------------------------------------------
+
+/// Entries that keys of the model share: enough that each of three CPUs finds one.
+const ENTRIES: usize = 3;
+/// CPUs.
+const CPUS: usize = 3;
+
+/// A word of the table, whose key is always the same. Each CPU brings a state of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Entry {
+    Free,
+    Claimed(usize),
+    Holds(usize),
+}
+
+/// Where a CPU is in what it does: one access to memory from one to the next. Entries are numbered in the order in which
+/// all look at them, for others with their key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Step {
+    /// Looks for a free entry; so many were not.
+    Seek(usize),
+    /// Has seen that this one is free, and claims it.
+    Claim(usize, usize),
+    /// Looks for another one's entry here; its own is the second.
+    Look(usize, usize),
+    /// Waits until the claim of that CPU here is none any more.
+    Wait(usize, usize, usize),
+    /// Takes its claim off.
+    Confirm(usize),
+    /// Gives its entry back.
+    GiveWay(usize),
+    /// The key leads to its state.
+    Won(usize),
+    Lost,
+    Removed,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct World {
+    entries: [Entry; ENTRIES],
+    at: [Step; CPUS],
+}
+
+/// What does not change.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    /// Whether a CPU seeks from the last entry on: it has seen the other line to be emptier.
+    from_end: [bool; CPUS],
+    /// Whether a CPU removes its state as soon as it is there.
+    removes: [bool; CPUS],
+    /// Whether entries that are looked at later stand in front.
+    turned: bool,
+}
+
+impl Setting {
+    /// What one step of a CPU leads to; nothing if it cannot go on.
+    fn step(&self, world: &World, cpu: usize) -> Option<World> {
+        let mut next = world.clone();
+        next.at[cpu] = match world.at[cpu] {
+            Step::Seek(ENTRIES) => Step::Lost,
+            Step::Seek(tried) => {
+                let here = if self.from_end[cpu] { ENTRIES - 1 - tried } else { tried };
+                match world.entries[here] {
+                    Entry::Free => Step::Claim(here, tried),
+                    _ => Step::Seek(tried + 1),
+                }
+            }
+            Step::Claim(here, _) if world.entries[here] == Entry::Free => {
+                next.entries[here] = Entry::Claimed(cpu);
+                Step::Look(0, here)
+            }
+            Step::Claim(_, tried) => Step::Seek(tried + 1),
+            Step::Look(ENTRIES, own) => Step::Confirm(own),
+            Step::Look(here, own) if here == own => Step::Look(here + 1, own),
+            Step::Look(here, own) => match world.entries[here] {
+                Entry::Free => Step::Look(here + 1, own),
+                Entry::Claimed(who) if (here > own) != self.turned => Step::Wait(here, own, who),
+                _ => Step::GiveWay(own),
+            },
+            Step::Wait(here, own, who) => match world.entries[here] {
+                Entry::Claimed(now) if now == who => return None,
+                Entry::Holds(_) => Step::GiveWay(own),
+                // another claim came later, and sees this one
+                _ => Step::Look(here + 1, own),
+            },
+            Step::Confirm(own) => {
+                next.entries[own] = Entry::Holds(cpu);
+                Step::Won(own)
+            }
+            Step::GiveWay(own) => {
+                next.entries[own] = Entry::Free;
+                Step::Lost
+            }
+            Step::Won(own) if self.removes[cpu] => {
+                next.entries[own] = Entry::Free;
+                Step::Removed
+            }
+            Step::Won(_) | Step::Lost | Step::Removed => return None,
+        };
+        Some(next)
+    }
+
+    /// All worlds that can come to be; those at the end, where no CPU goes on.
+    fn explore(&self) -> (HashSet<World>, Vec<World>) {
+        let start = World { entries: [Entry::Free; ENTRIES], at: [Step::Seek(0); CPUS] };
+        let (mut seen, mut ends) = (HashSet::from([start.clone()]), Vec::new());
+        let mut open = vec![start];
+        while let Some(world) = open.pop() {
+            let nexts: Vec<World> = (0..CPUS).filter_map(|cpu| self.step(&world, cpu)).collect();
+            if nexts.is_empty() {
+                ends.push(world);
+                continue;
+            }
+            for next in nexts {
+                if seen.insert(next.clone()) {
+                    open.push(next);
+                }
+            }
+        }
+        (seen, ends)
+    }
+}
+
+/// Bit `n` of a number for CPU `n`.
+fn bits(number: u32) -> [bool; CPUS] {
+    std::array::from_fn(|cpu| number >> cpu & 1 == 1)
+}
+
+/// States to which the key leads.
+fn holders(world: &World) -> usize {
+    world.entries.iter().filter(|entry| matches!(entry, Entry::Holds(_))).count()
+}
+
+#[test]
+fn a_key_never_leads_to_two_states_and_somebody_always_wins() {
+    for choice in 0..128 {
+        let setting = Setting {
+            from_end: bits(choice),
+            removes: bits(choice >> 3),
+            turned: choice >> 6 == 1,
+        };
+        let (worlds, ends) = setting.explore();
+        assert!(worlds.len() > 500, "{setting:?}: {} worlds are no exploration", worlds.len());
+        for world in &worlds {
+            assert!(holders(world) <= 1, "{setting:?}: {world:?}");
+        }
+        for end in &ends {
+            let is_done = |at: &Step| matches!(at, Step::Won(_) | Step::Lost | Step::Removed);
+            assert!(end.at.iter().all(is_done), "{setting:?}: somebody waits for ever: {end:?}");
+            let is_winner = |at: &Step| matches!(at, Step::Won(_) | Step::Removed);
+            assert!(end.at.iter().any(is_winner), "{setting:?}: all have given way: {end:?}");
+        }
+    }
+}
+
+// ---- the table itself -----------------------------------------------------------------------------------------------
+
+/// A key of UDP that no other number has.
+fn key(number: u32, made: u8) -> abi::StateKey {
+    let mut address = [[0; 16]; 2];
+    address[0][..4].copy_from_slice(&number.to_be_bytes());
+    address[1][..4].copy_from_slice(&[192, 0, 2, 1]);
+    let port = [[0, 53], [0, 53]];
+    abi::StateKey { address, port, made, family: abi::INET, protocol: 17, ..Default::default() }
+}
+
+#[test]
+fn threads_on_all_cpus_never_have_the_same_key_at_once() {
+    const KEYS: u32 = 24;
+    const TIME: Duration = Duration::from_secs(2);
+    let table = KeyTable::new().unwrap();
+    let owners: Vec<AtomicI32> = (0..KEYS).map(|_| AtomicI32::new(0)).collect();
+    let (won, lost) = (AtomicU32::new(0), AtomicU32::new(0));
+    let work = |seed: u64| {
+        let mut draw = seed;
+        let begin = Instant::now();
+        while begin.elapsed() < TIME {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let number = (draw >> 33) as u32 % KEYS;
+            let key = [key(number, abi::state::made::PLAIN); 2];
+            let Some(state) = table.insert(key).unwrap() else {
+                lost.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            won.fetch_add(1, Ordering::Relaxed);
+            let owner = &owners[number as usize];
+            assert_eq!(owner.fetch_add(1, Ordering::SeqCst), 0, "two states have key {number}");
+            assert_eq!(table.insert(key).unwrap(), None, "key {number} is not found");
+            owner.fetch_sub(1, Ordering::SeqCst);
+            assert!(table.remove(state).unwrap(), "the state of key {number} is gone");
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2) * 2;
+    thread::scope(|scope| {
+        (0..threads as u64).for_each(|seed| drop(scope.spawn(move || work(seed))))
+    });
+    assert_eq!(table.entries().unwrap(), 0, "entries are left");
+    let (won, lost) = (won.into_inner(), lost.into_inner());
+    assert!(won > 10_000 && lost > 0, "{won} states were made, {lost} were not");
+}
+
+#[test]
+fn there_is_room_for_both_keys_of_all_states() {
+    let table = KeyTable::new().unwrap();
+    let sides = |number: u32| {
+        [key(number, abi::state::made::IN), key(number | 1 << 31, abi::state::made::IN)]
+    };
+    let made: Vec<abi::Kill> = (0..table.capacity())
+        .map(|number| table.insert(sides(number)).unwrap().expect("there is room"))
+        .collect();
+    assert_eq!(table.entries().unwrap(), 2 * made.len());
+    assert_eq!(table.insert(sides(0)).unwrap(), None, "nobody is driven out");
+    for state in made {
+        assert!(table.remove(state).unwrap());
+    }
+    assert_eq!(table.entries().unwrap(), 0);
+}
