@@ -13,10 +13,11 @@
 #include "kern.h"
 #include "scratch.h"
 
-/* made to the measure of their rule set */
+/* Made to the measure of their rule set. What can be mapped begins with a page, so that a cell is one cache line; other
+ * arrays have 16 bytes in front. */
 struct cells_of_one_set {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct pf_cell);

@@ -49,7 +49,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 46;
+pub const VERSION: u32 = 47;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

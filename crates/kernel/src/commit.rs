@@ -21,8 +21,10 @@ use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, TableRecord, slot_seen};
 use crate::{forget, gone, limiter, map, pool};
 
-/// Inner maps of different sizes need this flag (`BPF_F_INNER_MAP`).
-const INNER_MAP: u32 = libbpf_rs::libbpf_sys::BPF_F_INNER_MAP;
+/// Inner maps of different sizes need `BPF_F_INNER_MAP`; with `BPF_F_MMAPABLE` they begin with a page, and a cell is
+/// one cache line.
+const INNER_MAP: u32 =
+    libbpf_rs::libbpf_sys::BPF_F_INNER_MAP | libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 
 /// Rules that a map has room for at least.
 const LEAST_ROOM: u32 = 256;
