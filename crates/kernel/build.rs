@@ -17,9 +17,14 @@ fn main() {
 
     let clang = find_clang();
     fs::create_dir_all(out.join("lab")).expect("OUT_DIR can be written to");
-    for program in
-        ["programs.bpf", "odd_length.bpf", "lookup.bpf", "lab/generator.bpf", "lab/sink.bpf"]
-    {
+    for program in [
+        "programs.bpf",
+        "odd_length.bpf",
+        "lookup.bpf",
+        "lab/generator.bpf",
+        "lab/route.bpf",
+        "lab/sink.bpf",
+    ] {
         compile(&clang, &bpf, &bpf.join(format!("{program}.c")), &out.join(format!("{program}.o")));
     }
     let layouts = out.join("abi.bpf.c");

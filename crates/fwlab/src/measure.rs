@@ -18,9 +18,7 @@ use crate::link::parse_address;
 use crate::placement::{self, Placement};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes};
-use crate::results::{
-    self, Better, Dimension, Environment, Mode, Point, Quantity, Role, Run, Series,
-};
+use crate::results::{self, Better, Dimension, Environment, Mode, Point, Quantity, Run, Series};
 use crate::rounds;
 use crate::seconds;
 use crate::sockets::{Kind, Talk, Way};
@@ -345,7 +343,7 @@ impl Arguments {
         for system in system::all() {
             let name = system.name();
             let wanted = match &self.systems[..] {
-                [] => system.role() == Role::Subject && self.ensure_of_use(&*system).is_ok(),
+                [] => system.filters() && self.ensure_of_use(&*system).is_ok(),
                 some => some.iter().any(|one| one == name),
             };
             if !wanted || spots.iter().any(|spot| spot.name() == name) {

@@ -2,6 +2,7 @@
 //! measured in the same rounds; docs/speed.md says what the rows are.
 
 mod loading;
+mod reloads;
 mod target;
 
 use crate::paper::series::{costs, series, talk};
@@ -83,6 +84,7 @@ impl Paper for Speed {
         let _limit = Limit::raise(study, NEW_STATES);
         let blocks = blocks(study);
         study.measure(blocks)?;
+        reloads::measure(study)?;
         loading::measure(study)
     }
 
@@ -103,7 +105,7 @@ fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
         Extent::Quick => 6,
         Extent::Full => 12,
     });
-    let states = ["nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
+    let states = ["xdp-route", "nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
     let mut blocks = vec![cost(study, HIT, FEW_RULES, load(Family::V4), &states)];
     for count in MANY_RULES {
         let systems: &[&str] = match count {

@@ -8,6 +8,7 @@ mod iptables;
 mod nftables;
 mod plain;
 pub mod skipstep;
+mod xdp_route;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -68,6 +69,11 @@ pub trait System: Sync {
     /// It has no reset, or its program or the kernel refuses it.
     fn restart(&self, _: &Host, _: &Rules, _: &str) -> anyhow::Result<()> {
         anyhow::bail!("{} has nothing to reset", self.name())
+    }
+
+    /// Whether it does what the rules say. What does not is there to be compared with, like a plain router.
+    fn filters(&self) -> bool {
+        self.role() == Role::Subject
     }
 
     /// Whether it keeps states, which want to see both directions.
@@ -170,6 +176,7 @@ impl Rules {
 pub fn all() -> Vec<Box<dyn System>> {
     let mut all: Vec<Box<dyn System>> =
         vec![Box::new(Plain::Null), Box::new(Plain::Router), Box::new(Plain::Bridge)];
+    all.push(Box::new(xdp_route::XdpRoute));
     all.extend(iptables::all());
     all.extend(nftables::all());
     all.extend(skipstep::all());
@@ -219,7 +226,7 @@ mod tests {
             for family in [Family::V4, Family::V6] {
                 let (transport, to) = (Transport::Tcp, End::Server);
                 let rules = Rules { count: 3, transport, family, to, topology };
-                for system in all().iter().filter(|system| system.role() == Role::Subject) {
+                for system in all().iter().filter(|system| system.filters()) {
                     let text = system.configuration(&rules);
                     for port in ["20000", "20001", "20002"] {
                         assert!(text.contains(port), "{}: {text}", system.name());

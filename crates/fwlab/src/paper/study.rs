@@ -283,6 +283,20 @@ impl Study {
         found
     }
 
+    /// Where frames are made, and where other work is done meanwhile: elsewhere, if there is another CPU.
+    ///
+    /// # Errors
+    /// There is no CPU.
+    pub(crate) fn places(&self) -> anyhow::Result<[Placement; 2]> {
+        let (first, last) = self.cpus.first().zip(self.cpus.last()).context("no CPU")?;
+        Ok([Placement { cpu: *first, priority: 1 }, Placement { cpu: *last, priority: 0 }])
+    }
+
+    /// What says whether a signal came.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
     /// Says that something is not measured, once.
     pub(crate) fn leave_out(&mut self, what: &str) {
         let Some(paper) = &mut self.run.paper else { return };

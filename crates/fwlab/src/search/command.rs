@@ -26,7 +26,7 @@ use crate::interrupt::Interrupt;
 use crate::measure::{self, environment};
 use crate::raw::extension::Extension;
 use crate::raw::load::Load;
-use crate::results::{self, Environment, Mode, Role, Run};
+use crate::results::{self, Environment, Mode, Run};
 use crate::system;
 use crate::topology::Family;
 
@@ -406,8 +406,7 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<(Report, Str
         anyhow::bail!("{name} needs {program}, which is not there");
     }
     ensure!(
-        arguments.test != Test::TcpIllegal
-            || (system.role() == Role::Subject && arguments.rules > 0),
+        arguments.test != Test::TcpIllegal || (system.filters() && arguments.rules > 0),
         "no rule forbids anything here: tcp-illegal wants a firewall, and --rules 1 or more"
     );
     let interrupt = Interrupt::watch()?;

@@ -13,7 +13,7 @@ use crate::raw::extension::Extension;
 use crate::raw::flood::{self, Flood, Pace};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::results::{self, Role};
+use crate::results;
 use crate::system::{Rules, System};
 use crate::topology::{End, Family, Lab, Shape, Topology};
 
@@ -184,7 +184,7 @@ impl<'l> Network<'l> {
     fn check(&mut self) -> anyhow::Result<()> {
         let open = self.flood.probe(9, PROBE, self.at)?;
         ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
-        let filters = self.installed.system.role() == Role::Subject;
+        let filters = self.installed.system.filters();
         if let Some(port) = self.installed.rules.ports().last().filter(|_| filters) {
             let came = self.flood.probe(port, PROBE, self.at)?;
             ensure!(came == 0, "port {port} is blocked, but {came} of {PROBE} frames came through");

@@ -13,7 +13,7 @@ use crate::connections::{self, Answers, Calls, PORT, Pages, Service};
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
-use crate::results::{self, Latency, Role};
+use crate::results::{self, Latency};
 use crate::system::System;
 use crate::topology::{End, Family, Lab, Topology};
 
@@ -84,7 +84,7 @@ impl<'l> TcpNetwork<'l> {
         interrupt: &Interrupt,
     ) -> anyhow::Result<(TcpNetwork<'l>, results::System)> {
         let installed = Installed::new(lab, system, count, (Transport::Tcp, family), cpus)?;
-        let filters = system.role() == Role::Subject;
+        let filters = system.filters();
         let blocked = installed.rules.ports().last().filter(|_| filters);
         let closed = blocked.unwrap_or(PORT);
         let network = TcpNetwork::between(lab, family, closed, most, cpus, interrupt)?;

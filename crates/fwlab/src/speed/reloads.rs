@@ -1,0 +1,145 @@
+//! Whether packets are lost while rules are replaced: frames at a steady rate through a host that loads one of two rule
+//! sets after the other.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::host::Host;
+use crate::interrupt::Interrupt;
+use crate::paper::study::{Extent, Study};
+use crate::placement::Placement;
+use crate::raw::flood::Flood;
+use crate::raw::frame::Transport::Udp;
+use crate::raw::sender::Pace;
+use crate::results::{self, Better, Quantity, Role, Series};
+use crate::rounds::{Measured, Subject};
+use crate::system::{Rules, skipstep};
+use crate::topology::{End, Family, Lab, Shape, Topology};
+
+/// Its series.
+pub(super) const TITLE: &str = "Reloading rules";
+
+/// What is reloaded, and how often in a trial.
+pub(super) const SYSTEM: &str = "skipstep-compiled";
+pub(super) const TIMES: u32 = 100;
+
+/// With so few everything is seen to work.
+const SMOKE: u32 = 10;
+
+/// Frames a second.
+const RATE: f64 = 100_000.0;
+
+/// From one reload to the next; they may take half as long again.
+const EVERY: Duration = Duration::from_millis(40);
+
+/// Rules of one set; the other has one more.
+const COUNT: u32 = 500;
+
+/// Who replaces the rules.
+struct Loader<'l> {
+    device: &'l Host,
+    files: [PathBuf; 2],
+    at: Placement,
+    times: u32,
+}
+
+impl Loader<'_> {
+    /// Loads one file after the other, as long as there is time; how often.
+    fn run(&self, time: Duration) -> anyhow::Result<u32> {
+        let begin = Instant::now();
+        for (done, file) in (0..self.times).zip(self.files.iter().cycle()) {
+            thread::sleep((EVERY * done).saturating_sub(begin.elapsed()));
+            if begin.elapsed() >= time {
+                return Ok(done);
+            }
+            self.device.run(Command::new(skipstep::pfctl()).args(["-q", "-f"]).arg(file), "")?;
+        }
+        Ok(self.times)
+    }
+}
+
+/// Frames through its host meanwhile.
+struct Reloads<'l> {
+    loader: Loader<'l>,
+    flood: Flood<'l>,
+    at: Placement,
+    interrupt: Interrupt,
+}
+
+impl Subject for Reloads<'_> {
+    fn id(&self) -> &str {
+        SYSTEM
+    }
+
+    fn trial(&mut self) -> anyhow::Result<Measured> {
+        let Reloads { loader, flood, at, interrupt } = self;
+        let time = EVERY * loader.times * 3 / 2;
+        let loader = &*loader;
+        let (trial, done) = thread::scope(|scope| {
+            let reloads = scope.spawn(|| loader.at.run(|| loader.run(time)));
+            let trial = flood.trial(&Pace::steady(RATE, time), *at, interrupt);
+            (trial, reloads.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let (trial, done) = (trial?, done??);
+        let why = (done < loader.times)
+            .then(|| format!("there was time for {done} of {} reloads", loader.times));
+        let lost = trial.lost() as f64;
+        Ok(Measured { value: lost, why, counts: Some(trial.tally()), latency: None })
+    }
+}
+
+/// Measures what is lost.
+///
+/// # Errors
+/// The network cannot be made, rules are refused, or a signal came.
+pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
+    let Some(system) = study.systems(&[SYSTEM]).pop() else { return Ok(()) };
+    let [at, beside] = study.places()?;
+    let shape = Shape { topology: Topology::Router, mtu: 1500, napi: true };
+    let lab = Lab::new("reloads", shape)?;
+    let device = lab.device().context("a router has a host in the middle")?;
+    let folder = tempfile::tempdir().context("a folder for rule sets")?;
+    let files = [COUNT, COUNT + 1].map(|count| folder.path().join(format!("{count}.conf")));
+    for (file, count) in files.iter().zip(COUNT..) {
+        let text = system.configuration(&rules(count));
+        std::fs::write(file, &text).with_context(|| file.display().to_string())?;
+    }
+    system.install(device, &rules(COUNT), &system.configuration(&rules(COUNT)))?;
+    let times = if study.extent == Extent::Smoke { SMOKE } else { TIMES };
+    let described = results::System::new(
+        SYSTEM,
+        system.label(),
+        Role::Subject,
+        "router",
+        format!("{COUNT} rules and one more, replaced {times} times"),
+    );
+    let flood = Flood::new(&lab, &super::load(Family::V4), End::Client, End::Server)?;
+    let loader = Loader { device, files, at: beside, times };
+    let interrupt = study.interrupt();
+    let reloads: Box<dyn Subject + '_> = Box::new(Reloads { loader, flood, at, interrupt });
+    study.measure_others(vec![described], &series(), times, &mut [reloads])
+}
+
+fn rules(count: u32) -> Rules {
+    let topology = Topology::Router;
+    Rules { count, transport: Udp, family: Family::V4, to: End::Server, topology }
+}
+
+fn series() -> Series {
+    Series {
+        title: TITLE.to_owned(),
+        load: results::Load { kind: "frames".to_owned(), ..results::Load::default() },
+        quantity: Quantity {
+            name: "frames lost".to_owned(),
+            unit: "frames".to_owned(),
+            better: Better::Lower,
+            additive: false,
+        },
+        dimension: None,
+        points: Vec::new(),
+    }
+}
