@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		47
+#define PF_ABI_VERSION		48
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -216,6 +216,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * key_hash         array of 1        struct pf_key_hash
  * state_keys       array             by hash of a struct pf_state_key: struct pf_key_line
  * states           array             index -> struct pf_state
+ * annexes          hash              index -> struct pf_annex
  * free_states      stack             index of a freed place
  * reassembler      array of 1        struct pf_reassembler
  * diverter         array of 1        struct pf_diverter

@@ -310,13 +310,17 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	struct pf_annex *annex;
 
 	if (!state || state->serial != s->ref.serial || !(state->flags & PF_STATE_PFLOW))
 		return;
-	if (!state->ifindex_in && s->pd.direction == PF_IN)
-		state->ifindex_in = skb->ifindex;
-	else if (!state->ifindex_out && s->pd.direction == PF_OUT)
-		state->ifindex_out = skb->ifindex;
+	annex = annex_of(state, &s->ref.index);
+	if (!annex)
+		return;
+	if (!annex->ifindex_in && s->pd.direction == PF_IN)
+		annex->ifindex_in = skb->ifindex;
+	else if (!annex->ifindex_out && s->pd.direction == PF_OUT)
+		annex->ifindex_out = skb->ifindex;
 }
 
 /* Returns what the program returns. Apart from the programs, whose stack all else stands on. */

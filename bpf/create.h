@@ -110,11 +110,44 @@ __inline void name_rule(struct pf_scratch *s, const struct pf_rule *rule)
 	s->outcome.decision = PF_DECISION_RULE;
 }
 
+/* Whether the state that the rule makes for the packet has what stands in annexes: a connection
+ * with two handshakes does, that of synproxy or of a cookie. */
+__inline bool has_more(const struct pf_scratch *s, const struct pf_state *state,
+		       const struct pf_rule *rule)
+{
+	const struct pf_rule_actions *act = &s->test.act;
+	const __u32 *node = s->test.source_nodes;
+
+	return (state->flags & (PF_STATE_REASSEMBLE_TCP | PF_STATE_PFLOW)) || s->consumed ||
+	       s->cookie_mss || s->cross_to || s->test.match_count || rule->route ||
+	       (act->max_pkt_size | act->rtable | act->delay) ||
+	       (node[PF_NODE_TRACK] | node[PF_NODE_NAT] | node[PF_NODE_RDR] | node[PF_NODE_ROUTE]) ||
+	       rule->limiter[PF_LIMITER_STATE] || rule->limiter[PF_LIMITER_SOURCE] ||
+	       counting_slot(s->nat_slot, PF_POOL_NAT) || counting_slot(s->rdr_slot, PF_POOL_RDR);
+}
+
+__inline void describe_annex(struct pf_scratch *s, struct pf_annex *annex,
+			     const struct pf_rule *rule)
+{
+	const struct pf_rule_actions *act = &s->test.act;
+
+	annex->nat_slot = counting_slot(s->nat_slot, PF_POOL_NAT);
+	annex->rdr_slot = counting_slot(s->rdr_slot, PF_POOL_RDR);
+	annex->delay = act->delay;
+	annex->match_count = s->test.match_count;
+	__builtin_memcpy(annex->match, s->test.match, sizeof(annex->match));
+	annex->max_pkt_size = act->max_pkt_size;
+	annex->rtable = act->rtable;
+	annex->route = rule->route;
+	__builtin_memcpy(annex->source_nodes, s->test.source_nodes, sizeof(annex->source_nodes));
+}
+
 /* Writes the state that `rule` makes for the packet to its place s->ref, where nobody else looks yet.
  * Returns the reason why there can be none, or 0. */
 __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	const struct pf_rule_actions *act;
+	struct pf_annex *annex = NULL;
 	struct pf_state *state;
 
 	if (!s || !rule)
@@ -123,7 +156,7 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_REASON_MEMORY;
-	__builtin_memset(&state->id, 0, sizeof(*state) - offsetof(struct pf_state, id));
+	__builtin_memset(&state->flags, 0, sizeof(*state) - offsetof(struct pf_state, flags));
 	set_state_key(s, rule);
 	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
 	if (s->cross_to) {
@@ -137,8 +170,6 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 		if (same_key(&state->key[PF_WIRE], &state->key[PF_STACK]))
 			state->key[PF_WIRE].made = state->key[PF_STACK].made = 0;
 	}
-	state->nat_slot = s->nat_slot;
-	state->rdr_slot = s->rdr_slot;
 
 	state->flags = act->flags;
 	if (rule->flags & PF_RULE_ALLOW_OPTS)
@@ -166,14 +197,13 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	state->set_prio[1] = act->set_prio[1];
 	state->queue[0] = act->queue[0];
 	state->queue[1] = act->queue[1];
-	state->delay = act->delay;
-	state->match_count = s->test.match_count;
-	__builtin_memcpy(state->match, s->test.match, sizeof(state->match));
 	state->creation = state->expire = s->now;
-	state->max_pkt_size = act->max_pkt_size;
-	state->rtable = act->rtable;
-	state->route = rule->route;
-	__builtin_memcpy(state->source_nodes, s->test.source_nodes, sizeof(state->source_nodes));
+	if (has_more(s, state, rule)) {
+		annex = add_annex(state, &s->ref.index);
+		if (!annex)
+			return PF_REASON_MEMORY;
+		describe_annex(s, annex, rule);
+	}
 	/* the packet that makes the state is its first, unless it is dropped in the end */
 	if (!exceeds_pkt_size(s, act->max_pkt_size)) {
 		state->packets[0] = s->segments;
@@ -182,9 +212,9 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 
 	switch (s->pd.protocol) {
 	case IPPROTO_TCP:
-		create_tcp(state, s, rule);
-		if (act->flags & PF_STATE_REASSEMBLE_TCP)
-			meet_timestamp(&state->scrub[0], s);
+		create_tcp(state, annex, s, rule);
+		if (annex && act->flags & PF_STATE_REASSEMBLE_TCP)
+			meet_timestamp(&annex->scrub[0], s);
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
@@ -193,9 +223,7 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	default:
 		create_other(state, s);
 	}
-	if (state->scrub[0].present &&
-	    !track_timestamp(state, s, &state->src, &state->dst, &state->scrub[0],
-			     &state->scrub[1]))
+	if (annex && !track_timestamp(state, annex, s, &state->src, &state->dst, true))
 		return PF_REASON_BAD_TIMESTAMP;
 	return 0;
 }
@@ -208,21 +236,24 @@ __inline int track_source(struct pf_scratch *s, __u32 rule_slot)
 	return hold_source(s);
 }
 
-/* The limiters that let the rule match count the state that is being made. Returns the reason why they do
- * not any more, or 0. */
+/* The limiters that let the rule match count the state that is being made. Returns the reason why
+ * they do not any more, or 0. */
 __inline int hold_limiters(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	__u32 of_states = rule->limiter[PF_LIMITER_STATE], of_sources;
-	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	struct pf_annex *annex;
 	int reason = 0;
 
-	if (!state)
-		return PF_REASON_MEMORY;
 	of_sources = rule->limiter[PF_LIMITER_SOURCE];
+	if (!of_states && !of_sources)
+		return 0;
+	annex = bpf_map_lookup_elem(&annexes, &s->ref.index);
+	if (!annex)
+		return PF_REASON_MEMORY;
 	if (of_states)
-		reason = hold_state_limiter(s, &state->limited[PF_LIMITER_STATE], of_states & 0xff);
+		reason = hold_state_limiter(s, &annex->limited[PF_LIMITER_STATE], of_states & 0xff);
 	if (!reason && of_sources)
-		reason = hold_source_limiter(s, &state->limited[PF_LIMITER_SOURCE], of_sources);
+		reason = hold_source_limiter(s, &annex->limited[PF_LIMITER_SOURCE], of_sources);
 	if (reason)
 		release_limiters(s->ref.index, 1);
 	return reason;
@@ -232,6 +263,7 @@ __inline int hold_limiters(struct pf_scratch *s, const struct pf_rule *rule)
 __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	struct pf_rule_states *states_of_rule;
+	struct pf_annex *annex;
 	struct pf_state *state;
 	__u32 slot;
 	int reason;
@@ -283,7 +315,9 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
 	translate_first(s, state);
-	route_by_state(state, s, true);
+	annex = annex_of(state, &s->ref.index);
+	if (annex)
+		route_by_annex(annex, s, true);
 	s->act = s->test.act;
 	if (!s->act.rtable)
 		s->act.rtable = 1;
@@ -358,7 +392,8 @@ __inline void act_without_state(struct pf_scratch *s, const struct pf_rule *rule
 	s->act.rtable = rtable;
 }
 
-/* Whether a limiter has the packet dropped. Rules have nothing to say about it then, and send no answer. */
+/* Whether a limiter has the packet dropped. Rules have nothing to say about it then, and send no
+ * answer. */
 __inline bool is_limited(struct pf_scratch *s)
 {
 	if (!s->test.limited || s->test.failed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `endpoint-independent`: UDP packets from one address and port inside have the same ones outside, whoever
- * they are for, as long as one of their states lives. As FreeBSD has it.
+ * `endpoint-independent`: UDP packets from one address and port inside have the same ones outside,
+ * whoever they are for, as long as one of their states lives. As FreeBSD has it.
  */
 #ifndef PF_ENDPOINT_H
 #define PF_ENDPOINT_H
@@ -9,6 +9,8 @@
 #include "kern.h"
 #include "scratch.h"
 #include "state_key.h"
+
+#include <linux/errno.h>
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -41,7 +43,8 @@ __inline void release_mapping(const struct pf_endpoint *inside)
 	bpf_map_delete_elem(&mappings, &outside);
 }
 
-/* Finds what is outside of the packet's endpoint, and holds it. Returns 1 if there is such a mapping. */
+/* Finds what is outside of the packet's endpoint, and holds it. Returns 1 if there is such a
+ * mapping. */
 __global int hold_mapping(struct pf_scratch *s)
 {
 	struct pf_endpoint inside;
@@ -65,11 +68,12 @@ __global int hold_mapping(struct pf_scratch *s)
 	return 1;
 }
 
-/* Maps the packet's endpoint to s->choice.address with the port, and holds it. Returns 1, or 0 if that is
- * another's. */
+/* Maps the packet's endpoint to s->choice.address with the port, and holds it. Returns 1, or 0 if
+ * that is another's, or if there is no room: then no other port is tried. */
 __global int map_endpoint(struct pf_scratch *s, __u32 port)
 {
 	struct pf_mapping to_outside = { .uses = 1 }, to_inside = {};
+	long error;
 
 	if (!s)
 		return 0;
@@ -77,12 +81,16 @@ __global int map_endpoint(struct pf_scratch *s, __u32 port)
 		     s->pd.original_source_port);
 	set_endpoint(&to_outside.other, s->pd.rdomain, s->pd.family, true, &s->choice.address,
 		     port);
-	if (bpf_map_update_elem(&mappings, &to_outside.other, &to_inside, BPF_NOEXIST))
-		return 0;
-	if (bpf_map_update_elem(&mappings, &to_inside.other, &to_outside, BPF_NOEXIST)) {
-		bpf_map_delete_elem(&mappings, &to_outside.other);
-		return 0;
+	error = bpf_map_update_elem(&mappings, &to_outside.other, &to_inside, BPF_NOEXIST);
+	if (!error) {
+		error = bpf_map_update_elem(&mappings, &to_inside.other, &to_outside, BPF_NOEXIST);
+		if (error)
+			bpf_map_delete_elem(&mappings, &to_outside.other);
 	}
+	if (error && error != -EEXIST)
+		s->choice.probes = 0;
+	if (error)
+		return 0;
 	s->mapped = 1;
 	return 1;
 }

@@ -6,6 +6,7 @@
 #ifndef PF_FAR_KEY_H
 #define PF_FAR_KEY_H
 
+#include "annex.h"
 #include "kern.h"
 #include "key_table.h"
 #include "scratch.h"
@@ -19,6 +20,7 @@
  * do; its place goes to s->far. */
 __global int find_far(struct pf_scratch *s, __u32 ended)
 {
+	const struct pf_annex *annex;
 	struct pf_state *state;
 	__u8 timeout;
 	int i;
@@ -34,9 +36,10 @@ __global int find_far(struct pf_scratch *s, __u32 ended)
 		    (timeout < PF_TIMEOUT_PURGE &&
 		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now)))
 			return 1;
-		s->far = state->next_far;
-		if (!s->far.serial)
+		annex = annex_of(state, &s->far.index);
+		if (!annex || !annex->next_far.serial)
 			return 0;
+		s->far = annex->next_far;
 	}
 	return 0;
 }
@@ -53,6 +56,7 @@ __inline struct pf_state *far_state(struct pf_scratch *s, struct pf_state_ref *f
 __global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
 {
 	struct pf_state_ref ref;
+	struct pf_annex *annex;
 	struct pf_state *state;
 	int i;
 
@@ -63,10 +67,13 @@ __global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
 		state = bpf_map_lookup_elem(&states, &ref.index);
 		if (!state)
 			return -1;
+		annex = annex_of(state, &ref.index);
+		if (!annex)
+			return -1;
 		bpf_spin_lock(&state->lock);
-		ref = state->next_far;
+		ref = annex->next_far;
 		if (!ref.serial)
-			state->next_far = *new;
+			annex->next_far = *new;
 		bpf_spin_unlock(&state->lock);
 		if (!ref.serial)
 			return 0;
@@ -78,8 +85,9 @@ __global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
 __global int unlink_far_key(__u32 index, __u32 serial)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index), *before;
-	struct pf_state_ref ref, next;
+	struct pf_state_ref ref, next = {};
 	const struct pf_state_key *key;
+	struct pf_annex *annex;
 	int i;
 
 	if (!state)
@@ -87,17 +95,22 @@ __global int unlink_far_key(__u32 index, __u32 serial)
 	key = &state->key[PF_STACK];
 	if (!find_key(key, &ref))
 		return 0;
-	next = state->next_far;
+	annex = annex_of(state, &index);
+	if (annex)
+		next = annex->next_far;
 	if (ref.index == index && ref.serial == serial)
 		return replace_key(key, index, next.serial ? next.index : PF_NO_PLACE);
 	bpf_for(i, 0, MAX_FAR_STATES) {
 		before = bpf_map_lookup_elem(&states, &ref.index);
 		if (!before)
 			return 0;
+		annex = annex_of(before, &ref.index);
+		if (!annex)
+			return 0;
 		bpf_spin_lock(&before->lock);
-		ref = before->next_far;
+		ref = annex->next_far;
 		if (ref.index == index && ref.serial == serial)
-			before->next_far = next;
+			annex->next_far = next;
 		bpf_spin_unlock(&before->lock);
 		if (!ref.serial || (ref.index == index && ref.serial == serial))
 			return 0;

@@ -193,8 +193,7 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	s->path.interface = s->leaving.id;
 	s->path.express = leaving->express;
 	s->path.second = s->now;
-	s->path.generation = s->generation;
-	s->path.routes = routes;
+	s->path.epoch = path_epoch(s, routes);
 	s->path.mtu = lookup->mtu_result;
 	__builtin_memcpy(s->path.neighbour, lookup->dmac, sizeof(s->path.neighbour));
 	__builtin_memcpy(s->path.own, lookup->smac, sizeof(s->path.own));

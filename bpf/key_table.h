@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one of the cache's. A
- * key's entry is in one of two lines that its hash says, in the one that had fewer when it came (Azar, Broder, Karlin
- * and Upfal, "Balanced allocations", 1994): so lines do not run over, though nothing is ever moved or driven out.
+ * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one
+ * of the cache's. A key's entry is in one of two lines that its hash says, in the one that had
+ * fewer when it came (Azar, Broder, Karlin and Upfal, "Balanced allocations", 1994): so lines do
+ * not run over, though nothing is ever moved or driven out.
  *
- * An entry is one word: the place of the state, and a tag from the hash of the key, so that hardly any state is looked
- * at in vain. Words change by compare-and-swap alone. Of two CPUs that bring the same key at the same time one must
- * lose: each first claims an entry that nobody follows, then looks for others with its key. Who finds one that holds
- * gives way; of two claims the one that stands further behind does, and the other waits until it has. Then the claim
- * is taken off. crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
+ * An entry is one word: the place of the state, and a tag from the hash of the key, so that hardly
+ * any state is looked at in vain. Words change by compare-and-swap alone. Of two CPUs that bring
+ * the same key at the same time one must lose: each first claims an entry that nobody follows, then
+ * looks for others with its key. Who finds one that holds gives way; of two claims the one that
+ * stands further behind does, and the other waits until it has. Then the claim is taken off.
+ * crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
  *
- * Who finds an entry may follow it to a state that is removed meanwhile: a place has an entry only as long as its state
- * lives, and the state's serial number, read before and after its key, says that it was one state all the time.
+ * Who finds an entry may follow it to a state that is removed meanwhile: a place has an entry only
+ * as long as its state lives, and the state's serial number, read before and after its key, says
+ * that it was one state all the time.
  */
 #ifndef PF_KEY_TABLE_H
 #define PF_KEY_TABLE_H
@@ -35,8 +38,9 @@ struct key_spot {
 /* A word that other CPUs change. */
 #define now_in(word)	(*(const volatile __u32 *)&(word))
 
-/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ have the same sum with
- * a probability of 2^-32 for whoever does not know the secret, whatever keys those are. What follows spreads its bits. */
+/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ
+ * have the same sum with a probability of 2^-32 for whoever does not know the secret, whatever keys
+ * those are. What follows spreads its bits. */
 __inline void locate_key(const struct pf_state_key *key, const struct pf_key_hash *hash,
 			 struct key_spot *spot)
 {
@@ -108,7 +112,7 @@ __global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
 	return 0;
 }
 
-/* ---- change ------------------------------------------------------------------------------------------ */
+/* ---- change -------------------------------------------------------------------------------------- */
 
 /* Where an entry is */
 struct key_entry {
@@ -116,7 +120,8 @@ struct key_entry {
 	__u32 at;
 };
 
-/* How many entries of a line are not free, counted without branches: to the verifier each would be two ways on. */
+/* How many entries of a line are not free, counted without branches: to the verifier each would be
+ * two ways on. */
 __inline __u32 entries_in(const struct pf_key_line *line)
 {
 	__u64 count = 0;
@@ -212,7 +217,8 @@ __global int gives_way(const struct key_spot *spot, const struct pf_state_key *k
 	return 0;
 }
 
-/* Leads a key to the state in a place. Returns 0, or -1 if it leads to one already or there is no room. */
+/* Leads a key to the state in a place. Returns 0, or -1 if it leads to one already or there is no
+ * room. */
 __global int insert_key(const struct pf_state_key *key, __u32 index)
 {
 	struct key_entry claimed = {};
@@ -235,8 +241,8 @@ __global int insert_key(const struct pf_state_key *key, __u32 index)
 	return stays ? 0 : -1;
 }
 
-/* Leads a key that leads to the state in one place to that in another; to none for PF_NO_PLACE. Returns 0, or -1 if it
- * does not lead there any more. */
+/* Leads a key that leads to the state in one place to that in another; to none for PF_NO_PLACE.
+ * Returns 0, or -1 if it does not lead there any more. */
 __global int replace_key(const struct pf_state_key *key, __u32 before, __u32 after)
 {
 	struct pf_key_line *line;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * How a state comes to be: a place, its rules, and its keys, on the way to which connections that are over
- * make way (pf-semantics section 6).
+ * How a state comes to be: a place, its rules, and its keys, on the way to which connections that
+ * are over make way (pf-semantics section 6).
  */
 #ifndef PF_NEW_STATE_H
 #define PF_NEW_STATE_H
 
+#include "annex.h"
 #include "far_key.h"
 #include "kern.h"
 #include "scratch.h"
@@ -50,10 +51,12 @@ __global int take_state(struct pf_scratch *s)
 /* Gives the place of take_state back: there will be no state after all. */
 __inline void give_back_state(struct pf_scratch *s)
 {
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
 	struct pf_status *status = pf_status();
 
-	if (!status)
+	if (!state || !status)
 		return;
+	drop_annex(state, &s->ref.index);
 	__sync_fetch_and_sub(&status->states, 1);
 	bpf_map_push_elem(&free_states, &s->ref.index, BPF_ANY);
 }
@@ -69,11 +72,11 @@ __inline void hold_again(__u32 slot)
 
 static int hold_match_rule(__u32 i, void *arg)
 {
-	struct pf_state *state = *(struct pf_state **)arg;
+	struct pf_annex *annex = *(struct pf_annex **)arg;
 
-	if (i >= PF_MATCH_RULES || i >= state->match_count)
+	if (i >= PF_MATCH_RULES || i >= annex->match_count)
 		return 1;
-	hold_again(state->match[i].slot);
+	hold_again(annex->match[i].slot);
 	return 0;
 }
 
@@ -110,18 +113,22 @@ __inline void detach_state(const struct pf_state_ref *ref)
 	struct pf_state *state = bpf_map_lookup_elem(&states, &ref->index);
 	__u32 places[PF_NODE_KINDS] = {};
 	__u32 connected = 0, rule_slot = 0;
+	struct pf_annex *annex;
 	bool limited = false;
 	__u64 id = 0;
 
 	if (!state)
 		return;
+	annex = annex_of(state, &ref->index);
 	bpf_spin_lock(&state->lock);
 	if (state->serial == ref->serial && state->timeout < PF_TIMEOUT_DETACHED) {
 		state->timeout = PF_TIMEOUT_DETACHED;
 		/* its sources and limiters do not count it any more */
-		limited = has_limiters(state);
-		__builtin_memcpy(places, state->source_nodes, sizeof(places));
-		__builtin_memset(state->source_nodes, 0, sizeof(places));
+		if (annex) {
+			limited = has_limiters(annex);
+			__builtin_memcpy(places, annex->source_nodes, sizeof(places));
+			__builtin_memset(annex->source_nodes, 0, sizeof(places));
+		}
 		connected = state->flags & PF_STATE_CONNECTED;
 		rule_slot = state->rule_slot;
 		id = state->id;
@@ -133,9 +140,10 @@ __inline void detach_state(const struct pf_state_ref *ref)
 }
 
 /* What stands in the way of a key for a new state made in `direction`: 0 nothing, 1 something that
- * it may replace, in the place `known`, 2 a state made in the other direction, there too, -1 another state. A connection that is over makes way: it counts until it is swept,
- * and can be seen if it was made in the other direction. One that was ended before its time does not,
- * nor, as in OpenBSD, one whose time is up and that nobody has swept yet. */
+ * it may replace, in the place `known`, 2 a state made in the other direction, there too, -1
+ * another state. A connection that is over makes way: it counts until it is swept, and can be seen
+ * if it was made in the other direction. One that was ended before its time does not, nor, as in
+ * OpenBSD, one whose time is up and that nobody has swept yet. */
 __global int make_way(const struct pf_state_key *key, __u32 direction, struct pf_state_ref *known)
 {
 	struct pf_state *state;
@@ -183,12 +191,13 @@ __inline bool close_if_over(const struct pf_state_ref *ref)
 	return over;
 }
 
-/* The same as make_way for a new state made outbound, as far as states whose packets cross families have
- * its key on their far side, beside a plain one that may have it: all are in one list in OpenBSD, of
- * which the last one goes. Returns -1 if one does not make way. */
+/* The same as make_way for a new state made outbound, as far as states whose packets cross families
+ * have its key on their far side, beside a plain one that may have it: all are in one list in
+ * OpenBSD, of which the last one goes. Returns -1 if one does not make way. */
 __global int make_way_out(struct pf_state_key *key)
 {
 	struct pf_state_ref ref, plain = {}, over = {};
+	const struct pf_annex *annex;
 	struct pf_state *state;
 	bool is_plain = false, before = false;
 	__u64 id = 0;
@@ -227,12 +236,13 @@ __global int make_way_out(struct pf_state_key *key)
 				return -1;
 			over = ref;
 		}
-		ref = state->next_far;
-		if (!ref.serial)
+		annex = annex_of(state, &ref.index);
+		if (!annex || !annex->next_far.serial)
 			break;
+		ref = annex->next_far;
 	}
-	/* make_way sees to a plain one that is the last; before another it goes, too, for there cannot be
-	 * two with one key here */
+	/* make_way sees to a plain one that is the last; before another it goes, too, for there
+	 * cannot be two with one key here */
 	if (before)
 		detach_state(&plain);
 	if (!is_plain && over.serial)
@@ -245,6 +255,7 @@ __global int make_way_out(struct pf_state_key *key)
 __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 {
 	struct pf_state_ref first;
+	struct pf_annex *annex;
 	struct pf_state *state;
 
 	if (!key || !ref)
@@ -264,14 +275,17 @@ __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 	state = bpf_map_lookup_elem(&states, &ref->index);
 	if (!state)
 		return -1;
+	annex = annex_of(state, &ref->index);
+	if (!annex)
+		return -1;
 	bpf_spin_lock(&state->lock);
-	state->next_far = first;
+	annex->next_far = first;
 	bpf_spin_unlock(&state->lock);
 	return replace_key(key, first.index, ref->index);
 }
 
-/* Leads one key of a living state to it, with memory of the caller's to work in. Not 0 if another state made in the same direction has that
- * key. */
+/* Leads one key of a living state to it, with memory of the caller's to work in. Not 0 if another
+ * state made in the same direction has that key. */
 __global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *linking)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
@@ -293,8 +307,8 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *
 	key->made = made;
 	way = make_way(key, state->direction, &linking->known);
 	if (way > 1 && !key->made) {
-		/* one that was made in the other direction has it: both stand there, as in OpenBSD, this
-		 * one among the keys that tell directions apart */
+		/* one that was made in the other direction has it: both stand there, as in OpenBSD,
+		 * this one among the keys that tell directions apart */
 		key->made = state->direction;
 		state->key[PF_WIRE].made = state->key[PF_STACK].made = key->made;
 		count_translated(status, state, 1);
@@ -322,15 +336,18 @@ __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 i
 		       struct pf_linking *linking)
 {
 	bool two = state->key[PF_WIRE].made;
+	struct pf_annex *annex;
 
 	count_keys(status, state, 1);
 	if (link_key(index, serial, PF_WIRE, linking) ||
 	    (two && link_key(index, serial, PF_STACK, linking))) {
 		/* OpenBSD does not give back to pools what never was a state */
-		state->nat_slot = state->rdr_slot = PF_IDLE_SLOT;
-		state->route = PF_HOP_NO;
-		if (has_limiters(state))
+		annex = annex_of(state, &index);
+		if (annex) {
+			annex->nat_slot = annex->rdr_slot = PF_IDLE_SLOT;
+			annex->route = PF_HOP_NO;
 			release_limiters(index, 1);
+		}
 		remove_state(index, serial);
 		return -1;
 	}
@@ -345,37 +362,46 @@ __inline bool leads_elsewhere(const struct pf_state *state)
 	return wire->made && __builtin_memcmp(wire->address[0], stack->address[0], 16);
 }
 
-/* Whether a match rule of the state logs all its packets. */
-__inline bool logs_matches(const struct pf_state *state)
+/* Whether a match rule of a state logs all its packets. */
+__inline bool logs_matches(const struct pf_annex *annex)
 {
 	__u8 log = 0;
 
 	for (__u32 i = 0; i < PF_MATCH_RULES; i++)
-		if (i < state->match_count)
-			log |= state->match[i].log;
+		if (i < annex->match_count)
+			log |= annex->match[i].log;
 	return log & PF_LOG_ALL;
+}
+
+/* Whether what a state has in its annex wants nothing of its packets but to count them. */
+__inline bool only_counts(const struct pf_annex *annex)
+{
+	const __u32 *node = annex->source_nodes;
+
+	return !logs_matches(annex) &&
+	       !(annex->max_pkt_size | annex->rtable | annex->delay | annex->route) &&
+	       !(node[PF_NODE_TRACK] | node[PF_NODE_NAT] | node[PF_NODE_RDR] | node[PF_NODE_ROUTE]);
 }
 
 /* Whether packets of the state can take the short way: nothing is done with them but to count and to
  * translate them. */
-__inline bool is_simple(const struct pf_state *state)
+__inline bool is_simple(const struct pf_state *state, const struct pf_annex *annex)
 {
-	const __u32 harmless = PF_STATE_ALLOW_OPTS | PF_STATE_SLOPPY | PF_STATE_NO_SYNC;
+	const __u32 harmless = PF_STATE_ALLOW_OPTS | PF_STATE_SLOPPY | PF_STATE_NO_SYNC |
+			       PF_STATE_ANNEX;
 	__u32 slot = state->rule_slot;
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 
 	return rule && !rule->divert && !(state->flags & ~harmless) &&
-	       !(state->log & PF_LOG_ALL) && !logs_matches(state) && !leads_elsewhere(state) &&
-	       !state->min_ttl && !state->max_pkt_size && !state->tag && !state->rtable &&
-	       !state->route && !state->queue[0] && !state->delay &&
-	       !state->source_nodes[PF_NODE_TRACK] && !state->source_nodes[PF_NODE_NAT] &&
-	       !state->source_nodes[PF_NODE_RDR] && !state->source_nodes[PF_NODE_ROUTE];
+	       !(state->log & PF_LOG_ALL) && !leads_elsewhere(state) && !state->min_ttl &&
+	       !state->tag && !state->queue[0] && (!annex || only_counts(annex));
 }
 
 /* Brings the state that was written to the place s->ref to life. Returns the reason why not, or 0. */
 __global int insert_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
+	struct pf_annex *annex;
 	struct pf_state *state;
 
 	if (!s || !status)
@@ -383,15 +409,16 @@ __global int insert_state(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_REASON_MEMORY;
-	if (is_simple(state))
+	annex = annex_of(state, &s->ref.index);
+	if (is_simple(state, annex))
 		state->flags |= PF_STATE_SIMPLE;
 	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
 	s->outcome.state_id = state->id;
 	hold_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		hold_rule(state->anchor_slot);
-	if (state->match_count)
-		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
+	if (annex && annex->match_count)
+		bpf_loop(PF_MATCH_RULES, hold_match_rule, &annex, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 

@@ -17,32 +17,32 @@
 __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 {
 	struct pf_pool *pool = pool_of(slot, PF_POOL_ROUTE);
-	struct pf_state *state;
+	struct pf_annex *annex;
 
 	if (!s || !pool)
 		return 0;
 	s->choice.source = s->pd.original_source;
 	if (!choose(s, pool, slot, PF_POOL_ROUTE, false))
 		return 0;
-	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	if (!state)
+	annex = bpf_map_lookup_elem(&annexes, &s->ref.index);
+	if (!annex)
 		return 0;
-	__builtin_memcpy(state->next_hop, &s->choice.address, sizeof(state->next_hop));
-	state->hop_interface = s->choice.interface;
-	state->hop_family = s->choice.family;
-	state->source_nodes[PF_NODE_ROUTE] = s->test.source_nodes[PF_NODE_ROUTE];
+	__builtin_memcpy(annex->next_hop, &s->choice.address, sizeof(annex->next_hop));
+	annex->hop_interface = s->choice.interface;
+	annex->hop_family = s->choice.family;
+	annex->source_nodes[PF_NODE_ROUTE] = s->test.source_nodes[PF_NODE_ROUTE];
 	return 1;
 }
 
-/* Where the state sends packets of this direction. */
-__inline void route_by_state(const struct pf_state *state, struct pf_scratch *s, bool forward)
+/* Where the state of the annex sends packets of this direction. */
+__inline void route_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool forward)
 {
-	if (state->route == PF_HOP_DUP_TO || (state->route == PF_HOP_ROUTE_TO && forward) ||
-	    (state->route == PF_HOP_REPLY_TO && !forward)) {
-		s->route = state->route;
-		s->hop_interface = state->hop_interface;
-		s->hop_family = state->hop_family;
-		__builtin_memcpy(&s->next_hop, state->next_hop, sizeof(s->next_hop));
+	if (annex->route == PF_HOP_DUP_TO || (annex->route == PF_HOP_ROUTE_TO && forward) ||
+	    (annex->route == PF_HOP_REPLY_TO && !forward)) {
+		s->route = annex->route;
+		s->hop_interface = annex->hop_interface;
+		s->hop_family = annex->hop_family;
+		__builtin_memcpy(&s->next_hop, annex->next_hop, sizeof(s->next_hop));
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Ordinary packets, and states that want nothing of theirs but to judge, count and translate them. Most packets
- * of most hosts are such, so what filter.h does with them is done here at once, from the bytes of the frame.
- * shortcut.h does so on the tc hooks, express.h in XDP.
+ * Ordinary packets, and states that want nothing of theirs but to judge, count and translate them.
+ * Most packets of most hosts are such, so what filter.h does with them is done here at once, from
+ * the bytes of the frame. shortcut.h does so on the tc hooks, express.h in XDP.
  */
 #ifndef PF_ORDINARY_H
 #define PF_ORDINARY_H
@@ -20,7 +20,7 @@
 #include "time.h"
 #include "track.h"
 
-/* ---- ordinary packets: one header behind the other, each as it should be --------------------------- */
+/* ---- ordinary packets: one header behind the other, each as it should be ----------------------- */
 
 /* Whether the flags are some that a connection has, which nobody puts right on the long way. */
 __inline bool has_usual_flags(const struct tcp *tcp)
@@ -150,10 +150,10 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 	return pd->protocol == IPPROTO_UDP && read_ordinary_udp(frame, pd, at);
 }
 
-/* ---- their state ----------------------------------------------------------------------------------- */
+/* ---- their state --------------------------------------------------------------------------------- */
 
-/* Looks for the state of s->key among those that have one of a kind, and notes its place in s->ref. False if that
- * is the second one found: which of them it is the long way knows. */
+/* Looks for the state of s->key among those that have one of a kind, and notes its place in s->ref.
+ * False if that is the second one found: which of them it is the long way knows. */
 __inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **found)
 {
 	struct pf_state *state;
@@ -182,8 +182,8 @@ __inline bool look_for_ordinary(const struct pf_status *status, struct pf_scratc
 					look_ordinary(s, PF_MADE_OUT, found)));
 }
 
-/* Finds the state of s->key, bound or floating, if it is a simple one and the packet from its midst. s->known says
- * whether there is any that might know the packet. */
+/* Finds the state of s->key, bound or floating, if it is a simple one and the packet from its
+ * midst. s->known says whether there is any that might know the packet. */
 __inline struct pf_state *find_ordinary_state(const struct pf_status *status, struct pf_scratch *s,
 					      __u32 interface)
 {
@@ -223,7 +223,7 @@ __inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
 
 	if (s->pd.protocol == IPPROTO_TCP) {
 		if ((state->max_mss && !s->pd.usual_options) || x->state != PF_TCPS_ESTABLISHED || y->state != PF_TCPS_ESTABLISHED ||
-		    x->seqdiff || y->seqdiff || track_tcp(state, s, x, y) != PF_TRACK_PASS)
+		    x->seqdiff || y->seqdiff || track_tcp(state, NULL, s, x, y) != PF_TRACK_PASS)
 			return false;
 	} else if (track_other(state, s, x, y) != PF_TRACK_PASS) {
 		return false;
@@ -236,7 +236,8 @@ __inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
 	return true;
 }
 
-/* Whether the state of s->ref passes the packet, which it has counted then: else that is for the long way. */
+/* Whether the state of s->ref passes the packet, which it has counted then: else that is for the
+ * long way. */
 __global int fits_state(struct pf_scratch *s)
 {
 	struct pf_state *state;
@@ -256,7 +257,8 @@ __global int fits_state(struct pf_scratch *s)
 	return fits;
 }
 
-/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it and passes it too. */
+/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it and
+ * passes it too. */
 __global int fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
 {
 	struct pf_state *state;
@@ -277,16 +279,16 @@ __global int fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
 	return fits;
 }
 
-/* ---- what is remembered ---------------------------------------------------------------------------- */
+/* ---- what is remembered -------------------------------------------------------------------------- */
 
 static int count_match_ordinary(__u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
-	struct pf_state *state = loop->map;
+	struct pf_annex *annex = loop->map;
 
-	if (i >= PF_MATCH_RULES || i >= state->match_count)
+	if (i >= PF_MATCH_RULES || i >= annex->match_count)
 		return 1;
-	count_rule(loop->s, state->match[i].slot, loop->s->against_state, PF_TABLE_MATCH);
+	count_rule(loop->s, annex->match[i].slot, loop->s->against_state, PF_TABLE_MATCH);
 	return 0;
 }
 
@@ -295,6 +297,7 @@ __global int count_shortly(struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };
 	struct pf_rule_states *rule;
+	struct pf_annex *annex;
 	struct pf_state *state;
 	__u32 slot, out;
 
@@ -317,8 +320,9 @@ __global int count_shortly(struct pf_scratch *s)
 		count_slot(s, slot, out);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
-	if (state->match_count) {
-		loop.map = state;
+	annex = annex_of(state, &s->ref.index);
+	if (annex && annex->match_count) {
+		loop.map = annex;
 		bpf_loop(PF_MATCH_RULES, count_match_ordinary, &loop, 0);
 	}
 	return 0;

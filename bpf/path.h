@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Forwarding past the kernel's own way. The program of the interface where a packet of a state leaves notes
- * the path that the kernel has chosen for it: where it came in, the neighbour that it goes to, and which
- * state knew it there. For a second or two, and while the routes stay as they are, the packets behind it
- * take that path at once from where they come in, with the same two states to judge and count them. Then the
- * routes are asked once more (hop.h). Where the kernel has more to do with packets than to forward them
- * nobody takes a path.
+ * Forwarding past the kernel's own way. The program of the interface where a packet of a state
+ * leaves notes the path that the kernel has chosen for it: where it came in, the neighbour that it
+ * goes to, and which state knew it there. For a second or two, and while the routes stay as they
+ * are, the packets behind it take that path at once from where they come in, with the same two
+ * states to judge and count them. Then the routes are asked once more (hop.h). Where the kernel has
+ * more to do with packets than to forward them nobody takes a path.
  */
 #ifndef PF_PATH_H
 #define PF_PATH_H
@@ -24,6 +24,14 @@
 __inline __u32 number_of_routes(const struct net *net, __u8 family)
 {
 	return family == AF_INET ? net->ipv4.rt_genid.counter : net->ipv6.fib6_sernum.counter;
+}
+
+/* A number that changes with the rules and with the routes, of which `routes` is the number.
+ * Neither ever goes back, and a path does not live long enough for them to come to the same sum
+ * again. */
+__inline __u32 path_epoch(const struct pf_scratch *s, __u32 routes)
+{
+	return routes + (s->generation << 16);
 }
 
 /* Whether netfilter looks at packets that are forwarded: it may translate or block them. */
@@ -84,7 +92,8 @@ __inline __u8 takes_frames(const struct net_device *device)
 	return device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT_SG ? PF_EXPRESS_ANY : PF_EXPRESS_SHORT;
 }
 
-/* Asks in s->lookup for the way of the packet, with the ends that it has now, if it came in by an interface. */
+/* Asks in s->lookup for the way of the packet, with the ends that it has now, if it came in by an
+ * interface. */
 __inline void set_lookup(struct pf_scratch *s, __u32 came_in_by)
 {
 	struct bpf_fib_lookup *lookup = &s->lookup;
@@ -102,8 +111,9 @@ __inline void set_lookup(struct pf_scratch *s, __u32 came_in_by)
 	}
 }
 
-/* Asks the routes what the kernel has asked them for a packet that leaves by skb->ifindex and that nobody has
- * translated here. Returns the MTU of its path, or 0 if they do not say what the kernel did. */
+/* Asks the routes what the kernel has asked them for a packet that leaves by skb->ifindex and that
+ * nobody has translated here. Returns the MTU of its path, or 0 if they do not say what the kernel
+ * did. */
 __inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup *lookup = &s->lookup;
@@ -141,8 +151,8 @@ __global int link_one(struct pf_scratch *s, __u32 made)
 	return 0;
 }
 
-/* Leads the state that knew the packet where it came in to the one that knows it here: s->ref. There may be several
- * that could have been it, and each would have sent it here as it is. */
+/* Leads the state that knew the packet where it came in to the one that knows it here: s->ref.
+ * There may be several that could have been it, and each would have sent it here as it is. */
 __inline void link_onward(const struct pf_status *status, struct pf_scratch *s)
 {
 	const __u32 interfaces[] = { 0, status->bound ? s->received.id : 0 };
@@ -189,8 +199,7 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	path = &state->path;
 	routes = number_of_routes(kern->dev->nd_net.net, s->pd.family);
 	if (path->second == s->now && path->came_in_by == s->came_in_by &&
-	    path->leaves_by == skb->ifindex && path->generation == s->generation &&
-	    path->routes == routes)
+	    path->leaves_by == skb->ifindex && path->epoch == path_epoch(s, routes))
 		return 0;
 	s->received.id = received->id;
 	link_onward(status, s);
@@ -201,8 +210,7 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	path->interface = s->interface.id;
 	path->express = takes_frames(kern->dev);
 	path->second = s->now;
-	path->generation = s->generation;
-	path->routes = routes;
+	path->epoch = path_epoch(s, routes);
 	/* data has to be looked at again: helpers may have moved it */
 	ethernet = (void *)(long)skb->data;
 	if ((void *)(ethernet + 1) > (void *)(long)skb->data_end)
@@ -213,8 +221,8 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	return 0;
 }
 
-/* Notes s->path for those behind the packet, which has not gone by the kernel: the state of s->ref knows it where it
- * leaves, that of `entering` where it came in. */
+/* Notes s->path for those behind the packet, which has not gone by the kernel: the state of s->ref
+ * knows it where it leaves, that of `entering` where it came in. */
 __global int keep_path(struct pf_scratch *s, const struct pf_state_ref *entering)
 {
 	struct pf_state *state;
@@ -244,8 +252,8 @@ __inline bool goes_astray(const struct pf_scratch *s)
 __inline bool is_open(const struct pf_path *path, const struct pf_scratch *s, __u32 ifindex,
 		      __u32 routes)
 {
-	return path->leaves_by && path->came_in_by == ifindex && path->routes == routes &&
-	       path->generation == s->generation && s->now - path->second <= PATH_LIFE &&
+	return path->leaves_by && path->came_in_by == ifindex &&
+	       path->epoch == path_epoch(s, routes) && s->now - path->second <= PATH_LIFE &&
 	       s->length <= path->mtu && s->pd.ttl > 1;
 }
 

@@ -250,8 +250,8 @@ __inline void go_to_end(struct pf_pool *pool, const struct pf_addr *mask, __u8 f
 		word[i] |= ~mask->word[i];
 }
 
-/* Weighted round-robin: goes on to an address that is heavy enough for this turn. PF tries each one; but
- * all of a block are as light, and the turn changes in the first block only. */
+/* Weighted round-robin: goes on to an address that is heavy enough for this turn. PF tries each
+ * one; but all of a block are as light, and the turn changes in the first block only. */
 __global int step_by_weight(struct pf_scratch *s, struct pf_pool *pool)
 {
 	int i;
@@ -493,8 +493,17 @@ __inline void forget_load(__u32 slot, __u8 family, const void *address)
 	bpf_map_delete_elem(&pool_loads, &key);
 }
 
-/* A state is gone for which pools chose addresses, if only those that the packet had. */
-__inline void release_addresses(const struct pf_state *state)
+/* The slot of a rule whose pool has chosen an address, if only that which the packet had, and
+ * counts the states of each: PF_IDLE_SLOT if it does not. */
+__inline __u32 counting_slot(__u32 slot, __u32 purpose)
+{
+	const struct pf_pool *pool = slot == PF_IDLE_SLOT ? NULL : pool_of(slot, purpose);
+
+	return pool && pool->kind == PF_POOL_LEAST_STATES ? slot : PF_IDLE_SLOT;
+}
+
+/* A state is gone that pools count. */
+__inline void release_addresses(const struct pf_state *state, const struct pf_annex *annex)
 {
 	const struct pf_state_key *key = &state->key[state->direction == PF_IN ? PF_STACK : PF_WIRE];
 	/* on the side that a packet crosses to it goes out */
@@ -502,22 +511,22 @@ __inline void release_addresses(const struct pf_state *state)
 	struct pf_addr address;
 	struct pf_pool *pool;
 
-	if (state->nat_slot != PF_IDLE_SLOT) {
-		pool = pool_of(state->nat_slot, PF_POOL_NAT);
+	if (annex->nat_slot != PF_IDLE_SLOT) {
+		pool = pool_of(annex->nat_slot, PF_POOL_NAT);
 		__builtin_memcpy(&address, key->address[source & 1], 16);
-		if (pool && pool->kind == PF_POOL_LEAST_STATES)
+		if (pool)
 			count_load(pool, key->family, &address, -1);
 	}
-	if (state->route != PF_HOP_NO) {
+	if (annex->route != PF_HOP_NO) {
 		pool = pool_of(state->rule_slot, PF_POOL_ROUTE);
-		__builtin_memcpy(&address, state->next_hop, 16);
+		__builtin_memcpy(&address, annex->next_hop, 16);
 		if (pool && pool->kind == PF_POOL_LEAST_STATES)
-			count_load(pool, state->hop_family, &address, -1);
+			count_load(pool, annex->hop_family, &address, -1);
 	}
-	if (state->rdr_slot != PF_IDLE_SLOT) {
-		pool = pool_of(state->rdr_slot, PF_POOL_RDR);
+	if (annex->rdr_slot != PF_IDLE_SLOT) {
+		pool = pool_of(annex->rdr_slot, PF_POOL_RDR);
 		__builtin_memcpy(&address, key->address[!source], 16);
-		if (pool && pool->kind == PF_POOL_LEAST_STATES)
+		if (pool)
 			count_load(pool, key->family, &address, -1);
 	}
 }

@@ -10,16 +10,40 @@
 #include "new_state.h"
 #include "state.h"
 
-/* Brings a state to life as it is given, with its id and counters. Returns its place plus 1, or 0 if there is no
- * room or its key is taken. */
-SEC("syscall")
-int pf_restore(struct pf_state *given)
+/* Writes a state that was kept to a place, where nobody looks yet. Returns -1 if there is no memory
+ * for its annex. */
+__inline int write_kept(const struct pf_kept_state *given, struct pf_state *state,
+			const __u32 *index)
 {
-	const __u32 kept = __builtin_offsetof(struct pf_state, id);
+	const __u32 kept = __builtin_offsetof(struct pf_state, flags);
+	struct pf_annex *annex;
+	bool has_annex;
+
+	__builtin_memcpy((char *)state + kept, (char *)&given->state + kept, sizeof(*state) - kept);
+	has_annex = state->flags & PF_STATE_ANNEX;
+	state->flags &= ~(PF_STATE_CONNECTED | PF_STATE_SIMPLE | PF_STATE_ANNEX);
+	if (!has_annex)
+		return 0;
+	annex = add_annex(state, index);
+	if (!annex)
+		return -1;
+	*annex = given->annex;
+	/* its sources are not tracked any more, nor does any limiter count it */
+	__builtin_memset(annex->source_nodes, 0, sizeof(annex->source_nodes));
+	__builtin_memset(annex->limited, 0, sizeof(annex->limited));
+	return 0;
+}
+
+/* Brings a state to life as it is given, with its id and counters. Returns its place plus 1, or 0
+ * if there is no room or its key is taken. */
+SEC("syscall")
+int pf_restore(struct pf_kept_state *given)
+{
 	struct pf_status *status = pf_status();
 	struct pf_config *config;
 	struct pf_state_ref ref;
 	struct pf_linking linking = {};
+	struct pf_annex *annex;
 	struct pf_state *state;
 
 	if (!status)
@@ -35,18 +59,19 @@ int pf_restore(struct pf_state *given)
 	state = bpf_map_lookup_elem(&states, &ref.index);
 	if (!state)
 		return 0;
-	__builtin_memcpy((char *)state + kept, (char *)given + kept, sizeof(*state) - kept);
-	/* its sources are not tracked any more, nor does any limiter count it */
-	__builtin_memset(state->source_nodes, 0, sizeof(state->source_nodes));
-	__builtin_memset(state->limited, 0, sizeof(state->limited));
-	state->flags &= ~(PF_STATE_CONNECTED | PF_STATE_SIMPLE);
-	if (is_simple(state))
+	if (write_kept(given, state, &ref.index)) {
+		__sync_fetch_and_sub(&status->states, 1);
+		bpf_map_push_elem(&free_states, &ref.index, BPF_ANY);
+		return 0;
+	}
+	annex = annex_of(state, &ref.index);
+	if (is_simple(state, annex))
 		state->flags |= PF_STATE_SIMPLE;
 	hold_again(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		hold_again(state->anchor_slot);
-	if (state->match_count)
-		bpf_loop(PF_MATCH_RULES, hold_match_rule, &state, 0);
+	if (annex && annex->match_count)
+		bpf_loop(PF_MATCH_RULES, hold_match_rule, &annex, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 	count_state(PF_COUNT_INSERTS);

@@ -2,21 +2,22 @@
 /*
  * The state table (pf-semantics sections 6 and 7).
  *
- * A key leads to a place in the pool `states` (key_table.h), which has a serial number. Whoever wants to use a state
- * takes its lock and compares the serial: places are used again, so nothing else says that a state is still the one
- * meant.
+ * A key leads to a place in the pool `states` (key_table.h), which has a serial number. Whoever
+ * wants to use a state takes its lock and compares the serial: places are used again, so nothing
+ * else says that a state is still the one meant.
  *
  * A place goes round: taken (from free_states, or the first never used one), filled by the one who
  * took it, serial made odd, key inserted; then, by exactly one of those who want it gone, marked
  * unlinked, key deleted, serial made even, and given back.
  *
- * A translated state has two keys: packets that come in find it by the wire's, those that go out by the
- * stack's.
+ * A translated state has two keys: packets that come in find it by the wire's, those that go out by
+ * the stack's.
  */
 #ifndef PF_STATE_H
 #define PF_STATE_H
 
 #include "kern.h"
+#include "annex.h"
 #include "config.h"
 #include "endpoint.h"
 #include "far_key.h"
@@ -37,9 +38,9 @@
 /* Whether the maker of a connection has said no more than SYN. A connection that was ended has not. */
 #define half_open(peer)	((peer)->state > PF_TCPS_CLOSED && (peer)->state < PF_TCPS_ESTABLISHED)
 
-/* Whether limiters count a state. */
-#define has_limiters(state)	((state)->limited[PF_LIMITER_STATE].id || \
-				 (state)->limited[PF_LIMITER_SOURCE].id)
+/* Whether limiters count the state of an annex. */
+#define has_limiters(annex)	((annex)->limited[PF_LIMITER_STATE].id || \
+				 (annex)->limited[PF_LIMITER_SOURCE].id)
 
 /* The state passes the packet. Its lock is held. */
 __inline void count_in_state(struct pf_state *state, const struct pf_scratch *s, bool forward)
@@ -66,16 +67,16 @@ __inline void release_rule(__u32 slot)
 
 static int release_match_rule(__u32 i, void *arg)
 {
-	struct pf_state *state = *(struct pf_state **)arg;
+	struct pf_annex *annex = *(struct pf_annex **)arg;
 
-	if (i >= PF_MATCH_RULES || i >= state->match_count)
+	if (i >= PF_MATCH_RULES || i >= annex->match_count)
 		return 1;
-	release_rule(state->match[i].slot);
+	release_rule(annex->match[i].slot);
 	return 0;
 }
 
-/* The limiters that count a state lose it, once. `unmade`: it was not made after all, and gives back what
- * it took of their rates. */
+/* The limiters that count a state lose it, once. `unmade`: it was not made after all, and gives
+ * back what it took of their rates. */
 __global int release_limiters(__u32 index, __u32 unmade)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
@@ -85,13 +86,17 @@ __global int release_limiters(__u32 index, __u32 unmade)
 	struct pf_limiter_use *use;
 	struct pf_limiter *limiter;
 	struct pf_limited_key key;
+	struct pf_annex *annex;
 
 	if (!state || !status)
 		return 0;
+	annex = annex_of(state, &index);
+	if (!annex)
+		return 0;
 	bpf_spin_lock(&state->lock);
-	of_states = state->limited[PF_LIMITER_STATE];
-	of_sources = state->limited[PF_LIMITER_SOURCE];
-	state->limited[PF_LIMITER_STATE].id = state->limited[PF_LIMITER_SOURCE].id = 0;
+	of_states = annex->limited[PF_LIMITER_STATE];
+	of_sources = annex->limited[PF_LIMITER_SOURCE];
+	annex->limited[PF_LIMITER_STATE].id = annex->limited[PF_LIMITER_SOURCE].id = 0;
 	bpf_spin_unlock(&state->lock);
 	use = limiter_use(PF_LIMITER_STATE, of_states.id);
 	if (of_states.id && use && use->serial == of_states.serial) {
@@ -107,6 +112,27 @@ __global int release_limiters(__u32 index, __u32 unmade)
 				of_sources.prefix);
 		release_limited(&key, of_sources.source, status->generation, unmade);
 	}
+	return 0;
+}
+
+/* A state that goes gives back what its annex tells of, but for limiters. `sweep`: the one that
+ * found it, or 0. */
+__global int release_annex(__u32 index, __u32 sweep)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+	__u32 places[PF_NODE_KINDS];
+	struct pf_annex *annex;
+
+	annex = state ? annex_of(state, &index) : NULL;
+	if (!annex)
+		return 0;
+	if (state->flags & PF_STATE_PFLOW)
+		report_flow(state, annex);
+	release_addresses(state, annex);
+	if (annex->match_count)
+		bpf_loop(PF_MATCH_RULES, release_match_rule, &annex, 0);
+	__builtin_memcpy(places, annex->source_nodes, sizeof(places));
+	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot, state->id, sweep);
 	return 0;
 }
 
@@ -132,7 +158,6 @@ __global int remove_state(__u32 index, __u32 serial)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	struct pf_status *status = pf_status();
-	__u32 places[PF_NODE_KINDS];
 	__u32 sweep;
 	bool mine, half;
 
@@ -156,18 +181,13 @@ __global int remove_state(__u32 index, __u32 serial)
 			replace_key(&state->key[PF_STACK], index, PF_NO_PLACE);
 	}
 	count_keys(status, state, -1);
-	if (state->flags & PF_STATE_PFLOW)
-		report_flow(state);
-	release_addresses(state);
 	release_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		release_rule(state->anchor_slot);
-	if (state->match_count)
-		bpf_loop(PF_MATCH_RULES, release_match_rule, &state, 0);
-	__builtin_memcpy(places, state->source_nodes, sizeof(places));
-	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot, state->id, sweep);
-	if (has_limiters(state))
+	if (state->flags & PF_STATE_ANNEX) {
+		release_annex(index, sweep);
 		release_limiters(index, 0);
+	}
 	if (state->flags & PF_STATE_MAPPED)
 		release_mapped_state(index);
 	if (half)
@@ -178,6 +198,7 @@ __global int remove_state(__u32 index, __u32 serial)
 	bpf_spin_lock(&state->lock);
 	state->serial++;
 	bpf_spin_unlock(&state->lock);
+	drop_annex(state, &index);
 	bpf_map_push_elem(&free_states, &index, BPF_ANY);
 	return 1;
 }
@@ -243,8 +264,9 @@ __inline __u32 near_side(__u32 made, __u8 direction)
 }
 
 /* Looks for a state with s->key on the side where packets in this direction look; of one that was
- * found earlier and this one the older floating and the younger bound state counts, as in OpenBSD's lists.
- * Translated states have keys apart from others, since theirs may be those of others on the other side. */
+ * found earlier and this one the older floating and the younger bound state counts, as in OpenBSD's
+ * lists. Translated states have keys apart from others, since theirs may be those of others on the
+ * other side. */
 __global int look_for_state(struct pf_scratch *s, __u32 made, __u32 found_before)
 {
 	struct pf_state *state, *before;

@@ -132,7 +132,7 @@ __inline void proxy_first(struct pf_scratch *s)
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
 
 	if (state)
-		answer_client(s, &s->reply, state->src.seqhi, state->proxy_mss);
+		answer_client(s, &s->reply, state->src.seqhi, s->reply.mss);
 	restore_original(&s->pd);
 	reason_count(s, PF_REASON_SYNPROXY);
 }
@@ -158,7 +158,8 @@ __inline void join(struct pf_state *state)
 }
 
 /* The client's acknowledgment becomes our SYN to the server. */
-__inline enum pf_track ask_server(struct pf_state *state, struct pf_scratch *s)
+__inline enum pf_track ask_server(struct pf_state *state, const struct pf_annex *annex,
+				  struct pf_scratch *s)
 {
 	const struct tcp *tcp = &s->pd.tcp;
 	struct pf_reply *reply = &s->reply;
@@ -172,13 +173,13 @@ __inline enum pf_track ask_server(struct pf_state *state, struct pf_scratch *s)
 		state->dst.seqhi = s->sequence;
 	}
 	s->key = state->key[PF_STACK];
-	s->act.rtable = state->rtable;
+	s->act.rtable = annex->rtable;
 	if (crosses(state))
 		s->cross_to = s->key.family;
 	reply->kind = PF_REPLY_ONWARD;
 	reply->tcp_flags = TH_SYN;
 	reply->seq = state->dst.seqhi;
-	reply->mss = state->proxy_mss;
+	reply->mss = annex->proxy_mss;
 	s->act.tag = state->tag;
 	return PF_TRACK_PROXY;
 }
@@ -217,30 +218,33 @@ __inline enum pf_track hear_server(struct pf_state *state, struct pf_scratch *s)
 
 /* What a state whose handshakes are not joined yet makes of a segment; PF_TRACK_PASS if they are. Runs
  * under the state's lock. */
-__inline enum pf_track track_proxy(struct pf_state *state, struct pf_scratch *s, bool forward)
+__inline enum pf_track track_proxy(struct pf_state *state, const struct pf_annex *annex,
+				   struct pf_scratch *s, bool forward)
 {
 	const struct tcp *tcp = &s->pd.tcp;
 
+	if (state->src.state < PF_TCPS_PROXY_SRC)
+		return PF_TRACK_PASS;
+	if (!annex)
+		return PF_TRACK_PROXY_MISMATCH;
 	if (state->src.state == PF_TCPS_PROXY_SRC) {
 		if (!forward)
 			return PF_TRACK_PROXY;
 		if (tcp->flags & TH_SYN) {
 			if (bpf_ntohl(tcp->seq) != state->src.seqlo)
 				return PF_TRACK_PROXY_MISMATCH;
-			answer_client(s, &s->reply, state->src.seqhi, state->proxy_mss);
+			answer_client(s, &s->reply, state->src.seqhi, annex->proxy_mss);
 			return PF_TRACK_PROXY;
 		}
 		if ((tcp->flags & (TH_ACK | TH_RST | TH_FIN)) != TH_ACK ||
 		    !acknowledges_us(state, tcp))
 			return PF_TRACK_PROXY_MISMATCH;
 		state->src.state = PF_TCPS_PROXY_DST;
-		connect(state, s);
+		connect(state, annex, s);
 		if (s->connected)	/* the server hears of it if the limits allow it */
 			return PF_TRACK_CONNECTED;
 	}
-	if (state->src.state != PF_TCPS_PROXY_DST)
-		return PF_TRACK_PASS;
-	return forward ? ask_server(state, s) : hear_server(state, s);
+	return forward ? ask_server(state, annex, s) : hear_server(state, s);
 }
 
 /* ---- sending ---------------------------------------------------------------------------------- */

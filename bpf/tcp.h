@@ -70,12 +70,12 @@ __inline bool advance(struct pf_peer *x, struct pf_peer *y, __u8 flags)
 }
 
 /* The connection is established: its source's node is to count it. */
-__inline void connect(struct pf_state *state, struct pf_scratch *s)
+__inline void connect(struct pf_state *state, const struct pf_annex *annex, struct pf_scratch *s)
 {
-	if (!state->source_nodes[PF_NODE_TRACK])
+	if (!annex || !annex->source_nodes[PF_NODE_TRACK])
 		return;
 	state->flags |= PF_STATE_CONNECTED;
-	s->connected = state->source_nodes[PF_NODE_TRACK];
+	s->connected = annex->source_nodes[PF_NODE_TRACK];
 }
 
 /* One accepted segment moves the windows. */
@@ -92,8 +92,8 @@ __inline void slide(struct pf_peer *x, struct pf_peer *y, __u32 end, __u32 ack, 
 		y->seqhi = ack + max(offered, 1);
 }
 
-__inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
-				  struct pf_peer *x, struct pf_peer *y)
+__inline enum pf_track track_full(struct pf_state *state, struct pf_annex *annex,
+				  struct pf_scratch *s, struct pf_peer *x, struct pf_peer *y)
 {
 	struct tcp *tcp = &s->pd.tcp;
 	__u8 flags = tcp->flags;
@@ -101,8 +101,7 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 	__u32 seq = bpf_ntohl(tcp->seq), first = seq;
 	__u32 ack = bpf_ntohl(tcp->ack);
 	bool modulated = x->seqdiff;
-	struct pf_scrub *xs = x == &state->src ? &state->scrub[0] : &state->scrub[1];
-	struct pf_scrub *ys = x == &state->src ? &state->scrub[1] : &state->scrub[0];
+	bool by_maker = x == &state->src;
 	__u32 end = seq + s->pd.payload + !!(flags & TH_SYN);
 	__u32 data_end = end;
 	__u32 reach;
@@ -117,8 +116,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 		y_shift = y->wscale & PF_WSCALE_MASK;
 	}
 
-	if (!x->seqlo && (state->flags & PF_STATE_REASSEMBLE_TCP || ys->present) && !xs->present)
-		meet_timestamp(xs, s);
+	if (annex && !x->seqlo)
+		meet_other_timestamp(state, annex, s, by_maker);
 	if (x->seqlo) {
 		ack -= y->seqdiff;
 	} else if (y->seqdiff && !x->seqdiff) {
@@ -185,11 +184,11 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 
 	if (SEQ_GEQ(x->seqhi, data_end) && SEQ_GEQ(seq, reach) && skew >= -MAX_ACK_WINDOW &&
 	    skew <= (MAX_ACK_WINDOW << x_shift) && (!(flags & TH_RST) || exact_reset)) {
-		if (!track_timestamp(state, s, x, y, xs, ys))
+		if (annex && !track_timestamp(state, annex, s, x, y, by_maker))
 			return PF_TRACK_BAD_TIMESTAMP;
 		slide(x, y, end, ack, window, x_shift);
 		if (advance(x, y, flags))
-			connect(state, s);
+			connect(state, annex, s);
 		set_tcp_timeout(state, s->now);
 		return PF_TRACK_PASS;
 	}
@@ -203,7 +202,7 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 	     x->state >= PF_TCPS_FIN_WAIT_2) &&
 	    SEQ_GEQ(x->seqhi + MAX_ACK_WINDOW, data_end) &&
 	    SEQ_GEQ(seq, x->seqlo - MAX_ACK_WINDOW)) {
-		if (!track_timestamp(state, s, x, y, xs, ys))
+		if (annex && !track_timestamp(state, annex, s, x, y, by_maker))
 			return PF_TRACK_BAD_TIMESTAMP;
 		slide(x, y, end, ack, window, x_shift);
 		advance(x, y, flags & (TH_FIN | TH_RST));
@@ -226,19 +225,19 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_scratch *s,
 }
 
 /* For connections of which we may see one direction only: flags, no sequence numbers. */
-__inline enum pf_track track_sloppy(struct pf_state *state, struct pf_scratch *s,
-				    struct pf_peer *x, struct pf_peer *y)
+__inline enum pf_track track_sloppy(struct pf_state *state, const struct pf_annex *annex,
+				    struct pf_scratch *s, struct pf_peer *x, struct pf_peer *y)
 {
 	__u8 flags = s->pd.tcp.flags;
 	/* whether the acknowledgement is for something that we saw the other side send */
 	bool seen = y->state == PF_TCPS_SYN_SENT || y->state == PF_TCPS_CLOSING;
 
 	if (advance(x, y, flags & ~TH_RST))
-		connect(state, s);
+		connect(state, annex, s);
 	if (flags & TH_ACK && !seen) {
 		if (x->state == PF_TCPS_SYN_SENT && y->state < PF_TCPS_SYN_SENT) {
 			x->state = y->state = PF_TCPS_ESTABLISHED;
-			connect(state, s);
+			connect(state, annex, s);
 		} else if (x->state == PF_TCPS_CLOSING && y->state == PF_TCPS_ESTABLISHED &&
 			   y->seqlo == 0) {
 			y->state = PF_TCPS_CLOSING;
@@ -250,8 +249,8 @@ __inline enum pf_track track_sloppy(struct pf_state *state, struct pf_scratch *s
 	return PF_TRACK_PASS;
 }
 
-__inline enum pf_track track_tcp(struct pf_state *state, struct pf_scratch *s,
-				 struct pf_peer *x, struct pf_peer *y)
+__inline enum pf_track track_tcp(struct pf_state *state, struct pf_annex *annex,
+				 struct pf_scratch *s, struct pf_peer *x, struct pf_peer *y)
 {
 	if ((s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN) {
 		if (x->state >= PF_TCPS_FIN_WAIT_2 && y->state >= PF_TCPS_FIN_WAIT_2) {
@@ -271,13 +270,15 @@ __inline enum pf_track track_tcp(struct pf_state *state, struct pf_scratch *s,
 		}
 	}
 	if (state->flags & PF_STATE_SLOPPY)
-		return track_sloppy(state, s, x, y);
+		return track_sloppy(state, annex, s, x, y);
 	/* all but this takes what comes from the far side of a state for its maker's, as in OpenBSD */
-	return s->crosses_back ? track_full(state, s, y, x) : track_full(state, s, x, y);
+	return s->crosses_back ? track_full(state, annex, s, y, x) :
+				 track_full(state, annex, s, x, y);
 }
 
 /* The first packet of a connection, before there is a state. */
-__inline void create_tcp(struct pf_state *state, struct pf_scratch *s, const struct pf_rule *rule)
+__inline void create_tcp(struct pf_state *state, struct pf_annex *annex, struct pf_scratch *s,
+			 const struct pf_rule *rule)
 {
 	const struct tcp *tcp = &s->pd.tcp;
 	struct pf_peer *src = &state->src, *dst = &state->dst;
@@ -302,10 +303,10 @@ __inline void create_tcp(struct pf_state *state, struct pf_scratch *s, const str
 	dst->max_win = 1;
 	dst->state = PF_TCPS_CLOSED;
 	state->timeout = PF_TIMEOUT_TCP_FIRST;
-	if (s->consumed) {	/* by synproxy: what does not pass is not counted */
+	if (annex && s->consumed) {	/* by synproxy: what does not pass is not counted */
 		src->state = PF_TCPS_PROXY_SRC;
 		src->seqhi = initial_sequence(s, PF_SECRET_SEQUENCE);
-		state->proxy_mss = s->reply.mss;
+		annex->proxy_mss = s->reply.mss;
 		state->packets[0] = state->bytes[0] = 0;
 	}
 }

@@ -30,7 +30,8 @@ enum pf_relation {
 	PF_RELATION_ERROR,		/* an ICMP error about one of its own */
 };
 
-/* OpenBSD counts and measures an error as long as it is when what it quotes has its header of the other family. */
+/* OpenBSD counts and measures an error as long as it is when what it quotes has its header of the
+ * other family. */
 __inline void count_new_quote(struct pf_scratch *s)
 {
 	__s32 before = s->quoted.offset - s->pd.offset - ICMP_HEADER;
@@ -86,9 +87,28 @@ __inline void translate_by_state(const struct pf_state *state, struct pf_scratch
 	}
 }
 
+/* What few states want of their packets: remembered of this one's annex, or that there is none. */
+__inline void pass_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool forward)
+{
+	s->act.max_pkt_size = s->act.delay = s->match_count = 0;
+	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
+	/* without one it is the main table's again, whatever rules said on the way in */
+	if (forward)
+		s->act.rtable = annex && annex->rtable ? annex->rtable : 1;
+	if (!annex)
+		return;
+	s->act.max_pkt_size = annex->max_pkt_size;
+	s->act.delay = annex->delay;
+	route_by_annex(annex, s, forward);
+	s->match_count = annex->match_count;
+	if (annex->match_count)
+		__builtin_memcpy(s->match, annex->match, sizeof(s->match));
+	__builtin_memcpy(s->source_nodes, annex->source_nodes, sizeof(s->source_nodes));
+}
+
 /* The state passes the packet: remember what it wants, and count. */
-__inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool forward,
-			    __u32 relation, __u32 kind)
+__inline void pass_by_state(struct pf_state *state, const struct pf_annex *annex,
+			    struct pf_scratch *s, bool forward, __u32 relation, __u32 kind)
 {
 	if (has_two_keys(state))
 		translate_by_state(state, s, relation, kind);
@@ -96,30 +116,21 @@ __inline void pass_by_state(struct pf_state *state, struct pf_scratch *s, bool f
 	s->act.min_ttl = state->min_ttl;
 	s->act.set_tos = state->set_tos;
 	s->act.max_mss = state->max_mss;
-	s->act.max_pkt_size = state->max_pkt_size;
 	s->act.tag = state->tag;
 	s->act.set_prio[0] = state->set_prio[0];
 	s->act.set_prio[1] = state->set_prio[1];
-	/* without one it is the main table's again, whatever rules said on the way in */
-	if (forward)
-		s->act.rtable = state->rtable ? state->rtable : 1;
-	route_by_state(state, s, forward);
+	pass_by_annex(annex, s, forward);
 	s->act.queue[0] = state->queue[0];
 	s->act.queue[1] = state->queue[1];
-	s->act.delay = state->delay;
 	s->rule.slot = state->rule_slot;
 	s->rule.anchor_slot = state->anchor_slot;
 	s->rule.action = PF_ACTION_PASS;
 	s->rule.log = state->log;
 	s->rule.log_to = state->log_to;
 	s->against_state = !forward;
-	s->match_count = state->match_count;
-	if (state->match_count)
-		__builtin_memcpy(s->match, state->match, sizeof(s->match));
-	__builtin_memcpy(s->source_nodes, state->source_nodes, sizeof(s->source_nodes));
 	/* dropped in the end, for its options or its length: not counted */
 	if ((s->pd.bad_options && !s->cross_to && !(state->flags & PF_STATE_ALLOW_OPTS)) ||
-	    exceeds_pkt_size(s, state->max_pkt_size))
+	    exceeds_pkt_size(s, s->act.max_pkt_size))
 		return;
 	count_in_state(state, s, forward);
 }
@@ -149,6 +160,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
 	struct pf_status *status = pf_status();
 	struct pf_state *state;
+	struct pf_annex *annex;
 	struct pf_peer *x, *y;		/* sender of the packet, or of the one quoted, and the other */
 	enum pf_track track;
 	bool forward, half = false;
@@ -158,6 +170,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_TRACK_GONE;
+	annex = annex_of(state, &s->ref.index);
 
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial || state->timeout >= PF_TIMEOUT_PURGE) {
@@ -184,15 +197,15 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 			track = PF_TRACK_WRONG_WAY;
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
 		half = half_open(&state->src);
-		track = track_proxy(state, s, forward && !s->crosses_back);
+		track = track_proxy(state, annex, s, forward && !s->crosses_back);
 		if (track == PF_TRACK_PASS)
-			track = track_tcp(state, s, x, y);
+			track = track_tcp(state, annex, s, x, y);
 		half = half && !half_open(&state->src);
 	} else {
 		track = track_other(state, s, x, y);
 	}
 	if (track == PF_TRACK_PASS && !s->connected)
-		pass_by_state(state, s, forward, relation, kind);
+		pass_by_state(state, annex, s, forward, relation, kind);
 	bpf_spin_unlock(&state->lock);
 
 	if (half)
@@ -204,6 +217,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
  * may end other states, and apart from track_state, whose stack they would not fit on. */
 __global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
+	struct pf_annex *annex;
 	struct pf_state *state;
 	int track = PF_TRACK_PASS;
 
@@ -214,13 +228,17 @@ __global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_TRACK_GONE;
+	/* it has the node of its source */
+	annex = annex_of(state, &s->ref.index);
+	if (!annex)
+		return PF_TRACK_GONE;
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial)
 		track = PF_TRACK_GONE;
 	else if (state->src.state == PF_TCPS_PROXY_DST)
-		track = ask_server(state, s);
+		track = ask_server(state, annex, s);
 	else
-		pass_by_state(state, s, state->direction == s->pd.direction, relation, kind);
+		pass_by_state(state, annex, s, state->direction == s->pd.direction, relation, kind);
 	bpf_spin_unlock(&state->lock);
 	return track;
 }

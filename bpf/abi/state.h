@@ -34,8 +34,8 @@ struct pf_state_key {
 #define PF_KEY_CLAIMED	0x80000000u	/* set in an entry that does not hold yet */
 #define PF_NO_PLACE	0xffffffffu
 
-/* value of the state_keys map: entries for keys; 0: free. The lowest bits are the state's place plus 1, those between
- * them and PF_KEY_CLAIMED from the hash of the key. */
+/* value of the state_keys map: entries for keys; 0: free. The lowest bits are the state's place
+ * plus 1, those between them and PF_KEY_CLAIMED from the hash of the key. */
 struct pf_key_line {
 	__u32 entry[PF_KEY_ENTRIES];
 };
@@ -80,6 +80,7 @@ enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_CONNECTED = 0x20000,	/* counts among the connections of its source */
 	PF_STATE_MAPPED = 0x40000,	/* holds the mapping of the endpoint that made it */
 	PF_STATE_SIMPLE = 0x80000,	/* wants nothing of its packets but to judge, count and translate them */
+	PF_STATE_ANNEX = 0x100000,	/* has one */
 };
 
 enum pf_state_key_side {
@@ -147,8 +148,7 @@ struct pf_path {
 	__u32 leaves_by;		/* ifindex; 0: there is no path */
 	__u32 interface;		/* its id */
 	__u32 second;			/* when that was */
-	__u32 generation;		/* of the rules then */
-	__u32 routes;			/* number of the routes then */
+	__u32 epoch;			/* of rules and routes then */
 	__u16 mtu;
 	__u8 neighbour[6];		/* link address of the next hop … */
 	__u8 own[6];			/* … and ours on its link */
@@ -156,6 +156,8 @@ struct pf_path {
 	__u8 pad;
 };
 
+/* Four lines of the cache: of most packets the first one and the last two are all that is loaded.
+ * What few states have is in their annexes. */
 struct pf_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
@@ -163,39 +165,38 @@ struct pf_state {
 	__u32 lock;
 #endif
 	__u32 serial;			/* rises at every reuse of this place; odd while in use */
-	__u64 id;
-	/* what most packets want comes first, so that few lines of the cache are loaded for them */
-	struct pf_peer src;		/* who made the state */
-	struct pf_peer dst;
-	__u64 packets[2];		/* with the state's direction, against it */
-	__u64 bytes[2];
-	__u32 creation;
-	__u32 expire;			/* time of the last accepted packet, from which the timeout runs */
-	__u32 rule_slot;
-	__u32 anchor_slot;		/* of the anchor rule that led to the rule; PF_IDLE_SLOT for none */
 	__u32 flags;			/* pf_state_flags */
 	__u8 timeout;			/* pf_timeout */
 	__u8 direction;
 	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
+	struct pf_state_key key[2];	/* wire, stack */
+	__u64 id;
 	__u8 set_prio[2];
 	__u8 set_tos;
 	__u8 min_ttl;
-	__u16 max_mss;
-	__u16 tag;
 	__u16 queue[2];
-	__u32 match_count;
+	struct pf_peer src;		/* who made the state */
+	struct pf_peer dst;
+	__u64 packets[2];		/* with the state's direction, against it */
+	__u64 bytes[2];
+	__u32 expire;			/* time of the last accepted packet, from which the timeout runs */
+	__u32 rule_slot;
 	struct pf_state_ref onward;	/* the state that knows its packets where they leave; serial 0: none */
 	struct pf_path path;		/* of its packets on their way out */
-	struct pf_state_key key[2];	/* wire, stack */
-	__u32 nat_slot;			/* of the rules whose pools gave the source … */
-	__u32 rdr_slot;			/* … and the destination; PF_IDLE_SLOT for none */
+	__u32 anchor_slot;		/* of the anchor rule that led to the rule; PF_IDLE_SLOT for none */
+	__u32 creation;
+	__u16 max_mss;
+	__u16 tag;
+};
+
+/* What few states have: annex.h. Zero where a state has none of it. */
+struct pf_annex {
 	struct pf_match_rule match[PF_MATCH_RULES];
-	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
-	__u16 proxy_mss;		/* synproxy: what both sides can have */
-	__u16 rtable;			/* as pf_rule.rtable, for packets with the state's direction */
-	__u8 route;			/* pf_route_kind */
-	__u8 pad;
+	__u32 match_count;
+	__u32 nat_slot;			/* of the rules whose pools gave the source … */
+	__u32 rdr_slot;			/* … and the destination and count the states of an address */
+	__u32 hop_interface;		/* id of the one by which next_hop is; 0: as the routes say */
 	__u8 next_hop[16];		/* zero by way of hop_interface: the packet's destination */
 	__u32 source_nodes[PF_NODE_KINDS];	/* places in the source_nodes map plus 1; 0: none */
 	struct pf_scrub scrub[2];	/* of src, of dst */
@@ -203,10 +204,19 @@ struct pf_state {
 	struct pf_limited limited[PF_LIMITER_KINDS];
 	__u32 ifindex_in;		/* of one that is reported: where its first packet came in, … */
 	__u32 ifindex_out;		/* … and where one left */
+	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
+	__u16 proxy_mss;		/* synproxy: what both sides can have */
+	__u16 rtable;			/* as pf_rule.rtable, for packets with the state's direction */
 	__u16 delay;			/* ms that its packets wait before they leave */
+	__u8 route;			/* pf_route_kind */
 	__u8 hop_family;		/* of next_hop */
-	__u8 end_pad;
-	__u32 hop_interface;		/* id of the one by which next_hop is; 0: as the routes say */
+	__u8 pad[6];
+};
+
+/* What pfctl -L gives back of a state */
+struct pf_kept_state {
+	struct pf_state state;
+	struct pf_annex annex;		/* if the state's flags say that it has one */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */

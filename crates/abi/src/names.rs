@@ -83,6 +83,8 @@ pub mod map {
     pub const STATE_KEYS: &str = "state_keys";
     /// index -> `struct pf_state`
     pub const STATES: &str = "states";
+    /// index -> `struct pf_annex`
+    pub const ANNEXES: &str = "annexes";
     /// stack of freed places
     pub const FREE_STATES: &str = "free_states";
     /// `struct pf_source_key` -> index

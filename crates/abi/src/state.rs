@@ -87,6 +87,8 @@ pub mod state_flags {
     pub const MAPPED: u32 = 0x40000;
     /// It wants nothing of its packets but to judge and count them.
     pub const SIMPLE: u32 = 0x80000;
+    /// Has an annex.
+    pub const ANNEX: u32 = 0x100000;
 }
 
 /// Low bits of [`Peer::wscale`]: the shift.
@@ -292,10 +294,8 @@ pub struct Path {
     pub interface: u32,
     /// Second of the boot clock when that was.
     pub second: u32,
-    /// Generation of the rules then.
-    pub generation: u32,
-    /// Number of the routes then.
-    pub routes: u32,
+    /// Of rules and routes then: a number that changes with them.
+    pub epoch: u32,
     /// Longest IP packet, in bytes.
     pub mtu: u16,
     /// Link address of the next hop.
@@ -328,24 +328,6 @@ pub struct State {
     pub lock: u32,
     /// Rises at every reuse of this place; odd while in use.
     pub serial: u32,
-    /// Ascending in order of creation.
-    pub id: u64,
-    /// The side that made the state.
-    pub src: Peer,
-    /// The other side.
-    pub dst: Peer,
-    /// With the state's direction, against it.
-    pub packets: [u64; 2],
-    /// With the state's direction, against it.
-    pub bytes: [u64; 2],
-    /// Second of creation.
-    pub creation: u32,
-    /// Second of the last accepted packet, from which the timeout runs.
-    pub expire: u32,
-    /// Slot of the rule that made it.
-    pub rule_slot: u32,
-    /// Slot of the anchor rule that led to that rule; the default rule's for none.
-    pub anchor_slot: u32,
     /// [`state_flags`]
     pub flags: u32,
     /// [`timeout`]
@@ -356,42 +338,60 @@ pub struct State {
     pub log: u8,
     /// n of pflogN.
     pub log_to: u8,
+    /// [`WIRE`], [`STACK`]
+    pub key: [StateKey; 2],
+    /// Ascending in order of creation.
+    pub id: u64,
     /// Priorities that its packets get, with [`state_flags::SET_PRIO`].
     pub set_prio: [u8; 2],
     /// With [`state_flags::SET_TOS`].
     pub set_tos: u8,
     /// Lowest TTL, 0 leaves it.
     pub min_ttl: u8,
-    /// Highest MSS, 0 leaves it.
-    pub max_mss: u16,
-    /// Tag that its packets get, 0 for none.
-    pub tag: u16,
     /// As [`crate::Rule::queue`].
     pub queue: [u16; 2],
-    /// How many of `match` are in use.
-    pub match_count: u32,
+    /// The side that made the state.
+    pub src: Peer,
+    /// The other side.
+    pub dst: Peer,
+    /// With the state's direction, against it.
+    pub packets: [u64; 2],
+    /// With the state's direction, against it.
+    pub bytes: [u64; 2],
+    /// Second of the last accepted packet, from which the timeout runs.
+    pub expire: u32,
+    /// Slot of the rule that made it.
+    pub rule_slot: u32,
     /// The state that knows its packets where they leave; serial 0: none.
     pub onward: StateRef,
     /// Of its packets on their way out.
     pub path: Path,
-    /// [`WIRE`], [`STACK`]
-    pub key: [StateKey; 2],
-    /// Slot of the rule whose pool gave the source, `IDLE_SLOT` for none.
-    pub nat_slot: u32,
-    /// Slot of the rule whose pool gave the destination, `IDLE_SLOT` for none.
-    pub rdr_slot: u32,
+    /// Slot of the anchor rule that led to that rule; the default rule's for none.
+    pub anchor_slot: u32,
+    /// Second of creation.
+    pub creation: u32,
+    /// Highest MSS, 0 leaves it.
+    pub max_mss: u16,
+    /// Tag that its packets get, 0 for none.
+    pub tag: u16,
+}
+
+/// `struct pf_annex`: what few states have, with [`state_flags::ANNEX`]. Zero where one has none of it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Annex {
     /// Match rules whose counters rise with the state's.
     pub r#match: [MatchRule; MATCH_RULES],
-    /// Longest packet, 0 for no limit.
-    pub max_pkt_size: u16,
-    /// `synproxy state`: the MSS that both sides can have.
-    pub proxy_mss: u16,
-    /// As [`crate::Rule::rtable`], for packets with the state's direction.
-    pub rtable: u16,
-    /// [`crate::pool::route_kind`]
-    pub route: u8,
-    /// Zero.
-    pub pad: u8,
+    /// How many of `match` are in use.
+    pub match_count: u32,
+    /// Slot of the rule whose pool gave the source and counts the states of an address.
+    pub nat_slot: u32,
+    /// Slot of the one whose pool gave the destination.
+    pub rdr_slot: u32,
+    /// Id of the interface by which the next hop is; 0: as the routes say.
+    pub hop_interface: u32,
     /// Who is next for the packets that are routed; zero by way of `hop_interface`: their destination.
     pub next_hop: [u8; 16],
     /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
@@ -406,14 +406,32 @@ pub struct State {
     pub ifindex_in: u32,
     /// … and where one left.
     pub ifindex_out: u32,
+    /// Longest packet, 0 for no limit.
+    pub max_pkt_size: u16,
+    /// `synproxy state`: the MSS that both sides can have.
+    pub proxy_mss: u16,
+    /// As [`crate::Rule::rtable`], for packets with the state's direction.
+    pub rtable: u16,
     /// Milliseconds that its packets wait before they leave.
     pub delay: u16,
+    /// [`crate::pool::route_kind`]
+    pub route: u8,
     /// [`crate::INET`] or [`crate::INET6`], of `next_hop`.
     pub hop_family: u8,
     /// Zero.
-    pub end_pad: u8,
-    /// Id of the interface by which the next hop is; 0: as the routes say.
-    pub hop_interface: u32,
+    pub pad: [u8; 6],
+}
+
+/// `struct pf_kept_state`: argument of the program that puts a state in place.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct KeptState {
+    /// The state.
+    pub state: State,
+    /// Its annex, if its flags say that it has one.
+    pub annex: Annex,
 }
 
 impl State {

@@ -54,11 +54,9 @@ pub(crate) fn make_room(
 
 /// Numbers of interfaces and of tags that states hold.
 fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
-    let states = maps.states.first(maps.status.at(0)?.states_used)?;
-    let living = states.filter(|state| state.in_use());
     let mut used = (BTreeSet::new(), BTreeSet::new());
-    for state in living {
-        used.0.extend([state.key[abi::state::WIRE].interface, state.hop_interface]);
+    for (_, abi::KeptState { state, annex }) in crate::state::kept(maps)? {
+        used.0.extend([state.key[abi::state::WIRE].interface, annex.hop_interface]);
         used.1.insert(u32::from(state.tag));
     }
     Ok(used)

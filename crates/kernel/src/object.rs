@@ -97,6 +97,12 @@ impl Sizes {
         (entries.div_ceil(abi::state::KEY_ENTRIES as u64).max(4)) as u32
     }
 
+    /// Entries for endpoints, of which each has two and one state at least: room for half as many as states or more.
+    /// The kernel makes as many buckets as the next power of two, whether used or not, so this is one.
+    fn mappings(&self) -> u32 {
+        1 << (self.states.saturating_mul(2) | 1).ilog2()
+    }
+
     /// Bits of the number that stands for a place in an entry of that table, which has one for none.
     fn index_mask(&self) -> u32 {
         u32::MAX >> self.states.leading_zeros()
@@ -104,10 +110,9 @@ impl Sizes {
 
     fn of(&self, map: &str) -> Option<u32> {
         match map {
-            map_name::STATES | map_name::FREE_STATES => Some(self.states),
+            map_name::STATES | map_name::FREE_STATES | map_name::ANNEXES => Some(self.states),
             map_name::STATE_KEYS => Some(self.key_lines()),
-            // endpoints have two
-            map_name::MAPPINGS => Some(self.states.saturating_mul(2)),
+            map_name::MAPPINGS => Some(self.mappings()),
             map_name::SOURCE_NODES | map_name::SOURCE_KEYS | map_name::FREE_SOURCES => {
                 Some(self.sources)
             }
@@ -263,6 +268,8 @@ maps! {
     state_keys: Map<u32, abi::KeyLine> = map_name::STATE_KEYS,
     /// places of states
     states: Map<u32, abi::State> = map_name::STATES,
+    /// what few states have, by their places
+    annexes: Map<u32, abi::Annex> = map_name::ANNEXES,
     /// keys of source nodes
     source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
     /// places of source nodes

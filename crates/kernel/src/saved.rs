@@ -15,6 +15,7 @@ use skipstep_wire::protocol;
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::record::{Memory, Record};
+use crate::state;
 
 /// A state in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,10 +153,9 @@ impl Instance {
     /// All states as they can be kept, in order of creation.
     pub fn save_states(&self) -> Result<Vec<SavedState>> {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
-        let used = self.maps.status.at(0)?.states_used;
-        let states = self.maps.states.first(used)?;
-        let alive = states.filter(|s| s.in_use() && s.timeout < timeout::PURGE);
-        let mut saved: Vec<_> = alive.map(|state| save(&state, &memory, &record, now)).collect();
+        let states = state::kept(&self.maps)?;
+        let alive = states.filter(|(_, kept)| kept.state.timeout < timeout::PURGE);
+        let mut saved: Vec<_> = alive.map(|(_, kept)| save(&kept, &memory, &record, now)).collect();
         saved.sort_by_key(|state| state.id);
         Ok(saved)
     }
@@ -175,7 +175,8 @@ impl Instance {
     }
 }
 
-fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> SavedState {
+fn save(kept: &abi::KeptState, memory: &Memory, record: &Record, now: u32) -> SavedState {
+    let abi::KeptState { state, annex } = kept;
     let key = &state.key[WIRE];
     let sides = |key: &abi::StateKey| {
         [0, 1].map(|side| {
@@ -205,7 +206,7 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         packets: state.packets,
         bytes: state.bytes,
         // the mapping of its endpoint stays behind; which way its packets go is found anew
-        flags: state.flags & !(state_flags::MAPPED | state_flags::SIMPLE),
+        flags: state.flags & !(state_flags::MAPPED | state_flags::SIMPLE | state_flags::ANNEX),
         log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
         log_user: state.log & log_flags::USER != 0,
         set_prio: state.set_prio,
@@ -216,19 +217,19 @@ fn save(state: &abi::State, memory: &Memory, record: &Record, now: u32) -> Saved
         queues: state
             .queue
             .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
-        delay: state.delay,
-        max_pkt_size: state.max_pkt_size,
-        proxy_mss: state.proxy_mss,
-        rtable: state.rtable,
-        route: (state.route != 0)
-            .then(|| (state.route, abi::address_from(state.hop_family, state.next_hop))),
-        hop_interface: memory.names.interfaces.name(state.hop_interface).map(str::to_owned),
+        delay: annex.delay,
+        max_pkt_size: annex.max_pkt_size,
+        proxy_mss: annex.proxy_mss,
+        rtable: annex.rtable,
+        route: (annex.route != 0)
+            .then(|| (annex.route, abi::address_from(annex.hop_family, annex.next_hop))),
+        hop_interface: memory.names.interfaces.name(annex.hop_interface).map(str::to_owned),
         anchor_rule: record.rule_in(state.anchor_slot),
-        matches: state.r#match[..(state.match_count as usize).min(state.r#match.len())]
+        matches: annex.r#match[..(annex.match_count as usize).min(annex.r#match.len())]
             .iter()
             .filter_map(|rule| save_match(rule, record))
             .collect(),
-        timestamps: state.scrub.map(|scrub| save_timestamps(&scrub, now)),
+        timestamps: annex.scrub.map(|scrub| save_timestamps(&scrub, now)),
     }
 }
 
@@ -274,7 +275,7 @@ fn restored(
     record: &Record,
     same_rules: bool,
     now: u32,
-) -> Option<abi::State> {
+) -> Option<abi::KeptState> {
     let known = |name: &Option<String>| match name {
         Some(name) => memory.names.interfaces.get(name),
         None => Some(0),
@@ -331,28 +332,7 @@ fn restored(
         })
     });
     let match_count = matched.iter_mut().zip(known).map(|(place, rule)| *place = rule).count();
-    Some(abi::State {
-        id: saved.id,
-        key: [key(WIRE), key(STACK)],
-        src: restored_peer(&saved.source),
-        dst: restored_peer(&saved.destination),
-        packets: saved.packets,
-        bytes: saved.bytes,
-        creation: now.saturating_sub(saved.age),
-        expire: now.saturating_sub(saved.idle),
-        rule_slot: slot_of(&saved.rule),
-        anchor_slot: slot_of(&saved.anchor_rule),
-        flags: saved.flags,
-        timeout: timeout as u8,
-        direction,
-        log: log(saved.log_all, saved.log_user),
-        log_to: saved.log_all.unwrap_or(0),
-        set_prio: saved.set_prio,
-        set_tos: saved.set_tos,
-        min_ttl: saved.min_ttl,
-        max_mss: saved.max_mss,
-        tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
-        queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
+    let annex = abi::Annex {
         delay: saved.delay,
         max_pkt_size: saved.max_pkt_size,
         proxy_mss: saved.proxy_mss,
@@ -367,8 +347,37 @@ fn restored(
         match_count: match_count as u32,
         r#match: matched,
         scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
+        ..abi::Annex::default()
+    };
+    // those whose packets cross families, are checked for their timestamps, or are reported get more there
+    let wants_annex = crosses
+        || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0
+        || annex != abi::Annex::default();
+    let state = abi::State {
+        id: saved.id,
+        key: [key(WIRE), key(STACK)],
+        src: restored_peer(&saved.source),
+        dst: restored_peer(&saved.destination),
+        packets: saved.packets,
+        bytes: saved.bytes,
+        creation: now.saturating_sub(saved.age),
+        expire: now.saturating_sub(saved.idle),
+        rule_slot: slot_of(&saved.rule),
+        anchor_slot: slot_of(&saved.anchor_rule),
+        flags: saved.flags | if wants_annex { state_flags::ANNEX } else { 0 },
+        timeout: timeout as u8,
+        direction,
+        log: log(saved.log_all, saved.log_user),
+        log_to: saved.log_all.unwrap_or(0),
+        set_prio: saved.set_prio,
+        set_tos: saved.set_tos,
+        min_ttl: saved.min_ttl,
+        max_mss: saved.max_mss,
+        tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
+        queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
         ..abi::State::default()
-    })
+    };
+    Some(abi::KeptState { state, annex })
 }
 
 fn restored_timestamps(saved: Option<SavedTimestamps>, now: u32) -> abi::Scrub {
@@ -400,7 +409,7 @@ mod tests {
     use super::*;
 
     /// A state that was made 100 seconds ago, in rule 1, and heard of 5 seconds ago.
-    fn state(record: &Record, memory: &mut Memory) -> abi::State {
+    fn state(record: &Record, memory: &mut Memory) -> abi::KeptState {
         let address = |text: &str| address_bytes(text.parse().unwrap());
         let key = abi::StateKey {
             address: [address("10.0.0.1"), address("192.0.2.1")],
@@ -412,7 +421,7 @@ mod tests {
             protocol: 6,
             pad: 0,
         };
-        abi::State {
+        let state = abi::State {
             id: 0x6555_77a0_0000_0001,
             key: [key, key],
             src: abi::Peer { seqlo: 7, seqhi: 9, wscale: 0x87, state: 4, ..abi::Peer::default() },
@@ -421,11 +430,16 @@ mod tests {
             creation: 900,
             expire: 995,
             rule_slot: record.slot_of(&RuleId::from(1)).unwrap(),
-            flags: abi::state::state_flags::SLOPPY,
+            flags: state_flags::SLOPPY | state_flags::ANNEX,
             timeout: timeout::TCP_ESTABLISHED as u8,
             direction: abi::verdict::direction::IN,
             tag: memory.names.tags.number("web").unwrap() as u16,
             max_mss: 1400,
+            queue: [0, memory.names.queues.number("bulk").unwrap() as u16],
+            anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
+            ..abi::State::default()
+        };
+        let annex = abi::Annex {
             max_pkt_size: 900,
             delay: 30,
             rtable: 3,
@@ -433,8 +447,6 @@ mod tests {
             next_hop: address("10.0.0.254"),
             hop_family: abi::INET,
             hop_interface: memory.names.interfaces.number("em1").unwrap(),
-            queue: [0, memory.names.queues.number("bulk").unwrap() as u16],
-            anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
             match_count: 1,
             r#match: std::array::from_fn(|at| match at {
                 0 => abi::MatchRule {
@@ -450,8 +462,9 @@ mod tests {
                 abi::Scrub { offset: 77, last: 990, flags: 0x11, present: 1, ..Default::default() },
                 abi::Scrub::default(),
             ],
-            ..abi::State::default()
-        }
+            ..abi::Annex::default()
+        };
+        abi::KeptState { state, annex }
     }
 
     fn record(slots: &[u32]) -> Record {
@@ -469,14 +482,35 @@ mod tests {
     }
 
     #[test]
+    fn what_few_states_have_takes_no_memory_of_others() {
+        let (record, mut memory) = (record(&[4, 5]), Memory::default());
+        let mut plain = state(&record, &mut memory);
+        plain.annex = abi::Annex::default();
+        plain.state.flags = state_flags::SLOPPY;
+        let flags = |flags| {
+            plain.state.flags = flags;
+            let saved = save(&plain, &memory, &record, 1000);
+            restored(&saved, &memory, &record, true, 1000).unwrap().state.flags
+        };
+        let [without, with] = [state_flags::SLOPPY, state_flags::REASSEMBLE_TCP].map(flags);
+        assert_eq!(
+            (without & state_flags::ANNEX, with & state_flags::ANNEX),
+            (0, state_flags::ANNEX)
+        );
+    }
+
+    #[test]
     fn another_machine_has_another_clock_and_other_rules() {
         let (record_before, mut memory) = (record(&[4, 5]), Memory::default());
         let state = state(&record_before, &mut memory);
         let saved = save(&state, &memory, &record_before, 1000);
         let later = restored(&saved, &memory, &record(&[7, 8]), true, 50).unwrap();
-        assert_eq!((later.creation, later.expire, later.rule_slot), (0, 45, 8));
+        let abi::State { creation, expire, rule_slot, .. } = later.state;
+        assert_eq!((creation, expire, rule_slot), (0, 45, 8));
         let other = restored(&saved, &memory, &record(&[7, 8]), false, 50).unwrap();
-        assert_eq!((other.rule_slot, other.anchor_slot), (limits::IDLE_SLOT, limits::IDLE_SLOT));
+        let abi::State { rule_slot, anchor_slot, .. } = other.state;
+        assert_eq!((rule_slot, anchor_slot), (limits::IDLE_SLOT, limits::IDLE_SLOT));
+        let (later, other) = (later.annex, other.annex);
         assert_eq!((later.match_count, later.r#match[0].slot, other.match_count), (1, 7, 0));
         assert_eq!((later.scrub[0].last, later.scrub[0].offset), (40, 77));
         assert_eq!(restored(&saved, &Memory::default(), &record(&[]), true, 50), None);

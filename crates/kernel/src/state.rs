@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
 use skipstep_abi::source::node_use;
-use skipstep_abi::state::{STACK, WIRE, timeout};
+use skipstep_abi::state::{STACK, WIRE, state_flags, timeout};
 use skipstep_classifier::Names;
 use skipstep_ruleset::{Direction, Family, RouteKind, RuleId, Timeout};
 use skipstep_scenario::engine::{NextHop, PeerView, StateView};
@@ -31,21 +31,30 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let clock = Clock { config, states: status.states };
     // many states are of few rules
     let mut rules: HashMap<u32, abi::RuleStates> = HashMap::new();
-    let mut found: Vec<Found> = maps
-        .states
-        .first(status.states_used)?
-        .enumerate()
-        .filter(|(_, state)| state.in_use() && state.timeout < timeout::DETACHED)
-        .map(|(index, state)| {
-            let kill = abi::Kill { index: index as u32, serial: state.serial };
-            let rule = rules.entry(state.rule_slot);
-            let rule = rule.or_insert_with(|| rule_states(maps, state.rule_slot));
-            let rule_slot = state.rule_slot;
-            Found { kill, rule_slot, view: view(maps, names, &clock, &state, rule) }
+    let mut found: Vec<Found> = kept(maps)?
+        .filter(|(_, kept)| kept.state.timeout < timeout::DETACHED)
+        .map(|(index, kept)| {
+            let abi::State { serial, rule_slot, .. } = kept.state;
+            let rule = rules.entry(rule_slot).or_insert_with(|| rule_states(maps, rule_slot));
+            let kill = abi::Kill { index, serial };
+            Found { kill, rule_slot, view: view(maps, names, &clock, &kept, rule) }
         })
         .collect();
     found.sort_by_key(|found| found.view.id);
     Ok(found)
+}
+
+/// The states with their annexes, by the places that they are in.
+pub(crate) fn kept(maps: &Maps) -> Result<impl Iterator<Item = (u32, abi::KeptState)>> {
+    let used = maps.status.at(0)?.states_used;
+    let mut annexes = HashMap::new();
+    maps.annexes.for_each(|index, annex| _ = annexes.insert(*index, *annex))?;
+    let states = (0..).zip(maps.states.first(used)?).filter(|(_, state)| state.in_use());
+    Ok(states.map(move |(index, state)| {
+        let has_annex = state.flags & state_flags::ANNEX != 0;
+        let annex = has_annex.then(|| annexes.remove(&index)).flatten().unwrap_or_default();
+        (index, abi::KeptState { state, annex })
+    }))
 }
 
 /// Removes the states that `wanted` names; how many were there.
@@ -108,9 +117,10 @@ fn view(
     maps: &Maps,
     names: &Names,
     clock: &Clock,
-    state: &abi::State,
+    kept: &abi::KeptState,
     rule: &abi::RuleStates,
 ) -> StateView {
+    let abi::KeptState { state, annex } = kept;
     let key = &state.key[WIRE];
     StateView {
         id: state.id,
@@ -138,20 +148,20 @@ fn view(
         min_ttl: state.min_ttl,
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
-        tracked: state.source_nodes.iter().any(|place| is_known(maps, *place)),
-        route: next_hop(state, names),
+        tracked: annex.source_nodes.iter().any(|place| is_known(maps, *place)),
+        route: next_hop(annex, names),
     }
 }
 
-fn next_hop(state: &abi::State, names: &Names) -> Option<NextHop> {
-    let kind = match state.route {
+fn next_hop(annex: &abi::Annex, names: &Names) -> Option<NextHop> {
+    let kind = match annex.route {
         route_kind::ROUTE_TO => RouteKind::RouteTo,
         route_kind::DUP_TO => RouteKind::DupTo,
         route_kind::REPLY_TO => RouteKind::ReplyTo,
         _ => return None,
     };
-    let interface = names.interfaces.name(state.hop_interface).map(str::to_owned);
-    Some(NextHop { kind, address: abi::address_from(state.hop_family, state.next_hop), interface })
+    let interface = names.interfaces.name(annex.hop_interface).map(str::to_owned);
+    Some(NextHop { kind, address: abi::address_from(annex.hop_family, annex.next_hop), interface })
 }
 
 /// Number of the rule in a slot, unless it is gone or the slot is that of no rule.

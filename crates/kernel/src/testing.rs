@@ -30,7 +30,7 @@ use self::machine::Machine;
 use self::passage::{Passage, TCX_DROP};
 use crate::commit::{self, RuleHome};
 use crate::error::{Error, Result};
-use crate::object::{self, Maps, Programs, Sizes};
+use crate::object::{self, Maps, Programs};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
 use crate::table::{EntryInfo, EntryTraffic};
@@ -39,6 +39,7 @@ use crate::{contents, counters, limiter, source, state, table};
 pub use self::instance::TestInstance;
 pub use self::key_table::KeyTable;
 pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
+pub use crate::object::Sizes;
 
 /// The data plane, loaded for this thread alone and pinned nowhere.
 ///

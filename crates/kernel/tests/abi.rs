@@ -124,17 +124,18 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
         pf_match_rule => abi::MatchRule { slot, log, log_to, action, pad }
         pf_state => abi::State {
-            lock, serial, id, src, dst, packets, bytes, creation, expire, rule_slot,
-            anchor_slot, flags,
-            timeout, direction, log, log_to, set_prio, set_tos, min_ttl, max_mss, tag, queue,
-            match_count, onward, path, key,
-            nat_slot, rdr_slot, r#match, max_pkt_size, proxy_mss, rtable, route, pad,
-            next_hop, source_nodes, scrub, next_far, limited, ifindex_in, ifindex_out, delay,
-            hop_family, end_pad, hop_interface,
+            lock, serial, flags, timeout, direction, log, log_to, key, id, set_prio, set_tos, min_ttl,
+            queue, src, dst, packets, bytes, expire, rule_slot, onward, path, anchor_slot, creation,
+            max_mss, tag,
         }
+        pf_annex => abi::Annex {
+            r#match, match_count, nat_slot, rdr_slot, hop_interface, next_hop, source_nodes, scrub,
+            next_far, limited, ifindex_in, ifindex_out, max_pkt_size, proxy_mss, rtable, delay,
+            route, hop_family, pad,
+        }
+        pf_kept_state => abi::KeptState { state, annex }
         pf_path => abi::Path {
-            came_in_by, leaves_by, interface, second, generation, routes, mtu, neighbour,
-            own, express, pad,
+            came_in_by, leaves_by, interface, second, epoch, mtu, neighbour, own, express, pad,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {
@@ -330,7 +331,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "STATE_" abi::state::state_flags {
             ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
-            MAPPED, SIMPLE,
+            MAPPED, SIMPLE, ANNEX,
         }
         "MEASURE_" abi::fingerprint::measure { ANY, EXACTLY, MULTIPLE, SEGMENTS, PACKETS }
         "SYN_" abi::fingerprint::syn_flags { DF, ZERO_TIMESTAMP }
@@ -464,6 +465,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::KEY_HASH,
         abi::names::map::STATE_KEYS,
         abi::names::map::STATES,
+        abi::names::map::ANNEXES,
         abi::names::map::FREE_STATES,
         abi::names::map::SOURCE_KEYS,
         abi::names::map::SOURCE_NODES,

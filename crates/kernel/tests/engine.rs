@@ -3,7 +3,7 @@
 mod common;
 
 use common::{host, is_root, other, ruleset, tcp, udp};
-use skipstep_kernel::testing::TestEngine;
+use skipstep_kernel::testing::{Sizes, TestEngine};
 use skipstep_ruleset::{Evaluator, Reason};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{Decision, Verdict};
@@ -116,6 +116,28 @@ fn every_entry_of_a_table_has_room_for_its_counters() {
             counted.entries.values().all(|of| of.packets.as_flattened().iter().sum::<u64>() == 1)
         );
     });
+}
+
+/// Twelve states: eight endpoints are what fits into the largest power of two of entries, two for each.
+#[test]
+fn an_endpoint_too_many_is_dropped_and_others_go_on() {
+    if !is_root() {
+        return;
+    }
+    let sizes = Sizes { states: 12, ..Sizes::test() };
+    let mut engine = TestEngine::with_sizes(Evaluator::Compiled, &sizes).unwrap();
+    let host = host();
+    let text = "set limit states 12\npass in proto udp nat-to 10.0.2.7 endpoint-independent\n";
+    engine.load(&ruleset(text, &host), &host).unwrap();
+    let source = |number: u16| (CLIENT.0, CLIENT.1 + number);
+    for number in 0..8 {
+        assert_eq!(engine.packet(&udp(source(number), SSH, 0)).verdict, Verdict::Pass, "{number}");
+    }
+    let fate = engine.packet(&udp(source(8), SSH, 0));
+    assert_eq!((fate.verdict, fate.counted), (Verdict::Drop, vec![Reason::Translate]));
+    let elsewhere = ([10, 0, 1, 7], 1);
+    assert_eq!(engine.packet(&udp(source(7), elsewhere, 0)).verdict, Verdict::Pass);
+    assert_eq!(engine.states().len(), 9);
 }
 
 #[test]

@@ -34,7 +34,9 @@ impl KeyTable {
     pub fn insert(&self, key: [abi::StateKey; 2]) -> Result<Option<abi::Kill>> {
         let direction = abi::verdict::direction::IN;
         let state = abi::State { key, direction, ..abi::State::default() };
-        let Some(index) = self.restore.call(&state)?.checked_sub(1) else {
+        let Some(index) =
+            self.restore.call(&abi::KeptState { state, ..Default::default() })?.checked_sub(1)
+        else {
             return Ok(None);
         };
         let serial = self.states.at(index)?.serial;

@@ -88,6 +88,9 @@ fn states(maps: &Maps, programs: &Programs) -> Result<()> {
         }
         maps.states.set(&index, &abi::State::default())?;
     }
+    for index in maps.annexes.keys().collect::<Vec<_>>() {
+        maps.annexes.remove(&index)?;
+    }
     empty(&maps.free_states)
 }
 
