@@ -47,13 +47,12 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
 /// The states with their annexes, by the places that they are in.
 pub(crate) fn kept(maps: &Maps) -> Result<impl Iterator<Item = (u32, abi::KeptState)>> {
     let used = maps.status.at(0)?.states_used;
-    let mut annexes = HashMap::new();
-    maps.annexes.for_each(|index, annex| _ = annexes.insert(*index, *annex))?;
     let states = (0..).zip(maps.states.first(used)?).filter(|(_, state)| state.in_use());
-    Ok(states.map(move |(index, state)| {
+    Ok(states.map(|(index, state)| {
         let has_annex = state.flags & state_flags::ANNEX != 0;
-        let annex = has_annex.then(|| annexes.remove(&index)).flatten().unwrap_or_default();
-        (index, abi::KeptState { state, annex })
+        // one that has gone meanwhile has none any more
+        let annex = has_annex.then(|| maps.annexes.get(&index).ok().flatten()).flatten();
+        (index, abi::KeptState { state, annex: annex.unwrap_or_default() })
     }))
 }
 
