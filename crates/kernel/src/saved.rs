@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
-use skipstep_abi::state::{STACK, WIRE, log_flags, made, state_flags, timeout};
+use skipstep_abi::state::{STACK, WIRE, log_flags, made, state_flags, tcp_state, timeout};
 use skipstep_abi::verdict::action;
 use skipstep_abi::{address_bytes, limits};
 use skipstep_ruleset::{Direction, Family, OldKind, RuleId, Timeout};
@@ -349,8 +349,10 @@ fn restored(
         scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
         ..abi::Annex::default()
     };
-    // those whose packets cross families, are checked for their timestamps, or are reported get more there
+    // those whose packets cross families, are checked for their timestamps, or are reported get more there, and those
+    // that are between two handshakes look for it, those of a cookie without a rule's synproxy too
     let wants_annex = crosses
+        || saved.protocol == protocol::TCP && saved.source.state >= tcp_state::PROXY_SRC
         || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0
         || annex != abi::Annex::default();
     let state = abi::State {
@@ -487,16 +489,18 @@ mod tests {
         let mut plain = state(&record, &mut memory);
         plain.annex = abi::Annex::default();
         plain.state.flags = state_flags::SLOPPY;
-        let flags = |flags| {
-            plain.state.flags = flags;
-            let saved = save(&plain, &memory, &record, 1000);
-            restored(&saved, &memory, &record, true, 1000).unwrap().state.flags
+        let has_annex = |plain: &abi::KeptState| {
+            let saved = save(plain, &memory, &record, 1000);
+            let restored = restored(&saved, &memory, &record, true, 1000).unwrap();
+            restored.state.flags & state_flags::ANNEX != 0
         };
-        let [without, with] = [state_flags::SLOPPY, state_flags::REASSEMBLE_TCP].map(flags);
-        assert_eq!(
-            (without & state_flags::ANNEX, with & state_flags::ANNEX),
-            (0, state_flags::ANNEX)
-        );
+        assert!(!has_annex(&plain));
+        let mut checked = plain;
+        checked.state.flags = state_flags::REASSEMBLE_TCP;
+        assert!(has_annex(&checked));
+        let mut of_cookie = plain;
+        of_cookie.state.src.state = tcp_state::PROXY_DST;
+        assert!(has_annex(&of_cookie));
     }
 
     #[test]
