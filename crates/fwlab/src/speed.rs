@@ -5,8 +5,10 @@ mod loading;
 mod reloads;
 mod target;
 
+use clap::ValueEnum;
+
 use crate::paper::series::{costs, series, talk};
-use crate::paper::states::{Limit, Room};
+use crate::paper::states::{DRAWN, Limit, Room};
 use crate::paper::study::{Block, Cell, Extent, Study, Work};
 use crate::paper::{How, Paper, run_alone};
 use crate::raw::extension::Extension;
@@ -27,11 +29,12 @@ const FEW_RULES: u32 = 20;
 const MANY_RULES: [u32; 3] = [20, 500, 10_000];
 
 /// Source ports that many states have; each address has so many.
-const PORTS: u32 = 4096;
+const PORTS: u32 = 4000;
 
-/// A few states, and many.
+/// A few states, and many: these of so many addresses.
 const FEW_STATES: u32 = 1000;
-const MANY_STATES: u32 = 256 * PORTS;
+const ADDRESSES: u32 = 250;
+const MANY_STATES: u32 = ADDRESSES * PORTS;
 
 /// States that are made where each packet makes one.
 const NEW_STATES: u32 = 2_000_000;
@@ -46,9 +49,31 @@ const TCP_RR: &str = "Requests over TCP, 1024 bytes";
 const UDP_RR: &str = "Requests over UDP, 64 bytes";
 const IPERF3: &str = "iperf3, offloads on";
 
+/// Parts of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// packets of few states
+    Hit,
+    /// packets that rules pass without a state
+    Rules,
+    /// requests and answers, and what iperf3 carries
+    Sockets,
+    /// packets of one of 1,000,000 states
+    States,
+    /// packets that make states
+    New,
+    /// packets that are lost while rules are replaced
+    Reloads,
+    /// rules and tables as they are loaded
+    Loading,
+}
+
 /// What `fwlab speed` is told.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
+    /// Measure these parts alone
+    #[arg(long, value_name = "PART,...", value_delimiter = ',')]
+    only: Vec<Part>,
     #[command(flatten)]
     how: How,
 }
@@ -58,10 +83,16 @@ pub struct Arguments {
 /// # Errors
 /// It cannot be measured here, or a signal came.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    run_alone(&Speed, &arguments.how)
+    let parts = match arguments.only.as_slice() {
+        [] => Part::value_variants(),
+        only => only,
+    };
+    run_alone(&Speed { parts: parts.to_vec() }, &arguments.how)
 }
 
-struct Speed;
+struct Speed {
+    parts: Vec<Part>,
+}
 
 impl Paper for Speed {
     fn name(&self) -> &'static str {
@@ -82,10 +113,21 @@ impl Paper for Speed {
 
     fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
         let _limit = Limit::raise(study, NEW_STATES);
-        let blocks = blocks(study);
+        // with fewer than six no interval of a median is one of 95 %
+        study.set_rounds(match study.extent {
+            Extent::Smoke => 1,
+            Extent::Quick => 6,
+            Extent::Full => 12,
+        });
+        let blocks = self.parts.iter().flat_map(|part| part.blocks(study)).collect();
         study.measure(blocks)?;
-        reloads::measure(study)?;
-        loading::measure(study)
+        if self.parts.contains(&Part::Reloads) {
+            reloads::measure(study)?;
+        }
+        if self.parts.contains(&Part::Loading) {
+            loading::measure(study)?;
+        }
+        Ok(())
     }
 
     fn tables(&self, run: &Run) -> Vec<Table> {
@@ -97,16 +139,28 @@ impl Paper for Speed {
     }
 }
 
-fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
-    let smoke = study.extent == Extent::Smoke;
-    // with fewer than six no interval of a median is one of 95 %
-    study.set_rounds(match study.extent {
-        Extent::Smoke => 1,
-        Extent::Quick => 6,
-        Extent::Full => 12,
-    });
-    let states = ["xdp-route", "nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
-    let mut blocks = vec![cost(study, HIT, FEW_RULES, load(Family::V4), &states)];
+impl Part {
+    /// What it measures packet by packet.
+    fn blocks(self, study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
+        match self {
+            Part::Hit => {
+                let systems =
+                    ["xdp-route", "nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
+                vec![cost(study, HIT, FEW_RULES, load(Family::V4), &systems)]
+            }
+            Part::Rules => rules(study),
+            Part::Sockets => all_sockets(study),
+            Part::States if study.extent == Extent::Smoke => Vec::new(),
+            Part::States => [FEW_STATES, MANY_STATES].map(|count| many_states(study, count)).into(),
+            Part::New => vec![new_states(study)],
+            Part::Reloads | Part::Loading => Vec::new(),
+        }
+    }
+}
+
+/// Rules without states: few and many, and over IPv6.
+fn rules(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
+    let mut blocks = Vec::new();
     for count in MANY_RULES {
         let systems: &[&str] = match count {
             500 => &[
@@ -122,6 +176,12 @@ fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
     }
     let systems = ["skipstep-compiled-xdp"];
     blocks.push(cost(study, RULES6, 500, load(Family::V6), &systems));
+    blocks
+}
+
+/// What sockets get through, those of other programs where they are installed.
+fn all_sockets(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
+    let mut blocks = Vec::new();
     for (title, kind, transport, size) in
         [(TCP_RR, Kind::Rr, Tcp, 1024), (UDP_RR, Kind::Rr, Udp, 64), (IPERF3, Kind::Iperf3, Tcp, 0)]
     {
@@ -131,12 +191,6 @@ fn blocks(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
             study.leave_out(&format!("{title}: no such program: {}", kind.programs().join(", ")));
         }
     }
-    if !smoke {
-        for count in [FEW_STATES, MANY_STATES] {
-            blocks.push(many_states(study, count));
-        }
-    }
-    blocks.push(new_states(study));
     blocks
 }
 
@@ -220,8 +274,7 @@ fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
     if let Some(dimension) = &mut cells[0].series.dimension {
         dimension.name = "states".to_owned();
     }
-    // so many that are drawn are nearly all there are
-    block.warm = u64::from(states) * 4;
+    block.warm = u64::from(states * DRAWN);
     block.systems = with_room(block.systems, states);
     (block, cells)
 }

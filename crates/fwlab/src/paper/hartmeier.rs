@@ -3,7 +3,7 @@
 
 use super::Paper;
 use super::series::rates;
-use super::states::{Limit, Room};
+use super::states::{DRAWN, Limit, Room};
 use super::study::{Block, Cell, Extent, MEMORY, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio};
@@ -131,7 +131,7 @@ impl Paper for Hartmeier {
             let states = count * PORTS;
             let load = load(SMALLEST, Udp, count);
             // so many that are drawn are nearly all there are
-            let warm = u64::from(states) * 4;
+            let warm = u64::from(states * DRAWN);
             let mut made = most(study, BY_STATES, 0, load, warm, &KEEPERS);
             made.1[0].at = Some(f64::from(states));
             if let Some(dimension) = &mut made.1[0].series.dimension {

@@ -1,8 +1,11 @@
-//! Room for many states: in skipstep by its rules, in the kernel by its limit of connections.
+//! Room for many states, and time: in skipstep by its rules, in the kernel by its limit of connections and its timeouts.
+//! A measurement takes longer than a state lives that one packet has made, and would measure how states are made.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+
+use anyhow::Context;
 
 use super::study::Study;
 use crate::host::Host;
@@ -12,10 +15,33 @@ use crate::topology::Topology;
 /// States of skipstep for a connection that is forwarded: one where it comes in, one where it leaves.
 pub(crate) const STATES_EACH: u32 = 2;
 
+/// States for what shows that rules do what they should.
+const OTHERS: u32 = 50_000;
+
+/// Seconds that a state lives.
+const LIFE: u32 = 3600;
+
+/// Where the kernel has its timeouts of datagrams, for each network namespace.
+const TIMEOUTS: [&str; 2] = [
+    "/proc/sys/net/netfilter/nf_conntrack_udp_timeout",
+    "/proc/sys/net/netfilter/nf_conntrack_udp_timeout_stream",
+];
+
+/// How often more frames than there are states are drawn at random to make them, and what share of them that makes.
+pub(crate) const DRAWN: u32 = 7;
+pub(crate) const MADE: f64 = 0.999;
+
 /// A system with room for so many connections.
 pub(crate) struct Room {
     pub inner: Box<dyn System>,
     pub connections: u32,
+}
+
+impl Room {
+    /// Whether it is the kernel that keeps states.
+    fn tracks_connections(&self) -> bool {
+        self.inner.keeps_states() && !self.inner.name().starts_with("skipstep")
+    }
 }
 
 impl System for Room {
@@ -33,13 +59,18 @@ impl System for Room {
 
     fn configuration(&self, rules: &Rules) -> String {
         let text = self.inner.configuration(rules);
-        match self.name().starts_with("skipstep") {
-            // some for those that show what passes
-            true => {
-                format!("set limit states {}\n{text}", self.connections * STATES_EACH + 100_000)
-            }
-            false => text,
+        if self.name().starts_with("skipstep") {
+            let states = self.connections * STATES_EACH + OTHERS;
+            return format!(
+                "set limit states {states}\n\
+                 set timeout {{ udp.first {LIFE}, udp.single {LIFE}, udp.multiple {LIFE} }}\n\
+                 set timeout {{ adaptive.start 0, adaptive.end 0 }}\n{text}"
+            );
         }
+        if !self.tracks_connections() {
+            return text;
+        }
+        TIMEOUTS.iter().map(|path| format!("# {LIFE} in {path}\n")).collect::<String>() + &text
     }
 
     fn hooks(&self, topology: Topology) -> Vec<String> {
@@ -47,6 +78,13 @@ impl System for Room {
     }
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        if self.tracks_connections() {
+            device.inside(|| {
+                TIMEOUTS.iter().try_for_each(|path| {
+                    fs::write(path, LIFE.to_string()).with_context(|| (*path).to_owned())
+                })
+            })??;
+        }
         self.inner.install(device, rules, configuration)
     }
 

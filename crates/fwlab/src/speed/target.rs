@@ -3,7 +3,7 @@
 use super::loading::{CARGOES, Cargo, NFT, PFCTL};
 use super::reloads;
 use super::{FEW_STATES, HIT, IPERF3, MANY_STATES, NEW, RULES, RULES6, STATES, TCP_RR, UDP_RR};
-use crate::paper::states::STATES_EACH;
+use crate::paper::states::{MADE, STATES_EACH};
 use crate::paper::study::MEMORY;
 use crate::paper::verdict::{Place, middle, ratio, samples, widened};
 use crate::results::{Run, Sample, Table};
@@ -11,9 +11,6 @@ use crate::stats::{Interval, change_interval, median, ratio_interval};
 
 /// Intervals are drawn with this seed, so that the same file always gives the same table.
 const SEED: u64 = 1;
-
-/// The share of connections that are seen when four times as many are drawn at random.
-const MADE: f64 = 0.982;
 
 /// Why there is no figure of what was to be measured.
 const LEFT_OUT: &str = "some of it was left out";
@@ -35,7 +32,7 @@ enum Figure {
     Through { title: &'static str, system: &'static str },
     /// New states a second of one system by another's.
     Making { system: &'static str, by: &'static str },
-    /// Bytes that are missing of the machine's memory for each state, seen once.
+    /// Bytes that are missing of the machine's memory for each state that there is more, seen once.
     Memory { system: &'static str },
     /// Time in which pfctl loads what nft loads in the other.
     Loading((Cargo, &'static str, u32)),
@@ -120,19 +117,19 @@ fn targets() -> Vec<Target> {
             Growth { from: (RULES, 500), to: (RULES6, 500), system: rules_xdp },
         ),
         target(
-            "state hit, one of 1,048,576, tcx",
+            "state hit, one of 1,000,000, tcx",
             "one of 1,000",
             AtMost(2.5),
             Growth { from: (STATES, FEW_STATES), to: (STATES, MANY_STATES), system: tcx },
         ),
         target(
-            "state hit, one of 1,048,576, XDP",
+            "state hit, one of 1,000,000, XDP",
             "one of 1,000",
             AtMost(2.5),
             Growth { from: (STATES, FEW_STATES), to: (STATES, MANY_STATES), system: xdp },
         ),
         target(
-            "state hit, one of 1,048,576, tcx",
+            "state hit, one of 1,000,000, tcx",
             conntrack,
             AtMost(0.5),
             Own { title: STATES, at: MANY_STATES, system: tcx, by: "nft-conntrack" },
@@ -244,13 +241,11 @@ fn measure(run: &Run, figure: &Figure) -> Result<Interval, String> {
             ratio(run, &place(system), &place("router"))
         }
         Figure::Memory { system } => {
-            let bytes = middle(run, &at(MEMORY, MANY_STATES, system));
-            let states = MADE * f64::from(MANY_STATES * STATES_EACH);
-            bytes.map(|bytes| bytes / states).map(|value| Interval {
-                low: value,
-                middle: value,
-                high: value,
-            })
+            let bytes = |states| middle(run, &at(MEMORY, states, system));
+            let made = MADE * f64::from((MANY_STATES - FEW_STATES) * STATES_EACH);
+            let each =
+                bytes(MANY_STATES).zip(bytes(FEW_STATES)).map(|(many, few)| (many - few) / made);
+            each.map(|value| Interval { low: value, middle: value, high: value })
         }
         Figure::Loading((_, title, count)) => {
             ratio(run, &at(title, count, PFCTL), &at(title, count, NFT))
