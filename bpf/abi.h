@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		48
+#define PF_ABI_VERSION		49
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -189,6 +189,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
 #include "abi/forest.h"
 #include "abi/limiter.h"
 #include "abi/table.h"
+#include "abi/table_index.h"
 #include "abi/state.h"
 #include "abi/status.h"
 #include "abi/record.h"
@@ -203,6 +204,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * rule_states      array             slot -> struct pf_rule_states
  * tables           array             slot -> struct pf_table
  * table_entries    LPM trie          struct pf_table_key -> struct pf_table_entry
+ * table_indexes    array of maps     2 * slot + (version & 1) -> array of struct pf_index_cell
  * table_stats      per-CPU array     slot -> struct pf_table_stats
  * entry_stats      LPM trie          struct pf_table_key -> struct pf_entry_stats
  * pools            hash              struct pf_pool_key -> struct pf_pool

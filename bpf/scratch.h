@@ -441,6 +441,7 @@ struct pf_scratch {
 	__u32 cursor_end;
 	__u32 sum;			/* checksum so far */
 	__u8 buffer[128];
+	struct pf_entry_stats no_traffic;	/* counters of an entry that had none so far */
 };
 
 struct {

@@ -3,8 +3,10 @@
  * Tables of addresses (pf-semantics section 17), and the host's routes, which two kinds of address
  * ask for.
  *
- * All tables live in one LPM trie. The key begins with the version of the table's contents, so
- * new contents are written beside the old ones and come into force with one store.
+ * Those with few entries, and those that the data plane adds to, live in one LPM trie; others have
+ * an index each. The key in the trie begins with the version of the table's contents, and that says
+ * where an index is, so new contents are written beside the old ones and come into force with one
+ * store.
  */
 #ifndef PF_TABLE_H
 #define PF_TABLE_H
@@ -12,6 +14,7 @@
 #include "config.h"
 #include "kern.h"
 #include "scratch.h"
+#include "table_index.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,19 +54,50 @@ __inline struct pf_table_stats *find_table_stats(__u32 slot)
 	return table ? bpf_map_lookup_elem(&table_stats, &table->stats) : NULL;
 }
 
-/* The longest match for the address in a table. */
-__inline struct pf_table_entry *find_entry(__u32 slot, __u8 family, const struct pf_addr *address)
+/* The longest match for the address in the trie. */
+__inline struct pf_table_entry *find_in_trie(__u32 version, __u8 family,
+					     const struct pf_addr *address)
 {
-	struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
 	struct pf_table_key key;
 
-	if (!table || !table->version)
-		return NULL;
 	key.prefixlen = 64 + (family == AF_INET ? 32 : 128);
-	key.version = table->version;
+	key.version = version;
 	key.family = family;
 	__builtin_memcpy(key.address, address, sizeof(key.address));
 	return bpf_map_lookup_elem(&table_entries, &key);
+}
+
+/* The version of a table's contents, 0 if it is empty. Who looks something up reads it once. */
+__inline __u32 version_of(__u32 slot)
+{
+	const struct pf_table *table = bpf_map_lookup_elem(&tables, &slot);
+
+	return table ? *(const volatile __u32 *)&table->version : 0;
+}
+
+/* The longest match for the address in a table. */
+__inline struct pf_table_entry *find_entry(__u32 slot, __u8 family, const struct pf_addr *address)
+{
+	__u32 version = version_of(slot);
+
+	if (version & PF_TABLE_INDEXED)
+		return find_in_index(slot, version, family, address);
+	return version ? find_in_trie(version, family, address) : NULL;
+}
+
+/* Whether the longest match for the address is there, and not negated. */
+__inline bool has_match(__u32 slot, __u8 family, const struct pf_addr *address)
+{
+	__u32 version = version_of(slot), number;
+	const struct pf_table_entry *entry;
+
+	if (version & PF_TABLE_INDEXED) {
+		/* the entry itself need not be looked at */
+		number = search_index(slot, version, family, address);
+		return number && !(number & PF_INDEX_NEGATED);
+	}
+	entry = version ? find_in_trie(version, family, address) : NULL;
+	return entry && !entry->negated;
 }
 
 /* A rule has asked a table for an address. */
@@ -83,8 +117,7 @@ __inline void count_answer(__u32 slot, bool match)
  * negated. */
 __inline bool match_table(struct pf_scratch *s, __u32 slot, const struct pf_addr *address)
 {
-	struct pf_table_entry *entry = find_entry(slot, s->pd.family, address);
-	bool match = entry && !entry->negated;
+	bool match = has_match(slot, s->pd.family, address);
 
 	if (s->counts_later)
 		note_visit(s, slot, match ? PF_VISIT_MATCH : PF_VISIT_NO_MATCH);
@@ -103,7 +136,8 @@ __inline void set_entry_key(struct pf_table_key *key, __u32 version, __u8 family
 	__builtin_memcpy(key->address, address, sizeof(key->address));
 }
 
-/* Adds a network to a table, if there is room for it and it is not there yet. */
+/* Adds a network to a table, if there is room for it and it is not there yet. Tables that this is done to
+ * have no index. */
 __inline void put_entry(__u32 slot, __u8 family, const void *address, __u32 prefix, __u32 most,
 			__u32 now)
 {
@@ -112,7 +146,7 @@ __inline void put_entry(__u32 slot, __u8 family, const void *address, __u32 pref
 	struct pf_table_entry entry = {};
 	struct pf_table_key key;
 
-	if (!table || !table->version || !status)
+	if (!table || !table->version || table->version & PF_TABLE_INDEXED || !status)
 		return;
 	if (__sync_fetch_and_add(&status->table_entries, 1) < most) {
 		set_entry_key(&key, table->version, family, address, prefix);
@@ -147,7 +181,7 @@ __inline void count_entry(struct pf_scratch *s, __u32 counters, __u32 prefix,
 			  const struct pf_addr *address, __u32 op)
 {
 	__u32 out = s->pd.direction == PF_OUT, left = prefix;
-	struct pf_entry_stats *stats, none = { .prefix = prefix };
+	struct pf_entry_stats *stats;
 	struct pf_table_key key = {
 		.prefixlen = 64 + prefix,
 		.version = counters,
@@ -167,7 +201,8 @@ __inline void count_entry(struct pf_scratch *s, __u32 counters, __u32 prefix,
 	}
 	stats = bpf_map_lookup_elem(&entry_stats, &key);
 	if (!stats || stats->prefix != prefix) {
-		bpf_map_update_elem(&entry_stats, &key, &none, BPF_NOEXIST);
+		s->no_traffic.prefix = prefix;
+		bpf_map_update_elem(&entry_stats, &key, &s->no_traffic, BPF_NOEXIST);
 		stats = bpf_map_lookup_elem(&entry_stats, &key);
 	}
 	if (!stats || stats->prefix != prefix)

@@ -5,7 +5,7 @@
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-/* key of the one LPM trie that holds all tables; prefixlen counts the bits after itself */
+/* key of the one LPM trie that holds all tables without an index; prefixlen counts the bits after itself */
 struct pf_table_key {
 	__u32 prefixlen;		/* 64 + the prefix's */
 	__u32 version;			/* pf_table.version; of counters pf_table.counters */
@@ -14,16 +14,18 @@ struct pf_table_key {
 };
 
 struct pf_table_entry {
-	__u32 negated;			/* the longest match says: not in the table */
-	__u32 interface;		/* in PF_SELF_TABLE: id of the interface that has the address */
 	__u32 cleared;			/* wall-clock second when it was written, or its counters cleared */
-	__u32 weight;			/* how often a pool takes it, compared with the others; or 0 */
-	__u32 prefix;			/* the length of its own, which a longest match does not tell */
+	__u32 interface;		/* in PF_SELF_TABLE: id of the interface that has the address */
+	__u16 weight;			/* how often a pool takes it, compared with the others; or 0 */
+	__u8 prefix;			/* the length of its own, which a longest match does not tell */
+	__u8 negated;			/* the longest match says: not in the table */
 };
+
+#define PF_TABLE_INDEXED	0x80000000	/* in a version: it has an index, at 2 * slot + (version & 1) */
 
 /* indexed by slot. Contents are replaced by writing a new version beside the old one */
 struct pf_table {
-	__u32 version;			/* 0: empty, nothing to look up */
+	__u32 version;			/* 0: empty, nothing to look up. PF_TABLE_INDEXED */
 	__u32 counters;			/* what those of its entries are kept under; 0: they have none */
 	__u32 stats;			/* slot of its own counters, the same whatever slot it moves to */
 	__u32 list;			/* version of its pool_blocks, which only tables have that pools use */

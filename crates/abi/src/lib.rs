@@ -26,6 +26,7 @@ pub mod source;
 pub mod state;
 pub mod status;
 pub mod table;
+pub mod table_index;
 pub mod verdict;
 
 pub use config::{Config, Stretch};
@@ -50,9 +51,10 @@ pub use state::{
 };
 pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
+pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 48;
+pub const VERSION: u32 = 49;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -57,6 +57,8 @@ pub mod map {
     pub const TABLES: &str = "tables";
     /// `struct pf_table_key` -> `struct pf_table_entry`
     pub const TABLE_ENTRIES: &str = "table_entries";
+    /// 2 * slot + (version & 1) -> array of `struct pf_index_cell`
+    pub const TABLE_INDEXES: &str = "table_indexes";
     /// per CPU, slot -> `struct pf_table_stats`
     pub const TABLE_STATS: &str = "table_stats";
     /// `struct pf_table_key` -> `struct pf_entry_stats`

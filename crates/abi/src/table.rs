@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Bits of [`TableKey`] between `prefixlen` and the address.
 pub const TABLE_KEY_FIXED_BITS: u32 = 64;
 
-/// `struct pf_table_key`: key of the one LPM trie that holds all tables.
+/// `struct pf_table_key`: key of the one LPM trie that holds all tables without an index.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -27,17 +27,20 @@ pub struct TableKey {
 )]
 #[repr(C)]
 pub struct TableEntry {
-    /// 1: where this is the longest match, the address is not in the table.
-    pub negated: u32,
-    /// In the table of the host's own addresses: id of the interface that has it.
-    pub interface: u32,
     /// Second since 1970 when it was written, or its counters were cleared.
     pub cleared: u32,
+    /// In the table of the host's own addresses: id of the interface that has it.
+    pub interface: u32,
     /// How often a pool takes it, compared with the others; 0: nothing was said.
-    pub weight: u32,
+    pub weight: u16,
     /// Length of its prefix.
-    pub prefix: u32,
+    pub prefix: u8,
+    /// 1: where this is the longest match, the address is not in the table.
+    pub negated: u8,
 }
+
+/// In a [`Table::version`]: it has an index.
+pub const TABLE_INDEXED: u32 = 0x8000_0000;
 
 /// `struct pf_table`: indexed by slot.
 #[derive(
@@ -45,7 +48,7 @@ pub struct TableEntry {
 )]
 #[repr(C)]
 pub struct Table {
-    /// Version whose entries count; 0: empty, nothing to look up.
+    /// Version whose entries count, with [`TABLE_INDEXED`]; 0: empty, nothing to look up.
     pub version: u32,
     /// What the counters of its entries are kept under; 0: they have none.
     pub counters: u32,

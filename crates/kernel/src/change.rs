@@ -11,6 +11,7 @@ use crate::netns::Netns;
 use crate::object::Maps;
 use crate::record::{Memory, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
+use crate::table_index::Edition;
 use crate::{commit, contents, gone, pool};
 
 /// A change that has begun. Dropped without [`Change::keep`] it counts as unfinished.
@@ -86,13 +87,14 @@ impl Change {
         // kept before any is used: the next one may be killed too, and must not use them again
         self.memory.skip_versions();
         self.run.set_memory(&self.memory)?;
-        let mut versions = BTreeSet::new();
+        let (mut editions, mut counted) = (BTreeSet::new(), BTreeSet::new());
         for table in self.record.all_tables_mut() {
             let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
-            versions.extend([version, counters]);
+            editions.insert(Edition { slot: table.slot, version });
+            counted.insert(counters);
             table.contents = None;
         }
-        contents::remove_unused(maps, &versions)?;
+        contents::remove_unused(maps, &editions, &counted)?;
         gone::follow_tables(maps, &self.record);
         pool::follow_tables(maps, &self.record)?;
         pool::remove_unused(maps, &self.record.tables)?;

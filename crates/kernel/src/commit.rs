@@ -21,11 +21,6 @@ use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, TableRecord, slot_seen};
 use crate::{forget, gone, limiter, map, pool};
 
-/// Inner maps of different sizes need `BPF_F_INNER_MAP`; with `BPF_F_MMAPABLE` they begin with a page, and a cell is
-/// one cache line.
-const INNER_MAP: u32 =
-    libbpf_rs::libbpf_sys::BPF_F_INNER_MAP | libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
-
 /// Rules that a map has room for at least.
 const LEAST_ROOM: u32 = 256;
 
@@ -398,11 +393,11 @@ fn make_room<T: map::Plain>(
 }
 
 fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
-    map::new_array("rules", count, INNER_MAP)
+    map::new_array("rules", count, map::INNER_MAP)
 }
 
 fn new_cells(count: u32) -> Result<map::Map<u32, abi::Cell>> {
-    map::new_array("cells", count, INNER_MAP)
+    map::new_array("cells", count, map::INNER_MAP)
 }
 
 /// The map of a generation's rules, if it has one yet.

@@ -1,5 +1,5 @@
-//! Contents of tables in the one trie that holds them all. A version belongs to one table at one
-//! time; what is written under a version that no slot names is seen by nobody.
+//! Contents of tables, in the one trie that holds them all but those with an index of their own. A version belongs to one
+//! table at one time; what is written under a version that no slot names is seen by nobody.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::object::Maps;
 use crate::record::{Memory, wall_clock};
 use crate::table::{EntryInfo, EntryTraffic};
+use crate::table_index::{self, Edition, NewIndexes};
 
 /// Entries that one system call writes.
 const BATCH: usize = 4096;
@@ -21,45 +22,63 @@ const BATCH: usize = 4096;
 /// Since when entries are counted, and whether they are negated.
 pub(crate) type Dates = HashMap<IpNet, (bool, u32)>;
 
-/// The dates of the entries of `version`.
-pub(crate) fn dates(maps: &Maps, version: u32) -> Result<Dates> {
-    let stored = stored(maps, version)?.into_iter();
-    Ok(stored.map(|(_, net, value)| (net, (value.negated != 0, value.cleared))).collect())
+/// The dates of the entries of an edition.
+pub(crate) fn dates(maps: &Maps, edition: Edition) -> Result<Dates> {
+    let stored = stored(maps, edition)?.into_iter();
+    Ok(stored.map(|(net, value)| (net, (value.negated != 0, value.cleared))).collect())
 }
 
-/// Writes `entries` under `version`, with the time that it is now.
+/// Writes `entries` into the trie under `version`, with the time that it is now.
 pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
-    write_dated(maps, version, entries, &Dates::new())
+    write_to_trie(maps, version, entries, &Dates::new())
 }
 
-/// Writes `entries` under `version`. As in pf, those that were there before, and are negated or not as
-/// they were, keep their `dates`.
+/// Writes the `entries` of an edition that is not in force: into the trie, or to be put in place with other `indexes`. As
+/// in pf, those that were there before, and are negated or not as they were, keep their `dates`.
 pub(crate) fn write_dated(
     maps: &Maps,
-    version: u32,
+    edition: Edition,
     entries: &[TableEntry],
     dates: &Dates,
+    indexes: &mut NewIndexes,
 ) -> Result<()> {
+    if !edition.is_indexed() {
+        return write_to_trie(maps, edition.version, entries, dates);
+    }
+    let values = values(entries, dates);
+    let indexed = entries.iter().zip(values).map(|(entry, value)| abi::IndexEntry {
+        entry: value,
+        family: family(&entry.net),
+        address: address_bytes(entry.net.network()),
+    });
+    indexes.make(edition, indexed.collect())
+}
+
+fn write_to_trie(maps: &Maps, version: u32, entries: &[TableEntry], dates: &Dates) -> Result<()> {
+    for chunk in entries.chunks(BATCH) {
+        let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
+        maps.table_entries.set_many(&keys, &values(chunk, dates).collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
+/// What is kept of entries.
+fn values<'a>(
+    entries: &'a [TableEntry],
+    dates: &'a Dates,
+) -> impl Iterator<Item = abi::TableEntry> + 'a {
     let now = wall_clock() as u32;
-    let cleared = |entry: &TableEntry| match dates.get(&entry.net) {
+    let cleared = move |entry: &TableEntry| match dates.get(&entry.net) {
         Some((negated, cleared)) if *negated == entry.negated => *cleared,
         _ => now,
     };
-    for chunk in entries.chunks(BATCH) {
-        let keys: Vec<_> = chunk.iter().map(|entry| key(version, &entry.net)).collect();
-        let values: Vec<_> = chunk
-            .iter()
-            .map(|entry| abi::TableEntry {
-                negated: u32::from(entry.negated),
-                interface: 0,
-                cleared: cleared(entry),
-                weight: u32::from(entry.weight),
-                prefix: u32::from(entry.net.prefix_len()),
-            })
-            .collect();
-        maps.table_entries.set_many(&keys, &values)?;
-    }
-    Ok(())
+    entries.iter().map(move |entry| abi::TableEntry {
+        cleared: cleared(entry),
+        interface: 0,
+        weight: entry.weight,
+        prefix: entry.net.prefix_len(),
+        negated: entry.negated.into(),
+    })
 }
 
 /// An address that was in a table before keeps its weight, as in pf: what a text says of weights
@@ -77,7 +96,7 @@ pub(crate) fn keep_weights(before: &[TableEntry], entries: &mut [TableEntry]) {
     }
 }
 
-/// Removes `entries` from `version`.
+/// Removes `entries` from `version` in the trie.
 pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
     for entry in entries {
         maps.table_entries.remove(&key(version, &entry.net))?;
@@ -85,12 +104,17 @@ pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Resul
     Ok(())
 }
 
+/// Whether anything may have been counted for entries of the table in `slot`.
+pub(crate) fn are_counted(maps: &Maps, slot: u32) -> Result<bool> {
+    Ok(maps.tables.at(slot)?.counters != 0 && maps.entry_stats.keys().next().is_some())
+}
+
 /// Forgets what was counted for `entries` of the table in `slot`.
 pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) -> Result<()> {
-    let counters = maps.tables.at(slot)?.counters;
-    if counters == 0 || maps.entry_stats.keys().next().is_none() {
+    if !are_counted(maps, slot)? {
         return Ok(());
     }
+    let counters = maps.tables.at(slot)?.counters;
     for entry in entries {
         maps.entry_stats.remove(&key(counters, &entry.net))?;
     }
@@ -124,10 +148,10 @@ fn negations(entries: &BTreeMap<u32, impl AsRef<[TableEntry]>>) -> HashMap<(u32,
     all.collect()
 }
 
-/// The entries of `version`, ascending.
-pub(crate) fn read(maps: &Maps, version: u32) -> Result<Vec<TableEntry>> {
-    let stored = stored(maps, version)?.into_iter();
-    Ok(stored.map(|(_, net, value)| entry(net, &value)).collect())
+/// The entries of an edition, ascending.
+pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<TableEntry>> {
+    let stored = stored(maps, edition)?.into_iter();
+    Ok(stored.map(|(net, value)| entry(net, &value)).collect())
 }
 
 /// The entries of the table in `slot` with all that is known of them, ascending.
@@ -135,43 +159,52 @@ pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
     let table = maps.tables.at(slot)?;
     let counted = table.counters != 0 && maps.entry_stats.keys().next().is_some();
     let chosen = maps.pool_loads.keys().next().is_some();
-    let stored = stored(maps, table.version)?.into_iter();
+    let stored = stored(maps, Edition { slot, version: table.version })?.into_iter();
     stored
-        .map(|(key, net, value)| {
+        .map(|(net, value)| {
             let traffic = if counted { traffic(maps, table.counters, &net)? } else { None };
-            let load =
-                abi::PoolLoadKey { table: table.stats, family: key.family, address: key.address };
+            let load = abi::PoolLoadKey {
+                table: table.stats,
+                family: family(&net),
+                address: address_bytes(net.network()),
+            };
             let states = if chosen { maps.pool_loads.get(&load)? } else { None };
             Ok(EntryInfo { entry: entry(net, &value), cleared: value.cleared, traffic, states })
         })
         .collect()
 }
 
-/// How many entries there are under each version.
+/// How many entries there are in the trie under each version.
 pub(crate) fn count(maps: &Maps) -> Result<HashMap<u32, usize>> {
     let mut count = HashMap::new();
     maps.table_entries.for_each(|key, _| *count.entry(key.version).or_default() += 1)?;
     Ok(count)
 }
 
-/// What is in the kernel under `version`, found by walking the whole trie.
-fn stored(maps: &Maps, version: u32) -> Result<Vec<(abi::TableKey, IpNet, abi::TableEntry)>> {
+/// What is in the kernel of an edition, ascending: found in its index, or by walking the whole trie.
+fn stored(maps: &Maps, edition: Edition) -> Result<Vec<(IpNet, abi::TableEntry)>> {
     let mut stored = Vec::new();
-    if version == 0 {
-        return Ok(stored);
+    if edition.is_indexed() {
+        let entries = table_index::read(maps, edition)?.into_iter();
+        let of = |found: abi::IndexEntry| {
+            let net = net_of(found.family, found.address, found.entry.prefix)?;
+            Some((net, found.entry))
+        };
+        stored.extend(entries.filter_map(of));
+    } else if edition.version != 0 {
+        maps.table_entries.for_each(|key, value| {
+            if let Some(net) = net(key).filter(|_| key.version == edition.version) {
+                stored.push((net, *value));
+            }
+        })?;
     }
-    maps.table_entries.for_each(|key, value| {
-        if let Some(net) = net(key).filter(|_| key.version == version) {
-            stored.push((*key, net, *value));
-        }
-    })?;
-    stored.sort_by_key(|(_, net, _)| *net);
-    stored.dedup_by_key(|(_, net, _)| *net);
+    stored.sort_by_key(|(net, _)| *net);
+    stored.dedup_by_key(|(net, _)| *net);
     Ok(stored)
 }
 
 fn entry(net: IpNet, value: &abi::TableEntry) -> TableEntry {
-    TableEntry { negated: value.negated != 0, net, weight: value.weight as u16 }
+    TableEntry { negated: value.negated != 0, net, weight: value.weight }
 }
 
 fn traffic(maps: &Maps, counters: u32, net: &IpNet) -> Result<Option<EntryTraffic>> {
@@ -198,16 +231,22 @@ pub(crate) fn set_counters(
     maps.tables.set(&slot, &abi::Table { counters, ..table })
 }
 
-/// Removes everything that is not under one of the numbers in use: what replaced tables and loaders
-/// that were killed left behind.
-pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
+/// Removes everything that is not of one of the editions in use, or under one of the numbers of `counters`: what
+/// replaced tables and loaders that were killed left behind.
+pub(crate) fn remove_unused(
+    maps: &Maps,
+    in_use: &BTreeSet<Edition>,
+    counters: &BTreeSet<u32>,
+) -> Result<()> {
+    table_index::remove_unused(maps, in_use)?;
+    let versions: BTreeSet<u32> = in_use.iter().map(|edition| edition.version).collect();
     let unused: Vec<_> =
-        maps.table_entries.keys().filter(|key| !in_use.contains(&key.version)).collect();
+        maps.table_entries.keys().filter(|key| !versions.contains(&key.version)).collect();
     for key in unused {
         maps.table_entries.remove(&key)?;
     }
     let unused: Vec<_> =
-        maps.entry_stats.keys().filter(|key| !in_use.contains(&key.version)).collect();
+        maps.entry_stats.keys().filter(|key| !counters.contains(&key.version)).collect();
     for key in unused {
         maps.entry_stats.remove(&key)?;
     }
@@ -216,19 +255,25 @@ pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<u32>) -> Result<()> {
 
 /// The key of a network.
 pub(crate) fn key(version: u32, net: &IpNet) -> abi::TableKey {
-    let family = if net.addr().is_ipv4() { abi::INET } else { abi::INET6 };
     abi::TableKey {
         prefixlen: TABLE_KEY_FIXED_BITS + u32::from(net.prefix_len()),
         version,
-        family: u32::from(family),
+        family: family(net),
         address: address_bytes(net.network()),
     }
 }
 
+fn family(net: &IpNet) -> u32 {
+    if net.addr().is_ipv4() { abi::INET.into() } else { abi::INET6.into() }
+}
+
 fn net(key: &abi::TableKey) -> Option<IpNet> {
-    let address = abi::address_from(key.family as u8, key.address);
     let prefix = key.prefixlen.checked_sub(TABLE_KEY_FIXED_BITS)?;
-    IpNet::new(address, u8::try_from(prefix).ok()?).ok()
+    net_of(key.family, key.address, u8::try_from(prefix).ok()?)
+}
+
+fn net_of(family: u32, address: [u8; 16], prefix: u8) -> Option<IpNet> {
+    IpNet::new(abi::address_from(family as u8, address), prefix).ok()
 }
 
 #[cfg(test)]

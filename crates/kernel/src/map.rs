@@ -294,7 +294,11 @@ impl<K, V> AsFd for Map<K, V> {
     }
 }
 
-/// A new array that is not pinned: the inner map of a rule set.
+/// Inner maps of different sizes need `BPF_F_INNER_MAP`; with `BPF_F_MMAPABLE` they begin with a page, and a cell is
+/// one cache line.
+pub(crate) const INNER_MAP: u32 = libbpf_sys::BPF_F_INNER_MAP | libbpf_sys::BPF_F_MMAPABLE;
+
+/// A new array that is not pinned: the inner map of a rule set or a table.
 pub(crate) fn new_array<V: Plain>(
     name: &'static str,
     entries: u32,

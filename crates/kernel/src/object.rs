@@ -118,6 +118,7 @@ impl Sizes {
             }
             map_name::RULE_STATS | map_name::RULE_STATES => Some(self.rule_slots),
             map_name::TABLES | map_name::TABLE_STATS => Some(self.table_slots),
+            map_name::TABLE_INDEXES => Some(2 * self.table_slots),
             map_name::TABLE_ENTRIES | map_name::ENTRY_STATS => Some(self.table_entries),
             map_name::POOLS | map_name::POOL_MEMBERS => Some(self.pools[0]),
             map_name::POOL_BLOCKS => Some(self.pools[1]),
@@ -242,6 +243,8 @@ maps! {
     tables: Map<u32, abi::Table> = map_name::TABLES,
     /// all tables
     table_entries: Map<abi::TableKey, abi::TableEntry> = map_name::TABLE_ENTRIES,
+    /// 2 * slot + (version & 1) -> id of an array of cells
+    table_indexes: Map<u32, u32> = map_name::TABLE_INDEXES,
     /// by slot
     table_stats: PerCpuMap<u32, abi::TableStats> = map_name::TABLE_STATS,
     /// those of entries that were hit
@@ -445,7 +448,7 @@ fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
 }
 
 /// Random bits, from the kernel's own source.
-fn random<T: FromBytes + IntoBytes>() -> Result<T> {
+pub(crate) fn random<T: FromBytes + IntoBytes>() -> Result<T> {
     let mut words = T::new_zeroed();
     let read = std::fs::File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(words.as_mut_bytes()));

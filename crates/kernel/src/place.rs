@@ -2,7 +2,7 @@
 //! what follows the host's addresses.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::net::IpAddr;
 
@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::object::Maps;
 use crate::pool::Listing;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
+use crate::table_index::{self, Edition, NewIndexes};
 use crate::{contents, pool};
 
 /// Contents of tables that are to be forgotten.
@@ -25,7 +26,7 @@ pub(crate) type Replaced = Vec<Contents>;
 
 /// What a table has in it.
 pub(crate) struct Contents {
-    version: u32,
+    edition: Edition,
     /// What its entries are counted under, 0 if they are not.
     counters: u32,
     /// If they are known without the kernel.
@@ -45,6 +46,7 @@ pub(crate) fn tables(
     let mut taken: BTreeSet<u32> = old.tables.values().flat_map(TableRecord::slots).collect();
     taken.insert(SELF_TABLE);
     let mut tables = BTreeMap::new();
+    let mut indexes = NewIndexes::new(maps);
     for mut wanted in skipstep_classifier::tables(&next.ruleset, host)? {
         let TableName { anchor, name } = &wanted.name;
         let is_new = next.replaces(anchor);
@@ -59,7 +61,7 @@ pub(crate) fn tables(
         }
         let mut table = match before {
             Some(before) if keeps_contents(before, &wanted) => before.clone(),
-            _ => new_table(maps, memory, before, &wanted, &mut taken)?,
+            _ => new_table(maps, memory, before, &wanted, &mut taken, &mut indexes)?,
         };
         table.dynamic = wanted.dynamic;
         if wanted.pooled && !table.pooled {
@@ -85,6 +87,7 @@ pub(crate) fn tables(
         }
         tables.insert(wanted.name, table);
     }
+    indexes.put()?;
     let stays = |name: &TableName, table: &TableRecord| {
         table.persist || table.active && !next.replaces(&name.anchor)
     };
@@ -102,7 +105,8 @@ pub(crate) fn tables(
         .filter(|table| !kept.contains(&table.slot))
         .map(|table| {
             let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
-            Ok(Contents { version, counters, entries: table.contents.clone() })
+            let edition = Edition { slot: table.slot, version };
+            Ok(Contents { edition, counters, entries: table.contents.clone() })
         })
         .collect::<Result<_>>()?;
     Ok((tables, Some(own), replaced))
@@ -124,22 +128,27 @@ fn held_by_anchors(
 pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
     match &table.contents {
         Some(entries) => Ok(entries.clone()),
-        None => contents::read(maps, maps.tables.at(table.slot)?.version),
+        None => contents::read(maps, Edition::of(maps, table.slot)?),
     }
 }
 
 /// How many entries each table of pf.conf has.
 pub(crate) fn sizes<'a>(maps: &Maps, record: &'a Record) -> Result<BTreeMap<&'a TableName, usize>> {
     let tables = || record.tables.iter().filter(|(_, table)| !table.dynamic);
-    let in_kernel = match tables().all(|(_, table)| table.contents.is_some()) {
-        true => HashMap::new(),
-        false => contents::count(maps)?,
-    };
-    let size = |table: &TableRecord| -> Result<usize> {
-        Ok(match &table.contents {
-            Some(entries) => entries.len(),
-            None => in_kernel.get(&maps.tables.at(table.slot)?.version).copied().unwrap_or(0),
-        })
+    let mut in_trie = None;
+    let mut size = |table: &TableRecord| -> Result<usize> {
+        if let Some(entries) = &table.contents {
+            return Ok(entries.len());
+        }
+        let edition = Edition::of(maps, table.slot)?;
+        if edition.is_indexed() {
+            return table_index::count(maps, edition);
+        }
+        let in_trie = match &mut in_trie {
+            Some(in_trie) => in_trie,
+            none => none.insert(contents::count(maps)?),
+        };
+        Ok(in_trie.get(&edition.version).copied().unwrap_or(0))
     };
     tables().map(|(name, table)| Ok((name, size(table)?))).collect()
 }
@@ -154,6 +163,7 @@ fn new_table(
     before: Option<&TableRecord>,
     wanted: &TableUse,
     taken: &mut BTreeSet<u32>,
+    indexes: &mut NewIndexes,
 ) -> Result<TableRecord> {
     let limit = maps.tables.capacity();
     // back to where it counts, if it is not there: no table ever has more than two slots
@@ -162,12 +172,12 @@ fn new_table(
     let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
     taken.insert(slot);
     let entries = wanted.entries.clone().unwrap_or_default();
-    let version = if entries.is_empty() { 0 } else { memory.table_version() };
+    let edition = Edition::next(maps, memory, slot, entries.len(), wanted.filled)?;
     let dates = match before.filter(|before| before.active && !wanted.dynamic) {
-        Some(before) => contents::dates(maps, maps.tables.at(before.slot)?.version)?,
+        Some(before) => contents::dates(maps, Edition::of(maps, before.slot)?)?,
         None => Dates::new(),
     };
-    contents::write_dated(maps, version, &entries, &dates)?;
+    contents::write_dated(maps, edition, &entries, &dates, indexes)?;
     // counters belong to names and addresses, not to the contents as a whole
     let (stats, counters) = match before {
         Some(before) => (before.stats, maps.tables.at(before.slot)?.counters),
@@ -176,7 +186,7 @@ fn new_table(
     if before.is_none() {
         maps.table_stats.set(&stats, &abi::TableStats::default())?;
     }
-    let table = abi::Table { version, counters, stats, ..abi::Table::default() };
+    let table = abi::Table { version: edition.version, counters, stats, ..abi::Table::default() };
     let listing = listing(wanted.pooled, wanted.dynamic);
     pool::publish(maps, memory, slot, table, listing, &entries)?;
     Ok(TableRecord {
@@ -189,13 +199,27 @@ fn new_table(
     })
 }
 
-/// Gives a table a version, even if it is empty, for the data plane to add to.
+/// Gives a table a version in the trie, even if it is empty, for the data plane to add to.
 pub(crate) fn begin_to_fill(maps: &Maps, memory: &mut Memory, slot: u32) -> Result<()> {
-    let table = maps.tables.at(slot)?;
-    if table.version != 0 {
+    let before = Edition::of(maps, slot)?;
+    if before.version != 0 && !before.is_indexed() {
         return Ok(());
     }
-    maps.tables.set(&slot, &abi::Table { version: memory.table_version(), ..table })
+    let version = memory.table_version();
+    let edition = Edition { slot, version };
+    let (entries, dates) = (contents::read(maps, before)?, contents::dates(maps, before)?);
+    contents::write_dated(maps, edition, &entries, &dates, &mut NewIndexes::new(maps))?;
+    maps.tables.set(&slot, &abi::Table { version, ..maps.tables.at(slot)? })?;
+    forget_index(maps, before)
+}
+
+/// Forgets the index of an edition that was in force until now, if it has one.
+fn forget_index(maps: &Maps, edition: Edition) -> Result<()> {
+    if !edition.is_indexed() {
+        return Ok(());
+    }
+    table_index::wait(maps, edition)?;
+    table_index::remove(maps, &[edition])
 }
 
 /// Tells the data plane how many entries there are in all tables of pf.conf, if it adds to any.
@@ -272,11 +296,11 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, all: &BTreeMap<IpAddr, Own>)
     let version = maps.tables.at(SELF_TABLE)?.version;
     for (address, own) in all {
         let entry = abi::TableEntry {
-            negated: u32::from(own.negated),
-            interface: memory.names.interfaces.number(&own.interface.name)?,
             cleared: 0,
+            interface: memory.names.interfaces.number(&own.interface.name)?,
             weight: 0,
             prefix: if address.is_ipv4() { 32 } else { 128 },
+            negated: own.negated.into(),
         };
         maps.table_entries.set(&contents::key(version, &(*address).into()), &entry)?;
     }
@@ -335,18 +359,25 @@ pub(crate) fn replace(
     dates: &Dates,
     listing: Listing,
 ) -> Result<()> {
-    let table = maps.tables.at(slot)?;
-    let before = table.version;
-    let version = if entries.is_empty() { 0 } else { memory.table_version() };
-    contents::write_dated(maps, version, entries, dates)?;
-    let table = abi::Table { version, ..table };
+    let before = Edition::of(maps, slot)?;
+    let edition = Edition::next(maps, memory, slot, entries.len(), false)?;
+    let mut indexes = NewIndexes::new(maps);
+    contents::write_dated(maps, edition, entries, dates, &mut indexes)?;
+    indexes.put()?;
+    let table = abi::Table { version: edition.version, ..maps.tables.at(slot)? };
     pool::publish(maps, memory, slot, table, listing, entries)?;
     pool::keep_loads(maps, table.stats, entries)?;
-    if before == 0 {
+    if before.version == 0 {
         return Ok(());
     }
     let mut known = known.map_or_else(|| contents::read(maps, before), Ok)?;
-    contents::remove(maps, before, &known)?;
+    match before.is_indexed() {
+        true => forget_index(maps, before)?,
+        false => contents::remove(maps, before.version, &known)?,
+    }
+    if !contents::are_counted(maps, slot)? {
+        return Ok(());
+    }
     // one whose negation changes begins anew, as in pf
     let stay: BTreeSet<(IpNet, bool)> =
         entries.iter().map(|entry| (entry.net, entry.negated)).collect();
@@ -362,19 +393,23 @@ pub(crate) fn release(
     tables: &BTreeMap<TableName, TableRecord>,
 ) -> Result<()> {
     let mut before = BTreeMap::new();
-    for Contents { version, counters, entries } in replaced {
-        if *version == 0 {
+    for Contents { edition, counters, entries } in replaced {
+        if edition.version == 0 {
             continue;
         }
         let entries = match entries {
             Some(entries) => Cow::Borrowed(&entries[..]),
-            None => Cow::Owned(contents::read(maps, *version)?),
+            None => Cow::Owned(contents::read(maps, *edition)?),
         };
-        contents::remove(maps, *version, &entries)?;
+        if !edition.is_indexed() {
+            contents::remove(maps, edition.version, &entries)?;
+        }
         if *counters != 0 {
             before.insert(*counters, entries);
         }
     }
+    let editions: Vec<Edition> = replaced.iter().map(|contents| contents.edition).collect();
+    table_index::remove(maps, &editions)?;
     if replaced.is_empty() || maps.entry_stats.keys().next().is_none() {
         return Ok(());
     }

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_classifier::{Names, Planner};
 use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
 use crate::gone::GoneRule;
 use crate::netns::Netns;
 use crate::routing;
+use crate::table_index::Indexing;
 
 /// What outlives rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub struct Memory {
     /// What trees search; only tests want more than others.
     #[serde(skip)]
     pub planner: Planner,
+    /// Which tables have an index.
+    #[serde(skip)]
+    pub indexing: Indexing,
     /// Seconds since 1970 when the counters of an interface were cleared, if ever.
     pub interfaces_zeroed: BTreeMap<String, u64>,
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.
@@ -178,9 +183,9 @@ impl TableRecord {
     }
 }
 
-/// Versions that a loader may use up before its memory is written: enough for the contents, the list
-/// and the counters of every table there can be.
-const VERSIONS_OF_A_LOADER: u32 = 3 * skipstep_abi::limits::TABLE_SLOTS;
+/// Versions that a loader may use up before its memory is written: enough for the contents, of
+/// which one may be passed over, the list and the counters of every table there can be.
+const VERSIONS_OF_A_LOADER: u32 = 4 * skipstep_abi::limits::TABLE_SLOTS;
 
 impl Memory {
     /// When the counters of an interface began.
@@ -190,12 +195,13 @@ impl Memory {
 
     /// Leaves out the versions that a loader may have used that was killed.
     pub fn skip_versions(&mut self) {
-        self.next_table_version = self.next_table_version.wrapping_add(VERSIONS_OF_A_LOADER);
+        self.next_table_version =
+            self.next_table_version.wrapping_add(VERSIONS_OF_A_LOADER) & !TABLE_INDEXED;
     }
 
     /// A version for the contents of a table.
     pub fn table_version(&mut self) -> u32 {
-        self.next_table_version = self.next_table_version.wrapping_add(1).max(1);
+        self.next_table_version = (self.next_table_version.wrapping_add(1) & !TABLE_INDEXED).max(1);
         self.next_table_version
     }
 }

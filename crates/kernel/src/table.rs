@@ -10,13 +10,14 @@ use skipstep_ruleset::{Next, Ruleset, TableEntry, TableName};
 use skipstep_scenario::engine::{Edit, TableEdit};
 
 use crate::change::Change;
-use crate::contents::Dates;
 use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
+use crate::table_index::{self, Edition};
 use crate::{contents, counters, host, limiter, place, pool};
 use skipstep_abi::limits::SELF_TABLE;
+use skipstep_abi::table::TABLE_INDEXED;
 
 /// A table as `pfctl -vsT` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,7 +185,7 @@ impl Instance {
         table.zeroed_at = wall_clock();
         self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
         let all = place::current(&self.maps, table)?;
-        apply(&self.maps, &mut change.memory, table, Step::Date(all))?;
+        apply(&self.maps, &mut change.memory, table, all.clone(), Step::Date(all))?;
         change.keep()
     }
 
@@ -218,10 +219,12 @@ impl Instance {
         Ok(names.len() as u32)
     }
 
-    /// Versions that have entries in the kernel: one for each table that is not empty, unless a
-    /// loader was killed since the last load.
+    /// What has entries in the kernel, versions in the trie and places of indexes: one for each table that is not
+    /// empty, unless a loader was killed since the last load.
     pub fn table_versions(&self) -> Result<BTreeSet<u32>> {
-        Ok(self.maps.table_entries.keys().map(|key| key.version).collect())
+        let in_trie = self.maps.table_entries.keys().map(|key| key.version);
+        let indexes = table_index::occupied(&self.maps)?.into_iter();
+        Ok(in_trie.chain(indexes.map(|place| place | TABLE_INDEXED)).collect())
     }
 
     /// Changes a table under the lock: `decide` sees what is in it and says what to do.
@@ -302,7 +305,7 @@ fn change_contents<T>(
     if entries > limit as usize {
         return Err(skipstep_classifier::Error::TableEntries { entries, limit }.into());
     }
-    apply(maps, memory, table, step)?;
+    apply(maps, memory, table, before, step)?;
     place::count_entries(maps, record)?;
     Ok(answer)
 }
@@ -349,29 +352,58 @@ impl Step {
     }
 }
 
-fn apply(maps: &Maps, memory: &mut Memory, table: &mut TableRecord, step: Step) -> Result<()> {
-    let version = maps.tables.at(table.slot)?.version;
+/// Takes a step from what is in a table `before` it.
+fn apply(
+    maps: &Maps,
+    memory: &mut Memory,
+    table: &mut TableRecord,
+    before: Vec<TableEntry>,
+    step: Step,
+) -> Result<()> {
+    let edition = Edition::of(maps, table.slot)?;
+    let listing = place::listing(table.pooled, false);
+    // an index is not changed, but made anew
+    let in_place = edition.version != 0 && !edition.is_indexed();
+    let grows = |entries: &[TableEntry]| {
+        !table.filled && memory.indexing.wants(before.len() + entries.len())
+    };
     match step {
-        Step::Add(entries) if version == 0 => {
-            let listing = place::listing(table.pooled, false);
-            place::replace(maps, memory, table.slot, &entries, None, &Dates::new(), listing)?
+        Step::Add(entries) if in_place && !grows(&entries) => {
+            contents::write(maps, edition.version, &entries)?;
         }
-        Step::Add(entries) => contents::write(maps, version, &entries)?,
+        Step::Add(mut entries) => {
+            let dates = contents::dates(maps, edition)?;
+            entries.extend(&before);
+            place::replace(maps, memory, table.slot, &entries, Some(before), &dates, listing)?;
+        }
         Step::Date(entries) => {
-            contents::write(maps, version, &entries)?;
+            if in_place {
+                contents::write(maps, edition.version, &entries)?;
+            } else {
+                let mut dates = contents::dates(maps, edition)?;
+                entries.iter().for_each(|entry| _ = dates.remove(&entry.net));
+                let same = before.clone();
+                place::replace(maps, memory, table.slot, &before, Some(same), &dates, listing)?;
+            }
             contents::forget_counters(maps, table.slot, &entries)?;
             pool::forget_loads(maps, table.stats, &entries)?;
         }
         Step::Delete(entries) => {
-            contents::remove(maps, version, &entries)?;
+            if in_place {
+                contents::remove(maps, edition.version, &entries)?;
+            } else {
+                let gone: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
+                let mut rest = before.clone();
+                rest.retain(|entry| !gone.contains(&entry.net));
+                let dates = contents::dates(maps, edition)?;
+                place::replace(maps, memory, table.slot, &rest, Some(before), &dates, listing)?;
+            }
             contents::forget_counters(maps, table.slot, &entries)?;
             pool::forget_loads(maps, table.stats, &entries)?;
         }
         Step::Replace(entries) => {
-            let known = table.contents.take();
-            let listing = place::listing(table.pooled, false);
-            let dates = contents::dates(maps, version)?;
-            place::replace(maps, memory, table.slot, &entries, known, &dates, listing)?;
+            let dates = contents::dates(maps, edition)?;
+            place::replace(maps, memory, table.slot, &entries, Some(before), &dates, listing)?;
             if table.filled {
                 place::begin_to_fill(maps, memory, table.slot)?;
             }

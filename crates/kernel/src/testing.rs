@@ -34,6 +34,7 @@ use crate::object::{self, Maps, Programs};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
 use crate::table::{EntryInfo, EntryTraffic};
+use crate::table_index::Indexing;
 use crate::{contents, counters, limiter, source, state, table};
 
 pub use self::instance::TestInstance;
@@ -56,6 +57,7 @@ pub struct TestEngine {
     host: Option<Host>,
     memory: Memory,
     planner: Planner,
+    indexing: Indexing,
     record: Record,
     /// The states there are, as long as nothing ran that could change that.
     known: Option<Known>,
@@ -121,6 +123,11 @@ impl TestEngine {
             host: None,
             memory: Memory::default(),
             planner: Planner::EAGER,
+            // one of the engines has all tables in the trie: all must agree
+            indexing: match evaluator {
+                Evaluator::Compiled => Indexing::All,
+                _ => Indexing::None,
+            },
             record: Record::default(),
             known: None,
         };
@@ -128,9 +135,11 @@ impl TestEngine {
         Ok(engine)
     }
 
-    /// Small rule sets are searched too, or no test would. From now on only what it is worth for, as in instances.
+    /// Small rule sets are searched too, and small tables indexed, or no test would. From now on only what it is worth
+    /// for, as in instances.
     pub fn search_where_cheaper(&mut self) {
         self.planner = Planner::default();
+        self.indexing = Indexing::default();
     }
 
     /// Runs one packet `repeat` times and says how long one run took. What the first run changes in
@@ -167,6 +176,7 @@ impl TestEngine {
         self.known = None;
         next.ruleset.options.evaluator = self.evaluator;
         self.memory.planner = self.planner;
+        self.memory.indexing = self.indexing;
         if self.evaluator == Evaluator::Linear {
             // one of the engines takes no short ways: all must agree
             next.ruleset.options.fast_forward = FastForward::No;

@@ -16,6 +16,7 @@ const HEADER: &str = concat!(
     include_str!("../../../bpf/abi/forest.h"),
     include_str!("../../../bpf/abi/limiter.h"),
     include_str!("../../../bpf/abi/table.h"),
+    include_str!("../../../bpf/abi/table_index.h"),
     include_str!("../../../bpf/abi/state.h"),
     include_str!("../../../bpf/abi/status.h"),
     include_str!("../../../bpf/abi/record.h"),
@@ -91,7 +92,14 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             divert_port, divert_address, flow_tos, old,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
-        pf_table_entry => abi::TableEntry { negated, interface, cleared, weight, prefix }
+        pf_table_entry => abi::TableEntry { cleared, interface, weight, prefix, negated }
+        pf_index_cell => abi::IndexCell { word }
+        pf_index_head => abi::IndexHead {
+            secret, lines, first_line, networks, first_node, first_value, entries, pad,
+        }
+        pf_index_line => abi::IndexLine { first, flags, key }
+        pf_index_node => abi::IndexNode { starts, first, otherwise, before, depth, pad, common }
+        pf_index_entry => abi::IndexEntry { entry, family, address }
         pf_table => abi::Table { version, counters, stats, list, total, weighted, gcd, heaviest }
         pf_entry_stats => abi::EntryStats { packets, bytes, prefix, pad }
         pf_pool_key => abi::PoolKey { slot, purpose }
@@ -364,6 +372,8 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "POOL_" abi::pool::pool_kind {
             NONE, BITMASK, RANDOM, SOURCE_HASH, ROUND_ROBIN, LEAST_STATES,
         }
+        "" abi::table { TABLE_INDEXED }
+        "" abi::table_index { INDEX_NODE, INDEX_NEGATED, LINE_KEYS, LINE_GOES_ON, INDEX_WORDS }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }
         "QUEUE_" abi::queue { MAJOR }
@@ -447,6 +457,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::RULE_STATES,
         abi::names::map::TABLES,
         abi::names::map::TABLE_ENTRIES,
+        abi::names::map::TABLE_INDEXES,
         abi::names::map::TABLE_STATS,
         abi::names::map::ENTRY_STATS,
         abi::names::map::POOLS,

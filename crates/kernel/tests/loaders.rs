@@ -23,10 +23,12 @@ const ORDER: &str = "SKIPSTEP_TEST_LOADER";
 /// Rounds of two loaders, one of them killed.
 const ROUNDS: u64 = 40;
 
-/// Two rule sets that have nothing in common: number of rules, ports, contents of a table.
+/// Two rule sets that have nothing in common: number of rules, ports, contents of a table, which has an index in one.
 fn rule_set(which: usize, host: &Host) -> Ruleset {
-    let (rules, port, net) = [(60, 1000, "192.0.2"), (35, 5000, "198.51.100")][which];
-    let mut text = format!("table <t> {{ {net}.1 {net}.2 {net}.3 }}\npass from <t>\n");
+    let (rules, port, net, hosts) =
+        [(60, 1000, "192.0.2", 100), (35, 5000, "198.51.100", 3)][which];
+    let hosts: String = (100..100 + hosts).map(|host| format!(" {net}.{host}")).collect();
+    let mut text = format!("table <t> {{{hosts} }}\npass from <t>\n");
     for number in 0..rules {
         text.push_str(&format!("block in proto tcp to port {}\n", port + number));
     }

@@ -8,6 +8,7 @@ use skipstep_abi as abi;
 use crate::error::{Context, Result};
 use crate::object::{Maps, Programs};
 use crate::record::{Memory, Record};
+use crate::table_index::{self, Edition};
 use crate::{contents, limiter, map, pool};
 
 /// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
@@ -31,12 +32,16 @@ pub(super) fn maps(
     maps.rule_stats.clear_many(&slots)?;
     maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
     for table in record.all_tables_mut() {
-        let version = maps.tables.at(table.slot)?.version;
+        let edition = Edition::of(maps, table.slot)?;
+        if edition.is_indexed() {
+            table_index::remove(maps, &[edition])?;
+            continue;
+        }
         let entries = match &table.contents {
             Some(entries) => entries.clone(),
-            None => contents::read(maps, version)?,
+            None => contents::read(maps, edition)?,
         };
-        contents::remove(maps, version, &entries)?;
+        contents::remove(maps, edition.version, &entries)?;
     }
     // those of rule sets before the last one too
     for (slot, table) in (0..).zip(maps.tables.first(maps.tables.capacity())?) {
