@@ -20,7 +20,8 @@ struct lookup_packet {
 	__u8 tcp_flags;
 	__u8 tos;
 	__u32 interface;		/* its id */
-	__u32 decided;			/* index of the rule, ~0 for none, ~1 for a lookup that failed */
+	__u32 decided;			/* index of the rule, ~0 for none, ~1 for a lookup that failed;
+					 * 1 if the table has the source, else 0 */
 	struct pf_addr key;		/* in lookup_hash */
 };
 
@@ -41,7 +42,7 @@ struct {
 
 struct lookup_order {
 	__u32 next;			/* packet */
-	__u32 segment;			/* of the first rule */
+	__u32 segment;			/* of the first rule, or slot of the table */
 	__u64 found;			/* in lookup_hash */
 };
 
@@ -59,6 +60,7 @@ enum lookup_what {
 	LOOKUP_HASH,
 	LOOKUP_TREES,			/* rules whose box has the packet are taken to match */
 	LOOKUP_WALK,			/* as plain.h does it, but for its memos */
+	LOOKUP_TABLE,			/* of the source in a table */
 };
 
 /* As if the packet had been parsed. */
@@ -148,6 +150,9 @@ static int look_up(__unused __u32 i, void *arg)
 		break;
 	case LOOKUP_WALK:
 		packet->decided = walk(run->s);
+		break;
+	case LOOKUP_TABLE:
+		packet->decided = match_table(run->s, order->segment, &run->s->pd.source);
 	}
 	return 0;
 }
@@ -163,6 +168,7 @@ __inline int run_lookups(enum lookup_what what)
 	if (!run.s || !run.order || !status)
 		return 0;
 	run.s->generation = status->generation;
+	run.s->counts_later = false;
 	return bpf_loop(LOOKUP_BATCH, look_up, &run, 0);
 }
 
@@ -188,4 +194,10 @@ SEC("tc")
 int lookup_plainly(__unused struct __sk_buff *skb)
 {
 	return run_lookups(LOOKUP_WALK);
+}
+
+SEC("tc")
+int lookup_in_table(__unused struct __sk_buff *skb)
+{
+	return run_lookups(LOOKUP_TABLE);
 }

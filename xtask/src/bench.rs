@@ -11,6 +11,7 @@ mod ftp;
 mod hostile;
 mod lookup;
 mod rule_sets;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -67,6 +68,9 @@ pub struct Arguments {
     /// Only how long the BPF programs take to find the rule that decides, in lookups in a hash map
     #[arg(long)]
     lookup: bool,
+    /// Only how long the BPF programs take to find an address in a table, in the same unit
+    #[arg(long)]
+    tables: bool,
     /// Only among so many rules
     #[arg(long, value_name = "RULES", requires = "lookup")]
     among: Option<usize>,
@@ -119,6 +123,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     println!("{}\n", machine()?);
     if arguments.lookup {
         return lookup::run(arguments.rounds, arguments.among, arguments.classbench.as_deref());
+    }
+    if arguments.tables {
+        return tables::run(arguments.rounds);
     }
     if arguments.verifier {
         print!("{}", verification()?);

@@ -70,7 +70,7 @@ pub fn run(rounds: u32, among: Option<usize>, lists: Option<&Path>) -> anyhow::R
         "target",
         "differ"
     );
-    let mut lookups = Lookups::new(MAX_RULES)?;
+    let mut lookups = Lookups::new(MAX_RULES, 0)?;
     let mut differ = 0;
     for kind in Kind::ALL {
         for count in COUNTS.into_iter().filter(|count| among.is_none_or(|among| among == *count)) {

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::map::{self, Map};
 use crate::object::{self, Sizes, find_map, find_program, slots_for};
 use crate::program::{Program, SkBuff};
+use crate::table_index::Indexing;
 
 /// The object of bpf/lookup.bpf.c.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lookup.bpf.o"));
@@ -54,7 +55,8 @@ pub struct LookupPacket {
     pub tos: u8,
     /// Id of the interface it comes in by.
     pub interface: u32,
-    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`].
+    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`]; of one in a table 1, or 0 if the
+    /// source is not in it.
     pub decided: u32,
     /// What is looked up in the hash map; [`Lookups::set_packets`] chooses it.
     pub key: [u32; 4],
@@ -80,21 +82,25 @@ pub enum Lookup {
     Trees,
     /// The rule that decides, as the data plane finds it: searched for or walked to, and tested.
     Walk,
+    /// The source address in the table that the rules name first, as a rule asks for it.
+    Table,
 }
 
 /// A data plane that looks up the same packets again and again.
 pub struct Lookups {
     engine: TestEngine,
-    programs: [Program; 4],
+    programs: [Program; 5],
     packets: Map<u32, LookupPacket>,
     order: Map<u32, Order>,
     _object: Object,
 }
 
 impl Lookups {
-    /// Loads one with room for `rules` rules, by the evaluator `compiled`.
-    pub fn new(rules: u32) -> Result<Self> {
-        let sizes = Sizes { rule_slots: slots_for(rules), ..Sizes::test() };
+    /// Loads one with room for `rules` rules, by the evaluator `compiled`, and for `entries` in tables.
+    pub fn new(rules: u32, entries: u32) -> Result<Self> {
+        let test = Sizes::test();
+        let table_entries = entries.max(test.table_entries);
+        let sizes = Sizes { rule_slots: slots_for(rules), table_entries, ..test };
         let (object, maps, programs) = object::load_object(OBJECT, &sizes)?;
         let mut engine = TestEngine::of(Evaluator::Compiled, &sizes, maps, programs)?;
         engine.search_where_cheaper();
@@ -108,6 +114,7 @@ impl Lookups {
                 program("lookup_one_key")?,
                 program("lookup_in_trees")?,
                 program("lookup_plainly")?,
+                program("lookup_in_table")?,
             ],
             packets: Map::new(find_map(&object, "lookup_packets")?, "lookup_packets")?,
             order: Map::new(find_map(&object, "lookup_order")?, "lookup_order")?,
@@ -121,6 +128,11 @@ impl Lookups {
         self.engine.load(ruleset, host).map_err(failed)?;
         let ids = self.engine.memory.names.interfaces.iter();
         Ok(ids.map(|(name, id)| (name.to_owned(), id)).collect())
+    }
+
+    /// Which tables of the next rules have an index.
+    pub fn set_indexing(&mut self, indexing: Indexing) {
+        self.engine.indexing = indexing;
     }
 
     /// Sets what is looked up: [`PACKETS`] packets.
@@ -138,13 +150,10 @@ impl Lookups {
 
     /// Goes through all packets once; nanoseconds that one of them took.
     pub fn run(&mut self, what: Lookup) -> Result<f64> {
-        let status: abi::Status = self.engine.maps.status.at(0)?;
-        let rules = self.engine.maps.rulesets.get(&(status.generation & 1))?;
-        let first: Option<abi::Rule> = match rules {
-            Some(id) => Some(map::by_id("rules", id)?.at(0)?),
-            None => None,
+        let segment = match what {
+            Lookup::Table => self.table(),
+            _ => self.first_segment()?,
         };
-        let segment = first.map_or(0, |rule| rule.segment);
         self.order.set(&0, &Order { next: 0, segment, found: 0 })?;
         let program = &self.programs[what as usize];
         let runs = PACKETS as u32 / BATCH;
@@ -158,6 +167,22 @@ impl Lookups {
             });
         }
         Ok(run.duration.as_nanos() as f64 / f64::from(BATCH))
+    }
+
+    /// Segment of the first rule.
+    fn first_segment(&self) -> Result<u32> {
+        let status: abi::Status = self.engine.maps.status.at(0)?;
+        let rules = self.engine.maps.rulesets.get(&(status.generation & 1))?;
+        let first: Option<abi::Rule> = match rules {
+            Some(id) => Some(map::by_id("rules", id)?.at(0)?),
+            None => None,
+        };
+        Ok(first.map_or(0, |rule| rule.segment))
+    }
+
+    /// Slot of the first table.
+    fn table(&self) -> u32 {
+        self.engine.record.tables.values().next().map_or(0, |table| table.slot)
     }
 
     /// What the last lookups came to.
