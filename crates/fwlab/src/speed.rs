@@ -3,6 +3,7 @@
 
 mod loading;
 mod reloads;
+mod tables;
 mod target;
 
 use clap::ValueEnum;
@@ -62,6 +63,8 @@ enum Part {
     States,
     /// packets that make states
     New,
+    /// packets about which a table of 1,000,000 addresses is asked
+    Tables,
     /// packets that are lost while rules are replaced
     Reloads,
     /// rules and tables as they are loaded
@@ -119,7 +122,10 @@ impl Paper for Speed {
             Extent::Quick => 6,
             Extent::Full => 12,
         });
-        let blocks = self.parts.iter().flat_map(|part| part.blocks(study)).collect();
+        let mut blocks: Vec<_> = self.parts.iter().flat_map(|part| part.blocks(study)).collect();
+        if self.parts.contains(&Part::Tables) {
+            blocks.push(tables::block(study)?);
+        }
         study.measure(blocks)?;
         if self.parts.contains(&Part::Reloads) {
             reloads::measure(study)?;
@@ -153,7 +159,8 @@ impl Part {
             Part::States if study.extent == Extent::Smoke => Vec::new(),
             Part::States => [FEW_STATES, MANY_STATES].map(|count| many_states(study, count)).into(),
             Part::New => vec![new_states(study)],
-            Part::Reloads | Part::Loading => Vec::new(),
+            // those of tables are loaded from a file, and the others are none
+            Part::Tables | Part::Reloads | Part::Loading => Vec::new(),
         }
     }
 }

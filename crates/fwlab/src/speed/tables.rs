@@ -1,0 +1,170 @@
+//! What it costs to ask a table of a million addresses about each frame, beside an interval set of nftables. Sources are
+//! drawn at random, and every second is in the table; frames pass whether they are or not.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use super::cost;
+use crate::host::Host;
+use crate::paper::study::{Block, Cell, Extent, Study};
+use crate::raw::load::Vary;
+use crate::results::Role;
+use crate::system::{Rules, System};
+use crate::topology::{End, Family, Topology};
+
+/// The series, and how many entries there are.
+pub(super) const TITLE: &str = "A table is asked";
+pub(super) const ENTRIES: u32 = 1_000_000;
+
+/// What the systems are called: tcx, XDP, nftables.
+pub(super) const SYSTEMS: [&str; 3] = ["skipstep-table", "skipstep-table-xdp", "nft-interval-set"];
+
+/// So many show that it works.
+const SMOKE: u32 = 1000;
+
+/// A system with a table.
+struct Listed {
+    /// How it is loaded, and what it has besides.
+    inner: Box<dyn System>,
+    name: &'static str,
+    entries: u32,
+    /// Has the file with the entries.
+    folder: Arc<TempDir>,
+}
+
+impl Listed {
+    fn is_nftables(&self) -> bool {
+        self.name.starts_with("nft")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join(if self.is_nftables() { "nft" } else { "pfctl" })
+    }
+}
+
+impl System for Listed {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn label(&self) -> &'static str {
+        match self.name {
+            "skipstep-table" => "skipstep, a table",
+            "skipstep-table-xdp" => "skipstep, a table and XDP",
+            _ => "nftables, an interval set",
+        }
+    }
+
+    fn role(&self) -> Role {
+        self.inner.role()
+    }
+
+    fn programs(&self) -> Vec<String> {
+        self.inner.programs()
+    }
+
+    fn configuration(&self, rules: &Rules) -> String {
+        let file = self.file();
+        let file = file.display();
+        if self.is_nftables() {
+            return format!(
+                "table inet fwlab {{\n\tset many {{\n\t\ttype ipv4_addr; flags interval;\n\t}}\n\
+                 \tchain forward {{\n\t\ttype filter hook forward priority 0; policy accept;\n\
+                 \t\tip saddr @many accept\n\t}}\n}}\ninclude \"{file}\"\n"
+            );
+        }
+        format!(
+            "set limit table-entries {}\n{}table <many> persist file \"{file}\"\n\
+             pass in inet from <many> no state allow-opts\n",
+            self.entries + 1000,
+            self.inner.configuration(rules)
+        )
+    }
+
+    fn hooks(&self, topology: Topology) -> Vec<String> {
+        self.inner.hooks(topology)
+    }
+
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        self.inner.install(device, rules, configuration)
+    }
+}
+
+/// What a frame costs whose source a table is asked about.
+///
+/// # Errors
+/// The list cannot be written.
+pub(super) fn block(study: &mut Study) -> anyhow::Result<(Block, Vec<Cell>)> {
+    let entries = if study.extent == Extent::Smoke { SMOKE } else { ENTRIES };
+    let folder = tempfile::tempdir().context("a folder for a table")?;
+    for (name, text) in [("pfctl", pfctl(entries)), ("nft", nft(entries))] {
+        let file = folder.path().join(name);
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+    }
+    let folder = Arc::new(folder);
+    let mut load = super::load(Family::V4);
+    load.sources = Vary::Random(2 * entries);
+    let (mut block, mut cells) = cost(study, TITLE, 0, load, &[]);
+    cells[0].at = Some(ENTRIES.into());
+    if let Some(dimension) = &mut cells[0].series.dimension {
+        dimension.name = "entries".to_owned();
+    }
+    for (name, inner) in
+        SYSTEMS.into_iter().zip(["skipstep-compiled", "skipstep-compiled-xdp", "nft-flat"])
+    {
+        let found = study.systems(&[inner]).pop();
+        block.systems.extend(found.map(|inner| -> Box<dyn System> {
+            Box::new(Listed { inner, name, entries, folder: folder.clone() })
+        }));
+    }
+    Ok((block, cells))
+}
+
+/// The entries: one of each two addresses from the client's on, as a hash of their number says.
+fn addresses(entries: u32) -> impl Iterator<Item = std::net::Ipv4Addr> {
+    let first = match End::Client.address(Family::V4) {
+        std::net::IpAddr::V4(first) => first.to_bits(),
+        std::net::IpAddr::V6(_) => 0,
+    };
+    (0..entries).map(move |number| {
+        let odd = number.wrapping_mul(0x9e37_79b9) >> 31;
+        (first + 2 * number + odd).into()
+    })
+}
+
+fn pfctl(entries: u32) -> String {
+    addresses(entries).map(|address| format!("{address}\n")).collect()
+}
+
+fn nft(entries: u32) -> String {
+    let mut text = "add element inet fwlab many {".to_owned();
+    for address in addresses(entries) {
+        // writing to a string does not fail
+        let _ = write!(text, " {address},");
+    }
+    text + " }\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn both_have_every_second_source() {
+        let all: BTreeSet<u32> = addresses(10_000).map(u32::from).collect();
+        assert_eq!(all.len(), 10_000);
+        let (first, last) = (all.first().unwrap(), all.last().unwrap());
+        assert!((19_990..=20_000).contains(&(last - first + 1)), "{first} to {last}");
+        let neighbours = all.iter().filter(|address| all.contains(&(**address + 1))).count();
+        assert!((1000..4000).contains(&neighbours), "{neighbours} are beside another one");
+        assert_eq!(pfctl(300).lines().count(), 300);
+        assert_eq!(nft(300).matches(',').count(), 300);
+    }
+}
