@@ -193,6 +193,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
 #include "abi/state.h"
 #include "abi/status.h"
 #include "abi/record.h"
+#include "abi/bridge.h"
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
@@ -236,6 +237,11 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * flow_ring        ring buffer       struct pf_flow_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself
+ * bridge_numbers   hash              ifindex -> number of the port
+ * bridge_ports     array             number -> struct pf_bridge_port
+ * bridge_addresses hash              struct pf_bridge_key -> struct pf_bridge_address
+ * bridge_rules     hash              struct pf_bridge_rule_key -> struct pf_bridge_rule
+ * bridge_stats     per-CPU array     number -> struct pf_bridge_stats
  * test             array of 1        struct pf_test
  */
 

@@ -219,9 +219,9 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 			skb->priority = prio;
 	}
 	set_queue(skb, queue);
-	/* the kernel fragments IPv4 itself: then those are fragments like any */
-	write_mark(skb, s->reassembled && s->pd.family == AF_INET6 ? PF_MARK_REASSEMBLED : 0,
-		   s->act.tag ? s->act.tag : s->tag, prio);
+	/* the kernel fragments IPv4 itself, if it routes: then those are fragments like any */
+	write_mark(skb, s->reassembled && (s->pd.family == AF_INET6 || is_port(&s->interface)) ?
+		   PF_MARK_REASSEMBLED : 0, s->act.tag ? s->act.tag : s->tag, prio);
 }
 
 /* Sends the answer if there is one. Returns what the program returns: `result` if there is none. */
@@ -238,7 +238,7 @@ __inline bool has_new_way(const struct pf_scratch *s)
 	return pd->direction == PF_OUT && s->translated == PF_TRANSLATED_PACKET &&
 	       (pd->destination.half[0] != pd->original_destination.half[0] ||
 		pd->destination.half[1] != pd->original_destination.half[1]) &&
-	       !driven_by_test();
+	       !is_bridged(s) && !driven_by_test();
 }
 
 /* The packet passes. Returns what the program returns. */
@@ -299,7 +299,7 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	rule = find_divert(s);
 	if (rule)
 		return answer_or(skb, s, divert(skb, s, rule));
-	if (s->pd.direction == PF_IN &&
+	if (s->pd.direction == PF_IN && !stays_on_bridge(skb, s) &&
 	    (table_of(s) || (s->reassembled && s->pd.family == AF_INET6)))
 		return answer_or(skb, s, forward_packet(skb, s));
 	return PF_TCX_NEXT;

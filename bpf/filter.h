@@ -306,7 +306,10 @@ __inline int come_back(struct __sk_buff *skb)
 		skb->priority = frame.priority;
 		if (!carry_delay(skb, frame.delay))
 			return PF_TCX_DROP;
-		return bpf_redirect(frame.ifindex, 0);
+		if (frame.direction == PF_OUT)
+			return bpf_redirect(frame.ifindex, 0);
+		write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
+		return bpf_redirect(frame.ifindex, BPF_F_INGRESS);
 	case PF_HANDOFF_REFUSED:
 		return refuse_fragment(skb, s, &frame);
 	}

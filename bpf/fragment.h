@@ -14,6 +14,7 @@
 #ifndef PF_FRAGMENT_H
 #define PF_FRAGMENT_H
 
+#include "interface.h"
 #include "kern.h"
 #include "mark.h"
 #include "scratch.h"
@@ -90,7 +91,8 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	frame.direction = s->pd.direction;
 	frame.rdomain = s->pd.rdomain;
 	frame.delay = carried_delay(skb);
-	frame.link_header = s->pd.ip;
+	/* the device writes a tag that stands apart into the frame */
+	frame.link_header = s->pd.ip + (skb->vlan_present ? sizeof(struct vlan_tag) : 0);
 	hash = bpf_get_hash_recalc(skb);
 	if (order == PF_HANDOFF_REFRAGMENT && (hash & HASH_MASK) == HASH_MAGIC)
 		frame.largest = hash & ~HASH_MASK;
@@ -105,12 +107,15 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	return bpf_redirect(device, 0);
 }
 
-/* A packet that passed and is longer than its fragments were, or than the link that we routed it to. */
+/* A packet that passed and is longer than its fragments were, or than the link that we routed it to. It is whole until
+ * it leaves, unless the kernel's bridge has it before: then it is put together on its way out once more. */
 __inline bool must_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 length = s->pd.length;
 
-	if ((!s->reassembled && !s->routed_here) || s->pd.direction != PF_OUT)
+	if (!s->reassembled && !s->routed_here)
+		return false;
+	if (s->pd.direction != PF_OUT && !goes_to_kernel_bridge(skb, s))
 		return false;
 	/* routers fragment IPv4 as they like, IPv6 must not notice that there was one */
 	if (s->pd.family == AF_INET6)

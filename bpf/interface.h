@@ -45,6 +45,32 @@ __inline bool skipped(const struct pf_interface *interface, __u32 generation)
 	return interface->flags & (PF_INTERFACE_SKIP_0 << (generation & 1));
 }
 
+/* Whether it is a port of a bridge, ours or the kernel's. */
+__inline bool is_port(const struct pf_interface *interface)
+{
+	return interface->flags & PF_INTERFACE_PORT;
+}
+
+/* Whether the packet leaves by a bridge that it came in by: routes have no part in it. */
+__inline bool is_bridged(const struct pf_scratch *s)
+{
+	return s->pd.direction == PF_OUT && is_port(&s->interface) && is_port(&s->received);
+}
+
+/* Whether a packet that came in stays on its bridge. */
+__inline bool stays_on_bridge(const struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	return is_port(&s->interface) && skb->pkt_type != PACKET_HOST;
+}
+
+/* Whether the kernel's bridge takes it from there, which passes on nothing that is longer than a link. */
+__inline bool goes_to_kernel_bridge(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+
+	return s->pd.direction == PF_IN && stays_on_bridge(skb, s) && kern->dev->rx_handler;
+}
+
 /* Whether `on` names this interface. */
 __inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *interface)
 {

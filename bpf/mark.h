@@ -30,6 +30,12 @@ __inline enum pf_generated generated_for(const struct __sk_buff *skb)
 	return (skb->mark & PF_MARK_TAG_MASK) >> PF_MARK_TAG_SHIFT;
 }
 
+/* Whether a rule hands the packet to a socket of this host. */
+__inline bool is_diverted(const struct __sk_buff *skb)
+{
+	return (skb->mark & PF_MARK_DIVERTED_MASK) == PF_MARK_DIVERTED;
+}
+
 /* A routed packet that is filtered once more as it leaves has this beside it. */
 #define ROUTED_MAGIC	0x70667274u
 

@@ -58,7 +58,7 @@ __inline bool only_forwards(const struct net_device *device, const struct net *n
 {
 	const struct bpf_mprog_entry *programs = device->tcx_ingress;
 
-	/* a bridge, a bond, or somebody else's program, may take it */
+	/* a bridge (ours is a second program), a bond, or somebody else's program, may take it */
 	if (device->rx_handler || (programs && programs->parent->count > 1) || has_ipsec(net))
 		return false;
 	if (fast_forward == PF_FAST_FORWARD_YES)

@@ -2,6 +2,7 @@
 /*
  * The programs: those of the tc hooks, one for each direction, those of XDP, and those that pfctl calls.
  */
+#include "bridge.h"
 #include "delay.h"
 #include "express.h"
 #include "filter.h"
@@ -30,6 +31,13 @@ int pf_egress(struct __sk_buff *skb)
 		return result;
 	result = pf_test(skb, PF_OUT);
 	return result == PF_TCX_NEXT ? leave(skb) : result;
+}
+
+/* on ports of our bridges, behind pf_ingress */
+SEC("tcx/ingress")
+int pf_bridge(struct __sk_buff *skb)
+{
+	return cross_bridge(skb);
 }
 
 /* before the driver makes an skb of the frame */

@@ -11,6 +11,7 @@
 #define PF_REPLY_H
 
 #include "checksum.h"
+#include "interface.h"
 #include "kern.h"
 #include "mark.h"
 #include "normalize.h"
@@ -120,7 +121,8 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	switch (route) {
 	case PF_ROUTE_NONE:
 	case PF_ROUTE_REFUSED:
-		return false;
+		/* a bridge needs no way, and has no address but those it stands in front of */
+		return is_port(&s->interface);
 	case PF_ROUTE_LOCAL:
 		if (pd->family == AF_INET6 || pd->direction == PF_IN || is_forwarded(s))
 			*own = sender;
@@ -393,7 +395,7 @@ __global int send_reply(struct __sk_buff *skb, struct pf_scratch *s)
 	write_mark(skb, PF_MARK_GENERATED, 0, s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
 	/* an error has our own address, with which it cannot come in: it is sent to where the
 	 * forwarded packet came from */
-	if (s->reply.kind == PF_REPLY_ICMP && is_forwarded(s))
+	if (s->reply.kind == PF_REPLY_ICMP && is_forwarded(s) && !is_bridged(s))
 		return bpf_redirect_neigh(s->came_in_by, NULL, 0, 0);
 	reverse_link_header(skb);
 	return bpf_redirect(skb->ifindex, in ? 0 : BPF_F_INGRESS);

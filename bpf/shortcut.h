@@ -127,7 +127,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		return STEP_ASIDE;
 	if (s->has_state) {
 		s->came_in_by = direction == PF_OUT ? came_in_by(skb) : 0;
-		if (s->came_in_by)
+		if (s->came_in_by && !is_port(interface))
 			note_path(skb, s);
 	}
 	if (driven_by_test())

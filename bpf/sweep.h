@@ -6,6 +6,7 @@
 #ifndef PF_SWEEP_H
 #define PF_SWEEP_H
 
+#include "bridge.h"
 #include "config.h"
 #include "kern.h"
 #include "limiter.h"
@@ -156,8 +157,10 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 		sweep(max(status->states_used / interval + 1, SWEEP_AT_LEAST));
 		sweep_sources(max(status->sources_used / interval + 1, SWEEP_AT_LEAST));
 		turn_cookie_keys(status->generation, uptime());
-		if (uptime() % interval == 0)
+		if (uptime() % interval == 0) {
 			sweep_limited_sources();
+			sweep_stations();
+		}
 	}
 	bpf_timer_start(&sweeper->timer, NSEC_PER_SEC, 0);
 	return 0;

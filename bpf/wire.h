@@ -19,6 +19,8 @@ struct vlan_tag {
 };
 
 #define ETHERTYPE_IP		0x0800
+#define ETHERTYPE_ARP		0x0806
+#define ETHERTYPE_REVARP	0x8035
 #define ETHERTYPE_IPV6		0x86dd
 #define ETHERTYPE_VLAN		0x8100
 #define ETHERTYPE_QINQ		0x88a8

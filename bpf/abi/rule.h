@@ -18,6 +18,7 @@ enum pf_interface_flags {
 	PF_INTERFACE_NO_LINK = 1 << 1,	/* for userland; the data plane asks the kernel's device itself */
 	PF_INTERFACE_SKIP_0 = 1 << 2,	/* `set skip on`, seen by even generations … */
 	PF_INTERFACE_SKIP_1 = 1 << 3,	/* … and by odd ones */
+	PF_INTERFACE_PORT = 1 << 4,	/* of a bridge, ours or the kernel's */
 };
 
 /* value of the interfaces map, whose key is the ifindex. An ifindex that is not there is an

@@ -42,4 +42,5 @@ complete -c pfctl -n __fish_use_subcommand -a diff -d 'what changes from one rul
 complete -c pfctl -n __fish_use_subcommand -a fmt -d 'print rule sets, or standard input, in canonical spacing'
 complete -c pfctl -n __fish_use_subcommand -a import -d 'convert rules in another language (iptables, pcf) to pf.conf'
 complete -c pfctl -n __fish_use_subcommand -a log -d 'print the packets that are logged, as they come'
+complete -c pfctl -n __fish_use_subcommand -a bridge -d 'join interfaces by a transparent bridge, or show it'
 complete -c pfctl -n '__fish_seen_subcommand_from test diff fmt import log' -F

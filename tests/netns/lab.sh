@@ -537,6 +537,16 @@ at_least() {
 	fi
 }
 
+# at_most N WHAT SEEN
+at_most() {
+	if [ "${3:-$(($1 + 1))}" -le "$1" ]; then
+		printf 'as expected: %s: %s, and at most %s\n' "$2" "$3" "$1"
+	else
+		printf 'NOT AS EXPECTED: %s: %s, not at most %s\n' "$2" "${3:-nothing}" "$1"
+		FAILED=1
+	fi
+}
+
 # unable WHY - this machine cannot run the test
 unable() {
 	echo "$*"

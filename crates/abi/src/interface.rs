@@ -28,6 +28,8 @@ pub mod interface_flags {
     pub const SKIP_0: u32 = 1 << 2;
     /// `set skip on` in odd generations
     pub const SKIP_1: u32 = 1 << 3;
+    /// port of a bridge, ours or the kernel's
+    pub const PORT: u32 = 1 << 4;
 }
 
 /// `struct pf_interface`: value of the interfaces map, whose key is the ifindex.

@@ -6,6 +6,7 @@
 //! that `bpf/abi.h` states: addresses and ports of packets and states are in network order,
 //! everything else is in host order; times are seconds of the boot clock.
 
+pub mod bridge;
 pub mod config;
 pub mod delayed;
 pub mod diverted;
@@ -29,6 +30,7 @@ pub mod table;
 pub mod table_index;
 pub mod verdict;
 
+pub use bridge::{BridgeAddress, BridgeKey, BridgePort, BridgeRule, BridgeRuleKey, BridgeStats};
 pub use config::{Config, Stretch};
 pub use delayed::{Delayed, Delayer};
 pub use diverted::{Diverted, Diverter};

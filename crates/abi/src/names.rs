@@ -121,6 +121,16 @@ pub mod map {
     pub const DIVERTER: &str = "diverter";
     /// one `struct pf_delayer`
     pub const DELAYER: &str = "delayer";
+    /// ifindex -> number of the port
+    pub const BRIDGE_NUMBERS: &str = "bridge_numbers";
+    /// number -> `struct pf_bridge_port`
+    pub const BRIDGE_PORTS: &str = "bridge_ports";
+    /// `struct pf_bridge_key` -> `struct pf_bridge_address`
+    pub const BRIDGE_ADDRESSES: &str = "bridge_addresses";
+    /// `struct pf_bridge_rule_key` -> `struct pf_bridge_rule`
+    pub const BRIDGE_RULES: &str = "bridge_rules";
+    /// per CPU, number -> `struct pf_bridge_stats`
+    pub const BRIDGE_STATS: &str = "bridge_stats";
     /// one `struct pf_test`
     pub const TEST: &str = "test";
 }

@@ -38,7 +38,8 @@ fn interface(
         flags: if_set(interface.loopback, flags::LOOPBACK)
             | if_set(interface.no_link_header, flags::NO_LINK)
             | if_set(skipped(0), flags::SKIP_0)
-            | if_set(skipped(1), flags::SKIP_1),
+            | if_set(skipped(1), flags::SKIP_1)
+            | if_set(interface.port, flags::PORT),
         groups,
         name: name_bytes(&interface.name)?,
         rdomain: interface.rdomain,

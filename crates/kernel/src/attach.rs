@@ -1,5 +1,6 @@
 //! Links: to tcx, both directions of every interface, pinned as `links/IFINDEX-in` and `-out`, and to XDP
-//! (`-xdp`) where it is wanted. They outlive us and go when their interface goes.
+//! (`-xdp`) where it is wanted; and, apart, behind the one of ingress where an interface is a port of a bridge. They
+//! outlive us and go when their interface goes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +9,16 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::Link;
-use libbpf_rs::libbpf_sys::{self, BPF_TCX_EGRESS, BPF_TCX_INGRESS, BPF_XDP, XDP_FLAGS_DRV_MODE};
+use libbpf_rs::libbpf_sys::{
+    self, BPF_F_BEFORE, BPF_TCX_EGRESS, BPF_TCX_INGRESS, BPF_XDP, XDP_FLAGS_DRV_MODE,
+};
 use libbpf_rs::query::LinkTypeInfo;
 use skipstep_ruleset::interface::Host;
 
 use crate::error::{Context, Error, Result};
 use crate::lab::offload;
 use crate::object::Programs;
-use crate::pins::LINKS;
+use crate::pins::{BRIDGE_LINKS, LINKS};
 use crate::program::{Program, check, pin};
 
 /// Why a driver is left alone that shows XDP frames without the tag that they came with.
@@ -24,8 +27,20 @@ const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFA
 /// Attaches both directions of an interface, unless they already are. An interface that vanishes
 /// meanwhile is no error.
 pub(crate) fn attach(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
-    attach_one(&programs.ingress, BPF_TCX_INGRESS, &path(directory, index, "in"), index)?;
-    attach_one(&programs.egress, BPF_TCX_EGRESS, &path(directory, index, "out"), index)
+    // nothing is to cross a bridge unfiltered
+    let place = if bridge_path(directory, index).exists() { BPF_F_BEFORE } else { 0 };
+    attach_one(&programs.ingress, BPF_TCX_INGRESS, place, &path(directory, index, "in"), index)?;
+    attach_one(&programs.egress, BPF_TCX_EGRESS, 0, &path(directory, index, "out"), index)
+}
+
+/// Has an interface be a port of a bridge: what the filter lets in by it goes on there, unless it already does.
+pub(crate) fn attach_bridge(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
+    attach_one(&programs.bridge, BPF_TCX_INGRESS, 0, &bridge_path(directory, index), index)
+}
+
+/// Has it be one no more.
+pub(crate) fn detach_bridge(directory: &Path, index: u32) -> Result<()> {
+    detach(&bridge_path(directory, index))
 }
 
 /// Whether both directions of an interface are attached.
@@ -107,12 +122,13 @@ fn why_no_xdp(error: &io::Error) -> String {
     }
 }
 
-fn attach_one(program: &Program, side: u32, path: &Path, index: u32) -> Result<()> {
+/// Attaches a program, behind those that are there unless `place` says otherwise.
+fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32) -> Result<()> {
     if leads_to(path) == Some(index) {
         return Ok(());
     }
     detach(path)?;
-    match link(program, side, 0, index) {
+    match link(program, side, place, index) {
         Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => Ok(()),
         Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
             Err(Error::Kernel { lacks: "tcx" })
@@ -160,6 +176,10 @@ fn links(directory: &Path) -> Result<Vec<PathBuf>> {
     let links = directory.join(LINKS);
     let entries = fs::read_dir(&links).context(|| links.display().to_string())?;
     Ok(entries.flatten().map(|entry| entry.path()).collect())
+}
+
+fn bridge_path(directory: &Path, index: u32) -> PathBuf {
+    directory.join(BRIDGE_LINKS).join(index.to_string())
 }
 
 fn path(directory: &Path, index: u32, side: &str) -> PathBuf {

@@ -74,6 +74,12 @@ impl Change {
         self.run.end()
     }
 
+    /// Ends a change that is not to be, with nothing done.
+    pub fn refuse<T>(self, why: Error) -> Result<T> {
+        self.end()?;
+        Err(why)
+    }
+
     /// Gives the change up for another one under the same lock.
     pub fn into_lock(self) -> Lock {
         self.lock

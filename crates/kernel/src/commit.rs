@@ -10,9 +10,10 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
+use skipstep_abi::interface::interface_flags;
 use skipstep_abi::limits::FINGERPRINTS;
 use skipstep_classifier::{Image, Slots};
-use skipstep_ruleset::interface::Host;
+use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
 
 use crate::error::{Error, Result};
@@ -185,7 +186,12 @@ fn write_interfaces(
     host: &Host,
     skip: [&[String]; 2],
 ) -> Result<()> {
-    let present = skipstep_classifier::interfaces(host, skip, &mut memory.names)?;
+    let mut present = skipstep_classifier::interfaces(host, skip, &mut memory.names)?;
+    let is_port = |interface: &&Interface| memory.ports.contains_key(&interface.name);
+    let ports: BTreeSet<u32> = host.interfaces.iter().filter(is_port).map(|i| i.index).collect();
+    for (_, interface) in present.iter_mut().filter(|(index, _)| ports.contains(index)) {
+        interface.flags |= interface_flags::PORT;
+    }
     for (index, interface) in &present {
         maps.interfaces.set(index, interface)?;
     }

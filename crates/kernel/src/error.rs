@@ -145,6 +145,14 @@ pub enum Error {
         /// what the kernel says
         cause: String,
     },
+    /// An interface cannot be what it is to be on a bridge.
+    #[error("{name}: {cause}")]
+    Port {
+        /// its name
+        name: String,
+        /// why not
+        cause: String,
+    },
     /// Rules do not fit.
     #[error(transparent)]
     Ruleset(#[from] skipstep_classifier::Error),

@@ -12,7 +12,8 @@ use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    InfoData, InfoKind, InfoPortKind, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
+    LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType,
@@ -95,6 +96,7 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
             LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
             LinkAttribute::LinkInfo(infos) => {
                 interface.veth = infos.contains(&LinkInfo::Kind(InfoKind::Veth));
+                interface.port = infos.contains(&LinkInfo::PortKind(InfoPortKind::Bridge));
             }
             LinkAttribute::Group(group) => interface.groups.extend(group_names.get(group).cloned()),
             _ => {}

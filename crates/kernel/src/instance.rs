@@ -22,7 +22,7 @@ use crate::record::{Load, Record, wall_clock};
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
 use crate::{
-    attach, commit, divert, host, limiter, map, netns, pins, queue, routing, source, state,
+    attach, bridge, commit, divert, host, limiter, map, netns, pins, queue, routing, source, state,
 };
 
 /// Longest name of an instance.
@@ -128,7 +128,7 @@ impl Instance {
         queue::remove_all()?;
         pins::remove(&self.directory)?;
         divert::tear_down();
-        give_loopback_back(&self.run);
+        give_back(&self.run);
         self.run.remove()
     }
 
@@ -143,7 +143,7 @@ impl Instance {
         pins::remove(&directory)?;
         pins::remove_unfinished()?;
         divert::tear_down();
-        give_loopback_back(&run);
+        give_back(&run);
         run.remove()
     }
 
@@ -161,7 +161,7 @@ impl Instance {
             attach::attach(&self.programs, &self.directory, index)?;
         }
         self.follow_xdp(&mut change, &host)?;
-        self.programs.start.call(&())?;
+        self.start()?;
         self.keep(change, &host)?;
         if self.running() {
             return Ok(false);
@@ -271,8 +271,15 @@ impl Instance {
         Ok(())
     }
 
-    fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {
+    /// Starts the timer that sweeps, if it does not run yet.
+    pub(crate) fn start(&self) -> Result<()> {
+        self.programs.start.call(&()).map(|_| ())
+    }
+
+    pub(crate) fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {
         commit::follow_host(&self.maps, &mut change.memory, &mut change.record, host)?;
+        let (maps, programs, directory) = (&self.maps, &self.programs, &self.directory);
+        bridge::follow(maps, programs, directory, &mut change.memory.ports, host)?;
         queue::complete(&change.record.ruleset.queues, &change.memory.names, host)
     }
 
@@ -394,10 +401,12 @@ fn directory(name: &str) -> Result<PathBuf> {
     Ok(pins::root()?.join(name))
 }
 
-/// As far as it is known what it did: another version's memory may not be readable.
-fn give_loopback_back(run: &RunDir) {
+/// Gives loopback and ports of bridges back, as far as it is known what was done to them: another version's memory
+/// may not be readable.
+fn give_back(run: &RunDir) {
     if let Ok(memory) = run.memory() {
         routing::tear_down(&memory.loopback);
+        bridge::tear_down(&memory.ports);
     }
 }
 

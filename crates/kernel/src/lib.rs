@@ -6,6 +6,7 @@
 //! root. Every call blocks and gives a one-line [`Error`] that names the object and the cause.
 
 mod attach;
+pub mod bridge;
 mod change;
 mod commit;
 mod contents;

@@ -293,6 +293,16 @@ maps! {
     diverter: Map<u32, abi::Diverter> = map_name::DIVERTER,
     /// one element
     delayer: Map<u32, abi::Delayer> = map_name::DELAYER,
+    /// ifindex -> number of the port
+    bridge_numbers: Map<u32, u32> = map_name::BRIDGE_NUMBERS,
+    /// by number of the port
+    bridge_ports: Map<u32, abi::BridgePort> = map_name::BRIDGE_PORTS,
+    /// stations, and the port each is behind
+    bridge_addresses: Map<abi::BridgeKey, abi::BridgeAddress> = map_name::BRIDGE_ADDRESSES,
+    /// rules of ports for frames
+    bridge_rules: Map<abi::BridgeRuleKey, abi::BridgeRule> = map_name::BRIDGE_RULES,
+    /// by number of the port
+    bridge_stats: PerCpuMap<u32, abi::BridgeStats> = map_name::BRIDGE_STATS,
     /// one element
     test: Map<u32, abi::Test> = map_name::TEST,
 }
@@ -313,6 +323,8 @@ pub struct Programs {
     pub ingress: Program,
     /// Outbound packets.
     pub egress: Program,
+    /// Frames across a bridge, behind the first.
+    pub bridge: Program,
     /// Inbound packets before the kernel has them.
     pub express: Program,
     /// The same on veth devices.
@@ -352,6 +364,7 @@ impl Programs {
         Ok(Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
+            bridge: program("pf_bridge")?,
             express: program("pf_express")?,
             express_veth: program("pf_express_veth")?,
             come_back: program("pf_return")?,
@@ -374,11 +387,14 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, express, express_veth, .. } = self;
+        let Programs { ingress, egress, bridge, express, express_veth, .. } = self;
         let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
-        for program in [ingress, egress, express, express_veth, come_back, give_back, let_go] {
+        for program in [ingress, egress, bridge, express, express_veth] {
+            program.pin(directory)?;
+        }
+        for program in [come_back, give_back, let_go] {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {

@@ -1,5 +1,5 @@
 //! Where an instance lives: `/sys/fs/bpf/skipstep/NAME/` holds its maps and programs, and its links
-//! in `links/`. A directory is complete or absent: it is filled under another name and renamed.
+//! in `links/`, those of bridges in `bridge/`. A directory is complete or absent: it is filled under another name and renamed.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,6 +22,9 @@ const UNFINISHED: &str = "+new-";
 
 /// Folder of links in an instance's directory.
 pub(crate) const LINKS: &str = "links";
+
+/// Folder of links that make ports of bridges: they stay when the filter is disabled.
+pub(crate) const BRIDGE_LINKS: &str = "bridge";
 
 /// Directory of all instances; mounts the BPF file system if it is missing and that can be of use.
 pub(crate) fn root() -> Result<PathBuf> {
@@ -74,8 +77,10 @@ pub(crate) fn create(directory: &Path, sizes: &Sizes) -> Result<(Maps, Programs)
     let (mut maps, programs) = object::load(sizes)?;
     let unfinished = directory.with_file_name(unfinished_name());
     remove(&unfinished)?;
-    fs::create_dir_all(unfinished.join(LINKS))
-        .context(|| format!("{}: create", unfinished.display()))?;
+    for folder in [LINKS, BRIDGE_LINKS] {
+        fs::create_dir_all(unfinished.join(folder))
+            .context(|| format!("{}: create", unfinished.display()))?;
+    }
     maps.pin(&unfinished)?;
     programs.pin(&unfinished)?;
     fs::rename(&unfinished, directory).context(|| format!("{}: create", directory.display()))?;

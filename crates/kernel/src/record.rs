@@ -10,8 +10,8 @@ use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
 use crate::gone::GoneRule;
 use crate::netns::Netns;
-use crate::routing;
 use crate::table_index::Indexing;
+use crate::{bridge, routing};
 
 /// What outlives rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub struct Memory {
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.
     #[serde(default)]
     pub without_xdp: BTreeMap<String, String>,
+    /// Ports of bridges.
+    #[serde(default)]
+    pub ports: bridge::Ports,
     /// What rules that route had loopback do.
     pub loopback: routing::Lent,
 }

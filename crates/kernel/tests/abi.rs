@@ -20,6 +20,7 @@ const HEADER: &str = concat!(
     include_str!("../../../bpf/abi/state.h"),
     include_str!("../../../bpf/abi/status.h"),
     include_str!("../../../bpf/abi/record.h"),
+    include_str!("../../../bpf/abi/bridge.h"),
     include_str!("../../../bpf/abi.h"),
 );
 
@@ -184,6 +185,12 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             address, translated_address, port, translated_port, ifindex_in, ifindex_out, packets, bytes,
             creation, last, family, protocol, tos, translated, pad,
         }
+        pf_bridge_port => abi::BridgePort { ifindex, bridge, flags, rules }
+        pf_bridge_key => abi::BridgeKey { address, vlan, bridge }
+        pf_bridge_address => abi::BridgeAddress { port, seen }
+        pf_bridge_rule_key => abi::BridgeRuleKey { ifindex, direction, number }
+        pf_bridge_rule => abi::BridgeRule { action, r#match, r#type, source, destination }
+        pf_bridge_stats => abi::BridgeStats { packets, bytes, flooded, unlearned, dropped }
         pf_handoff => abi::Handoff {
             magic, ifindex, received, mark, priority, largest, order, direction, reason, link_header, delay, rdomain,
         }
@@ -303,6 +310,10 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::delayed { DELAYED_MAGIC, MAX_DELAY }
         "DELAYED_" abi::delayed::delayed_order { HOLD, SEND, REFUSED }
         "" abi::diverted { DIVERTED_MAGIC }
+        "" abi::bridge { BRIDGE_PORTS, BRIDGE_ADDRESSES, BRIDGE_TIMEOUT, BRIDGE_RULES, BRIDGE_ALL_RULES }
+        "BRIDGE_" abi::bridge::bridge_port_flags { BLOCK_NON_IP, HEARS }
+        "BRIDGE_MATCH_" abi::bridge::bridge_match { SOURCE, DESTINATION, TYPE }
+        "BRIDGE_DROP_" abi::bridge::bridge_drop { RULE, NON_IP, TOO_BIG, SOURCE, MAX }
         "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
@@ -354,7 +365,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             WSCALE_MASK, WSCALE_FLAG, WIRE, STACK, KEY_WORDS, KEY_ENTRIES, KEY_CLAIMED, NO_PLACE,
         }
         "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY, RDOMAIN }
-        "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1 }
+        "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1, PORT }
         "ADDRESS_" abi::rule::address_kind {
             ANY, MASK, RANGE, TABLE, NO_ROUTE, URPF_FAILED, NEVER,
         }
@@ -468,6 +479,11 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::INTERFACES,
         abi::names::map::INTERFACE_INDEXES,
         abi::names::map::INTERFACE_STATS,
+        abi::names::map::BRIDGE_NUMBERS,
+        abi::names::map::BRIDGE_PORTS,
+        abi::names::map::BRIDGE_ADDRESSES,
+        abi::names::map::BRIDGE_RULES,
+        abi::names::map::BRIDGE_STATS,
         abi::names::map::FINGERPRINTS,
         abi::names::map::LIMITERS,
         abi::names::map::LIMITER_USES,

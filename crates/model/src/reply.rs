@@ -222,7 +222,7 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
 /// The address that an error about `packet` comes from: the one it was sent to if that is ours, the
 /// one it was sent from, else ours on the way to its sender. For a sender that is on every link it is
 /// that of the packet's link; who is elsewhere hears nothing of an address that is valid on a link only.
-/// The system may have none: the error names the destination then.
+/// The system may have none: the error names the destination then, as on a bridge, which needs no way.
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     for own in [packet.destination, packet.source] {
         if world.is_local(own) && !is_on_every_link(own) {
@@ -232,8 +232,11 @@ fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     let own = if is_on_every_link(packet.source) {
         world.interface(&packet.interface).and_then(Interface::link_local).map(IpAddr::V6)
     } else {
-        let route = world.route(packet.source, packet.rdomain)?;
-        own_address::towards(packet.source, route, world)
+        match world.route(packet.source, packet.rdomain) {
+            Some(route) => own_address::towards(packet.source, route, world),
+            None if world.interface(&packet.interface)?.port => None,
+            None => return None,
+        }
     };
     Some(own.unwrap_or(packet.destination))
 }

@@ -151,11 +151,17 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         };
         args.verb = Some(row.verb);
         operands = parse_flags(rest, &mut args)?;
-        if let Some(what) = (row.lacks)(operands.len()).filter(|_| !args.help) {
+        if let Some((command, rest)) = operands.split_first().filter(|_| row.has_commands) {
+            // theirs may stand behind them
+            args.operands.push(command.clone());
+            operands = parse_flags(rest, &mut args)?;
+        }
+        let given = args.operands.len() + operands.len();
+        if let Some(what) = (row.lacks)(given).filter(|_| !args.help) {
             return Err(Refusal::Usage(format!("{first}: {what}")));
         }
     }
-    args.operands = operands.to_vec();
+    args.operands.extend_from_slice(operands);
     Ok(args)
 }
 
@@ -330,6 +336,13 @@ mod tests {
         }
         assert!(args("-a spam/_1 -sr").is_ok());
         assert!(args("-Tload -f pf.conf").is_ok());
+    }
+
+    #[test]
+    fn a_command_of_a_verb_has_flags_too() {
+        let args = args("bridge --json show -v em0 -q").unwrap();
+        assert_eq!((args.verb, args.verbose, args.json), (Some(Verb::Bridge), 1, true));
+        assert_eq!(args.operands, ["show", "em0", "-q"]);
     }
 
     #[test]

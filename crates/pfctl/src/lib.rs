@@ -6,6 +6,7 @@
 
 pub mod anchors;
 pub mod args;
+pub mod bridge;
 pub mod diff;
 pub mod doc;
 pub mod explain;

@@ -17,7 +17,8 @@ use crate::filter::Filter;
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
-    anchors, diff, explain, flush, import, kill, live, load, log, scenarios, state_file, table,
+    anchors, bridge, diff, explain, flush, import, kill, live, load, log, scenarios, state_file,
+    table,
 };
 
 /// The program: reads the command line, does it, and says what went wrong.
@@ -96,6 +97,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Some(Verb::Fmt) => crate::fmt::run(args),
         Some(Verb::Diff) => diff::run(args),
         Some(Verb::Log) => log::run(args),
+        Some(Verb::Bridge) => bridge::run(args),
         None if args.no_action => run_dry(args),
         None => run_flags(args),
     }

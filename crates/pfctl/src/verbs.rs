@@ -18,6 +18,8 @@ pub enum Verb {
     Import,
     /// follow a log
     Log,
+    /// join interfaces by a bridge
+    Bridge,
 }
 
 /// A verb: one row of the table.
@@ -34,12 +36,14 @@ pub struct Row {
     pub brief: &'static str,
     /// The paragraphs of the manual page, in mdoc(7).
     pub text: &'static str,
+    /// Its first operand is a command, and flags may stand behind that.
+    pub has_commands: bool,
     /// What is missing of so many operands, if anything is.
     pub lacks: fn(usize) -> Option<&'static str>,
 }
 
 /// All verbs, in the order of the manual page.
-pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG];
+pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, BRIDGE];
 
 const EXPLAIN: Row = Row {
     verb: Verb::Explain,
@@ -53,6 +57,7 @@ const EXPLAIN: Row = Row {
            .Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S\n\
            The rules are those of the\n.Ar file\ngiven with\n.Fl f ,\nor else those in force.\n\
            States do not take part; nothing is changed.",
+    has_commands: false,
     lacks: |operands| (operands == 0).then_some("no packet given"),
 };
 
@@ -65,6 +70,7 @@ const TEST: Row = Row {
     text: "Run scenario files: rules, packets and what is expected of them.\n\
            They run on a model of the filter, without privileges.\n\
            The exit status is 1 if an expectation is not met.",
+    has_commands: false,
     lacks: |operands| (operands == 0).then_some("no scenario file given"),
 };
 
@@ -81,6 +87,7 @@ const DIFF: Row = Row {
            The packets are looked for at the edges of what the rules ask for, on a model of the filter\n\
            without states, one for each pair of deciding rules.\n\
            The exit status is 0 if the rule sets mean the same, 1 if not, 2 if they cannot be compared.",
+    has_commands: false,
     lacks: |operands| (operands != 2).then_some("two files are compared"),
 };
 
@@ -94,6 +101,7 @@ const FMT: Row = Row {
            the\nrules of anchors indented, lines broken behind column 100, comments aligned.\n\
            Only what stands between words changes.\n\
            A file with a syntax error is left alone.",
+    has_commands: false,
     lacks: |_| None,
 };
 
@@ -109,6 +117,7 @@ const IMPORT: Row = Row {
            the filter language of an old packet filtering bridge\n.El\n.Pp\n\
            A comment says for each rule from which line it came.\n\
            What has no equivalent in pf is an error with its line, and nothing is printed then.",
+    has_commands: false,
     lacks: |operands| (operands == 0).then_some("no language and file given"),
 };
 
@@ -122,7 +131,46 @@ const LOG: Row = Row {
            named: each packet that is logged is printed as a line, with its time, the\nrule that it matched \
            with that of the anchor behind it, the reason, and what became of it.\n\
            A file that is rotated is followed to the next one.",
+    has_commands: false,
     lacks: |_| None,
+};
+
+const BRIDGE: Row = Row {
+    verb: Verb::Bridge,
+    name: "bridge",
+    usage: "[-p instance] [-v] [--json] command ...",
+    operands: Completion::None,
+    brief: "join interfaces by a transparent bridge, or show it",
+    text: "Join interfaces by a bridge that is none of the kernel's.\n\
+           What comes in by one port leaves by another, without any address or route; the filter sees it\n\
+           on its way in and on its way out.\n\
+           While the filter is disabled everything crosses.\n\
+           The commands are those of\n.Xr ifconfig 8\non\n.Ox :\n\
+           .Bl -tag -width Ds\n\
+           .It Cm add Ar interface ...\n\
+           Make interfaces ports of a bridge: of the one that some of them are on, or of a new one.\n\
+           .It Cm delete Ar interface ...\n\
+           Take them off it.\n\
+           .It Cm show\n\
+           Show bridges with their ports, and the stations that were seen behind each in the last four\n\
+           minutes, with the seconds since; with\n.Fl v\ncounters and rules too.\n\
+           .It Cm flush\n\
+           Forget all stations.\n\
+           .It Cm blocknonip Ar interface\n\
+           Let nothing but IPv4, IPv6, ARP and reverse ARP through a port.\n\
+           .It Cm passnonip Ar interface\n\
+           Let everything through again, as by default.\n\
+           .It Xo\n.Cm rule add Cm pass | block Cm in | out | in/out Cm on Ar interface\n\
+           .Op Cm src Ar address\n.Op Cm dst Ar address\n.Op Cm type Ar type | Cm arp | rarp\n.Xc\n\
+           Add a rule for frames behind those that the port has.\n\
+           The first that matches decides; what none matches passes.\n\
+           A type is a number, or\n.Cm ip , ip6 , arp , rarp , vlan , pppoe\nor\n.Cm lldp .\n\
+           .It Cm rule show Op Ar interface\n\
+           Show rules for frames.\n\
+           .It Cm rule flush Ar interface\n\
+           Remove the rules of a port.\n.El",
+    has_commands: true,
+    lacks: |operands| (operands == 0).then_some("no command given"),
 };
 
 /// The verb that is written `name`.

@@ -248,3 +248,25 @@ fn explanations_and_differences() {
     assert!(!document["packets"].as_array().unwrap().is_empty());
     is("diff", &document);
 }
+
+#[test]
+fn bridges_and_their_stations() {
+    use skipstep_kernel::bridge::{BridgeView, FrameRule, LinkAddress, PortView, Station};
+
+    let rule = FrameRule {
+        pass: false,
+        direction: None,
+        source: None,
+        destination: Some(LinkAddress([0xff; 6])),
+        ether_type: Some(0x88b5),
+    };
+    let port =
+        PortView { name: "em0".into(), present: true, rules: vec![rule], ..PortView::default() };
+    let address = LinkAddress([0, 0, 0x5e, 0, 0x53, 1]);
+    let bridge = BridgeView {
+        number: 1,
+        ports: vec![port],
+        stations: vec![Station { port: "em0".into(), vlan: 10, address, age: 3 }],
+    };
+    is("bridges", &pfctl::bridge::show::json(&[bridge]));
+}

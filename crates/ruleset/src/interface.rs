@@ -32,6 +32,9 @@ pub struct Interface {
     /// Its link was taken down: no routes lead over it.
     #[serde(default)]
     pub down: bool,
+    /// Port of a bridge: packets may come and go that no route is asked about.
+    #[serde(default)]
+    pub port: bool,
     /// Routing domain: the table of the VRF it is in, 0 if it is in none.
     pub rdomain: u32,
     /// Bytes of IP packet it can carry.

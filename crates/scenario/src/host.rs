@@ -14,6 +14,7 @@ pub fn standard() -> Host {
         index,
         loopback: name == "lo0",
         no_link_header: false,
+        port: false,
         veth: false,
         down: false,
         rdomain: 0,

@@ -55,7 +55,7 @@ fn every_word_comes_back() {
         "address delete em0 2001:db8::1/64",
         "link up em1",
         "link down em1",
-        "interface add wg0 10.0.9.1/24 2001:db8:9::1/64 group dmz mtu 1400 tunnel down",
+        "interface add wg0 10.0.9.1/24 2001:db8:9::1/64 group dmz mtu 1400 tunnel port down",
         "interface delete em1",
         "group add em0 \"a b\"",
         "group delete em0 dmz",

@@ -100,6 +100,7 @@ fn interface(line: &mut Line) -> Parsed<Interface> {
             }
             "loopback" => interface.loopback = line.next().is_some(),
             "tunnel" => interface.no_link_header = line.next().is_some(),
+            "port" => interface.port = line.next().is_some(),
             "down" => interface.down = line.next().is_some(),
             "peer" => {
                 line.next();

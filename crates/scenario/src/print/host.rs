@@ -51,6 +51,7 @@ fn interface(interface: &Interface) -> String {
     }
     words.extend(interface.loopback.then(|| "loopback".into()));
     words.extend(interface.no_link_header.then(|| "tunnel".into()));
+    words.extend(interface.port.then(|| "port".into()));
     words.extend(interface.down.then(|| "down".into()));
     words.join(" ")
 }

@@ -1,0 +1,141 @@
+//! `pfctl bridge`: joins interfaces by a transparent bridge, in the words of OpenBSD's ifconfig(8).
+
+mod rule;
+pub mod show;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use skipstep_kernel::Instance;
+
+use crate::args::Args;
+use crate::run::{create, open, print};
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Command<'a> {
+    Add(&'a [String]),
+    Delete(&'a [String]),
+    Show,
+    Flush,
+    BlockNonIp(&'a str, bool),
+    AddRule(rule::PortRule),
+    ShowRules(Option<&'a str>),
+    FlushRules(&'a str),
+}
+
+/// Reads the words behind `bridge`.
+fn parse(words: &[String]) -> Result<Command<'_>> {
+    let Some((command, operands)) = words.split_first() else { bail!("bridge: no command given") };
+    let one = |what: &str| match operands {
+        [name] => Ok(name.as_str()),
+        _ => bail!("bridge {command}: {what}"),
+    };
+    let none = || match operands {
+        [] => Ok(()),
+        _ => bail!("bridge {command}: {} is too much", operands.join(" ")),
+    };
+    Ok(match command.as_str() {
+        "add" | "delete" | "del" if operands.is_empty() => {
+            bail!("bridge {command}: no interface given")
+        }
+        "add" => Command::Add(operands),
+        "delete" | "del" => Command::Delete(operands),
+        "show" => none().map(|()| Command::Show)?,
+        "flush" => none().map(|()| Command::Flush)?,
+        "blocknonip" => Command::BlockNonIp(one("it is set for one interface")?, true),
+        "passnonip" => Command::BlockNonIp(one("it is set for one interface")?, false),
+        "rule" => return parse_rule(operands),
+        _ => bail!(
+            "bridge: '{command}' is none of add, delete, show, flush, rule, blocknonip and passnonip"
+        ),
+    })
+}
+
+fn parse_rule(words: &[String]) -> Result<Command<'_>> {
+    let Some((command, operands)) = words.split_first() else {
+        bail!("bridge rule: neither add, show nor flush")
+    };
+    Ok(match (command.as_str(), operands) {
+        ("add", words) => {
+            let rule =
+                rule::parse(words).with_context(|| format!("bridge rule: {}", words.join(" ")))?;
+            Command::AddRule(rule)
+        }
+        ("show", []) => Command::ShowRules(None),
+        ("show", [name]) => Command::ShowRules(Some(name)),
+        ("flush", [name]) => Command::FlushRules(name),
+        ("show" | "flush", _) => bail!("bridge rule {command}: one interface has rules"),
+        _ => bail!("bridge rule: '{command}' is none of add, show and flush"),
+    })
+}
+
+/// Does what the operands say.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let command = parse(&args.operands)?;
+    match command {
+        Command::Add(names) => create(args)?.bridge_add(names)?,
+        Command::Delete(names) => instance(args)?.bridge_delete(names)?,
+        Command::Flush => instance(args)?.bridge_flush()?,
+        Command::BlockNonIp(name, block) => instance(args)?.bridge_block_non_ip(name, block)?,
+        Command::AddRule(rule) => instance(args)?.bridge_add_rule(&rule.port, rule.rule)?,
+        Command::FlushRules(name) => instance(args)?.bridge_flush_rules(name)?,
+        Command::Show | Command::ShowRules(_) => {
+            let bridges = open(args)?.map_or_else(|| Ok(Vec::new()), |it| it.bridges())?;
+            let text = match command {
+                Command::ShowRules(port) => show::rules(&bridges, port),
+                _ if args.json => serde_json::to_string_pretty(&show::json(&bridges))? + "\n",
+                _ => show::text(&bridges, args.verbose > 0),
+            };
+            print(&text)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn instance(args: &Args) -> Result<Instance> {
+    open(args)?.context("there is no bridge")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_are_read() {
+        let em0 = words("em0");
+        assert_eq!(parse(&words("delete em0")).unwrap(), Command::Delete(&em0));
+        assert_eq!(parse(&words("add em0 em1")).unwrap(), Command::Add(&words("em0 em1")));
+        assert_eq!(parse(&words("show")).unwrap(), Command::Show);
+        assert_eq!(parse(&words("flush")).unwrap(), Command::Flush);
+        assert_eq!(parse(&words("blocknonip em0")).unwrap(), Command::BlockNonIp("em0", true));
+        assert_eq!(parse(&words("passnonip em0")).unwrap(), Command::BlockNonIp("em0", false));
+        assert_eq!(parse(&words("rule show")).unwrap(), Command::ShowRules(None));
+        assert_eq!(parse(&words("rule show em0")).unwrap(), Command::ShowRules(Some("em0")));
+        assert_eq!(parse(&words("rule flush em0")).unwrap(), Command::FlushRules("em0"));
+        assert!(matches!(parse(&words("rule add block in on em0")), Ok(Command::AddRule(_))));
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_with_its_reason() {
+        for (line, reason) in [
+            ("", "bridge: no command given"),
+            ("add", "bridge add: no interface given"),
+            ("show em0", "bridge show: em0 is too much"),
+            (
+                "join em0",
+                "bridge: 'join' is none of add, delete, show, flush, rule, blocknonip and passnonip",
+            ),
+            ("blocknonip", "bridge blocknonip: it is set for one interface"),
+            ("rule", "bridge rule: neither add, show nor flush"),
+            ("rule flush", "bridge rule flush: one interface has rules"),
+            ("rule del em0", "bridge rule: 'del' is none of add, show and flush"),
+        ] {
+            assert_eq!(parse(&words(line)).unwrap_err().to_string(), reason, "{line}");
+        }
+    }
+}
