@@ -46,6 +46,7 @@ const RULES: &str = "Rules without states";
 const RULES6: &str = "Rules without states, IPv6";
 const STATES: &str = "One of many states is hit";
 const NEW: &str = "A state is made";
+const BRIDGED: &str = "A state is hit on a bridge";
 const TCP_RR: &str = "Requests over TCP, 1024 bytes";
 const UDP_RR: &str = "Requests over UDP, 64 bytes";
 const IPERF3: &str = "iperf3, offloads on";
@@ -55,6 +56,8 @@ const IPERF3: &str = "iperf3, offloads on";
 enum Part {
     /// packets of few states
     Hit,
+    /// the same on a bridge
+    Bridge,
     /// packets that rules pass without a state
     Rules,
     /// requests and answers, and what iperf3 carries
@@ -154,6 +157,7 @@ impl Part {
                     ["xdp-route", "nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
                 vec![cost(study, HIT, FEW_RULES, load(Family::V4), &systems)]
             }
+            Part::Bridge => vec![on_bridge(study)],
             Part::Rules => rules(study),
             Part::Sockets => all_sockets(study),
             Part::States if study.extent == Extent::Smoke => Vec::new(),
@@ -163,6 +167,14 @@ impl Part {
             Part::Tables | Part::Reloads | Part::Loading => Vec::new(),
         }
     }
+}
+
+/// Packets of few states that cross a bridge.
+fn on_bridge(study: &mut Study) -> (Block, Vec<Cell>) {
+    let systems = ["skipstep-bridge"];
+    let (mut block, cells) = cost(study, BRIDGED, FEW_RULES, load(Family::V4), &systems);
+    block.topology = Topology::Bridge;
+    (block, cells)
 }
 
 /// Rules without states: few and many, and over IPv6.

@@ -3,7 +3,9 @@
 use super::loading::{CARGOES, Cargo, NFT, PFCTL};
 use super::reloads;
 use super::tables;
-use super::{FEW_STATES, HIT, IPERF3, MANY_STATES, NEW, RULES, RULES6, STATES, TCP_RR, UDP_RR};
+use super::{
+    BRIDGED, FEW_STATES, HIT, IPERF3, MANY_STATES, NEW, RULES, RULES6, STATES, TCP_RR, UDP_RR,
+};
 use crate::paper::states::{MADE, STATES_EACH};
 use crate::paper::study::MEMORY;
 use crate::paper::verdict::{Place, middle, ratio, samples, widened};
@@ -164,7 +166,7 @@ fn targets() -> Vec<Target> {
             "bridge, stateful, tcx",
             "plain bridge",
             AtMost(1.3),
-            Missing("not built into fwlab speed"),
+            Own { title: BRIDGED, at: super::FEW_RULES, system: "skipstep-bridge", by: "bridge" },
         ),
         target(
             "program time, two cores at once",

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use super::{Rules, System, beside};
 use crate::host::{self, Host};
-use crate::topology::{Family, Topology};
+use crate::topology::{End, Family, Topology};
 
 /// One way to use it.
 struct Skipstep {
@@ -17,12 +17,14 @@ struct Skipstep {
     keeps_states: bool,
     /// On all interfaces, besides tcx.
     xdp: bool,
+    /// As a bridge of its own instead of a router, or on the ports of the kernel's bridge.
+    bridges: bool,
 }
 
 /// All ways.
 pub(super) fn all() -> Vec<Box<dyn System>> {
     let way = |name, label, evaluator, keeps_states, xdp| -> Box<dyn System> {
-        Box::new(Skipstep { name, label, evaluator, keeps_states, xdp })
+        Box::new(Skipstep { name, label, evaluator, keeps_states, xdp, bridges: false })
     };
     vec![
         way("skipstep-linear", "skipstep, linear", "linear", false, false),
@@ -31,6 +33,14 @@ pub(super) fn all() -> Vec<Box<dyn System>> {
         way("skipstep-compiled-xdp", "skipstep, compiled and XDP", "compiled", false, true),
         way("skipstep-states", "skipstep, skip steps and states", "skip-steps", true, false),
         way("skipstep-states-xdp", "skipstep, states and XDP", "skip-steps", true, true),
+        Box::new(Skipstep {
+            name: "skipstep-bridge",
+            label: "skipstep, a bridge with states",
+            evaluator: "skip-steps",
+            keeps_states: true,
+            xdp: false,
+            bridges: true,
+        }),
     ]
 }
 
@@ -41,6 +51,14 @@ impl System for Skipstep {
 
     fn label(&self) -> &'static str {
         self.label
+    }
+
+    fn topology(&self, wanted: Topology) -> Topology {
+        if self.bridges { Topology::Bridge } else { wanted }
+    }
+
+    fn stands_in(&self, topology: Topology) -> bool {
+        if self.bridges { topology == Topology::Bridge } else { topology != Topology::Proxy }
     }
 
     fn programs(&self) -> Vec<String> {
@@ -64,11 +82,17 @@ impl System for Skipstep {
         if self.xdp {
             hooks.insert(0, "XDP of the interface it comes by".to_owned());
         }
+        if self.bridges {
+            hooks.insert(1, "the bridge's program, behind that".to_owned());
+        }
         hooks
     }
 
     fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
         load(device, configuration)?;
+        if self.bridges {
+            bridge(device)?;
+        }
         if self.xdp { ensure_xdp(device) } else { Ok(()) }
     }
 
@@ -80,7 +104,8 @@ impl System for Skipstep {
 
     fn restart(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
         device.run(Command::new(pfctl()).args(["-q", "--remove"]), "")?;
-        load(device, configuration)
+        load(device, configuration)?;
+        if self.bridges { join(device) } else { Ok(()) }
     }
 
     fn keeps_states(&self) -> bool {
@@ -113,6 +138,19 @@ fn ensure_xdp(device: &Host) -> anyhow::Result<()> {
 pub fn load(device: &Host, rules: &str) -> anyhow::Result<()> {
     device.run(Command::new(pfctl()).args(["-q", "-f", "-"]), rules)?;
     device.run(Command::new(pfctl()).args(["-q", "-e"]), "").map(drop)
+}
+
+/// Takes the place of the kernel's bridge.
+fn bridge(device: &Host) -> anyhow::Result<()> {
+    device.ip("link delete br0\n")?;
+    join(device)
+}
+
+/// Joins the two sides.
+fn join(device: &Host) -> anyhow::Result<()> {
+    let legs = [End::Client, End::Server].map(End::leg);
+    let mut join = Command::new(pfctl());
+    device.run(join.args(["bridge", "add"]).args(legs), "").map(drop)
 }
 
 /// Removes the instance of a host that is about to go: its programs and tables are pinned in the file
