@@ -86,6 +86,20 @@ same "frames" "('raw', True, True)" \
 	"$(said "$WORK/frames.json" '(run["series"][0]["load"]["kind"], run["complete"], run["series"][0]["points"][0]["samples"][0]["counts"]["received"] > 0)')"
 same "no clock says how long they were under way" None \
 	"$(said "$WORK/frames.json" 'run["series"][0]["points"][0]["samples"][0]["latency"]')"
+# searching TEST ARGUMENT... - a search with frames between the agents
+searching() {
+	on control timeout 60 "$BIN/fwlab" search "$@" --client-agent 10.9.1.2 --server-agent 10.9.2.2 --key "$KEY" \
+		--engine packet --client-if eth0 --server-if eth0 --next-link "$NEXT" --link 1e6 --no-pauses --json 2>&1
+}
+searching throughput --size 64,512 --seconds 0.3 --result "$WORK/search.run" >"$WORK/search"
+same "a search between agents, with frames of two sizes" "[('wire', 64, True), ('wire', 512, True)]" \
+	"$(said "$WORK/search" '[(one["mode"], one["setting"]["size"], sum(trial["received"] for trial in one["trials"]) > 0) for one in run]')"
+same "both machines are in its file" "['client', 'server']" "$(said "$WORK/search.run" '[agent["end"] for agent in run["agents"]]')"
+searching system-recovery --throughput 1000 --seconds 0.3 >"$WORK/search"
+same "a rate that changes within a trial" "(True, 3)" "$(said "$WORK/search" '(run["complete"], len(run["result"]["times"]))')"
+searching latency >"$WORK/said"
+same "no latency by two clocks" 1 $?
+holds "why is said" grep -q "the clocks of two machines are not compared" "$WORK/said"
 stop words
 same "trials of sockets and frames, what was said in them, and that it was heard besides" "True 0 True" \
 	"$(python3 "$HERE/control-words.py" "$WORK/words" "$WORK/agent-client.log")"
@@ -115,6 +129,16 @@ same "an agent that is killed in a trial" 1 $?
 holds "which one is said" grep -q "fwlab: server agent 10.9.2.2:19818: the connection was closed" "$WORK/lost"
 same "what was measured before is kept" "(False, True, True)" \
 	"$(said "$WORK/lost.json" '(run["complete"], "server agent" in run["incomplete_because"], len(run["series"][0]["points"][0]["samples"]) > 0)')"
+
+agent server
+searching mlr --seconds 30 >"$WORK/lost" &
+measuring=$!
+await 10 grep -q "trial 2 from\|is the controller now" "$WORK/agent-server.log"
+sleep 2
+stop agent-server KILL
+wait $measuring
+same "an agent that is killed in a search" 1 $?
+holds "the search says which one" grep -q "server agent 10.9.2.2: the connection was closed" "$WORK/lost"
 
 if command -v iperf3 >/dev/null; then
 	agent server

@@ -23,16 +23,59 @@ done
 	--result "$WORK/ip6.run" >"$WORK/ip6" 2>"$WORK/said" || cat "$WORK/said"
 same "over IPv6, frames came" True "$(said "$WORK/ip6" 'run["setting"]["ip6"] and sum(trial["received"] for trial in run["trials"]) > 0')"
 same "what is missing of RFC 5180 is said" True \
-	"$(said "$WORK/ip6" 'run["conformance"]["partial"][-1].startswith("RFC 5180: only traffic with the extension headers chain")')"
+	"$(said "$WORK/ip6" 'any(point.startswith("RFC 5180: only traffic with the extension headers chain") for point in run["conformance"]["partial"])')"
 same "the file says it, too" "('inet6', True)" "$(said "$WORK/ip6.run" '(run["series"][0]["load"]["family"], "RFC 5180" in run["findings"][0]["evidence"])')"
 "$BIN/fwlab" search hop-by-hop --system skipstep-states --rules 10 --size 92 --link 1e8 --seconds 0.1 --no-pauses --json >"$WORK/hops" 2>&1
 same "hop-by-hop options at three rates, and what they take of the firewall's CPU" "[0.01, 0.1, 0.5] True" \
 	"$(said "$WORK/hops" 'str([step["share"] for step in run["result"]]) + " " + str(all(0 < step["busy"] <= 1 for step in run["result"]))')"
 same "the filter lets them pass" True "$(said "$WORK/hops" 'run["result"][0]["loss"] < 1')"
 
-"$BIN/fwlab" search mlr --system nft-flat --ip 6 >"$WORK/small" 2>&1
+"$BIN/fwlab" search mlr --system nft-flat --ip 6 --size 64 >"$WORK/small" 2>&1
 same "frames too small for IPv6" 1 $?
 holds "how large they have to be" grep -q "has 84" "$WORK/small"
+
+# All kinds of frames of RFC 5180 in one command, and one number of networks besides.
+"$BIN/fwlab" search loss-rate --system nft-flat --rules 10 --ip 6 --extension all --networks 256 --link 1e7 --seconds 0.05 --no-pauses --json \
+	--result "$WORK/kinds.run" >"$WORK/kinds" 2>"$WORK/said" || cat "$WORK/said"
+same "each kind of extension headers" "['none', 'destination', 'routing', 'fragment', 'chain']" \
+	"$(said "$WORK/kinds" '[one["setting"]["extension"] for one in run]')"
+same "all come through" "[True, True, True, True, True]" \
+	"$(said "$WORK/kinds" '[sum(trial["received"] for trial in one["trials"]) > 0 for one in run]')"
+same "it is not said that they are missing" False "$(said "$WORK/kinds" 'any("only traffic" in point for point in run[0]["conformance"]["partial"])')"
+same "the file has each" 5 "$(said "$WORK/kinds.run" 'len(set(series["title"] for series in run["series"] if series["title"].startswith("Loss")))')"
+
+# Between two interfaces of one machine: a cable, a bridge on another host, and nothing.
+host wire bridge
+wire wire c0 bridge c1
+wire wire s0 bridge s1
+on bridge sh -c 'ip link add br0 type bridge && ip link set c1 master br0 && ip link set s1 master br0 && ip link set br0 up'
+for link in "wire c0" "wire s0" "bridge c1" "bridge s1"; do
+	on ${link% *} ip link set ${link#* } up
+done
+on wire ip link add one type veth peer other
+on wire ip link set one up
+on wire ip link set other up
+on_wire() {
+	on wire "$BIN/fwlab" search "$@" --no-pauses --json 2>"$WORK/said" || cat "$WORK/said" >&2
+}
+on_wire throughput --client-if one --server-if other --link 1e7 --size all --seconds 0.1 --result "$WORK/wire.run" >"$WORK/wire"
+same "all sizes of RFC 2544 by a cable" "[64, 128, 256, 512, 1024, 1280, 1518] wire" \
+	"$(said "$WORK/wire" 'str([one["setting"]["size"] for one in run]) + " " + run[0]["mode"]')"
+same "what is offered is what the link carries" "[14880, 812]" "$(said "$WORK/wire" '[int(run[place]["setting"]["most"]) for place in (0, 6)]')"
+same "a virtual cable is no device" "the link is virtual" "$(said "$WORK/wire" 'run[0]["conformance"]["partial"][0]')"
+same "of what is missing sizes are nothing" False "$(said "$WORK/wire" 'any("seven" in point for point in run[0]["conformance"]["partial"])')"
+holds "the file can be compared" "$BIN/fwlab" compare "$WORK/wire.run" "$WORK/wire.run"
+for test in "latency --throughput 1000" "system-recovery --throughput 1000" mlr; do
+	on_wire $test --client-if c0 --server-if s0 --engine packet --link 1e6 --seconds 0.5 >"$WORK/wire"
+	same "${test%% *} by a bridge: frames came" True "$(said "$WORK/wire" 'run["complete"] and sum(trial["received"] for trial in run["trials"]) > 0')"
+done
+on bridge ip link set s1 nomaster
+on wire "$BIN/fwlab" search mlr --client-if c0 --server-if s0 --engine packet >"$WORK/none" 2>&1
+same "nothing between two interfaces" 1 $?
+holds "that is said" grep -q "none of 1024 frames came through: --next-link" "$WORK/none"
+on wire "$BIN/fwlab" search reset --client-if c0 --server-if s0 >"$WORK/none" 2>&1
+same "what is between two interfaces has no reset" 1 $?
+holds "that is said as well" grep -q "not fwlab's to reset" "$WORK/none"
 
 # More than anything forwards, and half of that, which is too much as well: something is lost to the end.
 "$BIN/fwlab" search system-recovery --system nft-flat --rules 2000 --throughput 4e6 --seconds 0.3 --no-pauses --json \

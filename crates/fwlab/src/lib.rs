@@ -47,6 +47,7 @@ pub mod stats;
 pub mod summary;
 pub mod system;
 pub mod topology;
+pub mod wire;
 pub mod workload;
 
 /// A flag's number of seconds.

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 use nix::ifaddrs::getifaddrs;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use skipstep_kernel::lab::offload::{self, Offload};
 
 use crate::host;
@@ -21,6 +22,10 @@ pub struct Link {
     pub mtu: u32,
     /// Its offloads by name, and whether they are on.
     pub offloads: Vec<(String, bool)>,
+    /// Bits a second, where it says so.
+    pub speed: Option<u64>,
+    /// Whether there is nothing but this machine's kernel behind it, as with veth.
+    pub is_virtual: bool,
 }
 
 impl Link {
@@ -29,16 +34,25 @@ impl Link {
     /// # Errors
     /// There is none.
     pub fn named(name: &str) -> anyhow::Result<Link> {
-        let said = host::run(Command::new("ip").args(["-o", "link", "show", "dev", name]), "")?;
+        let mut ip = Command::new("ip");
+        let said = host::run(ip.args(["-j", "-d", "link", "show", "dev", name]), "")?;
+        let said = serde_json::from_str::<Value>(&said).context("what ip prints")?;
+        let word = |at: &str| said.pointer(&format!("/0/{at}")).and_then(Value::as_str);
         let state =
             |&one: &Offload| Some((Offload::name(one).to_owned(), offload::get(name, one).ok()?));
         Ok(Link {
             name: name.to_owned(),
-            address: word_after(&said, "link/ether").and_then(parse_address),
-            mtu: word_after(&said, "mtu")
-                .and_then(|mtu| mtu.parse().ok())
+            address: word("address")
+                .filter(|_| word("link_type") == Some("ether"))
+                .and_then(parse_address),
+            mtu: said
+                .pointer("/0/mtu")
+                .and_then(|mtu| u32::try_from(mtu.as_u64()?).ok())
                 .with_context(|| format!("{name}: ip does not tell its mtu"))?,
             offloads: Offload::ALL.iter().filter_map(state).collect(),
+            speed: offload::link_speed(name),
+            // a driver's device is of no kind that ip can make
+            is_virtual: word("link_type") != Some("ether") || word("linkinfo/info_kind").is_some(),
         })
     }
 
@@ -77,13 +91,6 @@ pub fn parse_address(text: &str) -> Option<[u8; 6]> {
     bytes?.try_into().ok()
 }
 
-/// What stands behind a word in a line of ip(8).
-fn word_after<'s>(said: &'s str, word: &str) -> Option<&'s str> {
-    let mut words = said.split_whitespace();
-    words.find(|&one| one == word)?;
-    words.next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,16 +100,8 @@ mod tests {
         let link = Link::towards([127, 0, 0, 1].into()).unwrap();
         assert_eq!(link, Link::named("lo").unwrap());
         assert!(link.mtu >= 1280);
+        assert_eq!((link.address, link.speed, link.is_virtual), (None, None, true));
         assert!(Link::named("no-such-if").is_err());
-    }
-
-    #[test]
-    fn a_line_of_ip_is_read() {
-        let said =
-            "2: eth0@if7: <BROADCAST,UP> mtu 9000 qdisc noqueue state UP\\    link/ether 02:..";
-        assert_eq!(word_after(said, "mtu"), Some("9000"));
-        assert_eq!(word_after(said, "link/ether"), Some("02:.."));
-        assert_eq!(word_after("2: mtu", "mtu"), None);
     }
 
     #[test]

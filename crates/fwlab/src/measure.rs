@@ -14,7 +14,6 @@ use clap::ValueEnum;
 use crate::agent::Agents;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::link::parse_address;
 use crate::placement::{self, Placement};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes};
@@ -24,6 +23,7 @@ use crate::seconds;
 use crate::sockets::{Kind, Talk, Way};
 use crate::system::{self, Rules, System};
 use crate::topology::{End, Family, Topology};
+use crate::wire::{Interfaces, Wire};
 use apart::Ends;
 pub(crate) use subject::described;
 use subject::{Bench, Plan, Spot};
@@ -86,24 +86,13 @@ pub struct Arguments {
     /// Frames a second in the modes queue and wire; without it as many as it goes
     #[arg(long)]
     rate: Option<f64>,
-    /// Interface to send by in the mode wire
-    #[arg(long, value_name = "NAME", requires = "server_if")]
-    client_if: Option<String>,
-    /// Interface to receive by in the mode wire
-    #[arg(long, value_name = "NAME", requires = "client_if")]
-    server_if: Option<String>,
-    /// Link address of who takes frames in the mode wire; by default that of the interface that receives
-    #[arg(long, value_name = "ADDRESS", value_parser = link_address)]
-    next_link: Option<[u8; 6]>,
+    #[command(flatten)]
+    interfaces: Interfaces,
     #[command(flatten)]
     agents: Agents,
     /// Write the result to a file as JSON, after each round
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-fn link_address(text: &str) -> Result<[u8; 6], String> {
-    parse_address(text).ok_or_else(|| "no link address, as 02:00:00:00:00:01 is one".to_owned())
 }
 
 /// Measures, prints, and writes what was measured even if it is interrupted.
@@ -287,7 +276,7 @@ impl Arguments {
     fn check_wire(&self) -> anyhow::Result<()> {
         if !self.agents.are_given() {
             ensure!(
-                (self.mode() == Mode::Wire) == self.client_if.is_some(),
+                (self.mode() == Mode::Wire) == self.interfaces.names().is_some(),
                 "--mode wire goes with --client-if and --server-if, or with --client-agent and --server-agent"
             );
             return Ok(());
@@ -305,7 +294,7 @@ impl Arguments {
             "--from, --to: agents are client and server"
         );
         ensure!(
-            self.traffic.is_none() == self.client_if.is_some(),
+            self.traffic.is_none() == self.interfaces.names().is_some(),
             "--client-agent: either --traffic, or --client-if and --server-if by which frames go"
         );
         ensure!(!self.load.has_lists(), "list: lists are files, and agents read none");
@@ -314,14 +303,12 @@ impl Arguments {
 
     /// Systems with their places: cable, plain ones and placebo first.
     fn spots(&self, count: u32) -> anyhow::Result<Vec<Spot>> {
-        let interfaces = self.client_if.as_ref().zip(self.server_if.as_ref());
         if self.agents.are_given() {
-            let interfaces = interfaces.map(|(client, server)| [client.clone(), server.clone()]);
-            let (agents, next_link) = (self.agents.clone(), self.next_link);
-            return Ok(vec![Spot::Apart(Ends { agents, interfaces, next_link })]);
+            let (agents, interfaces) = (self.agents.clone(), self.interfaces.clone());
+            return Ok(vec![Spot::Apart(Ends { agents, interfaces })]);
         }
-        if let Some((client, server)) = interfaces {
-            return Ok(vec![Spot::wire(client, server, self.next_link)?]);
+        if self.interfaces.names().is_some() {
+            return Ok(vec![Spot::Wire(Wire::of(&self.interfaces)?)]);
         }
         let rules = Rules {
             count,

@@ -3,8 +3,10 @@
 //! They ask a [`Measurer`] for trials and know nothing else of it, so they are tested against a
 //! simulated device whose answers are known.
 
+mod apart;
 pub mod back_to_back;
 mod command;
+pub mod frames;
 pub mod hop_by_hop;
 pub mod latency;
 pub mod loss_rate;
@@ -15,6 +17,7 @@ pub mod simulated;
 pub mod tcp;
 mod tcp_network;
 pub mod throughput;
+mod wire;
 mod written;
 
 use serde::Serialize;
@@ -26,8 +29,11 @@ use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::raw::extension::Extension;
+use crate::raw::load::Load;
 pub use crate::raw::missing::Gap;
 use crate::results::Latency;
+use crate::topology::Family;
+use frames::Frames;
 
 /// Frames, or attempts to connect, at a constant rate for some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -127,6 +133,14 @@ pub trait Measurer {
     /// It could not be run to its end.
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial>;
 
+    /// Shows devices on the way where the ends are, as far as they do not know.
+    ///
+    /// # Errors
+    /// Nothing can be sent.
+    fn learn(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Lets the device come to rest.
     fn wait(&mut self, seconds: f64);
 
@@ -140,6 +154,15 @@ pub trait Measurer {
     fn most(&mut self, _: Pages) -> anyhow::Result<Option<f64>> {
         Ok(None)
     }
+}
+
+/// Where searches are done with frames of one kind after the other.
+trait Place {
+    /// The most frames of a kind that are offered there, in a second.
+    fn most(&mut self, load: &Load) -> anyhow::Result<f64>;
+
+    /// Runs trials with frames of a kind.
+    fn measurer(&mut self, load: &Load) -> anyhow::Result<Box<dyn Measurer + '_>>;
 }
 
 /// Why a search ended without a result.
@@ -283,6 +306,7 @@ impl<'m> Bench<'m> {
         if number > MOST_TRIALS {
             return Err(Failure::Endless(MOST_TRIALS));
         }
+        self.measurer.learn().map_err(|error| Failure::Trial(number, error))?;
         self.measurer.wait(self.waits.before);
         let trial = self.measurer.trial(order).map_err(|error| Failure::Trial(number, error))?;
         self.measurer.wait(self.waits.after + self.waits.rest);
@@ -340,6 +364,17 @@ impl Conformance {
     }
 }
 
+/// Of what standards ask for in several kinds, whether a search is done with each of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Variety {
+    /// Sizes of frames.
+    pub sizes: bool,
+    /// Destinations in one network, and in 256.
+    pub networks: bool,
+    /// Extension headers of IPv6: without, with each alone, with a chain.
+    pub extensions: bool,
+}
+
 /// What the laboratory is, as far as standards ask.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Setting {
@@ -351,6 +386,12 @@ pub struct Setting {
     pub ip6: bool,
     /// Their extension headers.
     pub extension: Extension,
+    /// Networks that their destinations are drawn from.
+    pub networks: u32,
+    /// Whether devices on the way have learnt where the ends are when a trial begins.
+    pub learns: bool,
+    /// What the search is done with one after the other.
+    pub variety: Variety,
     /// The most frames a second that the link carries.
     pub most: f64,
     /// Pauses.
@@ -363,9 +404,16 @@ impl Setting {
         bits / (f64::from(size + 20) * 8.0)
     }
 
+    /// The frames of it.
+    fn frames(&self) -> Frames {
+        let Setting { size, ip6, extension, networks, .. } = *self;
+        let ip = if ip6 { Family::V6 } else { Family::V4 };
+        Frames { size, ip, extension, networks }
+    }
+
     /// Bytes of the smallest frame that has room for what the laboratory writes into it.
     fn smallest(&self) -> u32 {
-        if self.ip6 { 84 + self.extension.length() as u32 } else { 64 }
+        frames::smallest(self.ip6, self.extension)
     }
 
     /// What is still to be said if the search is one over IPv6.
@@ -373,13 +421,22 @@ impl Setting {
         if !self.ip6 {
             return conformance;
         }
-        let what = match self.extension {
-            Extension::None => "without extension headers".to_owned(),
-            one => format!("with the extension headers {}", one.name()),
+        let conformance = match self.variety {
+            Variety { extensions: true, .. } => conformance,
+            _ => {
+                let what = match self.extension {
+                    Extension::None => "without extension headers".to_owned(),
+                    one => format!("with the extension headers {}", one.name()),
+                };
+                conformance.and_but_for(&format!(
+                    "RFC 5180: only traffic {what} (section 5.3: without, with each alone and with a chain, see --extension all)"
+                ))
+            }
         };
-        conformance.and_but_for(&format!(
-            "RFC 5180: only traffic {what} (section 5.3: without, with each alone and with a chain, see --extension)"
-        ))
+        conformance.and_but_for(
+            "RFC 5180: frames have 84 bytes at least, more with extension headers, and not 64 (section 5.1); networks \
+             are parts of one prefix",
+        )
     }
 
     fn missing_wire(&self) -> Option<&'static str> {
@@ -387,15 +444,26 @@ impl Setting {
     }
 
     fn missing_waits(&self) -> Option<&'static str> {
-        (!self.waits.are_standard())
-            .then_some("pauses between trials are shorter than in section 23")
+        match (self.waits.are_standard(), self.learns) {
+            (false, _) => Some("pauses between trials are shorter than in section 23"),
+            (true, false) => Some("no learning frames before a trial (section 23)"),
+            (true, true) => None,
+        }
     }
 
     /// Section 12 asks for addresses of 256 networks after one pair; section 9.1 for more sizes.
-    fn missing_sizes() -> Option<&'static str> {
-        Some(
-            "one frame size and one set of addresses; section 9.1 asks for seven sizes, section 12 for 256 networks",
-        )
+    fn missing_variety(&self) -> Option<&'static str> {
+        match (self.variety.sizes, self.variety.networks) {
+            (true, true) => None,
+            (true, false) => Some(
+                "one set of addresses; section 12 asks for 256 networks besides (--networks all)",
+            ),
+            (false, true) => Some("not all seven frame sizes of section 9.1 (--size all)"),
+            (false, false) => Some(
+                "one frame size and one set of addresses; section 9.1 asks for seven sizes (--size all), section 12 for \
+                 256 networks (--networks all)",
+            ),
+        }
     }
 }
 

@@ -135,6 +135,39 @@ fn connections_are_searched_for() {
 }
 
 #[test]
+fn kinds_of_frames_are_searched_one_after_the_other() {
+    let (report, status) = json(&["throughput", "--simulate", "knee:1e5", "--size", "all"]);
+    let size = |one: &Value| one["setting"]["size"].as_u64().unwrap();
+    let sizes: Vec<u64> = report.as_array().unwrap().iter().map(size).collect();
+    assert_eq!((status, &sizes[..]), (Some(0), &[64, 128, 256, 512, 1024, 1280, 1518][..]));
+    let missing = report[0]["on_a_virtual_link"]["partial"].to_string();
+    assert!(missing.contains("section 12") && !missing.contains("9.1"), "{missing}");
+    let (report, status) = json(&["throughput", "--simulate", "die:2", "--size", "64,128"]);
+    assert_eq!((status, report[1]["complete"].as_bool()), (Some(1), Some(false)));
+}
+
+#[test]
+fn what_cannot_be_had_between_interfaces_is_refused_by_name() {
+    let wire = ["--client-if", "one", "--server-if", "other"];
+    let agents = ["--client-agent", "one", "--server-agent", "other", "--key", "key"];
+    let refused = |words: &[&[&str]], why: &str| {
+        let output = search(&words.concat());
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(why), "{said}");
+    };
+    refused(&[&["reset"], &wire], "not fwlab's to reset");
+    refused(&[&["tcp-rate"], &wire], "a network of fwlab's own");
+    refused(&[&["latency"], &wire, &agents], "clocks of two machines");
+    refused(&[&["mlr"], &wire, &agents, &["--server-address", "::1"]], "--server-address");
+    refused(&[&["mlr", "--simulate", "knee"], &agents], "--client-if");
+    refused(&[&["mlr", "--simulate", "knee", "--networks", "256"]], "simulated device");
+    for wrong in [&["mlr", "--system", "router"][..], &["mlr", "--simulate", "knee"]] {
+        assert_eq!(search(&[wrong, &wire].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
 fn hop_by_hop_options_are_told_by_rate() {
     let (report, status) = json(&["hop-by-hop", "--simulate", "knee:3e6"]);
     assert_eq!((status, report["setting"]["extension"].as_str()), (Some(0), Some("hop-by-hop")));

@@ -9,8 +9,9 @@ use anyhow::{Context, bail, ensure};
 use super::PORT;
 use super::channel::{Broken, Channel};
 use super::key::Key;
-use super::message::{Answer, Machine, Order, Part, Reach, Start};
+use super::message::{Answer, Machine, Order, Part, Reach, Start, Tally};
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::raw::sender::Pace;
 
 /// How long a connection and an answer may take.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -46,6 +47,11 @@ impl Agents {
     /// Whether there are any.
     pub fn are_given(&self) -> bool {
         self.client_agent.is_some()
+    }
+
+    /// Whether the server's address was given.
+    pub fn have_an_address(&self) -> bool {
+        self.server_address.is_some()
     }
 }
 
@@ -176,6 +182,27 @@ impl Pair {
         self.client.order_done(&Order::Prepare(client))?;
         self.length = length;
         Ok(())
+    }
+
+    /// Lets the client's agent send its frames like that from the next trial on, in trials of so long.
+    ///
+    /// # Errors
+    /// It is gone, or sends no frames.
+    pub fn pace(&mut self, pace: Pace, length: Duration) -> anyhow::Result<()> {
+        self.client.order_done(&Order::Pace(pace))?;
+        self.length = length;
+        Ok(())
+    }
+
+    /// A trial of frames: what was sent, and what came.
+    ///
+    /// # Errors
+    /// As of [`Pair::trial`].
+    pub fn tallies(&mut self) -> anyhow::Result<[Tally; 2]> {
+        match self.trial()? {
+            [Answer::Frames(sent), Answer::Frames(counted)] => Ok([sent, counted]),
+            _ => bail!("the agents have other parts than they were told"),
+        }
     }
 
     /// A trial: what client and server have to say of it. From its beginning to its end nothing is said.

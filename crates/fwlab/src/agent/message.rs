@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::link::Link;
 use crate::placement::Disturbance;
 use crate::raw::load::Load;
+use crate::raw::missing::Holes;
 use crate::raw::sender::Pace;
 use crate::results::{Counts, Environment};
 use crate::sockets::{Heard, Talk};
@@ -38,6 +39,8 @@ pub enum Order {
     Describe(Reach),
     /// To make ready for a part, instead of the one before.
     Prepare(Part),
+    /// To send its frames like that from the next trial on, instead of as before.
+    Pace(Pace),
     /// To do its part in a trial. An active part answers a second time when it is over; meanwhile nobody says anything.
     Begin(Start),
     /// To say what a part that is not active saw of the trial.
@@ -112,8 +115,19 @@ pub struct Tally {
     pub counts: Counts,
     /// From the first frame to the last, by its own clock.
     pub time: Duration,
+    /// When the first frame was to be sent, in nanoseconds of the clock of who sends.
+    pub start: u64,
+    /// Which frames did not come; of who counts them.
+    pub holes: Holes,
     /// What came between it and its CPU.
     pub disturbance: Disturbance,
+}
+
+impl Tally {
+    /// Frames sent a second.
+    pub fn rate(&self) -> f64 {
+        self.counts.sent.saturating_sub(1) as f64 / self.time.as_secs_f64().max(1e-9)
+    }
 }
 
 /// The machine of an agent.
@@ -161,6 +175,7 @@ impl Order {
             }
             Order::Prepare(Part::Client(talk) | Part::Server { talk, .. }) => check_talk(talk),
             Order::Prepare(Part::Source(frames)) => check_frames(frames),
+            Order::Pace(pace) => check_pace(pace),
         }
     }
 }
@@ -202,20 +217,31 @@ fn check_frames(frames: &Frames) -> anyhow::Result<()> {
         "addresses that are not of {}",
         load.ip
     );
+    check_pace(pace)
+}
+
+fn check_pace(pace: &Pace) -> anyhow::Result<()> {
     ensure!(
         (1..=MOST_FRAMES).contains(&pace.frames),
         "{} frames: at most {MOST_FRAMES}",
         pace.frames
     );
-    ensure!(pace.turn.is_none() && pace.patience <= LONGEST_DELAY, "another pace than is built");
-    if let Some(rate) = pace.rate {
-        ensure!(RATES.contains(&rate), "{rate} frames a second: between 1 and 1000000000");
-        let seconds = pace.frames as f64 / rate;
-        ensure!(
-            seconds <= LONGEST_TRIAL.as_secs_f64() + 1.0,
-            "a trial of {seconds:.0} s: at most {LONGEST_TRIAL:?}"
-        );
+    ensure!(pace.patience <= LONGEST_DELAY, "a patience of {:?}", pace.patience);
+    let Some(rate) = pace.rate else {
+        ensure!(pace.turn.is_none(), "frames as fast as it goes have no second rate");
+        return Ok(());
+    };
+    if let Some((at, _)) = pace.turn {
+        ensure!(at <= pace.frames, "a second rate after {at} of {} frames", pace.frames);
     }
+    for rate in [Some(rate), pace.turn.map(|(_, rate)| rate)].into_iter().flatten() {
+        ensure!(RATES.contains(&rate), "{rate} frames a second: between 1 and 1000000000");
+    }
+    let most = LONGEST_TRIAL + Duration::from_secs(1);
+    ensure!(
+        pace.length().is_some_and(|length| length <= most),
+        "a longer trial than {LONGEST_TRIAL:?}"
+    );
     Ok(())
 }
 
@@ -273,6 +299,7 @@ mod tests {
             Order::Describe(Reach::Towards([192, 0, 2, 1].into())),
             Order::Describe(Reach::By("eth0".to_owned())),
             Order::Prepare(Part::Source(Box::new(frames()))),
+            Order::Pace(Pace::steady(1e6, start().length).then(5e5, start().length)),
             Order::Prepare(Part::Sink { interface: "eth0".to_owned() }),
             Order::Prepare(Part::Client(talk())),
             Order::Prepare(Part::Server { talk: talk(), address: [192, 0, 2, 1].into() }),
@@ -321,7 +348,12 @@ mod tests {
         assert!(refused(|frames| frames.pace.rate = Some(0.0)).contains("a second"));
         assert!(refused(|frames| frames.pace.rate = Some(f64::NAN)).contains("a second"));
         assert!(refused(|frames| frames.pace.rate = Some(1.0)).contains("3600s"));
-        assert!(refused(|frames| frames.pace.turn = Some((1, 1.0))).contains("pace"));
+        assert!(refused(|frames| frames.pace.turn = Some((1, 0.0))).contains("a second"));
+        assert!(refused(|frames| frames.pace.turn = Some((1, 1.0))).contains("3600s"));
+        assert!(refused(|frames| frames.pace.turn = Some((1 << 40, 1e6))).contains("second rate"));
+        assert!(Order::Pace(Pace { frames: 0, ..frames().pace }).check().is_err());
+        let unpaced = Pace { turn: Some((1, 1e6)), ..Pace::fast(10) };
+        assert!(Order::Pace(unpaced).check().is_err());
     }
 
     #[test]

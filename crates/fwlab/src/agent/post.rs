@@ -19,6 +19,7 @@ use crate::measure;
 use crate::placement::{Disturbance, KinWatch, Placement};
 use crate::raw::flood::{PORTS, await_stragglers};
 use crate::raw::frame::Flow;
+use crate::raw::missing::Holes;
 use crate::raw::sender::{Pace, Port, Sender};
 use crate::results::Counts;
 use crate::sockets::{self, Kind, Server, Talk};
@@ -148,6 +149,13 @@ impl<'h> Post<'h> {
                 self.ready = self.prepare(part)?;
                 Ok(Answer::Done)
             }
+            Order::Pace(next) => match &mut self.ready {
+                Ready::Source { pace, .. } => {
+                    *pace = next;
+                    Ok(Answer::Done)
+                }
+                _ => bail!("who sends no frames has no pace"),
+            },
             Order::Begin(start) => self.begin(&start, channel, interrupt),
             Order::Collect => self.collect(),
         }
@@ -191,7 +199,8 @@ impl<'h> Post<'h> {
         match &self.ready {
             Ready::Sink(sink) => {
                 let counts = await_stragglers(sink, None)?;
-                Ok(Answer::Frames(counted(&counts, watched.watch.end()?)))
+                let tally = counted(&counts, watched.watch.end()?);
+                Ok(Answer::Frames(Tally { holes: Holes::from(&sink.window()?), ..tally }))
             }
             _ => Ok(Answer::Seen(watched.watch.end()?)),
         }
@@ -210,7 +219,8 @@ fn ensure_there(kind: Kind) -> anyhow::Result<()> {
 fn sent(progress: &Progress, disturbance: Disturbance) -> Tally {
     let Progress { sent, late, skipped, start, last, .. } = *progress;
     let counts = Counts { sent, late, skipped, ..Counts::default() };
-    Tally { counts, time: Duration::from_nanos(last.saturating_sub(start)), disturbance }
+    let time = Duration::from_nanos(last.saturating_sub(start));
+    Tally { counts, time, start, holes: Holes::default(), disturbance }
 }
 
 /// What came to a sink. How old it was then is not said: the sender's clock is another one.
@@ -222,7 +232,7 @@ fn counted(counts: &lab::Counts, disturbance: Disturbance) -> Tally {
         reordered: counts.reordered,
         ..Counts::default()
     };
-    Tally { counts, time, disturbance }
+    Tally { counts, time, start: 0, holes: Holes::default(), disturbance }
 }
 
 /// Says that a trial will begin, and does the work when it is time. Meanwhile nothing is said here, and who should hear it

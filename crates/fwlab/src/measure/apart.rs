@@ -8,22 +8,20 @@ use anyhow::{Context, bail, ensure};
 use super::subject::{Plan, TASTE, WARM};
 use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
 use crate::interrupt::Interrupt;
-use crate::link::Link;
 use crate::placement::Disturbance;
 use crate::raw::sender::Pace;
 use crate::results::{self, Run};
 use crate::rounds::Measured;
 use crate::sockets::{Heard, Talk, Way};
 use crate::topology::{End, Family};
+use crate::wire::{self, Interfaces};
 
-/// Two agents, and by which of their interfaces frames go, if not sockets make the load.
+/// Two agents, and by which of their interfaces frames go.
 #[derive(Clone)]
 pub(crate) struct Ends {
     pub agents: Agents,
-    /// Interfaces of client and server.
-    pub interfaces: Option<[String; 2]>,
-    /// The link address of who takes frames, if that is not the server.
-    pub next_link: Option<[u8; 6]>,
+    /// Interfaces of client and server, if the generator makes the load.
+    pub interfaces: Interfaces,
 }
 
 /// Two agents that are ready for trials.
@@ -40,9 +38,9 @@ impl Apart {
     /// An agent cannot be used, or nothing gets through.
     pub fn new(ends: &Ends, plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Apart> {
         let pair = Pair::connect(&ends.agents, interrupt)?;
-        match (plan.talk, &ends.interfaces) {
+        match (plan.talk, ends.interfaces.names()) {
             (Some(talk), None) => Apart::talking(pair, talk),
-            (None, Some(interfaces)) => Apart::sending(pair, interfaces, ends.next_link, plan),
+            (None, Some(_)) => Apart::sending(pair, &ends.interfaces, plan),
             _ => bail!("either sockets or interfaces make the load"),
         }
     }
@@ -69,51 +67,32 @@ impl Apart {
         self.pair.prepare(Part::Client(talk), server, talk.duration)
     }
 
-    fn sending(
-        mut pair: Pair,
-        interfaces: &[String; 2],
-        next_link: Option<[u8; 6]>,
-        plan: &Plan,
-    ) -> anyhow::Result<Apart> {
-        let machines = pair.machines(interfaces.clone().map(Reach::By))?;
-        let link = |machine: &Machine| {
-            let Link { name, address, .. } = &machine.link;
-            address.with_context(|| format!("{name}: an interface without a link address"))
-        };
-        let links = [link(&machines[0])?, next_link.map_or_else(|| link(&machines[1]), Ok)?];
-        let [interface, counting] = interfaces.clone();
+    fn sending(mut pair: Pair, interfaces: &Interfaces, plan: &Plan) -> anyhow::Result<Apart> {
+        let names = interfaces.names().context("--client-if and --server-if")?;
+        let machines = pair.machines(names.clone().map(Reach::By))?;
         let frames = Frames {
             load: plan.load.clone(),
-            interface,
-            links,
+            interface: names[0].clone(),
+            links: interfaces.link_addresses([&machines[0].link, &machines[1].link])?,
             addresses: [End::Client, End::Server].map(|end| end.address(plan.load.ip)),
             pace: Pace::fast(TASTE),
         };
         let mut apart = Apart { pair, machines, duration: plan.duration };
-        apart.send(frames.clone(), &counting)?;
-        let [sent, counted] = apart.tallies()?;
+        apart.send(frames.clone(), &names[1])?;
+        let [sent, counted] = apart.pair.tallies()?;
         ensure!(
             counted.counts.received > 0,
             "none of {} frames came through: --next-link is who takes them, and the way to the server's \
              network has to be known there",
             sent.counts.sent
         );
-        let rate = sent.counts.sent.saturating_sub(1) as f64 / sent.time.as_secs_f64().max(1e-9);
-        apart.send(Frames { pace: plan.pace(rate), ..frames }, &counting)?;
+        apart.send(Frames { pace: plan.pace(sent.rate()), ..frames }, &names[1])?;
         Ok(apart)
     }
 
     fn send(&mut self, frames: Frames, counting: &str) -> anyhow::Result<()> {
         let sink = Part::Sink { interface: counting.to_owned() };
         self.pair.prepare(Part::Source(Box::new(frames)), sink, self.duration)
-    }
-
-    /// What was sent and what came in a trial of frames.
-    fn tallies(&mut self) -> anyhow::Result<[Tally; 2]> {
-        match self.pair.trial()? {
-            [Answer::Frames(sent), Answer::Frames(counted)] => Ok([sent, counted]),
-            _ => bail!("the agents have other parts than they were told"),
-        }
     }
 
     /// Measures once.
@@ -147,7 +126,7 @@ impl Apart {
             let environment = machine.environment.clone();
             run.agents.push(results::Agent { end: end.to_owned(), environment });
         }
-        run.topologies.push(wire("two machines", [&client.link, &server.link]));
+        run.topologies.push(wire::described("two machines", [&client.link, &server.link]));
     }
 }
 
@@ -161,22 +140,5 @@ fn flooded(sent: &Tally, counted: &Tally) -> Measured {
             .or_else(|| why("server", counted.disturbance.why_in(counted.time))),
         counts: Some(sent.counts.and(counted.counts)),
         latency: None,
-    }
-}
-
-/// Two interfaces, and whatever is between them, for results.
-pub(super) fn wire(ends: &str, links: [&Link; 2]) -> results::Topology {
-    let mut offloads = std::collections::BTreeMap::new();
-    for (end, link) in ["client", "server"].into_iter().zip(links) {
-        for (offload, on) in &link.offloads {
-            offloads.insert(format!("{end} {} {offload}", link.name), *on);
-        }
-    }
-    results::Topology {
-        name: "wire".to_owned(),
-        description: format!("{ends}, and whatever is between them"),
-        mtu: links[0].mtu.min(links[1].mtu),
-        families: vec!["inet".to_owned(), "inet6".to_owned()],
-        offloads,
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::apart::{Apart, Ends, wire};
+use super::apart::{Apart, Ends};
 use crate::interrupt::Interrupt;
-use crate::link::Link;
 use crate::napi;
 use crate::placement::Placement;
-use crate::raw::flood::{Flood, Pace, Port, Trial};
+use crate::raw::flood::{Flood, Pace, Trial};
 use crate::raw::load::Load;
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
 use crate::rounds::{Measured, Subject};
 use crate::sockets::{self, Server, Talk, Way};
 use crate::system::{Rules, System};
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
+use crate::wire::Wire;
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
 
@@ -82,7 +82,7 @@ pub(crate) enum Spot {
     /// One of ours, in a network of its own.
     Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
     /// Whatever is between two interfaces.
-    Wire { client: String, server: String, links: [[u8; 6]; 2] },
+    Wire(Wire),
     /// Whatever is between two other machines.
     Apart(Ends),
 }
@@ -106,22 +106,11 @@ impl Spot {
         self
     }
 
-    /// What is between two interfaces of this host.
-    pub(crate) fn wire(client: &str, server: &str, next: Option<[u8; 6]>) -> anyhow::Result<Spot> {
-        let link = |interface: &str| {
-            let address = Link::named(interface)?.address;
-            address.with_context(|| format!("{interface}: an interface without a link address"))
-        };
-        let next = next.map_or_else(|| link(server), Ok)?;
-        let links = [link(client)?, next];
-        Ok(Spot::Wire { client: client.to_owned(), server: server.to_owned(), links })
-    }
-
     pub(crate) fn name(&self) -> String {
         match self {
             Spot::Built { system, is_placebo: false, .. } => system.name().to_owned(),
             Spot::Built { system, .. } => format!("{}-again", system.name()),
-            Spot::Wire { .. } | Spot::Apart(_) => "wire".to_owned(),
+            Spot::Wire(_) | Spot::Apart(_) => "wire".to_owned(),
         }
     }
 
@@ -130,7 +119,7 @@ impl Spot {
         match self {
             Spot::Built { is_placebo: true, .. } => Role::Placebo,
             Spot::Built { system, .. } => system.role(),
-            Spot::Wire { .. } | Spot::Apart(_) => Role::Subject,
+            Spot::Wire(_) | Spot::Apart(_) => Role::Subject,
         }
     }
 
@@ -143,7 +132,7 @@ impl Spot {
     pub(crate) fn topology(&self) -> Topology {
         match self {
             Spot::Built { rules, .. } => rules.topology,
-            Spot::Wire { .. } | Spot::Apart(_) => Topology::Direct,
+            Spot::Wire(_) | Spot::Apart(_) => Topology::Direct,
         }
     }
 
@@ -277,10 +266,7 @@ impl<'s> Bench<'s> {
             return Ok(Bench::of(spot, lab, configuration, plan, interrupt, traffic));
         }
         let mut flood = match (spot, lab) {
-            (Spot::Wire { client, server, links }, _) => {
-                let ports = (Port::here(client)?, Port::here(server)?);
-                Flood::between(ports.0, ports.1, *links, &plan.load, plan.ends)?
-            }
+            (Spot::Wire(wire), _) => wire.flood(&plan.load, plan.ends)?,
             (Spot::Built { system, rules, queue, .. }, Some(lab)) => {
                 configuration = system.configuration(rules);
                 if let Some(device) = lab.device() {
@@ -442,9 +428,7 @@ impl<'s> Bench<'s> {
             return Ok(());
         }
         let (label, role, topology) = match self.spot {
-            Spot::Wire { .. } => {
-                ("what is between the interfaces", Role::Subject, "wire".to_owned())
-            }
+            Spot::Wire(_) => ("what is between the interfaces", Role::Subject, "wire".to_owned()),
             Spot::Apart(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
             Spot::Built { system, is_placebo: true, rules, .. } => {
                 (system.label(), Role::Placebo, rules.topology.to_string())
@@ -472,10 +456,7 @@ impl<'s> Bench<'s> {
         }
         match (self.lab, self.spot, &self.traffic) {
             (Some(lab), ..) => run.topologies.push(described(lab, topology)?),
-            (_, Spot::Wire { client, server, .. }, _) => {
-                let links = [&Link::named(client)?, &Link::named(server)?];
-                run.topologies.push(wire("two interfaces of one machine", links));
-            }
+            (_, Spot::Wire(wire), _) => run.topologies.push(wire.described()),
             (_, _, Traffic::Apart(apart)) => apart.describe(run),
             _ => {}
         }

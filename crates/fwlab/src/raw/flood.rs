@@ -166,6 +166,18 @@ impl<'h> Flood<'h> {
     /// # Errors
     /// The trial cannot be run.
     pub fn answer(&mut self, link: [u8; 6], at: Placement) -> anyhow::Result<()> {
+        self.send_back(link, ANSWERS, at)
+    }
+
+    /// Sends a frame from the sink's end to the generator's, so that bridges between them know where the sink is.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub fn learn(&mut self, link: [u8; 6], at: Placement) -> anyhow::Result<()> {
+        self.send_back(link, 1, at)
+    }
+
+    fn send_back(&mut self, link: [u8; 6], frames: u64, at: Placement) -> anyhow::Result<()> {
         let sender = &mut self.sender;
         let back = sender.flow.answer(link);
         sender.source.set_frames(&back, &[back.frame(back.smallest())?])?;
@@ -175,7 +187,7 @@ impl<'h> Flood<'h> {
         let there = (sender.from, std::mem::replace(&mut sender.prepared.fields, fields));
         let pattern = std::mem::replace(&mut sender.prepared.pattern, vec![0]);
         sender.from = self.to;
-        let trial = self.run(&Pace::fast(ANSWERS), at, None);
+        let trial = self.run(&Pace::fast(frames), at, None);
         let sender = &mut self.sender;
         (sender.from, sender.prepared.fields) = there;
         sender.prepared.pattern = pattern;

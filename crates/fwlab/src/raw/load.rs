@@ -17,6 +17,9 @@ use crate::topology::Family;
 /// Simple IMIX: seven small frames, four of middle size, one large one.
 const IMIX: [(usize, usize); 3] = [(7, 64), (4, 570), (1, 1518)];
 
+/// Networks of 256 addresses, as many as those of RFC 2544, section 12.
+const MOST_NETWORKS: u32 = 256;
+
 /// Sizes of frames, each with how many of it come in a row of the pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -89,7 +92,7 @@ impl Sizes {
     }
 }
 
-/// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `list:FILE`, `random-list:FILE`.
+/// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `networks:N`, `list:FILE`, `random-list:FILE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Vary {
@@ -99,6 +102,8 @@ pub enum Vary {
     Count(u32),
     /// One of so many values.
     Random(u32),
+    /// The same host of one of so many networks of 256 addresses.
+    Networks(u32),
     /// Those of a file, one a line.
     List(PathBuf),
     /// One of those of a file.
@@ -112,6 +117,7 @@ impl fmt::Display for Vary {
             Vary::Fixed => f.write_str("fixed"),
             Vary::Count(count) => write!(f, "{count}"),
             Vary::Random(count) => write!(f, "random:{count}"),
+            Vary::Networks(count) => write!(f, "networks:{count}"),
             Vary::List(file) => write!(f, "list:{}", file.display()),
             Vary::RandomList(file) => write!(f, "random-list:{}", file.display()),
         }
@@ -124,13 +130,17 @@ impl FromStr for Vary {
     fn from_str(text: &str) -> Result<Vary, String> {
         let number = |text: &str| match text.parse() {
             Ok(count @ 1..=0x0100_0000) => Ok(count),
-            _ => Err("fixed, a number of values, random:NUMBER, list:FILE or random-list:FILE, \
-                      numbers up to 16777216"
+            _ => Err("fixed, a number of values, random:NUMBER, networks:NUMBER, list:FILE or \
+                      random-list:FILE, numbers up to 16777216"
                 .to_owned()),
         };
         match text.split_once(':') {
             None if text == "fixed" => Ok(Vary::Fixed),
             Some(("random", count)) => number(count).map(Vary::Random),
+            Some(("networks", count)) => match count.parse() {
+                Ok(count @ 1..=MOST_NETWORKS) => Ok(Vary::Networks(count)),
+                _ => Err(format!("networks:NUMBER, up to {MOST_NETWORKS}")),
+            },
             Some(("list", file)) => Ok(Vary::List(file.into())),
             Some(("random-list", file)) => Ok(Vary::RandomList(file.into())),
             _ => number(text).map(Vary::Count),
@@ -180,7 +190,8 @@ pub struct Load {
     /// Bytes of a frame, its checksum included, or imix; of the payload where sockets send
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub size: Sizes,
-    /// How source addresses vary, from the client's on: fixed, a number, random:NUMBER, list:FILE, random-list:FILE
+    /// How source addresses vary, from the client's on: fixed, a number, random:NUMBER, networks:NUMBER, list:FILE,
+    /// random-list:FILE
     #[arg(long, value_name = "HOW", default_value = "fixed")]
     pub sources: Vary,
     /// How destination addresses vary, from the server's on
@@ -304,6 +315,12 @@ fn field(
             (Field::new(How::Counted, first, fits(*count)?, every), u64::from(*count))
         }
         Vary::Random(count) => (Field::new(How::Drawn, first, fits(*count)?, 1), 1),
+        Vary::Networks(count) => {
+            ensure!(!is_port, "networks: ports are in none");
+            let start = values.len() as u32;
+            values.extend((0..*count).map(|number| first.wrapping_add(number << 8)));
+            (Field::new(How::ListedDrawn, start, *count, 1), 1)
+        }
         Vary::List(file) | Vary::RandomList(file) => {
             let list = read_list(file, is_port)?;
             let (start, count) = (values.len() as u32, list.len() as u32);
@@ -363,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_varies_is_told_as_it_is_given() {
-        for how in ["fixed", "7", "random:9", "list:a b", "random-list:/x"] {
+        for how in ["fixed", "7", "random:9", "networks:256", "list:a b", "random-list:/x"] {
             assert_eq!(how.parse::<Vary>().unwrap().to_string(), how);
         }
         for size in ["imix", "64", "9018"] {
@@ -380,6 +397,16 @@ mod tests {
         assert!(read_list(&path, true).unwrap_err().to_string().contains("list:1: no port"));
         fs::write(&path, "# nothing\n").unwrap();
         assert!(read_list(&path, true).is_err());
+    }
+
+    #[test]
+    fn networks_have_the_same_host_each() {
+        let mut values = vec![1];
+        let (field, _) = field(&Vary::Networks(3), 0xc613_0002, false, 1, &mut values).unwrap();
+        assert_eq!(field, Field::new(How::ListedDrawn, 1, 3, 1));
+        assert_eq!(values, [1, 0xc613_0002, 0xc613_0102, 0xc613_0202]);
+        assert!(super::field(&Vary::Networks(3), 9, true, 1, &mut values).is_err());
+        assert!("networks:257".parse::<Vary>().is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Order, Progress, Window};
 
 /// What did not come of a trial.
@@ -29,22 +30,50 @@ pub struct Gap {
     pub ended: bool,
 }
 
+/// What a sink knows of the serial numbers that did not come. Its times are those that frames bear, and so of the clock of
+/// who sent them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holes {
+    /// The highest number that came, and one.
+    pub next: u64,
+    /// The highest one below it that did not come.
+    pub last: Option<u64>,
+    /// The number before the last one that came where others were due.
+    pub hole: u64,
+    /// When that last one was to be sent; 0 if there is none.
+    pub hole_end: u64,
+}
+
+impl From<&Window> for Holes {
+    fn from(window: &Window) -> Holes {
+        let Window { next, hole, hole_end, .. } = *window;
+        Holes { next, last: window.last_missing(next), hole, hole_end }
+    }
+}
+
+impl Holes {
+    /// When the last of a generator's frames was sent that did not come, after the first of all.
+    pub fn last_lost(&self, order: &Order, progress: &Progress) -> Option<Duration> {
+        let number = if self.next < progress.sent { progress.sent - 1 } else { self.last? };
+        let after = if number + 1 == progress.sent {
+            progress.last.saturating_sub(progress.start)
+        } else if number == self.hole && self.hole_end > 0 {
+            // sent one slot before the frame that came instead
+            let next = self.hole_end.saturating_sub(progress.start);
+            let gap = if next > order.due(order.turn) { order.second_gap } else { order.gap };
+            next.saturating_sub(gap >> 10)
+        } else {
+            order.due((number + progress.skipped).min(order.slots.saturating_sub(1)))
+        };
+        Some(Duration::from_nanos(after))
+    }
+}
+
 impl Missing {
     /// What a sink's window says of what a generator did.
     pub fn of(order: &Order, progress: &Progress, window: &Window) -> Missing {
         let after = Duration::from_nanos;
-        let time_of = |number: u64| {
-            if number + 1 == progress.sent {
-                return progress.last.saturating_sub(progress.start);
-            }
-            if number == window.hole && window.hole_end > 0 {
-                // sent one slot before the frame that came instead
-                let next = window.hole_end.saturating_sub(progress.start);
-                let gap = if next > order.due(order.turn) { order.second_gap } else { order.gap };
-                return next.saturating_sub(gap >> 10);
-            }
-            order.due((number + progress.skipped).min(order.slots.saturating_sub(1)))
-        };
         let closed = (window.gap > 0).then(|| Gap {
             frames: window.gap_frames,
             time: after(window.gap),
@@ -56,7 +85,7 @@ impl Missing {
             ended: false,
         });
         Missing {
-            last: window.last_missing(progress.sent).map(time_of).map(after),
+            last: Holes::from(window).last_lost(order, progress),
             turn: after(order.due(order.turn)),
             gap: open.into_iter().chain(closed).max_by_key(|gap| gap.time),
         }

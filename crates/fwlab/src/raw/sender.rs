@@ -7,7 +7,7 @@ use anyhow::Context;
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::lab::{Hook, Order, PATTERN, Progress, Sink};
+use skipstep_kernel::lab::{Field, Hook, Order, PATTERN, Progress, Sink};
 
 use super::frame::Flow;
 use super::load::{Load, Prepared};
@@ -51,6 +51,34 @@ impl Pace {
     pub fn steady(rate: f64, duration: Duration) -> Pace {
         let frames = ((rate * duration.as_secs_f64()).ceil() as u64).max(1);
         Pace { frames, rate: Some(rate), patience: Duration::from_millis(1), turn: None }
+    }
+
+    /// How long it takes.
+    pub fn length(&self) -> Option<Duration> {
+        let first = self.turn.map_or(self.frames, |(at, _)| at) as f64 / self.rate?;
+        let second = self.turn.map_or(0.0, |(at, rate)| (self.frames - at) as f64 / rate);
+        Duration::try_from_secs_f64(first + second).ok()
+    }
+
+    /// As a generator takes it; what else that has to know is empty.
+    pub fn order(&self) -> Order {
+        let gap = |rate: f64| (1024e9 / rate).round().max(1.0) as u64;
+        let first = self.rate.map_or(0, gap);
+        let (turn, second) = self.turn.map_or((self.frames, first), |(at, rate)| (at, gap(rate)));
+        Order {
+            slots: self.frames,
+            gap: first,
+            turn,
+            second_gap: second,
+            grace: GRACE.as_nanos() as u64,
+            patience: self.patience.as_nanos() as u64,
+            ifindex: 0,
+            trial: 0,
+            pattern_length: 0,
+            pad: 0,
+            fields: [Field::FIXED; 4],
+            pattern: [0; PATTERN],
+        }
     }
 
     /// The same, and then another rate for some time.
@@ -203,22 +231,13 @@ impl<'h> Sender<'h> {
     fn order(&self, pace: &Pace, trial: u32) -> Order {
         let mut pattern = [0; PATTERN];
         pattern[..self.prepared.pattern.len()].copy_from_slice(&self.prepared.pattern);
-        let gap = |rate: f64| (1024e9 / rate).round().max(1.0) as u64;
-        let first = pace.rate.map_or(0, gap);
-        let (turn, second) = pace.turn.map_or((pace.frames, first), |(at, rate)| (at, gap(rate)));
         Order {
-            slots: pace.frames,
-            gap: first,
-            turn,
-            second_gap: second,
-            grace: GRACE.as_nanos() as u64,
-            patience: pace.patience.as_nanos() as u64,
             ifindex: self.from.ifindex,
             trial: trial & 0xffff,
             pattern_length: self.prepared.pattern.len() as u32,
-            pad: 0,
             fields: self.prepared.fields,
             pattern,
+            ..pace.order()
         }
     }
 }

@@ -87,6 +87,6 @@ pub fn conformance(setting: &Setting, repeats: usize) -> Conformance {
         setting.missing_wire(),
         (repeats < 50).then_some("fewer than 50 repeats (section 26.4)"),
         setting.missing_waits(),
-        Setting::missing_sizes(),
+        setting.missing_variety(),
     ])
 }

@@ -40,6 +40,6 @@ pub fn conformance(setting: &Setting, seconds: f64) -> Conformance {
         setting.missing_wire(),
         (seconds < 60.0).then_some("trials are shorter than 60 s (section 24)"),
         setting.missing_waits(),
-        Setting::missing_sizes(),
+        setting.missing_variety(),
     ])
 }

@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{Besides, Measurer, Order, Phase, Trial};
+use super::{Besides, Measurer, Order, Phase, Place, Trial};
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
-use crate::raw::extension::Extension;
 use crate::raw::flood::{self, Flood, Pace};
 use crate::raw::frame::Transport;
-use crate::raw::load::{Engine, Load, Sizes, Vary};
+use crate::raw::load::Load;
 use crate::results;
 use crate::system::{Rules, System};
 use crate::topology::{End, Family, Lab, Shape, Topology};
@@ -23,6 +22,9 @@ const PROBE: u64 = 64;
 
 /// Of the generator's speed: above it, what is lost may be the generator's.
 pub(super) const BELIEVED: f64 = 0.8;
+
+/// The longest IP packet of cables, unless frames are longer.
+const CABLE: u32 = 1500;
 
 /// How long a pause goes on after a signal.
 const TICK: Duration = Duration::from_millis(50);
@@ -49,42 +51,27 @@ impl Cpus {
     }
 }
 
-/// Frames of this size, of 256 flows.
-pub fn load(size: u32, ip: Family, extension: Extension) -> Load {
-    Load {
-        engine: Engine::Xdp,
-        transport: Transport::Udp,
-        ip,
-        extension,
-        size: Sizes::one(size as usize),
-        sources: Vary::Fixed,
-        destinations: Vary::Fixed,
-        source_ports: Vary::Count(256),
-        destination_ports: Vary::Fixed,
-        seed: 1,
-    }
-}
-
 /// The most frames a second that searches offer: what the generator gives to a cable, and somewhat less.
 ///
 /// # Errors
 /// There can be no cable.
-pub fn most(load: &Load, cpus: Cpus) -> anyhow::Result<f64> {
-    let lab = Lab::new("search-cable", shape(Topology::Direct))?;
+fn most(load: &Load, cpus: Cpus) -> anyhow::Result<f64> {
+    let mtu = load.size.single().map_or(0, |size| size.saturating_sub(18)).max(CABLE);
+    let lab = Lab::new("search-cable", Shape { mtu, ..shape(Topology::Direct) })?;
     let mut flood = Flood::new(&lab, load, End::Client, End::Server)?;
     Ok((flood.ceiling(CEILING, cpus.at)? * BELIEVED).floor())
 }
 
-/// A network for a system.
+/// A network for a system, with cables for IP packets so long.
 ///
 /// # Errors
 /// It cannot be made.
-pub fn lab(system: &dyn System) -> anyhow::Result<Lab> {
-    Lab::new("search", shape(system.topology(Topology::Router)))
+pub fn lab(system: &dyn System, mtu: u32) -> anyhow::Result<Lab> {
+    Lab::new("search", Shape { mtu, ..shape(system.topology(Topology::Router)) })
 }
 
 pub(super) fn shape(topology: Topology) -> Shape {
-    Shape { topology, mtu: 1500, napi: true }
+    Shape { topology, mtu: CABLE, napi: true }
 }
 
 /// A system on its host.
@@ -106,7 +93,11 @@ impl<'l> Installed<'l> {
         (transport, family): (Transport, Family),
         cpus: Cpus,
     ) -> anyhow::Result<Installed<'l>> {
-        ensure!(system.takes(None, transport), "frames do not get through a proxy");
+        ensure!(
+            system.topology(Topology::Router) != Topology::Proxy,
+            "{}: searches go through no proxies",
+            system.name()
+        );
         let topology = lab.shape().topology;
         let rules = Rules { count, transport, family, to: End::Server, topology };
         let configuration = system.configuration(&rules);
@@ -144,35 +135,29 @@ impl<'l> Installed<'l> {
     }
 }
 
-/// A system that is there and does what it should.
-pub struct Network<'l> {
-    installed: Installed<'l>,
-    flood: Flood<'l>,
+/// A system that is there and does what it should with frames of some kind.
+pub(super) struct Network<'i> {
+    installed: &'i Installed<'i>,
+    flood: Flood<'i>,
     at: Placement,
     interrupt: Interrupt,
-    /// What it is, for results.
-    pub described: results::System,
 }
 
-impl<'l> Network<'l> {
-    /// Builds a system with so many rules, and sees whether it lets pass what it should and drops what it
-    /// should.
+impl<'i> Network<'i> {
+    /// Sees whether it lets pass what it should and drops what it should.
     ///
     /// # Errors
-    /// It cannot be built, forwards no frames, or does something else.
+    /// It forwards no frames, or does something else.
     pub fn new(
-        lab: &'l Lab,
-        system: &'l dyn System,
-        count: u32,
+        installed: &'i Installed<'i>,
         load: &Load,
-        cpus: Cpus,
+        at: Placement,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<Network<'l>> {
-        let installed = Installed::new(lab, system, count, (load.transport, load.ip), cpus)?;
+    ) -> anyhow::Result<Network<'i>> {
+        let Installed { lab, system, .. } = *installed;
+        ensure!(system.takes(None, load.transport), "the generator's frames do not get through");
         let flood = Flood::new(lab, load, End::Client, End::Server)?;
-        let described = installed.described();
-        let (at, interrupt) = (cpus.at, interrupt.clone());
-        let mut network = Network { installed, flood, at, interrupt, described };
+        let mut network = Network { installed, flood, at, interrupt: interrupt.clone() };
         network.check()?;
         if system.keeps_states() {
             network.flood.answer(lab.next_link(End::Server, End::Client), at)?;
@@ -226,27 +211,34 @@ impl<'l> Network<'l> {
     }
 }
 
+/// What came of the frames of a trial.
+pub(super) fn frames_of(trial: &flood::Trial) -> Trial {
+    let missing = trial.missing;
+    let last_loss = missing.last.and_then(|last| last.checked_sub(missing.turn));
+    Trial {
+        sent: trial.progress.sent,
+        received: received(trial.progress.sent, trial.counts.frames, trial.counts.duplicates),
+        latency: trial.latency(),
+        last_loss: last_loss.map(|after| after.as_secs_f64()),
+        gap: missing.gap,
+        ..Trial::default()
+    }
+}
+
+/// Frames that came: more than was sent is what reflects, and must be seen; otherwise a frame counts once.
+pub(super) fn received(sent: u64, frames: u64, duplicates: u64) -> u64 {
+    if frames > sent { frames } else { frames.saturating_sub(duplicates) }
+}
+
 impl Measurer for Network<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
         let pace = pace(order.phases)?;
         let busy = napi::time(&self.installed.threads)?;
         let trial = self.send(&pace, order.besides)?;
         let busy = napi::time(&self.installed.threads)?.saturating_sub(busy).as_secs_f64();
-        let sent = trial.progress.sent;
-        // More than was sent is what reflects, and must be seen; otherwise a frame counts once.
-        let received =
-            if trial.counts.frames > sent { trial.counts.frames } else { trial.received() };
-        let last_loss = trial.missing.last.and_then(|last| last.checked_sub(trial.missing.turn));
-        Ok(Trial {
-            sent,
-            received,
-            latency: trial.latency(),
-            last_loss: last_loss.map(|after| after.as_secs_f64()),
-            gap: trial.missing.gap,
-            connections: None,
-            busy: (!self.installed.threads.is_empty())
-                .then(|| (busy / trial.seconds().max(1e-9)).min(1.0)),
-        })
+        let has_threads = !self.installed.threads.is_empty();
+        let busy = has_threads.then(|| (busy / trial.seconds().max(1e-9)).min(1.0));
+        Ok(Trial { busy, ..frames_of(&trial) })
     }
 
     fn wait(&mut self, seconds: f64) {
@@ -259,7 +251,7 @@ impl Measurer for Network<'_> {
 }
 
 /// How frames of one phase, or of two, follow one another.
-fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
+pub(super) fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
     let steady = |phase: &Phase| -> anyhow::Result<(f64, Duration)> {
         let duration = Duration::try_from_secs_f64(phase.seconds).context("a trial's length")?;
         Ok((phase.rate, duration))
@@ -273,6 +265,23 @@ fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
         _ => {
             bail!("the generator changes its rate once within a trial, not {} times", phases.len())
         }
+    }
+}
+
+/// A system on its host, where searches are done with frames of one kind after the other.
+pub(super) struct Built<'l> {
+    pub installed: Installed<'l>,
+    pub cpus: Cpus,
+    pub interrupt: Interrupt,
+}
+
+impl Place for Built<'_> {
+    fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
+        most(load, self.cpus)
+    }
+
+    fn measurer(&mut self, load: &Load) -> anyhow::Result<Box<dyn Measurer + '_>> {
+        Ok(Box::new(Network::new(&self.installed, load, self.cpus.at, &self.interrupt)?))
     }
 }
 

@@ -134,6 +134,6 @@ pub fn conformance(setting: &Setting, plan: &Plan, resets: bool) -> Conformance 
             .then_some("other frames than the smallest of the medium (section 26.6)"),
         (plan.repeats < 2).then_some("one repeat (section 26.5)"),
         setting.missing_waits(),
-        Setting::missing_sizes(),
+        setting.missing_variety(),
     ])
 }

@@ -9,6 +9,9 @@ const SETTING: Setting = Setting {
     size: 64,
     ip6: false,
     extension: Extension::None,
+    networks: 1,
+    learns: true,
+    variety: Variety { sizes: false, networks: false, extensions: false },
     most: MOST,
     waits: Waits::STANDARD,
 };
@@ -394,6 +397,22 @@ fn results_say_how_far_they_are_a_standards() {
     let plan = throughput::Plan { last: 1.0, ..Default::default() };
     let Conformance::Partial(missing) = throughput::conformance(&hasty, &plan) else { panic!() };
     assert_eq!(missing.len(), 3, "{missing:?}");
+    let plan = throughput::Plan::default();
+    let all =
+        Setting { variety: Variety { sizes: true, networks: true, ..Variety::default() }, ..wire };
+    assert_eq!(throughput::conformance(&all, &plan), Conformance::Conforms);
+    for less in [
+        Setting { wire: false, ..all },
+        Setting { learns: false, ..all },
+        Setting { variety: Variety { networks: false, ..all.variety }, ..all },
+        Setting { variety: Variety { sizes: false, ..all.variety }, ..all },
+    ] {
+        let conformance = throughput::conformance(&less, &plan);
+        assert!(
+            matches!(&conformance, Conformance::Partial(points) if points.len() == 1),
+            "{conformance:?}"
+        );
+    }
     // Section 9: 64 bytes on 10 Mbit/s are 14880 frames a second.
     assert_eq!(Setting::line_rate(1e7, 64).floor(), 14_880.0);
     assert_eq!(Setting::line_rate(1e7, 1518).floor(), 812.0);

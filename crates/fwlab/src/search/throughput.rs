@@ -85,6 +85,6 @@ pub fn conformance(setting: &Setting, plan: &Plan) -> Conformance {
         setting.missing_wire(),
         (plan.last < 60.0).then_some("the trial that decides is shorter than 60 s (section 24)"),
         setting.missing_waits(),
-        Setting::missing_sizes(),
+        setting.missing_variety(),
     ])
 }

@@ -15,23 +15,30 @@ pub(super) struct Found<'f> {
     pub conformance: &'f Conformance,
     pub result: &'f Value,
     pub trials: &'f [Record],
+    /// What it was done with, where the run has others.
+    pub kind: Option<String>,
 }
 
 impl Found<'_> {
-    /// Puts it into a run; `system` is what samples call the system.
+    /// Puts it into a run, behind what is there; `system` is what samples call the system.
     pub(super) fn write(&self, run: &mut Run, system: &str, load: &Load) {
-        run.series = self.values(system, load);
-        let forwarded = self.trials.iter().filter(|trial| trial.received > 0);
+        let mut series = self.values(system, load);
+        // between two machines there is none
+        let timed = self.trials.iter().filter(|trial| trial.latency.count() > 0);
         let loss = self.by_rate("Loss by rate", ("loss", "%"), load, self.trials, |trial| {
             Sample::new(0, 0, system, trial.loss * 100.0)
         });
-        let latency =
-            self.by_rate("Latency by rate", ("latency", "ns"), load, forwarded, |trial| {
-                let median = trial.latency.quantile(0.5).unwrap_or_default();
-                let sample = Sample::new(0, 0, system, median as f64);
-                Sample { latency: Some(trial.latency.clone()), ..sample }
-            });
-        run.series.extend([loss, latency]);
+        let latency = self.by_rate("Latency by rate", ("latency", "ns"), load, timed, |trial| {
+            let median = trial.latency.quantile(0.5).unwrap_or_default();
+            let sample = Sample::new(0, 0, system, median as f64);
+            Sample { latency: Some(trial.latency.clone()), ..sample }
+        });
+        series.push(loss);
+        series.extend(Some(latency).filter(|latency| !latency.points.is_empty()));
+        if let Some(kind) = &self.kind {
+            series.iter_mut().for_each(|one| one.title = format!("{}, {kind}", one.title));
+        }
+        run.series.extend(series);
         run.findings.push(self.finding());
     }
 
@@ -123,7 +130,10 @@ impl Found<'_> {
         };
         let standard = self.test.standard();
         Finding {
-            claim: format!("this is done as {standard} says"),
+            claim: match &self.kind {
+                None => format!("this is done as {standard} says"),
+                Some(kind) => format!("this is done as {standard} says, with {kind}"),
+            },
             source: standard.to_owned(),
             verdict,
             evidence,
@@ -160,8 +170,10 @@ mod tests {
             conformance: &Conformance::Partial(vec!["the link is virtual".to_owned()]),
             result: &json!({"rate": 300.0}),
             trials: &trials,
+            kind: None,
         };
         let mut run = example::run();
+        run.series.clear();
         run.systems = vec![System { topology: "router".into(), ..run.systems[1].clone() }];
         found.write(&mut run, "router", &Load::default());
         let run = Run::parse(&serde_json::to_string(&run).unwrap()).unwrap();
@@ -185,6 +197,29 @@ mod tests {
     }
 
     #[test]
+    fn what_several_kinds_of_frames_gave_has_titles_that_tell_it_apart() {
+        let mut run = example::run();
+        run.series.clear();
+        for size in [64, 128] {
+            let kind = Some(format!("frames of {size} bytes"));
+            let (trials, result) = ([trial(500.0, 80)], json!({"rate": 300.0}));
+            let conformance = &Conformance::Conforms;
+            let found = Found {
+                test: Test::Throughput,
+                conformance,
+                result: &result,
+                trials: &trials,
+                kind,
+            };
+            found.write(&mut run, "router", &Load::default());
+        }
+        let titles: Vec<&str> = run.series.iter().map(|series| &series.title[..]).collect();
+        assert_eq!(titles.len(), 6);
+        assert_eq!(titles[0], "throughput, frames of 64 bytes");
+        assert_eq!(titles[4], "Loss by rate, frames of 128 bytes");
+    }
+
+    #[test]
     fn every_goal_has_a_value() {
         let goal =
             |name, value: f64| json!({"goal": {"name": name}, "conditional_throughput": value});
@@ -193,6 +228,7 @@ mod tests {
             conformance: &Conformance::Conforms,
             result: &json!([goal("RFC 2544", 1.0), goal("TST 009", 2.0)]),
             trials: &[],
+            kind: None,
         };
         let values = found.values("x", &Load::default());
         assert_eq!(values.len(), 2);

@@ -80,19 +80,57 @@ pub fn takes_tags_off(device: &str) -> bool {
     ask(device, 0x25, 0).is_ok_and(|flags| flags & (1 << 8) != 0)
 }
 
+/// Bits a second of a device's link, where it has one that is up and says so.
+pub fn link_speed(device: &str) -> Option<u64> {
+    // ETHTOOL_GSET
+    let mut settings = Settings { command: 0x1, ..Settings::default() };
+    // SAFETY: the kernel writes a `struct ethtool_cmd` for this command, which is what it is given
+    unsafe { call(device, &raw mut settings) }.ok()?;
+    let megabits = u32::from(settings.speed) | u32::from(settings.speed_high) << 16;
+    // what is not known is all ones, of 16 bits or of 32
+    let known = ![0, 0xffff, u32::MAX].contains(&megabits);
+    known.then_some(u64::from(megabits) * 1_000_000)
+}
+
 fn what(device: &str, offload: Offload) -> String {
     format!("device {device}: offload {}", offload.name())
 }
 
+/// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
 struct Value {
     command: u32,
     data: u32,
 }
 
+/// `struct ethtool_cmd`.
+#[repr(C)]
+#[derive(Default)]
+struct Settings {
+    command: u32,
+    supported: u32,
+    advertised: u32,
+    speed: u16,
+    ports: [u8; 6],
+    most_packets: [u32; 2],
+    speed_high: u16,
+    twisted_pair: [u8; 2],
+    partner: u32,
+    reserved: [u32; 2],
+}
+
 fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
     let mut value = Value { command, data };
+    // SAFETY: all commands that are asked here read and write a `struct ethtool_value`
+    unsafe { call(device, &raw mut value) }.map(|()| value.data)
+}
+
+/// Has a device carry out a command of ethtool.
+///
+/// # Safety
+/// `order` is a valid structure of the kind that its command, the first word of it, reads and writes.
+unsafe fn call<T>(device: &str, order: *mut T) -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: a structure of numbers, arrays and pointers, of which zero is a value
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= request.ifr_name.len() {
@@ -101,8 +139,25 @@ fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
     for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the socket is open; request and value live until the call returns
+    request.ifr_ifru.ifru_data = order.cast();
+    // SAFETY: the socket is open; the request lives until the call returns, and so does the order, as the caller says
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_of_the_kernel_has_its_size() {
+        assert_eq!(size_of::<Settings>(), 44);
+        assert_eq!(std::mem::offset_of!(Settings, speed_high), 28);
+    }
+
+    #[test]
+    fn what_has_no_link_has_no_speed() {
+        assert_eq!(link_speed("lo"), None);
+        assert_eq!(link_speed("a-name-that-is-too-long"), None);
+    }
 }

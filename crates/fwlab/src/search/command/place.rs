@@ -1,0 +1,291 @@
+//! Where a search is done: on a system in a network of its own, between two interfaces or two other machines, or on a
+//! simulated device; with frames of one kind after the other.
+
+use anyhow::{Context, ensure};
+
+use super::report::Report;
+use super::{Arguments, MOST_CONNECTIONS, Test};
+use crate::connections::Pages;
+use crate::host;
+use crate::interrupt::Interrupt;
+use crate::link::Link;
+use crate::measure::{self, environment};
+use crate::placement::{self, Placement};
+use crate::raw::frame::Transport;
+use crate::raw::load::{Engine, Load};
+use crate::results::{self, Mode, Role, Run};
+use crate::search::apart::Apart;
+use crate::search::frames::Frames;
+use crate::search::network::{self, Built, Cpus, Installed};
+use crate::search::simulated::{Curve, Simulated};
+use crate::search::tcp_network::{self, TcpNetwork};
+use crate::search::wire::Here;
+use crate::search::written::Found;
+use crate::search::{Conformance, Measurer, Place, Setting};
+use crate::system::{self, System};
+use crate::wire::{self, Wire};
+
+/// Bits a second of a link that does not say how many it carries.
+const USUAL_LINK: f64 = 1e10;
+
+/// On cables for longer packets veth takes no frames that the kernel's generator makes.
+const KERNEL_MTU: u32 = 3000;
+
+/// Searches where it is asked for, with all kinds of frames that are asked for.
+///
+/// # Errors
+/// It cannot be done there at all.
+pub(super) fn search(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
+    match (&arguments.system, arguments.simulate) {
+        (Some(name), _) => on_a_system(arguments, name),
+        (None, Some(curve)) => Ok(on_a_simulated_device(arguments, curve)),
+        (None, None) if arguments.agents.are_given() => between_agents(arguments),
+        (None, None) => between_interfaces(arguments),
+    }
+}
+
+fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> Vec<Report> {
+    let on = |frames: Frames| {
+        let most = Setting::line_rate(arguments.link.unwrap_or(USUAL_LINK), frames.size);
+        let mut device = Simulated::new(curve, arguments.seed);
+        let setting = arguments.setting(frames, most);
+        let name = format!("simulated {curve:?}");
+        let mut report = Report::of(arguments, &mut device, setting, name);
+        report.seconds = device.clock;
+        let simulated = Conformance::Not("the device is simulated".to_owned());
+        report.on_a_virtual_link = Some(std::mem::replace(&mut report.conformance, simulated));
+        report
+    };
+    arguments.kinds().each().into_iter().map(on).collect()
+}
+
+/// In the mode queue: the firewall has a CPU of its own, so that it can be too slow.
+fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<Vec<Report>> {
+    let system = system::named(name).map_err(anyhow::Error::msg)?;
+    if let Some(program) = system::missing(system.as_ref()) {
+        anyhow::bail!("{name} needs {program}, which is not there");
+    }
+    ensure!(
+        arguments.test != Test::TcpIllegal || (system.filters() && arguments.rules > 0),
+        "no rule forbids anything here: tcp-illegal wants a firewall, and --rules 1 or more"
+    );
+    let mtu = arguments.kinds().mtu();
+    ensure!(
+        mtu <= KERNEL_MTU || arguments.engine == Engine::Packet,
+        "--size: frames made in the kernel have up to {} bytes here; --engine packet makes longer ones",
+        KERNEL_MTU + 18
+    );
+    let interrupt = Interrupt::watch()?;
+    host::sweep()?;
+    let cpus = Cpus::choose()?;
+    let (device, system) = (format!("{name} with {} rules", arguments.rules), system.as_ref());
+    let mut results = Results::begin(arguments, Mode::Queue, device);
+    let lab = network::lab(system, mtu)?;
+    if arguments.test.is_about_connections() {
+        return with_connections(arguments, system, &lab, cpus, &interrupt, results);
+    }
+    let ip = arguments.kinds().ip;
+    let installed = Installed::new(&lab, system, arguments.rules, (Transport::Udp, ip), cpus);
+    let installed = installed.with_context(|| name.to_owned())?;
+    let described = installed.described();
+    results.run.topologies.push(measure::described(&lab, described.topology.clone())?);
+    results.run.systems.push(described);
+    let mut place = Built { installed, cpus, interrupt: interrupt.clone() };
+    let setting = |frames, most| arguments.setting(frames, most);
+    results.search_each(&mut place, &setting, USUAL_LINK, &interrupt)
+}
+
+/// The tests of RFC 3511.
+fn with_connections(
+    arguments: &Arguments,
+    system: &dyn System,
+    lab: &crate::topology::Lab,
+    cpus: Cpus,
+    interrupt: &Interrupt,
+    mut results: Results,
+) -> anyhow::Result<Vec<Report>> {
+    let kinds = arguments.kinds();
+    let frames = *kinds.each().first().context("no frames")?;
+    let most = tcp_network::most(frames.ip, cpus, interrupt, Pages::ONE)?;
+    let at_once = match arguments.holds_connections() {
+        true => arguments.connections(),
+        // those that are made and closed again, one after the other
+        false => MOST_CONNECTIONS,
+    };
+    let place = (cpus, at_once);
+    let network = TcpNetwork::new(lab, system, arguments.rules, frames.ip, place, interrupt);
+    let (mut network, described) = network.with_context(|| system.name().to_owned())?;
+    results.run.topologies.push(measure::described(lab, described.topology.clone())?);
+    results.run.systems.push(described);
+    let setting = arguments.setting(frames, most);
+    results.search(&mut network, setting, &frames.load(Engine::Xdp));
+    results.written()
+}
+
+/// Whatever is between two interfaces of this machine.
+fn between_interfaces(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
+    let interrupt = Interrupt::watch()?;
+    let wire = Wire::of(&arguments.interfaces)?;
+    let [client, server] = wire.links();
+    let device = format!("what is between {} and {}", client.name, server.name);
+    let mut results = Results::begin(arguments, Mode::Wire, device);
+    results.describe(wire.described(), wire.links(), arguments)?;
+    let (is_wire, link) = seen_from([client, server]);
+    let mut place = Here { wire, at: place_of_generator()?, interrupt: interrupt.clone() };
+    let setting = |frames, most| Setting { wire: is_wire, ..arguments.setting(frames, most) };
+    results.search_each(&mut place, &setting, link, &interrupt)
+}
+
+/// Whatever is between two other machines, each with an agent.
+fn between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
+    let interrupt = Interrupt::watch()?;
+    let mut place = Apart::connect(&arguments.agents, &arguments.interfaces, &interrupt)?;
+    let device = "what is between the agents".to_owned();
+    let mut results = Results::begin(arguments, Mode::Wire, device);
+    let [client, server] = &place.machines;
+    let links = [&client.link, &server.link];
+    results.describe(wire::described("two machines", links), links, arguments)?;
+    for (end, machine) in [("client", client), ("server", server)] {
+        let environment = machine.environment.clone();
+        results.run.agents.push(results::Agent { end: end.to_owned(), environment });
+    }
+    let (is_wire, link) = seen_from(links);
+    let setting = |frames, most| {
+        // agents send nothing from the server's end
+        Setting { wire: is_wire, learns: false, ..arguments.setting(frames, most) }
+    };
+    results.search_each(&mut place, &setting, link, &interrupt)
+}
+
+/// Whether real network cards are at both ends, and how many bits a second the slower one carries.
+fn seen_from(links: [&Link; 2]) -> (bool, f64) {
+    let speed = links.iter().filter_map(|link| link.speed).min();
+    let speed = speed.map_or(USUAL_LINK, |bits| bits as f64);
+    (links.iter().all(|link| !link.is_virtual), speed)
+}
+
+/// The last CPU, which others leave to the generator.
+fn place_of_generator() -> anyhow::Result<Placement> {
+    let cpus = placement::cpus()?;
+    let (&last, others) = cpus.split_last().context("no CPU")?;
+    if !others.is_empty() {
+        placement::pin(nix::unistd::Pid::from_raw(0), others)?;
+    }
+    Ok(Placement { cpu: last, priority: 1 })
+}
+
+/// What comes of a search, for who reads it now and for the file.
+struct Results<'a> {
+    arguments: &'a Arguments,
+    device: String,
+    run: Run,
+    watch: results::Watch,
+    reports: Vec<Report>,
+}
+
+impl<'a> Results<'a> {
+    fn begin(arguments: &'a Arguments, mode: Mode, device: String) -> Results<'a> {
+        let run = Run::begin(mode, environment());
+        let watch = results::Watch::begin();
+        Results { arguments, device, run, watch, reports: Vec::new() }
+    }
+
+    /// Describes two interfaces; whatever is between them is the system.
+    fn describe(
+        &mut self,
+        topology: results::Topology,
+        links: [&Link; 2],
+        arguments: &Arguments,
+    ) -> anyhow::Result<()> {
+        let mtu = arguments.kinds().mtu();
+        for link in links {
+            ensure!(
+                link.mtu >= mtu,
+                "{}: packets of {mtu} bytes are to go by it, and its MTU is {}",
+                link.name,
+                link.mtu
+            );
+        }
+        let name = topology.name.clone();
+        self.run.topologies.push(topology);
+        let nothing = String::new();
+        let system = results::System::new("wire", &self.device, Role::Subject, &name, nothing);
+        self.run.systems.push(system);
+        Ok(())
+    }
+
+    /// Searches with frames of one kind after the other, and goes on with the next one if it fails with one.
+    fn search_each(
+        mut self,
+        place: &mut dyn Place,
+        setting: &dyn Fn(Frames, f64) -> Setting,
+        link: f64,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Vec<Report>> {
+        let kinds = self.arguments.kinds().each();
+        let link = self.arguments.link.unwrap_or(link);
+        for &frames in &kinds {
+            if interrupt.came() && !self.reports.is_empty() {
+                break;
+            }
+            let load = frames.load(self.arguments.engine);
+            let carried = Setting::line_rate(link, frames.size);
+            let most = place.most(&load).map(|most| most.min(carried));
+            let most = most.with_context(|| frames.name());
+            match most.and_then(|most| Ok((most, place.measurer(&load)?))) {
+                Ok((most, mut measurer)) => {
+                    self.search(measurer.as_mut(), setting(frames, most), &load);
+                }
+                Err(why) if kinds.len() == 1 => return Err(why.context(self.device)),
+                Err(why) => {
+                    let (device, setting) = (self.device.clone(), setting(frames, 0.0));
+                    let report = Report::not_begun(self.arguments, setting, device, &why);
+                    self.keep(report, &load);
+                }
+            }
+        }
+        if self.reports.len() < kinds.len()
+            && let Some(last) = self.reports.last_mut()
+        {
+            last.complete = false;
+            last.incomplete_because = Some("interrupted".to_owned());
+        }
+        self.written()
+    }
+
+    /// Searches with frames of one kind.
+    fn search(&mut self, measurer: &mut dyn Measurer, setting: Setting, load: &Load) {
+        let report = Report::of(self.arguments, measurer, setting, self.device.clone());
+        self.keep(report, load);
+    }
+
+    fn keep(&mut self, mut report: Report, load: &Load) {
+        let before = self.reports.iter().map(|report| report.seconds).sum::<f64>();
+        let (seconds, steal) = self.watch.end();
+        self.run.environment.steal = steal;
+        report.seconds = seconds - before;
+        report.mode = Some(self.run.mode);
+        report.environment = Some(self.run.environment.clone());
+        report.system = self.run.systems.first().cloned();
+        let Report { test, ref conformance, ref result, ref trials, setting, .. } = report;
+        let several = self.arguments.kinds().each().len() > 1;
+        let kind = several.then(|| setting.frames().name());
+        let found = Found { test, conformance, result, trials, kind };
+        if let Some(system) = &report.system {
+            found.write(&mut self.run, &system.id, &self.arguments.load(load));
+        }
+        self.reports.push(report);
+    }
+
+    /// The reports, after they were written to the file that they are to be in.
+    fn written(mut self) -> anyhow::Result<Vec<Report>> {
+        let Some(path) = &self.arguments.result else { return Ok(self.reports) };
+        let incomplete = self.reports.iter().find(|report| !report.complete);
+        self.run.incomplete_because =
+            incomplete.and_then(|report| report.incomplete_because.clone());
+        self.run.complete = incomplete.is_none();
+        self.run.seconds = self.reports.iter().map(|report| report.seconds).sum();
+        self.run.write(path).with_context(|| path.display().to_string())?;
+        Ok(self.reports)
+    }
+}

@@ -1,0 +1,178 @@
+//! What came of a search, and how it is printed.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Arguments, Test, frames};
+use crate::results::{self, Environment, Mode};
+use crate::search::{Bench, Conformance, Failure, Measurer, Record, Setting};
+
+/// What came of a search with frames of one kind, or with connections.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub test: Test,
+    pub device: String,
+    /// None of a simulated device.
+    pub mode: Option<Mode>,
+    pub system: Option<results::System>,
+    pub environment: Option<Environment>,
+    pub setting: Setting,
+    pub complete: bool,
+    pub incomplete_because: Option<String>,
+    pub conformance: Conformance,
+    /// How far a simulated device's result would be the standard's on a virtual link.
+    pub on_a_virtual_link: Option<Conformance>,
+    /// By the clock of the device.
+    pub seconds: f64,
+    pub result: Value,
+    pub trials: Vec<Record>,
+    /// The result in words.
+    #[serde(skip)]
+    pub text: String,
+}
+
+impl Report {
+    /// Runs a search and writes down what came of it.
+    pub fn of(
+        arguments: &Arguments,
+        measurer: &mut dyn Measurer,
+        setting: Setting,
+        device: String,
+    ) -> Report {
+        let mut bench = Bench::new(measurer, setting.waits);
+        // A simulated device takes no time.
+        if arguments.simulate.is_none() && std::io::stderr().is_terminal() {
+            bench.listener = Some(tell);
+        }
+        let mut text = String::new();
+        let found = frames::search(&mut bench, &setting, arguments, &mut text);
+        let trials = bench.records;
+        let test = arguments.test;
+        let (result, conformance, failure) = match found {
+            Ok((result, conformance)) => (result, conformance, None),
+            Err(failure) => (Value::Null, no_result(), Some(failure)),
+        };
+        // one about connections, or with headers of its own, says so itself
+        let is_of_a_family =
+            !test.is_about_connections() && ![Test::Mlr, Test::HopByHop].contains(&test);
+        let conformance = if failure.is_none() && is_of_a_family {
+            setting.over_ip6(conformance)
+        } else {
+            conformance
+        };
+        Report {
+            conformance,
+            result,
+            trials,
+            text,
+            ..Report::without(arguments, setting, device, failure)
+        }
+    }
+
+    /// One without a result.
+    fn without(
+        arguments: &Arguments,
+        setting: Setting,
+        device: String,
+        failure: Option<Failure>,
+    ) -> Report {
+        Report {
+            test: arguments.test,
+            device,
+            mode: None,
+            system: None,
+            environment: None,
+            setting,
+            complete: failure.is_none(),
+            incomplete_because: failure.map(|failure| failure.to_string()),
+            conformance: no_result(),
+            on_a_virtual_link: None,
+            seconds: 0.0,
+            result: Value::Null,
+            trials: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    /// One that could not be begun.
+    pub fn not_begun(
+        arguments: &Arguments,
+        setting: Setting,
+        device: String,
+        why: &anyhow::Error,
+    ) -> Report {
+        let report = Report::without(arguments, setting, device, None);
+        Report { complete: false, incomplete_because: Some(format!("{why:#}")), ..report }
+    }
+}
+
+fn no_result() -> Conformance {
+    Conformance::Not("there is no result".to_owned())
+}
+
+/// What a search is at. How many trials are to come, nobody knows.
+fn tell(number: usize, record: &Record) {
+    eprintln!(
+        "trial {number}: {:.0} a second for {:.3} s, {:.4} % lost",
+        record.rate,
+        record.seconds,
+        record.loss * 100.0
+    );
+}
+
+/// Prints one report, or those of several kinds of frames, for people or as JSON: one object, or a list of them.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub(super) fn print(reports: &[Report], json: bool) -> anyhow::Result<()> {
+    match reports {
+        _ if !json => reports.iter().for_each(|report| print!("{}", text(report))),
+        [one] => println!("{}", serde_json::to_string_pretty(one)?),
+        several => println!("{}", serde_json::to_string_pretty(several)?),
+    }
+    Ok(())
+}
+
+fn text(report: &Report) -> String {
+    let mut out = match report.mode {
+        Some(mode) => {
+            // what real cards stand for, virtual ones do not
+            let warning = match mode {
+                Mode::Wire if !report.setting.wire => Mode::Queue.warning(),
+                mode => mode.warning(),
+            };
+            format!("{}\nmode {}: {warning}\n", report.device, mode.name())
+        }
+        None => format!("{}; no figure of this is of a real device\n", report.device),
+    };
+    out.push_str(&report.text);
+    if let Some(why) = &report.incomplete_because {
+        let _ = writeln!(out, "no result: {why}");
+    }
+    let mut claim = |what: &str, conformance: &Conformance| match conformance {
+        Conformance::Conforms => out.push_str("conforms\n"),
+        Conformance::Partial(missing) => {
+            for point in missing {
+                let _ = writeln!(out, "{what}: {point}");
+            }
+        }
+        Conformance::Not(why) => {
+            let _ = writeln!(out, "conforms: no, {why}");
+        }
+    };
+    claim("partial", &report.conformance);
+    if let Some(other) = report.on_a_virtual_link.as_ref().filter(|_| report.complete) {
+        claim("on a virtual link partial", other);
+    }
+    let took = if report.mode.is_some() { "took" } else { "would have taken" };
+    let _ = writeln!(
+        out,
+        "{} trials, which {took} {:.0} s with their pauses",
+        report.trials.len(),
+        report.seconds
+    );
+    out
+}

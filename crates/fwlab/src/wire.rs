@@ -1,0 +1,109 @@
+//! Two interfaces of this machine and whatever is between them: the mode wire.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+
+use crate::link::{Link, parse_address};
+use crate::raw::flood::{Flood, Port};
+use crate::raw::load::Load;
+use crate::results;
+use crate::topology::End;
+
+/// Interfaces that frames go by, and who takes them.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Interfaces {
+    /// Interface to send by in the mode wire
+    #[arg(long, value_name = "NAME", requires = "server_if")]
+    client_if: Option<String>,
+    /// Interface to receive by in the mode wire
+    #[arg(long, value_name = "NAME", requires = "client_if")]
+    server_if: Option<String>,
+    /// Link address of who takes frames in the mode wire; by default that of the interface that receives
+    #[arg(long, value_name = "ADDRESS", value_parser = link_address)]
+    next_link: Option<[u8; 6]>,
+}
+
+fn link_address(text: &str) -> Result<[u8; 6], String> {
+    parse_address(text).ok_or_else(|| "no link address, as 02:00:00:00:00:01 is one".to_owned())
+}
+
+impl Interfaces {
+    /// Names of the interfaces of client and server, if they are given.
+    pub fn names(&self) -> Option<[String; 2]> {
+        self.client_if.clone().zip(self.server_if.clone()).map(<[String; 2]>::from)
+    }
+
+    /// The link addresses of who sends by the first and of who takes what is sent.
+    ///
+    /// # Errors
+    /// An interface has none.
+    pub fn link_addresses(&self, [client, server]: [&Link; 2]) -> anyhow::Result<[[u8; 6]; 2]> {
+        let own = |link: &Link| {
+            let Link { name, address, .. } = link;
+            address.with_context(|| format!("{name}: an interface without a link address"))
+        };
+        Ok([own(client)?, self.next_link.map_or_else(|| own(server), Ok)?])
+    }
+}
+
+/// Two interfaces of this machine.
+pub struct Wire {
+    links: [Link; 2],
+    addresses: [[u8; 6]; 2],
+}
+
+impl Wire {
+    /// Those that were given.
+    ///
+    /// # Errors
+    /// None are, or one is not there.
+    pub fn of(interfaces: &Interfaces) -> anyhow::Result<Wire> {
+        let [client, server] = interfaces.names().context("--client-if and --server-if")?;
+        let links = [Link::named(&client)?, Link::named(&server)?];
+        let addresses = interfaces.link_addresses([&links[0], &links[1]])?;
+        Ok(Wire { links, addresses })
+    }
+
+    /// Generator and sink at these interfaces.
+    ///
+    /// # Errors
+    /// The load cannot be made, or the kernel does not load the programs.
+    pub fn flood(&self, load: &Load, ends: [End; 2]) -> anyhow::Result<Flood<'static>> {
+        let [client, server] = &self.links;
+        let ports = [Port::here(&client.name)?, Port::here(&server.name)?];
+        Flood::between(ports[0], ports[1], self.addresses, load, ends)
+    }
+
+    /// The interfaces.
+    pub fn links(&self) -> [&Link; 2] {
+        [&self.links[0], &self.links[1]]
+    }
+
+    /// The link address of the interface that sends.
+    pub fn sender(&self) -> [u8; 6] {
+        self.addresses[0]
+    }
+
+    /// For results.
+    pub fn described(&self) -> results::Topology {
+        described("two interfaces of one machine", self.links())
+    }
+}
+
+/// Two interfaces, and whatever is between them, for results.
+pub fn described(ends: &str, links: [&Link; 2]) -> results::Topology {
+    let mut offloads = BTreeMap::new();
+    for (end, link) in ["client", "server"].into_iter().zip(links) {
+        for (offload, on) in &link.offloads {
+            offloads.insert(format!("{end} {} {offload}", link.name), *on);
+        }
+    }
+    results::Topology {
+        name: "wire".to_owned(),
+        description: format!("{ends}, and whatever is between them"),
+        mtu: links[0].mtu.min(links[1].mtu),
+        families: vec!["inet".to_owned(), "inet6".to_owned()],
+        offloads,
+    }
+}
