@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use skipstep_kernel::Indexing;
 use skipstep_kernel::object::check_kernel;
 use skipstep_kernel::testing::TestEngine;
 use skipstep_ruleset::Evaluator;
@@ -65,8 +66,19 @@ impl Choice {
 
     /// Makes one of the evaluators.
     pub fn start(self) -> anyhow::Result<Box<dyn Engine>> {
+        self.start_with(|_| ())
+    }
+
+    /// The same with no index of any table: the kernel takes tens of milliseconds to replace one.
+    pub fn start_without_indexes(self) -> anyhow::Result<Box<dyn Engine>> {
+        self.start_with(|engine| engine.set_indexing(Indexing::None))
+    }
+
+    fn start_with(self, change: impl Fn(&mut TestEngine)) -> anyhow::Result<Box<dyn Engine>> {
         let bpf = |evaluator| -> anyhow::Result<Box<dyn Engine>> {
-            Ok(Box::new(TestEngine::new(evaluator)?))
+            let mut engine = TestEngine::new(evaluator)?;
+            change(&mut engine);
+            Ok(Box::new(engine))
         };
         match self {
             Choice::Model => Ok(Box::new(Model::new())),

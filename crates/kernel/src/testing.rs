@@ -142,6 +142,11 @@ impl TestEngine {
         self.indexing = Indexing::default();
     }
 
+    /// Which tables of the rules that are loaded from now on have an index.
+    pub fn set_indexing(&mut self, indexing: Indexing) {
+        self.indexing = indexing;
+    }
+
     /// Runs one packet `repeat` times and says how long one run took. What the first run changes in
     /// states and counters the next ones find.
     pub fn bench(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {

@@ -55,8 +55,11 @@ pub struct Arguments {
     /// same time
     #[arg(long)]
     in_turn: bool,
+    /// Give all tables of the trees' evaluator an index, which makes changes of tables slow
+    #[arg(long)]
+    index_tables: bool,
     /// Compare the model before and after the rule set optimizer instead
-    #[arg(long, conflicts_with_all = ["engine", "in_turn", "jobs", "resume"])]
+    #[arg(long, conflicts_with_all = ["engine", "in_turn", "index_tables", "jobs", "resume"])]
     optimizer: bool,
     /// Threads
     #[arg(long, value_name = "N")]
@@ -97,9 +100,12 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let progress = Mutex::new(Progress::begin(arguments.seed, arguments.resume.as_deref())?);
     let host = host::standard();
+    let start = |choice: &Choice| match arguments.index_tables {
+        true => choice.start(),
+        false => choice.start_without_indexes(),
+    };
     let worker = || -> anyhow::Result<()> {
-        let mut engines =
-            choices.iter().map(|choice| choice.start()).collect::<Result<Vec<_>, _>>()?;
+        let mut engines = choices.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         loop {
             let number = {
                 let mut progress = progress.lock().expect(UNPOISONED);

@@ -132,7 +132,7 @@ impl Lookups {
 
     /// Which tables of the next rules have an index.
     pub fn set_indexing(&mut self, indexing: Indexing) {
-        self.engine.indexing = indexing;
+        self.engine.set_indexing(indexing);
     }
 
     /// Sets what is looked up: [`PACKETS`] packets.
