@@ -130,6 +130,7 @@ holds "which one is said" grep -q "fwlab: server agent 10.9.2.2:19818: the conne
 same "what was measured before is kept" "(False, True, True)" \
 	"$(said "$WORK/lost.json" '(run["complete"], "server agent" in run["incomplete_because"], len(run["series"][0]["points"][0]["samples"]) > 0)')"
 
+on gateway ip route add 198.19.0.0/16 via "$SERVER4"
 agent server
 searching mlr --seconds 30 >"$WORK/lost" &
 measuring=$!
