@@ -120,12 +120,6 @@ __inline void count_bridged(struct __sk_buff *skb, __u32 port, bool out)
 	stats->bytes[out & 1] += skb->len;
 }
 
-__inline bool same_station(const __u8 *one, const __u8 *other)
-{
-	return one[0] == other[0] && one[1] == other[1] && one[2] == other[2] &&
-	       one[3] == other[3] && one[4] == other[4] && one[5] == other[5];
-}
-
 struct pf_bridge_walk {
 	struct pf_bridge_rule_key key;
 	const struct pf_bridge_frame *frame;
@@ -145,9 +139,9 @@ static int visit_bridge_rule(__u32 i, void *arg)
 	rule = bpf_map_lookup_elem(&bridge_rules, &walk->key);
 	if (!rule)
 		return 0;
-	if ((rule->match & PF_BRIDGE_MATCH_SOURCE && !same_station(rule->source, header->source)) ||
+	if ((rule->match & PF_BRIDGE_MATCH_SOURCE && !same_link_address(rule->source, header->source)) ||
 	    (rule->match & PF_BRIDGE_MATCH_DESTINATION &&
-	     !same_station(rule->destination, header->destination)) ||
+	     !same_link_address(rule->destination, header->destination)) ||
 	    (rule->match & PF_BRIDGE_MATCH_TYPE && rule->type != header->type))
 		return 0;
 	walk->blocked = rule->action == PF_ACTION_BLOCK;

@@ -28,11 +28,7 @@ __inline bool is_more_than_bytes(const struct xdp_buff *frame)
 /* Whether the frame is for this host's link address. */
 __inline bool is_for_us(const struct ethernet *ethernet, const struct net_device *device)
 {
-	const __u8 *to = ethernet->destination;
-	const unsigned char *own = device->dev_addr_shadow;
-
-	return to[0] == own[0] && to[1] == own[1] && to[2] == own[2] && to[3] == own[3] &&
-	       to[4] == own[4] && to[5] == own[5];
+	return same_link_address(ethernet->destination, device->dev_addr_shadow);
 }
 
 /* The state of s->ref has counted a packet that does not come through here after all. What it has learnt of

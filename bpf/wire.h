@@ -13,6 +13,13 @@ struct ethernet {
 	__be16 type;
 };
 
+/* Whether two link addresses are the same. */
+__inline bool same_link_address(const __u8 *one, const __u8 *other)
+{
+	return one[0] == other[0] && one[1] == other[1] && one[2] == other[2] &&
+	       one[3] == other[3] && one[4] == other[4] && one[5] == other[5];
+}
+
 struct vlan_tag {
 	__be16 control;
 	__be16 type;

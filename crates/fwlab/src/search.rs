@@ -145,7 +145,9 @@ pub trait Measurer {
     fn wait(&mut self, seconds: f64);
 
     /// What a reset of the device is, in words; none if it has nothing to reset.
-    fn reset(&self) -> Option<&str>;
+    fn reset(&self) -> Option<&str> {
+        None
+    }
 
     /// The most connections a second that can be attempted if each fetches these, where that depends on it.
     ///

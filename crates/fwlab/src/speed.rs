@@ -125,9 +125,9 @@ impl Paper for Speed {
             Extent::Quick => 6,
             Extent::Full => 12,
         });
-        let mut blocks: Vec<_> = self.parts.iter().flat_map(|part| part.blocks(study)).collect();
-        if self.parts.contains(&Part::Tables) {
-            blocks.push(tables::block(study)?);
+        let mut blocks = Vec::new();
+        for part in &self.parts {
+            blocks.extend(part.blocks(study)?);
         }
         study.measure(blocks)?;
         if self.parts.contains(&Part::Reloads) {
@@ -150,8 +150,11 @@ impl Paper for Speed {
 
 impl Part {
     /// What it measures packet by packet.
-    fn blocks(self, study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
-        match self {
+    ///
+    /// # Errors
+    /// A list for it cannot be written.
+    fn blocks(self, study: &mut Study) -> anyhow::Result<Vec<(Block, Vec<Cell>)>> {
+        Ok(match self {
             Part::Hit => {
                 let systems =
                     ["xdp-route", "nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
@@ -163,9 +166,9 @@ impl Part {
             Part::States if study.extent == Extent::Smoke => Vec::new(),
             Part::States => [FEW_STATES, MANY_STATES].map(|count| many_states(study, count)).into(),
             Part::New => vec![new_states(study)],
-            // those of tables are loaded from a file, and the others are none
-            Part::Tables | Part::Reloads | Part::Loading => Vec::new(),
-        }
+            Part::Tables => vec![tables::block(study)?],
+            Part::Reloads | Part::Loading => Vec::new(),
+        })
     }
 }
 

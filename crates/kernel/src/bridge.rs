@@ -100,6 +100,13 @@ pub struct Port {
     rules: Vec<FrameRule>,
 }
 
+impl Port {
+    /// Its rules for frames that go this way, in their order.
+    fn rules_of(&self, way: Direction) -> impl Iterator<Item = &FrameRule> {
+        self.rules.iter().filter(move |rule| rule.is_of(way))
+    }
+}
+
 /// All ports by name.
 pub type Ports = BTreeMap<String, Port>;
 
@@ -256,14 +263,12 @@ impl Instance {
             return change.refuse(wrong(name, "is not a port"));
         };
         how(port);
-        let rules = |direction| port.rules.iter().filter(|rule| rule.is_of(direction)).count();
         let most = abi::bridge::BRIDGE_RULES as usize;
-        if rules(Direction::In).max(rules(Direction::Out)) > most {
+        if [Direction::In, Direction::Out].iter().any(|way| port.rules_of(*way).count() > most) {
             return change.refuse(wrong(name, &format!("has {most} rules, and can have no more")));
         }
-        let index = port.index;
-        if index != 0 {
-            write_rules(&self.maps, index, &port.rules)?;
+        if port.index != 0 {
+            write_rules(&self.maps, port)?;
             let flags = self.maps.bridge_ports.at(port.number)?.flags & flags::HEARS;
             write_port(&self.maps, port, flags)?;
         }
@@ -290,8 +295,8 @@ pub(crate) fn follow(
         let index = interface.index;
         if port.index == 0 {
             maps.bridge_stats.set(&port.number, &abi::BridgeStats::default())?;
-            write_rules(maps, index, &port.rules)?;
             port.index = index;
+            write_rules(maps, port)?;
         }
         write_port(maps, port, if has_addresses(interface) { flags::HEARS } else { 0 })?;
         maps.bridge_numbers.set(&index, &port.number)?;
@@ -318,7 +323,7 @@ fn vacate(maps: &Maps, directory: &Path, port: &mut Port) -> Result<()> {
     maps.bridge_numbers.remove(&port.index)?;
     maps.bridge_ports.set(&port.number, &abi::BridgePort::default())?;
     forget(maps, |behind| behind == port.number)?;
-    write_rules(maps, port.index, &[])?;
+    write_rules(maps, &Port { rules: Vec::new(), ..*port })?;
     if port.promiscuous {
         // it may be gone
         let _ = hear_all(port.index, false);
@@ -343,18 +348,17 @@ fn forget(maps: &Maps, is_meant: impl Fn(u32) -> bool) -> Result<()> {
 }
 
 /// A port sees no more rules than [`write_port`] tells it of: those that are removed, it has been told.
-fn write_rules(maps: &Maps, ifindex: u32, rules: &[FrameRule]) -> Result<()> {
+fn write_rules(maps: &Maps, port: &Port) -> Result<()> {
     for (way, number) in [(Direction::In, direction::IN), (Direction::Out, direction::OUT)] {
         let key = |place: usize| abi::BridgeRuleKey {
-            ifindex,
+            ifindex: port.index,
             direction: number.into(),
             number: place as u16,
         };
-        let mine: Vec<_> = rules.iter().filter(|rule| rule.is_of(way)).collect();
-        for (place, rule) in mine.iter().enumerate() {
+        for (place, rule) in port.rules_of(way).enumerate() {
             maps.bridge_rules.set(&key(place), &rule.image())?;
         }
-        for place in mine.len()..abi::bridge::BRIDGE_RULES as usize {
+        for place in port.rules_of(way).count()..abi::bridge::BRIDGE_RULES as usize {
             if maps.bridge_rules.get(&key(place))?.is_none() {
                 break;
             }
@@ -365,12 +369,11 @@ fn write_rules(maps: &Maps, ifindex: u32, rules: &[FrameRule]) -> Result<()> {
 }
 
 fn write_port(maps: &Maps, port: &Port, hears: u32) -> Result<()> {
-    let rules = |way| port.rules.iter().filter(|rule| rule.is_of(way)).count() as u32;
     let image = abi::BridgePort {
         ifindex: port.index,
         bridge: port.bridge,
         flags: hears | if port.block_non_ip { flags::BLOCK_NON_IP } else { 0 },
-        rules: [rules(Direction::In), rules(Direction::Out)],
+        rules: [Direction::In, Direction::Out].map(|way| port.rules_of(way).count() as u32),
     };
     maps.bridge_ports.set(&port.number, &image)
 }

@@ -157,7 +157,7 @@ pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<TableEntry>> {
 /// The entries of the table in `slot` with all that is known of them, ascending.
 pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
     let table = maps.tables.at(slot)?;
-    let counted = table.counters != 0 && maps.entry_stats.keys().next().is_some();
+    let counted = are_counted(maps, slot)?;
     let chosen = maps.pool_loads.keys().next().is_some();
     let stored = stored(maps, Edition { slot, version: table.version })?.into_iter();
     stored

@@ -8,10 +8,9 @@
 mod common;
 
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
+use common::fixture::{Fixture, all_arrive, arrives, isolated, receiver, udp_states};
 use common::{host, ruleset};
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::network::TestNetwork;
@@ -262,23 +261,13 @@ fn no_packet_goes_uncounted_while_tables_are_replaced() {
         let text = |others: &str| format!("table <t> counters {{ 127.0.0.1 {others} }}\n{rules}");
         fixture.load(&text(""));
         fixture.instance().enable().unwrap();
-        let (stop, others) = (AtomicBool::new(false), entries(&["192.0.2.0/24", "127.0.0.1/32"]));
-        let sent = std::thread::scope(|scope| {
-            let sender = scope.spawn(|| {
-                let mut sent = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    assert!(arrives(&from, &to));
-                    sent += 1;
-                }
-                sent
-            });
+        let others = entries(&["192.0.2.0/24", "127.0.0.1/32"]);
+        let sent = all_arrive(&from, &to, || {
             for round in 0..20 {
                 fixture.load(&text(["192.0.2.1", ""][round % 2]));
                 let replaced = fixture.instance().table_replace(&"t".into(), &others[round % 2..]);
                 replaced.unwrap();
             }
-            stop.store(true, Ordering::Relaxed);
-            sender.join().unwrap()
         });
         let instance = fixture.instance();
         let entry = instance.table_entry_list(&"t".into()).unwrap()[0];

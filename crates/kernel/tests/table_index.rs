@@ -8,9 +8,8 @@
 mod common;
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::fixture::{Fixture, arrives, isolated, receiver};
+use common::fixture::{Fixture, all_arrive, arrives, isolated, receiver};
 use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::Instance;
@@ -90,24 +89,13 @@ fn no_packet_misses_a_table_that_is_replaced() {
         let rules = format!("pass in proto udp from <t> to port {} no state\n", to.1.port());
         fixture.load(&format!("table <t> persist counters {{ 127.0.0.1 }}\n{rules}"));
         fixture.instance().enable().unwrap();
-        let stop = AtomicBool::new(false);
-        let sent = std::thread::scope(|scope| {
-            let sender = scope.spawn(|| {
-                let mut sent = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    assert!(arrives(&from, &to));
-                    sent += 1;
-                }
-                sent
-            });
+        let sent = all_arrive(&from, &to, || {
             for round in 0..12 {
                 // with an index and without, and from one index to the next
                 let mut entries = others(round, [MANY, MANY + 7, 1][round as usize % 3]);
                 entries.push(entry("127.0.0.1/32"));
                 fixture.instance().table_replace(&"t".into(), &entries).unwrap();
             }
-            stop.store(true, Ordering::Relaxed);
-            sender.join().unwrap()
         });
         let entries = fixture.instance().table_entry_list(&"t".into()).unwrap();
         let own = entries.iter().find(|known| known.entry == entry("127.0.0.1/32")).unwrap();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use skipstep_kernel::lab::Progress;
 
-use super::network::{BELIEVED, pace, pause, received};
-use super::wire::NO_WAY;
-use super::{Besides, Measurer, Order, Place, Trial};
+use super::network::{BELIEVED, pause, received};
+use super::wire::{NO_WAY, pace_alone};
+use super::{Measurer, Order, Place, Trial};
 use crate::agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
 use crate::interrupt::Interrupt;
 use crate::raw::flood::Pace;
@@ -86,11 +86,7 @@ struct Between<'a> {
 
 impl Measurer for Between<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
-        ensure!(
-            order.besides == Besides::Nothing,
-            "frames are sent here, and nothing else is done"
-        );
-        let pace = pace(order.phases)?;
+        let pace = pace_alone(order)?;
         let length = pace.length().context("a trial's length")?;
         self.apart.pair.pace(pace, length)?;
         let [sent, counted] = self.apart.pair.tallies()?;
@@ -99,10 +95,6 @@ impl Measurer for Between<'_> {
 
     fn wait(&mut self, seconds: f64) {
         pause(seconds, &self.apart.interrupt);
-    }
-
-    fn reset(&self) -> Option<&str> {
-        None
     }
 }
 

@@ -189,10 +189,6 @@ impl Measurer for TcpNetwork<'_> {
         pause(seconds, &self.interrupt);
     }
 
-    fn reset(&self) -> Option<&str> {
-        None
-    }
-
     fn most(&mut self, pages: Pages) -> anyhow::Result<Option<f64>> {
         most(self.family, self.cpus, &self.interrupt, pages).map(Some)
     }

@@ -21,6 +21,12 @@ const TASTE: u64 = 1 << 10;
 pub(super) const NO_WAY: &str =
     "--next-link is who takes them, and the way to the server's network has to be known there";
 
+/// How frames of a trial follow one another where nothing else is done.
+pub(super) fn pace_alone(order: &Order) -> anyhow::Result<Pace> {
+    ensure!(order.besides == Besides::Nothing, "frames are sent here, and nothing else is done");
+    pace(order.phases)
+}
+
 /// Two interfaces.
 pub(super) struct Here {
     pub wire: Wire,
@@ -59,11 +65,7 @@ struct OnWire<'h> {
 
 impl Measurer for OnWire<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
-        ensure!(
-            order.besides == Besides::Nothing,
-            "frames are sent here, and nothing else is done"
-        );
-        let pace = pace(order.phases)?;
+        let pace = pace_alone(order)?;
         self.flood.trial(&pace, self.here.at, &self.here.interrupt).map(|trial| frames_of(&trial))
     }
 
@@ -74,9 +76,5 @@ impl Measurer for OnWire<'_> {
 
     fn wait(&mut self, seconds: f64) {
         pause(seconds, &self.here.interrupt);
-    }
-
-    fn reset(&self) -> Option<&str> {
-        None
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use skipstep_kernel::Instance;
@@ -69,6 +70,24 @@ pub fn arrives(from: &UdpSocket, (receiver, address): &(UdpSocket, SocketAddr)) 
         Err(error) if error.kind() == ErrorKind::WouldBlock => false,
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Sends packets one after the other while `work` is done, each of which has to arrive; how many.
+pub fn all_arrive(from: &UdpSocket, to: &(UdpSocket, SocketAddr), work: impl FnOnce()) -> u64 {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let mut sent = 0;
+            while !stop.load(Ordering::Relaxed) {
+                assert!(arrives(from, to));
+                sent += 1;
+            }
+            sent
+        });
+        work();
+        stop.store(true, Ordering::Relaxed);
+        sender.join().unwrap()
+    })
 }
 
 /// The states of our own packets: the kernel's neighbour discovery makes some too.
