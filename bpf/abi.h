@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		50
+#define PF_ABI_VERSION		51
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -197,7 +197,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
- * forests          array of 2 maps   generation & 1 -> array of struct pf_cell
+ * forests          array of maps     generation & 1, chunk -> array of struct pf_cell
  * configs          array of 2        generation & 1 -> struct pf_config
  * status           array of 1        struct pf_status
  * counters         per-CPU array     struct pf_counters

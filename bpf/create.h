@@ -463,6 +463,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		reason_set(s, PF_REASON_MEMORY);
 		return 0;
 	}
+	if (s->test.found)
+		count_evaluation(rule->slot);
 	if (index != config->default_rule)
 		name_rule(s, rule);
 	if (is_limited(s)) {

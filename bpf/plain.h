@@ -36,31 +36,29 @@ static int visit_plainly(__unused __u32 i, void *arg)
 	struct pf_loop *loop = arg;
 	struct pf_scratch *s = loop->s;
 	struct pf_test_ctx *test = &s->test;
-	struct pf_rule *rule;
+	struct pf_rule *rule = NULL;
 	__u32 index = test->next;
 	int result;
 
+	if (!s->search.goes_on) {
+		if (index >= test->end)
+			return leave_anchor(test) ? 0 : 1;
+		rule = bpf_map_lookup_elem(loop->map, &index);
+		if (rule && rule->segment && is_searched_for(s))
+			begin_search(s, rule->segment);
+	}
 	if (s->search.goes_on) {
 		index = next_candidate(s);
 		if (index == NO_RULE)
 			return end_search(test, &s->search) ? 1 : 0;
-	} else if (index >= test->end) {
-		return leave_anchor(test) ? 0 : 1;
+		rule = bpf_map_lookup_elem(loop->map, &index);
 	}
-	rule = bpf_map_lookup_elem(loop->map, &index);
-	if (!rule) {
-		test->failed = 1;
-		return 1;
-	}
-	if (rule->segment && !s->search.goes_on && is_searched_for(s) &&
-	    begin_search(s, rule->segment))
-		return 0;
-	if (!(rule->plain & PF_PLAIN_TEST)) {
+	if (!rule || !(rule->plain & PF_PLAIN_TEST)) {
 		test->failed = 1;
 		return 1;
 	}
 	note_visit(s, rule->slot, PF_VISIT_RULE);
-	result = is_certain(&s->search) ? MATCHES : test_rule(NULL, s, rule, true);
+	result = test_rule(NULL, s, rule, true);
 	if (s->search.goes_on) {
 		if (result == MATCHES)
 			take_candidate(&s->search);
@@ -83,6 +81,7 @@ static int visit_plainly(__unused __u32 i, void *arg)
 	test->next = index + 1;
 	test->decided = index;
 	test->decided_by = test->caller;
+	test->found = 0;
 	test->over = !!(rule->flags & PF_RULE_QUICK);
 	return test->over;
 }
@@ -118,6 +117,8 @@ __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, v
 	forget_rule(s);
 	if (walk->decided != NO_RULE) {
 		rule = bpf_map_lookup_elem(rules, &walk->decided);
+		if (rule && s->test.found)
+			note_visit(s, rule->slot, PF_VISIT_RULE);
 		if (!rule || !(rule->plain & PF_PLAIN_VERDICT))
 			return false;
 		name_rule(s, rule);

@@ -505,7 +505,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 	}
 	if (!s->test.asks_fragment)
 		count_evaluation(rule->slot);
-	result = is_certain(&s->search) ? MATCHES : test_rule(loop->skb, s, rule, false);
+	result = test_rule(loop->skb, s, rule, false);
 	if (s->search.goes_on) {
 		if (result == MATCHES)
 			take_candidate(&s->search);
@@ -551,6 +551,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 	} else {
 		s->test.decided = index;
 		s->test.decided_by = s->test.caller;
+		s->test.found = 0;
 	}
 	/* the rule that asked for this has been logged already */
 	if (s->test.log & PF_RULE_LOG_MATCHES && !(rule->flags & PF_RULE_LOG_MATCHES)) {
@@ -573,7 +574,7 @@ __inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
 	test->decided_by = test->caller;
 	test->evaluator = config->evaluator;
 	test->decided = NO_RULE;
-	test->over = test->failed = test->limited = 0;
+	test->over = test->failed = test->limited = test->found = 0;
 	s->search.goes_on = 0;
 }
 
@@ -615,7 +616,7 @@ __inline bool recall_walk(struct pf_scratch *s)
 
 	if (!walk->known || walk->generation != s->generation || s->test.asks_fragment)
 		return false;
-	walk->known = 0;
+	walk->known = s->test.found = 0;
 	let_sources_leave();
 	count_visits(s);
 	s->test.decided = walk->decided;

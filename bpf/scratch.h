@@ -133,6 +133,7 @@ struct pf_test_ctx {
 	struct pf_rule_actions act;	/* tag: 0 also if no rule has asked for the packet's yet */
 	struct pf_rule_actions scrub;	/* what an old `scrub` rule wants, state or not */
 	__u8 over;			/* nothing is left to look at */
+	__u8 found;			/* the rule that decides was found, and not looked at yet */
 	__u8 failed;			/* the walk was given up … */
 	__u8 exhausted;			/* … for want of an address or a port */
 	__u8 icmp_type;
@@ -287,10 +288,12 @@ struct pf_tree_search {
 	__u32 tree;			/* the one in hand */
 	__u32 steps;			/* most cells to look at */
 	__u32 cell;			/* the one to look at */
+	__u32 line;			/* where the leaf goes on behind it */
 	__u32 rule;			/* how many of the leaf's rules were looked at … */
 	__u32 rules;			/* … and how many there are */
-	__u32 candidate;		/* order of the rule to test */
+	__u32 candidate;		/* order of the rule to test, ~0 for none */
 	__u32 best;			/* the same of the best that matches, ~0 for none */
+	__u32 chunks;			/* where those of the generation begin */
 	__u8 at;			/* what the cell is */
 	__u8 six;			/* the packet is IPv6 */
 	__u8 goes_on;

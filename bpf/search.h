@@ -3,9 +3,9 @@
  * The compiled evaluator: of a stretch of rules that do nothing but decide, the one that does is sought in trees,
  * in time that hardly grows with their number (abi/forest.h says what stands where).
  *
- * A search hands out one rule after the other whose box has the packet, and the walk tests it as any other if its box
- * does not say all that it asks, such as tables or owners. A tree is through once a rule of it has matched, or those left
- * in the leaf give way to the best so far; the search is over when that is true of all trees.
+ * A rule whose box has the packet, and says all that it asks, matches. Of those that ask more, such as tables or
+ * owners, the search hands out one after the other, and the walk tests them. A tree is through once a rule of it has
+ * matched, or those left in the leaf give way to the best so far; the search is over when that is true of all trees.
  */
 #ifndef PF_SEARCH_H
 #define PF_SEARCH_H
@@ -13,21 +13,21 @@
 #include "kern.h"
 #include "scratch.h"
 
-/* Made to the measure of their rule set. What can be mapped begins with a page, so that a cell is one cache line; other
- * arrays have 16 bytes in front. */
-struct cells_of_one_set {
+/* All of one size, and without BPF_F_INNER_MAP: then no function is called to look something up. What can be
+ * mapped begins with a page, so that a cell is one cache line; other arrays have 16 bytes in front. */
+struct cells_of_a_chunk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << PF_CHUNK_BITS);
 	__type(key, __u32);
 	__type(value, struct pf_cell);
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, 2 * PF_CHUNKS);
 	__type(key, __u32);
-	__array(values, struct cells_of_one_set);
+	__array(values, struct cells_of_a_chunk);
 } forests SEC(".maps");
 
 #define NO_RULE		(~0u)
@@ -41,11 +41,13 @@ enum {
 	SEARCH_FAILED,
 };
 
-__inline void *forests_of(__u32 generation)
+__inline struct pf_cell *cell_at(const struct pf_tree_search *search, __u32 place)
 {
-	__u32 index = generation & 1;
+	__u32 chunk = search->chunks + (place >> PF_CHUNK_BITS);
+	__u32 in_chunk = place & ((1 << PF_CHUNK_BITS) - 1);
+	void *cells = bpf_map_lookup_elem(&forests, &chunk);
 
-	return bpf_map_lookup_elem(&forests, &index);
+	return cells ? bpf_map_lookup_elem(cells, &in_chunk) : NULL;
 }
 
 /* Goes to a tree. Returns 1 if there are no more. */
@@ -57,13 +59,11 @@ __inline int go_to_tree(struct pf_tree_search *search, __u32 tree)
 	return search->at == SEARCH_OVER;
 }
 
-/* A function of its own, because clang describes a struct in BTF that is an argument, but not one that only the
- * maps in a map of maps have. */
-static __attribute__((noinline)) int enter_tree(struct pf_tree_search *search, const struct pf_cell *cell)
+/* Returns 1 if the trees from here on have nothing better. */
+__inline int enter_tree(struct pf_tree_search *search, const struct pf_cell *cell)
 {
 	__u32 word = (2 + 2 * search->tree) & (PF_CELL_WORDS - 2);
 
-	/* the trees behind it have nothing better */
 	if (cell->word[word + 1] >= search->best) {
 		search->at = SEARCH_OVER;
 		return 1;
@@ -73,56 +73,45 @@ static __attribute__((noinline)) int enter_tree(struct pf_tree_search *search, c
 	return 0;
 }
 
+/* 1 if one number is less than the other, by the sign of their difference: BPF has no comparison without a jump,
+ * and clang is not to see that this is one. */
+__inline __u64 is_less(__u64 one, __u64 other)
+{
+	__u64 difference = one - other;
+
+	barrier_var(difference);
+	return difference >> 63;
+}
+
 /* How far behind a node the cell is that a value leads to. */
 __inline __u32 child_of(const struct pf_cell *cell, __u64 value)
 {
-	__u32 cuts = cell->word[1] >> 8 & 0xff;
 	__u64 passed = 0;
 
-	/* the sign of what is less, for there is no comparison without a jump */
 #pragma unroll
 	for (int i = 0; i < PF_CELL_CUTS; i++)
-		passed += ((__u64)cell->word[2 + i] - 1 - value) >> 63;
-	return cell->word[0] + min((__u32)passed, cuts);
+		passed += is_less(cell->word[2 + i], value);
+	return cell->word[0] + passed;
 }
 
-/* Goes to the cell that a node leads to, or to the first rules of a leaf. Returns 1 if it has none in the last tree. */
-__inline int descend(struct pf_tree_search *search, const struct pf_cell *cell)
+/* Not 0 if a value is outside of what two ports, or types, have between them. */
+__inline __u64 is_outside(__u64 value, __u32 ports)
 {
-	__u32 axis = cell->word[1] & 0xff;
-
-	if (axis != PF_AXIS_LEAF) {
-		search->cell += child_of(cell, search->point[axis & (PF_AXES - 1)]);
-		return 0;
-	}
-	search->cell += cell->word[0];
-	search->rule = 0;
-	search->rules = cell->word[1] >> 16;
-	search->at = SEARCH_LINE;
-	return search->rules ? 0 : go_to_tree(search, search->tree + 1);
+	return is_less(value, ports & 0xffff) | is_less(ports >> 16, value);
 }
 
-__inline bool between(__u32 value, __u32 low, __u32 high)
+/* Not 0 if it is another one than is wanted, 0 being any. */
+__inline __u64 is_other(__u32 value, __u32 wanted)
 {
-	return value >= low && value <= high;
+	return (value ^ wanted) * is_less(0, wanted);
 }
 
-/* Ports, protocol and interface, which are alike in both families. */
-__inline bool has_rest(const __u32 *box, const __u32 *point)
+__inline __u64 has_other_prefix(__u32 one, __u32 other, __u32 bits)
 {
-	return between(point[0], box[0] & 0xffff, box[0] >> 16) &&
-	       between(point[1], box[1] & 0xffff, box[1] >> 16) &&
-	       between(point[2], box[2] & 0xff, box[2] >> 8 & 0xff) &&
-	       between(point[3], box[2] >> 16 & 0xff, box[2] >> 24);
+	return (__u64)(one ^ other) >> ((32 - bits) & 63);
 }
 
-__inline bool has_inet(const __u32 *box, const __u32 *point)
-{
-	return between(point[0], box[0], box[1]) && between(point[1], box[2], box[3]) &&
-	       has_rest(box + 4, point + 2);
-}
-
-__inline bool same_prefix(const __u32 *one, const __u32 *other, __u32 bits)
+__inline bool same_prefix6(const __u32 *one, const __u32 *other, __u32 bits)
 {
 	__u64 high = (__u64)(one[0] ^ other[0]) << 32 | (one[1] ^ other[1]);
 	__u64 low = (__u64)(one[2] ^ other[2]) << 32 | (one[3] ^ other[3]);
@@ -134,52 +123,87 @@ __inline bool same_prefix(const __u32 *one, const __u32 *other, __u32 bits)
 	return !high && !(low >> ((128 - bits) & 63));
 }
 
-__inline bool has_inet6(const __u32 *box, const __u32 *point)
+/* Ports, protocol and interface, which are alike in both families. */
+__inline __u64 lacks_rest(const __u32 *box, const __u32 *point)
 {
-	return same_prefix(box, point, box[11] & 0xff) &&
-	       same_prefix(box + 4, point + 4, box[11] >> 8 & 0xff) && has_rest(box + 8, point + 8);
+	return is_outside(point[0], box[0]) | is_outside(point[1], box[1]) |
+	       is_other(point[2], box[2] & 0xff) | is_other(point[3], box[2] >> 8 & 0xff);
 }
 
-/* Returns 1 with the first rule of a line whose box has the packet, and goes on behind it the next time. */
+/* Whether a box has the packet. All is tested at once: a jump that the processor cannot foresee costs more. */
+__inline bool has_inet(const __u32 *box, const __u32 *point)
+{
+	return !(has_other_prefix(box[0], point[0], box[4] >> 16 & 0xff) |
+		 has_other_prefix(box[1], point[1], box[4] >> 24) | lacks_rest(box + 2, point + 2));
+}
+
+__inline bool has_inet6(const __u32 *box, const __u32 *point)
+{
+	return !lacks_rest(box + 8, point + 8) && same_prefix6(box, point, box[10] >> 16 & 0xff) &&
+	       same_prefix6(box + 4, point + 4, box[10] >> 24);
+}
+
+/* Looks at the rules of a cell, from the next one on. Returns 1 if one is to be tested, or the search is over. */
 __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *cell)
 {
 	__u32 looked = search->rule;
 
 #pragma unroll
 	for (__u32 half = 0; half < 2; half++) {
-		const __u32 *box = &cell->word[half * PF_CELL_WORDS / 2];
-		__u32 order = search->six ? cell->word[PF_CELL_WORDS - 1] : box[7];
+		const __u32 *box = &cell->word[PF_CELL_RULES + half * PF_RULE_WORDS];
+		/* IPv6 has one rule in the place of two */
+		__u32 order = search->six ? cell->word[PF_CELL_RULES + 2 * PF_RULE_WORDS - 1]
+					  : box[PF_RULE_WORDS - 1];
 
 		if (search->six ? half : half < (looked & 1))
 			continue;
 		if (search->rule >= search->rules || order >= search->best)
 			return go_to_tree(search, search->tree + 1);
 		search->rule++;
-		if (search->six ? has_inet6(box, search->point) : has_inet(box, search->point)) {
-			search->cell += search->six || half;
-			search->candidate = order;
-			return 1;
+		if (!(search->six ? has_inet6(box, search->point) : has_inet(box, search->point)))
+			continue;
+		if (!(order & PF_ORDER_ASKS_MORE)) {
+			search->best = order;
+			return go_to_tree(search, search->tree + 1);
 		}
+		search->candidate = order;
+		if (search->six || half)
+			search->cell = search->line++;
+		return 1;
 	}
-	search->cell++;
+	search->cell = search->line++;
 	return search->rule < search->rules ? 0 : go_to_tree(search, search->tree + 1);
 }
 
+/* Goes to the cell that a node leads to, or looks at the first rules of a leaf. */
+__inline int descend(struct pf_tree_search *search, const struct pf_cell *cell)
+{
+	__u32 axis = cell->word[1] & 0xff;
+
+	if (axis != PF_AXIS_LEAF) {
+		search->cell += child_of(cell, search->point[axis & (PF_AXES - 1)]);
+		return 0;
+	}
+	search->line = search->cell + cell->word[0];
+	search->rule = 0;
+	search->rules = cell->word[1] >> 16;
+	search->at = SEARCH_LINE;
+	return look_at_rules(search, cell);
+}
+
 /* Cells that a step of bpf_loop looks at: where returns are guarded, a call costs more than a cell. */
-#define CELLS_A_STEP	8
+#define CELLS_A_STEP	64
 
 static int look_at_cells(__unused __u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
 	struct pf_tree_search *search = &loop->s->search;
 	struct pf_cell *cell;
-	__u32 place;
 	int ends;
 
 #pragma clang loop unroll(disable)
 	for (int n = 0; n < CELLS_A_STEP; n++) {
-		place = search->cell;
-		cell = bpf_map_lookup_elem(loop->map, &place);
+		cell = cell_at(search, search->cell);
 		if (!cell) {
 			search->at = SEARCH_FAILED;
 			return 1;
@@ -203,13 +227,8 @@ __inline __u32 index_of(__u32 order)
 	return order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order;
 }
 
-/* Whether the box of the candidate says all that its rule asks: it matches. */
-__inline bool is_certain(const struct pf_tree_search *search)
-{
-	return search->goes_on && !(search->candidate & PF_ORDER_ASKS_MORE);
-}
-
-/* Index of the next rule to test, or NO_RULE if the search is over, or has failed. */
+/* Index of the next rule to test, or NO_RULE if the search is over, or has failed. The one before has not matched,
+ * or was taken. */
 __global __u32 next_candidate(struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };
@@ -218,15 +237,12 @@ __global __u32 next_candidate(struct pf_scratch *s)
 	if (!s)
 		return NO_RULE;
 	search = &s->search;
-	/* the last candidate did not match */
 	if (search->at == SEARCH_LINE && search->rule >= search->rules)
 		go_to_tree(search, search->tree + 1);
 	if (search->at >= SEARCH_OVER)
 		return NO_RULE;
-	loop.map = forests_of(s->generation);
 	search->candidate = NO_RULE;
-	if (loop.map)
-		bpf_loop(search->steps / CELLS_A_STEP + 1, look_at_cells, &loop, 0);
+	bpf_loop(search->steps / CELLS_A_STEP + 1, look_at_cells, &loop, 0);
 	if (search->candidate != NO_RULE)
 		return index_of(search->candidate);
 	/* who made the forest knows how long a search is at most */
@@ -288,26 +304,31 @@ __inline __u32 kind_of_packet(const struct pf_scratch *s)
 	return PF_FOREST_OF_OTHER;
 }
 
+/* A function of its own, because clang describes a struct in BTF that is an argument, but not one that only the
+ * maps in a map of maps have. */
+static __attribute__((noinline)) void enter_forest(struct pf_tree_search *search,
+						   const struct pf_cell *cell)
+{
+	search->trees = cell->word[0];
+	search->steps = cell->word[1];
+}
+
 /* Begins to search the stretch whose cells are at `segment`. Returns 0 if it is to be walked. */
 __global int begin_search(struct pf_scratch *s, __u32 segment)
 {
 	struct pf_tree_search *search;
 	struct pf_cell *cell;
 	__u32 forest;
-	void *map;
 
 	if (!s)
 		return 0;
 	search = &s->search;
+	search->chunks = s->generation & 1 ? PF_CHUNKS : 0;
 	search->goes_on = 1;
 	search->at = SEARCH_FAILED;
 	search->best = NO_RULE;
 	search->six = s->pd.family == AF_INET6;
-	map = forests_of(s->generation);
-	if (!map)
-		return 1;
-	segment += s->pd.direction == PF_OUT;
-	cell = bpf_map_lookup_elem(map, &segment);
+	cell = cell_at(search, segment + (s->pd.direction == PF_OUT));
 	if (!cell)
 		return 1;
 	search->end = cell->word[0];
@@ -321,11 +342,10 @@ __global int begin_search(struct pf_scratch *s, __u32 segment)
 		search->at = SEARCH_OVER;
 		return 1;
 	}
-	cell = bpf_map_lookup_elem(map, &search->forest);
+	cell = cell_at(search, search->forest);
 	if (!cell)
 		return 1;
-	search->trees = cell->word[0];
-	search->steps = cell->word[1];
+	enter_forest(search, cell);
 	find_point(s);
 	go_to_tree(search, 0);
 	return 1;
@@ -354,6 +374,7 @@ __inline int end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
 		return 0;
 	test->decided = index_of(search->best);
 	test->decided_by = test->caller;
+	test->found = !(search->best & PF_ORDER_ASKS_MORE);
 	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
 	return test->over;
 }

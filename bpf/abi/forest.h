@@ -9,18 +9,25 @@
  * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
  * A forest: how many trees, how many cells the longest search of it looks at, then for each tree its place and the least
  * order in it, ascending; these words go on in the cells behind.
- * A node: how far behind it its children are; axis, number of cuts and number of rules (8, 8 and 16 bits); the cuts,
- * ascending. So many of these as are not above the point's value on that axis, that child is next.
- * A leaf is a node of axis 255: its lines are where children would be, with two rules of IPv4 or one of IPv6 each.
- * A rule of IPv4: from and to of either address; of either port in 16 and 16 bits; of protocol and class of the interface in
- * 8 bits each; its order. A rule of IPv6: the addresses; ports, protocol and class as before; bits that matter of the
- * addresses, in 8 and 8 bits; three words; its order.
+ * A node: how far behind it its children are; axis and, of a leaf, number of rules (in its lower and upper 16 bits);
+ * the last values before its cuts, ascending. So many of these as are below the point's value on that axis, that
+ * child is next.
+ * A leaf is a node of axis 255: where cuts would be it has its first rules, and where children would be, lines with
+ * the others, which have them in the same places: two of IPv4 or one of IPv6 each.
+ * A rule: source and destination, from and to of either port in 16 and 16 bits; protocol, class of the interface (0:
+ * any), bits that matter of source and of destination, in 8 bits each; its order.
+ *
+ * All cells are one list that is kept in chunks of one size: arrays of different sizes are looked up by a call.
  */
 #ifndef SKIPSTEP_ABI_FOREST_H
 #define SKIPSTEP_ABI_FOREST_H
 
 #define PF_CELL_WORDS	16
-#define PF_CELL_CUTS	14		/* the rest of words are 0xffffffff */
+#define PF_CELL_CUTS	14		/* at most; the rest of words are 0xffffffff */
+#define PF_CELL_RULES	2		/* word of a leaf, or a line, in which its rules begin */
+#define PF_RULE_WORDS	6		/* of a rule of IPv4 there; one of IPv6 has twice as many */
+#define PF_CHUNK_BITS	12		/* a chunk has 1 << so many cells … */
+#define PF_CHUNKS	1024		/* … and there are so many of them in a generation */
 #define PF_AXIS_LEAF	255
 #define PF_ORDER_LAST	0x40000000	/* a rule's order is its index if it is `quick`, else this less its index */
 #define PF_ORDER_SHIFT	1		/* in cells it is shifted by so much, with this bit below … */

@@ -6,6 +6,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const CELL_WORDS: usize = 16;
 /// Cuts of a node.
 pub const CELL_CUTS: usize = 14;
+/// Word of a leaf, or a line, in which its rules begin.
+pub const CELL_RULES: usize = 2;
+/// Words of a rule of IPv4 there; one of IPv6 has twice as many.
+pub const RULE_WORDS: usize = 6;
+/// Cells of a chunk.
+pub const CHUNK_CELLS: usize = 1 << 12;
+/// Chunks of a generation.
+pub const CHUNKS: u32 = 1024;
 /// The axis of a leaf.
 pub const AXIS_LEAF: u32 = 255;
 /// Forests of a stretch of rules in either direction, numbered by [`forest_of`].

@@ -123,23 +123,22 @@ fn add_segment(
     cells.extend([abi::Cell::default(); 2]);
     let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
     let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
-    let directions = [direction::IN, direction::OUT].into_iter().enumerate();
-    let kinds = directions.flat_map(|(out, direction)| {
-        (0..FORESTS).map(move |number| (head + out, number, Packets::new(direction, number)))
-    });
-    for (head, number, kind) in kinds {
-        let place = match kind.family {
-            _ if longest_walk(rules, stretch.clone(), &kind) <= planner.sooner_walked => {
-                FOREST_WALK
-            }
-            abi::INET => {
-                inet.place(coverings(&INET, rules, stretch.clone(), &kind, inet_addresses), cells)
-            }
-            _ => inet6
-                .place(coverings(&INET6, rules, stretch.clone(), &kind, inet6_addresses), cells),
-        };
+    for (head, direction) in [(head, direction::IN), (head + 1, direction::OUT)] {
+        let kinds: Vec<Option<Packets>> = (0..FORESTS)
+            .map(|number| Packets::new(direction, number))
+            .map(|kind| {
+                let longest = longest_walk(rules, stretch.clone(), &kind);
+                (longest > planner.sooner_walked).then_some(kind)
+            })
+            .collect();
+        let (of_inet, of_inet6) = kinds.split_at(forest_of::INET6);
+        let boxes = |kind: &Packets| coverings(&INET, rules, stretch.clone(), kind, inet_addresses);
+        let boxes6 =
+            |kind: &Packets| coverings(&INET6, rules, stretch.clone(), kind, inet6_addresses);
+        let mut places = inet.places(of_inet, boxes, cells);
+        places.extend(inet6.places(of_inet6, boxes6, cells));
         cells[head].word[0] = stretch.end as u32;
-        cells[head].word[1 + number] = place;
+        cells[head].word[1..=FORESTS].copy_from_slice(&places);
     }
     inet.longest.max(inet6.longest)
 }
@@ -153,6 +152,39 @@ struct Forests<const N: usize> {
 }
 
 impl<const N: usize> Forests<N> {
+    /// Where the forests of kinds of packets stand; none is for those that are walked.
+    ///
+    /// Rules that name no protocol would stand in that of each. Where they are many, the kinds share one.
+    fn places(
+        &mut self,
+        kinds: &[Option<Packets>],
+        boxes: impl Fn(&Packets) -> Vec<Covering<N>>,
+        cells: &mut Vec<abi::Cell>,
+    ) -> Vec<u32> {
+        let Some(any) = kinds.iter().flatten().next() else {
+            return vec![FOREST_WALK; kinds.len()];
+        };
+        let of_all = boxes(&any.of_all_protocols());
+        let of_each: Vec<_> = kinds.iter().flatten().map(|kind| (kind, boxes(kind))).collect();
+        let begin = of_each.iter().filter(|(kind, _)| !kind.follows);
+        let copies: usize = begin.map(|(_, rules)| rules.len()).sum();
+        let shared = copies * 4 > of_all.len() * 5;
+        let mut of_each = of_each.into_iter();
+        let place = |kind: &Option<Packets>| {
+            if kind.is_none() {
+                return FOREST_WALK;
+            }
+            match of_each.next() {
+                Some((kind, rules)) if shared && kind.is_part_of(&of_all, &rules) => {
+                    self.place(of_all.clone(), cells)
+                }
+                Some((_, rules)) => self.place(rules, cells),
+                None => FOREST_WALK,
+            }
+        };
+        kinds.iter().map(place).collect()
+    }
+
     /// Where the forest of these rules stands, if there are any.
     fn place(&mut self, rules: Vec<Covering<N>>, cells: &mut Vec<abi::Cell>) -> u32 {
         if rules.is_empty() {
@@ -189,6 +221,8 @@ pub(crate) struct Packets {
     pub family: u8,
     /// TCP, UDP, or 0 for all other protocols
     protocol: u8,
+    /// 0 is for all protocols
+    all_protocols: bool,
     /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them that asks for
     /// `flags S/SA`, or keeps state, matches. None of the others is such a packet.
     follows: bool,
@@ -207,7 +241,39 @@ impl Packets {
             forest_of::OTHER => (0, false),
             _ => (0, true),
         };
-        Packets { direction, family, protocol, follows }
+        Packets { direction, family, protocol, all_protocols: false, follows }
+    }
+
+    /// The first packets of every protocol.
+    fn of_all_protocols(&self) -> Self {
+        Packets { protocol: 0, all_protocols: true, follows: false, ..*self }
+    }
+
+    /// Whether these rules are what those of all protocols mean to such packets.
+    fn is_part_of<const N: usize>(&self, all: &[Covering<N>], rules: &[Covering<N>]) -> bool {
+        let axis = N - 2;
+        let any = u32::from(u8::MAX);
+        let ours = all.iter().filter(|rule| {
+            let (low, high) = (rule.region.low[axis], rule.region.high[axis]);
+            low != high || self.are_among(low as u8)
+        });
+        let seen = ours.map(|rule| {
+            let mut rule = *rule;
+            if self.protocol != 0 {
+                (rule.region.low[axis], rule.region.high[axis]) = (0, any);
+            }
+            rule
+        });
+        seen.eq(rules.iter().copied())
+    }
+
+    /// Whether packets of a protocol may be among them.
+    fn are_among(&self, protocol: u8) -> bool {
+        match protocol {
+            _ if self.all_protocols => true,
+            TCP | UDP => self.protocol == protocol,
+            _ => self.protocol == 0,
+        }
     }
 
     /// Whether a rule asks for a protocol that none of them has.
@@ -217,11 +283,7 @@ impl Packets {
 
     /// Whether packets of a protocol may be among those of them that the rule asks for.
     fn have(&self, rule: &abi::Rule, protocol: u8) -> bool {
-        let among = match protocol {
-            TCP | UDP => self.protocol == protocol,
-            _ => self.protocol == 0,
-        };
-        among && (rule.protocol == 0 || rule.protocol == protocol)
+        self.are_among(protocol) && (rule.protocol == 0 || rule.protocol == protocol)
     }
 }
 
@@ -330,10 +392,12 @@ fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>
     }
     match rule.interface_match {
         interface_match::NONE => {}
+        // no box says that it is by none at all
+        interface_match::NAME if rule.interface == 0 => asked.more_if(true),
         interface_match::NAME if rule.flags & flags::INTERFACE_NOT == 0 => {
             let class = rule.interface.min(CLASS_OTHER);
             asked.between(interface, class, class);
-            asked.more_if(rule.interface == 0 || class == CLASS_OTHER);
+            asked.more_if(class == CLASS_OTHER);
         }
         _ => asked.more_if(true),
     }
@@ -381,7 +445,13 @@ fn inet_addresses(rule: &abi::Rule, asked: &mut Asked<6>) {
                 asked.between(axis, low & !rest, low & !rest | rest);
                 asked.more_if(high != !rest);
             }
-            address_kind::RANGE => asked.between(axis, low, high),
+            address_kind::RANGE => {
+                asked.between(axis, low, high);
+                // a leaf has the prefix that covers it
+                let bits = (low ^ high).leading_zeros();
+                let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
+                asked.more_if((low & rest, high & rest) != (0, rest));
+            }
             _ => asked.more_if(true),
         }
     }

@@ -7,9 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
+use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
 use skipstep_abi::interface::interface_flags;
 use skipstep_abi::limits::FINGERPRINTS;
 use skipstep_classifier::{Image, Slots};
@@ -25,9 +27,6 @@ use crate::{forget, gone, limiter, map, pool};
 /// Rules that a map has room for at least.
 const LEAST_ROOM: u32 = 256;
 
-/// Cells that trees take for each rule, more or less.
-const CELLS_OF_A_RULE: u32 = 4;
-
 /// Where rules are written.
 pub(crate) enum RuleHome {
     /// Into the map of the generation before the last, which nobody reads any more, if it has room. A new
@@ -39,12 +38,11 @@ pub(crate) enum RuleHome {
 }
 
 impl RuleHome {
-    /// Two maps with room for `rules` rules, as both generations' rule sets, and two for their trees.
+    /// Two maps with room for `rules` rules, as both generations' rule sets.
     pub fn standing(maps: &Maps, rules: u32) -> Result<Self> {
         let homes = [new_rules(rules)?, new_rules(rules)?];
         for (generation, home) in (0..).zip(&homes) {
             put(&maps.rulesets, generation, home)?;
-            put(&maps.forests, generation, &new_cells(CELLS_OF_A_RULE * rules)?)?;
         }
         Ok(RuleHome::Standing(homes))
     }
@@ -102,7 +100,7 @@ pub(crate) fn prepare(
         keep_counters(maps, old, next, &rule_sets)?;
     }
     let rules = write_rules(maps, home, generation, &image)?;
-    write_cells(maps, home, generation, &image.cells)?;
+    write_cells(maps, generation, &image.cells)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let first = (generation & 1) * FINGERPRINTS;
     let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
@@ -363,30 +361,59 @@ fn write_rules(
     }
 }
 
-/// Writes the trees, if there are any. Without them a small map takes the place of a large one.
-fn write_cells(maps: &Maps, home: &RuleHome, generation: u32, cells: &[abi::Cell]) -> Result<()> {
-    let count = cells.len() as u32;
-    let id = maps.forests.get(&(generation & 1))?;
-    let standing = id.map(|id| map::by_id("cells", id)).transpose()?;
-    let has_room = |standing: &map::Map<u32, abi::Cell>| match home {
-        RuleHome::Fitting => fits(standing, count),
-        RuleHome::Standing(_) => count <= standing.capacity(),
-    };
-    let home = match standing {
-        Some(standing) if has_room(&standing) => standing,
-        None if count == 0 => return Ok(()),
-        _ => make_room(&maps.forests, generation, count, new_cells)?,
-    };
-    home.set_many(&(0..count).collect::<Vec<_>>(), cells)
+/// Writes the trees, into as many chunks as they fill. In place of those that are too many the first one is put again, for
+/// that gives all of them back in one call; a call for each would wait for packets each time.
+fn write_cells(maps: &Maps, generation: u32, cells: &[abi::Cell]) -> Result<()> {
+    let chunks: Vec<&[abi::Cell]> = cells.chunks(CHUNK_CELLS).collect();
+    if chunks.len() > CHUNKS as usize {
+        let limit = CHUNKS * CHUNK_CELLS as u32;
+        return Err(Error::MapFull { map: "forests".to_owned(), limit });
+    }
+    let places = (generation & 1) * CHUNKS..((generation & 1) + 1) * CHUNKS;
+    let standing = chunks_of(maps, places.clone())?;
+    let mut changed = BTreeMap::new();
+    let mut homes = Vec::new();
+    for (index, chunk) in chunks.iter().enumerate() {
+        let home = match standing.get(index) {
+            Some(id) => map::by_id("cells", *id)?,
+            None => map::new_array("cells", CHUNK_CELLS as u32, map::MMAPABLE)?,
+        };
+        home.set_many(&(0..chunk.len() as u32).collect::<Vec<_>>(), chunk)?;
+        if index >= standing.len() {
+            changed.insert(places.start + index as u32, home.as_fd().as_raw_fd() as u32);
+        }
+        homes.push(home);
+    }
+    let kept = chunks.len().max(1);
+    if standing.len() > kept {
+        let first = map::by_id::<abi::Cell>("cells", standing[0])?;
+        let idle = places.skip(kept).take(standing.len() - kept);
+        changed.extend(idle.map(|place| (place, first.as_fd().as_raw_fd() as u32)));
+        homes.push(first);
+    }
+    let (places, homes): (Vec<u32>, Vec<u32>) = changed.into_iter().unzip();
+    maps.forests.set_many(&places, &homes)
 }
 
-/// Whether `count` rules or cells have room, and no memory lies idle for many more.
+/// Ids of the chunks that stand at these places.
+fn chunks_of(maps: &Maps, places: Range<u32>) -> Result<Vec<u32>> {
+    let mut standing = Vec::new();
+    for place in places {
+        match maps.forests.get(&place)? {
+            Some(id) if standing.first() != Some(&id) => standing.push(id),
+            _ => break,
+        }
+    }
+    Ok(standing)
+}
+
+/// Whether `count` rules have room, and no memory lies idle for many more.
 fn fits<T: map::Plain>(home: &map::Map<u32, T>, count: u32) -> bool {
     let room = home.capacity();
     count <= room && (room <= LEAST_ROOM || room / 4 <= count)
 }
 
-/// The map of a generation that is not in force, with room for some more than `count` rules or cells.
+/// The map of a generation that is not in force, with room for some more than `count` rules.
 fn make_room<T: map::Plain>(
     homes: &map::Map<u32, u32>,
     generation: u32,
@@ -400,10 +427,6 @@ fn make_room<T: map::Plain>(
 
 fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
     map::new_array("rules", count, map::INNER_MAP)
-}
-
-fn new_cells(count: u32) -> Result<map::Map<u32, abi::Cell>> {
-    map::new_array("cells", count, map::INNER_MAP)
 }
 
 /// The map of a generation's rules, if it has one yet.

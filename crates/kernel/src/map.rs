@@ -294,9 +294,10 @@ impl<K, V> AsFd for Map<K, V> {
     }
 }
 
-/// Inner maps of different sizes need `BPF_F_INNER_MAP`; with `BPF_F_MMAPABLE` they begin with a page, and a cell is
-/// one cache line.
-pub(crate) const INNER_MAP: u32 = libbpf_sys::BPF_F_INNER_MAP | libbpf_sys::BPF_F_MMAPABLE;
+/// Arrays that begin with a page, so that a cell is one cache line.
+pub(crate) const MMAPABLE: u32 = libbpf_sys::BPF_F_MMAPABLE;
+/// Inner maps of different sizes need `BPF_F_INNER_MAP` besides.
+pub(crate) const INNER_MAP: u32 = libbpf_sys::BPF_F_INNER_MAP | MMAPABLE;
 
 /// A new array that is not pinned: the inner map of a rule set or a table.
 pub(crate) fn new_array<V: Plain>(

@@ -227,7 +227,7 @@ macro_rules! maps {
 maps! {
     /// generation & 1 -> id of an array of rules
     rulesets: Map<u32, u32> = map_name::RULESETS,
-    /// generation & 1 -> id of an array of cells
+    /// generation & 1, number of a chunk -> id of an array of cells
     forests: Map<u32, u32> = map_name::FORESTS,
     /// generation & 1 -> settings
     configs: Map<u32, abi::Config> = map_name::CONFIGS,

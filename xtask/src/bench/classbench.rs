@@ -26,20 +26,38 @@ pub fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<Covering<6>>)>> {
     Ok(lists)
 }
 
+/// The packets that ClassBench drew for a list, if they stand beside it: addresses, ports and protocol, and of interfaces
+/// the first.
+pub fn trace(folder: &Path, list: &str) -> anyhow::Result<Option<Vec<[u32; 6]>>> {
+    let files = ["", ".gz"].map(|end| folder.join(format!("{list}_trace{end}")));
+    let Some(path) = files.into_iter().find(|path| path.is_file()) else { return Ok(None) };
+    let packet = |line: &str| {
+        let words: Vec<u32> =
+            line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some([*words.first()?, *words.get(1)?, *words.get(2)?, *words.get(3)?, *words.get(4)?, 1])
+    };
+    let text = text(&path).with_context(|| path.display().to_string())?;
+    let packets = text.lines().map(|line| packet(line).with_context(|| line.to_owned()));
+    packets.collect::<anyhow::Result<_>>().map(Some)
+}
+
 /// A list as ClassBench writes it: `@source/bits destination/bits low : high low : high protocol/mask …`.
 fn read(path: &Path) -> anyhow::Result<Vec<Covering<6>>> {
-    let bytes = fs::read(path)?;
-    let text = if path.extension().is_some_and(|extension| extension == "gz") {
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text)?;
-        text
-    } else {
-        String::from_utf8(bytes)?
-    };
+    let text = text(path)?;
     let lines = text.lines().filter_map(|line| line.strip_prefix('@'));
     let rules =
         lines.zip(0..).map(|(line, order)| rule(line, order).with_context(|| line.to_owned()));
     rules.collect()
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let bytes = fs::read(path)?;
+    if path.extension().is_none_or(|extension| extension != "gz") {
+        return Ok(String::from_utf8(bytes)?);
+    }
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text)?;
+    Ok(text)
 }
 
 fn rule(line: &str, order: u32) -> anyhow::Result<Covering<6>> {

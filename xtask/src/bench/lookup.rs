@@ -78,11 +78,17 @@ pub fn run(rounds: u32, among: Option<usize>, lists: Option<&Path>) -> anyhow::R
             differ += measure(&mut lookups, sampled(kind, count, true), rounds)?;
         }
     }
-    for (name, rules) in lists.map(classbench::lists).transpose()?.unwrap_or_default() {
-        // the lists say 100,000 and have some less
-        let about = |count: usize| (count / 2..=count).contains(&rules.len());
-        if among.is_none_or(about) {
-            differ += measure(&mut lookups, of_classbench(&name, &rules), rounds)?;
+    if let Some(folder) = lists {
+        for (name, rules) in classbench::lists(folder)? {
+            // the lists say 100,000 and have some less
+            let about = |count: usize| (count / 2..=count).contains(&rules.len());
+            if !among.is_none_or(about) {
+                continue;
+            }
+            differ += measure(&mut lookups, of_classbench(&name, &rules, None), rounds)?;
+            if let Some(trace) = classbench::trace(folder, &name)? {
+                differ += measure(&mut lookups, of_classbench(&name, &rules, Some(trace)), rounds)?;
+            }
         }
     }
     if differ > 0 {
@@ -96,14 +102,23 @@ fn sampled(kind: Kind, count: usize, six: bool) -> List {
     let name = format!("{}{}", kind.name(), if six { " IPv6" } else { "" });
     let target = if kind.is_adversarial() { ADVERSARIAL } else { target_of(kind.name()) };
     if six {
-        list(name, &INET6, &sample::rules6(kind, count, 1), target)
+        let rules = sample::rules6(kind, count, 1);
+        list(name, &INET6, &rules, &sample::packets(&rules, PACKETS, 2), target)
     } else {
-        list(name, &INET, &sample::rules(kind, count, 1), target)
+        let rules = sample::rules(kind, count, 1);
+        list(name, &INET, &rules, &sample::packets(&rules, PACKETS, 2), target)
     }
 }
 
-fn of_classbench(name: &str, rules: &[Covering<6>]) -> List {
-    list(name.to_owned(), &INET, rules, target_of(name))
+/// With packets of ours, or with those that ClassBench drew: a run of them for each rule, so they are shuffled.
+fn of_classbench(name: &str, rules: &[Covering<6>], trace: Option<Vec<[u32; 6]>>) -> List {
+    let target = target_of(name);
+    let Some(mut trace) = trace else {
+        return list(name.to_owned(), &INET, rules, &sample::packets(rules, PACKETS, 2), target);
+    };
+    fastrand::Rng::with_seed(2).shuffle(&mut trace);
+    let packets: Vec<_> = trace.iter().copied().cycle().take(PACKETS).collect();
+    list(format!("{name}, its trace"), &INET, rules, &packets, target)
 }
 
 /// The bounds are for three families of rules.
@@ -121,14 +136,14 @@ fn list<const N: usize>(
     name: String,
     space: &'static Space<N>,
     rules: &[Covering<N>],
+    points: &[[u32; N]],
     target: f64,
 ) -> List {
     let mut text = String::new();
     for rule in rules {
         header::write_rule(&mut text, space, rule);
     }
-    let points = sample::packets(rules, PACKETS, 2);
-    let headers = (0..).zip(&points).map(|(number, point)| Header::of(space, point, number));
+    let headers = (0..).zip(points).map(|(number, point)| Header::of(space, point, number));
     List { name, text, rules: rules.len(), headers: headers.collect(), target }
 }
 

@@ -1,7 +1,7 @@
 //! What trees are made of: cells of one cache line.
 
 use skipstep_abi::forest::{
-    AXIS_LEAF as LEAF, CELL_CUTS, CELL_WORDS, ORDER_ASKS_MORE, ORDER_SHIFT,
+    AXIS_LEAF as LEAF, CELL_CUTS, CELL_RULES, CELL_WORDS, ORDER_ASKS_MORE, ORDER_SHIFT,
 };
 
 use super::region::Covering;
@@ -12,14 +12,14 @@ pub(super) const WORDS: usize = CELL_WORDS;
 /// Cuts of a node; it has one child more.
 pub(super) const CUTS: usize = CELL_CUTS;
 
-/// A node, or a line of a leaf.
+/// A node, a leaf, or a line of one.
 ///
-/// A node: how far behind it its children begin; axis, number of cuts and number of rules, in 8, 8 and 16 bits; the cuts,
+/// A node: how far behind it its children begin; axis and number of rules, in 16 bits each; the last values before its cuts,
 /// ascending. A point that is less than the first cut is in the first child, one that is not less than the last
-/// in the last. A node whose axis is 255 is a leaf: its lines begin where children would. Distances instead of
-/// places let a tree stand anywhere.
+/// in the last. A node whose axis is 255 is a leaf: its first rules stand where cuts would, more of them in lines that
+/// begin where children would. Distances instead of places let a tree stand anywhere.
 ///
-/// A line has two rules of IPv4 or one of IPv6, each a box and its order.
+/// A leaf or a line has two rules of IPv4 or one of IPv6, each a box and its order, behind the first two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(64))]
 pub struct Cell(pub [u32; WORDS]);
@@ -41,15 +41,10 @@ impl Cell {
     pub(super) fn node(to_children: usize, axis: usize, cuts: &[u32]) -> Self {
         let mut words = [u32::MAX; WORDS];
         words[0] = to_children as u32;
-        words[1] = axis as u32 | (cuts.len() as u32) << 8;
-        words[2..2 + cuts.len()].copy_from_slice(cuts);
-        Cell(words)
-    }
-
-    pub(super) fn leaf(to_lines: usize, rules: usize) -> Self {
-        let mut words = [0; WORDS];
-        words[0] = to_lines as u32;
-        words[1] = LEAF | (rules as u32) << 16;
+        words[1] = axis as u32;
+        for (word, cut) in words[2..].iter_mut().zip(cuts) {
+            *word = cut - 1;
+        }
         Cell(words)
     }
 
@@ -62,8 +57,7 @@ impl Cell {
 
     /// How far behind a node the cell is that a value of its field leads to.
     pub(super) fn child(&self, value: u32) -> usize {
-        let cuts = (self.0[1] >> 8 & 0xff) as usize;
-        let passed = self.0[2..2 + cuts].iter().filter(|cut| **cut <= value).count();
+        let passed = self.0[2..].iter().filter(|last| **last < value).count();
         self.distance() + passed
     }
 
@@ -78,38 +72,41 @@ impl Cell {
     }
 }
 
-/// The lines of a leaf.
-pub(super) fn lines<const N: usize>(
+/// A leaf: its cell, and the lines that will stand `to_lines` behind it.
+pub(super) fn leaf<const N: usize>(
     space: &Space<N>,
-    rules: impl IntoIterator<Item = Covering<N>>,
-) -> Vec<Cell> {
-    let mut lines = Vec::new();
-    let mut free = 0;
-    for rule in rules {
-        if free == 0 {
-            lines.push(Cell::default());
-            free = WORDS;
-        }
-        let line: &mut Cell = lines.last_mut().expect("one was pushed");
-        let words = &mut line.0[WORDS - free..][..space.leaf_words];
-        (space.write)(&rule.region, words);
-        words[space.leaf_words - 1] =
-            rule.order << ORDER_SHIFT | if rule.whole { 0 } else { ORDER_ASKS_MORE };
-        free -= space.leaf_words;
-    }
-    lines
+    to_lines: usize,
+    rules: &[Covering<N>],
+) -> (Cell, Vec<Cell>) {
+    let mut cells = rules.chunks(space.rules_of_a_cell()).map(|rules| line(space, rules));
+    let mut leaf = cells.next().unwrap_or_default();
+    leaf.0[0] = to_lines as u32;
+    leaf.0[1] = LEAF | (rules.len() as u32) << 16;
+    (leaf, cells.collect())
 }
 
-/// The rules of a leaf, in their order.
+fn line<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> Cell {
+    let mut line = Cell::default();
+    let places = line.0[CELL_RULES..].chunks_exact_mut(space.rule_words);
+    for (words, rule) in places.zip(rules) {
+        (space.write)(&rule.region, words);
+        words[space.rule_words - 1] =
+            rule.order << ORDER_SHIFT | if rule.whole { 0 } else { ORDER_ASKS_MORE };
+    }
+    line
+}
+
+/// The rules of the leaf at `place`, in their order.
 pub(super) fn rules<'a, const N: usize>(
     space: &Space<N>,
-    lines: &'a [Cell],
-    count: usize,
+    cells: &'a [Cell],
+    place: usize,
 ) -> impl Iterator<Item = LeafRule<'a>> {
-    let size = space.leaf_words;
-    lines
-        .iter()
-        .flat_map(move |line| line.0.chunks_exact(size))
-        .take(count)
+    let size = space.rule_words;
+    let leaf = &cells[place];
+    std::iter::once(leaf)
+        .chain(&cells[place + leaf.distance()..])
+        .flat_map(move |line| line.0[CELL_RULES..].chunks_exact(size))
+        .take(leaf.rules())
         .map(move |words| LeafRule { words, order: words[size - 1] >> ORDER_SHIFT })
 }

@@ -2,18 +2,24 @@
 
 use super::cell::{self, Cell, Kind};
 use super::grow::{Bounds, Tree, grow, leaves};
-use super::partition::{Criterion, borders, part};
+use super::partition::{Criterion, part};
 use super::region::Covering;
 use super::space::Space;
 
 /// A tree may have so many times the cells that its rules fill once, before they are parted further.
-const REPEATED: usize = 16;
+const REPEATED: usize = 8;
 /// And some for the nodes of small ones.
 const FREE_CELLS: usize = 1024;
 /// And be grown by handling each rule so often.
-const WORK: usize = 48;
+const WORK: usize = 24;
+/// If they cannot be parted: rules in a leaf of the one tree, and how often it may repeat its rules. What is tried.
+const LARGE: [(usize, usize); 3] = [(16, 16), (64, 32), (128, 48)];
+/// How often each rule of such a tree may be handled.
+const LARGE_WORK: usize = 1000;
 /// So few rules are not worth comparing ways to part them.
 const FEW: usize = 64;
+/// With so many cells a look costs about twice what it does with few.
+const CACHED_CELLS: usize = 1 << 16;
 /// Rules by which the ways to part them are compared.
 const PROBES: usize = 512;
 
@@ -56,55 +62,38 @@ impl<const N: usize> Forest<N> {
     /// Plants the trees of `rules`, which stand in their order.
     pub fn plant(space: &'static Space<N>, rules: &[Covering<N>]) -> Self {
         if rules.len() <= FEW {
-            return Self::parted(space, rules, Criterion::Narrow(0));
+            return Self::of(space, rules, &parted(space, rules, Criterion::Narrow(0)));
         }
-        let ways = borders(space, rules)
-            .into_iter()
-            .map(|bits| Self::parted(space, rules, Criterion::Narrow(bits)));
         let probes: Vec<[u32; N]> = probes(rules);
-        ways.min_by_key(|forest| forest.cost(&probes)).expect("there is a way to part rules")
-    }
-
-    fn parted(space: &'static Space<N>, rules: &[Covering<N>], criterion: Criterion) -> Self {
-        let all: Vec<u32> = (0..rules.len() as u32).collect();
-        let mut trees: Vec<(u32, Tree)> = Vec::new();
-        let mut left_over = Vec::new();
-        let mut waiting: Vec<(Vec<u32>, Option<Criterion>)> = part(space, rules, &all, criterion)
-            .into_iter()
-            .map(|ranks| (ranks, criterion.next()))
-            .collect();
-        while let Some((ranks, next)) = waiting.pop() {
-            let once = ranks.len() * space.leaf_words / cell::WORDS;
-            let (cells, work) = (once * REPEATED + FREE_CELLS, ranks.len() * WORK + FREE_CELLS);
-            let bounds = match next {
-                Some(_) => Bounds { cells, leaf: 8, work },
-                None => Bounds { cells, leaf: 32, work },
-            };
-            match (grow(space, rules, ranks.clone(), bounds), next) {
-                (Some(tree), _) => trees.push((ranks[0], tree)),
-                (None, Some(criterion)) => {
-                    let parts = part(space, rules, &ranks, criterion);
-                    waiting.extend(parts.into_iter().map(|ranks| (ranks, criterion.next())));
-                }
-                (None, None) => left_over.extend(ranks),
+        let mut best: Option<(usize, Self)> = None;
+        for bits in space.borders {
+            let parted = parted(space, rules, Criterion::Narrow(*bits));
+            if !parted.left_over.is_empty() && best.is_none() {
+                // other ways will hardly do better
+                return Self::of(space, rules, &parted.or_large(space, rules));
+            }
+            let forest = Self::of(space, rules, &parted);
+            let cost = forest.cost(&probes);
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, forest));
             }
         }
-        left_over.sort_unstable();
-        trees.extend(leaves(space, rules, &left_over));
+        best.expect("there is a way to part rules").1
+    }
+
+    fn of(space: &'static Space<N>, rules: &[Covering<N>], parted: &Parted) -> Self {
+        let mut forest =
+            Self { space, cells: Vec::new(), roots: Vec::new(), longest: 0, left_over: 0 };
+        let flat: Vec<(u32, Tree)> = leaves(space, rules, &parted.left_over).collect();
+        let mut trees: Vec<&(u32, Tree)> = parted.trees.iter().chain(&flat).collect();
         trees.sort_by_key(|(best, _)| *best);
-        let mut forest = Self {
-            space,
-            cells: Vec::new(),
-            roots: Vec::new(),
-            longest: 0,
-            left_over: left_over.len(),
-        };
         for (best, tree) in trees {
-            let best = rules[best as usize].order;
+            let best = rules[*best as usize].order;
             forest.roots.push(Root { cell: forest.cells.len() as u32, best });
             forest.longest += 1 + tree.longest;
-            forest.cells.extend(tree.cells);
+            forest.cells.extend(&tree.cells);
         }
+        forest.left_over = parted.left_over.len();
         forest
     }
 
@@ -152,9 +141,10 @@ impl<const N: usize> Forest<N> {
         takes: &mut impl FnMut(u32) -> bool,
         looks: &mut u32,
     ) -> u32 {
-        let lines = &self.cells[leaf + self.cells[leaf].distance()..];
-        for (place, rule) in cell::rules(self.space, lines, self.cells[leaf].rules()).enumerate() {
-            *looks += u32::from((place * self.space.leaf_words).is_multiple_of(cell::WORDS));
+        let in_a_cell = self.space.rules_of_a_cell();
+        for (place, rule) in cell::rules(self.space, &self.cells, leaf).enumerate() {
+            // the first ones stand in the leaf itself
+            *looks += u32::from(place >= in_a_cell && place.is_multiple_of(in_a_cell));
             if rule.order >= best {
                 break;
             }
@@ -165,13 +155,14 @@ impl<const N: usize> Forest<N> {
         best
     }
 
-    /// Cells that packets look at which meet these points, and how much memory is behind them.
-    fn cost(&self, probes: &[[u32; N]]) -> (u32, usize) {
+    /// What packets cost that meet these points: the cells they look at, each the dearer the less of all cells a cache
+    /// can hold.
+    fn cost(&self, probes: &[[u32; N]]) -> usize {
         let mut looks = 0;
         for point in probes {
             self.search(point, |_| true, &mut looks);
         }
-        (looks, self.cells.len())
+        looks as usize * (CACHED_CELLS + self.cells.len())
     }
 
     /// How big it is.
@@ -182,6 +173,72 @@ impl<const N: usize> Forest<N> {
             longest: self.longest,
             left_over: self.left_over,
         }
+    }
+}
+
+/// Rules in trees, each with the first of its ranks.
+struct Parted {
+    trees: Vec<(u32, Tree)>,
+    /// Ranks of rules that no tree would take, in their order.
+    left_over: Vec<u32>,
+}
+
+/// Parts rules by a criterion, and further where a tree would be too large.
+fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], criterion: Criterion) -> Parted {
+    let all: Vec<u32> = (0..rules.len() as u32).collect();
+    let mut parted = Parted { trees: Vec::new(), left_over: Vec::new() };
+    let mut waiting: Vec<(Vec<u32>, Option<Criterion>)> = part(space, rules, &all, criterion)
+        .into_iter()
+        .map(|ranks| (ranks, criterion.next()))
+        .collect();
+    while let Some((ranks, next)) = waiting.pop() {
+        let leaf = if next.is_some() { 8 } else { 32 };
+        let bounds = Bounds::of(space, ranks.len(), leaf, REPEATED, WORK);
+        match (grow(space, rules, ranks.clone(), bounds), next) {
+            (Some(tree), _) => parted.trees.push((ranks[0], tree)),
+            (None, Some(criterion)) => {
+                let parts = part(space, rules, &ranks, criterion);
+                waiting.extend(parts.into_iter().map(|ranks| (ranks, criterion.next())));
+            }
+            (None, None) => parted.left_over.extend(ranks),
+        }
+    }
+    parted.left_over.sort_unstable();
+    parted
+}
+
+impl Parted {
+    /// Instead a tree of all rules, which may be as large as it takes to make searches short: where rules overlap
+    /// by the thousand, those that come first soon hide the others. Or else one of what was left over.
+    fn or_large<const N: usize>(mut self, space: &Space<N>, rules: &[Covering<N>]) -> Self {
+        let large = |ranks: &[u32]| {
+            LARGE.into_iter().find_map(|(leaf, repeated)| {
+                let bounds = Bounds::of(space, ranks.len(), leaf, repeated, LARGE_WORK);
+                grow(space, rules, ranks.to_vec(), bounds)
+            })
+        };
+        let all: Vec<u32> = (0..rules.len() as u32).collect();
+        if let Some(tree) = large(&all) {
+            return Parted { trees: vec![(0, tree)], left_over: Vec::new() };
+        }
+        if let Some(tree) = large(&self.left_over) {
+            self.trees.push((self.left_over[0], tree));
+            self.left_over.clear();
+        }
+        self
+    }
+}
+
+impl Bounds {
+    fn of<const N: usize>(
+        space: &Space<N>,
+        rules: usize,
+        leaf: usize,
+        repeated: usize,
+        work: usize,
+    ) -> Self {
+        let once = rules / space.rules_of_a_cell();
+        Bounds { cells: once * repeated + FREE_CELLS, leaf, work: rules * work + FREE_CELLS }
     }
 }
 

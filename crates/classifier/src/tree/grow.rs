@@ -6,8 +6,8 @@ use super::space::Space;
 
 /// A leaf's number of rules has 16 bits.
 const MOST_IN_A_LEAF: usize = 0xffff;
-/// Cuts are sought among so many ends of boxes.
-const SAMPLE: usize = 4096;
+/// Cuts are sought and compared by so many rules, if there are more.
+const SAMPLE: usize = 2048;
 /// No tree is deeper: each node cuts off something, so only adversaries come here.
 const DEEPEST: usize = 48;
 
@@ -39,7 +39,7 @@ pub(super) fn grow<const N: usize>(
     bounds: Bounds,
 ) -> Option<Tree> {
     let mut growing = Growing { space, rules, bounds, cells: vec![Cell::default()], work: 0 };
-    let longest = growing.fill(0, ranks, &space.whole, 0)?;
+    let longest = growing.fill(0, growing.seen(ranks), &space.whole, 0)?;
     Some(Tree { cells: growing.cells, longest })
 }
 
@@ -78,7 +78,7 @@ impl<const N: usize> Growing<'_, N> {
     fn fill(
         &mut self,
         place: usize,
-        mut ranks: Vec<u32>,
+        ranks: Vec<u32>,
         part: &Region<N>,
         depth: usize,
     ) -> Option<u32> {
@@ -86,7 +86,6 @@ impl<const N: usize> Growing<'_, N> {
         if self.work > self.bounds.work {
             return None;
         }
-        self.end_where_all_are_met(&mut ranks, part);
         let cut = if ranks.len() > self.bounds.leaf && depth < DEEPEST {
             self.best_cut(&ranks, part)
         } else {
@@ -98,23 +97,25 @@ impl<const N: usize> Growing<'_, N> {
         }
     }
 
-    /// No rule is asked behind one that takes every packet of the part.
-    fn end_where_all_are_met(&self, ranks: &mut Vec<u32>, part: &Region<N>) {
+    /// No rule is asked behind one that takes every packet.
+    fn seen(&self, mut ranks: Vec<u32>) -> Vec<u32> {
         let takes_all = |rank: &u32| {
             let rule = &self.rules[*rank as usize];
-            rule.whole && rule.region.covers(part)
+            rule.whole && rule.region.covers(&self.space.whole)
         };
         if let Some(last) = ranks.iter().position(takes_all) {
             ranks.truncate(last + 1);
         }
+        ranks
     }
 
     fn leaf(&mut self, place: usize, ranks: &[u32]) -> Option<u32> {
         if ranks.len() > MOST_IN_A_LEAF {
             return None;
         }
-        let lines = cell::lines(self.space, ranks.iter().map(|rank| self.rules[*rank as usize]));
-        self.cells[place] = Cell::leaf(self.cells.len() - place, ranks.len());
+        let rules: Vec<_> = ranks.iter().map(|rank| self.rules[*rank as usize]).collect();
+        let (leaf, lines) = cell::leaf(self.space, self.cells.len() - place, &rules);
+        self.cells[place] = leaf;
         self.cells.extend_from_slice(&lines);
         self.has_room().then_some(1 + lines.len() as u32)
     }
@@ -133,14 +134,8 @@ impl<const N: usize> Growing<'_, N> {
         if !self.has_room() {
             return None;
         }
-        let mut children = vec![Vec::new(); cut.at.len() + 1];
-        for rank in ranks {
-            for child in self.reach(rank, part, cut.axis, &cut.at) {
-                children[child].push(rank);
-            }
-        }
         let mut longest = 0;
-        for (child, ranks) in children.into_iter().enumerate() {
+        for (child, ranks) in self.children(&ranks, part, cut).into_iter().enumerate() {
             let mut part = *part;
             if child > 0 {
                 part.low[cut.axis] = cut.at[child - 1];
@@ -151,6 +146,35 @@ impl<const N: usize> Growing<'_, N> {
             longest = longest.max(self.fill(first + child, ranks, &part, depth + 1)?);
         }
         Some(1 + longest)
+    }
+
+    /// The rules that reach into each part between cuts, up to the first one that takes every packet there.
+    fn children(&self, ranks: &[u32], part: &Region<N>, cut: &Cut) -> Vec<Vec<u32>> {
+        let last = cut.at.len();
+        let mut children = vec![Vec::new(); last + 1];
+        let mut open = vec![true; last + 1];
+        let mut left = last + 1;
+        for rank in ranks {
+            let rule = &self.rules[*rank as usize];
+            let takes_all = rule.whole && rule.region.covers_but(part, cut.axis);
+            let (low, high) = rule.region.within(part, cut.axis);
+            for child in self.reach(*rank, part, cut.axis, &cut.at) {
+                if !open[child] {
+                    continue;
+                }
+                children[child].push(*rank);
+                let from = if child > 0 { cut.at[child - 1] } else { part.low[cut.axis] };
+                let to = cut.at.get(child).map_or(part.high[cut.axis], |next| next - 1);
+                if takes_all && low <= from && high >= to {
+                    open[child] = false;
+                    left -= 1;
+                }
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        children
     }
 
     fn has_room(&self) -> bool {
@@ -171,6 +195,13 @@ impl<const N: usize> Growing<'_, N> {
 
     /// The axis and the cuts after which the fewest rules are left, `None` if no cut takes any away.
     fn best_cut(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
+        let step = ranks.len().div_ceil(SAMPLE).max(1);
+        let sampled: Vec<u32> = ranks.iter().step_by(step).copied().collect();
+        let cut = self.best_cut_for(&sampled, part);
+        if step > 1 && cut.is_none() { self.best_cut_for(ranks, part) } else { cut }
+    }
+
+    fn best_cut_for(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
         let cuts = (0..N).filter_map(|axis| {
             let at = self.even_cuts(ranks, part, axis);
             let cost = self.cost(ranks, part, axis, &at)?;
@@ -181,9 +212,8 @@ impl<const N: usize> Growing<'_, N> {
 
     /// Cuts between which there are about as many ends of boxes each.
     fn even_cuts(&self, ranks: &[u32], part: &Region<N>, axis: usize) -> Vec<u32> {
-        let step = (2 * ranks.len()).div_ceil(SAMPLE);
-        let mut ends = Vec::with_capacity(2 * ranks.len() / step + 2);
-        for rank in ranks.iter().step_by(step) {
+        let mut ends = Vec::with_capacity(2 * ranks.len());
+        for rank in ranks {
             let (low, high) = self.rules[*rank as usize].region.within(part, axis);
             ends.extend((low > part.low[axis]).then_some(low));
             ends.extend((high < part.high[axis]).then(|| high + 1));

@@ -51,20 +51,6 @@ impl Criterion {
     }
 }
 
-/// After how many bits an address may be called narrow: what parts the addresses that rules name into
-/// shares of a sixth, a third and so on.
-pub(super) fn borders<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> Vec<u32> {
-    let addresses = rules.iter().flat_map(|rule| {
-        space.addresses.iter().map(|address| fixed_bits(&rule.region, address.clone()))
-    });
-    let mut bits: Vec<u32> = addresses.filter(|bits| *bits > 0).collect();
-    bits.sort_unstable();
-    let mut borders = vec![0];
-    borders.extend((1..=4).filter_map(|share| bits.get(bits.len() * share / 6)));
-    borders.dedup();
-    borders
-}
-
 /// Parts ranks by a criterion. Each part has its ranks in their order, none is empty.
 pub(super) fn part<const N: usize>(
     space: &Space<N>,

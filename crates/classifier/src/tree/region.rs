@@ -17,7 +17,14 @@ impl<const N: usize> Region<N> {
 
     /// Whether all of `other` lies in it.
     pub fn covers(&self, other: &Self) -> bool {
-        (0..N).all(|axis| self.low[axis] <= other.low[axis] && other.high[axis] <= self.high[axis])
+        self.covers_but(other, N)
+    }
+
+    /// Whether that is so on all axes but one.
+    pub(super) fn covers_but(&self, other: &Self, but: usize) -> bool {
+        let covers =
+            |axis: usize| self.low[axis] <= other.low[axis] && other.high[axis] <= self.high[axis];
+        (0..N).all(|axis| axis == but || covers(axis))
     }
 
     /// What of it lies between two values of a field, of which it has some.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::cell::WORDS;
+use skipstep_abi::forest::{CELL_RULES, CELL_WORDS, RULE_WORDS};
+
 use super::region::Region;
 
 /// A family's fields.
@@ -12,26 +13,34 @@ pub struct Space<const N: usize> {
     pub whole: Region<N>,
     /// Where the words of the source and of the destination address are.
     pub addresses: [Range<usize>; 2],
+    /// After how many bits an address may be called narrow: what is tried.
+    pub(super) borders: &'static [u32],
     /// Words of a rule in a leaf.
-    pub(super) leaf_words: usize,
+    pub(super) rule_words: usize,
     pub(super) write: fn(&Region<N>, &mut [u32]),
     pub(super) holds: fn(&[u32], &[u32; N]) -> bool,
 }
 
+impl<const N: usize> Space<N> {
+    /// How many rules a cell has room for, behind its first two words.
+    pub(super) fn rules_of_a_cell(&self) -> usize {
+        (CELL_WORDS - CELL_RULES) / self.rule_words
+    }
+}
+
 /// IPv4: source, destination, source port, destination port (of ICMP: type and code), protocol, class of
-/// interface.
+/// interface. A leaf knows of an address the prefix that covers what a box has of it.
 pub const INET: Space<6> = Space {
     whole: Region { low: [0; 6], high: [u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff] },
     addresses: [0..1, 1..2],
-    leaf_words: WORDS / 2,
-    write: |region, words| {
-        words[..4].copy_from_slice(&[region.low[0], region.high[0], region.low[1], region.high[1]]);
-        write_rest(&region.low[2..], &region.high[2..], &mut words[4..]);
-    },
+    borders: &[4, 12, 20, 0],
+    rule_words: RULE_WORDS,
+    write: |region, words| write(region, &[0..1, 1..2], words),
     holds: |words, point| {
-        (words[0]..=words[1]).contains(&point[0])
-            && (words[2]..=words[3]).contains(&point[1])
-            && rest_holds(&words[4..], &point[2..])
+        let rest = words[4];
+        same_prefix(&words[..1], &point[..1], rest >> 16 & 0xff)
+            && same_prefix(&words[1..2], &point[1..2], rest >> 24)
+            && rest_holds(&words[2..], &point[2..])
     },
 };
 
@@ -56,35 +65,50 @@ pub const INET6: Space<12> = Space {
         ],
     },
     addresses: [0..4, 4..8],
-    leaf_words: WORDS,
-    write: |region, words| {
-        words[..8].copy_from_slice(&region.low[..8]);
-        write_rest(&region.low[8..], &region.high[8..], &mut words[8..]);
-        words[11] = fixed_bits(region, 0..4) | fixed_bits(region, 4..8) << 8;
-    },
+    // networks that are given to one site have 32 to 48 bits
+    borders: &[4, 36, 44, 52, 0],
+    rule_words: 2 * RULE_WORDS,
+    write: |region, words| write(region, &[0..4, 4..8], words),
     holds: |words, point| {
-        let lengths = [words[11] & 0xff, words[11] >> 8];
-        (0..8).all(|word| {
-            let fixed = lengths[word / 4].saturating_sub(32 * (word as u32 % 4)).min(32);
-            let mask = (u64::from(u32::MAX) << (32 - fixed)) as u32;
-            (words[word] ^ point[word]) & mask == 0
-        }) && rest_holds(&words[8..], &point[8..])
+        let rest = words[10];
+        same_prefix(&words[..4], &point[..4], rest >> 16 & 0xff)
+            && same_prefix(&words[4..8], &point[4..8], rest >> 24)
+            && rest_holds(&words[8..], &point[8..])
     },
 };
 
-/// Ports, protocol and interface, in three words.
-fn write_rest(low: &[u32], high: &[u32], words: &mut [u32]) {
+/// Addresses, then ports, protocol and interface.
+fn write<const N: usize>(region: &Region<N>, addresses: &[Range<usize>; 2], words: &mut [u32]) {
+    let behind = addresses[1].end;
+    words[..behind].copy_from_slice(&region.low[..behind]);
+    let (low, high, words) = (&region.low[behind..], &region.high[behind..], &mut words[behind..]);
     words[0] = low[0] | high[0] << 16;
     words[1] = low[1] | high[1] << 16;
-    words[2] = low[2] | high[2] << 8 | low[3] << 16 | high[3] << 24;
+    let [source, destination] = addresses.clone().map(|address| fixed_bits(region, address));
+    let [protocol, interface] = [2, 3].map(|axis| only_value(low[axis], high[axis]));
+    words[2] = protocol | interface << 8 | source << 16 | destination << 24;
+}
+
+/// A protocol or class of interface in a leaf: 0 is any of them.
+fn only_value(low: u32, high: u32) -> u32 {
+    debug_assert!((low == high && low > 0) || (low, high) == (0, 0xff), "{low} to {high}");
+    if low == high { low } else { 0 }
+}
+
+fn same_prefix(one: &[u32], other: &[u32], bits: u32) -> bool {
+    one.iter().zip(other).zip(0..).all(|((one, other), word)| {
+        let fixed = bits.saturating_sub(32 * word).min(32);
+        u64::from(one ^ other) >> (32 - fixed) == 0
+    })
 }
 
 fn rest_holds(words: &[u32], point: &[u32]) -> bool {
-    let between = |value: u32, low: u32, high: u32| (low..=high).contains(&value);
-    between(point[0], words[0] & 0xffff, words[0] >> 16)
-        && between(point[1], words[1] & 0xffff, words[1] >> 16)
-        && between(point[2], words[2] & 0xff, words[2] >> 8 & 0xff)
-        && between(point[3], words[2] >> 16 & 0xff, words[2] >> 24)
+    let between = |value: u32, range: u32| (range & 0xffff..=range >> 16).contains(&value);
+    let is = |value: u32, want: u32| want == 0 || want == value;
+    between(point[0], words[0])
+        && between(point[1], words[1])
+        && is(point[2], words[2] & 0xff)
+        && is(point[3], words[2] >> 8 & 0xff)
 }
 
 /// How many leading bits of an address all headers of a box have in common.

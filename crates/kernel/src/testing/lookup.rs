@@ -58,8 +58,6 @@ pub struct LookupPacket {
     /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`]; of one in a table 1, or 0 if the
     /// source is not in it.
     pub decided: u32,
-    /// What is looked up in the hash map; [`Lookups::set_packets`] chooses it.
-    pub key: [u32; 4],
 }
 
 /// `struct lookup_order`
@@ -138,14 +136,8 @@ impl Lookups {
     /// Sets what is looked up: [`PACKETS`] packets.
     pub fn set_packets(&mut self, packets: &[LookupPacket]) -> Result<()> {
         let places: Vec<u32> = (0..PACKETS as u32).collect();
-        let numbered = packets.iter().zip(0u32..).take(PACKETS);
-        let keyed = numbered.map(|(packet, number)| LookupPacket {
-            key: key(number.wrapping_mul(0x9e37_79b1) >> 8),
-            ..*packet
-        });
-        let keyed: Vec<LookupPacket> = keyed.collect();
-        assert_eq!(keyed.len(), PACKETS, "packets to look up");
-        self.packets.set_many(&places, &keyed)
+        assert_eq!(packets.len(), PACKETS, "packets to look up");
+        self.packets.set_many(&places, packets)
     }
 
     /// Goes through all packets once; nanoseconds that one of them took.
@@ -191,8 +183,7 @@ impl Lookups {
     }
 }
 
-/// The n-th of the keys, over and over.
+/// The n-th of the keys (`make_key`).
 fn key(number: u32) -> [u32; 4] {
-    let number = number % KEYS;
     [number, !number, number << 16, 7]
 }
