@@ -48,10 +48,8 @@ impl RuleHome {
     }
 }
 
-/// A rule set written but not in force.
+/// What is left to do for a rule set that was written, once it is in force.
 pub(crate) struct Prepared {
-    /// What to remember of it.
-    pub record: Record,
     /// Contents of tables that nobody sees once it is in force.
     replaced: Replaced,
     /// The map of its rules, if packets may read the old ones.
@@ -62,21 +60,21 @@ pub(crate) struct Prepared {
     staying: Vec<(u32, abi::RuleStates)>,
 }
 
-/// Writes a rule set beside the one in force, which `old` describes.
+/// Writes a rule set beside the one in force, which `old` describes. Returns what to remember of it, too.
 pub(crate) fn prepare(
     maps: &Maps,
     home: &RuleHome,
     old: &Record,
     memory: &mut Memory,
-    next: &Next,
+    next: Next,
     host: &Host,
-) -> Result<Prepared> {
+) -> Result<(Record, Prepared)> {
     let ruleset = &next.ruleset;
     skipstep_classifier::image::check_rules(ruleset)?;
     forget::make_room(maps, &mut memory.names, host, &[&old.ruleset, ruleset])?;
     let generation = old.generation.wrapping_add(1);
-    let (mut tables, own_addresses, replaced) = place::tables(maps, old, memory, next, host)?;
-    let rule_sets = place_rules(maps, old, memory, next)?;
+    let (mut tables, own_addresses, replaced) = place::tables(maps, old, memory, &next, host)?;
+    let rule_sets = place_rules(maps, old, memory, &next)?;
     let gone = gone::rules(maps, old, &slots(&rule_sets));
     gone::fill(maps, memory, &gone, &mut tables)?;
     let slots = Slots {
@@ -95,9 +93,9 @@ pub(crate) fn prepare(
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     let in_force: BTreeSet<u32> = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;
-    let staying = write_rule_slots(maps, next, &image)?;
+    let staying = write_rule_slots(maps, &next, &image)?;
     if next.ruleset.options.keep_counters {
-        keep_counters(maps, old, next, &rule_sets)?;
+        keep_counters(maps, old, &next, &rule_sets)?;
     }
     let rules = write_rules(maps, home, generation, &image)?;
     write_cells(maps, generation, &image.cells)?;
@@ -108,31 +106,31 @@ pub(crate) fn prepare(
     limiter::write(maps, generation, (&old.ruleset, ruleset), &image)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
     write_interfaces(maps, memory, host, skip_lists(generation, skip))?;
-    let (ruleset, groups) = (ruleset.clone(), skipstep_classifier::groups(ruleset, host));
+    let groups = skipstep_classifier::groups(ruleset, host);
+    let main = next.replaces("");
+    let ruleset = next.ruleset;
     let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };
-    Ok(Prepared { record, replaced, rules, main: next.replaces(""), staying })
+    Ok((record, Prepared { replaced, rules, main, staying }))
 }
 
 /// Puts a prepared rule set in force.
-pub(crate) fn flip(maps: &Maps, old: &Record, prepared: &Prepared) {
-    let generation = prepared.record.generation;
-    maps.shared_status.store(0, offset_of!(abi::Status, generation), generation);
-    limiter::retire(maps, &old.ruleset, &prepared.record.ruleset);
+pub(crate) fn flip(maps: &Maps, old: &Record, new: &Record) {
+    maps.shared_status.store(0, offset_of!(abi::Status, generation), new.generation);
+    limiter::retire(maps, &old.ruleset, &new.ruleset);
 }
 
 /// Lets go of the old rule set, once nobody reads it.
-pub(crate) fn settle(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<()> {
+pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepared) -> Result<()> {
     if let Some(rules) = &prepared.rules {
-        wait_for_readers(maps, prepared.record.generation, rules)?;
+        wait_for_readers(maps, new.generation, rules)?;
     }
-    let (before, after) = (&old.ruleset, &prepared.record.ruleset);
-    limiter::finish(maps, before, after, prepared.main);
-    let in_force: BTreeSet<u32> = prepared.record.slots().collect();
+    limiter::finish(maps, &old.ruleset, &new.ruleset, prepared.main);
+    let in_force: BTreeSet<u32> = new.slots().collect();
     for slot in old.slots().filter(|slot| !in_force.contains(slot)) {
         let gone = -1i32;
         maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
     }
-    gone::follow_tables(maps, &prepared.record);
+    gone::follow_tables(maps, new);
     for (slot, states) in &prepared.staying {
         let overload = offset_of!(abi::RuleStates, overload_table);
         maps.shared_rule_states.store(*slot, overload, states.overload_table);
@@ -143,12 +141,12 @@ pub(crate) fn settle(maps: &Maps, old: &Record, prepared: &Prepared) -> Result<(
             maps.shared_rule_states.store(*slot, offset, table.slot);
         }
     }
-    if places(&old.tables) != places(&prepared.record.tables) {
-        pool::follow_tables(maps, &prepared.record)?;
+    if places(&old.tables) != places(&new.tables) {
+        pool::follow_tables(maps, new)?;
     }
-    pool::release(maps, &old.tables, &prepared.record.tables)?;
-    place::release(maps, &prepared.replaced, &prepared.record.tables)?;
-    place::count_entries(maps, &prepared.record)
+    pool::release(maps, &old.tables, &new.tables)?;
+    place::release(maps, &prepared.replaced, &new.tables)?;
+    place::count_entries(maps, new)
 }
 
 /// The slots of tables by name, and whether these are looked into.

@@ -116,8 +116,8 @@ impl Instance {
         let change = Change::first(&run, lock)?;
         let (maps, programs) = pins::create(&directory, sizes)?;
         let instance = Instance { name: name.to_owned(), directory, run, maps, programs };
-        let next = Next::main(&Ruleset::default(), &Ruleset::default());
-        instance.commit(change, &next, &host::read()?)?;
+        let next = Next::main(&Ruleset::default(), Ruleset::default());
+        instance.commit(change, next, &host::read()?)?;
         Ok(instance)
     }
 
@@ -289,7 +289,7 @@ impl Instance {
             return change.keep();
         }
         let next = Next::same(&change.record.ruleset);
-        self.commit(change, &next, host)
+        self.commit(change, next, host)
     }
 
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.

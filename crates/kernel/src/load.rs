@@ -29,10 +29,10 @@ impl Instance {
     /// Anchors that were loaded by themselves stay, and so do states. What needs more room than there
     /// is, for states or for rules, makes the instance anew if it is not running, and is refused if
     /// it is.
-    pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
+    pub fn load(&mut self, ruleset: Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::main(&change.record.ruleset, ruleset);
-        self.put_in_force(change, &next, host)
+        self.put_in_force(change, next, host)
     }
 
     /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
@@ -40,7 +40,7 @@ impl Instance {
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
-        self.put_in_force(change, &next, host)
+        self.put_in_force(change, next, host)
     }
 
     /// `pfctl -a path -F rules`: removes the rules of an anchor, and its tables that are not
@@ -59,14 +59,14 @@ impl Instance {
     ) -> Result<Unsettled> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, changes);
-        self.turn_where_it_fits(change, &next, host)
+        self.turn_where_it_fits(change, next, host)
     }
 
     /// Lets go of the old rules.
     pub fn settle(&self, unsettled: Unsettled) -> Result<()> {
         let Unsettled { change, old, prepared } = unsettled;
-        commit::settle(&self.maps, &old, &prepared)?;
-        self.run.forget_all_but(prepared.record.generation)?;
+        commit::settle(&self.maps, &old, &change.record, &prepared)?;
+        self.run.forget_all_but(change.record.generation)?;
         change.end()
     }
 
@@ -75,7 +75,7 @@ impl Instance {
     pub fn flush_translation(&self, path: &str) -> Result<()> {
         let change = self.begin()?;
         let next = Next::without_translation(&change.record.ruleset, path);
-        self.commit(change, &next, &host::read()?)
+        self.commit(change, next, &host::read()?)
     }
 
     /// Removes all rules of the main rule set; options stay, and tables that are not persistent go
@@ -83,7 +83,7 @@ impl Instance {
     pub fn flush_rules(&self) -> Result<()> {
         let change = self.begin()?;
         let next = Next::emptied(&change.record.ruleset);
-        self.commit(change, &next, &host::read()?)
+        self.commit(change, next, &host::read()?)
     }
 
     /// `pfctl -F Reset`: all options become what they are by default; rules and tables stay.
@@ -91,26 +91,21 @@ impl Instance {
         let change = self.begin()?;
         let mut next = Next::same(&change.record.ruleset);
         next.ruleset.options = Options::default();
-        self.put_in_force(change, &next, &host::read()?)?;
+        self.put_in_force(change, next, &host::read()?)?;
         self.set_debug(Options::default().debug)
     }
 
-    fn put_in_force(&mut self, change: Change, next: &Next, host: &Host) -> Result<()> {
+    fn put_in_force(&mut self, change: Change, next: Next, host: &Host) -> Result<()> {
         let unsettled = self.turn_where_it_fits(change, next, host)?;
         self.settle(unsettled)
     }
 
-    pub(crate) fn commit(&self, change: Change, next: &Next, host: &Host) -> Result<()> {
+    pub(crate) fn commit(&self, change: Change, next: Next, host: &Host) -> Result<()> {
         self.settle(self.turn(change, next, host)?)
     }
 
     /// Makes the instance anew if it has no room for what is to be in force.
-    fn turn_where_it_fits(
-        &mut self,
-        change: Change,
-        next: &Next,
-        host: &Host,
-    ) -> Result<Unsettled> {
+    fn turn_where_it_fits(&mut self, change: Change, next: Next, host: &Host) -> Result<Unsettled> {
         let limits = &next.ruleset.options.limits;
         let rules = next.ruleset.every_rule().count() as u32;
         let rooms = [
@@ -140,21 +135,22 @@ impl Instance {
         pins::remove(&self.directory)?;
         let loopback = change.memory.loopback.clone();
         *self = Self::create(self.name(), &sizes, change.into_lock())?;
-        let all = Next::main(&Ruleset::default(), &next.ruleset);
+        let all = Next::main(&Ruleset::default(), next.ruleset);
         let mut change = self.begin()?;
         change.memory.loopback = loopback;
-        self.turn(change, &all, host)
+        self.turn(change, all, host)
     }
 
     /// Puts rules in force.
-    fn turn(&self, mut change: Change, next: &Next, host: &Host) -> Result<Unsettled> {
+    fn turn(&self, mut change: Change, next: Next, host: &Host) -> Result<Unsettled> {
         if divert::is_used(&next.ruleset) {
             divert::set_up()?;
         }
         if routing::is_used(&next.ruleset) {
             routing::set_up(&mut change.memory.loopback)?;
         }
-        let prepared = commit::prepare(
+        let main = next.replaces("");
+        let (record, prepared) = commit::prepare(
             &self.maps,
             &RuleHome::Fitting,
             &change.record,
@@ -162,17 +158,17 @@ impl Instance {
             next,
             host,
         )?;
-        if next.replaces("") {
-            change.memory.debug = next.ruleset.options.debug;
+        if main {
+            change.memory.debug = record.ruleset.options.debug;
         }
-        let queues = [&change.record, &prepared.record].map(|record| &record.ruleset.queues[..]);
+        let queues = [&change.record, &record].map(|record| &record.ruleset.queues[..]);
         queue::replace(queues[0], queues[1], &change.memory.names, host)?;
-        let old = std::mem::replace(&mut change.record, prepared.record.clone());
+        let old = std::mem::replace(&mut change.record, record);
         if self.running() {
             self.follow_xdp(&mut change, host)?;
         }
         change.save()?;
-        commit::flip(&self.maps, &old, &prepared);
+        commit::flip(&self.maps, &old, &change.record);
         let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
         self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);
         Ok(Unsettled { change, old, prepared })

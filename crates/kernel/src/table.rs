@@ -250,7 +250,7 @@ impl Instance {
     /// Puts the rules in force once more, each with the tables that it means now.
     fn look_up_tables(&self, change: Change) -> Result<()> {
         let next = Next::same(&change.record.ruleset);
-        self.commit(change, &next, &host::read()?)
+        self.commit(change, next, &host::read()?)
     }
 
     /// A table that does not exist is made, and one that rules only name begins to exist; whether it

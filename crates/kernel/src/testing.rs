@@ -174,7 +174,7 @@ impl TestEngine {
 
     /// Replaces rules and tables like `pfctl -f`: states and the clock stay.
     pub fn reload(&mut self, ruleset: &Ruleset) -> Result<()> {
-        self.put_in_force(Next::main(&self.record.ruleset, ruleset))
+        self.put_in_force(Next::main(&self.record.ruleset, ruleset.clone()))
     }
 
     fn put_in_force(&mut self, mut next: Next) -> Result<()> {
@@ -187,11 +187,11 @@ impl TestEngine {
             next.ruleset.options.fast_forward = FastForward::No;
         }
         let host = self.host.as_ref().ok_or_else(no_network)?;
-        let prepared =
-            commit::prepare(&self.maps, &self.rules, &self.record, &mut self.memory, &next, host)?;
-        commit::flip(&self.maps, &self.record, &prepared);
-        commit::settle(&self.maps, &self.record, &prepared)?;
-        self.record = prepared.record;
+        let (record, prepared) =
+            commit::prepare(&self.maps, &self.rules, &self.record, &mut self.memory, next, host)?;
+        commit::flip(&self.maps, &self.record, &record);
+        commit::settle(&self.maps, &self.record, &record, &prepared)?;
+        self.record = record;
         self.machine.configure(&self.record.ruleset);
         Ok(())
     }

@@ -112,7 +112,7 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
         fixture.instance().enable().unwrap();
         let host = fixture.host.clone();
         let bigger = ruleset("set limit states 150000\nblock\n", &host);
-        let error = fixture.instance().load(&bigger, &host).unwrap_err();
+        let error = fixture.instance().load(bigger.clone(), &host).unwrap_err();
         assert!(matches!(
             error,
             Error::Capacity { limit: "states", wanted: 150_000, capacity: 100_000 }
@@ -121,7 +121,7 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
         assert_eq!(fixture.instance().loaded().unwrap().ruleset, ruleset("pass\n", &host));
 
         fixture.instance().disable().unwrap();
-        fixture.instance().load(&bigger, &host).unwrap();
+        fixture.instance().load(bigger.clone(), &host).unwrap();
         assert_eq!(fixture.instance().status().unwrap().capacity, 150_000);
         assert_eq!(fixture.instance().loaded().unwrap().ruleset, bigger);
     });
@@ -140,12 +140,12 @@ fn a_limit_below_what_is_in_use_is_refused() {
         }
         let host = fixture.host.clone();
         let smaller = ruleset("set limit states 2\nblock\n", &host);
-        let error = fixture.instance().load(&smaller, &host).unwrap_err();
+        let error = fixture.instance().load(smaller.clone(), &host).unwrap_err();
         assert!(matches!(error, Error::InUse { limit: "states", wanted: 2, .. }), "{error}");
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(arrives(&from, &to), "the old rules stay");
         fixture.instance().kill_states(|_| true).unwrap();
-        fixture.instance().load(&smaller, &host).unwrap();
+        fixture.instance().load(smaller.clone(), &host).unwrap();
         assert!(!arrives(&from, &to));
     });
 }
@@ -191,7 +191,7 @@ fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
             rule.tag = Some(format!("tag{number}"));
             many.rules.push(rule);
         }
-        let error = fixture.instance().load(&many, &host).unwrap_err();
+        let error = fixture.instance().load(many.clone(), &host).unwrap_err();
         assert_eq!(
             error.to_string(),
             "line 7: no number left for tag tag2046: an instance knows at most 2047"
@@ -360,14 +360,14 @@ fn more_rules_than_there_is_room_for_are_refused_only_while_running() {
         for (number, rule) in (0..).zip(&mut many.rules) {
             rule.number = number;
         }
-        let error = fixture.instance().load(&many, &host).unwrap_err();
+        let error = fixture.instance().load(many.clone(), &host).unwrap_err();
         assert!(matches!(error, Error::RuleSlots { wanted: 20_000, .. }), "{error}");
         assert_eq!(fixture.instance().rules_in_force().unwrap().len(), 1);
         fixture.instance().disable().unwrap();
-        fixture.instance().load(&many, &host).unwrap();
+        fixture.instance().load(many.clone(), &host).unwrap();
         assert_eq!(fixture.instance().rules_in_force().unwrap().len(), 20_000);
         fixture.instance().enable().unwrap();
-        fixture.instance().load(&many, &host).unwrap();
+        fixture.instance().load(many.clone(), &host).unwrap();
     });
 }
 

@@ -46,7 +46,7 @@ fn loader() {
     let mut instance = Instance::open(&name).unwrap();
     loop {
         for set in &sets {
-            instance.load(set, &host).unwrap();
+            instance.load(set.clone(), &host).unwrap();
         }
     }
 }
@@ -104,7 +104,7 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
         let name = format!("test-{}-loaders", std::process::id());
         let mut instance = Instance::open_or_create(&name, 100).unwrap();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            instance.load(&rule_set(0, &host), &host).unwrap();
+            instance.load(rule_set(0, &host), &host).unwrap();
             for round in 0..ROUNDS {
                 let mut loaders = Loaders(vec![start_loader(&name), start_loader(&name)]);
                 std::thread::sleep(Duration::from_millis(20 + round * 37 % 150));
@@ -114,7 +114,7 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
                 assert_whole(&name, &host);
             }
             // and nothing that the killed ones wrote is left once the next one is through
-            instance.load(&rule_set(1, &host), &host).unwrap();
+            instance.load(rule_set(1, &host), &host).unwrap();
             assert_whole(&name, &host);
             assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
         }));

@@ -107,7 +107,7 @@ impl Rulebook {
             old: Default::default(),
             names_sctp_ports: false,
         };
-        rulebook.replace(&Next::main(&Ruleset::default(), ruleset));
+        rulebook.replace(&Next::main(&Ruleset::default(), ruleset.clone()));
         rulebook
     }
 

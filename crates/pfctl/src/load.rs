@@ -171,7 +171,7 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    put_in_force(args, &loaded.ruleset, &host)?;
+    put_in_force(args, loaded.ruleset, &host)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -201,7 +201,7 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
     tables.extend(new.iter().filter(|table| table.defined).cloned());
     if path.is_empty() {
         ruleset.tables = tables;
-        instance.load(&ruleset, &host)?;
+        instance.load(ruleset, &host)?;
     } else {
         let anchor = Ruleset { rules, tables, ..Ruleset::default() };
         instance.load_anchor(path, &anchor, &host)?;
@@ -209,12 +209,12 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn put_in_force(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<()> {
+fn put_in_force(args: &Args, ruleset: Ruleset, host: &Host) -> Result<()> {
     let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
     if !path.is_empty() {
-        return Ok(create(args)?.load_anchor(path, ruleset, host)?);
+        return Ok(create(args)?.load_anchor(path, &ruleset, host)?);
     }
-    if let Some(warning) = session::warning(args, ruleset, host)? {
+    if let Some(warning) = session::warning(args, &ruleset, host)? {
         eprintln!("pfctl: warning: {warning}");
     }
     let states = ruleset.options.limits.states;

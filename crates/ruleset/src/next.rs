@@ -18,7 +18,7 @@ impl RulesChange {
     /// What it leads to.
     pub fn next(&self, old: &Ruleset) -> Next {
         match self {
-            RulesChange::Load(path, new) if path.is_empty() => Next::main(old, new),
+            RulesChange::Load(path, new) if path.is_empty() => Next::main(old, (**new).clone()),
             RulesChange::Load(path, new) => Next::anchors(old, [(path.as_str(), &**new)]),
             RulesChange::Flush(path) if path.is_empty() => Next::emptied(old),
             RulesChange::Flush(path) => Next::anchors(old, [(path.as_str(), &Ruleset::default())]),
@@ -41,12 +41,12 @@ pub struct Next {
 impl Next {
     /// `pfctl -f`: the main rule set and the anchors that come with it are replaced; those that were
     /// loaded by themselves stay.
-    pub fn main(old: &Ruleset, new: &Ruleset) -> Self {
-        let mut ruleset = new.clone();
+    pub fn main(old: &Ruleset, new: Ruleset) -> Self {
+        let mut ruleset = new;
+        let mut replaced: BTreeSet<String> = ruleset.anchors.keys().cloned().collect();
         for (path, anchor) in old.anchors.iter().filter(|(path, _)| !is_unnamed(path)) {
             ruleset.anchors.entry(path.clone()).or_insert_with(|| anchor.clone());
         }
-        let mut replaced: BTreeSet<String> = new.anchors.keys().cloned().collect();
         replaced.extend(old.anchors.keys().filter(|path| is_unnamed(path)).cloned());
         replaced.insert(String::new());
         keep_systems(&mut ruleset, old);
@@ -100,7 +100,7 @@ impl Next {
     /// `pfctl -F rules`: the rules of the main rule set go, and tables that are not persistent with them;
     /// options stay.
     pub fn emptied(old: &Ruleset) -> Self {
-        Self::main(old, &Ruleset { options: old.options.clone(), ..Ruleset::default() })
+        Self::main(old, Ruleset { options: old.options.clone(), ..Ruleset::default() })
     }
 
     /// The same once more.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_new_main_rule_set_keeps_the_anchors_it_does_not_bring() {
-        let next = Next::main(&ruleset(&["_1", "_1/a", "a", "a/b"]), &ruleset(&["_1", "a"]));
+        let next = Next::main(&ruleset(&["_1", "_1/a", "a", "a/b"]), ruleset(&["_1", "a"]));
         assert_eq!(paths(&next), (vec!["_1", "a", "a/b"], vec!["", "_1", "_1/a", "a"]));
     }
 

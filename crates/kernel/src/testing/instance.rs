@@ -41,7 +41,7 @@ impl TestInstance {
     /// its clock, which on the wall is the second `first_enabled`.
     pub fn start(&mut self, ruleset: &Ruleset, hostid: u32, first_enabled: u32) -> Result<()> {
         self.forget()?;
-        self.instance.load(ruleset, self.network.host())?;
+        self.instance.load(ruleset.clone(), self.network.host())?;
         let mut change = self.instance.begin()?;
         change.memory.hostid = hostid;
         change.keep()?;

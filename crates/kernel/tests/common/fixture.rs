@@ -32,7 +32,7 @@ impl Fixture {
 
     pub fn load(&mut self, text: &str) {
         let host = self.host.clone();
-        self.instance().load(&ruleset(text, &host), &host).unwrap();
+        self.instance().load(ruleset(text, &host), &host).unwrap();
     }
 }
 
