@@ -6,7 +6,7 @@ lab_begin
 
 rows='run["paper"]["tables"][0]["rows"]'
 
-"$BIN/fwlab" speed --smoke --systems xdp-route,nft-conntrack,nft-maps,skipstep-states,skipstep-states-xdp,skipstep-compiled,skipstep-compiled-xdp \
+"$BIN/fwlab" speed --smoke --systems xdp-route,tc-route,nft-conntrack,nft-maps,skipstep-states,skipstep-states-xdp,skipstep-compiled,skipstep-compiled-xdp \
 	--out "$WORK/out" >"$WORK/text" 2>"$WORK/errors" || cat "$WORK/errors"
 result=$WORK/out/speed.json
 same "complete" True "$(said "$result" 'run["complete"]')"

@@ -156,8 +156,13 @@ impl Part {
     fn blocks(self, study: &mut Study) -> anyhow::Result<Vec<(Block, Vec<Cell>)>> {
         Ok(match self {
             Part::Hit => {
-                let systems =
-                    ["xdp-route", "nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
+                let systems = [
+                    "xdp-route",
+                    "tc-route",
+                    "nft-conntrack",
+                    "skipstep-states",
+                    "skipstep-states-xdp",
+                ];
                 vec![cost(study, HIT, FEW_RULES, load(Family::V4), &systems)]
             }
             Part::Bridge => vec![on_bridge(study)],

@@ -8,6 +8,7 @@ mod iptables;
 mod nftables;
 mod plain;
 pub mod skipstep;
+mod tc_route;
 mod xdp_route;
 
 use std::io::ErrorKind;
@@ -177,6 +178,7 @@ pub fn all() -> Vec<Box<dyn System>> {
     let mut all: Vec<Box<dyn System>> =
         vec![Box::new(Plain::Null), Box::new(Plain::Router), Box::new(Plain::Bridge)];
     all.push(Box::new(xdp_route::XdpRoute));
+    all.push(Box::new(tc_route::TcRoute));
     all.extend(iptables::all());
     all.extend(nftables::all());
     all.extend(skipstep::all());

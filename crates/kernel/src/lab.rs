@@ -1,5 +1,5 @@
 //! What the laboratory needs of the kernel: frames made by a program of bpf/lab at the speed of XDP, counted
-//! by another, a router in XDP, offloads of devices, a thread that no other takes the CPU from, and programs that end with who started them.
+//! by another, a router in XDP and one on tcx, offloads of devices, a thread that no other takes the CPU from, and programs that end with who started them.
 //!
 //! Nothing here knows of skipstep's data plane.
 
@@ -21,7 +21,7 @@ pub use layout::{
     Progress, TAG_BYTES, TEMPLATES, TRIAL_SHIFT, Template, VALUES,
 };
 pub use packet_socket::{PACKET_BATCH, PacketSocket};
-pub use route::route_in_drivers;
+pub use route::{route_in_drivers, route_on_tcx};
 pub use sink::{Hook, Sink};
 pub use window::Window;
 

@@ -410,7 +410,9 @@ fn write_log(signals: &Signals, name: &str, options: &Options) {
     while !signals.stop() {
         match complaint.note(open(name)).flatten() {
             Some(instance) => {
-                complaint.note(drain(signals, &instance, &mut logs, options));
+                if complaint.note(drain(signals, &instance, &mut logs, options)).is_none() {
+                    thread::sleep(TICK);
+                }
             }
             None => thread::sleep(TICK),
         }

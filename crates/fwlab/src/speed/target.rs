@@ -23,6 +23,8 @@ const LEFT_OUT: &str = "some of it was left out";
 enum Bound {
     AtMost(f64),
     AtLeast(f64),
+    /// Nothing: it shows what another target can come to.
+    Seen,
 }
 
 /// How a figure is got.
@@ -55,7 +57,7 @@ struct Target {
 
 /// All of them.
 fn targets() -> Vec<Target> {
-    use Bound::{AtLeast, AtMost};
+    use Bound::{AtLeast, AtMost, Seen};
     use Figure::{Growth, Loading, Lost, Making, Memory, Missing, Own, Through};
 
     let target = |what, against, bound, figure| Target { what, against, bound, figure };
@@ -82,6 +84,8 @@ fn targets() -> Vec<Target> {
         target(forward[1], router, AtMost(1.20), hit(tcx, "router")),
         target(forward[0], conntrack, AtMost(0.33), hit(xdp, "nft-conntrack")),
         target(forward[1], conntrack, AtMost(0.65), hit(tcx, "nft-conntrack")),
+        target("tcx that only routes", conntrack, Seen, hit("tc-route", "nft-conntrack")),
+        target(forward[1], "tcx that only routes", Seen, hit(tcx, "tc-route")),
         target("requests over TCP", router, AtLeast(0.97), Through { title: TCP_RR, system: tcx }),
         target("requests over UDP", router, AtLeast(0.97), Through { title: UDP_RR, system: tcx }),
         target(
@@ -184,6 +188,7 @@ pub(super) fn table(run: &Run) -> Table {
         let (bound, digits) = match target.bound {
             Bound::AtMost(most) => (format!("<= {most}"), most),
             Bound::AtLeast(least) => (format!(">= {least}"), least),
+            Bound::Seen => ("none".to_owned(), 1.0),
         };
         let (measured, verdict) = match measure(run, &target.figure) {
             Ok(interval) => {
@@ -219,6 +224,7 @@ impl Bound {
         let (met, bound) = match self {
             Bound::AtMost(most) => (interval.middle <= most, most),
             Bound::AtLeast(least) => (interval.middle >= least, least),
+            Bound::Seen => return "to compare with",
         };
         let may_be_noise = interval.low < interval.high && interval.contains(bound);
         match (met, may_be_noise) {
@@ -320,6 +326,7 @@ mod tests {
         assert_eq!(most.verdict(&interval(0.61, 0.65, 0.7)), "NOT MET");
         assert_eq!(Bound::AtLeast(1.5).verdict(&interval(1.6, 1.7, 1.8)), "met");
         assert_eq!(Bound::AtLeast(1.5).verdict(&interval(1.0, 1.1, 1.2)), "NOT MET");
+        assert_eq!(Bound::Seen.verdict(&interval(0.9, 1.0, 1.1)), "to compare with");
     }
 
     /// A series, where in it, and systems with what they cost, in routers.

@@ -1,8 +1,8 @@
-//! A router in XDP and nothing else, bpf/lab/route.bpf.c.
+//! A router in XDP or on tcx and nothing else, bpf/lab/route.bpf.c.
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use libbpf_rs::libbpf_sys;
+use libbpf_rs::libbpf_sys::{self, BPF_TCX_INGRESS};
 
 use super::load;
 use crate::error::{Context, Result};
@@ -26,6 +26,24 @@ pub fn route_in_drivers(interfaces: &[u32]) -> Result<()> {
         let result =
             unsafe { libbpf_sys::bpf_xdp_attach(ifindex as i32, fd, flags, std::ptr::null()) };
         check(result).context(|| format!("router in XDP: interface {ifindex}: attach"))?;
+    }
+    Ok(())
+}
+
+/// The same where skipstep stands without XDP, on tcx.
+///
+/// # Errors
+/// Not root; the kernel has no tcx.
+pub fn route_on_tcx(interfaces: &[u32]) -> Result<()> {
+    let object = load(OBJECT, "router on tcx")?;
+    let program = find_program(&object, "lab_route_tcx")?;
+    for &ifindex in interfaces {
+        let fd = program.as_fd().as_raw_fd();
+        // SAFETY: the program is loaded, and no options are given
+        let result = unsafe {
+            libbpf_sys::bpf_prog_attach_opts(fd, ifindex as i32, BPF_TCX_INGRESS, std::ptr::null())
+        };
+        check(result).context(|| format!("router on tcx: interface {ifindex}: attach"))?;
     }
     Ok(())
 }
