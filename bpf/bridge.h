@@ -209,19 +209,27 @@ __inline void learn(const struct pf_bridge_key *station, __u32 port, __u32 now)
 		stats->unlearned++;
 }
 
+/* Whether nothing has come from a station for so long that it may be elsewhere. Another CPU's clock may be ahead. */
+__inline bool is_aged(const struct pf_bridge_address *known, __u32 timeout, __u32 now)
+{
+	return timeout && (__s32)(now - known->seen) > (__s32)timeout;
+}
+
 /* The port that the station is behind, 0 if that is not known. */
-__inline __u32 find_station(const struct pf_bridge_key *station, __u32 now)
+__inline __u32 find_station(const struct pf_bridge_key *station, __u32 timeout, __u32 now)
 {
 	struct pf_bridge_address *known = bpf_map_lookup_elem(&bridge_addresses, station);
 
-	return known && now - known->seen <= PF_BRIDGE_TIMEOUT ? known->port : 0;
+	return known && !is_aged(known, timeout, now) ? known->port : 0;
 }
 
 static long forget_station(void *map, const void *key, void *value, void *arg)
 {
 	const struct pf_bridge_address *known = value;
+	__u32 number = known->port;
+	struct pf_bridge_port *port = bpf_map_lookup_elem(&bridge_ports, &number);
 
-	if (*(__u32 *)arg - known->seen > PF_BRIDGE_TIMEOUT)
+	if (port && is_aged(known, port->timeout, *(__u32 *)arg))
 		bpf_map_delete_elem(map, key);
 	return 0;
 }
@@ -331,7 +339,7 @@ __inline int cross_bridge(struct __sk_buff *skb)
 	if (is_for_group(frame.header.destination))
 		return flood(skb, &frame, bridge, number, port->flags & PF_BRIDGE_HEARS);
 	__builtin_memcpy(station.address, frame.header.destination, sizeof(station.address));
-	leaves_by = find_station(&station, frame.now);
+	leaves_by = find_station(&station, port->timeout, frame.now);
 	to = leaves_by ? bpf_map_lookup_elem(&bridge_ports, &leaves_by) : NULL;
 	if (!to || to->bridge != bridge)
 		return flood(skb, &frame, bridge, number, false);

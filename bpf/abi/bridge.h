@@ -5,7 +5,8 @@
 
 #define PF_BRIDGE_PORTS		64	/* of all bridges together; port 0 is none */
 #define PF_BRIDGE_ADDRESSES	4096	/* known to all bridges together, as many as OpenBSD's veb(4) knows */
-#define PF_BRIDGE_TIMEOUT	240	/* seconds that an address is known from which nothing comes */
+#define PF_BRIDGE_TIMEOUT	240	/* seconds that an address is known from which nothing comes, unless told otherwise */
+#define PF_BRIDGE_TIMEOUT_MAX	0x7fffffff
 #define PF_BRIDGE_RULES		256	/* of a port, for one direction */
 #define PF_BRIDGE_ALL_RULES	4096
 
@@ -19,6 +20,7 @@ struct pf_bridge_port {
 	__u32 ifindex;			/* 0: there is no such port */
 	__u32 bridge;			/* number of its bridge, from 1 */
 	__u32 flags;			/* pf_bridge_port_flags */
+	__u32 timeout;			/* of its bridge: seconds that an address is known from which nothing comes; 0: for good */
 	__u32 rules[2];			/* how many it has, by direction: in, out */
 };
 

@@ -183,6 +183,35 @@ same "a port that takes nothing but IP" "10 0" "$(frames ff:ff:ff:ff:ff:ff 0x88b
 same "which is counted" 10 "$(port port2 "port['dropped']['non-ip']")"
 same "ARP and IP do cross" passed "$(on client ip neighbour flush dev eth0; probe_ping third $S4)"
 pf bridge bridge passnonip port2
+
+# A station that nothing comes from is forgotten, after as long as is said.
+QUIET=00:00:5e:00:53:77
+quiet_is_known() {
+	json "any(a['address'] == '$QUIET' for a in bridges[0]['addresses'])"
+}
+speak() {
+	on third python3 "$HERE/frames.py" send eth0 "$CLIENT" 0x88b5 1 $QUIET
+}
+pf bridge bridge timeout port1 2
+same "the time is that of the bridge" "2" "$(json "bridges[0]['timeout']")"
+speak
+same "what is for it goes there" "0 10" "$(frames $QUIET 0x88b5)"
+for _ in 1 2 3 4; do
+	sleep 1
+	speak
+done
+same "also while it speaks now and then" "0 10" "$(frames $QUIET 0x88b5)"
+sleep 3.1
+same "it is known no more" False "$(quiet_is_known)"
+same "what is for it goes everywhere" "10 10" "$(frames $QUIET 0x88b5)"
+speak
+pf bridge bridge timeout port1 0
+sleep 3.1
+same "without a timeout it is known for good" "0 10" "$(frames $QUIET 0x88b5)"
+pf bridge bridge timeout port1 240
+same "as long as others are" "(max cache: 4096, timeout: 240):" \
+	"$(pf bridge bridge show | sed -n 's/.*Addresses //p')"
+
 pf bridge bridge rule add pass in on port0 src "$CLIENT" dst "$SERVER" type 0x88b5
 pf bridge bridge rule add block in/out on port0 type 0x88b5
 same "a rule for frames" "0 0" "$(frames ff:ff:ff:ff:ff:ff 0x88b5)"

@@ -6,8 +6,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const BRIDGE_PORTS: u32 = 64;
 /// Addresses known to all bridges together (`PF_BRIDGE_ADDRESSES`).
 pub const BRIDGE_ADDRESSES: u32 = 4096;
-/// Seconds that an address is known from which nothing comes (`PF_BRIDGE_TIMEOUT`).
+/// Seconds that an address is known from which nothing comes, unless told otherwise (`PF_BRIDGE_TIMEOUT`).
 pub const BRIDGE_TIMEOUT: u32 = 240;
+/// Most that can be said (`PF_BRIDGE_TIMEOUT_MAX`).
+pub const BRIDGE_TIMEOUT_MAX: u32 = 0x7fff_ffff;
 /// Rules of a port for one direction (`PF_BRIDGE_RULES`).
 pub const BRIDGE_RULES: u32 = 256;
 /// Rules of all ports (`PF_BRIDGE_ALL_RULES`).
@@ -33,6 +35,8 @@ pub struct BridgePort {
     pub bridge: u32,
     /// [`bridge_port_flags`]
     pub flags: u32,
+    /// Of its bridge: seconds that an address is known from which nothing comes; 0: for good.
+    pub timeout: u32,
     /// How many it has, by direction: in, out.
     pub rules: [u32; 2],
 }

@@ -11,7 +11,8 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
-pub use skipstep_abi::bridge::{BRIDGE_ADDRESSES, BRIDGE_TIMEOUT, bridge_drop};
+use skipstep_abi::bridge::BRIDGE_TIMEOUT;
+pub use skipstep_abi::bridge::{BRIDGE_ADDRESSES, BRIDGE_TIMEOUT_MAX, bridge_drop};
 use skipstep_abi::bridge::{bridge_match, bridge_port_flags as flags};
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::Direction;
@@ -19,6 +20,7 @@ use skipstep_ruleset::interface::{Host, Interface};
 
 use crate::error::{Error, Result};
 use crate::instance::Instance;
+use crate::lab::offload;
 use crate::netlink::Rtnetlink;
 use crate::object::{Maps, Programs};
 use crate::{attach, host};
@@ -90,12 +92,16 @@ impl FrameRule {
 pub struct Port {
     /// Number of its bridge, from 1.
     bridge: u32,
+    /// Of its bridge: seconds that a station is known from which nothing comes; 0: for good.
+    timeout: u32,
     /// Its own number, from 1.
     number: u32,
     /// The interface's index, 0 while it is away.
     index: u32,
     /// We have it hear what is not for it.
     promiscuous: bool,
+    /// We keep it from joining packets.
+    kept_apart: bool,
     block_non_ip: bool,
     rules: Vec<FrameRule>,
 }
@@ -115,6 +121,8 @@ pub type Ports = BTreeMap<String, Port>;
 pub struct BridgeView {
     /// Its number.
     pub number: u32,
+    /// Seconds that a station is known from which nothing comes; 0: for good.
+    pub timeout: u32,
     /// By name.
     pub ports: Vec<PortView>,
     /// In the order of ports.
@@ -161,6 +169,7 @@ impl Instance {
             1 => bridges.into_iter().next().unwrap_or_default(),
             _ => return change.refuse(wrong(&names.join(" "), "are ports of different bridges")),
         };
+        let timeout = timeout_of(&change.memory.ports, bridge).unwrap_or(BRIDGE_TIMEOUT);
         for name in names {
             if change.memory.ports.contains_key(name) {
                 continue;
@@ -172,7 +181,7 @@ impl Instance {
             if number >= abi::bridge::BRIDGE_PORTS {
                 return change.refuse(wrong(name, "there are as many ports as there may be"));
             }
-            let port = Port { bridge, number, ..Port::default() };
+            let port = Port { bridge, timeout, number, ..Port::default() };
             change.memory.ports.insert(name.clone(), port);
         }
         // what a killed process leaves is remembered, and undone with the instance
@@ -206,6 +215,19 @@ impl Instance {
         change.keep()
     }
 
+    /// Has the bridge of a port know stations so many seconds from which nothing comes, or for good: 0.
+    pub fn bridge_timeout(&self, name: &str, seconds: u32) -> Result<()> {
+        let mut change = self.begin()?;
+        let Some(bridge) = change.memory.ports.get(name).map(|port| port.bridge) else {
+            return change.refuse(wrong(name, "is not a port"));
+        };
+        for port in change.memory.ports.values_mut().filter(|port| port.bridge == bridge) {
+            port.timeout = seconds;
+            self.rewrite_port(port)?;
+        }
+        change.keep()
+    }
+
     /// Has a port take and give nothing but IPv4, IPv6, ARP and reverse ARP, or everything.
     pub fn bridge_block_non_ip(&self, name: &str, block: bool) -> Result<()> {
         self.change_port(name, |port| port.block_non_ip = block)
@@ -233,6 +255,7 @@ impl Instance {
         for (name, port) in &ports {
             let bridge = bridges.entry(port.bridge).or_default();
             bridge.number = port.bridge;
+            bridge.timeout = port.timeout;
             bridge.ports.push(PortView {
                 name: name.clone(),
                 present: port.index != 0,
@@ -245,7 +268,8 @@ impl Instance {
         self.maps.bridge_addresses.for_each(|station, known| {
             let port = ports.iter().find(|(_, port)| port.number == known.port);
             let age = now.saturating_sub(known.seen);
-            if let Some((name, _)) = port.filter(|_| age <= BRIDGE_TIMEOUT)
+            if let Some((name, _)) =
+                port.filter(|(_, port)| port.timeout == 0 || age <= port.timeout)
                 && let Some(bridge) = bridges.get_mut(&station.bridge)
             {
                 let address = LinkAddress(station.address);
@@ -269,10 +293,18 @@ impl Instance {
         }
         if port.index != 0 {
             write_rules(&self.maps, port)?;
-            let flags = self.maps.bridge_ports.at(port.number)?.flags & flags::HEARS;
-            write_port(&self.maps, port, flags)?;
         }
+        self.rewrite_port(port)?;
         change.keep()
+    }
+
+    /// Tells the programs what has changed of a port.
+    fn rewrite_port(&self, port: &Port) -> Result<()> {
+        if port.index == 0 {
+            return Ok(());
+        }
+        let hears = self.maps.bridge_ports.at(port.number)?.flags & flags::HEARS;
+        write_port(&self.maps, port, hears)
     }
 }
 
@@ -305,15 +337,29 @@ pub(crate) fn follow(
             hear_all(index, true)?;
             port.promiscuous = true;
         }
+        // what others sent is to leave as they sent it
+        port.kept_apart |= offload::let_join_packets(name, false);
     }
     Ok(())
 }
 
 /// Gives all interfaces back as they were.
 pub(crate) fn tear_down(ports: &Ports) {
-    for port in ports.values().filter(|port| port.promiscuous && port.index != 0) {
-        // who is gone hears nothing
+    for port in ports.values().filter(|port| port.index != 0) {
+        release(port);
+    }
+}
+
+/// Gives the interface of a port back as it was, unless it is gone.
+fn release(port: &Port) {
+    if port.promiscuous {
         let _ = hear_all(port.index, false);
+    }
+    if port.kept_apart
+        && let Ok(link) = link(port.index)
+        && let Some(name) = name_of(&link)
+    {
+        offload::let_join_packets(name, true);
     }
 }
 
@@ -324,11 +370,9 @@ fn vacate(maps: &Maps, directory: &Path, port: &mut Port) -> Result<()> {
     maps.bridge_ports.set(&port.number, &abi::BridgePort::default())?;
     forget(maps, |behind| behind == port.number)?;
     write_rules(maps, &Port { rules: Vec::new(), ..*port })?;
-    if port.promiscuous {
-        // it may be gone
-        let _ = hear_all(port.index, false);
-    }
+    release(port);
     port.promiscuous = false;
+    port.kept_apart = false;
     port.index = 0;
     Ok(())
 }
@@ -373,6 +417,7 @@ fn write_port(maps: &Maps, port: &Port, hears: u32) -> Result<()> {
         ifindex: port.index,
         bridge: port.bridge,
         flags: hears | if port.block_non_ip { flags::BLOCK_NON_IP } else { 0 },
+        timeout: port.timeout,
         rules: [Direction::In, Direction::Out].map(|way| port.rules_of(way).count() as u32),
     };
     maps.bridge_ports.set(&port.number, &image)
@@ -403,13 +448,21 @@ fn may_be_port(name: &str, host: &Host) -> Result<()> {
 }
 
 fn link(index: u32) -> Result<LinkMessage> {
-    let get = RouteNetlinkMessage::GetLink(LinkMessage::default());
-    let links = Rtnetlink::open()?.dump(get)?.into_iter().filter_map(|object| match object {
+    let mut wanted = LinkMessage::default();
+    wanted.header.index = index;
+    let answers = Rtnetlink::open()?.get(RouteNetlinkMessage::GetLink(wanted))?;
+    let mut links = answers.into_iter().filter_map(|object| match object {
         RouteNetlinkMessage::NewLink(link) => Some(link),
         _ => None,
     });
-    let mut links = links.filter(|link| link.header.index == index);
     Ok(links.next().unwrap_or_default())
+}
+
+fn name_of(link: &LinkMessage) -> Option<&str> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.as_str()),
+        _ => None,
+    })
 }
 
 /// Whether somebody has it so already: then it stays so.
@@ -424,6 +477,11 @@ fn hear_all(index: u32, all: bool) -> Result<()> {
     link.header.flags = if all { LinkFlags::Promisc } else { LinkFlags::empty() };
     link.header.change_mask = LinkFlags::Promisc;
     Rtnetlink::open()?.order(RouteNetlinkMessage::SetLink(link), 0)
+}
+
+/// That of the ports that a bridge has.
+fn timeout_of(ports: &Ports, bridge: u32) -> Option<u32> {
+    ports.values().find(|port| port.bridge == bridge).map(|port| port.timeout)
 }
 
 /// The first number from 1 on that is not in use.

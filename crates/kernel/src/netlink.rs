@@ -32,6 +32,11 @@ impl Rtnetlink {
         self.exchange(get, NLM_F_DUMP)
     }
 
+    /// What a GET message asks for, that is one object and no list.
+    pub fn get(&mut self, get: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
+        self.exchange(get, NLM_F_ACK)
+    }
+
     /// Carries out an order; `flags` are those beside request and acknowledge.
     pub fn order(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
         self.exchange(message, NLM_F_ACK | flags).map(|_| ())

@@ -185,7 +185,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             address, translated_address, port, translated_port, ifindex_in, ifindex_out, packets, bytes,
             creation, last, family, protocol, tos, translated, pad,
         }
-        pf_bridge_port => abi::BridgePort { ifindex, bridge, flags, rules }
+        pf_bridge_port => abi::BridgePort { ifindex, bridge, flags, timeout, rules }
         pf_bridge_key => abi::BridgeKey { address, vlan, bridge }
         pf_bridge_address => abi::BridgeAddress { port, seen }
         pf_bridge_rule_key => abi::BridgeRuleKey { ifindex, direction, number }
@@ -310,7 +310,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::delayed { DELAYED_MAGIC, MAX_DELAY }
         "DELAYED_" abi::delayed::delayed_order { HOLD, SEND, REFUSED }
         "" abi::diverted { DIVERTED_MAGIC }
-        "" abi::bridge { BRIDGE_PORTS, BRIDGE_ADDRESSES, BRIDGE_TIMEOUT, BRIDGE_RULES, BRIDGE_ALL_RULES }
+        "" abi::bridge { BRIDGE_PORTS, BRIDGE_ADDRESSES, BRIDGE_TIMEOUT, BRIDGE_TIMEOUT_MAX, BRIDGE_RULES, BRIDGE_ALL_RULES }
         "BRIDGE_" abi::bridge::bridge_port_flags { BLOCK_NON_IP, HEARS }
         "BRIDGE_MATCH_" abi::bridge::bridge_match { SOURCE, DESTINATION, TYPE }
         "BRIDGE_DROP_" abi::bridge::bridge_drop { RULE, NON_IP, TOO_BIG, SOURCE, MAX }

@@ -152,10 +152,13 @@ const BRIDGE: Row = Row {
            .It Cm delete Ar interface ...\n\
            Take them off it.\n\
            .It Cm show\n\
-           Show bridges with their ports, and the stations that were seen behind each in the last four\n\
-           minutes, with the seconds since; with\n.Fl v\ncounters and rules too.\n\
+           Show bridges with their ports, and the stations that are known behind each, with the seconds\n\
+           since the last frame from them; with\n.Fl v\ncounters and rules too.\n\
            .It Cm flush\n\
            Forget all stations.\n\
+           .It Cm timeout Ar interface seconds\n\
+           Have the bridge with this port forget stations that nothing has come from for so long, 240 seconds by\n\
+           default, or, with 0, none.\n\
            .It Cm blocknonip Ar interface\n\
            Let nothing but IPv4, IPv6, ARP and reverse ARP through a port.\n\
            .It Cm passnonip Ar interface\n\

@@ -265,6 +265,7 @@ fn bridges_and_their_stations() {
     let address = LinkAddress([0, 0, 0x5e, 0, 0x53, 1]);
     let bridge = BridgeView {
         number: 1,
+        timeout: 240,
         ports: vec![port],
         stations: vec![Station { port: "em0".into(), vlan: 10, address, age: 3 }],
     };

@@ -74,10 +74,24 @@ pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
     }
 }
 
+/// `ETHTOOL_GFLAGS` and `ETHTOOL_SFLAGS`: of all that has no command of its own.
+const FLAGS: (u32, u32) = (0x25, 0x26);
+/// `ETH_FLAG_RXVLAN`.
+const TAKES_TAGS_OFF: u32 = 1 << 8;
+/// `ETH_FLAG_LRO`.
+const JOINS_PACKETS: u32 = 1 << 15;
+
 /// Whether a device takes VLAN tags off the frames it gives to the kernel: `rxvlan`.
 pub fn takes_tags_off(device: &str) -> bool {
-    // ETHTOOL_GFLAGS, ETH_FLAG_RXVLAN
-    ask(device, 0x25, 0).is_ok_and(|flags| flags & (1 << 8) != 0)
+    ask(device, FLAGS.0, 0).is_ok_and(|flags| flags & TAKES_TAGS_OFF != 0)
+}
+
+/// Has a device join the packets of a connection that it receives, so that nobody can tell them apart any more
+/// (`lro`), or no more. Whether that has changed anything.
+pub fn let_join_packets(device: &str, join: bool) -> bool {
+    let Ok(old) = ask(device, FLAGS.0, 0) else { return false };
+    let new = if join { old | JOINS_PACKETS } else { old & !JOINS_PACKETS };
+    old != new && ask(device, FLAGS.1, new).is_ok()
 }
 
 /// Bits a second of a device's link, where it has one that is up and says so.

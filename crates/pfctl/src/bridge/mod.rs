@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use skipstep_kernel::Instance;
+use skipstep_kernel::bridge::BRIDGE_TIMEOUT_MAX;
 
 use crate::args::Args;
 use crate::run::{create, open, print};
@@ -18,6 +19,7 @@ enum Command<'a> {
     Delete(&'a [String]),
     Show,
     Flush,
+    Timeout(&'a str, u32),
     BlockNonIp(&'a str, bool),
     AddRule(rule::PortRule),
     ShowRules(Option<&'a str>),
@@ -43,12 +45,23 @@ fn parse(words: &[String]) -> Result<Command<'_>> {
         "delete" | "del" => Command::Delete(operands),
         "show" => none().map(|()| Command::Show)?,
         "flush" => none().map(|()| Command::Flush)?,
+        "timeout" => match operands {
+            [name, seconds] => Command::Timeout(name, parse_timeout(seconds)?),
+            _ => bail!("bridge timeout: one interface of the bridge, and seconds"),
+        },
         "blocknonip" => Command::BlockNonIp(one("it is set for one interface")?, true),
         "passnonip" => Command::BlockNonIp(one("it is set for one interface")?, false),
         "rule" => return parse_rule(operands),
         _ => bail!(
-            "bridge: '{command}' is none of add, delete, show, flush, rule, blocknonip and passnonip"
+            "bridge: '{command}' is none of add, delete, show, flush, timeout, rule, blocknonip and passnonip"
         ),
+    })
+}
+
+fn parse_timeout(text: &str) -> Result<u32> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds <= BRIDGE_TIMEOUT_MAX);
+    seconds.with_context(|| {
+        format!("bridge timeout: {text}: no number of seconds up to {BRIDGE_TIMEOUT_MAX}")
     })
 }
 
@@ -77,6 +90,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Add(names) => create(args)?.bridge_add(names)?,
         Command::Delete(names) => instance(args)?.bridge_delete(names)?,
         Command::Flush => instance(args)?.bridge_flush()?,
+        Command::Timeout(name, seconds) => instance(args)?.bridge_timeout(name, seconds)?,
         Command::BlockNonIp(name, block) => instance(args)?.bridge_block_non_ip(name, block)?,
         Command::AddRule(rule) => instance(args)?.bridge_add_rule(&rule.port, rule.rule)?,
         Command::FlushRules(name) => instance(args)?.bridge_flush_rules(name)?,
@@ -112,6 +126,7 @@ mod tests {
         assert_eq!(parse(&words("add em0 em1")).unwrap(), Command::Add(&words("em0 em1")));
         assert_eq!(parse(&words("show")).unwrap(), Command::Show);
         assert_eq!(parse(&words("flush")).unwrap(), Command::Flush);
+        assert_eq!(parse(&words("timeout em0 20")).unwrap(), Command::Timeout("em0", 20));
         assert_eq!(parse(&words("blocknonip em0")).unwrap(), Command::BlockNonIp("em0", true));
         assert_eq!(parse(&words("passnonip em0")).unwrap(), Command::BlockNonIp("em0", false));
         assert_eq!(parse(&words("rule show")).unwrap(), Command::ShowRules(None));
@@ -128,7 +143,13 @@ mod tests {
             ("show em0", "bridge show: em0 is too much"),
             (
                 "join em0",
-                "bridge: 'join' is none of add, delete, show, flush, rule, blocknonip and passnonip",
+                "bridge: 'join' is none of add, delete, show, flush, timeout, rule, blocknonip and passnonip",
+            ),
+            ("timeout em0", "bridge timeout: one interface of the bridge, and seconds"),
+            ("timeout em0 -1", "bridge timeout: -1: no number of seconds up to 2147483647"),
+            (
+                "timeout em0 2147483648",
+                "bridge timeout: 2147483648: no number of seconds up to 2147483647",
             ),
             ("blocknonip", "bridge blocknonip: it is set for one interface"),
             ("rule", "bridge rule: neither add, show nor flush"),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use skipstep_kernel::bridge::{BRIDGE_ADDRESSES, BRIDGE_TIMEOUT, bridge_drop as drop};
+use skipstep_kernel::bridge::{BRIDGE_ADDRESSES, bridge_drop as drop};
 use skipstep_kernel::bridge::{BridgeView, PortView, Station};
 
 use super::rule;
@@ -26,7 +26,8 @@ pub fn text(bridges: &[BridgeView], verbose: bool) -> String {
         }
         let _ = writeln!(
             text,
-            "\tAddresses (max cache: {BRIDGE_ADDRESSES}, timeout: {BRIDGE_TIMEOUT}):"
+            "\tAddresses (max cache: {BRIDGE_ADDRESSES}, timeout: {}):",
+            bridge.timeout
         );
         for Station { port, vlan, address, age } in &bridge.stations {
             let vlan = if *vlan == 0 { String::new() } else { format!(" vlan {vlan}") };
@@ -109,6 +110,7 @@ pub fn json(bridges: &[BridgeView]) -> Value {
         .map(|bridge| {
             json!({
                 "bridge": bridge.number,
+                "timeout": bridge.timeout,
                 "ports": bridge.ports.iter().map(port).collect::<Vec<_>>(),
                 "addresses": bridge.stations.iter().map(station).collect::<Vec<_>>(),
             })
@@ -128,6 +130,7 @@ mod tests {
         let address = LinkAddress([0, 0, 0x5e, 0, 0x53, 1]);
         BridgeView {
             number: 1,
+            timeout: 20,
             ports: vec![PortView { block_non_ip: true, ..port("em0") }, port("em1")],
             stations: vec![
                 Station { port: "em0".into(), vlan: 0, address, age: 3 },
@@ -140,7 +143,7 @@ mod tests {
     fn a_bridge_is_shown_as_by_ifconfig() {
         assert_eq!(
             text(&[bridge()], false),
-            "bridge 1:\n\tem0 blocknonip\n\tem1\n\tAddresses (max cache: 4096, timeout: 240):\n\
+            "bridge 1:\n\tem0 blocknonip\n\tem1\n\tAddresses (max cache: 4096, timeout: 20):\n\
              \t\t00:00:5e:00:53:01 em0 3\n\t\t00:00:5e:00:53:01 em1 vlan 10 0\n"
         );
         assert!(text(&[bridge()], true).contains("\t\tDrop/too-big: [ Packets: 0 "));
@@ -149,6 +152,7 @@ mod tests {
     #[test]
     fn the_json_has_all_of_it() {
         let json = json(&[bridge()]);
+        assert_eq!(json[0]["timeout"], 20);
         assert_eq!(json[0]["ports"][0]["blocknonip"], true);
         assert_eq!(json[0]["addresses"][1]["vlan"], 10);
         assert_eq!(json[0]["ports"][1]["dropped"]["rule"], 0);
