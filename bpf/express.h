@@ -2,12 +2,14 @@
 /*
  * The way past the kernel: in XDP, before the driver has made an skb of a frame, the ordinary packet of a
  * state takes the path that its tc programs have noted, straight to the driver of the interface where it
- * leaves. Both states judge and count it, and it ends as it would behind the kernel. All other packets go on
- * to the tc programs as if nobody had looked at them.
+ * leaves; or, from a port of a bridge of ours, straight to that of another. Both states judge and count it, and
+ * it ends as it would behind the kernel. All other packets go on to the tc programs as if nobody had looked at
+ * them.
  */
 #ifndef PF_EXPRESS_H
 #define PF_EXPRESS_H
 
+#include "bridge_hop.h"
 #include "onward.h"
 #include "ordinary.h"
 
@@ -198,7 +200,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		.data = (void *)(long)xdp->data,
 		.end = (void *)(long)xdp->data_end,
 	};
-	bool in_one_piece = frame.end - frame.data == length;
+	bool in_one_piece = frame.end - frame.data == length, crosses;
 	int verdict;
 
 	if (!s || !status || !status->running || status->crossing)
@@ -207,11 +209,15 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	config = pf_config(s->generation);
 	if (!config || config->fast_forward == PF_FAST_FORWARD_NO)
 		return XDP_PASS;
-	if (!read_ordinary(frame, &s->pd, length, 0, true) || !is_for_us(frame.data, device) ||
-	    !only_forwards(device, net, s->pd.family, config->fast_forward))
+	if (!read_ordinary(frame, &s->pd, length, 0, true))
 		return XDP_PASS;
 	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface || interface->rdomain || skipped(interface, s->generation))
+		return XDP_PASS;
+	crosses = is_port(interface);
+	if (crosses ? !is_between_stations(frame.data, device) || !only_bridges(device) :
+		      !is_for_us(frame.data, device) ||
+			      !only_forwards(device, net, s->pd.family, config->fast_forward))
 		return XDP_PASS;
 	s->pd.direction = PF_IN;
 	s->pd.rdomain = 0;
@@ -221,7 +227,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	s->now = uptime_about(status);
 	keep_original(&s->pd);
 
-	verdict = judge_shortly(s, status, interface, true);
+	verdict = judge_shortly(s, status, interface, !crosses);
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return XDP_PASS;
 	if (verdict == PF_PLAINLY_DROP) {
@@ -230,7 +236,9 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	}
 	keep_judged(&entering, s);
 	translate_ordinary(s);
-	verdict = find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP, in_one_piece);
+	verdict = crosses ? find_way_across(xdp, s, length) :
+			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP,
+					  in_one_piece);
 	if (verdict == PF_PLAINLY_UNKNOWN) {
 		recall_judged(s, &entering, PF_IN);
 		if (s->has_state)
@@ -238,12 +246,14 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		return XDP_PASS;
 	}
 	count_both(s, &entering);
+	if (crosses)
+		count_crossed(s, length);
 	if (verdict == PF_PLAINLY_DROP)
 		return XDP_DROP;
 	frame.data = (void *)(long)xdp->data;
 	frame.end = (void *)(long)xdp->data_end;
 	if ((s->translated && !write_ends(frame.data, frame.end, &s->pd)) ||
-	    !write_hop(frame.data, frame.end, &s->path, s->pd.family))
+	    (!crosses && !write_hop(frame.data, frame.end, &s->path, s->pd.family)))
 		return XDP_DROP;
 	count_forwarded(PF_FORWARDED_XDP);
 	return bpf_redirect(s->path.leaves_by, 0);

@@ -347,6 +347,12 @@ struct pf_linking {
 	struct pf_state_ref known;
 };
 
+/* Numbers of the ports by which a frame crosses a bridge in XDP */
+struct pf_crossed {
+	__u32 in;
+	__u32 out;
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -360,6 +366,7 @@ struct pf_scratch {
 	__u8 known;			/* a state may know the ordinary packet */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
+	struct pf_crossed crossed;
 	struct pf_linking linking;
 	struct pf_state_ref looked_at;	/* the last one that the packet's key led to */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */

@@ -1,6 +1,9 @@
 # What the tests of the short way share: packets between client and server of gateway_between_client_and_server that
 # come back one by one, and what the kernel may want with them instead of forwarding them.
 
+# the host between them, whose counters tell which way packets went
+MIDDLE=gateway
+
 # between_drivers - lets frames go from one veth device to another: its other end takes them, with GRO it does, and what
 # they carry has its checksum, for no card is here to make it
 between_drivers() {
@@ -18,7 +21,7 @@ ask() {
 
 # by tc|XDP - packets that were sent on past the kernel's forwarding
 by() {
-	pf gateway -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
+	pf "$MIDDLE" -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
 }
 
 # goes_on - how many of 20 datagrams come back: then the way they take is a fresh one

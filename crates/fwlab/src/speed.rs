@@ -179,7 +179,7 @@ impl Part {
 
 /// Packets of few states that cross a bridge.
 fn on_bridge(study: &mut Study) -> (Block, Vec<Cell>) {
-    let systems = ["skipstep-bridge"];
+    let systems = ["skipstep-bridge", "skipstep-bridge-xdp"];
     let (mut block, cells) = cost(study, BRIDGED, FEW_RULES, load(Family::V4), &systems);
     block.topology = Topology::Bridge;
     (block, cells)

@@ -26,6 +26,10 @@ pub(super) fn all() -> Vec<Box<dyn System>> {
     let way = |name, label, evaluator, keeps_states, xdp| -> Box<dyn System> {
         Box::new(Skipstep { name, label, evaluator, keeps_states, xdp, bridges: false })
     };
+    let bridge = |name, label, xdp| -> Box<dyn System> {
+        let evaluator = "skip-steps";
+        Box::new(Skipstep { name, label, evaluator, keeps_states: true, xdp, bridges: true })
+    };
     vec![
         way("skipstep-linear", "skipstep, linear", "linear", false, false),
         way("skipstep-skip-steps", "skipstep, skip steps", "skip-steps", false, false),
@@ -33,14 +37,8 @@ pub(super) fn all() -> Vec<Box<dyn System>> {
         way("skipstep-compiled-xdp", "skipstep, compiled and XDP", "compiled", false, true),
         way("skipstep-states", "skipstep, skip steps and states", "skip-steps", true, false),
         way("skipstep-states-xdp", "skipstep, states and XDP", "skip-steps", true, true),
-        Box::new(Skipstep {
-            name: "skipstep-bridge",
-            label: "skipstep, a bridge with states",
-            evaluator: "skip-steps",
-            keeps_states: true,
-            xdp: false,
-            bridges: true,
-        }),
+        bridge("skipstep-bridge", "skipstep, a bridge with states", false),
+        bridge("skipstep-bridge-xdp", "skipstep, a bridge with states and XDP", true),
     ]
 }
 
@@ -83,7 +81,8 @@ impl System for Skipstep {
             hooks.insert(0, "XDP of the interface it comes by".to_owned());
         }
         if self.bridges {
-            hooks.insert(1, "the bridge's program, behind that".to_owned());
+            let last = hooks.len() - 1;
+            hooks.insert(last, "the bridge's program, behind that".to_owned());
         }
         hooks
     }
