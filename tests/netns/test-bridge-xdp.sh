@@ -191,11 +191,9 @@ heard() { # how many of 20 datagrams to the quiet station come to the server and
 	done
 	send $QUIET4 1234 20
 	sleep 0.2
-	for host in server third; do
-		stop "heard-$host"
-		tail -n 1 "$WORK/heard-$host.log"
-	done | tr '\n' ' '
-	echo $(($(by XDP) - before))
+	stop heard-server
+	stop heard-third
+	echo "$(tail -n 1 "$WORK/heard-server.log") $(tail -n 1 "$WORK/heard-third.log") $(($(by XDP) - before))"
 }
 quiet_speaks() {
 	on third python3 "$HERE/frames.py" send eth0 "$CLIENT" 0x88b5 1 $QUIET
