@@ -19,9 +19,29 @@ if command -v haproxy >/dev/null; then
 		measure --topology proxy --traffic $traffic --systems haproxy --rules 3 --transport tcp --ip 6 --json "$WORK/talk.json" >"$WORK/said" || cat "$WORK/said"
 		same "sockets by way of haproxy, $traffic" "(True, True, ['haproxy@3'])" "$(said "$WORK/talk.json" "$WHOLE")"
 	done
+	# its functional check: one that forgets its rules, and one that does not listen where no rule forbids it
+	mkdir "$WORK/lax"
+	printf '#!/bin/sh\nsed "$SPOILT" >"$0.conf"\nexec "%s" -q -db -f "$0.conf"\n' "$(command -v haproxy)" >"$WORK/lax/haproxy"
+	chmod +x "$WORK/lax/haproxy"
+	for case in '/reject/d|port 20000 is blocked, but a session with it begins' '/:19999/d|no rule blocks port 19999'; do
+		PATH="$WORK/lax:$PATH" SPOILT=${case%|*} measure --systems haproxy --traffic http --transport tcp --rules 3 >"$WORK/said"
+		same "haproxy without ${case%|*}" 1 $?
+		holds "what is wrong is said" grep -q "haproxy: ${case#*|}" "$WORK/said"
+	done
 else
 	echo "left out here: haproxy"
 fi
+# the same of ftp-gw in both ways
+mkdir "$WORK/lab"
+ln -s "$(readlink -f "$BIN")/pfctl" "$(readlink -f "$BIN")/skipstepd" "$WORK/lab/"
+cp "$BIN/fwlab" "$WORK/lab/"
+printf '#!/bin/sh\nsed s/deny/allow/ >"$0.conf"\nexec "%s" -d -D 3 -f "$0.conf"\n' "$(readlink -f "$BIN")/ftp-gw" >"$WORK/lab/ftp-gw"
+chmod +x "$WORK/lab/ftp-gw"
+for gateway in ftp-gw ftp-gw-transparent; do
+	"$WORK/lab/fwlab" measure --rounds 1 --systems $gateway --traffic ftp --transport tcp --rules 3 >"$WORK/said" 2>&1
+	same "$gateway without what its rules deny" 1 $?
+	holds "what is wrong is said" grep -q "$gateway: port 20000 is blocked, but a session with it begins" "$WORK/said"
+done
 measure --topology proxy --systems nft-flat --traffic ftp --transport tcp >"$WORK/said"
 same "a filter is no proxy" 1 $?
 holds "that is said" grep -q "nft-flat: not in the topology proxy" "$WORK/said"

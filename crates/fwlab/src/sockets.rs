@@ -4,6 +4,7 @@
 mod client;
 mod external;
 mod ftp_session;
+mod rules;
 mod server;
 
 use std::net::IpAddr;
@@ -20,9 +21,9 @@ use crate::raw::frame::Transport;
 use crate::results::Latency;
 use crate::topology::{End, Family, Lab};
 
-pub use client::{forbidden_session, get_past};
 pub use external::serve;
 pub(crate) use ftp_session::accept;
+pub use rules::{check_borders, check_rules};
 pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
 
 /// What a client does.

@@ -154,6 +154,18 @@ impl Rules {
         FIRST_BLOCKED..FIRST_BLOCKED + self.count.min(MOST_RULES) as u16
     }
 
+    /// A port that none of them blocks, next to those that are.
+    pub const OPEN: u16 = FIRST_BLOCKED - 1;
+
+    /// Blocked ports that show whether rules are obeyed: that of the first, of one in the middle, and of the last.
+    pub fn tried(&self) -> Vec<u16> {
+        let ports: Vec<u16> = self.ports().collect();
+        let some = [ports.first(), ports.get(ports.len() / 2), ports.last()];
+        let mut tried: Vec<u16> = some.into_iter().flatten().copied().collect();
+        tried.dedup();
+        tried
+    }
+
     /// The server's address.
     pub fn server(&self) -> IpAddr {
         self.to.address(self.family)
@@ -220,6 +232,26 @@ mod tests {
             assert_eq!(named(name).unwrap().name(), *name);
         }
         assert!(named("ipfw").err().unwrap().contains("nft-flat"));
+    }
+
+    #[test]
+    fn each_has_its_place_on_the_page_and_no_long_file() {
+        let page = include_str!("../../../docs/systems.md");
+        for system in all() {
+            assert!(page.contains(&format!("| `{}` |", system.name())), "{}", system.name());
+        }
+        let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/system"))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+                assert!(lines < 100, "{}: {lines} lines", path.display());
+            }
+        }
     }
 
     #[test]

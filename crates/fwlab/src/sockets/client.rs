@@ -1,14 +1,14 @@
 //! What a client does with a server's services.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
 use super::server::{BLOCK, CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE};
-use super::{Kind, Talk, Way, external};
+use super::{Kind, Talk, external};
 use crate::ftp::Session;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
@@ -18,9 +18,6 @@ use crate::results::Latency;
 
 /// After this long without an answer there is none.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How long who must not get through tries to.
-const TRY: Duration = Duration::from_millis(300);
 
 /// Bytes of the files of one FTP session.
 const LARGE_FILE: usize = 16 << 20;
@@ -165,22 +162,6 @@ fn fetch_files(talk: &Talk, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let value = megabits(total, start.elapsed());
     session.end()?;
     Ok(value)
-}
-
-/// Whether a port of a server can be reached at its own address, in spite of what is in between.
-pub fn get_past(talk: &Talk, port: u16) -> bool {
-    let server = talk.to.address(talk.family);
-    TcpStream::connect_timeout(&(server, port).into(), TRY).is_ok()
-}
-
-/// Whether a gateway lets an FTP session begin with a server that its rules do not allow.
-pub fn forbidden_session(talk: &Talk) -> bool {
-    let other = match talk.to.address(talk.family) {
-        IpAddr::V4(server) => IpAddr::from(Ipv4Addr::from(server.to_bits() + 1)),
-        IpAddr::V6(server) => IpAddr::from(Ipv6Addr::from(server.to_bits() + 1)),
-    };
-    let door = talk.way.address(talk.to, talk.family);
-    talk.way == Way::Named && Session::begin((door, FTP).into(), &talk.way.user(other)).is_ok()
 }
 
 /// Bytes to the server, as it counts them; in megabits a second.

@@ -52,7 +52,10 @@ pub struct Server {
 
 type Serve = fn(&mut TcpStream, &mut [u8]) -> std::io::Result<()>;
 
-const SERVICES: [(u16, Serve); 6] = [
+/// A port, and what is served there.
+type Service = (u16, Serve);
+
+const SERVICES: [Service; 6] = [
     (ECHO, echo),
     (DISCARD, discard),
     (ONCE, once),
@@ -79,7 +82,17 @@ impl Server {
     /// A port is taken.
     pub fn start(host: &Host, at: Placement, clients: usize) -> anyhow::Result<Server> {
         let address = Ipv6Addr::UNSPECIFIED.into();
-        Server::open(host, at, clients, address, &SERVICES.map(|(port, _)| port), true)
+        Server::open(host, at, clients, address, &SERVICES, true)
+    }
+
+    /// Serves FTP at other ports, one session after the other at each.
+    ///
+    /// # Errors
+    /// A port is taken.
+    pub(super) fn of_sessions(host: &Host, at: Placement, ports: &[u16]) -> anyhow::Result<Server> {
+        let services: Vec<Service> =
+            ports.iter().map(|&port| (port, ftp_session::serve as Serve)).collect();
+        Server::open(host, at, 1, Ipv6Addr::UNSPECIFIED.into(), &services, false)
     }
 
     /// Serves what the clients of one kind of talk want and nothing else, at one address: for a host that has other
@@ -105,7 +118,8 @@ impl Server {
             Kind::Ftp | Kind::FtpBulk => &[FTP],
             Kind::Iperf3 | Kind::Iperf3Reverse | Kind::NetperfRr | Kind::NetperfCrr => &[],
         };
-        Server::open(host, at, talk.clients, address, ports, is_udp)
+        let wanted = SERVICES.into_iter().filter(|(port, _)| ports.contains(port));
+        Server::open(host, at, talk.clients, address, &wanted.collect::<Vec<_>>(), is_udp)
     }
 
     fn open(
@@ -113,7 +127,7 @@ impl Server {
         at: Placement,
         clients: usize,
         address: IpAddr,
-        ports: &[u16],
+        services: &[Service],
         echoes_datagrams: bool,
     ) -> anyhow::Result<Server> {
         let over = Arc::new(AtomicBool::new(false));
@@ -121,7 +135,7 @@ impl Server {
         // threads are where the one is that makes them
         host.inside(|| -> anyhow::Result<()> {
             at.take()?;
-            for (port, serve) in SERVICES.into_iter().filter(|(port, _)| ports.contains(port)) {
+            for &(port, serve) in services {
                 let listener = TcpListener::bind((address, port));
                 let listener = listener.with_context(|| format!("{address}, tcp port {port}"))?;
                 for _ in 0..clients {

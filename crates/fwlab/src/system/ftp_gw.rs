@@ -1,9 +1,11 @@
 //! ftp-gw, skipstep's application proxy for FTP: clients name the server to it, or are diverted to it and know nothing.
 
+mod text;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
-use super::skipstep::pfctl;
-use super::{Rules, System, await_listener, beside};
+use super::{Rules, System, await_listener, beside, skipstep};
 use crate::host::Host;
 use crate::raw::frame::Transport;
 use crate::sockets::{Kind, Way};
@@ -24,18 +26,13 @@ pub(super) fn all() -> Vec<Box<dyn System>> {
 /// Where clients are diverted to.
 const DIVERTED: u16 = 8021;
 
-/// Ports of the gateway for data.
-const DATA: &str = "50000-59999";
-
-/// What separates its configuration from the filter's.
-const FILTER: &str = "# pf.conf\n";
-
 impl FtpGw {
-    fn door(self, family: Family) -> std::net::SocketAddr {
+    /// Where it listens.
+    fn door(self, family: Family) -> SocketAddr {
         match (self, family) {
             (FtpGw::Direct, _) => (End::Client.gateway(family), 21).into(),
-            (_, Family::V4) => (std::net::Ipv4Addr::LOCALHOST, DIVERTED).into(),
-            (_, Family::V6) => (std::net::Ipv6Addr::LOCALHOST, DIVERTED).into(),
+            (_, Family::V4) => (Ipv4Addr::LOCALHOST, DIVERTED).into(),
+            (_, Family::V6) => (Ipv6Addr::LOCALHOST, DIVERTED).into(),
         }
     }
 }
@@ -72,51 +69,27 @@ impl System for FtpGw {
     }
 
     fn programs(&self) -> Vec<String> {
-        let mut programs = vec![beside("ftp-gw").display().to_string()];
-        if *self == FtpGw::Transparent {
-            programs.push(pfctl().display().to_string());
-        }
-        programs
+        let gateway = vec![beside("ftp-gw").display().to_string()];
+        if *self == FtpGw::Direct { gateway } else { [gateway, skipstep::programs()].concat() }
     }
 
     fn configuration(&self, rules: &Rules) -> String {
-        let (server, door) = (rules.server(), self.door(rules.family));
-        let key = if *self == FtpGw::Direct { "listen" } else { "transparent" };
-        let mut text = format!("{key} = [\"{door}\"]\ndata-ports = \"{DATA}\"\n");
-        text += "[limits]\nsessions = 5000\nsessions-per-client = 5000\n";
-        text += &rules.lines(|port| {
-            format!("[[rule]]\naction = \"deny\"\nto = [\"{server}\"]\nports = [{port}]")
-        });
-        text += &format!("[[rule]]\naction = \"allow\"\nto = [\"{server}\"]\n");
-        if *self == FtpGw::Transparent {
-            let inet = if rules.family == Family::V4 { "inet" } else { "inet6" };
-            let ports = DATA.replace('-', ":");
-            text += &format!(
-                "{FILTER}pass\npass in quick on lan0 {inet} proto tcp to {server} port {{ 21, {ports} }} \
-                 divert-to {} port {DIVERTED}\n",
-                door.ip()
-            );
-        }
-        text
+        text::written(*self, rules)
     }
 
     fn hooks(&self, _: Topology) -> Vec<String> {
-        let mut hooks = vec!["a process on the host in the middle, for each byte".to_owned()];
-        if *self == FtpGw::Transparent {
-            hooks.insert(0, "tcx ingress of lan0".to_owned());
-            hooks.push("tcx egress of wan0".to_owned());
-        }
-        hooks
+        let gateway = "a process on the host in the middle, for each byte";
+        let hooks = match self {
+            FtpGw::Direct => vec![gateway],
+            FtpGw::Transparent => vec!["tcx ingress of lan0", gateway, "tcx egress of wan0"],
+        };
+        hooks.into_iter().map(str::to_owned).collect()
     }
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
-        let (gateway, filter) = match configuration.split_once(FILTER) {
-            Some((gateway, filter)) => (gateway, Some(filter)),
-            None => (configuration, None),
-        };
+        let (gateway, filter) = text::parts(configuration);
         if let Some(filter) = filter {
-            device.run(Command::new(pfctl()).args(["-q", "-f", "-"]), filter)?;
-            device.run(Command::new(pfctl()).args(["-q", "-e"]), "")?;
+            skipstep::load(device, filter)?;
         }
         let mut command = Command::new(beside("ftp-gw"));
         command.args(["-d", "-D", "3", "-f", "/dev/stdin"]);

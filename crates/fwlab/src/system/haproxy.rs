@@ -53,8 +53,11 @@ impl System for Haproxy {
             // the colon at the end says that no port follows
             IpAddr::V6(address) => format!("{address}:"),
         };
+        // where it listens besides, its rules are tried
+        let tried = rules.tried().into_iter().chain([Rules::OPEN]).map(|port| (port, port));
+        let binds = tried.chain(TCP_PORTS);
         let binds: String =
-            TCP_PORTS.map(|(first, last)| format!("\tbind {own}:{first}-{last}\n")).concat();
+            binds.map(|(first, last)| format!("\tbind {own}:{first}-{last}\n")).collect();
         let rules =
             rules.lines(|port| format!("\ttcp-request connection reject if {{ dst_port {port} }}"));
         format!(

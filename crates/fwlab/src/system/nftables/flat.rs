@@ -1,0 +1,15 @@
+//! A rule for each port, as one comes from iptables.
+
+use super::super::Rules;
+use super::way::{Way, list};
+
+/// One list.
+pub(super) struct Flat;
+
+impl Way for Flat {
+    const NAMES: [&'static str; 2] = ["nft-flat", "nftables, one list"];
+
+    fn chain(rules: &Rules) -> String {
+        list(rules)
+    }
+}

@@ -1,0 +1,41 @@
+//! Connection tracking whose established connections go to a flowtable, and by that past the list.
+
+use super::super::Rules;
+use super::way::{Way, list};
+use crate::topology::{End, Topology};
+
+/// A flowtable and one list.
+pub(super) struct Flowtable;
+
+impl Way for Flowtable {
+    const NAMES: [&'static str; 2] = ["nft-flowtable", "nftables, flowtable and one list"];
+    const KEEPS_STATES: bool = true;
+
+    fn objects(rules: &Rules) -> String {
+        let legs = legs(rules.topology).join(", ");
+        format!("\tflowtable fast {{\n\t\thook ingress priority 0; devices = {{ {legs} }};\n\t}}\n")
+    }
+
+    fn chain(rules: &Rules) -> String {
+        "\t\tmeta l4proto { tcp, udp } ct state established flow add @fast\n".to_owned()
+            + &list(rules)
+    }
+
+    fn hooks(family: &str) -> Vec<String> {
+        vec![
+            "netdev ingress: flowtable, and out by neighbour if it is offloaded".to_owned(),
+            format!("otherwise {family} prerouting, {family} forward and {family} postrouting"),
+        ]
+    }
+
+    fn stands_in(topology: Topology) -> bool {
+        // bridges have none
+        matches!(topology, Topology::Router | Topology::ThreeLegged)
+    }
+}
+
+/// Interfaces of the host in the middle.
+fn legs(topology: Topology) -> Vec<&'static str> {
+    let dmz = (topology == Topology::ThreeLegged).then_some(End::Dmz);
+    [End::Client, End::Server].into_iter().chain(dmz).map(End::leg).collect()
+}

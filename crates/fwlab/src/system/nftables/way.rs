@@ -1,0 +1,42 @@
+//! What tells apart the ways to write rules for nftables, and what several of them say alike.
+
+use super::super::Rules;
+use crate::topology::{Family, Topology};
+
+/// One way to write the rules.
+pub(super) trait Way: Sync {
+    /// What `--systems` calls it, and what tables do.
+    const NAMES: [&'static str; 2];
+
+    /// Whether it keeps states.
+    const KEEPS_STATES: bool = false;
+
+    /// What the table has besides its chain.
+    fn objects(_: &Rules) -> String {
+        String::new()
+    }
+
+    /// The rules of the chain.
+    fn chain(rules: &Rules) -> String;
+
+    /// Hooks that a packet crosses, of the family `ip` or `bridge`.
+    fn hooks(family: &str) -> Vec<String> {
+        vec![format!("{family} forward")]
+    }
+
+    /// Whether it can stand in a topology.
+    fn stands_in(topology: Topology) -> bool {
+        topology != Topology::Proxy
+    }
+}
+
+/// A rule for each port, one after the other.
+pub(super) fn list(rules: &Rules) -> String {
+    let (ip, server, protocol) = (ip(rules), rules.server(), rules.protocol());
+    rules.lines(|port| format!("\t\t{ip} daddr {server} {protocol} dport {port} drop"))
+}
+
+/// What rules call the family of an address.
+pub(super) fn ip(rules: &Rules) -> &'static str {
+    if rules.family == Family::V4 { "ip" } else { "ip6" }
+}
