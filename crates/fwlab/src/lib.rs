@@ -26,6 +26,7 @@ pub mod bad_network;
 pub mod compare;
 pub mod connections;
 pub mod converse;
+pub mod cycles;
 pub mod echo;
 pub mod ftp;
 pub mod host;

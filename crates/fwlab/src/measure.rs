@@ -12,6 +12,7 @@ use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 
 use crate::agent::Agents;
+use crate::cycles;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::placement::{self, Placement};
@@ -489,7 +490,7 @@ impl Progress {
 }
 
 pub(crate) fn environment() -> Environment {
-    Environment::capture(&[
+    let mut environment = Environment::capture(&[
         &["iptables-legacy", "--version"],
         &["iptables-nft", "--version"],
         &["nft", "--version"],
@@ -497,7 +498,10 @@ pub(crate) fn environment() -> Environment {
         &["haproxy", "-v"],
         &["iperf3", "--version"],
         &["netperf", "-V"],
-    ])
+    ]);
+    let last = placement::cpus().ok().and_then(|cpus| cpus.last().copied());
+    environment.no_cycles = last.and_then(cycles::why_not);
+    environment
 }
 
 /// On cables for longer packets veth takes no frames that the kernel's generator makes.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::apart::{Apart, Ends};
+use crate::cycles::Cycles;
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::Placement;
@@ -176,6 +177,8 @@ pub(crate) struct Bench<'s> {
     at: Placement,
     interrupt: Interrupt,
     traffic: Traffic<'s>,
+    /// Of the firewall's CPU, if it counts them.
+    cycles: Option<Cycles>,
 }
 
 /// What goes through it.
@@ -329,7 +332,9 @@ impl<'s> Bench<'s> {
     ) -> Bench<'s> {
         let (mode, at, interrupt) = (plan.mode, plan.at, interrupt.clone());
         let (id, variant) = (spot.id(), None);
-        Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic }
+        let ours = matches!(spot, Spot::Built { .. });
+        let cycles = ours.then(|| Cycles::on(plan.device_cpu).ok()).flatten();
+        Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
     }
 
     /// Tells it apart from the same system in another network of the same run: by the end of its id, and by the
@@ -473,10 +478,15 @@ impl Subject for Bench<'_> {
 
     fn trial(&mut self) -> anyhow::Result<Measured> {
         self.interrupt.check()?;
-        let trials = match &mut self.traffic {
+        let (trials, cycles) = match &mut self.traffic {
             Traffic::Frames { floods, pace, .. } => {
                 let trials = floods.iter_mut().map(|one| one.trial(pace, self.at, &self.interrupt));
-                trials.collect::<anyhow::Result<Vec<_>>>()?
+                let all = || trials.collect::<anyhow::Result<Vec<_>>>();
+                let (trials, cycles) = match &mut self.cycles {
+                    Some(counter) => counter.of(all),
+                    None => (all(), None),
+                };
+                (trials?, cycles)
             }
             Traffic::Sockets { talk, lab, .. } => {
                 let heard = sockets::talk(lab, talk, self.at, &self.interrupt)?;
@@ -495,11 +505,12 @@ impl Subject for Bench<'_> {
             Mode::Cost => (cost(&trials), None),
             Mode::Queue | Mode::Wire => (trials.iter().map(arrival_rate).sum(), None),
         };
+        let counts = trials.iter().map(Trial::tally).fold(Counts::default(), Counts::and);
         let times = || Latency::merged(&trials.iter().map(Trial::latency).collect::<Vec<_>>());
         Ok(Measured {
             value,
             why: why.or_else(|| trials.iter().find_map(Trial::disturbed)),
-            counts: Some(trials.iter().map(Trial::tally).fold(Counts::default(), Counts::and)),
+            counts: Some(Counts { cycles, ..counts }),
             latency: (self.mode != Mode::Cost).then(times),
         })
     }

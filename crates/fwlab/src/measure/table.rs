@@ -16,6 +16,9 @@ pub(super) fn text(run: &Run) -> String {
             let _ = write_point(&mut text, run, series, point);
         }
     }
+    if let Some(why) = &run.environment.no_cycles {
+        let _ = writeln!(text, "cycles of a packet were not counted: {why}");
+    }
     if let Some(why) = &run.incomplete_because {
         let _ = writeln!(text, "\nnot complete: {why}");
     }
@@ -73,6 +76,9 @@ fn remarks(row: &Row<'_>, mode: Mode) -> String {
         if let (Some(half), Some(most)) = (quantile(0.5), quantile(0.99)) {
             text += &format!(", {:.1} us, p99 {:.1} us", half as f64 / 1e3, most as f64 / 1e3);
         }
+    }
+    if let Some(cycles) = row.counts.and_then(|counts| counts.cycles_a_frame()) {
+        text += &format!("  {cycles:.0} cycles");
     }
     if row.repeats > 0 {
         text += &format!("  {} repeated", row.repeats);

@@ -76,6 +76,7 @@ impl Trial {
             reordered: self.counts.reordered,
             late: self.progress.late,
             skipped: self.progress.skipped,
+            cycles: None,
         }
     }
 

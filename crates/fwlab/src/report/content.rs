@@ -161,6 +161,7 @@ fn table(series: &Series, summaries: &[Summary]) -> Table {
         "× null#",
         "× plain#",
         "Lost#",
+        "Cycles#",
         "p50#",
         "p99#",
         "p99.9#",
@@ -190,6 +191,7 @@ fn cells(at: &str, row: &Row) -> Vec<String> {
         row.to_null.as_ref().map_or(String::new(), ratio),
         row.to_plain.as_ref().map_or(String::new(), ratio),
         lost.unwrap_or_default(),
+        row.counts.and_then(|counts| counts.cycles_a_frame()).map_or(String::new(), short),
         latency(0.5),
         latency(0.99),
         latency(0.999),
@@ -304,6 +306,10 @@ fn machine(environment: &Environment) -> Table {
     row("Memory", environment.memory.map(|bytes| format!("{} MB", short(bytes as f64 / 1e6))));
     row("Clock", environment.clocksource.clone());
     row("Load before", environment.load_average.map(short));
+    row(
+        "Cycles of a frame",
+        environment.no_cycles.as_ref().map(|why| format!("not counted: {why}")),
+    );
     row("Stolen by other guests", environment.steal.map(|percent| format!("{percent:.1} %")));
     for (name, value) in &environment.programs {
         row(name, Some(value.clone()));

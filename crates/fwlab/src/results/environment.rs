@@ -54,6 +54,9 @@ pub struct Environment {
     pub load_average: Option<f64>,
     /// Share of the run's time, in percent, that other guests of the same host took away.
     pub steal: Option<f64>,
+    /// Why samples do not say how many cycles a CPU had for frames, if they cannot.
+    #[serde(default)]
+    pub no_cycles: Option<String>,
 }
 
 /// Processors.
@@ -108,6 +111,7 @@ impl Environment {
             load_average: line("proc/loadavg")
                 .and_then(|line| line.split_whitespace().next()?.parse().ok()),
             steal: None,
+            no_cycles: None,
         }
     }
 }

@@ -105,7 +105,8 @@ fn point(rules: u32, id: &str) -> Point {
         samples.push(Sample::new(round, 3, id, cost + wobble(3)));
     }
     samples[3].repeats = vec![Repeat { value: 9999.0, why: "3 % stolen".to_string() }];
-    samples[3].counts = Some(Counts { sent: 1000, received: 999, ..Counts::default() });
+    samples[3].counts =
+        Some(Counts { sent: 1000, received: 999, cycles: Some(2_500_000), ..Counts::default() });
     samples[3].latency = Some(Latency::of([(1000, 998), (50_000, 1)]));
     Point { at: Some(f64::from(rules)), ceiling: Some(7e6), void: None, samples }
 }
@@ -130,6 +131,7 @@ fn environment() -> Environment {
         programs: BTreeMap::from([(text("nft"), text("nftables v1.0.6"))]),
         load_average: Some(0.1),
         steal: Some(0.0),
+        no_cycles: None,
     }
 }
 

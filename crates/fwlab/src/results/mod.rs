@@ -349,6 +349,9 @@ pub struct Counts {
     pub late: u64,
     /// Not sent at all, as the generator was too late.
     pub skipped: u64,
+    /// Cycles that the firewall's CPU had meanwhile, for all that runs there, if it counts them.
+    #[serde(default)]
+    pub cycles: Option<u64>,
 }
 
 impl Counts {
@@ -361,7 +364,14 @@ impl Counts {
             reordered: self.reordered + other.reordered,
             late: self.late + other.late,
             skipped: self.skipped + other.skipped,
+            // those of some trials are not those of all
+            cycles: self.cycles.zip(other.cycles).map(|(one, more)| one + more),
         }
+    }
+
+    /// Cycles for each frame that was sent.
+    pub fn cycles_a_frame(&self) -> Option<f64> {
+        self.cycles.filter(|_| self.sent > 0).map(|cycles| cycles as f64 / self.sent as f64)
     }
 }
 

@@ -1,0 +1,76 @@
+//! What a CPU's own counter says: its cycles, whoever has them, the kernel's and those of interrupts among them. Many
+//! virtual machines have no such counters; a result says then why there are no cycles in it.
+
+use std::io;
+
+use perf_event::events::{Event, Hardware};
+use perf_event::{Builder, Counter};
+
+/// The counter of a CPU; it stands still but in [`Cycles::of`].
+#[derive(Debug)]
+pub struct Cycles(Counter);
+
+impl Cycles {
+    /// That of a CPU.
+    ///
+    /// # Errors
+    /// The machine has none, or lets nobody have it.
+    pub fn on(cpu: usize) -> io::Result<Cycles> {
+        Cycles::counting(Hardware::CPU_CYCLES, cpu)
+    }
+
+    fn counting(event: impl Event, cpu: usize) -> io::Result<Cycles> {
+        let mut builder = Builder::new(event);
+        builder.any_pid().one_cpu(cpu).include_kernel().include_hv().enabled(false);
+        builder.build().map(Cycles)
+    }
+
+    /// Calls a function; how many cycles its CPU had meanwhile, if the counter ran all the time.
+    pub fn of<T>(&mut self, work: impl FnOnce() -> T) -> (T, Option<u64>) {
+        let started = self.0.reset().and_then(|()| self.0.enable()).is_ok();
+        let done = work();
+        let stopped = self.0.disable().is_ok();
+        // with more counters than the CPU has, each runs for a part of the time
+        let read = self.0.read_count_and_time().ok();
+        let whole =
+            read.filter(|read| started && stopped && read.time_running == read.time_enabled);
+        (done, whole.map(|read| read.count))
+    }
+}
+
+/// Why cycles are not counted on this machine, if they are not.
+pub fn why_not(cpu: usize) -> Option<String> {
+    Cycles::on(cpu).err().map(|error| format!("CPU {cpu} has no counter for this: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use perf_event::events::Software;
+
+    use super::*;
+
+    /// The kernel's clock counts as cycles would, on machines without counters, too; for root alone, as all of a CPU is
+    /// counted.
+    #[test]
+    fn only_what_happens_meanwhile_is_counted() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let mut clock = Cycles::counting(Software::CPU_CLOCK, 0).unwrap();
+        let mut wait = |time: Duration| {
+            let start = Instant::now();
+            clock.of(|| while start.elapsed() < time {}).1.unwrap()
+        };
+        let (long, short) = (wait(Duration::from_millis(40)), wait(Duration::from_millis(5)));
+        assert!((38_000_000..400_000_000).contains(&long), "{long}");
+        assert!(short < long, "{short} {long}");
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_has_a_reason() {
+        let why = why_not(1 << 14).unwrap();
+        assert!(why.starts_with("CPU 16384 has no counter for this: "), "{why}");
+    }
+}
