@@ -33,14 +33,35 @@ same "and with skipstep" "[0, 4, 20, 36] 0 True" \
 same "connections torn down" "[50, True, 50]" \
 	"$(said "$WORK/down" '[run["trials"][-1]["intended"], run["result"]["rate"] > 0, max(trial["received"] for trial in run["trials"])]')"
 
-# Whole datagrams of those that were sent in fragments: a router has most of them come, skipstep without its daemon none.
+# Whole datagrams of those that were sent in fragments: most come through a router, and through skipstep as long as its
+# daemon lives, which goes with the search, also by Ctrl-C.
 for system in router skipstep-linear; do
 	"$BIN/fwlab" search tcp-fragments --system $system --throughput 50 --seconds 0.5 --no-pauses --json >"$WORK/$system" 2>&1
+	same "fragments through $system, and connections beside them" "0 True True" \
+		"$(said "$WORK/$system" 'str(run["result"][0]["received"]) + " " + str(run["result"][3]["received"] > run["result"][3]["sent"] / 2 > 0) + " " + str(run["result"][3]["served"] > 0)')"
 done
-same "fragments through a router" "0 True" \
-	"$(said "$WORK/router" 'str(run["result"][0]["received"]) + " " + str(run["result"][3]["received"] > run["result"][3]["sent"] / 2 > 0)')"
-same "fragments through skipstep, and connections beside them" "0 True" \
-	"$(said "$WORK/skipstep-linear" 'str(sum(one["received"] for one in run["result"])) + " " + str(run["result"][3]["served"] > 0)')"
+"$BIN/fwlab" search tcp-fragments --system skipstep-states --throughput 50 --seconds 2 --no-pauses --json >"$WORK/orphaned" 2>&1 &
+search=$!
+# daemon_of PROCESS - the skipstepd of a search
+daemon_of() {
+	ip netns pids "fwlab-$1-search-device" 2>/dev/null | while read -r one; do
+		[ "$(cat "/proc/$one/comm" 2>/dev/null)" != skipstepd ] || echo "$one"
+	done
+}
+await 10 eval '[ -n "$(daemon_of $search)" ]' || die "no skipstepd is started"
+await 10 ip netns exec "fwlab-$search-search-device" ip link show pffrag0 >/dev/null || die "no device for fragments"
+sleep 0.5
+kill -KILL "$(daemon_of $search)"
+wait $search
+same "fragments through skipstep whose daemon was killed" "0 True" \
+	"$(said "$WORK/orphaned" 'str(run["result"][3]["received"]) + " " + str(run["result"][3]["served"] > 0)')"
+"$BIN/fwlab" search tcp-fragments --system skipstep-states --throughput 50 --seconds 60 --no-pauses >"$WORK/cut" 2>&1 &
+search=$!
+await 10 eval '[ -n "$(daemon_of $search)" ]' || die "no skipstepd is started"
+process=$(daemon_of $search)
+kill -INT $search
+wait $search
+same "skipstepd after Ctrl-C" gone "$([ -e "/proc/$process" ] || echo gone)"
 # A flood that a router passes on and a filter with a limit for SYNs does not; pages that all come.
 "$BIN/fwlab" search tcp-flood --system router --throughput 50 --seconds 0.5 --no-pauses --json >"$WORK/flood" 2>&1
 same "SYNs of nobody through a router" "[0, True, True]" \
@@ -51,6 +72,15 @@ in_device $search 'table ip6 x { chain f { type filter hook forward priority 0; 
 wait $search
 same "and through one that knows who it is" "[True, 0]" \
 	"$(said "$WORK/flood" '[run["result"][3]["sent"] >= 200, run["result"][3]["received"]]')"
+# Syncookies answer a flood, and the server sees nothing of it; who may not get there does not, though a SYN is answered.
+"$BIN/fwlab" search tcp-flood --system skipstep-syncookies --rules 3 --throughput 50 --seconds 0.5 --object 1000 --requests 3 --no-pauses --json >"$WORK/flood" 2>&1
+same "SYNs of nobody to syncookies" "[True, 0]" \
+	"$(said "$WORK/flood" '[run["result"][3]["sent"] >= 200, sum(one["received"] + one["transfer"]["received"] for one in run["result"])]')"
+same "connections and pages beside them" "[True, True, 3000]" \
+	"$(said "$WORK/flood" '[all(one["served"] > 0.8 * one["attempted"] > 0 for one in run["result"]), all(one["transfer"]["served"] > 0.8 * one["transfer"]["attempted"] > 0 for one in run["result"]), run["result"][3]["transfer"]["bytes"] * run["result"][3]["transfer"]["requests"]]')"
+"$BIN/fwlab" measure --systems skipstep-syncookies --transport tcp >"$WORK/none" 2>&1
+same "frames of a generator to syncookies" 1 $?
+holds "that is said" grep -q "skipstep-syncookies: frames of this protocol do not get through it" "$WORK/none"
 "$BIN/fwlab" search http-rate --system skipstep-states --rules 3 --requests 3 --object 5000 --seconds 0.3 --no-pauses --json >"$WORK/pages" 2>&1
 same "pages through skipstep" "[3, 5000, True]" \
 	"$(said "$WORK/pages" '[run["result"]["requests"], run["result"]["bytes"], run["result"]["rate"] > 0]')"

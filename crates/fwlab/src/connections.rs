@@ -103,8 +103,6 @@ pub struct Answers {
     pub fetched: Vec<u64>,
     /// Attempts that a rule forbids.
     pub forbidden: u64,
-    /// Those of them that became connections.
-    pub leaked: u64,
     /// Nanoseconds from each allowed attempt until its connection was there.
     pub setup: Vec<u64>,
     /// From when the first attempt was made to when the last was.

@@ -68,8 +68,8 @@ pub enum Besides {
     Forbidden(u32),
     /// So many datagrams a second are sent in fragments.
     Fragments(f64),
-    /// So many SYNs a second are sent by nobody.
-    Flood(f64),
+    /// So many SYNs a second are sent by nobody, while each connection fetches these.
+    Flood(f64, Pages),
     /// Each connection fetches these.
     Pages(Pages),
 }
@@ -100,7 +100,7 @@ pub struct Connections {
     pub established: u64,
     /// Attempts that a rule forbids, which are not among those sent.
     pub forbidden: u64,
-    /// Those of them that became connections.
+    /// Those of them that came as far as the server.
     pub leaked: u64,
     /// How long it took until they were there.
     pub setup: Setup,
@@ -108,6 +108,8 @@ pub struct Connections {
     pub datagrams: Datagrams,
     /// SYNs of nobody.
     pub flood: Flood,
+    /// Pages that were there in time.
+    pub pages: u64,
     /// How long it took until a page was there that was asked for.
     pub fetched: Setup,
 }

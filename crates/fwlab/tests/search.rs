@@ -114,6 +114,13 @@ fn connections_are_searched_for() {
         |flood: &Value| flood["received"].as_f64().unwrap() / flood["sent"].as_f64().unwrap();
     assert_eq!((status, floods[0]["sent"].as_u64(), came(&floods[1])), (Some(0), Some(0), 1.0));
     assert!((came(&floods[2]) - 0.2).abs() < 0.01, "{:?}", floods[2]);
+    // ten pages of 10,240 bytes over each of 1,000,000 connections a second
+    let transfer = &floods[1]["transfer"];
+    assert_eq!(
+        (transfer["requests"].as_u64(), transfer["bytes"].as_u64()),
+        (Some(10), Some(10_240))
+    );
+    assert_eq!(transfer["bits"].as_f64(), Some(1e6 * 10.0 * 10_240.0 * 8.0), "{transfer}");
     let pages = ["http-rate", "--simulate", "knee:3e5", "--requests", "4", "--object", "1000"];
     let (report, status) = json(&pages);
     let (rate, bits) = (&report["result"]["rate"], &report["result"]["bits"]);

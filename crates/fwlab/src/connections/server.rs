@@ -6,7 +6,7 @@ use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
@@ -30,6 +30,7 @@ const EVENTS: usize = 256;
 pub struct Service {
     over: Arc<AtomicBool>,
     most: Arc<AtomicUsize>,
+    came: HashMap<u16, Arc<AtomicU64>>,
     port: u16,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
@@ -41,7 +42,7 @@ impl Service {
     /// A port is taken.
     pub fn begin(ports: &[u16]) -> anyhow::Result<Service> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll")?;
-        let mut listeners = HashMap::new();
+        let (mut listeners, mut came) = (HashMap::new(), HashMap::new());
         let mut port = 0;
         for &wanted in ports {
             let what = || format!("tcp port {wanted}");
@@ -52,18 +53,25 @@ impl Service {
             let number = listener.as_raw_fd();
             epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
             port = listener.local_addr().with_context(what)?.port();
-            listeners.insert(number as u64, listener);
+            let count = Arc::new(AtomicU64::new(0));
+            came.insert(port, count.clone());
+            listeners.insert(number as u64, Door { listener, count });
         }
         let over = Arc::new(AtomicBool::new(false));
         let most = Arc::new(AtomicUsize::new(0));
         let (end, highest) = (over.clone(), most.clone());
         let thread = thread::spawn(move || serve(&epoll, &listeners, &end, &highest));
-        Ok(Service { over, most, port, thread: Some(thread) })
+        Ok(Service { over, most, came, port, thread: Some(thread) })
     }
 
     /// The last of its ports.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Connections that it has taken at a port.
+    pub fn came(&self, port: u16) -> u64 {
+        self.came.get(&port).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
     /// The most connections that were open at once since it began.
@@ -82,9 +90,15 @@ impl Drop for Service {
     }
 }
 
+/// Where connections come in, and how many have.
+struct Door {
+    listener: TcpListener,
+    count: Arc<AtomicU64>,
+}
+
 fn serve(
     epoll: &Epoll,
-    listeners: &HashMap<u64, TcpListener>,
+    doors: &HashMap<u64, Door>,
     over: &AtomicBool,
     most: &AtomicUsize,
 ) -> anyhow::Result<()> {
@@ -98,8 +112,8 @@ fn serve(
         };
         for event in &events[..count] {
             let number = event.data();
-            if let Some(listener) = listeners.get(&number) {
-                accept(listener, epoll, &mut clients)?;
+            if let Some(door) = doors.get(&number) {
+                accept(door, epoll, &mut clients)?;
                 most.fetch_max(clients.len(), Ordering::Relaxed);
             } else if clients
                 .get_mut(&number)
@@ -113,14 +127,11 @@ fn serve(
 }
 
 /// Takes all who wait.
-fn accept(
-    listener: &TcpListener,
-    epoll: &Epoll,
-    clients: &mut HashMap<u64, Visitor>,
-) -> anyhow::Result<()> {
+fn accept(door: &Door, epoll: &Epoll, clients: &mut HashMap<u64, Visitor>) -> anyhow::Result<()> {
     loop {
-        match listener.accept() {
+        match door.listener.accept() {
             Ok((client, _)) => {
+                door.count.fetch_add(1, Ordering::Relaxed);
                 client.set_nonblocking(true).context("a client")?;
                 watch(epoll, &client, false, false)?;
                 let visitor = Visitor { answer: Rc::default(), sent: 0, stream: client };

@@ -159,7 +159,7 @@ pub struct Arguments {
     /// Pages that each connection fetches one after the other, 10 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     requests: Option<u32>,
-    /// Bytes of a page of http-rate, 64 by default
+    /// Bytes of a page of http-rate, 64 by default, or of tcp-flood, 10,240
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     object: Option<u32>,
     /// Bits a second of the link, by default what interfaces say, or 1e10
@@ -275,14 +275,14 @@ impl Arguments {
             self.connections.is_none() || self.holds_connections(),
             "--connections is for tcp-capacity and tcp-tear-down: {name} holds none"
         );
-        let http = matches!(self.test, Test::HttpTransfer | Test::HttpRate);
+        let http = matches!(self.test, Test::HttpTransfer | Test::HttpRate | Test::TcpFlood);
         ensure!(
             self.requests.is_none() || http,
-            "--requests is for http-transfer and http-rate: {name} fetches one page over each connection"
+            "--requests is for http-transfer, http-rate and tcp-flood: {name} fetches one page over each connection"
         );
         ensure!(
-            self.object.is_none() || self.test == Test::HttpRate,
-            "--object is for http-rate: {name} fetches pages of its own sizes"
+            self.object.is_none() || matches!(self.test, Test::HttpRate | Test::TcpFlood),
+            "--object is for http-rate and tcp-flood: {name} fetches pages of its own sizes"
         );
         if self.simulate.is_some() {
             ensure!(

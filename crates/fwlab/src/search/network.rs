@@ -103,7 +103,9 @@ impl<'l> Installed<'l> {
         let configuration = system.configuration(&rules);
         let mut threads = Vec::new();
         if let Some(device) = lab.device() {
-            system.install(device, &rules, &configuration)?;
+            // what it starts shares the CPU of the kernel's part
+            let place = Placement { cpu: cpus.device, priority: 0 };
+            place.run(|| system.install(device, &rules, &configuration))??;
             let legs = [End::Client, End::Server].map(End::leg);
             threads = napi::give_threads(device, &legs, cpus.device)?;
         }
@@ -186,7 +188,7 @@ impl<'i> Network<'i> {
             | Besides::TearDown(_)
             | Besides::Forbidden(_)
             | Besides::Fragments(_)
-            | Besides::Flood(_)
+            | Besides::Flood(..)
             | Besides::Pages(_) => {
                 bail!("frames are no connections")
             }

@@ -166,13 +166,14 @@ impl Measurer for Simulated {
             let datagrams = Datagrams { sent, received };
             trial.connections = Some(Connections { datagrams, ..Connections::default() });
         }
-        if let Besides::Flood(rate) = order.besides {
+        if let Besides::Flood(rate, pages) = order.besides {
             let seconds = order.phases.iter().map(|phase| phase.seconds).sum::<f64>();
             let sent = (rate * seconds).round() as u64;
             // it passes a flood on as long as that is no more than it can do
             let received = sent.min((self.table() * seconds) as u64);
             let flood = Flood { sent, received };
-            trial.connections = Some(Connections { flood, ..Connections::default() });
+            let pages = trial.received * u64::from(pages.requests);
+            trial.connections = Some(Connections { flood, pages, ..Connections::default() });
         }
         if let Besides::Forbidden(share) = order.besides {
             let forbidden = trial.sent * u64::from(share) / 100;

@@ -240,21 +240,63 @@ pub struct Flooded {
     pub flood: Flood,
     /// How long connections took to be made.
     pub setup: Setup,
+    /// What they fetch of pages beside as great a flood.
+    pub transfer: Transfer,
 }
 
-/// Attempts connections at a rate, beside a flood that grows.
+/// What was fetched over HTTP beside a flood.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Transfer {
+    /// What each connection is to fetch.
+    #[serde(flatten)]
+    pub pages: Pages,
+    /// Attempts to connect.
+    pub attempted: u64,
+    /// Those of them that got all of their pages.
+    pub served: u64,
+    /// Bits of pages a second, whoever got them.
+    pub bits: f64,
+    /// The flood.
+    #[serde(flatten)]
+    pub flood: Flood,
+}
+
+/// Connections a second beside a flood: such that fetch one page, and such that fetch these.
+pub struct Rates {
+    /// The first.
+    pub single: f64,
+    /// The others.
+    pub transfers: (f64, Pages),
+}
+
+/// Attempts connections at a rate, beside a flood that grows; then such that fetch more.
 ///
 /// # Errors
 /// A trial failed.
-pub fn flood(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Flooded>, Failure> {
-    let beside = |share: f64| {
-        let phases = [Phase { rate, seconds }];
-        let besides = Besides::Flood(rate * share);
-        let (_, trial) = bench.run(&Order { phases: &phases, besides })?;
-        let Connections { flood, setup, .. } = trial.connections.unwrap_or_default();
-        Ok(Flooded { attempted: trial.sent, served: trial.received, flood, setup })
+pub fn flood(bench: &mut Bench, rates: &Rates, seconds: f64) -> Result<Vec<Flooded>, Failure> {
+    let mut beside = |syns: f64, rate: f64, pages: Pages| {
+        let besides = Besides::Flood(syns, pages);
+        let (_, trial) = bench.run(&Order { phases: &[Phase { rate, seconds }], besides })?;
+        let known = trial.connections.unwrap_or_default();
+        Ok((trial.sent, trial.received, known))
     };
-    FLOODS.into_iter().map(beside).collect()
+    let mut all = Vec::new();
+    for share in FLOODS {
+        let syns = rates.single * share;
+        let (attempted, served, known) = beside(syns, rates.single, Pages::ONE)?;
+        let (rate, pages) = rates.transfers;
+        let (begun, whole, fetched) = beside(syns, rate, pages)?;
+        let transfer = Transfer {
+            pages,
+            attempted: begun,
+            served: whole,
+            bits: (fetched.pages * u64::from(pages.bytes) * 8) as f64 / seconds,
+            flood: fetched.flood,
+        };
+        let Connections { flood, setup, .. } = known;
+        all.push(Flooded { attempted, served, flood, setup, transfer });
+    }
+    Ok(all)
 }
 
 /// How many pages a second can be fetched.

@@ -1,6 +1,7 @@
 //! A system in a network of its own with TCP connections through it, for the searches of RFC 3511.
 
 use std::net::SocketAddr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
@@ -28,6 +29,9 @@ const FAST: f64 = 1e6;
 /// A rate at which everything manages a few connections.
 const SLOW: f64 = 1000.0;
 
+/// How long the last connections may be under way.
+const STRAGGLERS: Duration = Duration::from_millis(100);
+
 /// The client may be late by this share of a trial's length, and by this time, before attempts count as not made.
 const LATE: (f64, f64) = (0.02, 0.02);
 
@@ -39,7 +43,7 @@ pub struct TcpNetwork<'l> {
     at: Placement,
     interrupt: Interrupt,
     calls: Calls,
-    _service: Service,
+    service: Service,
 }
 
 /// The most connections a second that searches attempt: what the client manages over a cable, and somewhat less.
@@ -95,10 +99,11 @@ impl<'l> TcpNetwork<'l> {
             "port {PORT} is open, but {served} of {PROBE} clients were served"
         );
         if let Some(port) = blocked {
-            let leaked = network.call(Calls { forbidden: 100, ..few })?.leaked;
+            network.call(Calls { forbidden: 100, ..few })?;
+            let leaked = network.leaked();
             ensure!(
                 leaked == 0,
-                "port {port} is blocked, but {leaked} of {PROBE} clients got there"
+                "port {port} is blocked, but {leaked} of {PROBE} clients got as far as the server"
             );
         }
         Ok((network, installed.described()))
@@ -135,7 +140,7 @@ impl<'l> TcpNetwork<'l> {
             pages: Pages::ONE,
         };
         let interrupt = interrupt.clone();
-        Ok(TcpNetwork { lab, family, cpus, at, interrupt, calls, _service: service })
+        Ok(TcpNetwork { lab, family, cpus, at, interrupt, calls, service })
     }
 
     fn call(&self, calls: Calls) -> anyhow::Result<Answers> {
@@ -146,19 +151,28 @@ impl<'l> TcpNetwork<'l> {
     }
 }
 
+impl TcpNetwork<'_> {
+    /// Connections that have come as far as the server at the forbidden port, when those under way are there.
+    fn leaked(&self) -> u64 {
+        thread::sleep(STRAGGLERS);
+        self.service.came(self.calls.forbidden_port)
+    }
+}
+
 impl Measurer for TcpNetwork<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
         let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
         let calls = Calls { count, rate: phase.rate, ..self.calls };
         let calls = match order.besides {
-            Besides::Nothing | Besides::Fragments(_) | Besides::Flood(_) => calls,
+            Besides::Nothing | Besides::Fragments(_) => calls,
             Besides::Hold => Calls { hold: true, ..calls },
             Besides::TearDown(rate) => Calls { hold: true, rate, close: Some(phase.rate), ..calls },
             Besides::Forbidden(forbidden) => Calls { forbidden, ..calls },
-            Besides::Pages(pages) => Calls { pages, ..calls },
+            Besides::Pages(pages) | Besides::Flood(_, pages) => Calls { pages, ..calls },
             Besides::Reset(_) => bail!("nothing is reset under connections"),
         };
+        let leaked = self.service.came(calls.forbidden_port);
         let hosts = [End::Client, End::Server].map(|end| self.lab.end(end));
         let (mut datagrams, mut flood) = (Datagrams::default(), Flood::default());
         let answers = match order.besides {
@@ -169,7 +183,7 @@ impl Measurer for TcpNetwork<'_> {
                 datagrams = seen;
                 answers
             }
-            Besides::Flood(rate) if rate > 0.0 => {
+            Besides::Flood(rate, _) if rate > 0.0 => {
                 let beside = flood::beside(hosts, self.at, calls.server, rate, || self.call(calls));
                 let (answers, seen) = beside?;
                 flood = seen;
@@ -182,7 +196,11 @@ impl Measurer for TcpNetwork<'_> {
         }
         // how long it took until all were there, is of no concern if they stay
         let seconds = if calls.hold { f64::INFINITY } else { phase.seconds };
-        Ok(trial_of(&answers, (datagrams, flood), seconds))
+        let mut trial = trial_of(&answers, (datagrams, flood), seconds);
+        if let Some(known) = trial.connections.as_mut().filter(|_| calls.forbidden > 0) {
+            known.leaked = self.leaked() - leaked;
+        }
+        Ok(trial)
     }
 
     fn wait(&mut self, seconds: f64) {
@@ -215,17 +233,19 @@ fn times(all: &[u64]) -> Setup {
 /// A trial of these answers, for whose attempts there were so many seconds.
 fn trial_of(answers: &Answers, beside: (Datagrams, Flood), seconds: f64) -> Trial {
     let (datagrams, flood) = beside;
+    let in_time = in_time(answers.took, seconds);
     Trial {
         sent: answers.attempted,
-        received: (answers.served as f64 * in_time(answers.took, seconds)) as u64,
+        received: (answers.served as f64 * in_time) as u64,
         latency: Latency::of(answers.setup.iter().map(|&time| (time, 1))),
         connections: Some(Connections {
             established: answers.established,
             forbidden: answers.forbidden,
-            leaked: answers.leaked,
+            leaked: 0,
             setup: times(&answers.setup),
             datagrams,
             flood,
+            pages: (answers.fetched.len() as f64 * in_time) as u64,
             fetched: times(&answers.fetched),
         }),
         ..Trial::default()

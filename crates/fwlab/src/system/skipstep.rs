@@ -1,11 +1,16 @@
 //! skipstep, by way of its command pfctl: the one that is beside this program, or in the path.
 
 mod control;
+mod daemon;
+mod rules;
 mod ways;
 
+use self::rules::States;
 use super::{Rules, System};
 use crate::host::Host;
-use crate::topology::{Family, Topology};
+use crate::raw::frame::Transport;
+use crate::sockets::Kind;
+use crate::topology::Topology;
 
 pub use self::control::{forget, hooks, load, pfctl, programs};
 pub(super) use self::ways::all;
@@ -15,7 +20,7 @@ struct Skipstep {
     name: &'static str,
     label: &'static str,
     evaluator: &'static str,
-    keeps_states: bool,
+    states: States,
     /// On all interfaces, besides tcx.
     xdp: bool,
     /// As a bridge of its own instead of a router, or on the ports of the kernel's bridge.
@@ -40,19 +45,11 @@ impl System for Skipstep {
     }
 
     fn programs(&self) -> Vec<String> {
-        programs()
+        [programs(), vec![daemon::skipstepd().display().to_string()]].concat()
     }
 
     fn configuration(&self, rules: &Rules) -> String {
-        let (server, protocol) = (rules.server(), rules.protocol());
-        let inet = if rules.family == Family::V4 { "inet" } else { "inet6" };
-        // a load of TCP begins in the middle of connections; other filters let IP options pass
-        let state = if self.keeps_states { "flags any keep state (sloppy)" } else { "no state" };
-        let xdp = if self.xdp { "set xdp on any\n" } else { "" };
-        let head = format!("set evaluator {}\n{xdp}pass {state} allow-opts\n", self.evaluator);
-        head + &rules.lines(|port| {
-            format!("block drop {inet} proto {protocol} from any to {server} port {port}")
-        })
+        rules::written(self, rules)
     }
 
     fn hooks(&self, _: Topology) -> Vec<String> {
@@ -69,6 +66,7 @@ impl System for Skipstep {
 
     fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
         load(device, configuration)?;
+        daemon::start(device)?;
         if self.bridges {
             control::replace_bridge(device)?;
         }
@@ -86,6 +84,11 @@ impl System for Skipstep {
     }
 
     fn keeps_states(&self) -> bool {
-        self.keeps_states
+        self.states != States::None
+    }
+
+    fn takes(&self, _: Option<Kind>, transport: Transport) -> bool {
+        // the generator shakes no hands
+        self.states != States::Syncookies || transport == Transport::Udp
     }
 }

@@ -8,10 +8,14 @@ use super::{Arguments, Test};
 use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
+use crate::search::tcp::Transfer;
 use crate::search::{Bench, Conformance, Failure, Setting, Setup, tcp, throughput};
 
 /// Of what the client manages over a cable: slow enough for what is not known yet.
 const CAREFUL: f64 = 0.25;
+
+/// Bytes of the pages that are fetched beside a flood, unless something else is said.
+const LARGE: u32 = 10_240;
 
 /// Searches, and tells what was found.
 pub(super) fn search(
@@ -92,7 +96,14 @@ pub(super) fn search(
         return Ok((json!(found), tcp::conformance(setting, &[given, fragments])));
     }
     if arguments.test == Test::TcpFlood {
-        let found = tcp::flood(bench, rate, seconds)?;
+        let pages = Pages { bytes: arguments.object.unwrap_or(LARGE), ..arguments.pages() };
+        let transfers = match arguments.throughput {
+            // as many as are asked for, if client and server manage them
+            Some(rate) => rate.min(bench.most(pages, rate)?),
+            None => tcp::transactions(bench, setting, &plan, pages)?.connections.rate,
+        };
+        let rates = tcp::Rates { single: rate, transfers: (transfers, pages) };
+        let found = tcp::flood(bench, &rates, seconds)?;
         for one in &found {
             let Flood { sent, received } = one.flood;
             let beside = match sent {
@@ -103,10 +114,18 @@ pub(super) fn search(
                 ),
             };
             tell_served((one.served, one.attempted), &beside, text);
+            let Transfer { attempted, served, bits, .. } = one.transfer;
+            let _ = writeln!(
+                text,
+                "  and {:.3} Mbit/s of pages of {} bytes; {:.2} % of {attempted} connections got all their {}",
+                bits / 1e6,
+                pages.bytes,
+                share(served, attempted),
+                pages.requests
+            );
         }
-        let flood = Some(
-            "the flood comes from the host of the clients and by its link; HTTP's transfer rate beside it is not measured (section 5.5)",
-        );
+        let flood =
+            Some("the flood comes from the host of the clients and by its link (section 5.5)");
         return Ok((json!(found), tcp::conformance(setting, &[given, flood])));
     }
     let found = tcp::illegal(bench, rate, seconds)?;
