@@ -86,6 +86,19 @@ same "pages through skipstep" "[3, 5000, True]" \
 	"$(said "$WORK/pages" '[run["result"]["requests"], run["result"]["bytes"], run["result"]["rate"] > 0]')"
 "$BIN/fwlab" search http-transfer --system router --requests 2 --seconds 0.1 --no-pauses --json >"$WORK/pages" 2>&1
 same "pages of all sizes" "[64, 1024, 10240, 102400]" "$(said "$WORK/pages" '[one["bytes"] for one in run["result"]]')"
+# Several numbers of rules, without NAT and with it; the functional check looks where the server sees clients come from.
+for system in nft-conntrack skipstep-states iptables-legacy; do
+	"$BIN/fwlab" search tcp-illegal --system $system --rules 2,20 --nat both --throughput 100 --seconds 0.2 --no-pauses --json --result "$WORK/nat.run" >"$WORK/nat" 2>"$WORK/said" || cat "$WORK/said"
+	same "$system, rules and NAT" "[(2, False), (2, True), (20, False), (20, True)]" \
+		"$(said "$WORK/nat" '[(one["system"]["rules"], one["device"].endswith("and NAT")) for one in run]')"
+	same "$system: what is forbidden, and served" "0 True" \
+		"$(said "$WORK/nat" 'str(sum(step["leaked"] for one in run for step in one["result"])) + " " + str(all(step["served"] > 0 for one in run for step in one["result"]))')"
+	same "$system: section 4 is done" False "$(said "$WORK/nat" 'any("--nat both" in point or "--rules with" in point for point in run[0]["conformance"]["partial"])')"
+	same "$system: in the file" "['$system@2', '$system@2+nat', '$system@20', '$system@20+nat']" "$(said "$WORK/nat.run" '[system["id"] for system in run["systems"]]')"
+done
+"$BIN/fwlab" search tcp-rate --system router --nat on --no-pauses >"$WORK/none" 2>&1
+same "a router that does not translate" 1 $?
+holds "that is said" grep -q "no addresses are translated by it here" "$WORK/none"
 "$BIN/fwlab" search tcp-illegal --system router --throughput 100 --seconds 0.1 --no-pauses >"$WORK/none" 2>&1
 same "what has no rules" 1 $?
 holds "has nothing to forbid" grep -q "no rule forbids anything here" "$WORK/none"

@@ -44,6 +44,19 @@ same "all come through" "[True, True, True, True, True]" \
 same "it is not said that they are missing" False "$(said "$WORK/kinds" 'any("only traffic" in point for point in run[0]["conformance"]["partial"])')"
 same "the file has each" 5 "$(said "$WORK/kinds.run" 'len(set(series["title"] for series in run["series"] if series["title"].startswith("Loss")))')"
 
+# Several sizes with several numbers of rules in one command; the report plots what was found by size.
+"$BIN/fwlab" search throughput --system nft-flat --rules 1,20 --size 64,256 --link 1e8 --seconds 0.05 --no-pauses --json \
+	--result "$WORK/sizes.run" >"$WORK/sizes" 2>"$WORK/said" || cat "$WORK/said"
+same "each number of rules with each size" "[(1, 64), (1, 256), (20, 64), (20, 256)]" \
+	"$(said "$WORK/sizes" '[(one["system"]["rules"], one["setting"]["size"]) for one in run]')"
+same "series by size" "[('throughput, by frame size, 1 rules', [64, 256]), ('throughput, by frame size, 20 rules', [64, 256])]" \
+	"$(said "$WORK/sizes.run" '[(series["title"], [int(point["at"]) for point in series["points"]]) for series in run["series"] if "by frame size" in series["title"]]')"
+"$BIN/fwlab" report "$WORK/sizes.run" --out "$WORK/sizes.html"
+holds "they are plotted" sh -c "grep -q '<polyline' '$WORK/sizes.html' && grep -q 'throughput, by frame size, 20 rules' '$WORK/sizes.html'"
+"$BIN/fwlab" search throughput --system nft-flat --nat on >"$WORK/none" 2>&1
+same "frames that are translated" 1 $?
+holds "nobody answers them" grep -q "frames that nobody answers" "$WORK/none"
+
 # Between two interfaces of one machine: a cable, a bridge on another host, and nothing.
 host wire bridge
 wire wire c0 bridge c1

@@ -6,6 +6,7 @@
 mod apart;
 pub mod back_to_back;
 mod command;
+pub mod filters;
 pub mod frames;
 pub mod hop_by_hop;
 pub mod latency;
@@ -377,6 +378,10 @@ pub struct Variety {
     pub networks: bool,
     /// Extension headers of IPv6: without, with each alone, with a chain.
     pub extensions: bool,
+    /// Numbers of rules.
+    pub rules: bool,
+    /// Addresses that are translated, and such that are not.
+    pub nat: bool,
 }
 
 /// What the laboratory is, as far as standards ask.

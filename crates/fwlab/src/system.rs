@@ -50,6 +50,12 @@ pub trait System: Sync {
     /// Its whole configuration, as its own program reads it.
     fn configuration(&self, rules: &Rules) -> String;
 
+    /// What is added to its configuration if it is to translate the addresses of clients to its own towards the server; none
+    /// if it cannot there.
+    fn translation(&self, _: &Rules) -> Option<String> {
+        None
+    }
+
     /// Hooks that a packet crosses.
     fn hooks(&self, topology: Topology) -> Vec<String>;
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv6Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
@@ -31,6 +31,7 @@ pub struct Service {
     over: Arc<AtomicBool>,
     most: Arc<AtomicUsize>,
     came: HashMap<u16, Arc<AtomicU64>>,
+    last: Arc<Mutex<Option<IpAddr>>>,
     port: u16,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
@@ -44,6 +45,7 @@ impl Service {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll")?;
         let (mut listeners, mut came) = (HashMap::new(), HashMap::new());
         let mut port = 0;
+        let last = Arc::new(Mutex::new(None));
         for &wanted in ports {
             let what = || format!("tcp port {wanted}");
             let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, wanted)).with_context(what)?;
@@ -55,13 +57,14 @@ impl Service {
             port = listener.local_addr().with_context(what)?.port();
             let count = Arc::new(AtomicU64::new(0));
             came.insert(port, count.clone());
-            listeners.insert(number as u64, Door { listener, count });
+            let last = last.clone();
+            listeners.insert(number as u64, Door { listener, count, last });
         }
         let over = Arc::new(AtomicBool::new(false));
         let most = Arc::new(AtomicUsize::new(0));
         let (end, highest) = (over.clone(), most.clone());
         let thread = thread::spawn(move || serve(&epoll, &listeners, &end, &highest));
-        Ok(Service { over, most, came, port, thread: Some(thread) })
+        Ok(Service { over, most, came, last, port, thread: Some(thread) })
     }
 
     /// The last of its ports.
@@ -72,6 +75,11 @@ impl Service {
     /// Connections that it has taken at a port.
     pub fn came(&self, port: u16) -> u64 {
         self.came.get(&port).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Where the last connection came from.
+    pub fn last_visitor(&self) -> Option<IpAddr> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The most connections that were open at once since it began.
@@ -94,6 +102,7 @@ impl Drop for Service {
 struct Door {
     listener: TcpListener,
     count: Arc<AtomicU64>,
+    last: Arc<Mutex<Option<IpAddr>>>,
 }
 
 fn serve(
@@ -130,7 +139,9 @@ fn serve(
 fn accept(door: &Door, epoll: &Epoll, clients: &mut HashMap<u64, Visitor>) -> anyhow::Result<()> {
     loop {
         match door.listener.accept() {
-            Ok((client, _)) => {
+            Ok((client, from)) => {
+                let mut last = door.last.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some(from.ip().to_canonical());
                 door.count.fetch_add(1, Ordering::Relaxed);
                 client.set_nonblocking(true).context("a client")?;
                 watch(epoll, &client, false, false)?;

@@ -12,15 +12,15 @@ use anyhow::ensure;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::filters::Filters;
 use super::frames::{Frames, Kinds};
 use super::simulated::Curve;
-use super::{Setting, Waits};
+use super::{Setting, Variety, Waits};
 use crate::agent::Agents;
 use crate::connections::{PAGE, Pages};
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load};
 use crate::results;
-use crate::system;
 use crate::topology::Family;
 use crate::wire::Interfaces;
 
@@ -135,9 +135,8 @@ pub struct Arguments {
     /// The system, by its name in `fwlab measure`, in a network of its own
     #[arg(long, value_name = "NAME", required_unless_present_any = ["simulate", "client_if"], conflicts_with_all = ["simulate", "seed", "client_if"])]
     system: Option<String>,
-    /// Rules of the system that block a port each
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, conflicts_with_all = ["simulate", "client_if"], value_parser = clap::value_parser!(u32).range(..=i64::from(system::MOST_RULES)))]
-    rules: u32,
+    #[command(flatten)]
+    filters: Filters,
     /// A simulated device instead: knee, slope or noise, with :RATE if you like, drop, reflect, or die:TRIAL
     #[arg(long, value_name = "CURVE", conflicts_with = "client_if")]
     simulate: Option<Curve>,
@@ -220,7 +219,11 @@ impl Arguments {
             networks,
             // neighbours are static
             learns: true,
-            variety: self.kinds().variety(),
+            variety: Variety {
+                rules: self.filters.have_several_sizes(),
+                nat: self.filters.have_both(),
+                ..self.kinds().variety()
+            },
             most,
             waits: if self.no_pauses { Waits::NONE } else { Waits::STANDARD },
         }
@@ -266,6 +269,10 @@ impl Arguments {
         ensure!(
             !(self.kinds.are_special() && self.test.is_about_connections()),
             "{name} is about connections, not frames: --size, --networks and --extension say nothing to it"
+        );
+        ensure!(
+            !self.filters.translate() || self.test.is_about_connections(),
+            "--nat: {name} has frames that nobody answers; addresses of connections are translated"
         );
         ensure!(
             self.engine == Engine::Xdp || !self.test.is_about_connections(),

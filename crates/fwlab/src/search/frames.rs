@@ -239,6 +239,7 @@ impl Kinds {
             sizes: SIZES.iter().all(|&size| has(&|one| one.size == size.max(least))),
             networks: NETWORKS.iter().all(|&count| has(&|one| one.networks == count)),
             extensions: EXTENSIONS.iter().all(|&extension| has(&|one| one.extension == extension)),
+            ..Variety::default()
         }
     }
 }
@@ -272,7 +273,10 @@ mod tests {
         assert_eq!(variety(&[]), Variety::default());
         assert_eq!(variety(&["--size", "all"]), Variety { sizes: true, ..Variety::default() });
         let all = ["--ip", "6", "--size", "all", "--networks", "1,256", "--extension", "all"];
-        assert_eq!(variety(&all), Variety { sizes: true, networks: true, extensions: true });
+        assert_eq!(
+            variety(&all),
+            Variety { sizes: true, networks: true, extensions: true, ..Variety::default() }
+        );
         assert!(!variety(&["--networks", "256"]).networks, "one network was asked for besides");
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
+use super::filters::Filter;
 use super::{Besides, Measurer, Order, Phase, Place, Trial};
 use crate::interrupt::Interrupt;
 use crate::napi;
@@ -89,7 +90,7 @@ impl<'l> Installed<'l> {
     pub fn new(
         lab: &'l Lab,
         system: &'l dyn System,
-        count: u32,
+        filter: Filter,
         (transport, family): (Transport, Family),
         cpus: Cpus,
     ) -> anyhow::Result<Installed<'l>> {
@@ -99,8 +100,12 @@ impl<'l> Installed<'l> {
             system.name()
         );
         let topology = lab.shape().topology;
-        let rules = Rules { count, transport, family, to: End::Server, topology };
-        let configuration = system.configuration(&rules);
+        let rules = Rules { count: filter.rules, transport, family, to: End::Server, topology };
+        let mut configuration = system.configuration(&rules);
+        if filter.nat {
+            let translation = system.translation(&rules);
+            configuration += &translation.context("no addresses are translated by it here")?;
+        }
         let mut threads = Vec::new();
         if let Some(device) = lab.device() {
             // what it starts shares the CPU of the kernel's part

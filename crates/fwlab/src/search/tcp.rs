@@ -354,7 +354,16 @@ pub fn conformance(setting: &Setting, own: &[Option<&str>]) -> Conformance {
         setting.missing_wire(),
         Some(rules),
         setting.missing_waits(),
-        Some("one number of rules, no translation of addresses (section 4)"),
+        match (setting.variety.rules, setting.variety.nat) {
+            (true, true) => None,
+            (true, false) => {
+                Some("addresses not both translated and as they are (section 4, --nat both)")
+            }
+            (false, true) => Some("one number of rules (section 4, --rules with several)"),
+            (false, false) => Some(
+                "one number of rules (section 4, --rules with several), and addresses not both translated and as they are (--nat both)",
+            ),
+        },
     ];
     Conformance::but_for(common.into_iter().chain(own.iter().copied()).collect())
 }

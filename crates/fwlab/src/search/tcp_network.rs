@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 
+use super::filters::Filter;
 use super::network::{BELIEVED, Cpus, Installed, pause, shape};
 use super::{Besides, Connections, Measurer, Order, Setup, Trial};
 use crate::connections::datagrams::{self, Datagrams};
@@ -74,7 +75,7 @@ pub fn most(
 }
 
 impl<'l> TcpNetwork<'l> {
-    /// Builds a system with so many rules, and sees whether it lets pass and blocks what it should; what it is, for
+    /// Builds a system with such a filter, and sees whether it lets pass and blocks what it should; what it is, for
     /// results.
     ///
     /// # Errors
@@ -82,12 +83,12 @@ impl<'l> TcpNetwork<'l> {
     pub fn new(
         lab: &'l Lab,
         system: &'l dyn System,
-        count: u32,
+        filter: Filter,
         family: Family,
         (cpus, most): (Cpus, u64),
         interrupt: &Interrupt,
     ) -> anyhow::Result<(TcpNetwork<'l>, results::System)> {
-        let installed = Installed::new(lab, system, count, (Transport::Tcp, family), cpus)?;
+        let installed = Installed::new(lab, system, filter, (Transport::Tcp, family), cpus)?;
         let filters = system.filters();
         let blocked = installed.rules.ports().last().filter(|_| filters);
         let closed = blocked.unwrap_or(PORT);
@@ -98,6 +99,9 @@ impl<'l> TcpNetwork<'l> {
             served == PROBE,
             "port {PORT} is open, but {served} of {PROBE} clients were served"
         );
+        let seen = network.service.last_visitor();
+        let is_translated = seen == Some(End::Server.gateway(family));
+        ensure!(is_translated == filter.nat, "the server sees {seen:?} where clients come from");
         if let Some(port) = blocked {
             network.call(Calls { forbidden: 100, ..few })?;
             let leaked = network.leaked();

@@ -11,7 +11,7 @@ const SETTING: Setting = Setting {
     extension: Extension::None,
     networks: 1,
     learns: true,
-    variety: Variety { sizes: false, networks: false, extensions: false },
+    variety: Variety { sizes: false, networks: false, extensions: false, rules: false, nat: false },
     most: MOST,
     waits: Waits::STANDARD,
 };

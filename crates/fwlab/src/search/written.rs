@@ -1,6 +1,8 @@
 //! A search as a result file that `fwlab report` and `fwlab compare` read: what was found, loss and latency of each trial
 //! by its rate, and how far that is what a standard asks for.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use super::command::Test;
@@ -141,6 +143,32 @@ impl Found<'_> {
     }
 }
 
+/// What was found with frames of several sizes, once more as one series each, so that it can be plotted by size.
+pub(super) fn by_size(run: &mut Run) {
+    let mut all: Vec<Series> = Vec::new();
+    for series in run.series.iter().filter(|series| series.dimension.is_none()) {
+        let (Some(size), [point]) = (series.load.size, &series.points[..]) else { continue };
+        let title = series.title.replace(&format!("frames of {size} bytes"), "by frame size");
+        let point = Point { at: Some(size as f64), ..point.clone() };
+        match all.iter_mut().find(|one| one.title == title) {
+            Some(one) => one.points.push(point),
+            None => all.push(Series {
+                title,
+                load: Load { size: None, ..series.load.clone() },
+                dimension: Some(Dimension { name: "size".to_owned(), unit: "bytes".to_owned() }),
+                points: vec![point],
+                ..series.clone()
+            }),
+        }
+    }
+    for series in &mut all {
+        series
+            .points
+            .sort_by(|one, other| one.at.partial_cmp(&other.at).unwrap_or(Ordering::Equal));
+    }
+    run.series.extend(all.into_iter().filter(|series| series.points.len() > 1));
+}
+
 fn quantity(name: &str, unit: &str, better: Better) -> Quantity {
     Quantity { name: name.to_owned(), unit: unit.to_owned(), better, additive: false }
 }
@@ -217,6 +245,14 @@ mod tests {
         assert_eq!(titles.len(), 6);
         assert_eq!(titles[0], "throughput, frames of 64 bytes");
         assert_eq!(titles[4], "Loss by rate, frames of 128 bytes");
+        for (series, size) in run.series.iter_mut().zip([64, 64, 64, 128, 128, 128]) {
+            series.load.size = Some(size);
+        }
+        by_size(&mut run);
+        let [.., plotted] = &run.series[..] else { panic!() };
+        assert_eq!((run.series.len(), &plotted.title[..]), (7, "throughput, by frame size"));
+        let points = plotted.points.iter().map(|point| (point.at, point.samples[0].value));
+        assert_eq!(points.collect::<Vec<_>>(), [(Some(64.0), 300.0), (Some(128.0), 300.0)]);
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl System for Iptables {
         text + "COMMIT\n"
     }
 
+    fn translation(&self, rules: &Rules) -> Option<String> {
+        let text = "*nat\n-A POSTROUTING -o wan0 -j MASQUERADE\nCOMMIT\n".to_owned();
+        (rules.topology != Topology::Bridge).then_some(text)
+    }
+
     fn hooks(&self, topology: Topology) -> Vec<String> {
         match topology {
             Topology::Bridge => vec!["bridge forward, by br_netfilter: ip forward".to_owned()],

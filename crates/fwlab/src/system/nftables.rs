@@ -55,6 +55,12 @@ impl<W: Way> System for Nftables<W> {
         )
     }
 
+    fn translation(&self, rules: &Rules) -> Option<String> {
+        let chain = "type nat hook postrouting priority 100; oifname \"wan0\" masquerade";
+        let text = format!("table inet translation {{ chain postrouting {{ {chain}; }}; }}\n");
+        (rules.topology != Topology::Bridge).then_some(text)
+    }
+
     fn hooks(&self, topology: Topology) -> Vec<String> {
         W::hooks(if topology == Topology::Bridge { "bridge" } else { "ip" })
     }

@@ -52,6 +52,10 @@ impl System for Skipstep {
         rules::written(self, rules)
     }
 
+    fn translation(&self, rules: &Rules) -> Option<String> {
+        (self.keeps_states() && !self.bridges).then(|| rules::translation(rules))
+    }
+
     fn hooks(&self, _: Topology) -> Vec<String> {
         let mut hooks = hooks();
         if self.xdp {

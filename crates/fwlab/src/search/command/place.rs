@@ -15,14 +15,16 @@ use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load};
 use crate::results::{self, Mode, Role, Run};
 use crate::search::apart::Apart;
+use crate::search::filters::Filter;
 use crate::search::frames::Frames;
 use crate::search::network::{self, Built, Cpus, Installed};
 use crate::search::simulated::{Curve, Simulated};
 use crate::search::tcp_network::{self, TcpNetwork};
 use crate::search::wire::Here;
-use crate::search::written::Found;
+use crate::search::written::{self, Found};
 use crate::search::{Conformance, Measurer, Place, Setting};
 use crate::system::{self, System};
+use crate::topology::Lab;
 use crate::wire::{self, Wire};
 
 /// Bits a second of a link that does not say how many it carries.
@@ -66,7 +68,7 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<Vec<Report>>
         anyhow::bail!("{name} needs {program}, which is not there");
     }
     ensure!(
-        arguments.test != Test::TcpIllegal || (system.filters() && arguments.rules > 0),
+        arguments.test != Test::TcpIllegal || (system.filters() && arguments.filters.have_rules()),
         "no rule forbids anything here: tcp-illegal wants a firewall, and --rules 1 or more"
     );
     let mtu = arguments.kinds().mtu();
@@ -77,33 +79,53 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<Vec<Report>>
     );
     let interrupt = Interrupt::watch()?;
     host::sweep()?;
-    let cpus = Cpus::choose()?;
-    let (device, system) = (format!("{name} with {} rules", arguments.rules), system.as_ref());
-    let mut results = Results::begin(arguments, Mode::Queue, device);
-    let lab = network::lab(system, mtu)?;
+    let there = (Cpus::choose()?, &interrupt);
+    let mut results = Results::begin(arguments, Mode::Queue, name.to_owned());
+    for filter in arguments.filters.each() {
+        if interrupt.came() && !results.reports.is_empty() {
+            results.cut_short();
+            break;
+        }
+        results.device = format!("{name} with {}", filter.name());
+        results.filter = results.has_several_filters().then_some(filter);
+        match behind(filter, system.as_ref(), there, &mut results) {
+            Err(why) if results.filter.is_some() => results.keep_failure(&why)?,
+            done => done?,
+        }
+    }
+    results.written()
+}
+
+/// The same with one filter.
+fn behind(
+    filter: Filter,
+    system: &dyn System,
+    (cpus, interrupt): (Cpus, &Interrupt),
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let arguments = results.arguments;
+    let lab = network::lab(system, arguments.kinds().mtu())?;
     if arguments.test.is_about_connections() {
-        return with_connections(arguments, system, &lab, cpus, &interrupt, results);
+        return with_connections(filter, system, &lab, (cpus, interrupt), results);
     }
     let ip = arguments.kinds().ip;
-    let installed = Installed::new(&lab, system, arguments.rules, (Transport::Udp, ip), cpus);
-    let installed = installed.with_context(|| name.to_owned())?;
-    let described = installed.described();
-    results.run.topologies.push(measure::described(&lab, described.topology.clone())?);
-    results.run.systems.push(described);
+    let installed = Installed::new(&lab, system, filter, (Transport::Udp, ip), cpus);
+    let installed = installed.with_context(|| system.name().to_owned())?;
+    results.describe_system(&lab, installed.described())?;
     let mut place = Built { installed, cpus, interrupt: interrupt.clone() };
     let setting = |frames, most| arguments.setting(frames, most);
-    results.search_each(&mut place, &setting, USUAL_LINK, &interrupt)
+    results.search_each(&mut place, &setting, USUAL_LINK, interrupt)
 }
 
 /// The tests of RFC 3511.
 fn with_connections(
-    arguments: &Arguments,
+    filter: Filter,
     system: &dyn System,
-    lab: &crate::topology::Lab,
-    cpus: Cpus,
-    interrupt: &Interrupt,
-    mut results: Results,
-) -> anyhow::Result<Vec<Report>> {
+    lab: &Lab,
+    (cpus, interrupt): (Cpus, &Interrupt),
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let arguments = results.arguments;
     let kinds = arguments.kinds();
     let frames = *kinds.each().first().context("no frames")?;
     let most = tcp_network::most(frames.ip, cpus, interrupt, Pages::ONE)?;
@@ -113,13 +135,12 @@ fn with_connections(
         false => MOST_CONNECTIONS,
     };
     let place = (cpus, at_once);
-    let network = TcpNetwork::new(lab, system, arguments.rules, frames.ip, place, interrupt);
+    let network = TcpNetwork::new(lab, system, filter, frames.ip, place, interrupt);
     let (mut network, described) = network.with_context(|| system.name().to_owned())?;
-    results.run.topologies.push(measure::described(lab, described.topology.clone())?);
-    results.run.systems.push(described);
+    results.describe_system(lab, described)?;
     let setting = arguments.setting(frames, most);
     results.search(&mut network, setting, &frames.load(Engine::Xdp));
-    results.written()
+    Ok(())
 }
 
 /// Whatever is between two interfaces of this machine.
@@ -133,7 +154,8 @@ fn between_interfaces(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
     let (is_wire, link) = seen_from([client, server]);
     let mut place = Here { wire, at: place_of_generator()?, interrupt: interrupt.clone() };
     let setting = |frames, most| Setting { wire: is_wire, ..arguments.setting(frames, most) };
-    results.search_each(&mut place, &setting, link, &interrupt)
+    results.search_each(&mut place, &setting, link, &interrupt)?;
+    results.written()
 }
 
 /// Whatever is between two other machines, each with an agent.
@@ -154,7 +176,8 @@ fn between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
         // agents send nothing from the server's end
         Setting { wire: is_wire, learns: false, ..arguments.setting(frames, most) }
     };
-    results.search_each(&mut place, &setting, link, &interrupt)
+    results.search_each(&mut place, &setting, link, &interrupt)?;
+    results.written()
 }
 
 /// Whether real network cards are at both ends, and how many bits a second the slower one carries.
@@ -181,13 +204,15 @@ struct Results<'a> {
     run: Run,
     watch: results::Watch,
     reports: Vec<Report>,
+    /// What the system has, if it is one of several.
+    filter: Option<Filter>,
 }
 
 impl<'a> Results<'a> {
     fn begin(arguments: &'a Arguments, mode: Mode, device: String) -> Results<'a> {
         let run = Run::begin(mode, environment());
         let watch = results::Watch::begin();
-        Results { arguments, device, run, watch, reports: Vec::new() }
+        Results { arguments, device, run, watch, reports: Vec::new(), filter: None }
     }
 
     /// Describes two interfaces; whatever is between them is the system.
@@ -214,18 +239,54 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
+    fn has_several_filters(&self) -> bool {
+        self.arguments.filters.each().len() > 1
+    }
+
+    /// Describes a system in its network; what it has besides its name tells it from others.
+    fn describe_system(&mut self, lab: &Lab, mut system: results::System) -> anyhow::Result<()> {
+        if let Some(Filter { rules, nat }) = self.filter {
+            system.id = format!("{}@{rules}{}", system.id, if nat { "+nat" } else { "" });
+            system.label += if nat { ", NAT" } else { "" };
+        }
+        let name = &system.topology;
+        if self.run.topologies.iter().all(|known| &known.name != name) {
+            self.run.topologies.push(measure::described(lab, name.clone())?);
+        }
+        self.run.systems.push(system);
+        Ok(())
+    }
+
+    /// What could not be begun with a filter; the next one may do.
+    fn keep_failure(&mut self, why: &anyhow::Error) -> anyhow::Result<()> {
+        let frames = *self.arguments.kinds().each().first().context("no frames")?;
+        let setting = self.arguments.setting(frames, 0.0);
+        let report = Report::not_begun(self.arguments, setting, self.device.clone(), why);
+        self.keep(report, &frames.load(self.arguments.engine));
+        Ok(())
+    }
+
+    /// Nothing comes after what there is.
+    fn cut_short(&mut self) {
+        if let Some(last) = self.reports.last_mut() {
+            last.complete = false;
+            last.incomplete_because = Some("interrupted".to_owned());
+        }
+    }
+
     /// Searches with frames of one kind after the other, and goes on with the next one if it fails with one.
     fn search_each(
-        mut self,
+        &mut self,
         place: &mut dyn Place,
         setting: &dyn Fn(Frames, f64) -> Setting,
         link: f64,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<Vec<Report>> {
+    ) -> anyhow::Result<()> {
         let kinds = self.arguments.kinds().each();
         let link = self.arguments.link.unwrap_or(link);
+        let before = self.reports.len();
         for &frames in &kinds {
-            if interrupt.came() && !self.reports.is_empty() {
+            if interrupt.came() && self.reports.len() > before {
                 break;
             }
             let load = frames.load(self.arguments.engine);
@@ -236,7 +297,7 @@ impl<'a> Results<'a> {
                 Ok((most, mut measurer)) => {
                     self.search(measurer.as_mut(), setting(frames, most), &load);
                 }
-                Err(why) if kinds.len() == 1 => return Err(why.context(self.device)),
+                Err(why) if kinds.len() == 1 => return Err(why.context(self.device.clone())),
                 Err(why) => {
                     let (device, setting) = (self.device.clone(), setting(frames, 0.0));
                     let report = Report::not_begun(self.arguments, setting, device, &why);
@@ -244,13 +305,10 @@ impl<'a> Results<'a> {
                 }
             }
         }
-        if self.reports.len() < kinds.len()
-            && let Some(last) = self.reports.last_mut()
-        {
-            last.complete = false;
-            last.incomplete_because = Some("interrupted".to_owned());
+        if self.reports.len() - before < kinds.len() {
+            self.cut_short();
         }
-        self.written()
+        Ok(())
     }
 
     /// Searches with frames of one kind.
@@ -266,10 +324,13 @@ impl<'a> Results<'a> {
         report.seconds = seconds - before;
         report.mode = Some(self.run.mode);
         report.environment = Some(self.run.environment.clone());
-        report.system = self.run.systems.first().cloned();
+        report.system = self.run.systems.last().cloned();
         let Report { test, ref conformance, ref result, ref trials, setting, .. } = report;
         let several = self.arguments.kinds().each().len() > 1;
         let kind = several.then(|| setting.frames().name());
+        let filter = self.filter.map(Filter::name);
+        let kind =
+            kind.into_iter().chain(filter).reduce(|kind, filter| format!("{kind}, {filter}"));
         let found = Found { test, conformance, result, trials, kind };
         if let Some(system) = &report.system {
             found.write(&mut self.run, &system.id, &self.arguments.load(load));
@@ -284,6 +345,7 @@ impl<'a> Results<'a> {
         self.run.incomplete_because =
             incomplete.and_then(|report| report.incomplete_because.clone());
         self.run.complete = incomplete.is_none();
+        written::by_size(&mut self.run);
         self.run.seconds = self.reports.iter().map(|report| report.seconds).sum();
         self.run.write(path).with_context(|| path.display().to_string())?;
         Ok(self.reports)

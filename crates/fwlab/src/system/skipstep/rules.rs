@@ -2,7 +2,7 @@
 
 use super::Skipstep;
 use crate::system::Rules;
-use crate::topology::Family;
+use crate::topology::{End, Family};
 
 /// Whether rules make states, and of what.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,4 +37,10 @@ pub(super) fn written(way: &Skipstep, rules: &Rules) -> String {
         format!("block drop {inet} proto {protocol} from any to {server} port {port}")
     });
     format!("set evaluator {}\n{xdp}{options}{pass}{blocks}", way.evaluator)
+}
+
+/// What has clients seem to be this host; all ports are used, as all of them share one address.
+pub(super) fn translation(rules: &Rules) -> String {
+    let own = End::Server.gateway(rules.family);
+    format!("match out on wan0 proto tcp nat-to {own} port 1024:65535\n")
 }
