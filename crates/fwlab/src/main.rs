@@ -86,7 +86,7 @@ enum Command {
     /// Search for what a system can do, as the RFCs about benchmarking say
     Search {
         #[command(flatten)]
-        search: search::Arguments,
+        search: Box<search::Arguments>,
     },
     /// Measure all that skipstep is meant to be fast at, and say which targets it meets here
     Speed {
