@@ -210,7 +210,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	if (!read_ordinary(frame, &s->pd, length, 0, true) || !is_for_us(frame.data, device) ||
 	    !only_forwards(device, net, s->pd.family, config->fast_forward))
 		return XDP_PASS;
-	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	interface = interface_at(ifindex);
 	if (!interface || interface->rdomain || skipped(interface, s->generation))
 		return XDP_PASS;
 	s->pd.direction = PF_IN;

@@ -28,8 +28,8 @@ __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 	s->has_state = !!state;
 	s->translated = PF_TRANSLATED_NOT;
 	if (state)
-		return (!forwards || state->onward.serial) && fits_state(s) ? PF_PLAINLY_PASS :
-									      PF_PLAINLY_UNKNOWN;
+		return (!forwards || state->onward.serial) && fits_state(s, state) ?
+			       PF_PLAINLY_PASS : PF_PLAINLY_UNKNOWN;
 	if (s->known)
 		return PF_PLAINLY_UNKNOWN;
 	s->interface = *interface;

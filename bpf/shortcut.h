@@ -111,7 +111,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		return STEP_ASIDE;
 	if (!read_ordinary(frame, &s->pd, skb->len, skb->protocol, has_ethernet_header(skb)))
 		return STEP_ASIDE;
-	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	interface = interface_at(ifindex);
 	if (!interface || skipped(interface, s->generation))
 		return STEP_ASIDE;
 	s->interface.id = interface->id;

@@ -190,6 +190,7 @@ fn write_interfaces(
     }
     for (index, interface) in &present {
         maps.interfaces.set(index, interface)?;
+        set_near(maps, *index, interface)?;
     }
     let gone: Vec<u32> = maps
         .interfaces
@@ -197,6 +198,7 @@ fn write_interfaces(
         .filter(|index| !present.iter().any(|(there, _)| there == index))
         .collect();
     for index in gone {
+        set_near(maps, index, &abi::Interface::default())?;
         maps.interfaces.remove(&index)?;
     }
     for (name, id) in memory.names.interfaces.iter() {
@@ -204,6 +206,16 @@ fn write_interfaces(
         maps.interface_indexes.set(&id, &index)?;
     }
     Ok(())
+}
+
+/// Writes what is known of an interface to its place in the array, if it has one. Packets may be reading it, so what is
+/// there already is not written again.
+fn set_near(maps: &Maps, index: u32, interface: &abi::Interface) -> Result<()> {
+    let near = &maps.near_interfaces;
+    if index >= near.capacity() || near.at(index)? == *interface {
+        return Ok(());
+    }
+    near.set(&index, interface)
 }
 
 /// The operands of `set skip on`, those in force and those to come, as even and odd generations

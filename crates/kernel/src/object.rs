@@ -261,6 +261,8 @@ maps! {
     pool_members: Map<abi::PoolMemberKey, abi::PoolMember> = map_name::POOL_MEMBERS,
     /// by ifindex
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
+    /// the same of those with a small ifindex, by it
+    near_interfaces: Map<u32, abi::Interface> = map_name::NEAR_INTERFACES,
     /// interface id -> ifindex
     interface_indexes: Map<u32, u32> = map_name::INTERFACE_INDEXES,
     /// by interface id
