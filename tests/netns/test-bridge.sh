@@ -212,6 +212,8 @@ pf bridge bridge timeout port1 240
 same "as long as others are" "(max cache: 4096, timeout: 240):" \
 	"$(pf bridge bridge show | sed -n 's/.*Addresses //p')"
 
+# the server has aged with the others: it is to be known again
+on server python3 "$HERE/frames.py" send eth0 "$CLIENT" 0x88b5 1
 pf bridge bridge rule add pass in on port0 src "$CLIENT" dst "$SERVER" type 0x88b5
 pf bridge bridge rule add block in/out on port0 type 0x88b5
 same "a rule for frames" "0 0" "$(frames ff:ff:ff:ff:ff:ff 0x88b5)"
