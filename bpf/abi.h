@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		52
+#define PF_ABI_VERSION		53
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -23,6 +23,7 @@
 #define PF_RULE_SLOTS		262144	/* statistics of rules in use: a running set, a new one, old states */
 #define PF_TABLE_SLOTS		4096	/* tables, and dynamic interface addresses, in use */
 #define PF_MAX_INTERFACES	4096
+#define PF_NEAR_INTERFACES	1024	/* ifindexes below it have a place in an array */
 #define PF_MATCH_RULES		16	/* match rules remembered by one state */
 #define PF_MAX_DEPTH		64	/* anchors inside each other */
 #define PF_MAX_STEPS		1048576	/* rules looked at for one packet, each as often as it is called */
@@ -214,6 +215,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * mappings         hash              struct pf_endpoint -> struct pf_mapping
  * pool_members     hash              struct pf_pool_member_key -> struct pf_pool_member
  * interfaces       hash              ifindex -> struct pf_interface
+ * near_interfaces  array             ifindex, if it is small -> struct pf_near_interface
  * interface_indexes array          interface id -> ifindex, 0 if it is away
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
  * key_hash         array of 1        struct pf_key_hash

@@ -75,10 +75,9 @@ __inline struct pf_bridge_port *find_exit_port(struct pf_scratch *s, const struc
 
 /* Whether the packet may leave by the interface, straight to its driver: s->path says how then, and s->leaving what it
  * is judged by there. `length` is that of the frame. */
-__inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifindex, __u32 length,
-			   bool in_one_piece)
+__inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifindex, __u32 length)
 {
-	struct pf_interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	struct pf_interface *interface = interface_at(ifindex);
 	struct pf_leaving_device *device;
 	/* 0 would ask about what is in one piece alone */
 	__u32 packet = length - sizeof(struct ethernet);
@@ -91,7 +90,7 @@ __inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifind
 		return false;
 	s->path.leaves_by = ifindex;
 	s->path.express = device->express;
-	return takes_frame(&s->path, in_one_piece) &&
+	return takes_frame(s, &s->path) &&
 	       bpf_check_mtu(xdp, ifindex, &packet, 0, 0) == BPF_MTU_CHK_RET_SUCCESS;
 }
 
@@ -105,8 +104,7 @@ __global int find_bridge_hop(struct xdp_md *xdp, struct pf_scratch *s, __u32 len
 		return false;
 	entry = find_entry_port(s, ethernet, xdp->ingress_ifindex);
 	exit = entry ? find_exit_port(s, ethernet, entry) : NULL;
-	return exit && may_leave_by(xdp, s, exit->ifindex, length,
-				    xdp->data_end - xdp->data == length);
+	return exit && may_leave_by(xdp, s, exit->ifindex, length);
 }
 
 /* The same as find_way_past(), for a port of a bridge. */

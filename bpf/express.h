@@ -200,7 +200,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		.data = (void *)(long)xdp->data,
 		.end = (void *)(long)xdp->data_end,
 	};
-	bool in_one_piece = frame.end - frame.data == length, crosses;
+	bool crosses;
 	int verdict;
 
 	if (!s || !status || !status->running || status->crossing)
@@ -211,7 +211,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		return XDP_PASS;
 	if (!read_ordinary(frame, &s->pd, length, 0, true))
 		return XDP_PASS;
-	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	interface = interface_at(ifindex);
 	if (!interface || interface->rdomain || skipped(interface, s->generation))
 		return XDP_PASS;
 	crosses = is_port(interface);
@@ -224,6 +224,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	s->segments = 1;
 	s->bytes = s->length = s->pd.length;
 	s->crosses_back = 0;
+	s->in_one_piece = frame.end - frame.data == length;
 	s->now = uptime_about(status);
 	keep_original(&s->pd);
 
@@ -237,8 +238,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	keep_judged(&entering, s);
 	translate_ordinary(s);
 	verdict = crosses ? find_way_across(xdp, s, length) :
-			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP,
-					  in_one_piece);
+			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP);
 	if (verdict == PF_PLAINLY_UNKNOWN) {
 		recall_judged(s, &entering, PF_IN);
 		if (s->has_state)

@@ -181,7 +181,7 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	    lookup->ifindex == ifindex || !is_neighbour_alive(s, hook))
 		return false;
 	leaves_by = lookup->ifindex;
-	interface = bpf_map_lookup_elem(&interfaces, &leaves_by);
+	interface = interface_at(leaves_by);
 	if (!interface || skipped(interface, s->generation) || interface->rdomain)
 		return false;
 	s->leaving = *interface;

@@ -15,6 +15,15 @@ struct {
 	__type(value, struct pf_interface);
 } interfaces SEC(".maps");
 
+/* The same of those whose ifindex is small, for an array is asked without a call. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PF_NEAR_INTERFACES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pf_near_interface);
+} near_interfaces SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PF_MAX_INTERFACES);
@@ -29,10 +38,20 @@ struct {
 	__type(value, struct pf_interface_stats);
 } interface_stats SEC(".maps");
 
-/* What we were told about an interface; all zero if nobody did yet. */
+/* What we were told about an interface; NULL if nobody did yet. In a namespace that has lived for long ifindexes
+ * may be large. */
+__inline struct pf_interface *interface_at(__u32 ifindex)
+{
+	struct pf_near_interface *near = bpf_map_lookup_elem(&near_interfaces, &ifindex);
+	__u32 known = near ? now_in(near->known) : 0;
+
+	return known ? &near->one[(known - 1) & 1] : bpf_map_lookup_elem(&interfaces, &ifindex);
+}
+
+/* The same in a place of its own; all zero if nobody did yet. */
 __inline void find_interface(struct pf_interface *to, __u32 ifindex)
 {
-	struct pf_interface *known = bpf_map_lookup_elem(&interfaces, &ifindex);
+	struct pf_interface *known = interface_at(ifindex);
 
 	if (known)
 		*to = *known;

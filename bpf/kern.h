@@ -25,6 +25,9 @@
 #define __inline	static __always_inline
 #define __unused	__attribute__((unused))
 
+/* A word that other CPUs, or userland, change. */
+#define now_in(word)	(*(const volatile __u32 *)&(word))
+
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
 

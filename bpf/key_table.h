@@ -35,9 +35,6 @@ struct key_spot {
 	__u32 index_mask;
 };
 
-/* A word that other CPUs change. */
-#define now_in(word)	(*(const volatile __u32 *)&(word))
-
 /* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ
  * have the same sum with a probability of 2^-32 for whoever does not know the secret, whatever keys
  * those are. What follows spreads its bits. */
@@ -146,12 +143,10 @@ __inline bool claim_in(struct pf_key_line *line, __u32 entry, __u32 *at)
 }
 
 /* Claims an entry in the emptier of the two lines. Returns 0, or -1 if both are full. */
-__global int claim_entry(const struct key_spot *spot, __u32 entry, struct key_entry *claimed)
+__inline int claim_entry(const struct key_spot *spot, __u32 entry, struct key_entry *claimed)
 {
 	struct pf_key_line *one, *other;
 
-	if (!spot || !claimed)
-		return -1;
 	one = bpf_map_lookup_elem(&state_keys, &spot->line[0]);
 	other = bpf_map_lookup_elem(&state_keys, &spot->line[1]);
 	if (!one || !other)
@@ -184,9 +179,9 @@ __inline __u32 wait_for_claim(const __u32 *word, __u32 entry)
 	return now;
 }
 
-/* Whether a claim must give way to what else there is with its key in one of the lines. */
+/* Whether a claim must give way to what else there is with its key in its two lines. */
 __global int gives_way(const struct key_spot *spot, const struct pf_state_key *key,
-		       const struct key_entry *claimed, __u32 which)
+		       const struct key_entry *claimed)
 {
 	const struct pf_key_line *line;
 	struct pf_state_ref ref;
@@ -195,24 +190,27 @@ __global int gives_way(const struct key_spot *spot, const struct pf_state_key *k
 
 	if (!spot || !key || !claimed)
 		return 1;
-	number = spot->line[which & 1];
-	line = bpf_map_lookup_elem(&state_keys, &number);
-	if (!line)
-		return 1;
-	for (__u32 i = 0; i < PF_KEY_ENTRIES; i++) {
-		if (number == claimed->line && i == claimed->at)
-			continue;
-		entry = now_in(line->entry[i]);
-		if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
-		    !leads_to(entry, spot, key, &ref))
-			continue;
-		behind = number > claimed->line || (number == claimed->line && i > claimed->at);
-		if (!(entry & PF_KEY_CLAIMED) || !behind)
+	for (__u32 which = 0; which < 2; which++) {
+		number = spot->line[which];
+		line = bpf_map_lookup_elem(&state_keys, &number);
+		if (!line)
 			return 1;
-		after = wait_for_claim(&line->entry[i], entry);
-		/* a claim that came since sees this one */
-		if (after == entry || (after && (after & ~spot->index_mask) == spot->tag))
-			return 1;
+		for (__u32 i = 0; i < PF_KEY_ENTRIES; i++) {
+			if (number == claimed->line && i == claimed->at)
+				continue;
+			entry = now_in(line->entry[i]);
+			if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
+			    !leads_to(entry, spot, key, &ref))
+				continue;
+			behind = number > claimed->line ||
+				 (number == claimed->line && i > claimed->at);
+			if (!(entry & PF_KEY_CLAIMED) || !behind)
+				return 1;
+			after = wait_for_claim(&line->entry[i], entry);
+			/* a claim that came since sees this one */
+			if (after == entry || (after && (after & ~spot->index_mask) == spot->tag))
+				return 1;
+		}
 	}
 	return 0;
 }
@@ -232,7 +230,7 @@ __global int insert_key(const struct pf_state_key *key, __u32 index)
 	entry = spot.tag | (index + 1);
 	if (claim_entry(&spot, entry, &claimed))
 		return -1;
-	stays = !gives_way(&spot, key, &claimed, 0) && !gives_way(&spot, key, &claimed, 1);
+	stays = !gives_way(&spot, key, &claimed);
 	line = bpf_map_lookup_elem(&state_keys, &claimed.line);
 	if (!line || claimed.at >= PF_KEY_ENTRIES)
 		return -1;

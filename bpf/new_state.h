@@ -27,13 +27,13 @@ __inline int take_place(struct pf_status *status, __u32 *index)
 }
 
 /* Takes a place for a state; its number goes to s->ref. Returns the reason why not, or 0. */
-__global int take_state(struct pf_scratch *s)
+__inline int take_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
 	struct pf_config *config;
 	__u32 index = 0;
 
-	if (!s || !status)
+	if (!status)
 		return PF_REASON_MEMORY;
 	config = pf_config(s->generation);
 	if (!config)
@@ -292,6 +292,7 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *
 	struct pf_state_ref ref = { .index = index, .serial = serial };
 	struct pf_status *status = pf_status();
 	struct pf_state_key *key;
+	bool is_in;
 	__u8 made;
 	int way;
 
@@ -305,7 +306,9 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *
 	if (status->crossing && state->direction == PF_OUT && make_way_out(key) < 0)
 		return -1;
 	key->made = made;
-	way = make_way(key, state->direction, &linking->known);
+	/* most keys nobody has: that is seen by whoever claims an entry, too */
+	is_in = !insert_key(key, index);
+	way = is_in ? 0 : make_way(key, state->direction, &linking->known);
 	if (way > 1 && !key->made) {
 		/* one that was made in the other direction has it: both stand there, as in OpenBSD,
 		 * this one among the keys that tell directions apart */
@@ -315,7 +318,8 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *
 		way = make_way(key, state->direction, &linking->known);
 	}
 	if (way < 0 || way > 1 ||
-	    (way ? replace_key(key, linking->known.index, index) : insert_key(key, index)))
+	    (!is_in && (way ? replace_key(key, linking->known.index, index) :
+			      insert_key(key, index))))
 		return -1;
 	if (!key->made && !status->translated)
 		return 0;

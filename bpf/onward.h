@@ -28,8 +28,8 @@ __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 	s->has_state = !!state;
 	s->translated = PF_TRANSLATED_NOT;
 	if (state)
-		return (!forwards || state->onward.serial) && fits_state(s) ? PF_PLAINLY_PASS :
-									      PF_PLAINLY_UNKNOWN;
+		return (!forwards || state->onward.serial) && fits_state(s, state) ?
+			       PF_PLAINLY_PASS : PF_PLAINLY_UNKNOWN;
 	if (s->known)
 		return PF_PLAINLY_UNKNOWN;
 	s->interface = *interface;
@@ -61,30 +61,29 @@ __inline void count_judged(struct pf_scratch *s)
 
 /* ---- the way past the kernel --------------------------------------------------------------------------- */
 
-/* Whether the driver at the end of the path takes a frame from here. */
-__inline bool takes_frame(const struct pf_path *path, bool in_one_piece)
+/* Whether the driver at the end of the path takes the frame from here. */
+__inline bool takes_frame(const struct pf_scratch *s, const struct pf_path *path)
 {
-	return path->express == PF_EXPRESS_ANY || (path->express == PF_EXPRESS_SHORT && in_one_piece);
+	return path->express == PF_EXPRESS_ANY ||
+	       (path->express == PF_EXPRESS_SHORT && s->in_one_piece);
 }
 
 /* Whether the state that knows the packet where it leaves has noted a path which looks as if a frame could take it
  * from driver to driver. */
-__inline bool has_express_path(const struct pf_scratch *s, __u32 ifindex, bool in_one_piece)
+__inline bool has_express_path(const struct pf_scratch *s, __u32 ifindex)
 {
 	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
 
 	return onward && onward->serial == s->onward.serial && onward->path.came_in_by == ifindex &&
 	       s->now - onward->path.second <= PATH_LIFE &&
-	       takes_frame(&onward->path, in_one_piece);
+	       takes_frame(s, &onward->path);
 }
 
 /* Looks for a way past the kernel of a packet that has passed where it came in, with the ends that it goes on with:
- * the path of its state, or where the kernel would send it. `hook` is the one that asks, `ctx` its packet;
- * `in_one_piece` matters in XDP. Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->path
- * says where that is. */
+ * the path of its state, or where the kernel would send it. `hook` is the one that asks, `ctx` its packet.
+ * Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->path says where that is. */
 __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_device *device,
-			   const struct net *net, __u32 ifindex, const enum pf_forwarded hook,
-			   bool in_one_piece)
+			   const struct net *net, __u32 ifindex, const enum pf_forwarded hook)
 {
 	__u32 routes = number_of_routes(net, s->pd.family);
 	const bool express = hook == PF_FORWARDED_XDP;
@@ -95,7 +94,7 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 	/* none of its packets was ever forwarded: it is likely for us */
 	if (had_state && !s->onward.serial)
 		return PF_PLAINLY_UNKNOWN;
-	if (had_state && (!express || has_express_path(s, ifindex, in_one_piece)) &&
+	if (had_state && (!express || has_express_path(s, ifindex)) &&
 	    fits_onward(s, ifindex, routes)) {
 		s->ref = s->onward;
 		s->interface.id = s->path.interface;
@@ -103,7 +102,7 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 		return PF_PLAINLY_PASS;
 	}
 	if ((had_state && goes_astray(s)) || !find_hop(ctx, s, device, net, ifindex, hook) ||
-	    (express && !takes_frame(&s->path, in_one_piece)))
+	    (express && !takes_frame(s, &s->path)))
 		return PF_PLAINLY_UNKNOWN;
 	verdict = judge_leaving(s);
 	if (verdict == PF_PLAINLY_PASS && had_state && s->has_state)

@@ -214,31 +214,51 @@ __inline void translate_ordinary(struct pf_scratch *s)
 		set_ends(&s->pd, &s->far_key, s->pd.direction);
 }
 
-/* Lets a state judge the packet, and count it if it fits. Its lock is held. */
-__inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s)
+/* The state passes the packet: counts it, and notes what it wants. Its lock is held. */
+__inline void pass_ordinary(struct pf_state *state, struct pf_scratch *s, bool forward)
 {
-	bool forward = state->direction == s->pd.direction;
-	struct pf_peer *x = forward ? &state->src : &state->dst;
-	struct pf_peer *y = forward ? &state->dst : &state->src;
-
-	if (s->pd.protocol == IPPROTO_TCP) {
-		if ((state->max_mss && !s->pd.usual_options) || x->state != PF_TCPS_ESTABLISHED || y->state != PF_TCPS_ESTABLISHED ||
-		    x->seqdiff || y->seqdiff || track_tcp(state, NULL, s, x, y) != PF_TRACK_PASS)
-			return false;
-	} else if (track_other(state, s, x, y) != PF_TRACK_PASS) {
-		return false;
-	}
 	count_in_state(state, s, forward);
 	s->against_state = !forward;
 	s->translated = state->key[PF_WIRE].made ? PF_TRANSLATED_PACKET : PF_TRANSLATED_NOT;
 	if (s->translated)
 		s->far_key = state->key[far_side(s->pd.direction)];
+}
+
+/* Lets a state judge the segment, and count it if it fits. Its lock is held. */
+__inline bool judge_segment(struct pf_state *state, struct pf_scratch *s)
+{
+	bool forward = state->direction == s->pd.direction;
+	struct pf_peer *x = forward ? &state->src : &state->dst;
+	struct pf_peer *y = forward ? &state->dst : &state->src;
+
+	if ((state->max_mss && !s->pd.usual_options) || x->state != PF_TCPS_ESTABLISHED ||
+	    y->state != PF_TCPS_ESTABLISHED || x->seqdiff || y->seqdiff ||
+	    track_tcp(state, NULL, s, x, y) != PF_TRACK_PASS)
+		return false;
+	pass_ordinary(state, s, forward);
 	return true;
 }
 
-/* Whether the state of s->ref passes the packet, which it has counted then: else that is for the
- * long way. */
-__global int fits_state(struct pf_scratch *s)
+/* The same of a datagram, which always fits. */
+__inline bool judge_datagram(struct pf_state *state, struct pf_scratch *s)
+{
+	bool forward = state->direction == s->pd.direction;
+
+	track_other(state, s, forward ? &state->src : &state->dst,
+		    forward ? &state->dst : &state->src);
+	pass_ordinary(state, s, forward);
+	return true;
+}
+
+/* Whether the state is still the one meant, and not over. Its lock is held. */
+__inline bool is_meant(const struct pf_state *state, const struct pf_state_ref *ref)
+{
+	return state->serial == ref->serial && state->timeout < PF_TIMEOUT_PURGE;
+}
+
+/* Whether the state of s->ref passes the segment. Apart from its callers, as all that the verifier has to see of
+ * tracking is seen once then; datagrams have no part in that, and are spared the call. */
+__global int segment_fits(struct pf_scratch *s)
 {
 	struct pf_state *state;
 	bool fits = false;
@@ -249,17 +269,33 @@ __global int fits_state(struct pf_scratch *s)
 	if (!state)
 		return 0;
 	bpf_spin_lock(&state->lock);
-	if (state->serial == s->ref.serial && state->timeout < PF_TIMEOUT_PURGE) {
-		fits = judge_ordinary(state, s);
+	if (is_meant(state, &s->ref)) {
+		fits = judge_segment(state, s);
 		s->onward = state->onward;
 	}
 	bpf_spin_unlock(&state->lock);
 	return fits;
 }
 
-/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it and
- * passes it too. */
-__global int fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
+/* Whether the state, that of s->ref, passes the packet, which it has counted then: else that is for the
+ * long way. */
+__inline bool fits_state(struct pf_scratch *s, struct pf_state *state)
+{
+	bool fits = false;
+
+	if (s->pd.protocol == IPPROTO_TCP)
+		return segment_fits(s);
+	bpf_spin_lock(&state->lock);
+	if (is_meant(state, &s->ref)) {
+		fits = judge_datagram(state, s);
+		s->onward = state->onward;
+	}
+	bpf_spin_unlock(&state->lock);
+	return fits;
+}
+
+/* The same as segment_fits of the state of s->onward, if it has a path. */
+__global int segment_fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
 {
 	struct pf_state *state;
 	bool fits = false;
@@ -267,13 +303,33 @@ __global int fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
 	if (!s)
 		return 0;
 	state = bpf_map_lookup_elem(&states, &s->onward.index);
-	if (!state || expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+	if (!state)
 		return 0;
-	s->pd.direction = PF_OUT;
 	bpf_spin_lock(&state->lock);
-	if (state->serial == s->onward.serial && state->timeout < PF_TIMEOUT_PURGE) {
+	if (is_meant(state, &s->onward)) {
 		s->path = state->path;
-		fits = is_open(&s->path, s, ifindex, routes) && judge_ordinary(state, s);
+		fits = is_open(&s->path, s, ifindex, routes) && judge_segment(state, s);
+	}
+	bpf_spin_unlock(&state->lock);
+	return fits;
+}
+
+/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it and
+ * passes it too. */
+__inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->onward.index);
+	bool fits = false;
+
+	if (!state || expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+		return false;
+	s->pd.direction = PF_OUT;
+	if (s->pd.protocol == IPPROTO_TCP)
+		return segment_fits_onward(s, ifindex, routes);
+	bpf_spin_lock(&state->lock);
+	if (is_meant(state, &s->onward)) {
+		s->path = state->path;
+		fits = is_open(&s->path, s, ifindex, routes) && judge_datagram(state, s);
 	}
 	bpf_spin_unlock(&state->lock);
 	return fits;
@@ -292,20 +348,32 @@ static int count_match_ordinary(__u32 i, void *arg)
 	return 0;
 }
 
-/* Counts the packet that the state of s->ref passes, as account() does for any. */
-__global int count_shortly(struct pf_scratch *s)
+/* Counts the packet for the match rules of the state of s->ref. */
+__global int count_matches(struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };
-	struct pf_rule_states *rule;
-	struct pf_annex *annex;
 	struct pf_state *state;
-	__u32 slot, out;
 
 	if (!s)
 		return 0;
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return 0;
+	loop.map = annex_of(state, &s->ref.index);
+	if (loop.map)
+		bpf_loop(PF_MATCH_RULES, count_match_ordinary, &loop, 0);
+	return 0;
+}
+
+/* Counts the packet that the state of s->ref passes, as account() does for any. */
+__inline void count_shortly(struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	struct pf_rule_states *rule;
+	__u32 slot, out;
+
+	if (!state)
+		return;
 	slot = state->rule_slot;
 	out = s->pd.direction == PF_OUT;
 	count_state(PF_COUNT_SEARCHES);
@@ -320,12 +388,8 @@ __global int count_shortly(struct pf_scratch *s)
 		count_slot(s, slot, out);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
-	annex = annex_of(state, &s->ref.index);
-	if (annex && annex->match_count) {
-		loop.map = annex;
-		bpf_loop(PF_MATCH_RULES, count_match_ordinary, &loop, 0);
-	}
-	return 0;
+	if (state->flags & PF_STATE_ANNEX)
+		count_matches(s);
 }
 
 #endif /* PF_ORDINARY_H */

@@ -193,7 +193,7 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!s || !status || driven_by_test() || !has_ethernet_header(skb) || s->pd.rdomain)
 		return 0;
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	received = bpf_map_lookup_elem(&interfaces, &s->came_in_by);
+	received = interface_at(s->came_in_by);
 	if (!state || !received || received->rdomain)
 		return 0;
 	path = &state->path;

@@ -76,7 +76,7 @@ __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_f
 	    skb->pkt_type != PACKET_HOST || skb->vlan_present ||
 	    !only_forwards(device, net, s->pd.family, fast_forward))
 		return PF_TCX_NEXT;
-	verdict = find_way_past(skb, s, device, net, skb->ifindex, PF_FORWARDED_TC, true);
+	verdict = find_way_past(skb, s, device, net, skb->ifindex, PF_FORWARDED_TC);
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return PF_TCX_NEXT;
 	count_judged(s);
@@ -111,7 +111,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		return STEP_ASIDE;
 	if (!read_ordinary(frame, &s->pd, skb->len, skb->protocol, has_ethernet_header(skb)))
 		return STEP_ASIDE;
-	interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	interface = interface_at(ifindex);
 	if (!interface || skipped(interface, s->generation))
 		return STEP_ASIDE;
 	s->interface.id = interface->id;

@@ -16,6 +16,7 @@
 
 #define CLOCK_BOOTTIME	7
 #define SWEEP_AT_LEAST	64		/* places in one run */
+#define JUST_BEGUN	100000		/* ns into a second */
 
 struct pf_sweeper {
 	struct bpf_timer timer;
@@ -138,9 +139,17 @@ __global int sweep_sources(__u32 count)
 }
 
 /* Keeps uptime_about() right. */
-__inline void note_sleep(struct pf_status *status)
+__inline void note_second(struct pf_status *status)
 {
-	status->slept = bpf_ktime_get_boot_ns() - bpf_ktime_get_ns();
+	status->second = bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
+}
+
+/* Has the timer fire when the next second has just begun, whatever the sweep has taken of this one. */
+__inline long await_second(struct pf_sweeper *sweeper)
+{
+	__u64 gone = bpf_ktime_get_boot_ns() % NSEC_PER_SEC;
+
+	return bpf_timer_start(&sweeper->timer, NSEC_PER_SEC - gone + JUST_BEGUN, 0);
 }
 
 static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *sweeper)
@@ -150,7 +159,7 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 	__u32 interval = 1;
 
 	if (status) {
-		note_sleep(status);
+		note_second(status);
 		config = pf_config(status->generation);
 		if (config)
 			interval = max(config->timeouts[PF_TIMEOUT_INTERVAL], 1);
@@ -162,7 +171,7 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 			sweep_stations();
 		}
 	}
-	bpf_timer_start(&sweeper->timer, NSEC_PER_SEC, 0);
+	await_second(sweeper);
 	return 0;
 }
 
@@ -176,10 +185,10 @@ int pf_start(__unused void *ctx)
 
 	if (!one || !status)
 		return -1;
-	note_sleep(status);
+	note_second(status);
 	bpf_timer_init(&one->timer, &sweeper, CLOCK_BOOTTIME);
 	bpf_timer_set_callback(&one->timer, on_timer);
-	return bpf_timer_start(&one->timer, NSEC_PER_SEC, 0);
+	return await_second(one);
 }
 
 /* Sweeps all of the tables at once, and turns the keys of syncookies if it is time. Returns how many states it removed. */

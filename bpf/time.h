@@ -45,15 +45,17 @@ __inline __u32 uptime(void)
 	return bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
 }
 
-/* The same at next to no cost, up to a tick late. The cheap clock stands still while the machine sleeps: status
- * knows for how long it did. */
+/* The same for a load: the timer that sweeps states fires as each second begins, and writes down which it is. It is
+ * late by as much as softirqs are, some milliseconds. A state may then live so much longer, or end so much sooner after
+ * a packet that the second before was noted for; timeouts are whole seconds that begin anywhere in one, so that is less
+ * than they leave open. The timer's clock counts sleep: on a machine that wakes up it fires at once. */
 __inline __u32 uptime_about(const struct pf_status *status)
 {
 	struct pf_test *driven = pf_driven();
 
 	if (driven)
 		return driven->now;
-	return (bpf_ktime_get_coarse_ns() + status->slept) / NSEC_PER_SEC;
+	return status->second;
 }
 
 /* the same in nanoseconds */

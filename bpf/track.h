@@ -325,6 +325,15 @@ __inline enum pf_known test_state_icmp(struct __sk_buff *skb, struct pf_scratch 
 	return judge(s, PF_RELATION_ICMP, kind);
 }
 
+/* Whether the short way has looked for the packet's state, in vain: only then has it asked the rules, and the walk was
+ * not used yet. A state that another CPU has made since is found as the packet's own is inserted. */
+__inline bool was_sought(const struct pf_scratch *s)
+{
+	const struct pf_plain_walk *walk = &s->plain[s->pd.direction == PF_OUT];
+
+	return walk->known && walk->generation == s->generation;
+}
+
 __global int test_state(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!s)
@@ -339,6 +348,10 @@ __global int test_state(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	keep_original(&s->pd);
 	set_key(&s->key, &s->pd, s->pd.direction);
+	if (was_sought(s)) {
+		count_state(PF_COUNT_SEARCHES);
+		return PF_KNOWN_NO;
+	}
 	if (!find_state(s))
 		return PF_KNOWN_NO;
 	if (s->pd.virtual_protocol == IPPROTO_TCP)

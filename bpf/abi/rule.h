@@ -33,6 +33,13 @@ struct pf_interface {
 	__be32 link_address[4];		/* ours for neighbours that have such a one; 0: none */
 };
 
+/* the same in two places, of which packets read one while the other is written */
+struct pf_near_interface {
+	__u32 known;			/* 1 or 2: which of them; 0: nobody told us */
+	__u32 pad;
+	struct pf_interface one[2];
+};
+
 /* per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block] */
 struct pf_interface_stats {
 	__u64 packets[2][2][2];

@@ -90,7 +90,8 @@ struct pf_status {
 	__u32 leaving;			/* sources in the map of this name */
 	__u32 bound;			/* states bound to an interface, current: they come before floating ones */
 	__u32 sweeps;			/* begun so far */
-	__u64 slept;			/* ns that the machine has been suspended since it booted */
+	__u32 second;			/* of the boot clock, as the timer keeps it */
+	__u32 pad;
 	struct pf_syncookies syncookies;
 };
 

@@ -112,9 +112,10 @@ router() {
 	done
 }
 
-# wire HOST IFACE HOST IFACE - joins two hosts
+# wire HOST IFACE HOST IFACE [IFINDEX] - joins two hosts; IFINDEX is what the second interface gets
 wire() {
-	ip link add name "$2" netns "$LAB-$1" type veth peer name "$4" netns "$LAB-$3" ||
+	ip link add name "$2" netns "$LAB-$1" type veth \
+		peer name "$4" netns "$LAB-$3" ${5:+index "$5"} ||
 		die "cannot join $1 and $3"
 }
 

@@ -54,6 +54,20 @@ pub struct Interface {
     pub link_address: [u8; 16],
 }
 
+/// `struct pf_near_interface`: the same in two places, of which packets read one while the other is written.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct NearInterface {
+    /// 1 or 2: which of them is known; 0 if neither is.
+    pub known: u32,
+    #[allow(missing_docs)]
+    pub pad: u32,
+    /// Both.
+    pub one: [Interface; 2],
+}
+
 /// `struct pf_interface_stats`, indexed `[inet, inet6][in, out][pass, block]`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,

@@ -10,6 +10,8 @@ pub const RULE_SLOTS: u32 = 262_144;
 pub const TABLE_SLOTS: u32 = 4096;
 /// Interfaces that have an id (`PF_MAX_INTERFACES`).
 pub const MAX_INTERFACES: u32 = 4096;
+/// Indexes below it have a place in an array (`PF_NEAR_INTERFACES`).
+pub const NEAR_INTERFACES: u32 = 1024;
 /// Match rules remembered by one state (`PF_MATCH_RULES`).
 pub const MATCH_RULES: usize = 16;
 /// Anchors inside each other (`PF_MAX_DEPTH`).

@@ -75,6 +75,8 @@ pub mod map {
     pub const POOL_MEMBERS: &str = "pool_members";
     /// ifindex -> `struct pf_interface`
     pub const INTERFACES: &str = "interfaces";
+    /// ifindex, if it is small -> `struct pf_near_interface`
+    pub const NEAR_INTERFACES: &str = "near_interfaces";
     /// interface id -> ifindex, 0 if it is away
     pub const INTERFACE_INDEXES: &str = "interface_indexes";
     /// per CPU, interface id -> `struct pf_interface_stats`

@@ -80,8 +80,10 @@ pub struct Status {
     pub bound: u32,
     /// Sweeps begun so far.
     pub sweeps: u32,
-    /// Nanoseconds that the machine has been suspended since it booted.
-    pub slept: u64,
+    /// Second of the boot clock, as the timer that sweeps keeps it.
+    pub second: u32,
+    /// Zero.
+    pub pad: u32,
     /// Keys of syncookies.
     pub syncookies: Syncookies,
 }

@@ -12,17 +12,16 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
-use skipstep_abi::interface::interface_flags;
 use skipstep_abi::limits::FINGERPRINTS;
 use skipstep_classifier::{Image, Slots};
-use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
 
 use crate::error::{Error, Result};
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, TableRecord, slot_seen};
-use crate::{forget, gone, limiter, map, pool};
+use crate::{forget, gone, interfaces, limiter, map, pool};
 
 /// Rules that a map has room for at least.
 const LEAST_ROOM: u32 = 256;
@@ -45,6 +44,15 @@ impl RuleHome {
             put(&maps.rulesets, generation, home)?;
         }
         Ok(RuleHome::Standing(homes))
+    }
+
+    /// Waits until all packets are through that began before now, while this generation is in force. In tests none is on
+    /// its way.
+    pub fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
+        match self {
+            RuleHome::Fitting => wait(maps, generation),
+            RuleHome::Standing(_) => Ok(()),
+        }
     }
 }
 
@@ -105,7 +113,7 @@ pub(crate) fn prepare(
     maps.fingerprints.set_many(&places, &image.fingerprints)?;
     limiter::write(maps, generation, (&old.ruleset, ruleset), &image)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
-    write_interfaces(maps, memory, host, skip_lists(generation, skip))?;
+    interfaces::write(maps, home, old.generation, memory, host, skip_lists(generation, skip))?;
     let groups = skipstep_classifier::groups(ruleset, host);
     let main = next.replaces("");
     let ruleset = next.ruleset;
@@ -157,6 +165,7 @@ fn places(tables: &BTreeMap<TableName, TableRecord>) -> Vec<(&TableName, u32, bo
 /// The host has changed while rules stay: interfaces that came, went or changed groups, and addresses.
 pub(crate) fn follow_host(
     maps: &Maps,
+    home: &RuleHome,
     memory: &mut Memory,
     record: &mut Record,
     host: &Host,
@@ -164,7 +173,7 @@ pub(crate) fn follow_host(
     let ruleset = &record.ruleset;
     forget::make_room(maps, &mut memory.names, host, &[ruleset])?;
     let skip = &ruleset.options.skip[..];
-    write_interfaces(maps, memory, host, [skip, skip])?;
+    interfaces::write(maps, home, record.generation, memory, host, [skip, skip])?;
     place::follow_addresses(maps, memory, record, host)
 }
 
@@ -174,36 +183,6 @@ pub(crate) fn is_outdated(record: &Record, host: &Host) -> bool {
     let now = skipstep_classifier::groups(&record.ruleset, host);
     !now.is_subset(&record.groups)
         || record.groups.iter().any(|name| host.interface(name).is_some())
-}
-
-fn write_interfaces(
-    maps: &Maps,
-    memory: &mut Memory,
-    host: &Host,
-    skip: [&[String]; 2],
-) -> Result<()> {
-    let mut present = skipstep_classifier::interfaces(host, skip, &mut memory.names)?;
-    let is_port = |interface: &&Interface| memory.ports.contains_key(&interface.name);
-    let ports: BTreeSet<u32> = host.interfaces.iter().filter(is_port).map(|i| i.index).collect();
-    for (_, interface) in present.iter_mut().filter(|(index, _)| ports.contains(index)) {
-        interface.flags |= interface_flags::PORT;
-    }
-    for (index, interface) in &present {
-        maps.interfaces.set(index, interface)?;
-    }
-    let gone: Vec<u32> = maps
-        .interfaces
-        .keys()
-        .filter(|index| !present.iter().any(|(there, _)| there == index))
-        .collect();
-    for index in gone {
-        maps.interfaces.remove(&index)?;
-    }
-    for (name, id) in memory.names.interfaces.iter() {
-        let index = host.interface(name).map_or(0, |interface| interface.index);
-        maps.interface_indexes.set(&id, &index)?;
-    }
-    Ok(())
 }
 
 /// The operands of `set skip on`, those in force and those to come, as even and odd generations

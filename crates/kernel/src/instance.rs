@@ -14,6 +14,7 @@ use skipstep_ruleset::{Next, Ruleset};
 use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
+use crate::commit::RuleHome;
 use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
 use crate::object::{Maps, Programs, Sizes};
@@ -277,7 +278,13 @@ impl Instance {
     }
 
     pub(crate) fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {
-        commit::follow_host(&self.maps, &mut change.memory, &mut change.record, host)?;
+        commit::follow_host(
+            &self.maps,
+            &RuleHome::Fitting,
+            &mut change.memory,
+            &mut change.record,
+            host,
+        )?;
         let (maps, programs, directory) = (&self.maps, &self.programs, &self.directory);
         bridge::follow(maps, programs, directory, &mut change.memory.ports, host)?;
         queue::complete(&change.record.ruleset.queues, &change.memory.names, host)

@@ -20,6 +20,7 @@ mod forget;
 mod gone;
 pub mod host;
 pub mod instance;
+mod interfaces;
 pub mod lab;
 mod limiter;
 mod lists;

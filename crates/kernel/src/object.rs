@@ -137,11 +137,12 @@ impl Sizes {
 const FIRST_RELEASE: (u32, u32) = (6, 6);
 
 /// Maps that userland has in its memory, to change single words or to read without system calls.
-const MAPPED: [&str; 5] = [
+const MAPPED: [&str; 6] = [
     map_name::STATUS,
     map_name::CONFIGS,
     map_name::RULE_STATES,
     map_name::LIMITER_USES,
+    map_name::NEAR_INTERFACES,
     map_name::TEST,
 ];
 
@@ -173,6 +174,8 @@ macro_rules! maps {
             pub shared_configs: Shared,
             /// Single words of `limiter_uses`.
             pub shared_limiter_uses: Shared,
+            /// Single words of `near_interfaces`.
+            pub shared_near_interfaces: Shared,
         }
 
         impl Maps {
@@ -188,7 +191,12 @@ macro_rules! maps {
                     handle(map_name::LIMITER_USES)?,
                     map_name::LIMITER_USES,
                 )?;
+                let near_interfaces = Map::<u32, abi::NearInterface>::new(
+                    handle(map_name::NEAR_INTERFACES)?,
+                    map_name::NEAR_INTERFACES,
+                )?;
                 Ok(Maps {
+                    shared_near_interfaces: Shared::new(&near_interfaces)?,
                     shared_limiter_uses: Shared::new(&limiter_uses)?,
                     shared_status: Shared::new(&status)?,
                     shared_configs: Shared::new(&configs)?,
@@ -261,6 +269,8 @@ maps! {
     pool_members: Map<abi::PoolMemberKey, abi::PoolMember> = map_name::POOL_MEMBERS,
     /// by ifindex
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
+    /// by ifindex, if it is small
+    near_interfaces: Map<u32, abi::NearInterface> = map_name::NEAR_INTERFACES,
     /// interface id -> ifindex
     interface_indexes: Map<u32, u32> = map_name::INTERFACE_INDEXES,
     /// by interface id

@@ -205,7 +205,7 @@ impl TestEngine {
     fn try_change_host(&mut self, host: &Host) -> Result<()> {
         self.known = None;
         let host = self.host.insert(here::change(host)?);
-        commit::follow_host(&self.maps, &mut self.memory, &mut self.record, host)?;
+        commit::follow_host(&self.maps, &self.rules, &mut self.memory, &mut self.record, host)?;
         if commit::is_outdated(&self.record, host) {
             self.put_in_force(Next::same(&self.record.ruleset))?;
         }

@@ -50,6 +50,7 @@ macro_rules! layouts {
 fn rust_layouts() -> BTreeMap<&'static str, Layout> {
     layouts! {
         pf_interface => abi::Interface { id, flags, groups, name, rdomain, pad, link_address }
+        pf_near_interface => abi::NearInterface { known, pad, one }
         pf_interface_stats => abi::InterfaceStats { packets, bytes }
         pf_address => abi::Address { kind, negated, pad, table, low, high }
         pf_port => abi::Port { low, high, op, pad }
@@ -151,7 +152,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
-            bound, sweeps, slept, syncookies,
+            bound, sweeps, second, pad, syncookies,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -302,7 +303,7 @@ macro_rules! numbers {
 fn rust_numbers() -> BTreeMap<String, i64> {
     let mut numbers = numbers! {
         "" abi::limits {
-            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, MATCH_RULES, MAX_DEPTH,
+            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, NEAR_INTERFACES, MATCH_RULES, MAX_DEPTH,
             MAX_STEPS, SNAPLEN, LOG_WHOLE, LOGS,
             IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
         }
@@ -477,6 +478,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::MAPPINGS,
         abi::names::map::POOL_MEMBERS,
         abi::names::map::INTERFACES,
+        abi::names::map::NEAR_INTERFACES,
         abi::names::map::INTERFACE_INDEXES,
         abi::names::map::INTERFACE_STATS,
         abi::names::map::BRIDGE_NUMBERS,
