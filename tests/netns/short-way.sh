@@ -35,6 +35,23 @@ stops() {
 	ask "$SERVER4" 3 | cut -d' ' -f1
 }
 
+# xdp_comes_and_goes SERVER TTL - none of 1500 datagrams is lost when rules take XDP and leave it, six times; the server sees
+# this time to live
+xdp_comes_and_goes() {
+	local times
+	rules none
+	ask "$1" 20 >/dev/null
+	start flow client python3 "$(dirname "$0")/one-by-one.py" ask "$1" 1500 0.001
+	for times in 1 2 3 4 5 6; do
+		rules any
+		sleep 0.15
+		rules none
+		sleep 0.15
+	done
+	await 10 grep -q . "$WORK/flow.log"
+	same "no packet is lost when XDP comes and goes" "1500 $2" "$(cat "$WORK/flow.log")"
+}
+
 # kernel_has_its_way WHAT - what the kernel would do else it does at once
 kernel_has_its_way() {
 	same "$1: at first" 20 "$(goes_on)"

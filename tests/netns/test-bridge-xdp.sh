@@ -298,18 +298,7 @@ END_OF_RULES
 pf bridge -q -F states
 same "states that are gone" 0 "$(came ask $S4 3)"
 
-# Coming and going while packets flow.
-rules none
-came ask $S4 20 >/dev/null
-start flow client python3 "$HERE/one-by-one.py" ask $S4 1500 0.001
-for _ in 1 2 3 4 5 6; do
-	rules any
-	sleep 0.15
-	rules none
-	sleep 0.15
-done
-await 10 grep -q . "$WORK/flow.log"
-same "no packet is lost when XDP comes and goes" "1500 64" "$(cat "$WORK/flow.log")"
+xdp_comes_and_goes $S4 64
 rules any
 pf bridge -q -d
 same "the bridge goes on without the filter" 100 "$(came ask $S4 100)"

@@ -191,17 +191,7 @@ same "a bridge has no native XDP" "tc; no XDP: its driver has no native XDP" "$(
 same "nobody named lan0" tc "$(hook lan0)"
 on gateway ip link delete br7
 
-# Coming and going while packets flow.
-rules none
-start flow client python3 "$(dirname "$0")/one-by-one.py" ask "$SERVER4" 1500 0.001
-for _ in 1 2 3 4 5 6; do
-	rules any
-	sleep 0.15
-	rules none
-	sleep 0.15
-done
-await 10 grep -q . "$WORK/flow.log"
-same "no packet is lost when XDP comes and goes" "1500 63" "$(cat "$WORK/flow.log")"
+xdp_comes_and_goes "$SERVER4" 63
 
 # The daemon sees to interfaces that come later.
 rules any
