@@ -21,7 +21,7 @@ pub use layout::{
     Progress, TAG_BYTES, TEMPLATES, TRIAL_SHIFT, Template, VALUES,
 };
 pub use packet_socket::{PACKET_BATCH, PacketSocket};
-pub use route::{route_in_drivers, route_on_tcx};
+pub use route::{RoutesIn, route};
 pub use sink::{Hook, Sink};
 pub use window::Window;
 

@@ -1,0 +1,63 @@
+//! Routers in XDP and on tcx that do not filter: what those that do can be compared with.
+
+use anyhow::Context;
+use nix::net::if_::if_nameindex;
+use skipstep_kernel::lab::{RoutesIn, route};
+
+use super::{Rules, System};
+use crate::host::Host;
+use crate::topology::Topology;
+
+/// A program of fwlab's own.
+pub struct BareRoute(pub RoutesIn);
+
+impl BareRoute {
+    /// One of two words for it.
+    fn word(&self, xdp: &'static str, tcx: &'static str) -> &'static str {
+        match self.0 {
+            RoutesIn::Xdp => xdp,
+            RoutesIn::Tcx => tcx,
+        }
+    }
+}
+
+impl System for BareRoute {
+    fn name(&self) -> &'static str {
+        self.word("xdp-route", "tc-route")
+    }
+
+    fn label(&self) -> &'static str {
+        self.word("XDP that only routes", "tcx that only routes")
+    }
+
+    fn programs(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn configuration(&self, _: &Rules) -> String {
+        let place = self.word("in the driver", "on tcx");
+        format!(
+            "a program {place} of each interface: the kernel's routes, one hop less, the next interface; no rules\n"
+        )
+    }
+
+    fn hooks(&self, _: Topology) -> Vec<String> {
+        vec![format!("{} of the interface it comes by", self.word("XDP", "tcx"))]
+    }
+
+    fn install(&self, device: &Host, _: &Rules, _: &str) -> anyhow::Result<()> {
+        device.inside(|| {
+            let all = if_nameindex().context("interfaces")?;
+            let others = all.iter().filter(|one| one.name().to_bytes() != b"lo");
+            Ok(route(&others.map(|one| one.index()).collect::<Vec<_>>(), self.0)?)
+        })?
+    }
+
+    fn filters(&self) -> bool {
+        false
+    }
+
+    fn stands_in(&self, topology: Topology) -> bool {
+        matches!(topology, Topology::Router | Topology::ThreeLegged)
+    }
+}
