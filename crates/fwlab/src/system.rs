@@ -2,14 +2,13 @@
 //! loaded on the host between client and server, and which hooks a packet crosses there. docs/fwlab.md says how
 //! to add one.
 
+mod bare_route;
 mod ftp_gw;
 mod haproxy;
 mod iptables;
 mod nftables;
 mod plain;
 pub mod skipstep;
-mod tc_route;
-mod xdp_route;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -18,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use skipstep_kernel::lab::RoutesIn;
 
 use self::plain::Plain;
 use crate::host::Host;
@@ -195,8 +195,9 @@ impl Rules {
 pub fn all() -> Vec<Box<dyn System>> {
     let mut all: Vec<Box<dyn System>> =
         vec![Box::new(Plain::Null), Box::new(Plain::Router), Box::new(Plain::Bridge)];
-    all.push(Box::new(xdp_route::XdpRoute));
-    all.push(Box::new(tc_route::TcRoute));
+    for stands in [RoutesIn::Xdp, RoutesIn::Tcx] {
+        all.push(Box::new(bare_route::BareRoute(stands)));
+    }
     all.extend(iptables::all());
     all.extend(nftables::all());
     all.extend(skipstep::all());

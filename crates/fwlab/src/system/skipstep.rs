@@ -91,8 +91,8 @@ impl System for Skipstep {
         self.states != States::None
     }
 
-    fn takes(&self, _: Option<Kind>, transport: Transport) -> bool {
-        // the generator shakes no hands
-        self.states != States::Syncookies || transport == Transport::Udp
+    fn takes(&self, traffic: Option<Kind>, transport: Transport) -> bool {
+        // sockets shake hands, the generator does not
+        self.states != States::Syncookies || traffic.is_some() || transport == Transport::Udp
     }
 }
