@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::mem;
 
 use super::fields::{self, Role};
-use super::hashing::Map;
+use super::hashing::{Map, map_for};
 use super::retain;
 use crate::{Address, AutomaticTables, Endpoint, Rule, Table, TableEntry};
 
@@ -50,37 +50,27 @@ struct Group {
 /// In order of rules, each one not taken yet takes all later ones that are like it but for the
 /// address on one side: on the side on which the nearest of them differs.
 fn groups(rules: &[Rule]) -> Vec<Group> {
-    let mut alike: Map<Alike, Vec<usize>> = Map::default();
-    for (index, rule) in rules.iter().enumerate() {
-        for side in [Side::Source, Side::Destination] {
-            if net(side.of(rule)).is_some() {
-                alike.entry(Alike { rule, side }).or_default().push(index);
-            }
-        }
-    }
-    for bucket in alike.values_mut() {
-        bucket.reverse();
-    }
+    let Buckets { mut buckets, places } = Buckets::of(rules);
     let mut taken = vec![false; rules.len()];
     let mut groups = Vec::new();
-    for (index, rule) in rules.iter().enumerate() {
+    for (index, places) in places.into_iter().enumerate() {
         if taken[index] {
             continue;
         }
-        let mut nearest: Option<(usize, Side)> = None;
-        for side in [Side::Source, Side::Destination] {
-            let Some(bucket) = alike.get_mut(&Alike { rule, side }) else { continue };
+        let mut nearest: Option<(usize, Side, usize)> = None;
+        for (side, place) in Side::BOTH.into_iter().zip(places) {
+            let Some(place) = place.map(|place| place as usize) else { continue };
+            let bucket = &mut buckets[place];
             while bucket.pop_if(|&mut other| other <= index || taken[other]).is_some() {}
             if let Some(&other) = bucket.last()
-                && net(side.of(rule)).is_some()
-                && nearest.is_none_or(|(known, _)| other < known)
+                && nearest.is_none_or(|(known, ..)| other < known)
             {
-                nearest = Some((other, side));
+                nearest = Some((other, side, place));
             }
         }
-        let Some((_, side)) = nearest else { continue };
-        let bucket = alike.get_mut(&Alike { rule, side }).map(mem::take).unwrap_or_default();
+        let Some((_, side, place)) = nearest else { continue };
         let mut members = vec![index];
+        let bucket = mem::take(&mut buckets[place]);
         members.extend(bucket.into_iter().rev().filter(|&other| !taken[other]));
         for &member in &members {
             taken[member] = true;
@@ -88,6 +78,36 @@ fn groups(rules: &[Rule]) -> Vec<Group> {
         groups.push(Group { side, members });
     }
     groups
+}
+
+/// Rules by what they are but for the address on a side.
+struct Buckets {
+    /// Rules that are alike, the last one first.
+    buckets: Vec<Vec<usize>>,
+    /// For each rule and side its bucket, if that address can go into a table.
+    places: Vec<[Option<u32>; 2]>,
+}
+
+impl Buckets {
+    fn of(rules: &[Rule]) -> Self {
+        let mut known: Map<Alike, u32> = map_for(rules.len());
+        let mut buckets: Vec<Vec<usize>> = Vec::new();
+        let mut place_of = |index: usize, rule, side: Side| {
+            net(side.of(rule))?;
+            let place = *known.entry(Alike { rule, side }).or_insert(buckets.len() as u32);
+            if place as usize == buckets.len() {
+                buckets.push(Vec::new());
+            }
+            buckets[place as usize].push(index);
+            Some(place)
+        };
+        let places = rules.iter().enumerate();
+        let places = places
+            .map(|(index, rule)| Side::BOTH.map(|side| place_of(index, rule, side)))
+            .collect();
+        buckets.iter_mut().for_each(|bucket| bucket.reverse());
+        Buckets { buckets, places }
+    }
 }
 
 /// An end of a rule.
@@ -98,6 +118,8 @@ enum Side {
 }
 
 impl Side {
+    const BOTH: [Side; 2] = [Side::Source, Side::Destination];
+
     fn of(self, rule: &Rule) -> &Endpoint {
         match self {
             Side::Source => &rule.source,

@@ -7,33 +7,26 @@
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
-use super::hashing::{Map, Set};
+use super::hashing::{Map, Numbers, Set, set_for};
 use super::{fields, retain};
 use crate::{Address, Endpoint, Rule, skip};
 
 /// `rules` without those that others cover. Of equals the first stays.
 pub fn remove(rules: Vec<Rule>) -> Vec<Rule> {
-    let rows = rows(&rules);
-    let mut first = Map::default();
-    for (index, row) in rows.iter().enumerate() {
-        first.entry(*row).or_insert(index);
-    }
-    let shapes = Shapes::of(&rows);
-    let keep: Vec<bool> = rows
-        .iter()
-        .enumerate()
-        .map(|(index, row)| {
-            first[row] == index
-                && !shapes.above(row).any(|shape| first.contains_key(&row.widened(shape)))
-        })
-        .collect();
+    let Table { rows, hosts } = Table::of(&rules);
+    let mut known = set_for(rows.len());
+    let is_first: Vec<bool> = rows.iter().map(|row| known.insert(*row)).collect();
+    let shapes = Shapes::of(&rows, &hosts);
+    let is_covered = |row: &Row| shapes.above(row).any(|row| known.contains(&row));
+    let keep: Vec<bool> =
+        rows.iter().zip(is_first).map(|(row, is_first)| is_first && !is_covered(row)).collect();
     retain(rules, &keep)
 }
 
 /// Whether the rule at `index` matches whatever any of `rules` matches.
 pub fn covers_all(rules: &[Rule], index: usize) -> bool {
-    let rows = rows(rules);
-    rows.iter().all(|row| rows[index].covers(row))
+    let Table { rows, hosts } = Table::of(rules);
+    rows.iter().all(|row| rows[index].covers(row, &hosts))
 }
 
 /// How many criteria of a row are looked at or not.
@@ -49,8 +42,8 @@ struct Row {
     /// Interface, direction, family, protocol, flags and both ports; 0 does not look. Then whether the
     /// rule lacks `min-ttl` and `max-mss` of its superblock: only one that has them does as much.
     criteria: [u32; CRITERIA],
-    /// Source and destination.
-    hosts: [HostRow; 2],
+    /// Source and destination, as [`Hosts`] numbers them.
+    hosts: [u32; 2],
 }
 
 /// An address criterion.
@@ -81,32 +74,30 @@ enum HostShape {
 
 impl Row {
     /// Whether the rule matches whatever the other does, in whatever manner.
-    fn covers(&self, other: &Row) -> bool {
+    fn covers(&self, other: &Row, hosts: &[Hosts; 2]) -> bool {
         let mut criteria = self.criteria.iter().zip(other.criteria);
+        let covers = |side: usize| {
+            let [own, other] = [self, other].map(|row| hosts[side].row(row.hosts[side]));
+            other.widened(own.shape()) == own
+        };
         self.rest == other.rest
             && criteria.all(|(own, other)| *own == 0 || *own == other)
-            && self
-                .hosts
-                .iter()
-                .zip(other.hosts)
-                .all(|(own, other)| other.widened(own.shape()) == *own)
+            && covers(0)
+            && covers(1)
     }
 
-    fn shape(&self) -> Shape {
-        let looks = (0..CRITERIA).filter(|&i| self.criteria[i] != 0).fold(0, |set, i| set | 1 << i);
-        Shape { looks, hosts: self.hosts.map(HostRow::shape) }
+    /// Which criteria it looks at, a bit each.
+    fn looks(&self) -> u16 {
+        (0..CRITERIA).filter(|&i| self.criteria[i] != 0).fold(0, |set, i| set | 1 << i)
     }
 
-    /// The row of that shape that covers this one. The shape is above the row's own.
-    fn widened(&self, shape: Shape) -> Row {
-        let mut row = *self;
+    /// The row with these hosts that looks at no more criteria than these.
+    fn widened(&self, looks: u16, hosts: [u32; 2]) -> Row {
+        let mut row = Row { hosts, ..*self };
         for (i, criterion) in row.criteria.iter_mut().enumerate() {
-            if shape.looks & 1 << i == 0 {
+            if looks & 1 << i == 0 {
                 *criterion = 0;
             }
-        }
-        for (host, shape) in row.hosts.iter_mut().zip(shape.hosts) {
-            *host = host.widened(shape);
         }
         row
     }
@@ -132,95 +123,132 @@ impl HostRow {
     }
 }
 
-/// The shapes that rows have.
-struct Shapes {
-    /// What the criteria of the rows look like, by the shapes of source and destination.
-    by_hosts: Map<[HostShape; 2], Vec<u16>>,
-    /// For source and destination, the shapes and the values that occur.
-    hosts: [(Vec<HostShape>, Set<HostRow>); 2],
+/// The hosts that occur on one side of rules, each under a number.
+struct Hosts {
+    numbers: Numbers<HostRow>,
+    /// What the numbers stand for, from 1.
+    rows: Vec<HostRow>,
+    /// The shapes that they have.
+    shapes: Set<HostShape>,
 }
 
-impl Shapes {
-    fn of(rows: &[Row]) -> Self {
-        let mut shapes = Shapes { by_hosts: Map::default(), hosts: Default::default() };
-        for shape in rows.iter().map(Row::shape).collect::<Set<_>>() {
-            shapes.by_hosts.entry(shape.hosts).or_default().push(shape.looks);
-        }
-        for (side, (kinds, values)) in shapes.hosts.iter_mut().enumerate() {
-            values.extend(rows.iter().map(|row| row.hosts[side]));
-            kinds.extend(values.iter().map(|host| host.shape()).collect::<Set<_>>());
-        }
-        shapes
+impl Hosts {
+    /// None yet, with room for those of so many rules.
+    fn new(rules: usize) -> Self {
+        Hosts { numbers: Numbers::new(rules), rows: Vec::new(), shapes: Set::default() }
     }
 
-    /// The shapes other than the row's own that a row covering it may have.
-    fn above(&self, row: &Row) -> impl Iterator<Item = Shape> {
-        let own = row.shape();
-        let [sources, destinations] = [0, 1].map(|side| self.wider_hosts(side, row.hosts[side]));
-        let pairs = sources
-            .into_iter()
-            .flat_map(move |source| destinations.clone().into_iter().map(move |to| [source, to]));
-        pairs
-            .filter_map(|hosts| Some((hosts, self.by_hosts.get(&hosts)?)))
-            .flat_map(|(hosts, looks)| looks.iter().map(move |&looks| Shape { looks, hosts }))
-            .filter(move |shape| shape.looks & !own.looks == 0 && *shape != own)
+    fn number(&mut self, host: HostRow) -> u32 {
+        let number = self.numbers.of(host);
+        if number as usize > self.rows.len() {
+            self.rows.push(host);
+            self.shapes.insert(host.shape());
+        }
+        number
     }
 
-    /// The shapes of hosts on that side that cover `host` and do occur.
-    fn wider_hosts(&self, side: usize, host: HostRow) -> Vec<HostShape> {
-        let (kinds, values) = &self.hosts[side];
-        let covers = |shape: &HostShape| {
-            let possible = match (*shape, host) {
+    fn row(&self, number: u32) -> HostRow {
+        self.rows[number as usize - 1]
+    }
+
+    /// The hosts that cover the one with that number and do occur, itself among them.
+    fn wider(&self, number: u32) -> Vec<(HostShape, u32)> {
+        let host = self.row(number);
+        let of_shape = |&shape: &HostShape| {
+            let possible = match (shape, host) {
                 (HostShape::Everyone, _) | (HostShape::Other, HostRow::Other(_)) => true,
                 (HostShape::Prefix(wide), HostRow::Prefix(length, _)) => wide <= length,
                 _ => false,
             };
-            possible && values.contains(&host.widened(*shape))
+            let wider = match () {
+                () if !possible => None,
+                () if shape == host.shape() => Some(number),
+                () => self.numbers.known(&host.widened(shape)),
+            };
+            wider.map(|number| (shape, number))
         };
-        kinds.iter().copied().filter(covers).collect()
+        self.shapes.iter().filter_map(of_shape).collect()
     }
 }
 
-fn rows<'a>(rules: &'a [Rule]) -> Vec<Row> {
-    let (mut rests, mut manners) = (Numbers::new(), Numbers::new());
-    let (mut interfaces, mut flags) = (Numbers::new(), Numbers::new());
-    let (mut ports, mut addresses) = (Numbers::new(), Numbers::new());
-    let min_ttl = rules.iter().any(|rule| rule.scrub.min_ttl.is_some());
-    let max_mss = rules.iter().any(|rule| rule.scrub.max_mss.is_some());
-    let mut row = |rule: &'a Rule| {
-        let Rule { direction, family, protocol, tcp_flags, source, destination, .. } = rule;
-        let Rule { scrub, state, .. } = rule;
-        Row {
-            rest: rests.of(Rest(rule)),
-            manner: manners.of((rule.block_return, state.as_ref().map(|state| &state.timeouts))),
-            criteria: [
-                skip::name(rule).map_or(0, |value| interfaces.of(value)),
-                direction.map_or(0, |direction| direction as u32 + 1),
-                family.map_or(0, |family| family as u32 + 1),
-                protocol.map_or(0, |protocol| u32::from(protocol) + 1),
-                tcp_flags.map_or(0, |value| flags.of(value)),
-                source.ports.map_or(0, |value| ports.of(value)),
-                destination.ports.map_or(0, |value| ports.of(value)),
-                u32::from(min_ttl && scrub.min_ttl.is_none()),
-                u32::from(max_mss && scrub.max_mss.is_none()),
-            ],
-            hosts: [source, destination].map(|end| host(end, &mut addresses)),
+/// The shapes that rows have.
+struct Shapes<'a> {
+    /// What the criteria of the rows look like, by the shapes of source and destination.
+    by_hosts: Map<[HostShape; 2], Vec<u16>>,
+    hosts: &'a [Hosts; 2],
+}
+
+impl<'a> Shapes<'a> {
+    fn of(rows: &[Row], hosts: &'a [Hosts; 2]) -> Self {
+        let mut shapes = Shapes { by_hosts: Map::default(), hosts };
+        for shape in rows.iter().map(|row| shapes.shape(row)).collect::<Set<_>>() {
+            shapes.by_hosts.entry(shape.hosts).or_default().push(shape.looks);
         }
-    };
-    rules.iter().map(&mut row).collect()
-}
-
-/// Gives each value a number, from 1.
-struct Numbers<T>(Map<T, u32>);
-
-impl<T: Eq + Hash> Numbers<T> {
-    fn new() -> Self {
-        Numbers(Map::default())
+        shapes
     }
 
-    fn of(&mut self, value: T) -> u32 {
-        let next = self.0.len() as u32 + 1;
-        *self.0.entry(value).or_insert(next)
+    fn shape(&self, row: &Row) -> Shape {
+        let hosts = [0, 1].map(|side| self.hosts[side].row(row.hosts[side]).shape());
+        Shape { looks: row.looks(), hosts }
+    }
+
+    /// What would cover a row: for each shape but its own that may, the one row of that shape.
+    fn above(&self, row: &Row) -> impl Iterator<Item = Row> {
+        let (row, own) = (*row, self.shape(row));
+        let [sources, destinations] = [0, 1].map(|side| self.hosts[side].wider(row.hosts[side]));
+        let pairs = sources
+            .into_iter()
+            .flat_map(move |source| destinations.clone().into_iter().map(move |to| [source, to]));
+        pairs
+            .filter_map(|pair| Some((pair, self.by_hosts.get(&pair.map(|(shape, _)| shape))?)))
+            .flat_map(|(pair, looks)| looks.iter().map(move |&looks| (pair, looks)))
+            .filter(move |&(pair, looks)| {
+                let shape = Shape { looks, hosts: pair.map(|(shape, _)| shape) };
+                looks & !own.looks == 0 && shape != own
+            })
+            .map(move |(pair, looks)| row.widened(looks, pair.map(|(_, number)| number)))
+    }
+}
+
+/// Rules as rows.
+struct Table {
+    rows: Vec<Row>,
+    /// What occurs as source and as destination.
+    hosts: [Hosts; 2],
+}
+
+impl Table {
+    fn of<'a>(rules: &'a [Rule]) -> Self {
+        let (mut rests, mut manners) = (Numbers::new(0), Numbers::new(0));
+        let (mut interfaces, mut flags) = (Numbers::new(0), Numbers::new(0));
+        let (mut ports, mut addresses) = (Numbers::new(0), Numbers::new(0));
+        let mut hosts = [Hosts::new(rules.len()), Hosts::new(rules.len())];
+        let min_ttl = rules.iter().any(|rule| rule.scrub.min_ttl.is_some());
+        let max_mss = rules.iter().any(|rule| rule.scrub.max_mss.is_some());
+        let row = |rule: &'a Rule| {
+            let Rule { direction, family, protocol, tcp_flags, source, destination, .. } = rule;
+            let Rule { scrub, state, .. } = rule;
+            let ends = [host(source, &mut addresses), host(destination, &mut addresses)];
+            Row {
+                rest: rests.of(Rest(rule)),
+                manner: manners
+                    .of((rule.block_return, state.as_ref().map(|state| &state.timeouts))),
+                criteria: [
+                    skip::name(rule).map_or(0, |value| interfaces.of(value)),
+                    direction.map_or(0, |direction| direction as u32 + 1),
+                    family.map_or(0, |family| family as u32 + 1),
+                    protocol.map_or(0, |protocol| u32::from(protocol) + 1),
+                    tcp_flags.map_or(0, |value| flags.of(value)),
+                    source.ports.map_or(0, |value| ports.of(value)),
+                    destination.ports.map_or(0, |value| ports.of(value)),
+                    u32::from(min_ttl && scrub.min_ttl.is_none()),
+                    u32::from(max_mss && scrub.max_mss.is_none()),
+                ],
+                hosts: [0, 1].map(|side| hosts[side].number(ends[side])),
+            }
+        };
+        let rows = rules.iter().map(row).collect();
+        Table { rows, hosts }
     }
 }
 
@@ -240,6 +268,7 @@ fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow 
 }
 
 /// A rule, as far as another of its superblock must be like it to cover it.
+#[derive(Clone, Copy)]
 struct Rest<'a>(&'a Rule);
 
 impl Rest<'_> {

@@ -2,12 +2,54 @@
 //! not withstand anybody; it has to be quick.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// A map with the quick hash.
 pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 /// A set with the quick hash.
 pub type Set<K> = HashSet<K, BuildHasherDefault<Quick>>;
+
+/// An empty map with room for so many keys: one that grows as it is filled hashes all of them again and again.
+pub fn map_for<K, V>(keys: usize) -> Map<K, V> {
+    Map::with_capacity_and_hasher(keys, BuildHasherDefault::default())
+}
+
+/// An empty set with room for so many keys.
+pub fn set_for<K>(keys: usize) -> Set<K> {
+    Set::with_capacity_and_hasher(keys, BuildHasherDefault::default())
+}
+
+/// Gives each value a number, from 1.
+pub struct Numbers<T> {
+    numbers: Map<T, u32>,
+    /// The value asked for last: most rules have much in common with the one in front of them.
+    last: Option<(T, u32)>,
+}
+
+impl<T: Copy + Eq + Hash> Numbers<T> {
+    /// No values yet, and room for so many.
+    pub fn new(values: usize) -> Self {
+        Numbers { numbers: map_for(values), last: None }
+    }
+
+    /// The number of a value, which may be a new one.
+    pub fn of(&mut self, value: T) -> u32 {
+        if let Some((last, number)) = self.last
+            && last == value
+        {
+            return number;
+        }
+        let next = self.numbers.len() as u32 + 1;
+        let number = *self.numbers.entry(value).or_insert(next);
+        self.last = Some((value, number));
+        number
+    }
+
+    /// The number of a value, if it has one.
+    pub fn known(&self, value: &T) -> Option<u32> {
+        self.numbers.get(value).copied()
+    }
+}
 
 /// Multiplies and rotates, word by word.
 #[derive(Default)]

@@ -91,10 +91,14 @@ impl Optimizer<'_> {
             _ => Vec::new(),
         };
         let mut profiles = profiles.into_iter();
-        let mut optimized = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
+        let mut optimized = Vec::new();
         for block in blocks {
-            let profile = profiles.next();
-            optimized.extend(self.superblock(block, profile, tables));
+            let block = self.superblock(block, profiles.next(), tables);
+            match optimized.is_empty() {
+                // often there is but one
+                true => optimized = block,
+                false => optimized.extend(block),
+            }
         }
         for (rule, number) in optimized.iter_mut().zip(0..) {
             rule.number = number;

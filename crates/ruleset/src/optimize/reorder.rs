@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::hashing::Map;
+use super::hashing::{Map, Numbers};
 use super::{arrange, fields};
 use crate::address::DynamicAddress;
 use crate::skip::{self, Skip};
@@ -152,17 +152,10 @@ enum Value<'a> {
 }
 
 fn values(rules: &[Rule]) -> Vec<Values> {
-    let mut numbers: [Map<Value, u32>; Skip::COUNT] = Default::default();
-    rules
-        .iter()
-        .map(|rule| {
-            Skip::ALL.map(|skip| {
-                let numbers = &mut numbers[skip as usize];
-                let next = numbers.len() as u32 + 1;
-                value(rule, skip).map_or(0, |value| *numbers.entry(value).or_insert(next))
-            })
-        })
-        .collect()
+    let mut numbers: [Numbers<Value>; Skip::COUNT] = std::array::from_fn(|_| Numbers::new(0));
+    let mut number =
+        |rule, skip| value(rule, skip).map_or(0, |value| numbers[skip as usize].of(value));
+    rules.iter().map(|rule| Skip::ALL.map(|skip| number(rule, skip))).collect()
 }
 
 /// The value of a parameter; `None` if the rule does not look at it. pfctl thinks that rules which do
