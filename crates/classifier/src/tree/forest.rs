@@ -61,13 +61,22 @@ pub struct Forest<const N: usize> {
 impl<const N: usize> Forest<N> {
     /// Plants the trees of `rules`, which stand in their order.
     pub fn plant(space: &'static Space<N>, rules: &[Covering<N>]) -> Self {
+        let all: Vec<u32> = (0..rules.len() as u32).collect();
         if rules.len() <= FEW {
-            return Self::of(space, rules, &parted(space, rules, Criterion::Narrow(0)));
+            let parts = part(space, rules, &all, Criterion::Narrow(0));
+            return Self::of(space, rules, &parted(space, rules, parts));
         }
         let probes: Vec<[u32; N]> = probes(rules);
         let mut best: Option<(usize, Self)> = None;
+        let mut tried = Vec::new();
         for bits in space.borders {
-            let parted = parted(space, rules, Criterion::Narrow(*bits));
+            let parts = part(space, rules, &all, Criterion::Narrow(*bits));
+            if tried.contains(&parts) {
+                // the same trees once more
+                continue;
+            }
+            let parted = parted(space, rules, parts.clone());
+            tried.push(parts);
             if !parted.left_over.is_empty() && best.is_none() {
                 // other ways will hardly do better
                 return Self::of(space, rules, &parted.or_large(space, rules));
@@ -183,14 +192,12 @@ struct Parted {
     left_over: Vec<u32>,
 }
 
-/// Parts rules by a criterion, and further where a tree would be too large.
-fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], criterion: Criterion) -> Parted {
-    let all: Vec<u32> = (0..rules.len() as u32).collect();
+/// Grows a tree of each part that some [`Criterion::Narrow`] made, and parts it further where that would be too large.
+fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Vec<u32>>) -> Parted {
     let mut parted = Parted { trees: Vec::new(), left_over: Vec::new() };
-    let mut waiting: Vec<(Vec<u32>, Option<Criterion>)> = part(space, rules, &all, criterion)
-        .into_iter()
-        .map(|ranks| (ranks, criterion.next()))
-        .collect();
+    let next = Criterion::Narrow(0).next();
+    let mut waiting: Vec<(Vec<u32>, Option<Criterion>)> =
+        parts.into_iter().map(|ranks| (ranks, next)).collect();
     while let Some((ranks, next)) = waiting.pop() {
         let leaf = if next.is_some() { 8 } else { 32 };
         let bounds = Bounds::of(space, ranks.len(), leaf, REPEATED, WORK);
