@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::netns::Netns;
 use crate::object::Maps;
 use crate::record::{Memory, Record, wall_clock};
-use crate::rundir::{Lock, RunDir};
+use crate::rundir::{Draft, Lock, RunDir};
 use crate::table_index::Edition;
 use crate::{commit, contents, gone, pool};
 
@@ -61,6 +61,12 @@ impl Change {
     pub fn save(&mut self) -> Result<()> {
         self.run.set_memory(&self.memory)?;
         self.run.set_record(&mut self.record)
+    }
+
+    /// The same where the rule set was drafted.
+    pub fn save_drafted(&mut self, draft: Draft) -> Result<()> {
+        self.run.set_memory(&self.memory)?;
+        self.run.keep(draft)
     }
 
     /// Remembers the change and ends it.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
@@ -56,10 +57,18 @@ impl RuleHome {
     }
 }
 
+/// A rule set that has its place beside the one in force, and is to be written there.
+pub(crate) struct Placed {
+    /// Paths of the rule sets that are new.
+    replaced: BTreeSet<String>,
+    /// Contents of tables that nobody sees once it is in force.
+    outdated: Replaced,
+}
+
 /// What is left to do for a rule set that was written, once it is in force.
 pub(crate) struct Prepared {
     /// Contents of tables that nobody sees once it is in force.
-    replaced: Replaced,
+    outdated: Replaced,
     /// The map of its rules, if packets may read the old ones.
     rules: Option<map::Map<u32, abi::Rule>>,
     /// The main rule set was loaded.
@@ -68,23 +77,40 @@ pub(crate) struct Prepared {
     staying: Vec<(u32, abi::RuleStates)>,
 }
 
-/// Writes a rule set beside the one in force, which `old` describes. Returns what to remember of it, too.
-pub(crate) fn prepare(
+/// Finds slots for a rule set beside the one in force, which `old` describes, and writes its tables. Returns what to
+/// remember of it, too.
+pub(crate) fn place(
     maps: &Maps,
-    home: &RuleHome,
     old: &Record,
     memory: &mut Memory,
     next: Next,
     host: &Host,
-) -> Result<(Record, Prepared)> {
+) -> Result<(Record, Placed)> {
     let ruleset = &next.ruleset;
     skipstep_classifier::image::check_rules(ruleset)?;
     forget::make_room(maps, &mut memory.names, host, &[&old.ruleset, ruleset])?;
     let generation = old.generation.wrapping_add(1);
-    let (mut tables, own_addresses, replaced) = place::tables(maps, old, memory, &next, host)?;
+    let (mut tables, own_addresses, outdated) = place::tables(maps, old, memory, &next, host)?;
     let rule_sets = place_rules(maps, old, memory, &next)?;
     let gone = gone::rules(maps, old, &slots(&rule_sets));
     gone::fill(maps, memory, &gone, &mut tables)?;
+    let groups = skipstep_classifier::groups(ruleset, host);
+    let Next { ruleset, replaced, .. } = next;
+    let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };
+    Ok((record, Placed { replaced, outdated }))
+}
+
+/// Writes the rules of a rule set that has its place. What is in its tables is not looked at any more.
+pub(crate) fn write(
+    maps: &Maps,
+    home: &RuleHome,
+    old: &Record,
+    memory: &mut Memory,
+    (new, placed): (&Record, Placed),
+    host: &Host,
+) -> Result<Prepared> {
+    let Record { generation, ruleset, rule_sets, tables, .. } = new;
+    let Placed { replaced, outdated } = placed;
     let slots = Slots {
         rules: rule_sets.iter().map(|(path, set)| (path.clone(), set.slots.clone())).collect(),
         old_rules: rule_sets
@@ -93,32 +119,50 @@ pub(crate) fn prepare(
             .collect(),
         tables: tables
             .keys()
-            .filter_map(|name| Some((name.clone(), slot_seen(&tables, name)?)))
+            .filter_map(|name| Some((name.clone(), slot_seen(tables, name)?)))
             .collect(),
     };
-    let mut image =
-        skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names, memory.planner)?;
+    let fresh = rule_sets.iter().filter(|(path, _)| replaced.contains(*path));
+    let fresh: Vec<u32> = fresh.flat_map(|(_, set)| set.all_slots()).collect();
+    let counters = &maps.rule_stats;
+    // the kernel clears counters while we compile
+    let (cleared, image) = beside(
+        || counters.clear_many(&fresh),
+        || skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names, memory.planner),
+    );
+    cleared?;
+    let mut image = image?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     let in_force: BTreeSet<u32> = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;
-    let staying = write_rule_slots(maps, &next, &image)?;
-    if next.ruleset.options.keep_counters {
-        keep_counters(maps, old, &next, &rule_sets)?;
+    let staying = write_rule_states(maps, &replaced, &image);
+    if ruleset.options.keep_counters {
+        keep_counters(maps, old, new, &replaced)?;
     }
-    let rules = write_rules(maps, home, generation, &image)?;
-    write_cells(maps, generation, &image.cells)?;
+    let rules = write_rules(maps, home, *generation, &image)?;
+    write_cells(maps, *generation, &image.cells)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let first = (generation & 1) * FINGERPRINTS;
     let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
     maps.fingerprints.set_many(&places, &image.fingerprints)?;
-    limiter::write(maps, generation, (&old.ruleset, ruleset), &image)?;
+    limiter::write(maps, *generation, (&old.ruleset, ruleset), &image)?;
     let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
-    interfaces::write(maps, home, old.generation, memory, host, skip_lists(generation, skip))?;
-    let groups = skipstep_classifier::groups(ruleset, host);
-    let main = next.replaces("");
-    let ruleset = next.ruleset;
-    let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };
-    Ok((record, Prepared { replaced, rules, main, staying }))
+    let skip = skip_lists(*generation, skip);
+    interfaces::write(maps, home, old.generation, memory, host, skip)?;
+    let main = replaced.contains("");
+    Ok(Prepared { outdated, rules, main, staying })
+}
+
+/// Does one thing in a thread of its own while the other is done in this one.
+pub(crate) fn beside<A: Send, B>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B,
+) -> (A, B) {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
+    })
 }
 
 /// Puts a prepared rule set in force.
@@ -153,7 +197,7 @@ pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepare
         pool::follow_tables(maps, new)?;
     }
     pool::release(maps, &old.tables, &new.tables)?;
-    place::release(maps, &prepared.replaced, &new.tables)?;
+    place::release(maps, &prepared.outdated, &new.tables)?;
     place::count_entries(maps, new)
 }
 
@@ -193,7 +237,7 @@ fn skip_lists(generation: u32, [old, new]: [&[String]; 2]) -> [&[String]; 2] {
 
 /// The slots of all rules.
 fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> BTreeSet<u32> {
-    rule_sets.values().flat_map(|set| set.slots.iter().chain(&set.old_slots).copied()).collect()
+    rule_sets.values().flat_map(RuleSetRecord::all_slots).collect()
 }
 
 /// The rule sets to be, with slots for those that are new.
@@ -256,23 +300,23 @@ fn free_rule_slots(
     Ok(slots)
 }
 
-/// Fills the slots of new rules. Returns what is to be known of those that stay.
-fn write_rule_slots(
+/// Fills the slots of new rules, which nobody else looks at yet. Returns what is to be known of those that stay.
+fn write_rule_states(
     maps: &Maps,
-    next: &Next,
+    replaced: &BTreeSet<String>,
     image: &Image,
-) -> Result<Vec<(u32, abi::RuleStates)>> {
+) -> Vec<(u32, abi::RuleStates)> {
     let mut staying = Vec::new();
     for (path, rules) in &image.states {
-        if next.replaces(path) {
-            let (slots, states): (Vec<u32>, Vec<abi::RuleStates>) = rules.iter().copied().unzip();
-            maps.rule_stats.clear_many(&slots)?;
-            maps.rule_states.set_many(&slots, &states)?;
+        if replaced.contains(path) {
+            for (slot, states) in rules {
+                maps.shared_rule_states.set_element(*slot, states);
+            }
         } else {
             staying.extend(rules);
         }
     }
-    Ok(staying)
+    staying
 }
 
 /// `set keepcounters`: a rule that was in its rule set before goes on counting where it was. Of rules
@@ -280,18 +324,18 @@ fn write_rule_slots(
 fn keep_counters(
     maps: &Maps,
     old: &Record,
-    next: &Next,
-    rule_sets: &BTreeMap<String, RuleSetRecord>,
+    new: &Record,
+    replaced: &BTreeSet<String>,
 ) -> Result<()> {
-    for path in &next.replaced {
-        let (Some(before), Some(now)) = (old.rule_sets.get(path), rule_sets.get(path)) else {
+    for path in replaced {
+        let (Some(before), Some(now)) = (old.rule_sets.get(path), new.rule_sets.get(path)) else {
             continue;
         };
         let mut known = HashMap::new();
         for (rule, slot) in meanings(&old.ruleset, path, before) {
             known.entry(rule).or_insert(slot);
         }
-        for (rule, slot) in meanings(&next.ruleset, path, now) {
+        for (rule, slot) in meanings(&new.ruleset, path, now) {
             if let Some(before) = known.get(&rule) {
                 maps.rule_stats.set_each(&slot, &maps.rule_stats.get(before)?)?;
             }

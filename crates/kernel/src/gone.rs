@@ -69,10 +69,13 @@ pub(crate) fn rules(maps: &Maps, old: &Record, new: &BTreeSet<u32>) -> BTreeMap<
         let filter = old.ruleset.rules_of(path).iter().zip(&set.slots);
         let old_rules = old.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
         for (rule, slot) in filter.chain(old_rules.zip(&set.old_slots)) {
-            gone.insert(*slot, GoneRule::of(path, rule));
+            match GoneRule::of(path, rule) {
+                rule if rule.says_something() => gone.insert(*slot, rule),
+                _ => gone.remove(slot),
+            };
         }
     }
-    gone.retain(|slot, rule| !new.contains(slot) && rule.says_something());
+    gone.retain(|slot, _| !new.contains(slot));
     gone
 }
 

@@ -60,7 +60,7 @@ pub use diverter::{DivertCounters, Diverter};
 pub use error::{Error, Result};
 pub use instance::Instance;
 pub use live_log::{LiveLog, LoggedPacket};
-pub use load::Unsettled;
+pub use load::{Ahead, Unsettled};
 pub use owner::Owner;
 pub use ring::{FlowReader, LogReader};
 pub use table_index::Indexing;

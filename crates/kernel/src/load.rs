@@ -1,17 +1,20 @@
 //! What changes the rules of an instance.
 
 use std::mem::offset_of;
+use std::thread::{self, JoinHandle};
 
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Next, Options, Ruleset};
 
 use crate::change::Change;
-use crate::commit::{self, Prepared, RuleHome};
+use crate::commit::{self, Prepared, RuleHome, beside};
 use crate::error::{Error, Result};
 use crate::instance::Instance;
+use crate::lists::Lists;
 use crate::object::{Sizes, slots_for};
 use crate::record::{Record, wall_clock};
+use crate::rundir::{Found, RunDir};
 use crate::{divert, host, pins, queue, routing};
 
 /// Rules that are in force, while packets that began before may still read the old ones. As long as this
@@ -24,6 +27,16 @@ pub struct Unsettled {
     prepared: Prepared,
 }
 
+/// The rule set in force, being read in a thread of its own while nothing keeps others from replacing it.
+pub struct Ahead(JoinHandle<Option<Found>>);
+
+impl Ahead {
+    /// The rule set, if now that the instance is locked it still is what is remembered.
+    fn found(self, run: &RunDir) -> Option<Record> {
+        self.0.join().ok()??.if_still_there(run)
+    }
+}
+
 impl Instance {
     /// `pfctl -f`: puts the main rule set and the anchors that come with it in force in one piece.
     /// Anchors that were loaded by themselves stay, and so do states. What needs more room than there
@@ -33,6 +46,24 @@ impl Instance {
         let change = self.begin()?;
         let next = Next::main(&change.record.ruleset, ruleset);
         self.put_in_force(change, next, host)
+    }
+
+    /// [`Instance::load`] by someone who has begun to read what is in force.
+    pub fn load_ahead(&mut self, ruleset: Ruleset, host: &Host, ahead: Ahead) -> Result<()> {
+        let lock = self.run.lock()?;
+        let found = ahead.found(&self.run);
+        let change = Change::begin(&self.run, lock, &self.maps, || match found {
+            Some(record) if record.generation == self.generation() => Ok(record),
+            _ => self.record(),
+        })?;
+        let next = Next::main(&change.record.ruleset, ruleset);
+        self.put_in_force(change, next, host)
+    }
+
+    /// Begins to read what is in force, for who is to change it soon and has something else to do first.
+    pub fn read_ahead(&self) -> Ahead {
+        let (run, generation) = (self.run.clone(), self.generation());
+        Ahead(thread::spawn(move || run.find(generation).ok()))
     }
 
     /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
@@ -150,14 +181,16 @@ impl Instance {
             routing::set_up(&mut change.memory.loopback)?;
         }
         let main = next.replaces("");
-        let (record, prepared) = commit::prepare(
-            &self.maps,
-            &RuleHome::Fitting,
-            &change.record,
-            &mut change.memory,
-            next,
-            host,
-        )?;
+        let (maps, run) = (&self.maps, &self.run);
+        let (old, memory) = (&change.record, &mut change.memory);
+        let (mut record, placed) = commit::place(maps, old, memory, next, host)?;
+        let lists = Lists::take(&mut record);
+        let (draft, prepared) = beside(
+            || run.draft(&record, &lists),
+            || commit::write(maps, &RuleHome::Fitting, old, memory, (&record, placed), host),
+        );
+        lists.put(&mut record);
+        let (prepared, draft) = (prepared?, draft?);
         if main {
             change.memory.debug = record.ruleset.options.debug;
         }
@@ -167,7 +200,7 @@ impl Instance {
         if self.running() {
             self.follow_xdp(&mut change, host)?;
         }
-        change.save()?;
+        change.save_drafted(draft)?;
         commit::flip(&self.maps, &old, &change.record);
         let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
         self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);

@@ -79,6 +79,13 @@ pub struct RuleSetRecord {
     pub load: Load,
 }
 
+impl RuleSetRecord {
+    /// Slots of filter rules and old ones.
+    pub fn all_slots(&self) -> impl Iterator<Item = u32> {
+        self.slots.iter().chain(&self.old_slots).copied()
+    }
+}
+
 /// Who loaded rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
@@ -100,7 +107,7 @@ impl Load {
 impl Record {
     /// Slots of all rules in force.
     pub fn slots(&self) -> impl Iterator<Item = u32> {
-        self.rule_sets.values().flat_map(|set| set.slots.iter().chain(&set.old_slots).copied())
+        self.rule_sets.values().flat_map(RuleSetRecord::all_slots)
     }
 
     /// Slots of the rules with this label, be those gone or not.

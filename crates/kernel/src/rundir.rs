@@ -2,7 +2,7 @@
 //! their tables beside them. Each is written under another name and renamed, so a reader finds a whole one.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -18,6 +18,9 @@ const ROOT: &str = "/run/skipstep";
 /// How often a reader looks again when a rule set was replaced under it.
 const RETRIES: usize = 10;
 
+/// Bytes of a file that are written at once.
+const WRITTEN_AT_ONCE: usize = 1 << 18;
+
 /// The folder.
 #[derive(Debug, Clone)]
 pub struct RunDir {
@@ -27,6 +30,29 @@ pub struct RunDir {
 /// Held while an instance is changed. Gone with the process that holds it, however it ends.
 pub struct Lock {
     _file: Flock<File>,
+}
+
+/// A rule set, and the files it was found in: as long as these are open no others can be taken for them.
+pub struct Found {
+    record: Record,
+    generation: u32,
+    rules: File,
+    lists: File,
+}
+
+impl Found {
+    /// The rule set, if nobody has replaced its files meanwhile.
+    pub fn if_still_there(self, run: &RunDir) -> Option<Record> {
+        let are_same = is_same_file(&self.rules, &run.rules(self.generation))
+            && is_same_file(&self.lists, &run.lists(self.generation));
+        are_same.then_some(self.record)
+    }
+}
+
+/// A rule set that was written where nobody looks for it, and the names that its files are to have.
+pub struct Draft {
+    rules: PathBuf,
+    lists: PathBuf,
 }
 
 impl RunDir {
@@ -70,46 +96,62 @@ impl RunDir {
 
     /// What outlives rule sets.
     pub fn memory(&self) -> Result<Memory> {
-        read(&self.path.join("memory.json"))
+        let (path, mut file) = open(self.path.join("memory.json"))?;
+        parse(&path, &read_all(&path, &mut file)?)
     }
 
     /// Keeps what outlives rule sets.
     pub fn set_memory(&self, memory: &Memory) -> Result<()> {
-        write(&self.path.join("memory.json"), memory)
+        let path = self.path.join("memory.json");
+        write_json(&draft_of(&path), memory)?;
+        put_in_place(&path)
     }
 
     /// The rule set in force; `generation` says which that is.
     pub fn record(&self, generation: impl Fn() -> u32) -> Result<Record> {
-        let mut result = self.record_of(generation());
+        let mut result = self.find(generation());
         for _ in 0..RETRIES {
             match &result {
-                Err(error) if error.is_not_found() => result = self.record_of(generation()),
+                Err(error) if error.is_not_found() => result = self.find(generation()),
                 _ => break,
             }
         }
-        result
+        result.map(|found| found.record)
     }
 
-    fn record_of(&self, generation: u32) -> Result<Record> {
-        let mut record: Record = read(&self.rules(generation))?;
-        let path = self.lists(generation);
-        let bytes = fs::read(&path).context(|| format!("{}: read", path.display()))?;
-        let lists = Lists::from_bytes(&bytes).ok_or_else(|| Error::Record {
-            cause: "these are no lists of addresses".to_owned(),
-            path,
+    /// The rule set of a generation, with the files it was found in.
+    pub fn find(&self, generation: u32) -> Result<Found> {
+        let (path, mut rules) = open(self.rules(generation))?;
+        let mut record: Record = parse(&path, &read_all(&path, &mut rules)?)?;
+        let (path, mut lists) = open(self.lists(generation))?;
+        let read = Lists::from_bytes(&read_all(&path, &mut lists)?).ok_or_else(|| {
+            Error::Record { cause: "these are no lists of addresses".to_owned(), path }
         })?;
-        lists.put(&mut record);
-        Ok(record)
+        read.put(&mut record);
+        Ok(Found { record, generation, rules, lists })
     }
 
     /// Keeps a rule set under its generation.
     pub fn set_record(&self, record: &mut Record) -> Result<()> {
         let lists = Lists::take(record);
-        // who finds the record finds these
-        let written = replace(&self.lists(record.generation), &lists.to_bytes())
-            .and_then(|()| write(&self.rules(record.generation), record));
+        let drafted = self.draft(record, &lists);
         lists.put(record);
-        written
+        self.keep(drafted?)
+    }
+
+    /// Writes a rule set, from which its lists were taken, where nobody looks for it.
+    pub fn draft(&self, record: &Record, lists: &Lists) -> Result<Draft> {
+        let (rules, lists_path) = (self.rules(record.generation), self.lists(record.generation));
+        write(&draft_of(&lists_path), &lists.to_bytes())?;
+        write_json(&draft_of(&rules), record)?;
+        Ok(Draft { rules, lists: lists_path })
+    }
+
+    /// Keeps a rule set that was drafted.
+    pub fn keep(&self, draft: Draft) -> Result<()> {
+        // who finds the record finds these
+        put_in_place(&draft.lists)?;
+        put_in_place(&draft.rules)
     }
 
     /// Removes the rule sets of other generations.
@@ -182,20 +224,41 @@ fn is_same_file(file: &File, path: &Path) -> bool {
     inode(file.metadata()) == inode(fs::metadata(path))
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = fs::read(path).context(|| format!("{}: read", path.display()))?;
-    serde_json::from_slice(&text)
+fn open(path: PathBuf) -> Result<(PathBuf, File)> {
+    let file = File::open(&path).context(|| format!("{}: read", path.display()))?;
+    Ok((path, file))
+}
+
+fn read_all(path: &Path, file: &mut File) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).context(|| format!("{}: read", path.display()))?;
+    Ok(bytes)
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text)
         .map_err(|cause| Error::Record { path: path.to_owned(), cause: cause.to_string() })
 }
 
-fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let text = serde_json::to_vec(value)
-        .map_err(|cause| Error::Record { path: path.to_owned(), cause: cause.to_string() })?;
-    replace(path, &text)
+/// Under which name a file is written before it gets its own.
+fn draft_of(path: &Path) -> PathBuf {
+    path.with_extension("new")
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let unfinished = path.with_extension("new");
-    fs::write(&unfinished, bytes).context(|| format!("{}: write", unfinished.display()))?;
-    fs::rename(&unfinished, path).context(|| format!("{}: write", path.display()))
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).context(|| format!("{}: write", path.display()))
+}
+
+/// The text is not made as a whole: that of 100,000 rules has 20 MB.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let file = File::create(path).context(|| format!("{}: write", path.display()))?;
+    let mut file = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
+    serde_json::to_writer(&mut file, value)
+        .map_err(io::Error::from)
+        .and_then(|()| file.flush())
+        .context(|| format!("{}: write", path.display()))
+}
+
+fn put_in_place(path: &Path) -> Result<()> {
+    fs::rename(draft_of(path), path).context(|| format!("{}: write", path.display()))
 }

@@ -187,8 +187,10 @@ impl TestEngine {
             next.ruleset.options.fast_forward = FastForward::No;
         }
         let host = self.host.as_ref().ok_or_else(no_network)?;
-        let (record, prepared) =
-            commit::prepare(&self.maps, &self.rules, &self.record, &mut self.memory, next, host)?;
+        let (maps, old, memory) = (&self.maps, &self.record, &mut self.memory);
+        let (record, placed) = commit::place(maps, old, memory, next, host)?;
+        let new = (&record, placed);
+        let prepared = commit::write(maps, &self.rules, old, memory, new, host)?;
         commit::flip(&self.maps, &self.record, &record);
         commit::settle(&self.maps, &self.record, &record, &prepared)?;
         self.record = record;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use skipstep_kernel::{Instance, host};
+use skipstep_kernel::{Ahead, Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::automatic::AutomaticTables;
@@ -166,12 +166,17 @@ pub fn check(args: &Args, file: &str) -> Result<ExitCode> {
 pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
     let host = host::read()?;
     let source = open(file);
+    // of two large rule sets the old one is read while the new one is parsed
+    let known = match args.anchor {
+        None => run::open(args).ok().flatten().map(|instance| (instance.read_ahead(), instance)),
+        Some(_) => None,
+    };
     let loaded = source.as_ref().map(|source| read_rules(args, source, &host)).transpose()?;
     let Some(loaded) = loaded.flatten() else {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    put_in_force(args, loaded.ruleset, &host)?;
+    put_in_force(args, loaded.ruleset, &host, known)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -209,7 +214,13 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn put_in_force(args: &Args, ruleset: Ruleset, host: &Host) -> Result<()> {
+/// Puts what was read in force, in place of what is `known` already if that is still there.
+fn put_in_force(
+    args: &Args,
+    ruleset: Ruleset,
+    host: &Host,
+    known: Option<(Ahead, Instance)>,
+) -> Result<()> {
     let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
     if !path.is_empty() {
         return Ok(create(args)?.load_anchor(path, &ruleset, host)?);
@@ -218,8 +229,17 @@ fn put_in_force(args: &Args, ruleset: Ruleset, host: &Host) -> Result<()> {
         eprintln!("pfctl: warning: {warning}");
     }
     let states = ruleset.options.limits.states;
-    let mut instance = Instance::open_or_create(&instance_name(args), states)?;
-    instance.load(ruleset, host)?;
+    let instance = match known.filter(|(_, instance)| instance.is_current()) {
+        Some((ahead, mut instance)) => {
+            instance.load_ahead(ruleset, host, ahead)?;
+            instance
+        }
+        None => {
+            let mut instance = Instance::open_or_create(&instance_name(args), states)?;
+            instance.load(ruleset, host)?;
+            instance
+        }
+    };
     if instance.running() {
         tell_without_xdp(&instance)?;
     }
