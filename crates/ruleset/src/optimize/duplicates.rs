@@ -129,20 +129,22 @@ struct Hosts {
     /// What the numbers stand for, from 1.
     rows: Vec<HostRow>,
     /// The shapes that they have.
-    shapes: Set<HostShape>,
+    shapes: Vec<HostShape>,
 }
 
 impl Hosts {
     /// None yet, with room for those of so many rules.
     fn new(rules: usize) -> Self {
-        Hosts { numbers: Numbers::new(rules), rows: Vec::new(), shapes: Set::default() }
+        Hosts { numbers: Numbers::new(rules), rows: Vec::new(), shapes: Vec::new() }
     }
 
     fn number(&mut self, host: HostRow) -> u32 {
         let number = self.numbers.of(host);
         if number as usize > self.rows.len() {
             self.rows.push(host);
-            self.shapes.insert(host.shape());
+            if !self.shapes.contains(&host.shape()) {
+                self.shapes.push(host.shape());
+            }
         }
         number
     }
@@ -221,7 +223,7 @@ impl Table {
     fn of<'a>(rules: &'a [Rule]) -> Self {
         let (mut rests, mut manners) = (Numbers::new(0), Numbers::new(0));
         let (mut interfaces, mut flags) = (Numbers::new(0), Numbers::new(0));
-        let (mut ports, mut addresses) = (Numbers::new(0), Numbers::new(0));
+        let (mut ports, mut addresses) = (Numbers::new(rules.len()), Numbers::new(0));
         let mut hosts = [Hosts::new(rules.len()), Hosts::new(rules.len())];
         let min_ttl = rules.iter().any(|rule| rule.scrub.min_ttl.is_some());
         let max_mss = rules.iter().any(|rule| rule.scrub.max_mss.is_some());

@@ -22,14 +22,16 @@ pub fn set_for<K>(keys: usize) -> Set<K> {
 /// Gives each value a number, from 1.
 pub struct Numbers<T> {
     numbers: Map<T, u32>,
+    /// Room to make for values once there is a second one: rules have one direction, or 100,000 addresses.
+    room: usize,
     /// The value asked for last: most rules have much in common with the one in front of them.
     last: Option<(T, u32)>,
 }
 
 impl<T: Copy + Eq + Hash> Numbers<T> {
-    /// No values yet, and room for so many.
-    pub fn new(values: usize) -> Self {
-        Numbers { numbers: map_for(values), last: None }
+    /// No values yet; there may be so many.
+    pub fn new(room: usize) -> Self {
+        Numbers { numbers: Map::default(), room, last: None }
     }
 
     /// The number of a value, which may be a new one.
@@ -40,6 +42,9 @@ impl<T: Copy + Eq + Hash> Numbers<T> {
             return number;
         }
         let next = self.numbers.len() as u32 + 1;
+        if next == 2 {
+            self.numbers.reserve(self.room);
+        }
         let number = *self.numbers.entry(value).or_insert(next);
         self.last = Some((value, number));
         number

@@ -91,11 +91,14 @@ impl Optimizer<'_> {
             _ => Vec::new(),
         };
         let mut profiles = profiles.into_iter();
-        let mut optimized = Vec::new();
+        let is_one = blocks.len() == 1;
+        let mut optimized = match is_one {
+            true => Vec::new(),
+            false => Vec::with_capacity(blocks.iter().map(Vec::len).sum()),
+        };
         for block in blocks {
             let block = self.superblock(block, profiles.next(), tables);
-            match optimized.is_empty() {
-                // often there is but one
+            match is_one {
                 true => optimized = block,
                 false => optimized.extend(block),
             }

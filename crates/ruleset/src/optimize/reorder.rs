@@ -152,7 +152,8 @@ enum Value<'a> {
 }
 
 fn values(rules: &[Rule]) -> Vec<Values> {
-    let mut numbers: [Numbers<Value>; Skip::COUNT] = std::array::from_fn(|_| Numbers::new(0));
+    let mut numbers: [Numbers<Value>; Skip::COUNT] =
+        std::array::from_fn(|_| Numbers::new(rules.len()));
     let mut number =
         |rule, skip| value(rule, skip).map_or(0, |value| numbers[skip as usize].of(value));
     rules.iter().map(|rule| Skip::ALL.map(|skip| number(rule, skip))).collect()
