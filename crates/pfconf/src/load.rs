@@ -142,7 +142,9 @@ impl Builder<'_> {
             });
             return None;
         }
-        self.open = vec![OpenRuleset { path: path.to_string(), ..OpenRuleset::default() }];
+        let mut main = OpenRuleset { path: path.to_string(), ..OpenRuleset::default() };
+        main.contents.rules.reserve(most_rules(text));
+        self.open = vec![main];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
         while let Some(statement) = parser.statement() {
@@ -550,6 +552,12 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// How many rules to make room for: large texts have hardly anything but lines of one rule each, and moving
+/// rules as they become more takes longer than counting lines.
+fn most_rules(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count().min(MOST_RULES)
 }
 
 /// Tables that only rules mention exist too, empty. One that a rule fills with sources is as good as

@@ -82,7 +82,12 @@ impl Source {
 
     /// Gives back a byte that was read too far.
     pub fn unread(&mut self, byte: u8) {
-        self.ahead.push(Some(byte));
+        let before = self.position.wrapping_sub(1);
+        match self.text.as_bytes().get(before) {
+            // nearly always: it is where the text is read
+            Some(last) if self.ahead.is_empty() && *last == byte => self.position = before,
+            _ => self.ahead.push(Some(byte)),
+        }
     }
 
     /// Puts the value of a macro in front of the rest.

@@ -14,11 +14,18 @@ impl Parser<'_> {
 
     fn read(&mut self) -> Token {
         let token = self.lexer.token();
+        if !self.lexer.complaints.is_empty() {
+            self.report_complaints();
+        }
+        token
+    }
+
+    /// Reports what the lexer has found wrong.
+    fn report_complaints(&mut self) {
         for (text, place) in std::mem::take(&mut self.lexer.complaints) {
             let help = self.help_for_macro(&text);
             self.report(Severity::Error, &text, place, help);
         }
-        token
     }
 
     pub(super) fn place(&mut self) -> Place {
