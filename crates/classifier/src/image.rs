@@ -182,6 +182,8 @@ impl Lists<'_> {
     fn add(&mut self, list: Option<OldList>) -> Result<abi::Stretch, Error> {
         let start = self.image.rules.len();
         let sets = layout(self.ruleset, list, start);
+        let end = sets.last().map_or(start, |(_, place)| place.end);
+        self.image.rules.reserve(end - start);
         let called = |call: &AnchorCall| called(call, &sets);
         let mut compiler = Compiler {
             slots: self.slots,
@@ -192,6 +194,7 @@ impl Lists<'_> {
         for (path, place) in &sets {
             let (rules, slots) = contents(self.ruleset, self.slots, list, path);
             let leaves = leaving_fragments(self.ruleset, self.slots, path);
+            let mut states = Vec::with_capacity(rules.len());
             let steps = skip_steps(&rules);
             for ((rule, step), slot) in rules.iter().zip(steps).zip(slots) {
                 let skip = step.map(|index| place.start as u32 + index);
@@ -210,17 +213,17 @@ impl Lists<'_> {
                 self.image.pools.extend(pools.pools);
                 self.image.pool_members.extend(pools.members);
                 let table = overload_table(self.slots, rule, path);
-                let states = crate::rule::states(rule, &compiled, table);
+                let of_rule = crate::rule::states(rule, &compiled, table);
                 if list.is_none() {
-                    compiled.plain = crate::plain::of(&compiled, &states);
+                    compiled.plain = crate::plain::of(&compiled, &of_rule);
                 }
-                // the second list of `binat` has the same rules once more
-                if list != Some(OldList::BinatIn) {
-                    let old = if list.is_some() { compiled.action.into() } else { 0 };
-                    let states = abi::RuleStates { old, ..states };
-                    self.image.states.entry(path.clone()).or_default().push((slot, states));
-                }
+                let old = if list.is_some() { compiled.action.into() } else { 0 };
+                states.push((slot, abi::RuleStates { old, ..of_rule }));
                 self.image.rules.push(compiled);
+            }
+            // the second list of `binat` has the same rules once more
+            if !states.is_empty() && list != Some(OldList::BinatIn) {
+                self.image.states.entry(path.clone()).or_default().append(&mut states);
             }
         }
         let main = sets[0].1.clone();
