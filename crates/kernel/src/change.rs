@@ -9,7 +9,7 @@ use skipstep_abi as abi;
 use crate::error::{Error, Result};
 use crate::netns::Netns;
 use crate::object::Maps;
-use crate::record::{Memory, Record, wall_clock};
+use crate::record::{Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
 use crate::table_index::Edition;
 use crate::{commit, contents, gone, pool};
@@ -110,8 +110,8 @@ impl Change {
         gone::follow_tables(maps, &self.record);
         pool::follow_tables(maps, &self.record)?;
         pool::remove_unused(maps, &self.record.tables)?;
-        let in_force: BTreeSet<u32> = self.record.slots().collect();
-        for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(slot)) {
+        let in_force: SlotSet = self.record.slots().collect();
+        for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(*slot)) {
             let gone = -1i32;
             maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
         }

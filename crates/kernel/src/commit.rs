@@ -21,7 +21,7 @@ use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
 use crate::error::{Error, Result};
 use crate::object::Maps;
 use crate::place::{self, Replaced};
-use crate::record::{Load, Memory, Record, RuleSetRecord, TableRecord, slot_seen};
+use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
 use crate::{forget, gone, interfaces, limiter, map, pool};
 
 /// Rules that a map has room for at least.
@@ -133,8 +133,8 @@ pub(crate) fn write(
     cleared?;
     let mut image = image?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
-    let in_force: BTreeSet<u32> = old.slots().collect();
-    pool::write(maps, &in_force, &image, |slot| !in_force.contains(&slot))?;
+    let in_force: SlotSet = old.slots().collect();
+    pool::write(maps, &in_force, &image, |slot| !in_force.contains(slot))?;
     let staying = write_rule_states(maps, &replaced, &image);
     if ruleset.options.keep_counters {
         keep_counters(maps, old, new, &replaced)?;
@@ -177,8 +177,8 @@ pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepare
         wait_for_readers(maps, new.generation, rules)?;
     }
     limiter::finish(maps, &old.ruleset, &new.ruleset, prepared.main);
-    let in_force: BTreeSet<u32> = new.slots().collect();
-    for slot in old.slots().filter(|slot| !in_force.contains(slot)) {
+    let in_force: SlotSet = new.slots().collect();
+    for slot in old.slots().filter(|slot| !in_force.contains(*slot)) {
         let gone = -1i32;
         maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
     }
@@ -236,7 +236,7 @@ fn skip_lists(generation: u32, [old, new]: [&[String]; 2]) -> [&[String]; 2] {
 }
 
 /// The slots of all rules.
-fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> BTreeSet<u32> {
+fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> SlotSet {
     rule_sets.values().flat_map(RuleSetRecord::all_slots).collect()
 }
 
@@ -280,7 +280,7 @@ fn free_rule_slots(
     memory: &mut Memory,
     wanted: usize,
 ) -> Result<Vec<u32>> {
-    let in_force: BTreeSet<u32> = old.slots().collect();
+    let in_force: SlotSet = old.slots().collect();
     let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
     let has_states = |slot: u32| {
         has(slot, offset_of!(abi::RuleStates, current))
@@ -290,7 +290,7 @@ fn free_rule_slots(
     let capacity = maps.rule_states.capacity();
     let used = memory.slots_used.max(first);
     let slots: Vec<u32> = (first..capacity)
-        .filter(|slot| *slot >= used || (!in_force.contains(slot) && !has_states(*slot)))
+        .filter(|slot| *slot >= used || (!in_force.contains(*slot) && !has_states(*slot)))
         .take(wanted)
         .collect();
     if slots.len() < wanted {

@@ -2,7 +2,7 @@
 //! rules name, filling them, and having their addresses, as long as there are tables of these names, and are
 //! killed by their labels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use skipstep_ruleset::{Address, PoolKind, Rule, TableName};
 use crate::error::Result;
 use crate::object::Maps;
 use crate::place;
-use crate::record::{Memory, Record, TableRecord, slot_seen};
+use crate::record::{Memory, Record, SlotSet, TableRecord, slot_seen};
 
 /// The slot of a table that is not there.
 pub(crate) const NO_TABLE: u32 = u32::MAX;
@@ -56,7 +56,7 @@ impl GoneRule {
 }
 
 /// The rules, by slot, that are gone once `new` is in force and may still have states.
-pub(crate) fn rules(maps: &Maps, old: &Record, new: &BTreeSet<u32>) -> BTreeMap<u32, GoneRule> {
+pub(crate) fn rules(maps: &Maps, old: &Record, new: &SlotSet) -> BTreeMap<u32, GoneRule> {
     let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
     let remains = |slot: u32| {
         has(slot, offset_of!(abi::RuleStates, current))
@@ -75,7 +75,7 @@ pub(crate) fn rules(maps: &Maps, old: &Record, new: &BTreeSet<u32>) -> BTreeMap<
             };
         }
     }
-    gone.retain(|slot, _| !new.contains(slot));
+    gone.retain(|slot, _| !new.contains(*slot));
     gone
 }
 

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::gone::NO_TABLE;
 use crate::object::Maps;
 use crate::place;
-use crate::record::{Memory, Record, TableRecord, slot_seen};
+use crate::record::{Memory, Record, SlotSet, TableRecord, slot_seen};
 
 /// Tables and dynamic addresses by name.
 type Tables = BTreeMap<TableName, TableRecord>;
@@ -57,12 +57,12 @@ pub(crate) fn publish(
 /// Writes the pools of rules, and forgets those of rules that neither packets nor states see.
 pub(crate) fn write(
     maps: &Maps,
-    in_force: &BTreeSet<u32>,
+    in_force: &SlotSet,
     image: &Image,
     is_new: impl Fn(u32) -> bool,
 ) -> Result<()> {
     let states = |slot| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current));
-    let gone = |slot| !in_force.contains(&slot) && states(slot) == 0;
+    let gone = |slot| !in_force.contains(slot) && states(slot) == 0;
     for key in maps.pools.keys_at_once()?.iter().filter(|key| gone(key.slot)) {
         maps.pools.remove(key)?;
     }

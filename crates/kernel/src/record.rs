@@ -86,6 +86,30 @@ impl RuleSetRecord {
     }
 }
 
+/// Slots of rules, for the question whether one is among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotSet(Vec<bool>);
+
+impl SlotSet {
+    /// Whether a slot is among them.
+    pub fn contains(&self, slot: u32) -> bool {
+        self.0.get(slot as usize).is_some_and(|is_in| *is_in)
+    }
+}
+
+impl FromIterator<u32> for SlotSet {
+    fn from_iter<T: IntoIterator<Item = u32>>(slots: T) -> Self {
+        let mut set = Vec::new();
+        for slot in slots.into_iter().map(|slot| slot as usize) {
+            if slot >= set.len() {
+                set.resize(slot + 1, false);
+            }
+            set[slot] = true;
+        }
+        SlotSet(set)
+    }
+}
+
 /// Who loaded rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
