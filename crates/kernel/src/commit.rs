@@ -18,7 +18,7 @@ use skipstep_classifier::{Image, Slots};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
@@ -129,7 +129,7 @@ pub(crate) fn write(
     let (cleared, image) = beside(
         || counters.clear_many(&fresh),
         || skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names, memory.planner),
-    );
+    )?;
     cleared?;
     let mut image = image?;
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
@@ -157,11 +157,12 @@ pub(crate) fn write(
 pub(crate) fn beside<A: Send, B>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B,
-) -> (A, B) {
+) -> Result<(A, B)> {
     thread::scope(|scope| {
-        let one = scope.spawn(one);
+        let one = thread::Builder::new().spawn_scoped(scope, one);
+        let one = one.context(|| "start a thread".to_owned())?;
         let other = other();
-        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
+        Ok((one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other))
     })
 }
 

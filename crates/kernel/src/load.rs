@@ -1,5 +1,6 @@
 //! What changes the rules of an instance.
 
+use std::io;
 use std::mem::offset_of;
 use std::thread::{self, JoinHandle};
 
@@ -28,12 +29,12 @@ pub struct Unsettled {
 }
 
 /// The rule set in force, being read in a thread of its own while nothing keeps others from replacing it.
-pub struct Ahead(JoinHandle<Option<Found>>);
+pub struct Ahead(io::Result<JoinHandle<Option<Found>>>);
 
 impl Ahead {
     /// The rule set, if now that the instance is locked it still is what is remembered.
     fn found(self, run: &RunDir) -> Option<Record> {
-        self.0.join().ok()??.if_still_there(run)
+        self.0.ok()?.join().ok()??.if_still_there(run)
     }
 }
 
@@ -63,7 +64,7 @@ impl Instance {
     /// Begins to read what is in force, for who is to change it soon and has something else to do first.
     pub fn read_ahead(&self) -> Ahead {
         let (run, generation) = (self.run.clone(), self.generation());
-        Ahead(thread::spawn(move || run.find(generation).ok()))
+        Ahead(thread::Builder::new().spawn(move || run.find(generation).ok()))
     }
 
     /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
@@ -188,7 +189,7 @@ impl Instance {
         let (draft, prepared) = beside(
             || run.draft(&record, &lists),
             || commit::write(maps, &RuleHome::Fitting, old, memory, (&record, placed), host),
-        );
+        )?;
         lists.put(&mut record);
         let (prepared, draft) = (prepared?, draft?);
         if main {
