@@ -21,6 +21,7 @@ fn main() {
         "programs.bpf",
         "odd_length.bpf",
         "lookup.bpf",
+        "lab/anew.bpf",
         "lab/generator.bpf",
         "lab/route.bpf",
         "lab/sink.bpf",

@@ -5,7 +5,6 @@
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
-mod classbench;
 mod classifier;
 mod ftp;
 mod hostile;

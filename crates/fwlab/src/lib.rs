@@ -16,6 +16,8 @@
 //!
 //! Speed: what skipstep is meant to take and what it takes, in one table.
 //!
+//! Lookups: rules and packets for what finds the rule that decides.
+//!
 //! Agents: the ends of a measurement that are other machines.
 //!
 //! Results: what a measurement is written down as, with all that is needed to judge and to repeat it;
@@ -32,6 +34,7 @@ pub mod ftp;
 pub mod host;
 pub mod interrupt;
 pub mod link;
+pub mod lookups;
 pub mod measure;
 pub mod napi;
 pub mod paper;

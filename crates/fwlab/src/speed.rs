@@ -1,10 +1,14 @@
 //! `fwlab speed`: how fast skipstep is meant to be, and how fast it is here. Each row of its table is a ratio of what was
 //! measured in the same rounds; docs/speed.md says what the rows are.
 
+mod cores;
 mod loading;
+mod lookups;
 mod reloads;
 mod tables;
 mod target;
+
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 
@@ -72,6 +76,10 @@ enum Part {
     Reloads,
     /// rules and tables as they are loaded
     Loading,
+    /// the rule that decides, looked up among 100,000
+    Lookups,
+    /// programs on two CPUs at once
+    Cores,
 }
 
 /// What `fwlab speed` is told.
@@ -80,6 +88,9 @@ pub struct Arguments {
     /// Measure these parts alone
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     only: Vec<Part>,
+    /// Look up rules among ClassBench's lists, too: files in this folder as ClassBench writes them, gzipped or not
+    #[arg(long, value_name = "FOLDER")]
+    classbench: Option<PathBuf>,
     #[command(flatten)]
     how: How,
 }
@@ -93,11 +104,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         [] => Part::value_variants(),
         only => only,
     };
-    run_alone(&Speed { parts: parts.to_vec() }, &arguments.how)
+    let classbench = arguments.classbench.clone();
+    run_alone(&Speed { parts: parts.to_vec(), classbench }, &arguments.how)
 }
 
 struct Speed {
     parts: Vec<Part>,
+    /// Where ClassBench's lists are.
+    classbench: Option<PathBuf>,
 }
 
 impl Paper for Speed {
@@ -136,6 +150,12 @@ impl Paper for Speed {
         if self.parts.contains(&Part::Loading) {
             loading::measure(study)?;
         }
+        if self.parts.contains(&Part::Lookups) {
+            lookups::measure(study, self.classbench.as_deref())?;
+        }
+        if self.parts.contains(&Part::Cores) {
+            cores::measure(study)?;
+        }
         Ok(())
     }
 
@@ -168,11 +188,14 @@ impl Part {
             Part::Bridge => vec![on_bridge(study)],
             Part::Rules => rules(study),
             Part::Sockets => all_sockets(study),
-            Part::States if study.extent == Extent::Smoke => Vec::new(),
+            Part::States if study.extent == Extent::Smoke => {
+                study.leave_out(&format!("{STATES}: it takes too long for --smoke"));
+                Vec::new()
+            }
             Part::States => [FEW_STATES, MANY_STATES].map(|count| many_states(study, count)).into(),
             Part::New => vec![new_states(study)],
             Part::Tables => vec![tables::block(study)?],
-            Part::Reloads | Part::Loading => Vec::new(),
+            Part::Reloads | Part::Loading | Part::Lookups | Part::Cores => Vec::new(),
         })
     }
 }

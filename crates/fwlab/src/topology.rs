@@ -132,7 +132,7 @@ impl End {
     }
 
     /// The link address of that interface.
-    fn leg_link(self) -> [u8; 6] {
+    pub fn leg_link(self) -> [u8; 6] {
         [2, 0x66, 0x77, 0, 1, self as u8 + 1]
     }
 }

@@ -64,9 +64,21 @@ impl Default for SkBuff {
     }
 }
 
+/// The kernel's `struct xdp_md`: where a test's frame comes by, and where its bytes end, counted from its beginning.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct XdpMd {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
 /// What a run came to.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct Run<C = SkBuff> {
     /// What the program returned.
     pub returned: u32,
     /// Mean time of a run.
@@ -74,7 +86,7 @@ pub struct Run {
     /// The packet afterwards, link header first.
     pub packet: Vec<u8>,
     /// The context afterwards.
-    pub context: SkBuff,
+    pub context: C,
 }
 
 /// Room behind a packet for what a program may add to it.
@@ -113,9 +125,26 @@ impl Program {
         self.run_on(packet, context, 1, room + GROWTH)
     }
 
-    fn run_on(&self, packet: &[u8], context: &SkBuff, repeat: u32, room: usize) -> Result<Run> {
+    /// Runs a program of XDP `repeat` times on a frame that comes by an interface of the calling thread's network
+    /// namespace; what it returned the last time, and the mean time of a run.
+    pub(crate) fn run_frame(
+        &self,
+        frame: &[u8],
+        ifindex: u32,
+        repeat: u32,
+    ) -> Result<(u32, Duration)> {
+        let context =
+            XdpMd { data_end: frame.len() as u32, ingress_ifindex: ifindex, ..XdpMd::new_zeroed() };
+        let run = self.run_on(frame, &context, repeat, frame.len() + GROWTH)?;
+        Ok((run.returned, run.duration))
+    }
+
+    fn run_on<C>(&self, packet: &[u8], context: &C, repeat: u32, room: usize) -> Result<Run<C>>
+    where
+        C: IntoBytes + FromBytes + Immutable,
+    {
         let mut data = vec![0; room];
-        let mut after = SkBuff::new();
+        let mut after = C::new_zeroed();
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
             data_in: packet.as_ptr().cast(),
@@ -123,9 +152,9 @@ impl Program {
             data_out: data.as_mut_ptr().cast(),
             data_size_out: data.len() as u32,
             ctx_in: context.as_bytes().as_ptr().cast(),
-            ctx_size_in: size_of::<SkBuff>() as u32,
+            ctx_size_in: size_of::<C>() as u32,
             ctx_out: after.as_mut_bytes().as_mut_ptr().cast(),
-            ctx_size_out: size_of::<SkBuff>() as u32,
+            ctx_size_out: size_of::<C>() as u32,
             repeat: repeat.min(i32::MAX as u32) as i32,
             ..Default::default()
         };

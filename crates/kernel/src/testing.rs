@@ -1,6 +1,7 @@
 //! The data plane under test: the programs that filter real packets, run by `BPF_PROG_TEST_RUN` on
 //! packets, a clock, random draws, interfaces and routes of the test's making.
 
+mod anew;
 mod arrival;
 mod copies;
 mod daemon;
@@ -37,6 +38,7 @@ use crate::table::{EntryInfo, EntryTraffic};
 use crate::table_index::Indexing;
 use crate::{contents, counters, limiter, source, state, table};
 
+pub use self::anew::{Anew, FRAME, Way};
 pub use self::instance::TestInstance;
 pub use self::key_table::KeyTable;
 pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};

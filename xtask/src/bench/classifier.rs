@@ -8,8 +8,8 @@ use std::path::Path;
 
 use skipstep_classifier::sample::{self, Kind};
 use skipstep_classifier::tree::{Covering, Forest, INET, INET6, Space};
+use skipstep_fwlab::lookups::classbench;
 
-use super::classbench;
 use super::rule_sets::processor_seconds;
 
 const COUNTS: [usize; 3] = [1_000, 10_000, 100_000];

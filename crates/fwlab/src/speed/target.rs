@@ -1,6 +1,10 @@
 //! The targets: what is to be how fast against what, and what was measured of it.
 
+use skipstep_classifier::sample::Kind;
+
+use super::cores;
 use super::loading::{CARGOES, Cargo, NFT, PFCTL};
+use super::lookups;
 use super::reloads;
 use super::tables;
 use super::{
@@ -11,12 +15,13 @@ use crate::paper::study::MEMORY;
 use crate::paper::verdict::{Place, middle, ratio, samples, widened};
 use crate::results::{Run, Sample, Table};
 use crate::stats::{Interval, change_interval, median, ratio_interval};
+use crate::summary::paired;
 
 /// Intervals are drawn with this seed, so that the same file always gives the same table.
 const SEED: u64 = 1;
 
-/// Why there is no figure of what was to be measured.
-const LEFT_OUT: &str = "some of it was left out";
+/// What all packets go through, and what is taken off.
+const CABLE: &str = "null";
 
 /// What a ratio is to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,8 +48,16 @@ enum Figure {
     Loading((Cargo, &'static str, u32)),
     /// Frames that were lost in the worst trial.
     Lost,
-    /// Not measured, and why.
-    Missing(&'static str),
+    /// Time of a lookup among a list's rules by that of one in a hash map.
+    Lookup(&'static str),
+    /// The same of one of our samples.
+    Sampled(Kind),
+    /// The same of that adversarial sample of which it is the most.
+    Adversarial,
+    /// Time of a lookup of IPv6 by that of IPv4, of the sample of which it is the most.
+    Longer,
+    /// What two CPUs do at once by what one does.
+    Cores([&'static str; 2]),
 }
 
 /// A row.
@@ -58,7 +71,10 @@ struct Target {
 /// All of them.
 fn targets() -> Vec<Target> {
     use Bound::{AtLeast, AtMost, Seen};
-    use Figure::{Growth, Loading, Lost, Making, Memory, Missing, Own, Through};
+    use Figure::{
+        Adversarial, Cores, Growth, Loading, Longer, Lookup, Lost, Making, Memory, Own, Sampled,
+        Through,
+    };
 
     let target = |what, against, bound, figure| Target { what, against, bound, figure };
     let hit = |system, by| Own { title: HIT, at: super::FEW_RULES, system, by };
@@ -77,6 +93,9 @@ fn targets() -> Vec<Target> {
         by: tables::SYSTEMS[2],
     };
     let interval_set = "nftables, an interval set";
+    let hash = "one in a hash map";
+    let lookup = |list: usize| Lookup(lookups::CLASSBENCH[list].1);
+    let one_core = "one core";
     let router = "plain router";
     let conntrack = "nftables, conntrack";
     vec![
@@ -113,18 +132,14 @@ fn targets() -> Vec<Target> {
         ),
         target(stateless[1], "nftables, flat", AtMost(0.20), rules(rules_tcx, "nft-flat")),
         target(stateless[1], "nftables, a verdict map", AtMost(1.05), rules(rules_tcx, "nft-maps")),
-        target(
-            "lookup alone, 100,000 rules of each family",
-            "one lookup in a hash map",
-            AtMost(4.5),
-            Missing("xtask bench --lookup measures it"),
-        ),
-        target(
-            "lookup alone, adversarial sets",
-            "one lookup in a hash map",
-            AtMost(24.0),
-            Missing("xtask bench --lookup measures it"),
-        ),
+        target("lookup alone, ClassBench acl1", hash, AtMost(4.5), lookup(0)),
+        target("lookup alone, ClassBench fw1", hash, AtMost(9.0), lookup(1)),
+        target("lookup alone, ClassBench ipc1", hash, AtMost(8.0), lookup(2)),
+        target("lookup alone, our sample access", hash, Seen, Sampled(Kind::Access)),
+        target("lookup alone, our sample firewall", hash, Seen, Sampled(Kind::Firewall)),
+        target("lookup alone, our sample chain", hash, Seen, Sampled(Kind::Chain)),
+        target("lookup alone, worst adversarial sample", hash, AtMost(24.0), Adversarial),
+        target("lookup alone, IPv6, worst sample", "the same over IPv4", AtMost(1.8), Longer),
         target(
             "500 rules, IPv6",
             "the same over IPv4",
@@ -168,12 +183,9 @@ fn targets() -> Vec<Target> {
             bridged("skipstep-bridge-xdp"),
         ),
         target("bridge, stateful, tcx", "plain bridge", AtMost(1.3), bridged("skipstep-bridge")),
-        target(
-            "program time, two cores at once",
-            "one core",
-            AtLeast(1.8),
-            Missing("not built into fwlab speed"),
-        ),
+        target("program time, two cores, XDP", one_core, AtLeast(1.8), Cores(cores::XDP)),
+        target("program time, two cores, tcx", one_core, AtLeast(1.8), Cores(cores::TCX)),
+        target("two cores, headers alone", one_core, Seen, Cores(cores::NOTHING)),
     ]
 }
 
@@ -186,13 +198,17 @@ pub(super) fn table(run: &Run) -> Table {
             Bound::AtLeast(least) => (format!(">= {least}"), least),
             Bound::Seen => ("none".to_owned(), 1.0),
         };
+        let mut what = target.what.to_owned();
         let (measured, verdict) = match measure(run, &target.figure) {
-            Ok(interval) => {
+            Ok(Measured { interval, of }) => {
+                if let Some(kind) = of {
+                    what += &format!(": {}", kind.name());
+                }
                 (written(&interval, digits), target.bound.verdict(&interval).to_owned())
             }
             Err(why) => (String::new(), format!("not measured: {why}")),
         };
-        vec![target.what.to_owned(), target.against.to_owned(), verdict, bound, measured]
+        vec![what, target.against.to_owned(), verdict, bound, measured]
     };
     Table {
         title: "Targets; ratios of what a packet costs in each system, beyond a cable, where nothing else is said"
@@ -232,9 +248,22 @@ impl Bound {
     }
 }
 
-fn measure(run: &Run, figure: &Figure) -> Result<Interval, String> {
+/// What was measured.
+struct Measured {
+    interval: Interval,
+    /// Of which sample, where it is that of the worst.
+    of: Option<Kind>,
+}
+
+impl From<Interval> for Measured {
+    fn from(interval: Interval) -> Self {
+        Measured { interval, of: None }
+    }
+}
+
+fn measure(run: &Run, figure: &Figure) -> Result<Measured, String> {
     let at = |title, at: u32, system| Place { title, at: Some(at.into()), system };
-    let interval = match *figure {
+    let (title, interval) = match *figure {
         Figure::Own { title, at: count, system, by } => {
             return own_ratio(run, &at(title, count, system), &at(title, count, by));
         }
@@ -244,34 +273,63 @@ fn measure(run: &Run, figure: &Figure) -> Result<Interval, String> {
         Figure::Growth { from, to, system } => {
             return own_growth(run, &at(from.0, from.1, system), &at(to.0, to.1, system));
         }
+        Figure::Lookup(title) => return lookup(run, title, lookups::INET, lookups::HASH),
+        Figure::Sampled(kind) => {
+            return lookup(run, &lookups::title(kind), lookups::INET, lookups::HASH);
+        }
+        Figure::Adversarial => {
+            let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_adversarial());
+            return worst(run, kinds, lookups::INET, lookups::HASH);
+        }
+        Figure::Longer => return worst(run, Kind::ALL, lookups::INET6, lookups::INET),
+        Figure::Cores(ids) => return both_cores(run, ids),
         Figure::Through { title, system } => {
             let place = |system| Place { title, at: None, system };
-            ratio(run, &place(system), &place("router"))
+            (title, ratio(run, &place(system), &place("router")))
         }
         Figure::Memory { system } => {
             let bytes = |states| middle(run, &at(MEMORY, states, system));
             let made = MADE * f64::from((MANY_STATES - FEW_STATES) * STATES_EACH);
             let each =
                 bytes(MANY_STATES).zip(bytes(FEW_STATES)).map(|(many, few)| (many - few) / made);
-            each.map(|value| Interval { low: value, middle: value, high: value })
+            (STATES, each.map(|value| Interval { low: value, middle: value, high: value }))
         }
         Figure::Loading((_, title, count)) => {
-            ratio(run, &at(title, count, PFCTL), &at(title, count, NFT))
+            (title, ratio(run, &at(title, count, PFCTL), &at(title, count, NFT)))
         }
         Figure::Lost => {
             let place = at(reloads::TITLE, reloads::TIMES, reloads::SYSTEM);
             let lost = samples(run, &place).iter().map(|sample| sample.value).reduce(f64::max);
-            lost.map(|most| Interval { low: most, middle: most, high: most })
+            (place.title, lost.map(|most| Interval { low: most, middle: most, high: most }))
         }
-        Figure::Missing(why) => return Err(why.to_owned()),
     };
-    interval.ok_or_else(|| LEFT_OUT.to_owned())
+    interval.map(Measured::from).ok_or_else(|| left_out(run, title))
 }
 
-/// Own times by round of a place and of another system beside it.
-fn own_pairs(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Vec<(f64, f64)>, String> {
+/// Why there is no figure of what was to be measured.
+fn left_out(run: &Run, title: &str) -> String {
+    let said = run.paper.iter().flat_map(|paper| &paper.differences);
+    let mut reasons = said.filter_map(|text| {
+        text.strip_prefix("left out: ")?.strip_prefix(title)?.strip_prefix(": ")
+    });
+    let is_there = run.series.iter().any(|series| series.title == title);
+    let otherwise = match (is_there, &run.incomplete_because) {
+        (true, _) => "some of it was left out",
+        (false, Some(_)) => "it was not its turn yet",
+        (false, None) => "not asked for",
+    };
+    reasons.next().unwrap_or(otherwise).to_owned()
+}
+
+/// Own times by round of a place and of another system beside it: without what `null` took.
+fn own_pairs(
+    run: &Run,
+    one: &Place<'_>,
+    other: &Place<'_>,
+    null: &str,
+) -> Result<Vec<(f64, f64)>, String> {
     let (ones, others) = (samples(run, one), samples(run, other));
-    let nothing = samples(run, &Place { system: "null", ..*one });
+    let nothing = samples(run, &Place { system: null, ..*one });
     let of = |all: &[&Sample], round| {
         all.iter().find(|sample| sample.round == round).map(|sample| sample.value)
     };
@@ -285,22 +343,61 @@ fn own_pairs(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Vec<(f64, 
     match (median(&first), median(&second)) {
         (Some(first), Some(second)) if first > 0.0 && second > 0.0 => Ok(pairs),
         (Some(_), _) => Err("no more than a cable costs, among so much noise".to_owned()),
-        _ => Err(LEFT_OUT.to_owned()),
+        _ => Err(left_out(run, one.title)),
     }
 }
 
-fn own_ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Interval, String> {
-    let ratio = ratio_interval(&own_pairs(run, one, other)?, SEED).ok_or(LEFT_OUT)?;
-    Ok(widened(run, &[one], ratio))
+fn own_ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Measured, String> {
+    let pairs = own_pairs(run, one, other, CABLE)?;
+    let ratio = ratio_interval(&pairs, SEED).ok_or_else(|| left_out(run, one.title))?;
+    Ok(widened(run, &[one], ratio).into())
 }
 
 /// The points were not measured in the same rounds: the plain router of each says how fast the machine was then.
-fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Interval, String> {
+fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Measured, String> {
     let beside_router =
-        |place: &Place<'_>| own_pairs(run, place, &Place { system: "router", ..*place });
-    let change =
-        change_interval(&beside_router(from)?, &beside_router(to)?, SEED).ok_or(LEFT_OUT)?;
-    Ok(widened(run, &[from, to], change))
+        |place: &Place<'_>| own_pairs(run, place, &Place { system: "router", ..*place }, CABLE);
+    let change = change_interval(&beside_router(from)?, &beside_router(to)?, SEED)
+        .ok_or_else(|| left_out(run, to.title))?;
+    Ok(widened(run, &[from, to], change).into())
+}
+
+/// Time of a lookup by that of another, of the same rounds.
+fn lookup(run: &Run, title: &str, one: &str, other: &str) -> Result<Measured, String> {
+    let place = |system| Place { title, at: Some(lookups::RULES.into()), system };
+    let pairs = own_pairs(run, &place(one), &place(other), lookups::NOTHING)?;
+    ratio_interval(&pairs, SEED).map(Measured::from).ok_or_else(|| left_out(run, title))
+}
+
+/// The same of that sample of which it is the most. Where there is none of one, nobody knows.
+fn worst(
+    run: &Run,
+    kinds: impl IntoIterator<Item = Kind>,
+    one: &str,
+    other: &str,
+) -> Result<Measured, String> {
+    let of = |kind| {
+        let measured = lookup(run, &lookups::title(kind), one, other)?;
+        Ok(Measured { of: Some(kind), ..measured })
+    };
+    let all: Vec<Measured> = kinds.into_iter().map(of).collect::<Result<_, String>>()?;
+    let middle = |measured: &Measured| measured.interval.middle;
+    let most = all.into_iter().max_by(|one, other| middle(one).total_cmp(&middle(other)));
+    most.ok_or_else(|| "no sample".to_owned())
+}
+
+/// What two CPUs do at once by what one does alone. What no program takes is taken off, but of itself.
+fn both_cores(run: &Run, ids: [&str; 2]) -> Result<Measured, String> {
+    let place = |system| Place { title: cores::TITLE, at: Some(cores::CPUS.into()), system };
+    let [one, both] = ids.map(place);
+    let pairs = match ids == cores::NOTHING {
+        true => paired(&samples(run, &one), &samples(run, &both)),
+        false => own_pairs(run, &one, &both, cores::NOTHING[0])?,
+    };
+    let of_each = ratio_interval(&pairs, SEED).ok_or_else(|| left_out(run, cores::TITLE))?;
+    let cpus = f64::from(cores::CPUS);
+    let Interval { low, middle, high } = of_each;
+    Ok(Interval { low: cpus * low, middle: cpus * middle, high: cpus * high }.into())
 }
 
 #[cfg(test)]
@@ -354,16 +451,108 @@ mod tests {
         let systems: &[(&str, f64)] =
             &[("router", 1.0), ("nft-conntrack@20udp", 2.0), ("skipstep-states-xdp@20udp", 0.5)];
         let run = run_with(&[(HIT, 20, systems)]);
-        let rows = table(&run).rows;
-        let row = |what: &str, against: &str| {
-            rows.iter().find(|row| row[0] == what && row[1] == against).unwrap().clone()
-        };
+        let row = |what, against| row(&run, what, against);
         let xdp = row("state hit, forwarded, XDP", "plain router");
         assert_eq!(xdp[2..], ["met", "<= 0.6", "0.50"]);
         let conntrack = row("state hit, forwarded, XDP", "nftables, conntrack");
         assert_eq!(conntrack[2..], ["met", "<= 0.33", "0.25"]);
         let tcx = row("state hit, forwarded, tcx", "plain router");
         assert_eq!(tcx[2..], ["not measured: some of it was left out", "<= 1.2", ""]);
+    }
+
+    /// The row of a table.
+    fn row(run: &Run, what: &str, against: &str) -> Vec<String> {
+        let rows = table(run).rows;
+        rows.into_iter().find(|row| row[0].starts_with(what) && row[1] == against).unwrap()
+    }
+
+    /// Rounds in which everything is slower or faster, and what a run took, in ns.
+    fn run_of(title: &str, at: u32, costs: &[(&str, f64)]) -> Run {
+        let mut run = run_with(&[(title, at, &[])]);
+        let samples = &mut run.series[0].points[0].samples;
+        samples.clear();
+        for round in 0..8 {
+            let slow = 1.0 + f64::from(round % 3) * 0.2;
+            let sample = |&(system, cost)| Sample::new(round, 0, system, cost * slow);
+            samples.extend(costs.iter().map(sample));
+        }
+        run
+    }
+
+    #[test]
+    fn why_there_is_no_figure_is_said() {
+        let mut run = run_with(&[(HIT, 20, &[])]);
+        let why = |run: &Run, what, against| row(run, what, against)[2].clone();
+        let (hit, router) = ("state hit, forwarded, tcx", "plain router");
+        assert_eq!(why(&run, hit, router), "not measured: some of it was left out");
+        assert_eq!(why(&run, "requests over TCP", router), "not measured: not asked for");
+        run.incomplete_because = Some("interrupted".to_owned());
+        assert_eq!(why(&run, "requests over TCP", router), "not measured: it was not its turn yet");
+        let said = |title: &str, why: &str| format!("left out: {title}: {why}");
+        run.paper = Some(crate::results::Paper {
+            title: String::new(),
+            source: String::new(),
+            differences: vec![
+                said(cores::TITLE, "needs two CPUs"),
+                said(lookups::CLASSBENCH[1].1, "no lists"),
+            ],
+            tables: Vec::new(),
+        });
+        assert_eq!(why(&run, "program time", "one core"), "not measured: needs two CPUs");
+        let fw1 = why(&run, "lookup alone, ClassBench fw1", "one in a hash map");
+        assert_eq!(fw1, "not measured: no lists");
+    }
+
+    #[test]
+    fn two_cores_do_what_each_does_beside_the_other() {
+        let [tcx, xdp, nothing] = [cores::TCX, cores::XDP, cores::NOTHING];
+        // 40 of it is the loop that runs programs
+        let costs = [
+            (tcx[0], 440.0),
+            (tcx[1], 540.0),
+            (xdp[0], 240.0),
+            (xdp[1], 240.0),
+            (nothing[0], 40.0),
+            (nothing[1], 50.0),
+        ];
+        let run = run_of(cores::TITLE, cores::CPUS, &costs);
+        let verdict = |what| row(&run, what, "one core")[2..].to_vec();
+        assert_eq!(verdict("program time, two cores, tcx"), ["NOT MET", ">= 1.8", "1.60"]);
+        assert_eq!(verdict("program time, two cores, XDP"), ["met", ">= 1.8", "2.00"]);
+        assert_eq!(verdict("two cores, headers alone"), ["to compare with", "none", "1.60"]);
+    }
+
+    #[test]
+    fn the_worst_sample_decides_and_is_named() {
+        let mut run = run_with(&[]);
+        for (kind, inet) in
+            Kind::ALL.into_iter().zip([110.0, 210.0, 310.0, 130.0, 90.0, 450.0, 410.0])
+        {
+            let costs = [
+                (lookups::NOTHING, 10.0),
+                (lookups::HASH, 30.0),
+                (lookups::INET, inet),
+                (lookups::INET6, if kind == Kind::Wide { 130.0 } else { inet }),
+            ];
+            run.series.extend(run_of(&lookups::title(kind), lookups::RULES, &costs).series);
+        }
+        let hash = "one in a hash map";
+        let access = row(&run, "lookup alone, our sample access", hash);
+        assert_eq!(access[2..], ["to compare with", "none", "5.00"]);
+        let adversarial = row(&run, "lookup alone, worst adversarial sample", hash);
+        assert_eq!(adversarial[0], "lookup alone, worst adversarial sample: pairs");
+        assert_eq!(adversarial[2..], ["met", "<= 24", "22.00"]);
+        let longer = row(&run, "lookup alone, IPv6", "the same over IPv4");
+        assert_eq!(longer[0], "lookup alone, IPv6, worst sample: wide");
+        assert_eq!(longer[2..4], ["met", "<= 1.8"]);
+        assert!(longer[4].starts_with("1.50"), "{longer:?}");
+        let without = |kind| {
+            let mut run = run.clone();
+            run.series.retain(|series| series.title != lookups::title(kind));
+            row(&run, "lookup alone, worst adversarial sample", hash)[2].clone()
+        };
+        assert_eq!(without(Kind::Pairs), "not measured: not asked for", "nobody knows the worst");
+        assert_eq!(without(Kind::Access), "met");
     }
 
     #[test]
@@ -383,7 +572,7 @@ mod tests {
             (RULES, 500, &[("router", 2.0), (system, 1.1)]),
         ]);
         let growth = Figure::Growth { from: (RULES, 20), to: (RULES, 500), system };
-        let ratio = measure(&run, &growth).unwrap();
+        let ratio = measure(&run, &growth).unwrap().interval;
         assert!((ratio.middle - 1.1).abs() < 1e-9, "{ratio:?}");
     }
 }

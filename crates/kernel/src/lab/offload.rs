@@ -89,8 +89,17 @@ pub fn takes_tags_off(device: &str) -> bool {
 /// Has a device join the packets of a connection that it receives, so that nobody can tell them apart any more
 /// (`lro`), or no more. Whether that has changed anything.
 pub fn let_join_packets(device: &str, join: bool) -> bool {
+    set_flag(device, JOINS_PACKETS, join)
+}
+
+/// Has a device leave VLAN tags on the frames that it gives to the kernel. Whether that has changed anything.
+pub fn let_leave_tags_on(device: &str) -> bool {
+    set_flag(device, TAKES_TAGS_OFF, false)
+}
+
+fn set_flag(device: &str, flag: u32, on: bool) -> bool {
     let Ok(old) = ask(device, FLAGS.0, 0) else { return false };
-    let new = if join { old | JOINS_PACKETS } else { old & !JOINS_PACKETS };
+    let new = if on { old | flag } else { old & !flag };
     old != new && ask(device, FLAGS.1, new).is_ok()
 }
 

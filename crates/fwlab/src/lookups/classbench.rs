@@ -7,6 +7,9 @@ use anyhow::Context as _;
 use skipstep_classifier::tree::{Covering, Region};
 
 /// The lists in a folder, gzipped or not, by the names of their files; traces are passed over.
+///
+/// # Errors
+/// One cannot be read.
 pub fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<Covering<6>>)>> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .with_context(|| folder.display().to_string())?
@@ -26,8 +29,16 @@ pub fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<Covering<6>>)>> {
     Ok(lists)
 }
 
+/// Whether a list is one of those that say they have so many rules: they have some less.
+pub fn has_about(rules: &[Covering<6>], count: usize) -> bool {
+    (count / 2..=count).contains(&rules.len())
+}
+
 /// The packets that ClassBench drew for a list, if they stand beside it: addresses, ports and protocol, and of interfaces
 /// the first.
+///
+/// # Errors
+/// They cannot be read.
 pub fn trace(folder: &Path, list: &str) -> anyhow::Result<Option<Vec<[u32; 6]>>> {
     let files = ["", ".gz"].map(|end| folder.join(format!("{list}_trace{end}")));
     let Some(path) = files.into_iter().find(|path| path.is_file()) else { return Ok(None) };

@@ -1,0 +1,150 @@
+//! Lists of rules among which the BPF programs look up the one that decides, and nothing else.
+//!
+//! Rules are the samples of `skipstep_classifier::sample`, or lists of ClassBench's; each is loaded as a pf.conf says
+//! it. All packets lie in the box of some rule drawn at random, so that caches are of little use. What is found for
+//! some of them is compared with what the model finds, which asks one rule after the other.
+
+pub mod classbench;
+mod header;
+
+use anyhow::{Context as _, bail, ensure};
+use skipstep_classifier::sample::{self, Kind};
+use skipstep_classifier::tree::{Covering, INET, INET6, Space};
+use skipstep_kernel::testing::{FAILED, LookupPacket, Lookups, NO_RULE, PACKETS};
+use skipstep_pfconf::Context;
+use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_scenario::Model;
+use skipstep_scenario::engine::{Carried, Decision, Engine as _, TestPacket};
+
+use self::header::Header;
+
+/// Packets of which the model is asked, too, so that it looks at about so many rules.
+const COMPARED_RULES: usize = 3_000_000;
+
+/// A list of rules, whatever its family, and the packets that are looked up.
+pub struct List {
+    /// What figures call it.
+    pub name: String,
+    text: String,
+    rules: usize,
+    headers: Vec<Header>,
+}
+
+/// A list that is in force.
+pub struct Loaded {
+    /// Its rules.
+    pub ruleset: Ruleset,
+    /// The host that they are for.
+    pub host: Host,
+}
+
+impl List {
+    /// A sample of so many rules, of IPv6 or of IPv4.
+    pub fn sample(kind: Kind, count: usize, six: bool) -> List {
+        let name = format!("{}{}", kind.name(), if six { " IPv6" } else { "" });
+        if six {
+            let rules = sample::rules6(kind, count, 1);
+            List::new(name, &INET6, &rules, &sample::packets(&rules, PACKETS, 2))
+        } else {
+            let rules = sample::rules(kind, count, 1);
+            List::new(name, &INET, &rules, &sample::packets(&rules, PACKETS, 2))
+        }
+    }
+
+    /// One of ClassBench's, with packets of ours, or with those that ClassBench drew: a run of them for each rule, so they
+    /// are shuffled.
+    pub fn of_classbench(name: &str, rules: &[Covering<6>], trace: Option<Vec<[u32; 6]>>) -> List {
+        let Some(mut trace) = trace else {
+            let packets = sample::packets(rules, PACKETS, 2);
+            return List::new(name.to_owned(), &INET, rules, &packets);
+        };
+        fastrand::Rng::with_seed(2).shuffle(&mut trace);
+        let packets: Vec<_> = trace.iter().copied().cycle().take(PACKETS).collect();
+        List::new(format!("{name}, its trace"), &INET, rules, &packets)
+    }
+
+    fn new<const N: usize>(
+        name: String,
+        space: &'static Space<N>,
+        rules: &[Covering<N>],
+        points: &[[u32; N]],
+    ) -> List {
+        let mut text = String::new();
+        for rule in rules {
+            header::write_rule(&mut text, space, rule);
+        }
+        let headers = (0..).zip(points).map(|(number, point)| Header::of(space, point, number));
+        List { name, text, rules: rules.len(), headers: headers.collect() }
+    }
+
+    /// How many rules it has.
+    pub fn rules(&self) -> usize {
+        self.rules
+    }
+
+    /// Puts its rules in force, and its packets where they are looked up.
+    ///
+    /// # Errors
+    /// The rules are refused, or the kernel refuses something.
+    pub fn load(&self, lookups: &mut Lookups) -> anyhow::Result<Loaded> {
+        let host = host();
+        let ruleset = match skipstep_pfconf::load(&self.text, &Context::new(&host)) {
+            Ok(loaded) => loaded.ruleset,
+            Err(rejected) => bail!("{}: {}", self.name, rejected.diagnostics[0]),
+        };
+        ensure!(ruleset.rules.len() == self.rules, "{}: {} rules", self.name, ruleset.rules.len());
+        let ids = lookups.load(&ruleset, &host)?;
+        let id = |header: &Header| {
+            ids.get(&header.interface).copied().with_context(|| header.interface.clone())
+        };
+        let packets = self.headers.iter().map(|header| Ok(header.packet(id(header)?)));
+        lookups.set_packets(&packets.collect::<anyhow::Result<Vec<LookupPacket>>>()?)?;
+        Ok(Loaded { ruleset, host })
+    }
+
+    /// How many of the lookups, each of which came to what `decided` says, the model sees otherwise, of those that it is
+    /// asked about.
+    ///
+    /// # Errors
+    /// A lookup failed.
+    pub fn differ(&self, loaded: &Loaded, decided: &[u32]) -> anyhow::Result<usize> {
+        let failed = decided.iter().filter(|decided| **decided == FAILED).count();
+        ensure!(failed == 0, "{}: {failed} lookups failed", self.name);
+        let mut model = Model::new();
+        model.load(&loaded.ruleset, &loaded.host).map_err(anyhow::Error::msg)?;
+        let wanted = (COMPARED_RULES / self.rules.max(1)).clamp(30, 2000);
+        let mut differ = 0;
+        for place in (0..PACKETS).step_by(PACKETS / wanted) {
+            let header = &self.headers[place];
+            let Some(bytes) = header.bytes() else { continue };
+            let expected = match model.packet(&inbound(&header.interface, bytes)).decision {
+                Decision::Rule(rule) => rule.number,
+                _ => NO_RULE,
+            };
+            differ += usize::from(decided[place] != expected);
+        }
+        Ok(differ)
+    }
+}
+
+fn inbound(interface: &str, bytes: Vec<u8>) -> TestPacket {
+    TestPacket {
+        direction: Direction::In,
+        interface: interface.to_owned(),
+        bytes,
+        received_on: None,
+        carried: Carried::default(),
+        owner: None,
+    }
+}
+
+fn host() -> Host {
+    let interface = |index: u32| Interface {
+        name: format!("em{index}"),
+        index: index + 1,
+        mtu: 1500,
+        ..Interface::default()
+    };
+    Host { interfaces: (0..4).map(interface).collect(), routes: Vec::new() }
+}

@@ -1,0 +1,335 @@
+//! What a second CPU brings: the programs of an instance run over and over by one CPU alone, and by two at once, each on a
+//! frame of a flow of its own. There is no cable, no driver and no route between the runs, so what is seen is what the
+//! programs themselves share.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use skipstep_kernel::instance::Instance;
+use skipstep_kernel::lab::offload;
+use skipstep_kernel::testing::{Anew, FRAME, Way};
+
+use crate::host::Host;
+use crate::interrupt::Interrupt;
+use crate::paper::study::Study;
+use crate::placement::{Placement, Watch};
+use crate::raw::extension::Extension;
+use crate::raw::flood::{Flood, PORTS, Pace};
+use crate::raw::frame::{CHECKSUM_BYTES, Flow, Transport::Udp};
+use crate::raw::load::{Load, Vary};
+use crate::results::{self, Better, Quantity, Role, Series};
+use crate::rounds::{Measured, Subject};
+use crate::system::{Rules, System};
+use crate::topology::{End, Family, Lab, Shape, Topology};
+
+/// The series, and its one point.
+pub(super) const TITLE: &str = "Programs on two CPUs";
+pub(super) const CPUS: u32 = 2;
+
+/// What is run, by one CPU and by two: what both samples are called.
+pub(super) const NOTHING: [&str; 2] = ["no-program", "no-program-twice"];
+pub(super) const TCX: [&str; 2] = ["tcx", "tcx-twice"];
+pub(super) const XDP: [&str; 2] = ["xdp", "xdp-twice"];
+
+/// The interface of all networks by which frames come in that nobody looks at.
+const LOOPBACK: u32 = 1;
+
+/// Runs that show how long one takes.
+const TASTE: u32 = 10_000;
+
+/// Frames that make the states, and that keep their paths open.
+const FRAMES: u64 = 1000;
+
+/// How long the other CPU is at it before what it does to this one is measured.
+const LEAD: Duration = Duration::from_millis(10);
+
+/// How often longer it is at it.
+const LONGER: u32 = 3;
+
+/// No path of a state is open for longer than a second without packets that the kernel forwards.
+const LONGEST: f64 = 0.2;
+
+/// A program, where it runs, and what on.
+struct Track<'l> {
+    anew: Anew,
+    way: Way,
+    /// In whose network frames come in, and by which interface; none if no program does anything with them.
+    device: Option<(&'l Host, u32)>,
+    /// One of each flow.
+    frames: [[u8; FRAME]; 2],
+    cpus: [usize; 2],
+    /// Of a trial.
+    repeat: u32,
+}
+
+/// What one CPU did.
+struct Done {
+    /// Nanoseconds a run.
+    cost: f64,
+    /// Why that is not to be believed, if it is not.
+    why: Option<String>,
+}
+
+impl<'l> Track<'l> {
+    fn new(
+        anew: Anew,
+        way: Way,
+        device: Option<(&'l Host, u32)>,
+        cpus: [usize; 2],
+        seconds: f64,
+    ) -> anyhow::Result<Track<'l>> {
+        let frames = [frame(0)?, frame(1)?];
+        let mut track = Track { anew, way, device, frames, cpus, repeat: TASTE };
+        let taste = track.alone(0)?.cost.max(1.0);
+        track.repeat = (seconds * 1e9 / taste).clamp(f64::from(TASTE), 1e9) as u32;
+        Ok(track)
+    }
+
+    /// The program runs on a CPU's own frame; `begins` is called just before.
+    fn run(&self, which: usize, repeat: u32, begins: impl FnOnce()) -> anyhow::Result<Done> {
+        let cpu = self.cpus[which];
+        Placement { cpu, priority: 1 }.take()?;
+        if let Some((device, _)) = self.device {
+            device.enter()?;
+        }
+        begins();
+        let ifindex = self.device.map_or(LOOPBACK, |(_, ifindex)| ifindex);
+        let watch = Watch::begin(cpu)?;
+        let run = self.anew.run(self.way, &self.frames[which], ifindex, repeat)?;
+        let why = watch.end()?.why(run.duration * repeat);
+        Ok(Done { cost: run.duration.as_nanos() as f64, why })
+    }
+
+    fn alone(&self, which: usize) -> anyhow::Result<Done> {
+        thread::scope(|scope| join(scope.spawn(|| self.run(which, self.repeat, || {}))))
+    }
+
+    /// While the other CPU does the same, which begins before and ends after.
+    fn beside_the_other(&self, which: usize) -> anyhow::Result<Done> {
+        let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let begins = || begun.store(true, Ordering::Release);
+                let done = self.run(1 - which, self.repeat * LONGER, begins);
+                // one that failed has ended, too
+                begun.store(true, Ordering::Release);
+                ended.store(true, Ordering::Release);
+                done
+            });
+            let this = scope.spawn(|| -> anyhow::Result<Done> {
+                while !begun.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
+                thread::sleep(LEAD);
+                let done = self.run(which, self.repeat, || {})?;
+                let alone = ended.load(Ordering::Acquire);
+                let why = alone.then(|| "the other CPU was done first".to_owned());
+                Ok(Done { why: why.or(done.why), ..done })
+            });
+            let (this, other) = (join(this), join(other));
+            let (this, other) = (this?, other?);
+            Ok(Done { why: this.why.or(other.why), ..this })
+        })
+    }
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The host in the middle, and frames that go through it as they do at all times.
+struct Router<'l> {
+    device: &'l Host,
+    instance: Instance,
+    flood: Flood<'l>,
+    at: Placement,
+    interrupt: Interrupt,
+}
+
+impl<'l> Router<'l> {
+    /// Loads a system, and sends frames both ways, which make states.
+    fn new(
+        lab: &'l Lab,
+        system: &dyn System,
+        at: Placement,
+        interrupt: Interrupt,
+    ) -> anyhow::Result<Router<'l>> {
+        let device = lab.device().context("a router has a host in the middle")?;
+        let rules = Rules {
+            count: super::FEW_RULES,
+            transport: Udp,
+            family: Family::V4,
+            to: End::Server,
+            topology: Topology::Router,
+        };
+        system.install(device, &rules, &system.configuration(&rules))?;
+        let name = device.inside(|| {
+            // the program for drivers would leave frames alone of which it cannot see whether they had one
+            offload::let_leave_tags_on(End::Client.leg());
+            Instance::default_name()
+        })?;
+        let instance = Instance::open(&name)?;
+        let load = Load { source_ports: Vary::Count(CPUS), ..super::load(Family::V4) };
+        let mut flood = Flood::new(lab, &load, End::Client, End::Server)?;
+        flood.trial(&Pace::fast(FRAMES), at, &interrupt)?;
+        flood.answer(lab.next_link(End::Server, End::Client), at)?;
+        Ok(Router { device, instance, flood, at, interrupt })
+    }
+
+    /// Has the kernel forward a packet of each flow: that opens the paths of its states for a second. Those there were are
+    /// closed by a change of the routes.
+    fn open_paths(&mut self) -> anyhow::Result<()> {
+        let (network, leg) = ("203.0.113.0/24", End::Client.leg());
+        self.device.ip(&format!("route add {network} dev {leg}\nroute delete {network}\n"))?;
+        let trial = self.flood.trial(&Pace::fast(FRAMES), self.at, &self.interrupt)?;
+        ensure!(trial.received() > 0, "none of {FRAMES} frames came through");
+        Ok(())
+    }
+
+    /// Packets that were sent on past the kernel so far.
+    fn forwarded(&self, way: Way) -> anyhow::Result<u64> {
+        let [tcx, xdp] = self.instance.status()?.forwarded;
+        Ok(match way {
+            Way::Tcx => tcx,
+            Way::Xdp => xdp,
+        })
+    }
+}
+
+/// A frame of one of the flows.
+fn frame(which: u16) -> anyhow::Result<[u8; FRAME]> {
+    let [source, destination] = PORTS;
+    let (from, to) = (End::Client, End::Server);
+    let flow = Flow {
+        transport: Udp,
+        extension: Extension::None,
+        links: [from.link(), from.leg_link()],
+        addresses: [from, to].map(|end| end.address(Family::V4)),
+        ports: [source + which, destination],
+    };
+    let frame = flow.frame(FRAME + CHECKSUM_BYTES)?;
+    let mut frame = <[u8; FRAME]>::try_from(frame).ok().context("a frame of another size")?;
+    Anew::prepare(&mut frame);
+    Ok(frame)
+}
+
+/// A program on one CPU, and after that on the other, each alone or both at once.
+struct Turn<'t, 'l> {
+    id: &'static str,
+    track: &'t Track<'l>,
+    router: Option<&'t RefCell<Router<'l>>>,
+    at_once: bool,
+}
+
+impl Turn<'_, '_> {
+    fn side(&self, which: usize) -> anyhow::Result<Done> {
+        let Turn { track, at_once, .. } = *self;
+        let run = || if at_once { track.beside_the_other(which) } else { track.alone(which) };
+        let Some(router) = self.router else { return run() };
+        let mut router = router.borrow_mut();
+        router.open_paths()?;
+        let before = router.forwarded(track.way)?;
+        let done = run()?;
+        let runs = u64::from(track.repeat) * if at_once { 1 + u64::from(LONGER) } else { 1 };
+        let forwarded = router.forwarded(track.way)?.saturating_sub(before);
+        let few = forwarded < runs / 100 * 99;
+        let why = few.then(|| format!("{} of {runs} frames went the long way", runs - forwarded));
+        Ok(Done { why: why.or(done.why), ..done })
+    }
+}
+
+impl Subject for Turn<'_, '_> {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn trial(&mut self) -> anyhow::Result<Measured> {
+        let (one, other) = (self.side(0)?, self.side(1)?);
+        let value = f64::midpoint(one.cost, other.cost);
+        Ok(Measured { value, why: one.why.or(other.why), counts: None, latency: None })
+    }
+}
+
+/// Measures all programs.
+///
+/// # Errors
+/// The network cannot be made, rules are refused, or a signal came.
+pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
+    let [at, beside] = study.places()?;
+    if at.cpu == beside.cpu {
+        study.leave_out(&format!("{TITLE}: needs two CPUs"));
+        return Ok(());
+    }
+    let (cpus, seconds) = ([at.cpu, beside.cpu], study.seconds.min(LONGEST));
+    let mut labs = Vec::new();
+    for system in study.systems(&["skipstep-states", "skipstep-states-xdp"]) {
+        let shape = Shape { topology: Topology::Router, mtu: 1500, napi: true };
+        labs.push((Lab::new(&format!("cores-{}", system.name()), shape)?, system));
+    }
+    let nothing = Track::new(Anew::of(None)?, Way::Tcx, None, cpus, seconds)?;
+    let mut tracks = vec![(NOTHING, nothing, None)];
+    for (lab, system) in &labs {
+        let (way, ids) = match system.name() {
+            "skipstep-states" => (Way::Tcx, TCX),
+            _ => (Way::Xdp, XDP),
+        };
+        let mut router = Router::new(lab, &**system, at, study.interrupt())?;
+        let anew = Anew::of(Some(&router.instance))?;
+        let device = (router.device, router.device.index(End::Client.leg())?);
+        router.open_paths()?;
+        let track = Track::new(anew, way, Some(device), cpus, seconds)?;
+        tracks.push((ids, track, Some(RefCell::new(router))));
+    }
+    let mut turns: Vec<Box<dyn Subject + '_>> = Vec::new();
+    for (ids, track, router) in &tracks {
+        for (id, at_once) in ids.iter().zip([false, true]) {
+            turns.push(Box::new(Turn { id, track, router: router.as_ref(), at_once }));
+        }
+    }
+    study.measure_others(described(), &series(seconds), CPUS, &mut turns)
+}
+
+/// Labels of what is measured.
+fn described() -> Vec<results::System> {
+    let what = [
+        (NOTHING, "no program behind the one that makes the headers"),
+        (TCX, "skipstep on tcx, a state is hit"),
+        (XDP, "skipstep in XDP, a state is hit"),
+    ];
+    let system = |id, label, cpus| {
+        let label = format!("{label}, {cpus}");
+        let what = "run by BPF_PROG_TEST_RUN on a frame of a flow for each CPU".to_owned();
+        results::System::new(id, &label, Role::Subject, "router", what)
+    };
+    what.into_iter()
+        .flat_map(|([one, both], label)| {
+            [system(one, label, "one CPU"), system(both, label, "two CPUs at once")]
+        })
+        .collect()
+}
+
+fn series(seconds: f64) -> Series {
+    Series {
+        title: TITLE.to_owned(),
+        load: results::Load {
+            kind: "programs".to_owned(),
+            protocol: Some("udp".to_owned()),
+            family: Some("inet".to_owned()),
+            size: Some((FRAME + CHECKSUM_BYTES) as u64),
+            flows: Some(u64::from(CPUS)),
+            seconds,
+            ..results::Load::default()
+        },
+        quantity: Quantity {
+            name: "time per packet".to_owned(),
+            unit: "ns".to_owned(),
+            better: Better::Lower,
+            additive: false,
+        },
+        dimension: None,
+        points: Vec::new(),
+    }
+}
