@@ -153,7 +153,8 @@ enum Outcome {
 /// Whether the packet met more `match` rules than an evaluator remembers: fewer rules may then do
 /// what more could not.
 fn too_much(outcome: &Result<Outcome, String>) -> bool {
-    matches!(outcome, Ok(Outcome::Packet(effects)) if effects.reason == Reason::Memory)
+    // what becomes of a fragment has a reason of its own
+    matches!(outcome, Ok(Outcome::Packet(effects)) if effects.counted.contains(&Reason::Memory))
 }
 
 /// Everything that a packet did.

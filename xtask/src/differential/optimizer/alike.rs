@@ -9,6 +9,8 @@ use super::super::rules;
 /// A pf.conf.
 pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     let others = rules::text(rng, pool).replace(", matches", "").replace("log (matches)", "log");
+    // by such a label states would be killed of whatever rule has the number
+    let others = others.replace("$nr:", "");
     let (mut lines, rules): (Vec<String>, Vec<String>) = others
         .lines()
         .map(lasting)
