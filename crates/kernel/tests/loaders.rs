@@ -93,30 +93,19 @@ fn assert_whole(name: &str, host: &Host) {
     assert!(instance.table_versions().unwrap().len() >= 2, "<t> and the own addresses");
 }
 
-#[test]
-fn two_loaders_one_killed_leave_one_whole_rule_set() {
+/// Calls `test` with an instance in a network of its own.
+fn with_instance(test: impl FnOnce(&str, &mut Instance, &Host) + Send + 'static) {
     if !is_root() {
         return;
     }
     std::thread::spawn(|| {
         TestNetwork::enter(&host()).unwrap();
         let host = skipstep_kernel::host::read().unwrap();
-        let name = format!("test-{}-loaders", std::process::id());
+        let thread = nix::unistd::gettid();
+        let name = format!("test-{}-loaders-{thread}", std::process::id());
         let mut instance = Instance::open_or_create(&name, 100).unwrap();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            instance.load(rule_set(0, &host), &host).unwrap();
-            for round in 0..ROUNDS {
-                let mut loaders = Loaders(vec![start_loader(&name), start_loader(&name)]);
-                std::thread::sleep(Duration::from_millis(20 + round * 37 % 150));
-                loaders.0[0].kill().unwrap();
-                loaders.0[0].wait().unwrap();
-                drop(loaders);
-                assert_whole(&name, &host);
-            }
-            // and nothing that the killed ones wrote is left once the next one is through
-            instance.load(rule_set(1, &host), &host).unwrap();
-            assert_whole(&name, &host);
-            assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+            test(&name, &mut instance, &host);
         }));
         instance.remove().unwrap();
         if let Err(panic) = result {
@@ -125,4 +114,43 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
     })
     .join()
     .unwrap();
+}
+
+#[test]
+fn two_loaders_one_killed_leave_one_whole_rule_set() {
+    with_instance(|name, instance, host| {
+        instance.load(rule_set(0, host), host).unwrap();
+        for round in 0..ROUNDS {
+            let mut loaders = Loaders(vec![start_loader(name), start_loader(name)]);
+            std::thread::sleep(Duration::from_millis(20 + round * 37 % 150));
+            loaders.0[0].kill().unwrap();
+            loaders.0[0].wait().unwrap();
+            drop(loaders);
+            assert_whole(name, host);
+        }
+        // and nothing that the killed ones wrote is left once the next one is through
+        instance.load(rule_set(1, host), host).unwrap();
+        assert_whole(name, host);
+        assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+    });
+}
+
+#[test]
+fn what_was_read_ahead_does_not_count_if_it_was_replaced_meanwhile() {
+    with_instance(|name, instance, host| {
+        instance.load(rule_set(0, host), host).unwrap();
+        for others in 0..3 {
+            let before = instance.loaded().unwrap().generation;
+            let ahead = instance.read_ahead();
+            let mut other = Instance::open(name).unwrap();
+            for which in 0..others {
+                other.load(rule_set(which, host), host).unwrap();
+            }
+            instance.load_ahead(rule_set(1, host), host, ahead).unwrap();
+            assert_whole(name, host);
+            let after = instance.loaded().unwrap().generation;
+            assert_eq!(after, before + others as u32 + 1, "no generation is written twice");
+            assert_eq!(instance.table_versions().unwrap().len(), 2, "nothing of others is left");
+        }
+    });
 }
