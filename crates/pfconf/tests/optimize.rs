@@ -62,6 +62,8 @@ fn superblocks_end_where_packets_fare_differently() {
     stays(&["pass in keep state (max 5)", "pass in keep state (max 5)"]);
     stays(&["pass on egress", "pass on lan"]);
     stays(&["pass quick tagged A", "pass quick"]);
+    let sticks = "match in rdr-to { 10.0.0.1, 10.0.0.2 } round-robin sticky-address";
+    stays(&[sticks, sticks]);
 }
 
 #[test]

@@ -70,12 +70,16 @@ pub fn is_barrier(rule: &Rule) -> bool {
     limits || adds_up(rule) || has_barrier(rule)
 }
 
-/// Whether a second such rule would find what the first has written, and write something else: a port
-/// that keeps its distance from the lowest, a source for which a port is sought by the new destination.
+/// Whether a second such rule would find what the first has written, and do something else: a port that keeps its
+/// distance from the lowest, a source for which a port is sought by the new destination, a source that sticks to what
+/// the first has chosen for it.
 fn adds_up(rule: &Rule) -> bool {
     let moves_port = |pool: &Pool| matches!(pool.ports, PoolPorts::Range(low, high) if low < high);
     let both_ends = rule.nat.is_some() && rule.rdr.is_some();
-    rule.action == Action::Match && (both_ends || rule.rdr.as_deref().is_some_and(moves_port))
+    rule.action == Action::Match
+        && (both_ends
+            || rule.rdr.as_deref().is_some_and(moves_port)
+            || rule.pools().any(|pool| pool.sticky))
 }
 
 /// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it never
