@@ -53,7 +53,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Calls a function in a thread that is there, as whatever it starts will be.
+    /// Calls a function in a thread that is there. What it starts is on the same CPU, but ordinary.
     ///
     /// # Errors
     /// There is no such CPU.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::libbpf_sys::{self, BPF_TCX_INGRESS};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -21,6 +22,10 @@ const DELAYED: &str = "pfdelay";
 /// Packets that may wait in front of the device of those that are delayed: a burst that comes while the
 /// daemon sleeps until the next is due.
 const BURST: u32 = 4096;
+
+/// Held while a device is made. Where something else has the kernel's lock of networks, writing `disable_ipv6` does not
+/// wait but spins; our other devices, whose making takes that lock for longest, are not to be the cause.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// What a device is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +63,7 @@ pub(crate) struct OwnDevice {
 impl OwnDevice {
     /// Makes a device; `program` takes what is written to it.
     pub(crate) fn new(purpose: Purpose, program: &Program) -> Result<Self> {
+        let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let tap = Tap::new(&format!("{}%d", purpose.prefix()))?;
         let (name, index) = (tap.name(), tap.index());
         // nothing but what we write there is to come in by it

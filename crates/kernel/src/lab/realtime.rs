@@ -8,8 +8,16 @@ use crate::error::{Context, Result};
 
 /// Gives a thread (0 for the calling one) the CPU whenever it wants it (`SCHED_FIFO`), more urgently
 /// than others with a lower `priority`; 0 makes it an ordinary thread again.
+///
+/// What an urgent thread starts, threads and programs, is ordinary. Most settings of networks under /proc/sys and /sys are
+/// written with the kernel's lock of networks, and who finds it taken does not wait: the system call begins anew until the
+/// lock is free. An urgent thread that does so never lets go of its CPU, and if who has the lock wants that CPU, no more
+/// urgently, both stay as they are.
 pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
-    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
+    let policy = match priority {
+        0 => libc::SCHED_OTHER,
+        _ => libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+    };
     let parameter = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: the parameter lives until the call returns
     let done = unsafe { libc::sched_setscheduler(thread as i32, policy, &raw const parameter) };

@@ -7,7 +7,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
-use skipstep_kernel::lab::realtime;
 
 use crate::host::Host;
 use crate::system::beside;
@@ -23,8 +22,7 @@ pub(super) fn skipstepd() -> PathBuf {
     beside("skipstepd")
 }
 
-/// Starts it, on the CPU of who calls this, and waits until it is ready. It goes with the host. It is an ordinary process
-/// however urgent its caller is: an urgent one that waits for the kernel in a loop keeps it from what it waits for.
+/// Starts it, on the CPU of who calls this, and waits until it is ready. It goes with the host.
 pub(super) fn start(device: &Host) -> anyhow::Result<()> {
     let socket = device.inside(|| {
         let address = SocketAddr::from_abstract_name(READY)?;
@@ -34,10 +32,7 @@ pub(super) fn start(device: &Host) -> anyhow::Result<()> {
     })??;
     let mut command = Command::new(skipstepd());
     command.env("NOTIFY_SOCKET", format!("@{READY}"));
-    std::thread::scope(|scope| {
-        let ordinary = || realtime::set_priority(0, 0).map(|()| device.start(command, ""));
-        scope.spawn(ordinary).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })??;
+    device.start(command, "")?;
     let ready = socket.recv(&mut [0; 64]);
     device.ensure_running().context("skipstepd")?;
     ready.map(drop).context("skipstepd does not say that it is ready")
