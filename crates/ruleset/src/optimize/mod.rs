@@ -20,8 +20,8 @@ mod reorder;
 mod superblock;
 
 use std::collections::BTreeMap;
-use std::mem;
 use std::ops::Range;
+use std::{iter, mem};
 
 use self::fields::Role;
 use crate::{Anchor, AutomaticTables, Optimization, Rule, Table};
@@ -91,18 +91,11 @@ impl Optimizer<'_> {
             _ => Vec::new(),
         };
         let mut profiles = profiles.into_iter();
-        let is_one = blocks.len() == 1;
-        let mut optimized = match is_one {
-            true => Vec::new(),
-            false => Vec::with_capacity(blocks.iter().map(Vec::len).sum()),
-        };
-        for block in blocks {
-            let block = self.superblock(block, profiles.next(), tables);
-            match is_one {
-                true => optimized = block,
-                false => optimized.extend(block),
-            }
-        }
+        let mut blocks = blocks.into_iter();
+        let mut next = || Some(self.superblock(blocks.next()?, profiles.next(), tables));
+        // most rule sets are one block, which is not copied
+        let mut optimized = next().unwrap_or_default();
+        optimized.extend(iter::from_fn(next).flatten());
         for (rule, number) in optimized.iter_mut().zip(0..) {
             rule.number = number;
         }
