@@ -73,7 +73,7 @@ __inline struct pf_bridge_port *find_exit_port(struct pf_scratch *s, const struc
 	return port;
 }
 
-/* Whether the packet may leave by the interface, straight to its driver: s->path says how then, and s->leaving what it
+/* Whether the packet may leave by the interface, straight to its driver: s->hop says how then, and s->leaving what it
  * is judged by there. `length` is that of the frame. */
 __inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifindex, __u32 length)
 {
@@ -86,11 +86,11 @@ __inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifind
 		return false;
 	s->leaving = *interface;
 	device = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
-	if (!device || s->now - device->second > PATH_LIFE)
+	if (!device || s->now - device->second > DEVICE_LIFE)
 		return false;
-	s->path.leaves_by = ifindex;
-	s->path.express = device->express;
-	return takes_frame(s, &s->path) &&
+	s->hop.leaves_by = ifindex;
+	s->hop.express = device->express;
+	return takes_frame(s, &s->hop) &&
 	       bpf_check_mtu(xdp, ifindex, &packet, 0, 0) == BPF_MTU_CHK_RET_SUCCESS;
 }
 

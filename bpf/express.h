@@ -253,10 +253,10 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	frame.data = (void *)(long)xdp->data;
 	frame.end = (void *)(long)xdp->data_end;
 	if ((s->translated && !write_ends(frame.data, frame.end, &s->pd)) ||
-	    (!crosses && !write_hop(frame.data, frame.end, &s->path, s->pd.family)))
+	    (!crosses && !write_hop(frame.data, frame.end, &s->hop, s->pd.family)))
 		return XDP_DROP;
 	count_forwarded(PF_FORWARDED_XDP);
-	return bpf_redirect(s->path.leaves_by, 0);
+	return bpf_redirect(s->hop.leaves_by, 0);
 }
 
 #endif /* PF_EXPRESS_H */

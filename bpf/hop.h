@@ -2,9 +2,6 @@
 /*
  * Where the kernel would send a packet, asked before it has had it: for packets whose state has noted no path
  * (path.h), or that no state knows. The routes say where, and what the kernel looks at besides is looked at here.
- *
- * Once a second a packet for each neighbour goes by the kernel all the same. That keeps the neighbour alive, and shows
- * what the device that it leaves by is like.
  */
 #ifndef PF_HOP_H
 #define PF_HOP_H
@@ -12,26 +9,14 @@
 #include "interface.h"
 #include "kern.h"
 #include "memo.h"
+#include "neighbour.h"
 #include "path.h"
 #include "reason.h"
 #include "scratch.h"
 #include "table.h"
 
-/* Neighbours, each where the hash of its address says: who comes there drives out the one before. */
-#define NEIGHBOURS	1024
-
-struct pf_neighbour {
-	__be32 address[4];
-	__u32 ifindex;
-	__u32 second[PF_FORWARDED_MAX];	/* of the last packet that went by the kernel from this hook */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NEIGHBOURS);
-	__type(key, __u32);
-	__type(value, struct pf_neighbour);
-} neighbours SEC(".maps");
+/* seconds that what a packet has shown of a device holds */
+#define DEVICE_LIFE	1
 
 /* What a device is like, by pf_interface.id */
 struct pf_leaving_device {
@@ -60,35 +45,6 @@ __inline void note_device(struct __sk_buff *skb, const struct pf_scratch *s)
 	device->express = takes_frames(kern->dev);
 	device->ethernet = has_ethernet_header(skb);
 	device->second = s->now;
-}
-
-/* Whether a packet for the neighbour that s->lookup has found went by the kernel a moment ago. If not, this one
- * will. */
-__inline bool is_neighbour_alive(struct pf_scratch *s, enum pf_forwarded hook)
-{
-	const struct bpf_fib_lookup *lookup = &s->lookup;
-	struct pf_neighbour *neighbour;
-	const __be32 *to = lookup->ipv6_dst;	/* of IPv4 the rest is zero */
-	__u32 hash = lookup->ifindex, place;
-
-	for (int i = 0; i < 4; i++)
-		hash = (hash ^ to[i]) * 0x9e3779b1;
-	place = hash >> 22;
-	neighbour = bpf_map_lookup_elem(&neighbours, &place);
-	if (!neighbour)
-		return false;
-	if (neighbour->ifindex != lookup->ifindex || neighbour->address[0] != to[0] ||
-	    neighbour->address[1] != to[1] || neighbour->address[2] != to[2] ||
-	    neighbour->address[3] != to[3]) {
-		__builtin_memset(neighbour, 0, sizeof(*neighbour));
-		neighbour->ifindex = lookup->ifindex;
-		for (int i = 0; i < 4; i++)
-			neighbour->address[i] = to[i];
-	}
-	if (s->now - neighbour->second[hook] <= PATH_LIFE)
-		return true;
-	neighbour->second[hook] = s->now;
-	return false;
 }
 
 /* ---- what the kernel looks at before it forwards ------------------------------------------------------- */
@@ -144,31 +100,47 @@ __inline bool may_come_from_there(void *ctx, struct pf_scratch *s, int strictnes
 	return !find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.source);
 }
 
-/* Where one like this packet went a moment ago. False if that does not hold for it, or any more. */
+/* Where one like this packet went before. False if that does not hold for it, or any more. */
 __inline bool recall_hop(struct pf_scratch *s, const struct pf_memo *memo, __u32 ifindex,
-			 __u32 routes, int strictness)
+			 __u32 routes, int strictness, enum pf_forwarded hook)
 {
-	if (!is_open(&memo->path, s, ifindex, routes) || memo->strictness != strictness)
+	if (memo->strictness != strictness)
 		return false;
 	s->path = memo->path;
 	s->leaving = memo->leaving;
-	return true;
+	return take_hop(s, ifindex, routes, hook);
+}
+
+/* Notes in s->hop that frames go to the neighbour that s->lookup has found as it says, by s->leaving. */
+__inline void note_hop(struct pf_scratch *s, struct pf_hop *hop, __u8 express)
+{
+	const struct bpf_fib_lookup *lookup = &s->lookup;
+
+	hop->leaves_by = lookup->ifindex;
+	hop->interface = s->leaving.id;
+	hop->express = express;
+	hop->confirmed = s->now;
+	__builtin_memcpy(hop->neighbour, lookup->dmac, sizeof(hop->neighbour));
+	__builtin_memcpy(hop->own, lookup->smac, sizeof(hop->own));
+	s->hop = *hop;
 }
 
 /* Asks the kernel where it would send the packet that has come in by the device. True if it would forward it and do
- * nothing else: s->path says how, and s->leaving where it leaves. `hook` is the one that asks, `ctx` its packet. */
+ * nothing else: s->path and s->hop say how, and s->leaving where it leaves. `hook` is the one that asks, `ctx` its
+ * packet. */
 __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device *device,
 		       const struct net *net, __u32 ifindex, enum pf_forwarded hook)
 {
 	/* of packets that rules have passed where they came in */
 	struct pf_memo *memo = s->has_state ? NULL : same_memo(s);
-	__u32 routes = number_of_routes(net, s->pd.family), leaves_by;
+	__u32 routes = number_of_routes(net, s->pd.family);
 	struct bpf_fib_lookup *lookup = &s->lookup;
 	int strict = strictness(device, net);
 	struct pf_leaving_device *leaving;
 	struct pf_interface *interface;
+	struct pf_hop *hop;
 
-	if (memo && recall_hop(s, memo, ifindex, routes, strict))
+	if (memo && recall_hop(s, memo, ifindex, routes, strict, hook))
 		return true;
 	if (s->pd.ttl <= 1 || !is_for_forwarding(s->pd.family, &s->pd.source) ||
 	    !is_for_forwarding(s->pd.family, &s->pd.destination) ||
@@ -178,25 +150,19 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	lookup->tot_len = min(s->length, 0xffff);
 	/* by the way it came: then the kernel tells the sender of a shorter one */
 	if (bpf_fib_lookup(ctx, lookup, sizeof(*lookup), 0) != BPF_FIB_LKUP_RET_SUCCESS ||
-	    lookup->ifindex == ifindex || !is_neighbour_alive(s, hook))
+	    lookup->ifindex == ifindex)
 		return false;
-	leaves_by = lookup->ifindex;
-	interface = interface_at(leaves_by);
-	if (!interface || skipped(interface, s->generation) || interface->rdomain)
+	hop = hop_of(number_of_neighbour(s));
+	interface = interface_at(lookup->ifindex);
+	if (!hop || !is_kept_alive(hop, hook, s->now) || !interface ||
+	    skipped(interface, s->generation) || interface->rdomain)
 		return false;
 	s->leaving = *interface;
 	leaving = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
-	if (!leaving || !leaving->ethernet || s->now - leaving->second > PATH_LIFE)
+	if (!leaving || !leaving->ethernet || s->now - leaving->second > DEVICE_LIFE)
 		return false;
-	s->path.came_in_by = ifindex;
-	s->path.leaves_by = leaves_by;
-	s->path.interface = s->leaving.id;
-	s->path.express = leaving->express;
-	s->path.second = s->now;
-	s->path.epoch = path_epoch(s, routes);
-	s->path.mtu = lookup->mtu_result;
-	__builtin_memcpy(s->path.neighbour, lookup->dmac, sizeof(s->path.neighbour));
-	__builtin_memcpy(s->path.own, lookup->smac, sizeof(s->path.own));
+	note_hop(s, hop, leaving->express);
+	set_path(s, ifindex, hop->number, routes);
 	if (memo) {
 		memo->strictness = strict;
 		memo->path = s->path;

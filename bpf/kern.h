@@ -28,6 +28,14 @@
 /* A word that other CPUs, or userland, change. */
 #define now_in(word)	(*(const volatile __u32 *)&(word))
 
+/* Reads a word so that its line of the cache is there when it is needed. */
+__inline void fetch_line(const void *at)
+{
+	__u32 unused;
+
+	asm volatile("%0 = *(u32 *)(%1 + 0)" : "=r"(unused) : "r"(at));
+}
+
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
 

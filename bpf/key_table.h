@@ -67,6 +67,24 @@ __inline bool find_spot(const struct pf_state_key *key, struct key_spot *spot)
 	return true;
 }
 
+/* Asks the memory for what a packet will need of the state in a place, all lines of it at once: among many states
+ * none is in the cache, and asked one after the other each would be waited for by itself. A packet that is forwarded
+ * has made two states, one just after the other: the place beside this one is likely to be the other's. */
+__inline void fetch_states(const struct pf_state *state, __u32 index)
+{
+	const struct pf_state *beside;
+
+	index ^= 1;
+	beside = bpf_map_lookup_elem(&states, &index);
+	fetch_line(&state->serial);
+	fetch_line(&state->src);
+	fetch_line(&state->key);
+	if (!beside)
+		return;
+	fetch_line(&beside->serial);
+	fetch_line(&beside->src);
+}
+
 /* Whether an entry leads to a state that has the key; its place and serial number go to `ref`. */
 __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf_state_key *key,
 		       struct pf_state_ref *ref)
@@ -76,6 +94,7 @@ __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf
 
 	if (!state)
 		return false;
+	fetch_states(state, index);
 	serial = now_in(state->serial);
 	if (!same_key(key, &state->key[PF_WIRE]) &&
 	    (!key->made || !same_key(key, &state->key[PF_STACK])))
@@ -88,14 +107,17 @@ __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf
 /* Finds the state that a key leads to. Returns 1, or 0 if there is none. */
 __global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
 {
-	const struct pf_key_line *line;
+	const struct pf_key_line *line, *other;
 	struct key_spot spot;
 	__u32 entry;
 
 	if (!key || !ref || !find_spot(key, &spot))
 		return 0;
+	other = bpf_map_lookup_elem(&state_keys, &spot.line[1]);
+	if (other)
+		fetch_line(other);
 	for (int i = 0; i < 2; i++) {
-		line = bpf_map_lookup_elem(&state_keys, &spot.line[i]);
+		line = i ? other : bpf_map_lookup_elem(&state_keys, &spot.line[0]);
 		if (!line)
 			return 0;
 		for (int j = 0; j < PF_KEY_ENTRIES; j++) {

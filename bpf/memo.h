@@ -115,7 +115,7 @@ __inline void keep_memo(struct pf_scratch *s, struct pf_memo *memo,
 	memo->key = s->memo_key;
 	memo->rule = walk->rule;
 	memo->count = walk->count;
-	memo->path.leaves_by = 0;
+	memo->path.hop = 0;
 #pragma unroll
 	for (int i = 0; i < MEMO_VISITS; i++)
 		memo->slot[i] = walk->visit[i].slot;

@@ -61,27 +61,34 @@ __inline void count_judged(struct pf_scratch *s)
 
 /* ---- the way past the kernel --------------------------------------------------------------------------- */
 
-/* Whether the driver at the end of the path takes the frame from here. */
-__inline bool takes_frame(const struct pf_scratch *s, const struct pf_path *path)
+/* Whether the driver of the device that frames to the neighbour leave by takes this one from here. */
+__inline bool takes_frame(const struct pf_scratch *s, const struct pf_hop *hop)
 {
-	return path->express == PF_EXPRESS_ANY ||
-	       (path->express == PF_EXPRESS_SHORT && s->in_one_piece);
+	return hop->express == PF_EXPRESS_ANY ||
+	       (hop->express == PF_EXPRESS_SHORT && s->in_one_piece);
 }
 
-/* Whether the state that knows the packet where it leaves has noted a path which looks as if a frame could take it
- * from driver to driver. */
-__inline bool has_express_path(const struct pf_scratch *s, __u32 ifindex)
+/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it that it can take from this
+ * hook, and passes it too. */
+__inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes,
+			  const enum pf_forwarded hook)
 {
-	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->onward.index);
 
-	return onward && onward->serial == s->onward.serial && onward->path.came_in_by == ifindex &&
-	       s->now - onward->path.second <= PATH_LIFE &&
-	       takes_frame(s, &onward->path);
+	if (!state || expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+		return false;
+	s->path = state->path;
+	if (!take_hop(s, ifindex, routes, hook) ||
+	    (hook == PF_FORWARDED_XDP && !takes_frame(s, &s->hop)))
+		return false;
+	s->pd.direction = PF_OUT;
+	return s->pd.protocol == IPPROTO_TCP ? passes_segment_onward(s) :
+					       passes_onward(state, s, IPPROTO_UDP);
 }
 
 /* Looks for a way past the kernel of a packet that has passed where it came in, with the ends that it goes on with:
  * the path of its state, or where the kernel would send it. `hook` is the one that asks, `ctx` its packet.
- * Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->path says where that is. */
+ * Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->hop says where that is. */
 __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_device *device,
 			   const struct net *net, __u32 ifindex, const enum pf_forwarded hook)
 {
@@ -94,15 +101,14 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 	/* none of its packets was ever forwarded: it is likely for us */
 	if (had_state && !s->onward.serial)
 		return PF_PLAINLY_UNKNOWN;
-	if (had_state && (!express || has_express_path(s, ifindex)) &&
-	    fits_onward(s, ifindex, routes)) {
+	if (had_state && fits_onward(s, ifindex, routes, hook)) {
 		s->ref = s->onward;
-		s->interface.id = s->path.interface;
+		s->interface.id = s->hop.interface;
 		keep_original(&s->pd);
 		return PF_PLAINLY_PASS;
 	}
 	if ((had_state && goes_astray(s)) || !find_hop(ctx, s, device, net, ifindex, hook) ||
-	    (express && !takes_frame(s, &s->path)))
+	    (express && !takes_frame(s, &s->hop)))
 		return PF_PLAINLY_UNKNOWN;
 	verdict = judge_leaving(s);
 	if (verdict == PF_PLAINLY_PASS && had_state && s->has_state)

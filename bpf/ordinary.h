@@ -239,15 +239,14 @@ __inline bool judge_segment(struct pf_state *state, struct pf_scratch *s)
 	return true;
 }
 
-/* The same of a datagram, which always fits. */
-__inline bool judge_datagram(struct pf_state *state, struct pf_scratch *s)
+/* Lets a state count the datagram, which always fits. Its lock is held. */
+__inline void take_datagram(struct pf_state *state, struct pf_scratch *s)
 {
 	bool forward = state->direction == s->pd.direction;
 
 	track_other(state, s, forward ? &state->src : &state->dst,
 		    forward ? &state->dst : &state->src);
 	pass_ordinary(state, s, forward);
-	return true;
 }
 
 /* Whether the state is still the one meant, and not over. Its lock is held. */
@@ -256,83 +255,72 @@ __inline bool is_meant(const struct pf_state *state, const struct pf_state_ref *
 	return state->serial == ref->serial && state->timeout < PF_TIMEOUT_PURGE;
 }
 
-/* Whether the state of s->ref passes the segment. Apart from its callers, as all that the verifier has to see of
- * tracking is seen once then; datagrams have no part in that, and are spared the call. */
-__global int segment_fits(struct pf_scratch *s)
+/* Whether the state, that of s->ref, passes the packet, which it has counted then. `protocol` is what the compiler
+ * knows of it, TCP or UDP. */
+__inline bool passes(struct pf_state *state, struct pf_scratch *s, const __u8 protocol)
 {
-	struct pf_state *state;
 	bool fits = false;
 
-	if (!s)
-		return 0;
-	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	if (!state)
-		return 0;
 	bpf_spin_lock(&state->lock);
 	if (is_meant(state, &s->ref)) {
-		fits = judge_segment(state, s);
+		if (protocol == IPPROTO_TCP) {
+			fits = judge_segment(state, s);
+		} else {
+			take_datagram(state, s);
+			fits = true;
+		}
 		s->onward = state->onward;
 	}
 	bpf_spin_unlock(&state->lock);
 	return fits;
+}
+
+/* Whether the state still has the path that was read from it. Its lock is held. */
+__inline bool has_path(const struct pf_state *state, const struct pf_path *path)
+{
+	return state->path.hop == path->hop && state->path.came_in_by == path->came_in_by &&
+	       state->path.epoch == path->epoch && state->path.second == path->second;
+}
+
+/* The same of the state of s->onward, where the packet leaves, which has the path s->path. */
+__inline bool passes_onward(struct pf_state *state, struct pf_scratch *s, const __u8 protocol)
+{
+	bool fits = false;
+
+	bpf_spin_lock(&state->lock);
+	if (is_meant(state, &s->onward) && has_path(state, &s->path)) {
+		if (protocol == IPPROTO_TCP) {
+			fits = judge_segment(state, s);
+		} else {
+			take_datagram(state, s);
+			fits = true;
+		}
+	}
+	bpf_spin_unlock(&state->lock);
+	return fits;
+}
+
+/* Both of segments. Apart from those who ask, as all that the verifier has to see of tracking is seen once then;
+ * datagrams have no part in that, and are spared the call. */
+__global int passes_segment(struct pf_scratch *s)
+{
+	struct pf_state *state = s ? bpf_map_lookup_elem(&states, &s->ref.index) : NULL;
+
+	return state && passes(state, s, IPPROTO_TCP);
+}
+
+__global int passes_segment_onward(struct pf_scratch *s)
+{
+	struct pf_state *state = s ? bpf_map_lookup_elem(&states, &s->onward.index) : NULL;
+
+	return state && passes_onward(state, s, IPPROTO_TCP);
 }
 
 /* Whether the state, that of s->ref, passes the packet, which it has counted then: else that is for the
  * long way. */
 __inline bool fits_state(struct pf_scratch *s, struct pf_state *state)
 {
-	bool fits = false;
-
-	if (s->pd.protocol == IPPROTO_TCP)
-		return segment_fits(s);
-	bpf_spin_lock(&state->lock);
-	if (is_meant(state, &s->ref)) {
-		fits = judge_datagram(state, s);
-		s->onward = state->onward;
-	}
-	bpf_spin_unlock(&state->lock);
-	return fits;
-}
-
-/* The same as segment_fits of the state of s->onward, if it has a path. */
-__global int segment_fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
-{
-	struct pf_state *state;
-	bool fits = false;
-
-	if (!s)
-		return 0;
-	state = bpf_map_lookup_elem(&states, &s->onward.index);
-	if (!state)
-		return 0;
-	bpf_spin_lock(&state->lock);
-	if (is_meant(state, &s->onward)) {
-		s->path = state->path;
-		fits = is_open(&s->path, s, ifindex, routes) && judge_segment(state, s);
-	}
-	bpf_spin_unlock(&state->lock);
-	return fits;
-}
-
-/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it and
- * passes it too. */
-__inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes)
-{
-	struct pf_state *state = bpf_map_lookup_elem(&states, &s->onward.index);
-	bool fits = false;
-
-	if (!state || expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
-		return false;
-	s->pd.direction = PF_OUT;
-	if (s->pd.protocol == IPPROTO_TCP)
-		return segment_fits_onward(s, ifindex, routes);
-	bpf_spin_lock(&state->lock);
-	if (is_meant(state, &s->onward)) {
-		s->path = state->path;
-		fits = is_open(&s->path, s, ifindex, routes) && judge_datagram(state, s);
-	}
-	bpf_spin_unlock(&state->lock);
-	return fits;
+	return s->pd.protocol == IPPROTO_TCP ? passes_segment(s) : passes(state, s, IPPROTO_UDP);
 }
 
 /* ---- what is remembered -------------------------------------------------------------------------- */

@@ -2,9 +2,10 @@
 /*
  * Forwarding past the kernel's own way. The program of the interface where a packet of a state
  * leaves notes the path that the kernel has chosen for it: where it came in, the neighbour that it
- * goes to, and which state knew it there. For a second or two, and while the routes stay as they
- * are, the packets behind it take that path at once from where they come in, with the same two
- * states to judge and count them. Then the routes are asked once more (hop.h). Where the kernel has
+ * goes to, and which state knew it there. While the routes stay as they are, and the kernel goes on
+ * to reach the neighbour so (neighbour.h), the packets behind it take that path at once from where
+ * they come in, with the same two states to judge and count them. After five minutes the routes
+ * are asked once more (hop.h), whatever the numbers that change with them say. Where the kernel has
  * more to do with packets than to forward them nobody takes a path.
  */
 #ifndef PF_PATH_H
@@ -12,12 +13,13 @@
 
 #include "interface.h"
 #include "kern.h"
+#include "neighbour.h"
 #include "scratch.h"
 #include "state.h"
 #include "state_key.h"
 
 /* seconds that a path is good for */
-#define PATH_LIFE	1
+#define PATH_LIFE	300
 
 /* A number that changes with the routes of a family, and with all that they hang on: links, addresses,
  * `ip_forward`. */
@@ -179,16 +181,59 @@ __inline void store_path(struct pf_scratch *s, struct pf_state *state)
 	bpf_spin_unlock(&state->lock);
 }
 
+/* Writes to s->path that packets like this one, of which s->lookup has the answer of the routes, go to the neighbour
+ * with the number. */
+__inline void set_path(struct pf_scratch *s, __u32 came_in_by, __u32 hop, __u32 routes)
+{
+	struct pf_path *path = &s->path;
+
+	path->came_in_by = came_in_by;
+	path->hop = hop;
+	path->second = s->now;
+	path->epoch = path_epoch(s, routes);
+	path->mtu = min(s->lookup.mtu_result, 0xffff);
+	path->tos = s->pd.tos;
+	path->pad = 0;
+}
+
+/* Whether the path was noted this very second for packets like this one, and what frames look like on it. */
+__inline bool is_noted(const struct pf_path *path, const struct pf_scratch *s, __u32 routes)
+{
+	const struct pf_hop *hop;
+
+	if (path->second != s->now || path->came_in_by != s->came_in_by ||
+	    path->epoch != path_epoch(s, routes) || path->tos != s->pd.tos)
+		return false;
+	hop = hop_of(path->hop);
+	return !hop || hop->confirmed == s->now;
+}
+
+/* Notes what the frame looks like, for a neighbour that the routes have led it to. False if it has no such header. */
+__inline bool confirm_hop(struct __sk_buff *skb, struct pf_scratch *s, struct pf_hop *hop)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	struct ethernet *ethernet = (void *)(long)skb->data;
+
+	if ((void *)(ethernet + 1) > (void *)(long)skb->data_end)
+		return false;
+	hop->leaves_by = skb->ifindex;
+	hop->interface = s->interface.id;
+	hop->express = takes_frames(kern->dev);
+	hop->confirmed = s->now;
+	__builtin_memcpy(hop->neighbour, ethernet->destination, sizeof(hop->neighbour));
+	__builtin_memcpy(hop->own, ethernet->source, sizeof(hop->own));
+	return true;
+}
+
 /* Notes the path of a packet that the kernel has forwarded and that the state of s->ref passes. */
 __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
-	struct ethernet *ethernet = (void *)(long)skb->data;
 	struct pf_status *status = pf_status();
 	struct pf_interface *received;
 	struct pf_state *state;
-	struct pf_path *path;
-	__u32 routes;
+	struct pf_hop *hop;
+	__u32 routes, number = 0;
 
 	if (!s || !status || driven_by_test() || !has_ethernet_header(skb) || s->pd.rdomain)
 		return 0;
@@ -196,27 +241,18 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 	received = interface_at(s->came_in_by);
 	if (!state || !received || received->rdomain)
 		return 0;
-	path = &state->path;
 	routes = number_of_routes(kern->dev->nd_net.net, s->pd.family);
-	if (path->second == s->now && path->came_in_by == s->came_in_by &&
-	    path->leaves_by == skb->ifindex && path->epoch == path_epoch(s, routes))
+	if (is_noted(&state->path, s, routes))
 		return 0;
 	s->received.id = received->id;
 	link_onward(status, s);
-	path = &s->path;
-	path->mtu = ask_routes(skb, s);
-	path->came_in_by = s->came_in_by;
-	path->leaves_by = path->mtu ? skb->ifindex : 0;
-	path->interface = s->interface.id;
-	path->express = takes_frames(kern->dev);
-	path->second = s->now;
-	path->epoch = path_epoch(s, routes);
-	/* data has to be looked at again: helpers may have moved it */
-	ethernet = (void *)(long)skb->data;
-	if ((void *)(ethernet + 1) > (void *)(long)skb->data_end)
-		return 0;
-	__builtin_memcpy(path->neighbour, ethernet->destination, sizeof(path->neighbour));
-	__builtin_memcpy(path->own, ethernet->source, sizeof(path->own));
+	if (ask_routes(skb, s)) {
+		number = number_of_neighbour(s);
+		hop = hop_of(number);
+		if (!hop || !confirm_hop(skb, s, hop))
+			return 0;
+	}
+	set_path(s, s->came_in_by, number, routes);
 	store_path(s, state);
 	return 0;
 }
@@ -245,16 +281,31 @@ __inline bool goes_astray(const struct pf_scratch *s)
 {
 	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
 
-	return onward && onward->path.second && !onward->path.leaves_by;
+	return onward && onward->path.second && !onward->path.hop;
 }
 
-/* Whether the packet may take the path now. */
+/* Whether the packet may take the path now, as far as routes are concerned. */
 __inline bool is_open(const struct pf_path *path, const struct pf_scratch *s, __u32 ifindex,
 		      __u32 routes)
 {
-	return path->leaves_by && path->came_in_by == ifindex &&
+	return path->hop && path->came_in_by == ifindex &&
 	       path->epoch == path_epoch(s, routes) && s->now - path->second <= PATH_LIFE &&
-	       s->length <= path->mtu && s->pd.ttl > 1;
+	       path->tos == s->pd.tos && s->length <= path->mtu && s->pd.ttl > 1;
+}
+
+/* Takes s->path, if it is open and its neighbour known to be reached: s->hop says how then. One that is for the
+ * kernel, to keep the neighbour alive, does not take it either. */
+__inline bool take_hop(struct pf_scratch *s, __u32 ifindex, __u32 routes, enum pf_forwarded hook)
+{
+	struct pf_hop *hop;
+
+	if (!is_open(&s->path, s, ifindex, routes))
+		return false;
+	hop = hop_of(s->path.hop);
+	if (!hop || !is_confirmed(hop, s->now) || !is_kept_alive(hop, hook, s->now))
+		return false;
+	s->hop = *hop;
+	return true;
 }
 
 /* What the kernel takes a packet's place in queues from: its ip_tos2prio. */
@@ -266,7 +317,7 @@ __inline __u32 priority_of(__u8 tos)
 }
 
 /* Writes the packet as it leaves. False if its bytes are not where they were. */
-__inline bool write_hop(void *data, void *end, const struct pf_path *path, __u8 family)
+__inline bool write_hop(void *data, void *end, const struct pf_hop *hop, __u8 family)
 {
 	struct ethernet *ethernet = data;
 	struct ip *ip = data + sizeof(*ethernet);
@@ -285,8 +336,8 @@ __inline bool write_hop(void *data, void *end, const struct pf_path *path, __u8 
 			return false;
 		ip6->hop_limit--;
 	}
-	__builtin_memcpy(ethernet->destination, path->neighbour, sizeof(path->neighbour));
-	__builtin_memcpy(ethernet->source, path->own, sizeof(path->own));
+	__builtin_memcpy(ethernet->destination, hop->neighbour, sizeof(hop->neighbour));
+	__builtin_memcpy(ethernet->source, hop->own, sizeof(hop->own));
 	return true;
 }
 

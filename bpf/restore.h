@@ -22,6 +22,9 @@ __inline int write_kept(const struct pf_kept_state *given, struct pf_state *stat
 	__builtin_memcpy((char *)state + kept, (char *)&given->state + kept, sizeof(*state) - kept);
 	has_annex = state->flags & PF_STATE_ANNEX;
 	state->flags &= ~(PF_STATE_CONNECTED | PF_STATE_SIMPLE | PF_STATE_ANNEX);
+	/* other states are in the places that it knew, and neighbours have other numbers */
+	__builtin_memset(&state->onward, 0, sizeof(state->onward));
+	__builtin_memset(&state->path, 0, sizeof(state->path));
 	if (!has_annex)
 		return 0;
 	annex = add_annex(state, index);

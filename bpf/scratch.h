@@ -347,6 +347,18 @@ struct pf_linking {
 	struct pf_state_ref known;
 };
 
+/* How frames get to a neighbour: neighbour.h */
+struct pf_hop {
+	__u32 number;			/* the neighbour's */
+	__u32 leaves_by;		/* ifindex; 0: nothing is known of it */
+	__u32 interface;		/* its id */
+	__u32 confirmed;		/* second when the kernel last sent one so, or would have */
+	__u32 left[PF_FORWARDED_MAX];	/* when one of each hook was last left to the kernel */
+	__u8 neighbour[6];		/* link address of the neighbour … */
+	__u8 own[6];			/* … and ours on its link */
+	__u8 express;			/* pf_express */
+};
+
 /* Numbers of the ports by which a frame crosses a bridge in XDP */
 struct pf_crossed {
 	__u32 in;
@@ -366,6 +378,7 @@ struct pf_scratch {
 	__u8 known;			/* a state may know the ordinary packet */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
+	struct pf_hop hop;		/* to which it leads */
 	struct pf_crossed crossed;
 	struct pf_linking linking;
 	struct pf_state_ref looked_at;	/* the last one that the packet's key led to */

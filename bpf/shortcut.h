@@ -49,19 +49,19 @@ __inline void tell_test_plainly(struct pf_scratch *s, bool pass)
 	s->outcome.anchor = s->rule.anchor;
 }
 
-/* Sends the packet as s->path says. Returns what the program returns. */
+/* Sends the packet as s->hop says. Returns what the program returns. */
 __inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (s->translated)
 		rewrite_packet(skb, s);
-	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->path,
+	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->hop,
 		       s->pd.family))
 		return PF_TCX_DROP;
 	if (s->pd.family == AF_INET)
 		skb->priority = priority_of(s->pd.tos);
 	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
 	count_forwarded(PF_FORWARDED_TC);
-	return bpf_redirect(s->path.leaves_by, 0);
+	return bpf_redirect(s->hop.leaves_by, 0);
 }
 
 /* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the program returns. */

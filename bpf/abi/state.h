@@ -135,29 +135,26 @@ struct pf_scrub {
 	__u8 present;
 };
 
-/* What frames of a path can go straight from one driver to the other: express.h */
+/* What frames can go to a device straight from the driver of another: express.h */
 enum pf_express {
 	PF_EXPRESS_NOT = 0,
 	PF_EXPRESS_SHORT,		/* those in one piece */
 	PF_EXPRESS_ANY,
 };
 
-/* How the kernel forwarded a packet of the state, not long ago: path.h */
+/* How the kernel forwards packets of the state, or did not long ago: path.h */
 struct pf_path {
 	__u32 came_in_by;		/* ifindex */
-	__u32 leaves_by;		/* ifindex; 0: there is no path */
-	__u32 interface;		/* its id */
-	__u32 second;			/* when that was */
+	__u32 hop;			/* number of the neighbour that they go to: neighbour.h; 0: elsewhere than routes say */
+	__u32 second;			/* when that was; 0: there is no path */
 	__u32 epoch;			/* of rules and routes then */
 	__u16 mtu;
-	__u8 neighbour[6];		/* link address of the next hop … */
-	__u8 own[6];			/* … and ours on its link */
-	__u8 express;			/* pf_express */
+	__u8 tos;			/* of the packet, which routes may be of */
 	__u8 pad;
 };
 
-/* Four lines of the cache: of most packets the first one and the last two are all that is loaded.
- * What few states have is in their annexes. */
+/* Four lines of the cache. Of most packets a state is asked for three of them where they come in, the last only if
+ * it translates, and for the first two where they leave. What few states have is in their annexes. */
 struct pf_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
@@ -170,24 +167,27 @@ struct pf_state {
 	__u8 direction;
 	__u8 log;			/* pf_log_flags */
 	__u8 log_to;
-	struct pf_state_key key[2];	/* wire, stack */
-	__u64 id;
-	__u8 set_prio[2];
-	__u8 set_tos;
-	__u8 min_ttl;
-	__u16 queue[2];
-	struct pf_peer src;		/* who made the state */
-	struct pf_peer dst;
-	__u64 packets[2];		/* with the state's direction, against it */
-	__u64 bytes[2];
 	__u32 expire;			/* time of the last accepted packet, from which the timeout runs */
 	__u32 rule_slot;
 	struct pf_state_ref onward;	/* the state that knows its packets where they leave; serial 0: none */
 	struct pf_path path;		/* of its packets on their way out */
 	__u32 anchor_slot;		/* of the anchor rule that led to the rule; PF_IDLE_SLOT for none */
+	__u64 id;
+
+	struct pf_peer src;		/* who made the state */
+	struct pf_peer dst;
+	__u64 packets[2];		/* with the state's direction, against it */
+	__u64 bytes[2];
+
+	struct pf_state_key key[2];	/* wire, stack */
+	__u8 set_prio[2];
+	__u8 set_tos;
+	__u8 min_ttl;
+	__u16 queue[2];
 	__u32 creation;
 	__u16 max_mss;
 	__u16 tag;
+	__u8 pad[16];
 };
 
 /* What few states have: annex.h. Zero where a state has none of it. */

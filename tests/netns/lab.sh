@@ -353,7 +353,7 @@ echo_server() {
 	await 3 grep -q ready "$WORK/echo-$1-$2.log" || die "no echo on port $2 of $1"
 }
 
-# one_by_one HOST ADDRESS COUNT [PAUSE [PORT]] - datagrams to an echo server of one_by_one_server, and back; prints how many
+# one_by_one HOST ADDRESS COUNT [PAUSE [PORT [TOS]]] - datagrams to an echo server of one_by_one_server, and back; prints how many
 # came back and their time to live there
 one_by_one() {
 	on "$1" python3 "$(dirname "$0")/one-by-one.py" ask "${@:2}"

@@ -2,10 +2,10 @@
 # live of the last as the server saw it. Or is that server.
 #
 #   one-by-one.py serve ADDRESS                          at port 7
-#   one-by-one.py ask ADDRESS COUNT [PAUSE [PORT]]       seconds between them; the server's port
+#   one-by-one.py ask ADDRESS COUNT [PAUSE [PORT [TOS]]]       seconds between them; the server's port; of IPv4
 import socket, sys, time
 what, address = sys.argv[1:3]
-count, pause, port = sys.argv[3:] + ["0", "0", "7"][len(sys.argv) - 3 :]
+count, pause, port, tos = sys.argv[3:] + ["0", "0", "7", "0"][len(sys.argv) - 3 :]
 six = ":" in address
 s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
 if what == "serve":
@@ -19,6 +19,8 @@ if what == "serve":
         data, told, _, peer = s.recvmsg(2000, 100)
         s.sendto(told[0][2][:1] + data[1:], peer)
 s.bind(("", 4007))
+if int(tos):
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(tos))
 s.settimeout(0.3)
 s.connect((address, int(port)))
 came, ttl = 0, 0

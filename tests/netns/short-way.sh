@@ -14,7 +14,7 @@ between_drivers() {
 	done
 }
 
-# ask ADDRESS COUNT [PAUSE [PORT]] - how many of so many datagrams come back, and their time to live at the server
+# ask ADDRESS COUNT [PAUSE [PORT [TOS]]] - how many of so many datagrams come back, and their time to live at the server
 ask() {
 	one_by_one client "$@"
 }
@@ -65,4 +65,14 @@ kernel_has_its_way() {
 		"$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
 	on gateway nft delete table ip t
 	same "that goes away" 20 "$(goes_on)"
+	on gateway ip route add blackhole "$SERVER4" tos 0x10
+	same "a route for another type of service" 20 "$(goes_on)"
+	same "that packets of the same state go by" 0 "$(ask "$SERVER4" 3 0 7 16 | cut -d' ' -f1)"
+	on gateway ip route delete blackhole "$SERVER4" tos 0x10
+	same "and others do not" 20 "$(goes_on)"
+	on gateway ip neighbour replace "$SERVER4" lladdr 02:00:00:00:00:99 dev wan0 nud permanent
+	ask "$SERVER4" 30 0.1 >/dev/null
+	same "a neighbour with another link address, while packets go on" 0 "$(stops true)"
+	on gateway ip neighbour delete "$SERVER4" dev wan0
+	same "that has its own again" 20 "$(ask "$SERVER4" 30 0.1 >/dev/null; goes_on)"
 }

@@ -280,7 +280,7 @@ pub mod scrub_flags {
     pub const DATA_NO_TS: u16 = 0x80;
 }
 
-/// `struct pf_path`: how the kernel forwarded a packet of the state, not long ago.
+/// `struct pf_path`: how the kernel forwards packets of the state, or did not long ago.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -288,27 +288,21 @@ pub mod scrub_flags {
 pub struct Path {
     /// Index of the interface.
     pub came_in_by: u32,
-    /// Index of the interface; 0: there is no path.
-    pub leaves_by: u32,
-    /// Its id.
-    pub interface: u32,
-    /// Second of the boot clock when that was.
+    /// Number of the neighbour that they go to; 0: elsewhere than routes say.
+    pub hop: u32,
+    /// Second of the boot clock when that was; 0: there is no path.
     pub second: u32,
     /// Of rules and routes then: a number that changes with them.
     pub epoch: u32,
     /// Longest IP packet, in bytes.
     pub mtu: u16,
-    /// Link address of the next hop.
-    pub neighbour: [u8; 6],
-    /// Ours on its link.
-    pub own: [u8; 6],
-    /// What frames may go past the kernel altogether (`enum pf_express`).
-    pub express: u8,
+    /// Of the packet, which routes may be of.
+    pub tos: u8,
     /// Zero.
     pub pad: u8,
 }
 
-/// `enum pf_express`: what frames of a path can go straight from one driver to the other.
+/// `enum pf_express`: what frames can go to a device straight from the driver of another.
 pub mod express {
     /// none
     pub const NOT: u8 = 0;
@@ -338,26 +332,6 @@ pub struct State {
     pub log: u8,
     /// n of pflogN.
     pub log_to: u8,
-    /// [`WIRE`], [`STACK`]
-    pub key: [StateKey; 2],
-    /// Ascending in order of creation.
-    pub id: u64,
-    /// Priorities that its packets get, with [`state_flags::SET_PRIO`].
-    pub set_prio: [u8; 2],
-    /// With [`state_flags::SET_TOS`].
-    pub set_tos: u8,
-    /// Lowest TTL, 0 leaves it.
-    pub min_ttl: u8,
-    /// As [`crate::Rule::queue`].
-    pub queue: [u16; 2],
-    /// The side that made the state.
-    pub src: Peer,
-    /// The other side.
-    pub dst: Peer,
-    /// With the state's direction, against it.
-    pub packets: [u64; 2],
-    /// With the state's direction, against it.
-    pub bytes: [u64; 2],
     /// Second of the last accepted packet, from which the timeout runs.
     pub expire: u32,
     /// Slot of the rule that made it.
@@ -368,12 +342,34 @@ pub struct State {
     pub path: Path,
     /// Slot of the anchor rule that led to that rule; the default rule's for none.
     pub anchor_slot: u32,
+    /// Ascending in order of creation.
+    pub id: u64,
+    /// The side that made the state.
+    pub src: Peer,
+    /// The other side.
+    pub dst: Peer,
+    /// With the state's direction, against it.
+    pub packets: [u64; 2],
+    /// With the state's direction, against it.
+    pub bytes: [u64; 2],
+    /// [`WIRE`], [`STACK`]
+    pub key: [StateKey; 2],
+    /// Priorities that its packets get, with [`state_flags::SET_PRIO`].
+    pub set_prio: [u8; 2],
+    /// With [`state_flags::SET_TOS`].
+    pub set_tos: u8,
+    /// Lowest TTL, 0 leaves it.
+    pub min_ttl: u8,
+    /// As [`crate::Rule::queue`].
+    pub queue: [u16; 2],
     /// Second of creation.
     pub creation: u32,
     /// Highest MSS, 0 leaves it.
     pub max_mss: u16,
     /// Tag that its packets get, 0 for none.
     pub tag: u16,
+    /// Zero.
+    pub pad: [u8; 16],
 }
 
 /// `struct pf_annex`: what few states have, with [`state_flags::ANNEX`]. Zero where one has none of it.

@@ -134,9 +134,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
         pf_match_rule => abi::MatchRule { slot, log, log_to, action, pad }
         pf_state => abi::State {
-            lock, serial, flags, timeout, direction, log, log_to, key, id, set_prio, set_tos, min_ttl,
-            queue, src, dst, packets, bytes, expire, rule_slot, onward, path, anchor_slot, creation,
-            max_mss, tag,
+            lock, serial, flags, timeout, direction, log, log_to, expire, rule_slot, onward, path,
+            anchor_slot, id, src, dst, packets, bytes, key, set_prio, set_tos, min_ttl, queue,
+            creation, max_mss, tag, pad,
         }
         pf_annex => abi::Annex {
             r#match, match_count, nat_slot, rdr_slot, hop_interface, next_hop, source_nodes, scrub,
@@ -145,7 +145,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_kept_state => abi::KeptState { state, annex }
         pf_path => abi::Path {
-            came_in_by, leaves_by, interface, second, epoch, mtu, neighbour, own, express, pad,
+            came_in_by, hop, second, epoch, mtu, tos, pad,
         }
         pf_scrub => abi::Scrub { offset, value, first, echo, last, flags, ttl, present }
         pf_status => abi::Status {

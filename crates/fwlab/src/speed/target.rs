@@ -165,6 +165,12 @@ fn targets() -> Vec<Target> {
             Own { title: STATES, at: MANY_STATES, system: tcx, by: "nft-conntrack" },
         ),
         target(
+            "state hit, one of 1,000,000, XDP",
+            conntrack,
+            AtMost(0.5),
+            Own { title: STATES, at: MANY_STATES, system: xdp, by: "nft-conntrack" },
+        ),
+        target(
             "new states a second, UDP, tcx",
             conntrack,
             AtLeast(1.5),
