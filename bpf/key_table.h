@@ -67,22 +67,13 @@ __inline bool find_spot(const struct pf_state_key *key, struct key_spot *spot)
 	return true;
 }
 
-/* Asks the memory for what a packet will need of the state in a place, all lines of it at once: among many states
- * none is in the cache, and asked one after the other each would be waited for by itself. A packet that is forwarded
- * has made two states, one just after the other: the place beside this one is likely to be the other's. */
-__inline void fetch_states(const struct pf_state *state, __u32 index)
+/* Asks the memory for what a packet will need of the state, all lines of it at once: among many states none is in the
+ * cache, and asked one after the other each would be waited for by itself. */
+__inline void fetch_state(const struct pf_state *state)
 {
-	const struct pf_state *beside;
-
-	index ^= 1;
-	beside = bpf_map_lookup_elem(&states, &index);
 	fetch_line(&state->serial);
 	fetch_line(&state->src);
 	fetch_line(&state->key);
-	if (!beside)
-		return;
-	fetch_line(&beside->serial);
-	fetch_line(&beside->src);
 }
 
 /* Whether an entry leads to a state that has the key; its place and serial number go to `ref`. */
@@ -94,7 +85,7 @@ __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf
 
 	if (!state)
 		return false;
-	fetch_states(state, index);
+	fetch_state(state);
 	serial = now_in(state->serial);
 	if (!same_key(key, &state->key[PF_WIRE]) &&
 	    (!key->made || !same_key(key, &state->key[PF_STACK])))

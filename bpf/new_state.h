@@ -26,23 +26,6 @@ __inline int take_place(struct pf_status *status, __u32 *index)
 	return -1;
 }
 
-/* Asks the memory for the place that a state is about to be written to, and for the one beside it, where the state
- * may come to be that the packet makes where it leaves. */
-__inline void fetch_places(__u32 index)
-{
-	for (__u32 i = 0; i < 2; i++) {
-		__u32 place = index ^ i;
-		const struct pf_state *state = bpf_map_lookup_elem(&states, &place);
-
-		if (!state)
-			return;
-		fetch_line(&state->serial);
-		fetch_line(&state->src);
-		fetch_line(&state->key[PF_WIRE]);
-		fetch_line(&state->key[PF_STACK].made);
-	}
-}
-
 /* Takes a place for a state; its number goes to s->ref. Returns the reason why not, or 0. */
 __inline int take_state(struct pf_scratch *s)
 {
@@ -58,7 +41,6 @@ __inline int take_state(struct pf_scratch *s)
 	/* the place in the count is reserved first, so that no two take the last one */
 	if (__sync_fetch_and_add(&status->states, 1) < config->limit_states &&
 	    !take_place(status, &index)) {
-		fetch_places(index);
 		s->ref.index = index;
 		return 0;
 	}

@@ -11,6 +11,7 @@ mod target;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use skipstep_classifier::sample;
 
 use crate::paper::series::{costs, series, talk};
 use crate::paper::states::{DRAWN, Limit, Room};
@@ -143,6 +144,7 @@ impl Paper for Speed {
         for part in &self.parts {
             blocks.extend(part.blocks(study)?);
         }
+        study.expect_others(self.parts.iter().map(|part| self.round_of_others(*part)).sum());
         study.measure(blocks)?;
         if self.parts.contains(&Part::Reloads) {
             reloads::measure(study)?;
@@ -165,6 +167,21 @@ impl Paper for Speed {
 
     fn findings(&self, _: &Run) -> Vec<Finding> {
         Vec::new()
+    }
+}
+
+impl Speed {
+    /// What a round of what is not measured packet by packet takes in a part, about, in seconds.
+    fn round_of_others(&self, part: Part) -> f64 {
+        let lists =
+            sample::Kind::ALL.len() + self.classbench.iter().len() * lookups::CLASSBENCH.len();
+        match part {
+            Part::Reloads => reloads::ROUND,
+            Part::Loading => loading::ROUND * loading::CARGOES.len() as f64,
+            Part::Lookups => lookups::ROUND * lists as f64,
+            Part::Cores => cores::ROUND,
+            _ => 0.0,
+        }
     }
 }
 

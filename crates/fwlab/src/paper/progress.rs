@@ -20,7 +20,15 @@ impl Progress {
     /// More is to be done; in seconds, if nothing is repeated.
     pub(super) fn expect(&mut self, seconds: f64) {
         self.all += seconds;
-        eprintln!("{}: about {:.0} minutes", self.title, (self.all / 60.0).ceil());
+    }
+
+    /// Says how long all that is to be done will take.
+    pub(super) fn announce(&self) {
+        let time = match (self.all / 60.0).ceil() {
+            ..=1.0 => "a minute".to_owned(),
+            minutes => format!("{minutes:.0} minutes"),
+        };
+        eprintln!("{}: about {time}", self.title);
     }
 
     /// Some of it is done.

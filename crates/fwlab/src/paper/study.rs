@@ -27,6 +27,14 @@ use crate::topology::{End, Family, Lab, Shape, Topology};
 /// What a network with its rules and its check takes, to tell how long something will last.
 const SET_UP: Duration = Duration::from_millis(600);
 
+/// What a frame takes, in seconds, that a system is to remember before it is measured.
+const WARMING: f64 = 4e-6;
+
+/// What so many take.
+fn warming(frames: u64) -> f64 {
+    frames as f64 * WARMING
+}
+
 /// What a workload takes, more or less.
 const WORKLOAD: Duration = Duration::from_millis(300);
 
@@ -320,11 +328,13 @@ impl Study {
         }
         let work = |(block, cells): &(Block, Vec<Cell>)| {
             let trials: f64 = cells.iter().map(|cell| self.trial(cell).as_secs_f64()).sum();
-            (block.systems.len() + 3) as f64
-                * (SET_UP.as_secs_f64() + trials * f64::from(self.rounds))
+            let subjects = block.systems.len() as f64;
+            (subjects + 3.0) * (SET_UP.as_secs_f64() + trials * f64::from(self.rounds))
+                + subjects * warming(block.warm)
         };
         let seconds = blocks.iter().map(work).sum();
         self.progress.expect(seconds);
+        self.progress.announce();
         for (block, cells) in blocks {
             self.measure_block(block, &cells)?;
         }
@@ -332,7 +342,12 @@ impl Study {
         placement::pin(Pid::from_raw(0), &self.cpus)
     }
 
-    /// Measures what is no system in a network, in rounds of its own: a point of a series.
+    /// Says in advance that [`Study::measure_others`] will take so many seconds in each round.
+    pub(crate) fn expect_others(&mut self, round: f64) {
+        self.progress.expect(round * f64::from(self.rounds));
+    }
+
+    /// Measures what is no system in a network, in rounds of its own, which take so many seconds: a point of a series.
     ///
     /// # Errors
     /// One cannot be measured, or a signal came.
@@ -341,6 +356,7 @@ impl Study {
         systems: Vec<results::System>,
         series: &Series,
         at: u32,
+        round: f64,
         subjects: &mut [Box<dyn Subject + '_>],
     ) -> anyhow::Result<()> {
         for system in systems {
@@ -350,7 +366,10 @@ impl Study {
         }
         let place = self.place(series, Some(at.into()));
         let interrupt = self.interrupt.clone();
-        rounds::run(subjects, self.rounds, 1, &interrupt, |samples, _| self.keep(place, samples))
+        rounds::run(subjects, self.rounds, 1, &interrupt, |samples, _| {
+            self.progress.advance(round);
+            self.keep(place, samples)
+        })
     }
 
     /// Keeps the samples of a round, and writes the result if that was not done just now.
@@ -420,9 +439,10 @@ impl Study {
             self.interrupt.check()?;
             let before = available();
             let bench = Bench::new(spot, Some(lab), &plan, &self.interrupt);
+            // others have nothing to remember them by
+            let frames = if spot.keeps_states() { block.warm } else { 0 };
             let warm = bench.and_then(|mut bench| {
-                // others have nothing to remember them by
-                bench.warm_up(if spot.keeps_states() { block.warm } else { 0 })?;
+                bench.warm_up(frames)?;
                 Ok(bench)
             });
             match warm {
@@ -447,7 +467,7 @@ impl Study {
                 }
                 Err(error) => return Err(error.context(spot.name())),
             }
-            self.progress.advance(SET_UP.as_secs_f64());
+            self.progress.advance(SET_UP.as_secs_f64() + warming(frames));
         }
         for cell in cells {
             self.measure_cell(&mut benches, cell, ceiling)?;

@@ -37,6 +37,9 @@ pub(super) const XDP: [&str; 2] = ["xdp", "xdp-twice"];
 /// The interface of all networks by which frames come in that nobody looks at.
 const LOOPBACK: u32 = 1;
 
+/// What a round takes, about, in seconds.
+pub(super) const ROUND: f64 = 4.0;
+
 /// Runs that show how long one takes.
 const TASTE: u32 = 10_000;
 
@@ -49,7 +52,7 @@ const LEAD: Duration = Duration::from_millis(10);
 /// How often longer it is at it.
 const LONGER: u32 = 3;
 
-/// No path of a state is open for longer than a second without packets that the kernel forwards.
+/// What is known of a neighbour holds for two seconds without packets that the kernel forwards.
 const LONGEST: f64 = 0.2;
 
 /// A program, where it runs, and what on.
@@ -289,7 +292,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
             turns.push(Box::new(Turn { id, track, router: router.as_ref(), at_once }));
         }
     }
-    study.measure_others(described(), &series(seconds), CPUS, &mut turns)
+    study.measure_others(described(), &series(seconds), CPUS, ROUND, &mut turns)
 }
 
 /// Labels of what is measured.

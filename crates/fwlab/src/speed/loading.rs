@@ -31,6 +31,9 @@ pub(super) const CARGOES: [(Cargo, &str, u32); 2] =
 pub(super) const PFCTL: &str = "pfctl-f";
 pub(super) const NFT: &str = "nft-f";
 
+/// What a round of either takes, about, in seconds.
+pub(super) const ROUND: f64 = 9.0;
+
 /// With so little everything is seen to work.
 const SMOKE: u32 = 1000;
 
@@ -92,7 +95,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
             // results have no topology of hosts that nothing joins
             systems.push(results::System::new(id, label, Role::Subject, "router", what));
         }
-        study.measure_others(systems, &series(title), count, &mut loaders)?;
+        study.measure_others(systems, &series(title), count, ROUND, &mut loaders)?;
     }
     Ok(())
 }

@@ -21,6 +21,9 @@ use crate::rounds::{Measured, Subject};
 pub(super) const RULES: u32 = 100_000;
 const SMOKE: u32 = 1000;
 
+/// What a round of any list takes, about, in seconds, with its part of what is prepared.
+pub(super) const ROUND: f64 = 2.0;
+
 /// Lists of ClassBench's, and their series.
 pub(super) const CLASSBENCH: [(&str, &str); 3] = [
     ("acl1", "Lookups, ClassBench acl1"),
@@ -113,7 +116,7 @@ impl Bench {
                 return Ok(());
             }
         }
-        study.measure_others(described(), &series(title, study.seconds), RULES, &mut turns)
+        study.measure_others(described(), &series(title, study.seconds), RULES, ROUND, &mut turns)
     }
 }
 

@@ -27,6 +27,9 @@ pub(super) const TITLE: &str = "Reloading rules";
 pub(super) const SYSTEM: &str = "skipstep-compiled";
 pub(super) const TIMES: u32 = 100;
 
+/// What a round takes, about, in seconds.
+pub(super) const ROUND: f64 = 5.0;
+
 /// With so few everything is seen to work.
 const SMOKE: u32 = 10;
 
@@ -121,7 +124,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     let loader = Loader { device, files, at: beside, times };
     let interrupt = study.interrupt();
     let reloads: Box<dyn Subject + '_> = Box::new(Reloads { loader, flood, at, interrupt });
-    study.measure_others(vec![described], &series(), times, &mut [reloads])
+    study.measure_others(vec![described], &series(), times, ROUND, &mut [reloads])
 }
 
 fn rules(count: u32) -> Rules {
