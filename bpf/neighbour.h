@@ -97,7 +97,16 @@ __global __u32 number_of_neighbour(struct pf_scratch *s)
 	return 0;
 }
 
-/* What this CPU knows of the neighbour with the number; at first that is nothing. */
+/* What this CPU knows of the neighbour with the number, if anything. */
+__inline struct pf_hop *known_hop(__u32 number)
+{
+	__u32 place = number & (NEIGHBOURS - 1);
+	struct pf_hop *hop = bpf_map_lookup_elem(&hops, &place);
+
+	return hop && number && hop->number == number ? hop : NULL;
+}
+
+/* The same of a neighbour that has the number now; at first that is nothing. */
 __inline struct pf_hop *hop_of(__u32 number)
 {
 	__u32 place = number & (NEIGHBOURS - 1);

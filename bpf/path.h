@@ -5,8 +5,9 @@
  * goes to, and which state knew it there. While the routes stay as they are, and the kernel goes on
  * to reach the neighbour so (neighbour.h), the packets behind it take that path at once from where
  * they come in, with the same two states to judge and count them. After five minutes the routes
- * are asked once more (hop.h), whatever the numbers that change with them say. Where the kernel has
- * more to do with packets than to forward them nobody takes a path.
+ * are asked once more (hop.h), whatever the number that changes with them says; those of IPv6 after
+ * a second or two. Where the kernel has more to do with packets than to forward them nobody takes a
+ * path.
  */
 #ifndef PF_PATH_H
 #define PF_PATH_H
@@ -18,11 +19,13 @@
 #include "state.h"
 #include "state_key.h"
 
-/* seconds that a path is good for */
+/* seconds that a path is good for. Of IPv6 the number of routes does not change with all that there is: not when a route
+ * is deleted, nor with `forwarding`. */
 #define PATH_LIFE	300
+#define PATH_LIFE_INET6	1
 
-/* A number that changes with the routes of a family, and with all that they hang on: links, addresses,
- * `ip_forward`. */
+/* A number that changes with the routes of a family: of IPv4 with all that they hang on (links, addresses, rules,
+ * `ip_forward`), of IPv6 when there are new ones. */
 __inline __u32 number_of_routes(const struct net *net, __u8 family)
 {
 	return family == AF_INET ? net->ipv4.rt_genid.counter : net->ipv6.fib6_sernum.counter;
@@ -204,8 +207,10 @@ __inline bool is_noted(const struct pf_path *path, const struct pf_scratch *s, _
 	if (path->second != s->now || path->came_in_by != s->came_in_by ||
 	    path->epoch != path_epoch(s, routes) || path->tos != s->pd.tos)
 		return false;
-	hop = hop_of(path->hop);
-	return !hop || hop->confirmed == s->now;
+	if (!path->hop)
+		return true;
+	hop = known_hop(path->hop);
+	return hop && hop->confirmed == s->now;
 }
 
 /* Notes what the frame looks like, for a neighbour that the routes have led it to. False if it has no such header. */
@@ -288,8 +293,10 @@ __inline bool goes_astray(const struct pf_scratch *s)
 __inline bool is_open(const struct pf_path *path, const struct pf_scratch *s, __u32 ifindex,
 		      __u32 routes)
 {
+	const __u32 life = s->pd.family == AF_INET ? PATH_LIFE : PATH_LIFE_INET6;
+
 	return path->hop && path->came_in_by == ifindex &&
-	       path->epoch == path_epoch(s, routes) && s->now - path->second <= PATH_LIFE &&
+	       path->epoch == path_epoch(s, routes) && s->now - path->second <= life &&
 	       path->tos == s->pd.tos && s->length <= path->mtu && s->pd.ttl > 1;
 }
 
@@ -301,7 +308,7 @@ __inline bool take_hop(struct pf_scratch *s, __u32 ifindex, __u32 routes, enum p
 
 	if (!is_open(&s->path, s, ifindex, routes))
 		return false;
-	hop = hop_of(s->path.hop);
+	hop = known_hop(s->path.hop);
 	if (!hop || !is_confirmed(hop, s->now) || !is_kept_alive(hop, hook, s->now))
 		return false;
 	s->hop = *hop;

@@ -52,6 +52,15 @@ xdp_comes_and_goes() {
 	same "no packet is lost when XDP comes and goes" "1500 $2" "$(cat "$WORK/flow.log")"
 }
 
+# goes_on6, stops6 - the same over IPv6
+goes_on6() {
+	ask "$SERVER6" 20 | cut -d' ' -f1
+}
+stops6() {
+	on gateway "$@" || die "cannot $*"
+	ask "$SERVER6" 3 | cut -d' ' -f1
+}
+
 # kernel_has_its_way WHAT - what the kernel would do else it does at once
 kernel_has_its_way() {
 	same "$1: at first" 20 "$(goes_on)"
@@ -61,6 +70,29 @@ kernel_has_its_way() {
 	same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 	same "and is one again" 20 "$(goes_on)"
+	same "an interface that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/forwarding')"
+	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/conf/lan0/forwarding'
+	same "and is one again" 20 "$(goes_on)"
+	same "a rule of routing" 0 "$(stops ip rule add to "$SERVER4" blackhole)"
+	on gateway ip rule delete to "$SERVER4" blackhole
+	same "that goes away" 20 "$(goes_on)"
+	same "over IPv6: at first" 20 "$(goes_on6)"
+	same "over IPv6: a route that goes away" 0 "$(stops6 ip -6 route add blackhole "$SERVER6")"
+	on gateway ip -6 route delete blackhole "$SERVER6"
+	same "over IPv6: and comes back" 20 "$(goes_on6)"
+	on gateway ip -6 route delete 2001:db8:10::/64 dev wan0
+	ask "$SERVER6" 30 0.1 >/dev/null
+	same "over IPv6: a route that is deleted, while packets go on" 0 "$(stops6 true)"
+	on gateway ip -6 route add 2001:db8:10::/64 dev wan0
+	same "over IPv6: and is there again" 20 "$(goes_on6)"
+	on gateway sh -c 'echo 0 >/proc/sys/net/ipv6/conf/all/forwarding'
+	ask "$SERVER6" 30 0.1 >/dev/null
+	same "over IPv6: a router that is none any more, while packets go on" 0 "$(stops6 true)"
+	on gateway sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
+	same "over IPv6: and is one again" 20 "$(goes_on6)"
+	same "over IPv6: a rule of routing" 0 "$(stops6 ip -6 rule add to "$SERVER6" blackhole)"
+	on gateway ip -6 rule delete to "$SERVER6" blackhole
+	same "over IPv6: that goes away" 20 "$(goes_on6)"
 	same "a rule of netfilter" 0 \
 		"$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
 	on gateway nft delete table ip t
