@@ -45,6 +45,7 @@ done
 # What the kernel would do else: it does that at once. Before each change the path is a fresh one.
 rules auto
 kernel_has_its_way "states on tc"
+kernel_has_its_way_soon
 pf gateway -q -f - <<-END_OF_RULES
 	block
 	pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state

@@ -132,6 +132,7 @@ done
 
 # Where the kernel has more to do it has the packet at once.
 kernel_has_its_way "states in XDP"
+kernel_has_its_way_soon
 same "a state that is killed" 0 "$(rules any; pf gateway -q -f - <<-END_OF_RULES
 	set xdp on any
 	block
