@@ -125,7 +125,7 @@ __inline void count_slot(struct pf_scratch *s, __u32 slot, __u32 second)
 }
 
 /* Counts the packet for a rule and its tables. */
-__global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
+__global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
 {
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 	const struct pf_addr *source, *destination;
@@ -163,6 +163,17 @@ __global int count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op
 	count_table(s, &rule->tables[0], swapped ? destination : source, op);
 	count_table(s, &rule->tables[1], swapped ? source : destination, op);
 	return 0;
+}
+
+/* The same, without a call for a rule that names none. */
+__inline void count_rule(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
+{
+	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
+
+	if (rule && (rule->tables[0].used || rule->tables[1].used))
+		count_with_tables(s, slot, second, op);
+	else
+		count_slot(s, slot, second);
 }
 
 static int count_match_rule(__u32 i, void *arg)

@@ -77,16 +77,11 @@ __inline struct pf_bridge_port *find_exit_port(struct pf_scratch *s, const struc
  * is judged by there. `length` is that of the frame. */
 __inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifindex, __u32 length)
 {
-	struct pf_interface *interface = interface_at(ifindex);
-	struct pf_leaving_device *device;
+	struct pf_leaving_device *device = leave_by(s, ifindex);
 	/* 0 would ask about what is in one piece alone */
 	__u32 packet = length - sizeof(struct ethernet);
 
-	if (!interface || skipped(interface, s->generation) || interface->rdomain)
-		return false;
-	s->leaving = *interface;
-	device = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
-	if (!device || s->now - device->second > DEVICE_LIFE)
+	if (!device)
 		return false;
 	s->hop.leaves_by = ifindex;
 	s->hop.express = device->express;

@@ -114,15 +114,25 @@ __inline bool recall_hop(struct pf_scratch *s, const struct pf_memo *memo, __u32
 /* Notes in s->hop that frames go to the neighbour that s->lookup has found as it says, by s->leaving. */
 __inline void note_hop(struct pf_scratch *s, struct pf_hop *hop, __u8 express)
 {
-	const struct bpf_fib_lookup *lookup = &s->lookup;
-
-	hop->leaves_by = lookup->ifindex;
+	hop->leaves_by = s->lookup.ifindex;
 	hop->interface = s->leaving.id;
 	hop->express = express;
-	hop->confirmed = s->now;
-	__builtin_memcpy(hop->neighbour, lookup->dmac, sizeof(hop->neighbour));
-	__builtin_memcpy(hop->own, lookup->smac, sizeof(hop->own));
+	confirm(hop, s->lookup.dmac, s->lookup.smac, s->now);
 	s->hop = *hop;
+}
+
+/* What the device is like that a packet is to leave by, if it may and somebody has looked a moment ago. s->leaving is
+ * what the packet is judged by there. */
+__inline struct pf_leaving_device *leave_by(struct pf_scratch *s, __u32 ifindex)
+{
+	struct pf_interface *interface = interface_at(ifindex);
+	struct pf_leaving_device *device;
+
+	if (!interface || skipped(interface, s->generation) || interface->rdomain)
+		return NULL;
+	s->leaving = *interface;
+	device = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
+	return device && s->now - device->second <= DEVICE_LIFE ? device : NULL;
 }
 
 /* Asks the kernel where it would send the packet that has come in by the device. True if it would forward it and do
@@ -137,7 +147,6 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	struct bpf_fib_lookup *lookup = &s->lookup;
 	int strict = strictness(device, net);
 	struct pf_leaving_device *leaving;
-	struct pf_interface *interface;
 	struct pf_hop *hop;
 
 	if (memo && recall_hop(s, memo, ifindex, routes, strict, hook))
@@ -153,13 +162,10 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	    lookup->ifindex == ifindex)
 		return false;
 	hop = hop_of(number_of_neighbour(s));
-	interface = interface_at(lookup->ifindex);
-	if (!hop || !is_kept_alive(hop, hook, s->now) || !interface ||
-	    skipped(interface, s->generation) || interface->rdomain)
+	if (!hop || !is_kept_alive(hop, hook, s->now))
 		return false;
-	s->leaving = *interface;
-	leaving = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
-	if (!leaving || !leaving->ethernet || s->now - leaving->second > DEVICE_LIFE)
+	leaving = leave_by(s, lookup->ifindex);
+	if (!leaving || !leaving->ethernet)
 		return false;
 	note_hop(s, hop, leaving->express);
 	set_path(s, ifindex, hop->number, routes);

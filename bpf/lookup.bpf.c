@@ -98,10 +98,11 @@ __inline __u32 search_trees(struct pf_scratch *s, __u32 segment)
 {
 	struct pf_loop loop = { .s = s };
 
-	/* it is walked */
-	if (!begin_search(s, segment))
+	begin_search(&s->search, segment);
+	if (!take_next_candidate(0, &loop))
+		bpf_loop(PF_MAX_RULES, take_next_candidate, &loop, 0);
+	if (!s->search.goes_on)		/* it is walked */
 		return NO_RULE;
-	bpf_loop(PF_MAX_RULES, take_next_candidate, &loop, 0);
 	if (s->search.at == SEARCH_FAILED)
 		return LOOKUP_FAILED;
 	return s->search.best == NO_RULE ? NO_RULE : index_of(s->search.best);

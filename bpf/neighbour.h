@@ -129,6 +129,14 @@ __inline bool is_kept_alive(struct pf_hop *hop, enum pf_forwarded hook, __u32 no
 	return false;
 }
 
+/* Notes what the link addresses of frames to the neighbour are now. */
+__inline void confirm(struct pf_hop *hop, const __u8 *neighbour, const __u8 *own, __u32 now)
+{
+	__builtin_memcpy(hop->neighbour, neighbour, sizeof(hop->neighbour));
+	__builtin_memcpy(hop->own, own, sizeof(hop->own));
+	hop->confirmed = now;
+}
+
 /* Whether frames to the neighbour are known to look as was noted. */
 __inline bool is_confirmed(const struct pf_hop *hop, __u32 now)
 {

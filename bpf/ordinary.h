@@ -267,26 +267,29 @@ __inline void take_datagram(struct pf_state *state, struct pf_scratch *s)
 	pass_ordinary(state, s, forward);
 }
 
+/* Either. `protocol` is what the compiler knows of the packet, TCP or UDP. */
+__inline bool judge_ordinary(struct pf_state *state, struct pf_scratch *s, const __u8 protocol)
+{
+	if (protocol == IPPROTO_TCP)
+		return judge_segment(state, s);
+	take_datagram(state, s);
+	return true;
+}
+
 /* Whether the state is still the one meant, and not over. Its lock is held. */
 __inline bool is_meant(const struct pf_state *state, const struct pf_state_ref *ref)
 {
 	return state->serial == ref->serial && state->timeout < PF_TIMEOUT_PURGE;
 }
 
-/* Whether the state, that of s->ref, passes the packet, which it has counted then. `protocol` is what the compiler
- * knows of it, TCP or UDP. */
+/* Whether the state, that of s->ref, passes the packet, which it has counted then. */
 __inline bool passes(struct pf_state *state, struct pf_scratch *s, const __u8 protocol)
 {
 	bool fits = false;
 
 	bpf_spin_lock(&state->lock);
 	if (is_meant(state, &s->ref)) {
-		if (protocol == IPPROTO_TCP) {
-			fits = judge_segment(state, s);
-		} else {
-			take_datagram(state, s);
-			fits = true;
-		}
+		fits = judge_ordinary(state, s, protocol);
 		s->onward = state->onward;
 	}
 	bpf_spin_unlock(&state->lock);
@@ -306,14 +309,8 @@ __inline bool passes_onward(struct pf_state *state, struct pf_scratch *s, const 
 	bool fits = false;
 
 	bpf_spin_lock(&state->lock);
-	if (is_meant(state, &s->onward) && has_path(state, &s->path)) {
-		if (protocol == IPPROTO_TCP) {
-			fits = judge_segment(state, s);
-		} else {
-			take_datagram(state, s);
-			fits = true;
-		}
-	}
+	if (is_meant(state, &s->onward) && has_path(state, &s->path))
+		fits = judge_ordinary(state, s, protocol);
 	bpf_spin_unlock(&state->lock);
 	return fits;
 }
@@ -375,7 +372,6 @@ __global int count_matches(struct pf_scratch *s)
 __inline void count_shortly(struct pf_scratch *s)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
-	struct pf_rule_states *rule;
 	__u32 slot, out;
 
 	if (!state)
@@ -387,11 +383,7 @@ __inline void count_shortly(struct pf_scratch *s)
 	/* what counting for tables asks of the packet: the one before has left that of its own */
 	s->has_state = 1;
 	s->cross_to = 0;
-	rule = bpf_map_lookup_elem(&rule_states, &slot);
-	if (rule && (rule->tables[0].used || rule->tables[1].used))
-		count_rule(s, slot, out, PF_TABLE_PASS);
-	else
-		count_slot(s, slot, out);
+	count_rule(s, slot, out, PF_TABLE_PASS);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
 	if (state->flags & PF_STATE_ANNEX)

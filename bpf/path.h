@@ -224,9 +224,7 @@ __inline bool confirm_hop(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	hop->leaves_by = skb->ifindex;
 	hop->interface = s->interface.id;
 	hop->express = takes_frames(kern->dev);
-	hop->confirmed = s->now;
-	__builtin_memcpy(hop->neighbour, ethernet->destination, sizeof(hop->neighbour));
-	__builtin_memcpy(hop->own, ethernet->source, sizeof(hop->own));
+	confirm(hop, ethernet->destination, ethernet->source, s->now);
 	return true;
 }
 

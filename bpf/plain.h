@@ -36,24 +36,14 @@ static int visit_plainly(__unused __u32 i, void *arg)
 	struct pf_loop *loop = arg;
 	struct pf_scratch *s = loop->s;
 	struct pf_test_ctx *test = &s->test;
-	struct pf_rule *rule = NULL;
-	__u32 index = test->next;
+	struct pf_rule *rule;
+	__u32 index;
 	int result;
 
-	if (!s->search.goes_on) {
-		if (index >= test->end)
-			return leave_anchor(test) ? 0 : 1;
-		rule = bpf_map_lookup_elem(loop->map, &index);
-		if (rule && rule->segment && is_searched_for(s))
-			begin_search(s, rule->segment);
-	}
-	if (s->search.goes_on) {
-		index = next_candidate(s);
-		if (index == NO_RULE)
-			return end_search(test, &s->search) ? 1 : 0;
-		rule = bpf_map_lookup_elem(loop->map, &index);
-	}
-	if (!rule || !(rule->plain & PF_PLAIN_TEST)) {
+	rule = next_rule(s, loop->map, &index);
+	if (!rule)
+		return is_walked(test) ? 1 : 0;
+	if (!(rule->plain & PF_PLAIN_TEST)) {
 		test->failed = 1;
 		return 1;
 	}
@@ -98,7 +88,9 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 	walk->count = walk->asked_table = 0;
 	s->counts_later = 1;
 	begin_walk(s, config);
-	bpf_loop(config->steps, visit_plainly, &loop, 0);
+	/* most walks are a step, for which nobody need be called back */
+	if (!visit_plainly(0, &loop))
+		bpf_loop(config->steps, visit_plainly, &loop, 0);
 	s->counts_later = 0;
 	walk->generation = s->generation;
 	walk->known = !test->failed && !is_cut_short(test) && walk->count <= PF_VISITS;
@@ -127,8 +119,13 @@ __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, v
 	return true;
 }
 
-/* What the rules say of the packet: enum pf_plain_verdict. Nothing is counted. */
-__global int ask_plainly(struct pf_scratch *s)
+__inline int verdict_of(const struct pf_plain_walk *walk)
+{
+	return walk->rule.action == PF_ACTION_BLOCK ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
+}
+
+/* The verdict of a walk of the packet, which is remembered where memos of packets like it are. */
+__global int judge_plainly(struct pf_scratch *s)
 {
 	struct pf_plain_walk *walk;
 	struct pf_config *config;
@@ -144,16 +141,24 @@ __global int ask_plainly(struct pf_scratch *s)
 	if (!config || !config->plain || !rules)
 		return PF_PLAINLY_UNKNOWN;
 	walk = &s->plain[s->pd.direction == PF_OUT];
+	walk_plainly(s, walk, rules, config);
+	if (!decide_plainly(s, walk, rules))
+		return PF_PLAINLY_UNKNOWN;
+	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
+	if (memo)
+		keep_memo(s, memo, walk);
+	return verdict_of(walk);
+}
+
+/* What the rules say of the packet: enum pf_plain_verdict. Nothing is counted. */
+__inline int ask_plainly(struct pf_scratch *s)
+{
+	struct pf_plain_walk *walk = &s->plain[s->pd.direction == PF_OUT];
+	struct pf_memo *memo;
+
 	set_memo_key(&s->memo_key, s);
 	memo = find_memo(s);
-	if (!memo || !recall_memo(s, memo, walk)) {
-		walk_plainly(s, walk, rules, config);
-		if (!decide_plainly(s, walk, rules))
-			return PF_PLAINLY_UNKNOWN;
-		if (memo)
-			keep_memo(s, memo, walk);
-	}
-	return walk->rule.action == PF_ACTION_BLOCK ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
+	return memo && recall_memo(s, memo, walk) ? verdict_of(walk) : judge_plainly(s);
 }
 
 /* The plain verdict stands: counts the walk, and the packet. */
@@ -168,7 +173,7 @@ __global int count_plainly(struct pf_scratch *s)
 	s->has_state = s->against_state = s->cross_to = s->crosses_back = 0;
 	s->match_count = 0;
 	count_state(PF_COUNT_SEARCHES);
-	count_visits(s);
+	count_visits_of(walk);
 	reason_count(s, PF_REASON_MATCH);
 	count_packet(s, walk->rule.action != PF_ACTION_BLOCK);
 	return 0;

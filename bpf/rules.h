@@ -357,19 +357,21 @@ __inline void count_evaluation(__u32 slot)
 }
 
 /* Counts what a plain walk has met. */
-__global int count_visits(struct pf_scratch *s)
+__inline void count_visits_of(const struct pf_plain_walk *walk)
 {
-	const struct pf_plain_walk *walk;
-
-	if (!s)
-		return 0;
-	walk = &s->plain[s->pd.direction == PF_OUT];
 	for (__u32 i = 0; i < PF_VISITS && i < walk->count; i++) {
 		if (walk->visit[i].kind == PF_VISIT_RULE)
 			count_evaluation(walk->visit[i].slot);
 		else
 			count_answer(walk->visit[i].slot, walk->visit[i].kind == PF_VISIT_MATCH);
 	}
+}
+
+/* The same, where there is no room on the stack. */
+__global int count_visits(struct pf_scratch *s)
+{
+	if (s)
+		count_visits_of(&s->plain[s->pd.direction == PF_OUT]);
 	return 0;
 }
 
@@ -438,6 +440,57 @@ __inline bool leave_anchor(struct pf_test_ctx *test)
 	return true;
 }
 
+/* The search is over: the best rule decides, and the walk goes on behind the stretch. */
+__inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
+{
+	search->goes_on = 0;
+	test->failed = search->at == SEARCH_FAILED;
+	test->next = search->end;
+	if (search->best == NO_RULE)
+		return;
+	test->decided = index_of(search->best);
+	test->decided_by = test->caller;
+	test->found = !(search->best & PF_ORDER_ASKS_MORE);
+	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
+}
+
+/* The rule that the walk, or the search in it, looks at next, and its index. NULL if this step has none. */
+__inline struct pf_rule *next_rule(struct pf_scratch *s, void *rules, __u32 *index)
+{
+	struct pf_test_ctx *test = &s->test;
+	struct pf_rule *rule = NULL;
+	__u32 candidate;
+
+	*index = test->next;
+	if (!s->search.goes_on) {
+		if (*index >= test->end)
+			return NULL;
+		rule = bpf_map_lookup_elem(rules, index);
+		if (rule && rule->segment && is_searched_for(s))
+			begin_search(&s->search, rule->segment);
+	}
+	if (s->search.goes_on) {
+		candidate = next_candidate(s);
+		if (s->search.goes_on && candidate == NO_RULE) {
+			end_search(test, &s->search);
+			return NULL;
+		}
+		if (s->search.goes_on) {
+			*index = candidate;
+			rule = bpf_map_lookup_elem(rules, index);
+		}
+	}
+	if (!rule)
+		test->failed = 1;
+	return rule;
+}
+
+/* Whether nothing is left of the walk: of a list that is through it leaves the anchor, or enters the next one. */
+__inline bool is_walked(struct pf_test_ctx *test)
+{
+	return test->over || test->failed || (test->next >= test->end && !leave_anchor(test));
+}
+
 /* An old rule matches, which ends its list. Returns true if that ends the walk, too. */
 __inline bool apply_old_rule(struct __sk_buff *skb, struct pf_scratch *s,
 			     const struct pf_rule *rule)
@@ -481,24 +534,12 @@ static int visit_rule(__unused __u32 i, void *arg)
 	struct pf_loop *loop = arg;
 	struct pf_scratch *s = loop->s;
 	struct pf_rule *rule;
-	__u32 index = s->test.next;
+	__u32 index;
 	int result;
 
-	if (s->search.goes_on) {
-		index = next_candidate(s);
-		if (index == NO_RULE)
-			return end_search(&s->test, &s->search) ? 1 : 0;
-	} else if (index >= s->test.end) {
-		return leave_anchor(&s->test) ? 0 : 1;
-	}
-	rule = bpf_map_lookup_elem(loop->map, &index);
-	if (!rule) {
-		s->test.failed = 1;
-		return 1;
-	}
-	if (rule->segment && !s->search.goes_on && is_searched_for(s) &&
-	    begin_search(s, rule->segment))
-		return 0;
+	rule = next_rule(s, loop->map, &index);
+	if (!rule)
+		return is_walked(&s->test) ? 1 : 0;
 	if (rule->flags & PF_RULE_ONCE && has_expired(rule->slot)) {
 		s->test.next = index + 1;
 		return 0;

@@ -20,7 +20,7 @@ struct cells_of_a_chunk {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1 << PF_CHUNK_BITS);
 	__type(key, __u32);
-	__type(value, struct pf_cell);
+	__uint(value_size, sizeof(struct pf_cell));
 };
 
 struct {
@@ -34,6 +34,7 @@ struct {
 
 /* what the cell in hand is */
 enum {
+	SEARCH_STRETCH,			/* has the places of its forests */
 	SEARCH_ROOTS,			/* has the place of the tree in hand */
 	SEARCH_NODE,
 	SEARCH_LINE,
@@ -191,13 +192,13 @@ __inline int descend(struct pf_tree_search *search, const struct pf_cell *cell)
 	return look_at_rules(search, cell);
 }
 
-/* Cells that a step of bpf_loop looks at: where returns are guarded, a call costs more than a cell. */
+/* Cells that are looked at before bpf_loop begins, and then in each step of it: where calls and returns are guarded,
+ * one costs more than a cell. */
 #define CELLS_A_STEP	64
 
-static int look_at_cells(__unused __u32 i, void *arg)
+/* Looks at the next cells. Returns 1 if a rule is to be tested, or the search is over. */
+__inline int look_at_cells(struct pf_tree_search *search)
 {
-	struct pf_loop *loop = arg;
-	struct pf_tree_search *search = &loop->s->search;
 	struct pf_cell *cell;
 	int ends;
 
@@ -220,42 +221,11 @@ static int look_at_cells(__unused __u32 i, void *arg)
 	return 0;
 }
 
-/* The index of the rule with this order, as cells have it. */
-__inline __u32 index_of(__u32 order)
+static int look_at_more_cells(__unused __u32 i, void *arg)
 {
-	order >>= PF_ORDER_SHIFT;
-	return order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order;
-}
+	struct pf_loop *loop = arg;
 
-/* Index of the next rule to test, or NO_RULE if the search is over, or has failed. The one before has not matched,
- * or was taken. */
-__global __u32 next_candidate(struct pf_scratch *s)
-{
-	struct pf_loop loop = { .s = s };
-	struct pf_tree_search *search;
-
-	if (!s)
-		return NO_RULE;
-	search = &s->search;
-	if (search->at == SEARCH_LINE && search->rule >= search->rules)
-		go_to_tree(search, search->tree + 1);
-	if (search->at >= SEARCH_OVER)
-		return NO_RULE;
-	search->candidate = NO_RULE;
-	bpf_loop(search->steps / CELLS_A_STEP + 1, look_at_cells, &loop, 0);
-	if (search->candidate != NO_RULE)
-		return index_of(search->candidate);
-	/* who made the forest knows how long a search is at most */
-	if (search->at != SEARCH_OVER)
-		search->at = SEARCH_FAILED;
-	return NO_RULE;
-}
-
-/* The candidate matches: what gives way to it need not be asked. */
-__inline void take_candidate(struct pf_tree_search *search)
-{
-	search->best = search->candidate;
-	go_to_tree(search, search->tree + 1);
+	return look_at_cells(&loop->s->search);
 }
 
 /* Where the packet is in the space that the trees cut. */
@@ -304,51 +274,84 @@ __inline __u32 kind_of_packet(const struct pf_scratch *s)
 	return PF_FOREST_OF_OTHER;
 }
 
-/* A function of its own, because clang describes a struct in BTF that is an argument, but not one that only the
- * maps in a map of maps have. */
-static __attribute__((noinline)) void enter_forest(struct pf_tree_search *search,
-						   const struct pf_cell *cell)
+/* Begins to search the stretch whose cells are at `segment`. */
+__inline void begin_search(struct pf_tree_search *search, __u32 segment)
 {
-	search->trees = cell->word[0];
-	search->steps = cell->word[1];
+	search->goes_on = 1;
+	search->at = SEARCH_STRETCH;
+	search->cell = segment;
 }
 
-/* Begins to search the stretch whose cells are at `segment`. Returns 0 if it is to be walked. */
-__global int begin_search(struct pf_scratch *s, __u32 segment)
+/* Goes to the forest of packets like this one, if there is one and it is to be searched. */
+__inline void enter_stretch(struct pf_scratch *s)
 {
-	struct pf_tree_search *search;
+	struct pf_tree_search *search = &s->search;
 	struct pf_cell *cell;
 	__u32 forest;
 
-	if (!s)
-		return 0;
-	search = &s->search;
 	search->chunks = s->generation & 1 ? PF_CHUNKS : 0;
-	search->goes_on = 1;
 	search->at = SEARCH_FAILED;
 	search->best = NO_RULE;
 	search->six = s->pd.family == AF_INET6;
-	cell = cell_at(search, segment + (s->pd.direction == PF_OUT));
+	cell = cell_at(search, search->cell + (s->pd.direction == PF_OUT));
 	if (!cell)
-		return 1;
+		return;
 	search->end = cell->word[0];
 	forest = 1 + kind_of_packet(s) + (search->six ? PF_FOREST_OF_INET6 : 0);
 	search->forest = cell->word[forest & (PF_CELL_WORDS - 1)];
-	if (search->forest == PF_FOREST_WALK) {
-		search->goes_on = 0;
-		return 0;
-	}
+	search->goes_on = search->forest != PF_FOREST_WALK;
 	if (search->forest == PF_FOREST_NONE) {
 		search->at = SEARCH_OVER;
-		return 1;
+		return;
 	}
-	cell = cell_at(search, search->forest);
+	cell = search->goes_on ? cell_at(search, search->forest) : NULL;
 	if (!cell)
-		return 1;
-	enter_forest(search, cell);
+		return;
+	search->trees = cell->word[0];
+	search->steps = cell->word[1];
 	find_point(s);
 	go_to_tree(search, 0);
-	return 1;
+}
+
+/* The index of the rule with this order, as cells have it. */
+__inline __u32 index_of(__u32 order)
+{
+	order >>= PF_ORDER_SHIFT;
+	return order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order;
+}
+
+/* Index of the next rule to test, or NO_RULE if the search is over, or has failed, or does not go on since skip steps
+ * are faster. The rule before has not matched, or was taken. */
+__global __u32 next_candidate(struct pf_scratch *s)
+{
+	struct pf_loop loop = { .s = s };
+	struct pf_tree_search *search;
+
+	if (!s)
+		return NO_RULE;
+	search = &s->search;
+	if (search->at == SEARCH_STRETCH)
+		enter_stretch(s);
+	if (search->at == SEARCH_LINE && search->rule >= search->rules)
+		go_to_tree(search, search->tree + 1);
+	if (search->at >= SEARCH_OVER)
+		return NO_RULE;
+	search->candidate = NO_RULE;
+	if (!look_at_cells(search))
+		bpf_loop(search->steps / CELLS_A_STEP + 1, look_at_more_cells, &loop, 0);
+	if (search->candidate != NO_RULE)
+		return index_of(search->candidate);
+	/* who made the forest knows how long a search is at most */
+	if (search->at != SEARCH_OVER)
+		search->at = SEARCH_FAILED;
+	return NO_RULE;
+}
+
+/* The candidate matches: what gives way to it need not be asked. */
+__inline void take_candidate(struct pf_tree_search *search)
+{
+	search->best = search->candidate;
+	go_to_tree(search, search->tree + 1);
 }
 
 /* Whether trees may find what decides about the packet: they know nothing of fragments, and where each rule that
@@ -358,25 +361,6 @@ __inline bool is_searched_for(const struct pf_scratch *s)
 	return s->test.evaluator == PF_EVALUATOR_COMPILED &&
 	       s->pd.virtual_protocol == s->pd.protocol &&
 	       !(s->test.log & PF_RULE_LOG_MATCHES);
-}
-
-/* The search is over: the best rule decides, and the walk goes on behind the stretch. Returns 1 if that ends
- * the walk, too. */
-__inline int end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
-{
-	search->goes_on = 0;
-	if (search->at == SEARCH_FAILED) {
-		test->failed = 1;
-		return 1;
-	}
-	test->next = search->end;
-	if (search->best == NO_RULE)
-		return 0;
-	test->decided = index_of(search->best);
-	test->decided_by = test->caller;
-	test->found = !(search->best & PF_ORDER_ASKS_MORE);
-	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
-	return test->over;
 }
 
 #endif /* PF_SEARCH_H */

@@ -138,10 +138,16 @@ __global int sweep_sources(__u32 count)
 	return loop.removed;
 }
 
-/* Keeps uptime_about() right. */
+/* Keeps uptime_about() right: notes the second, and that it is believed for half again as long as it took since the one
+ * before. A beat that is late itself does not say how long that is: the next one does. */
 __inline void note_second(struct pf_status *status)
 {
-	status->second = bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
+	__u32 second = bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
+	__u64 now = bpf_jiffies64(), taken = now - status->beat;
+
+	status->second_until = second - status->second <= 1 ? now + taken + taken / 2 : 0;
+	status->second = second;
+	status->beat = now;
 }
 
 /* Has the timer fire when the next second has just begun, whatever the sweep has taken of this one. */

@@ -92,6 +92,8 @@ struct pf_status {
 	__u32 sweeps;			/* begun so far */
 	__u32 second;			/* of the boot clock, as the timer keeps it */
 	__u32 pad;
+	__u64 beat;			/* jiffy in which it was noted */
+	__u64 second_until;		/* jiffy from which it is too old to be believed */
 	struct pf_syncookies syncookies;
 };
 

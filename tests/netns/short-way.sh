@@ -24,15 +24,17 @@ by() {
 	pf "$MIDDLE" -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
 }
 
-# goes_on - how many of 20 datagrams come back: then the way they take is a fresh one
+# goes_on SERVER - how many of 20 datagrams come back: then the way they take is a fresh one
 goes_on() {
-	ask "$SERVER4" 20 | cut -d' ' -f1
+	ask "$1" 20 | cut -d' ' -f1
 }
 
-# stops COMMAND... - how many of 3 datagrams come back after it
+# stops SERVER COMMAND... - how many of 3 datagrams come back after it
 stops() {
+	local server=$1
+	shift
 	on gateway "$@" || die "cannot $*"
-	ask "$SERVER4" 3 | cut -d' ' -f1
+	ask "$server" 3 | cut -d' ' -f1
 }
 
 # xdp_comes_and_goes SERVER TTL - none of 1500 datagrams is lost when rules take XDP and leave it, six times; the server sees
@@ -52,46 +54,37 @@ xdp_comes_and_goes() {
 	same "no packet is lost when XDP comes and goes" "1500 $2" "$(cat "$WORK/flow.log")"
 }
 
-# goes_on6, stops6 - the same over IPv6
-goes_on6() {
-	ask "$SERVER6" 20 | cut -d' ' -f1
-}
-stops6() {
-	on gateway "$@" || die "cannot $*"
-	ask "$SERVER6" 3 | cut -d' ' -f1
-}
-
 # kernel_has_its_way WHAT - what the kernel would do else it does at once
 kernel_has_its_way() {
-	same "$1: at first" 20 "$(goes_on)"
-	same "a route that goes away" 0 "$(stops ip route add blackhole "$SERVER4")"
+	same "$1: at first" 20 "$(goes_on "$SERVER4")"
+	same "a route that goes away" 0 "$(stops "$SERVER4" ip route add blackhole "$SERVER4")"
 	on gateway ip route delete blackhole "$SERVER4"
-	same "and comes back" 20 "$(goes_on)"
-	same "a router that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
+	same "and comes back" 20 "$(goes_on "$SERVER4")"
+	same "a router that is none any more" 0 "$(stops "$SERVER4" sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
-	same "and is one again" 20 "$(goes_on)"
-	same "an interface that is none any more" 0 "$(stops sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/forwarding')"
+	same "and is one again" 20 "$(goes_on "$SERVER4")"
+	same "an interface that is none any more" 0 "$(stops "$SERVER4" sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/forwarding')"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/conf/lan0/forwarding'
-	same "and is one again" 20 "$(goes_on)"
-	same "a rule of routing" 0 "$(stops ip rule add to "$SERVER4" blackhole)"
+	same "and is one again" 20 "$(goes_on "$SERVER4")"
+	same "a rule of routing" 0 "$(stops "$SERVER4" ip rule add to "$SERVER4" blackhole)"
 	on gateway ip rule delete to "$SERVER4" blackhole
-	same "that goes away" 20 "$(goes_on)"
-	same "over IPv6: at first" 20 "$(goes_on6)"
-	same "over IPv6: a route that goes away" 0 "$(stops6 ip -6 route add blackhole "$SERVER6")"
+	same "that goes away" 20 "$(goes_on "$SERVER4")"
+	same "over IPv6: at first" 20 "$(goes_on "$SERVER6")"
+	same "over IPv6: a route that goes away" 0 "$(stops "$SERVER6" ip -6 route add blackhole "$SERVER6")"
 	on gateway ip -6 route delete blackhole "$SERVER6"
-	same "over IPv6: and comes back" 20 "$(goes_on6)"
-	same "over IPv6: a rule of routing" 0 "$(stops6 ip -6 rule add to "$SERVER6" blackhole)"
+	same "over IPv6: and comes back" 20 "$(goes_on "$SERVER6")"
+	same "over IPv6: a rule of routing" 0 "$(stops "$SERVER6" ip -6 rule add to "$SERVER6" blackhole)"
 	on gateway ip -6 rule delete to "$SERVER6" blackhole
-	same "over IPv6: that goes away" 20 "$(goes_on6)"
+	same "over IPv6: that goes away" 20 "$(goes_on "$SERVER6")"
 	same "a rule of netfilter" 0 \
-		"$(stops nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
+		"$(stops "$SERVER4" nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
 	on gateway nft delete table ip t
-	same "that goes away" 20 "$(goes_on)"
+	same "that goes away" 20 "$(goes_on "$SERVER4")"
 	on gateway ip route add blackhole "$SERVER4" tos 0x10
-	same "a route for another type of service" 20 "$(goes_on)"
+	same "a route for another type of service" 20 "$(goes_on "$SERVER4")"
 	same "that packets of the same state go by" 0 "$(ask "$SERVER4" 3 0 7 16 | cut -d' ' -f1)"
 	on gateway ip route delete blackhole "$SERVER4" tos 0x10
-	same "and others do not" 20 "$(goes_on)"
+	same "and others do not" 20 "$(goes_on "$SERVER4")"
 }
 
 # flow ADDRESS - packets that go on for some seconds, whether they come back or not
@@ -103,17 +96,17 @@ flow() {
 kernel_has_its_way_soon() {
 	on gateway ip -6 route delete 2001:db8:10::/64 dev wan0
 	flow "$SERVER6"
-	same "over IPv6: a route that is deleted, while packets go on" 0 "$(stops6 true)"
+	same "over IPv6: a route that is deleted, while packets go on" 0 "$(stops "$SERVER6" true)"
 	on gateway ip -6 route add 2001:db8:10::/64 dev wan0
-	same "over IPv6: and is there again" 20 "$(goes_on6)"
+	same "over IPv6: and is there again" 20 "$(goes_on "$SERVER6")"
 	on gateway sh -c 'echo 0 >/proc/sys/net/ipv6/conf/all/forwarding'
 	flow "$SERVER6"
-	same "over IPv6: a router that is none any more, while packets go on" 0 "$(stops6 true)"
+	same "over IPv6: a router that is none any more, while packets go on" 0 "$(stops "$SERVER6" true)"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
-	same "over IPv6: and is one again" 20 "$(goes_on6)"
+	same "over IPv6: and is one again" 20 "$(goes_on "$SERVER6")"
 	on gateway ip neighbour replace "$SERVER4" lladdr 02:00:00:00:00:99 dev wan0 nud permanent
 	flow "$SERVER4"
-	same "a neighbour with another link address, while packets go on" 0 "$(stops true)"
+	same "a neighbour with another link address, while packets go on" 0 "$(stops "$SERVER4" true)"
 	on gateway ip neighbour delete "$SERVER4" dev wan0
-	same "that has its own again" 20 "$(flow "$SERVER4"; goes_on)"
+	same "that has its own again" 20 "$(flow "$SERVER4"; goes_on "$SERVER4")"
 }

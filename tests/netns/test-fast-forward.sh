@@ -51,8 +51,8 @@ pf gateway -q -f - <<-END_OF_RULES
 	pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 	pass proto tcp to port 80
 END_OF_RULES
-same "a state stays when its rule goes" 20 "$(goes_on)"
-same "until it is killed" 0 "$(stops "$BIN/pfctl" -q -F states)"
+same "a state stays when its rule goes" 20 "$(goes_on "$SERVER4")"
+same "until it is killed" 0 "$(stops "$SERVER4" "$BIN/pfctl" -q -F states)"
 rules auto
 
 # A device whose packets have no link header, on either side of the gateway.

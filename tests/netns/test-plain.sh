@@ -106,7 +106,7 @@ done
 arrives() { # SOURCE [TTL] - datagrams of 20 from it that come as far as the server's wire
 	start listener server timeout 2 tcpdump -n -i eth0 -Q in --immediate-mode udp and src host "$1"
 	await 3 grep -q listening "$WORK/listener.log" || die "tcpdump does not listen"
-	goes_on >/dev/null
+	goes_on "$SERVER4" >/dev/null
 	send "$1" "${2:-64}" 7 20
 	sleep 0.5
 	stop listener
@@ -131,8 +131,8 @@ done
 
 # A neighbour that gets another link address is found again.
 rules "set xdp on any"
-same "before" 20 "$(goes_on)"
+same "before" 20 "$(goes_on "$SERVER4")"
 on server ip link set eth0 address 02:00:00:00:77:01
 on server ping -n -q -c 1 -W 1 192.168.10.81 >/dev/null
-same "another card" 20 "$(goes_on)"
+same "another card" 20 "$(goes_on "$SERVER4")"
 verdict

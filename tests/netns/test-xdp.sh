@@ -137,11 +137,11 @@ same "a state that is killed" 0 "$(rules any; pf gateway -q -f - <<-END_OF_RULES
 	set xdp on any
 	block
 END_OF_RULES
-stops "$BIN/pfctl" -q -F states)"
+stops "$SERVER4" "$BIN/pfctl" -q -F states)"
 
 # A device on which packets wait for their turn keeps them.
 rules any
-same "before" 20 "$(goes_on)"
+same "before" 20 "$(goes_on "$SERVER4")"
 on gateway tc qdisc add dev wan0 root handle 1: htb default 1
 on gateway tc class add dev wan0 parent 1: classid 1:1 htb rate 100mbit
 sleep 2.1
@@ -172,7 +172,7 @@ END_OF_PROGRAM
 lan_address=$(on gateway ip -o link show lan0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/')
 intruders() { # KIND - of 50 frames, how many went by XDP
 	local before after
-	goes_on >/dev/null
+	goes_on "$SERVER4" >/dev/null
 	before=$(by XDP)
 	on client python3 "$WORK/frames.py" "$lan_address" "$1" "$SERVER4"
 	after=$(by XDP)

@@ -84,6 +84,10 @@ pub struct Status {
     pub second: u32,
     /// Zero.
     pub pad: u32,
+    /// Jiffy in which `second` was noted.
+    pub beat: u64,
+    /// Jiffy from which `second` is too old to be believed.
+    pub second_until: u64,
     /// Keys of syncookies.
     pub syncookies: Syncookies,
 }

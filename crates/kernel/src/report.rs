@@ -40,6 +40,8 @@ pub struct InstanceStatus {
     pub running: bool,
     /// Seconds since that was last changed.
     pub since_secs: u32,
+    /// Seconds that the timer that sweeps states is overdue.
+    pub sweep_late_secs: u32,
     /// Current states.
     pub states: u32,
     /// TCP states whose maker is not established.
@@ -148,9 +150,14 @@ impl Instance {
         let totals = counters::totals(&self.maps)?;
         let record = self.record()?;
         let memory = self.run.memory()?;
+        let now = self.uptime()?;
         Ok(InstanceStatus {
             running: status.running != 0,
-            since_secs: self.uptime()?.saturating_sub(status.since),
+            since_secs: now.saturating_sub(status.since),
+            sweep_late_secs: match status.second {
+                0 => 0, // it was never started
+                second => now.saturating_sub(second + 1),
+            },
             states: status.states,
             half_open: status.half_open,
             capacity: status.capacity,

@@ -152,7 +152,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
-            bound, sweeps, second, pad, syncookies,
+            bound, sweeps, second, pad, beat, second_until,
+            syncookies,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {

@@ -12,11 +12,14 @@ use std::time::Duration;
 
 use common::fixture::{Fixture, all_arrive, arrives, isolated, receiver, udp_states};
 use common::{host, ruleset};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use skipstep_abi as abi;
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::report::Hook;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
+use zerocopy::{FromBytes, IntoBytes};
 
 #[test]
 fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
@@ -451,6 +454,33 @@ fn states_end_while_nobody_does_anything() {
         std::thread::sleep(Duration::from_secs(5));
         assert!(udp_states(fixture.instance()).is_empty());
         assert!(fixture.instance().status().unwrap().engine.removals >= 2);
+    });
+}
+
+#[test]
+fn a_clock_that_stands_still_is_not_believed() {
+    isolated(|| {
+        let mut fixture = Fixture::new("late");
+        fixture.load("set timeout { udp.first 1000, udp.single 1000, udp.multiple 1000 }\npass\n");
+        fixture.instance().enable().unwrap();
+        let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), receiver());
+        assert!(arrives(&from, &to));
+        let before: Vec<_> = udp_states(fixture.instance()).iter().map(|s| s.expires_at).collect();
+
+        // what a timer leaves that has not come for long; it does within a second
+        let pin = format!("/sys/fs/bpf/skipstep/{}/status", fixture.instance().name());
+        let map = MapHandle::from_pinned_path(pin).unwrap();
+        let key = 0u32.to_ne_bytes();
+        let value = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+        let mut status = abi::Status::read_from_bytes(&value).unwrap();
+        status.second = 1;
+        status.second_until = status.beat;
+        map.update(&key, status.as_bytes(), MapFlags::ANY).unwrap();
+        let late = fixture.instance().status().unwrap().sweep_late_secs;
+        assert!(arrives(&from, &to));
+        let after: Vec<_> = udp_states(fixture.instance()).iter().map(|s| s.expires_at).collect();
+        assert!(late > 0);
+        assert!(after >= before, "packets were seen now, not in the machine's first second");
     });
 }
 

@@ -196,6 +196,7 @@ fn status_and_interfaces() {
         fragments: Default::default(),
         log_lost: 0,
         flow_lost: 0,
+        sweep_late: 0,
         forwarded: [0; 2],
         divert: Default::default(),
         divert_lost: 0,

@@ -52,6 +52,8 @@ pub struct InfoView {
     pub log_lost: u64,
     /// Reports of states that nobody took in time.
     pub flow_lost: u64,
+    /// Seconds that the timer that sweeps states is overdue. OpenBSD's text says nothing of its own.
+    pub sweep_late: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
     pub forwarded: [u64; 2],
     /// Packets for programs, which OpenBSD's netstat counts.
@@ -70,6 +72,9 @@ pub struct InterfaceTraffic {
     /// Packets and bytes.
     pub traffic: [[[Traffic; 2]; 2]; 2],
 }
+
+/// Seconds by which a sweep may be late before that is said: nobody's time is up to the second.
+const SWEEP_MAY_BE_LATE: u64 = 2;
 
 /// The status, with `-v` also sources, fragments and limit counters.
 pub fn text(view: &InfoView, detail: Detail) -> String {
@@ -122,6 +127,12 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
                 text += &counter_line(by, count, view.seconds);
             }
         }
+    }
+    if view.enabled && view.sweep_late > SWEEP_MAY_BE_LATE {
+        text += &format!(
+            "Sweep\n  {} seconds late: states outlive their timeouts, for this machine is behind with its timers\n",
+            view.sweep_late
+        );
     }
     text
 }
@@ -201,6 +212,7 @@ pub fn json(view: &InfoView) -> Value {
         "limit_counters": limits,
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
+        "sweep_late": view.sweep_late,
         "fast_forward": { "tc": view.forwarded[0], "xdp": view.forwarded[1] },
         "fragments": {
             "current": view.fragments.current,
@@ -246,6 +258,7 @@ mod tests {
             fragments: FragmentStatus::default(),
             log_lost: 0,
             flow_lost: 0,
+            sweep_late: 0,
             forwarded: [0; 2],
             divert: DivertCounters::default(),
             divert_lost: 0,
@@ -253,5 +266,12 @@ mod tests {
         };
         let head = "Status: Disabled                                 Debug: err\n\nState Table";
         assert!(text(&view, Detail::default()).starts_with(head));
+
+        let late = |enabled, sweep_late| {
+            let view = InfoView { enabled, sweep_late, ..view.clone() };
+            text(&view, Detail::default()).contains("  40 seconds late: states outlive")
+        };
+        assert!(late(true, 40));
+        assert!(!late(true, SWEEP_MAY_BE_LATE) && !late(false, 40));
     }
 }

@@ -206,6 +206,7 @@ impl Filter for ShownModel {
             fragments,
             log_lost: 0,
             flow_lost: 0,
+            sweep_late_secs: 0,
             forwarded: [0; 2],
             divert: Default::default(),
             divert_lost: 0,
