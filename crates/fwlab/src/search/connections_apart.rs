@@ -33,7 +33,7 @@ pub(super) struct Ways {
     /// How long trials are that make connections at a rate.
     pub seconds: f64,
     /// Connections that are to be open at once, if they are held.
-    pub at_once: u64,
+    pub at_once: Option<u64>,
     /// What is to be sent beside them.
     pub beside: Beside,
 }
@@ -74,14 +74,15 @@ impl ConnectionsApart {
             clients: ways.clients,
             count: PROBE,
             rate: SLOW,
-            hold: false,
+            // they end by RST then, and not even the first ones keep a port from as many as there can be
+            hold: ways.at_once.is_some(),
             close: None,
             forbidden: 0,
             forbidden_port: ways.forbidden.unwrap_or(door),
             pages: Pages::ONE,
         };
         let room = Room::new(machines[0].ports, &calls);
-        room.check(&Calls { count: ways.at_once, hold: true, ..calls.clone() })?;
+        room.check(&Calls { count: ways.at_once.unwrap_or(PROBE), ..calls.clone() })?;
         let mut apart = ConnectionsApart {
             pair,
             machines,
@@ -159,14 +160,10 @@ impl ConnectionsApart {
         let wait = self.room.wait(calls, Instant::now());
         pause(wait.as_secs_f64(), &self.interrupt);
         self.interrupt.check()?;
-        let mut ports = calls.doors();
-        if calls.forbidden > 0 {
-            ports.push(calls.forbidden_port);
-        }
         let called = Called {
             address: calls.server.ip(),
-            ports,
-            forbidden_port: calls.forbidden_port,
+            ports: calls.doors(),
+            forbidden_port: (calls.forbidden > 0).then_some(calls.forbidden_port),
             at_once: calls.at_once(),
             beside,
         };
@@ -223,9 +220,11 @@ impl Measurer for ConnectionsApart {
         let busy = made.outcome.busy.max(Duration::from_micros(1));
         let most = (count as f64 / busy.as_secs_f64() * BELIEVED).floor().max(1.0);
         let allowed = self.room.most(self.seconds).floor();
-        if allowed < most {
-            self.bound = Some(allowed);
+        // those that are held are as many as they are, no matter how many a second
+        if self.calls.hold || most <= allowed {
+            return Ok(Some(most));
         }
-        Ok(Some(most.min(allowed)))
+        self.bound = Some(allowed);
+        Ok(self.bound)
     }
 }

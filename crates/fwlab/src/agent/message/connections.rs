@@ -44,8 +44,8 @@ pub struct Called {
     pub address: IpAddr,
     /// At which ports.
     pub ports: Vec<u16>,
-    /// The port whose visitors are counted: who gets there should not.
-    pub forbidden_port: u16,
+    /// One more, whose visitors are counted: who gets there should not.
+    pub forbidden_port: Option<u16>,
     /// Connections that may be open at once.
     pub at_once: u64,
     /// What is counted beside them.
@@ -126,12 +126,12 @@ impl Caller {
 
 impl Called {
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let Called { ports, at_once, beside, .. } = self;
-        // the forbidden one is one more
-        let most = usize::from(MOST_PORTS) + 1;
+        let Called { ports, forbidden_port, at_once, beside, .. } = self;
         ensure!(
-            (1..=most).contains(&ports.len()) && !ports.contains(&0),
-            "{} ports: at most {most}, and none of them 0",
+            (1..=usize::from(MOST_PORTS)).contains(&ports.len())
+                && !ports.contains(&0)
+                && *forbidden_port != Some(0),
+            "{} ports: at most {MOST_PORTS}, and none of them 0",
             ports.len()
         );
         ensure!(
@@ -179,8 +179,8 @@ mod tests {
     fn called() -> Called {
         Called {
             address: [192, 0, 2, 1].into(),
-            ports: vec![80, 22],
-            forbidden_port: 22,
+            ports: vec![80, 81, 82],
+            forbidden_port: Some(22),
             at_once: 5000,
             beside: Beside::Nothing,
         }
@@ -239,7 +239,8 @@ mod tests {
         }
         assert!(Called { ports: Vec::new(), ..called() }.check().is_err());
         assert!(Called { ports: vec![80, 0], ..called() }.check().is_err());
-        assert!(Called { ports: vec![80; 66], ..called() }.check().is_err());
+        assert!(Called { ports: vec![80; 65], ..called() }.check().is_err());
+        assert!(Called { forbidden_port: Some(0), ..called() }.check().is_err());
         assert!(Called { at_once: MOST_AT_ONCE + 1, ..called() }.check().is_err());
     }
 }

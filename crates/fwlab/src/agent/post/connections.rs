@@ -49,7 +49,8 @@ impl Server {
     /// Begins to listen.
     pub fn new(called: Called, at: Placement) -> anyhow::Result<Server> {
         allow_files(called.at_once, 1)?;
-        let service = ordinary(at).run(|| Service::begin(called.address, &called.ports))?;
+        let ports: Vec<u16> = called.ports.iter().copied().chain(called.forbidden_port).collect();
+        let service = ordinary(at).run(|| Service::begin(called.address, &ports))?;
         let why = || format!("no server at {} (--server-address, --server-ports)", called.address);
         let service = service.with_context(why)?;
         Ok(Server { called, service, trial: None })
@@ -58,17 +59,24 @@ impl Server {
     /// A trial begins.
     pub fn begin(&mut self) -> anyhow::Result<()> {
         let counter = Counter::begin(self.called.beside, self.called.address)?;
-        self.trial = Some((counter, self.service.came(self.called.forbidden_port)));
+        self.trial = Some((counter, self.leaked()));
         Ok(())
     }
 
     /// What was seen of it.
     pub fn collect(&mut self) -> anyhow::Result<Served> {
         let (counter, before) = self.trial.take().context("no trial to tell of")?;
-        thread::sleep(STRAGGLERS);
+        if self.called.forbidden_port.is_some() {
+            thread::sleep(STRAGGLERS);
+        }
         let received = counter.end()?;
         self.service.ensure_running().context("the server of pages")?;
-        let leaked = self.service.came(self.called.forbidden_port) - before;
+        let leaked = self.leaked() - before;
         Ok(Served { leaked, visitor: self.service.last_visitor(), received })
+    }
+
+    /// Connections that have come to the forbidden port.
+    fn leaked(&self) -> u64 {
+        self.called.forbidden_port.map_or(0, |port| self.service.came(port))
     }
 }

@@ -97,7 +97,7 @@ impl Ways {
             clients: arguments.ways.client_addresses.clone(),
             forbidden: arguments.ways.forbidden_port,
             seconds: arguments.seconds,
-            at_once: if arguments.holds_connections() { arguments.connections() } else { 1 },
+            at_once: arguments.holds_connections().then(|| arguments.connections()),
             beside: match arguments.test {
                 Test::TcpFragments => Beside::Datagrams(1.0),
                 Test::TcpFlood => Beside::Syns(1.0),
