@@ -32,7 +32,10 @@ pub use controller::{Agents, Pair};
 pub use envelope::{LONGEST, Malformed, Opener, Sealer};
 pub use handshake::{Greeting, HELLO, Hello, Refusal, Side, VERDICT, read_verdict};
 pub use key::Key;
-pub use message::{Answer, Frames, Machine, Order, Part, Reach, Start, Tally};
+pub use message::{
+    Answer, Called, Caller, Frames, LONGEST_TRIAL, MOST_ADDRESSES, MOST_PORTS, Machine, Made,
+    Order, Part, Reach, Served, Start, Tally,
+};
 
 /// The port of agents.
 pub const PORT: u16 = 19_818;

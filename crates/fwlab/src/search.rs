@@ -4,8 +4,10 @@
 //! simulated device whose answers are known.
 
 mod apart;
+mod attempts;
 pub mod back_to_back;
 mod command;
+mod connections_apart;
 pub mod filters;
 pub mod frames;
 pub mod hop_by_hop;
@@ -14,6 +16,7 @@ pub mod loss_rate;
 pub mod mlr;
 pub mod network;
 pub mod recovery;
+mod room;
 pub mod simulated;
 pub mod tcp;
 mod tcp_network;
@@ -26,9 +29,9 @@ use thiserror::Error;
 
 pub use command::{Arguments, run};
 
-use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
+use crate::connections::{Pages, Setup};
 use crate::raw::extension::Extension;
 use crate::raw::load::Load;
 pub use crate::raw::missing::Gap;
@@ -113,19 +116,6 @@ pub struct Connections {
     pub pages: u64,
     /// How long it took until a page was there that was asked for.
     pub fetched: Setup,
-}
-
-/// Times of connection establishment, or of what was to be timed instead, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Setup {
-    /// The shortest.
-    pub least: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// The longest.
-    pub most: u64,
-    /// All of them together.
-    pub total: u64,
 }
 
 /// Runs trials on a device.
@@ -389,6 +379,8 @@ pub struct Variety {
 pub struct Setting {
     /// Whether frames go over real network cards.
     pub wire: bool,
+    /// Whether the device's rules are those of somebody else.
+    pub foreign: bool,
     /// Bytes of a frame with its checksum.
     pub size: u32,
     /// Whether frames are those of IPv6.

@@ -168,10 +168,25 @@ fn what_cannot_be_had_between_interfaces_is_refused_by_name() {
     refused(&[&["latency"], &wire, &agents], "clocks of two machines");
     refused(&[&["mlr"], &wire, &agents, &["--server-address", "::1"]], "--server-address");
     refused(&[&["mlr", "--simulate", "knee"], &agents], "--client-if");
+    refused(&[&["mlr"], &agents], "--client-if");
+    refused(&[&["tcp-rate"], &wire, &agents], "as the agents' machines have routes");
+    refused(&[&["tcp-rate", "--system", "router"], &agents], "through nothing else");
+    refused(&[&["tcp-rate", "--simulate", "knee"], &agents], "through nothing else");
+    refused(&[&["tcp-illegal"], &agents], "--forbidden-port");
+    let forbidden = ["--forbidden-port", "82"];
+    refused(&[&["tcp-rate"], &agents, &forbidden], "is for tcp-illegal");
+    let ports = ["--server-ports", "80-82"];
+    refused(&[&["tcp-illegal"], &agents, &forbidden, &ports], "one of --server-ports");
+    refused(&[&["mlr"], &wire, &agents, &ports], "addresses of benchmarks");
     refused(&[&["mlr", "--simulate", "knee", "--networks", "256"]], "simulated device");
     for wrong in [&["mlr", "--system", "router"][..], &["mlr", "--simulate", "knee"]] {
         assert_eq!(search(&[wrong, &wire].concat()).status.code(), Some(2), "{wrong:?}");
     }
+    for wrong in [&["tcp-rate", "--rules", "5"][..], &["tcp-rate", "--server-ports", "0"]] {
+        assert_eq!(search(&[wrong, &agents].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+    let alone = ["tcp-rate", "--system", "router", "--server-ports", "80"];
+    assert_eq!(search(&alone).status.code(), Some(2));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use super::PORT;
 use super::channel::{Broken, Channel};
 use super::key::Key;
-use super::message::{Answer, Machine, Order, Part, Reach, Start, Tally};
+use super::message::{Answer, Machine, Made, Order, Part, Reach, Served, Start, Tally};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::raw::sender::Pace;
 
@@ -173,6 +173,14 @@ impl Pair {
         Ok([self.client.describe(client)?, self.server.describe(server)?])
     }
 
+    /// The server's machine, with what leads from there to something.
+    ///
+    /// # Errors
+    /// The agent is gone, or nothing leads there.
+    pub fn server_machine(&mut self, reach: Reach) -> anyhow::Result<Machine> {
+        self.server.describe(reach)
+    }
+
     /// Makes both ready for their parts, in trials of so long.
     ///
     /// # Errors
@@ -201,6 +209,17 @@ impl Pair {
     pub fn tallies(&mut self) -> anyhow::Result<[Tally; 2]> {
         match self.trial()? {
             [Answer::Frames(sent), Answer::Frames(counted)] => Ok([sent, counted]),
+            _ => bail!("the agents have other parts than they were told"),
+        }
+    }
+
+    /// A trial of connections: what became of them, and what the server saw.
+    ///
+    /// # Errors
+    /// As of [`Pair::trial`].
+    pub fn connections(&mut self) -> anyhow::Result<(Made, Served)> {
+        match self.trial()? {
+            [Answer::Made(made), Answer::Served(served)] => Ok((*made, served)),
             _ => bail!("the agents have other parts than they were told"),
         }
     }

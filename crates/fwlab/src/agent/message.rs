@@ -1,11 +1,14 @@
 //! What controller and agent say to each other, as JSON in envelopes.
 
+mod connections;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
+use crate::connections::Ports;
 use crate::link::Link;
 use crate::placement::Disturbance;
 use crate::raw::load::Load;
@@ -15,11 +18,13 @@ use crate::results::{Counts, Environment};
 use crate::sockets::{Heard, Talk};
 use crate::topology::Family;
 
+pub use connections::{Called, Caller, MOST_ADDRESSES, MOST_PORTS, Made, Served};
+
 /// The longest time until a trial begins.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// The longest trial.
-const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
+pub const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
 
 /// Frames of a trial, and how many a second.
 const MOST_FRAMES: u64 = i32::MAX as u64;
@@ -89,6 +94,10 @@ pub enum Part {
         /// Where they come in.
         interface: String,
     },
+    /// Who makes connections, which is active.
+    Caller(Box<Caller>),
+    /// Who serves pages over them.
+    Called(Called),
 }
 
 /// Frames to send.
@@ -138,6 +147,8 @@ pub struct Machine {
     pub environment: Environment,
     /// The interface that leads to the other end.
     pub link: Link,
+    /// The ports of connections that it makes.
+    pub ports: Ports,
 }
 
 /// What an agent says.
@@ -154,6 +165,10 @@ pub enum Answer {
     Seen(Disturbance),
     /// What was sent, or what came.
     Frames(Tally),
+    /// What became of connections.
+    Made(Box<Made>),
+    /// What was seen of them by who served pages.
+    Served(Served),
     /// It could not be done, and why.
     Failed(String),
 }
@@ -175,6 +190,8 @@ impl Order {
             }
             Order::Prepare(Part::Client(talk) | Part::Server { talk, .. }) => check_talk(talk),
             Order::Prepare(Part::Source(frames)) => check_frames(frames),
+            Order::Prepare(Part::Caller(caller)) => caller.check(),
+            Order::Prepare(Part::Called(called)) => called.check(),
             Order::Pace(pace) => check_pace(pace),
         }
     }

@@ -1,5 +1,7 @@
 //! The end of a measurement: what carries out orders on the machine it is on.
 
+mod connections;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,7 +13,8 @@ use skipstep_kernel::lab::{self, Progress, Sink};
 
 use super::channel::{Broken, Channel};
 use super::log;
-use super::message::{Answer, Frames, Machine, Order, Part, Reach, Start, Tally};
+use super::message::{Answer, Caller, Frames, Machine, Order, Part, Reach, Start, Tally};
+use crate::connections::Ports;
 use crate::host::Host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::link::Link;
@@ -38,6 +41,8 @@ enum Ready<'h> {
     Server(#[expect(dead_code, reason = "it serves as long as it is there")] Server),
     Source { sender: Box<Sender<'h>>, pace: Pace },
     Sink(Sink),
+    Caller(Box<Caller>),
+    Called(connections::Server),
 }
 
 /// A trial in which others are active.
@@ -124,6 +129,8 @@ impl<'h> Post<'h> {
                 Port::here(&interface)?.attach(&mut sink)?;
                 Ready::Sink(sink)
             }
+            Part::Caller(caller) => Ready::Caller(connections::ready(*caller)?),
+            Part::Called(called) => Ready::Called(connections::Server::new(called, self.at)?),
         })
     }
 
@@ -139,8 +146,8 @@ impl<'h> Post<'h> {
                     Reach::Towards(address) => Link::towards(address)?,
                     Reach::By(interface) => Link::named(&interface)?,
                 };
-                let environment = measure::environment();
-                Ok(Answer::Machine(Box::new(Machine { environment, link })))
+                let (environment, ports) = (measure::environment(), Ports::here()?);
+                Ok(Answer::Machine(Box::new(Machine { environment, link, ports })))
             }
             Order::Prepare(part) => {
                 // the ports of the part before are free again
@@ -168,7 +175,7 @@ impl<'h> Post<'h> {
         channel: &mut Channel,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Answer> {
-        match &self.ready {
+        match &mut self.ready {
             Ready::Nothing => bail!("no part to begin with"),
             Ready::Client(talk) => {
                 let heard = attend(channel, start, interrupt, &|interrupt| {
@@ -185,7 +192,14 @@ impl<'h> Post<'h> {
                 });
                 return sent.map(Answer::Frames);
             }
+            Ready::Caller(caller) => {
+                let made = attend(channel, start, interrupt, &|interrupt| {
+                    connections::call(caller, self.host, self.at, interrupt)
+                });
+                return made.map(|made| Answer::Made(Box::new(made)));
+            }
             Ready::Sink(sink) => sink.begin(start.trial)?,
+            Ready::Called(server) => server.begin()?,
             Ready::Server(_) => {}
         }
         let watch = KinWatch::begin(self.at.cpu, vec![self.host])?;
@@ -196,7 +210,8 @@ impl<'h> Post<'h> {
     /// What was seen of a trial in which others were active.
     fn collect(&mut self) -> anyhow::Result<Answer> {
         let watched = self.watched.take().context("no trial to tell of")?;
-        match &self.ready {
+        match &mut self.ready {
+            Ready::Called(server) => server.collect().map(Answer::Served),
             Ready::Sink(sink) => {
                 let counts = await_stragglers(sink, None)?;
                 let tally = counted(&counts, watched.watch.end()?);

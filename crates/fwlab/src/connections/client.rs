@@ -63,6 +63,8 @@ struct Client<'c> {
     expected: u64,
     /// Which of them may have waited for too long, in the order in which that comes.
     deadlines: VecDeque<(Instant, usize)>,
+    /// How long nothing was due and nothing came.
+    idle: Duration,
     answers: Answers,
 }
 
@@ -71,6 +73,7 @@ struct Client<'c> {
 /// # Errors
 /// There are no more ports or files, or a signal came.
 pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
+    let began = Instant::now();
     let mut client = Client {
         calls,
         request: format!("GET /{} HTTP/1.1\r\nHost: fwlab\r\n\r\n", calls.pages.bytes),
@@ -80,6 +83,7 @@ pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
         connections: Vec::new(),
         expected: 0,
         deadlines: VecDeque::new(),
+        idle: Duration::ZERO,
         answers: Answers::default(),
     };
     client.answers.took = client.at_rate(calls.rate, Client::begin)?;
@@ -98,6 +102,7 @@ pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
         })?;
         client.until_nothing_is_expected()?;
     }
+    client.answers.busy = began.elapsed().saturating_sub(client.idle);
     Ok(std::mem::take(&mut client.answers))
 }
 
@@ -137,20 +142,32 @@ impl Client<'_> {
     fn begin(&mut self, number: u64) -> anyhow::Result<()> {
         let forbidden = self.calls.is_forbidden(number);
         *(if forbidden { &mut self.answers.forbidden } else { &mut self.answers.attempted }) += 1;
-        let mut server = self.calls.server;
+        let mut server = self.calls.door(number);
         if forbidden {
             server.set_port(self.calls.forbidden_port);
         }
         let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(family, SockType::Stream, flags, None).context("a client's socket")?;
-        let own = SocketAddr::new(self.calls.client(number), 0);
-        bind(socket.as_raw_fd(), &SockaddrStorage::from(own)).with_context(|| own.to_string())?;
+        let own = self.calls.client(number);
+        if let Some(own) = own {
+            // the port is chosen with the destination: one that is taken towards another may be taken once more
+            setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)
+                .context("a client's socket")?;
+            bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(own, 0)))
+                .with_context(|| format!("{own} is no address of the client"))?;
+        }
         let since = Instant::now();
         match connect(socket.as_raw_fd(), &SockaddrStorage::from(server)) {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
             Err(error @ (Errno::EADDRNOTAVAIL | Errno::ENETUNREACH)) => {
-                return Err(error).with_context(|| format!("from {own} to {server}"));
+                let from = own.map_or(String::new(), |own| format!("from {own} "));
+                return Err(error).with_context(|| match error {
+                    Errno::ENETUNREACH => format!("{from}to {server}"),
+                    _ => format!(
+                        "{from}to {server}: all ports are taken (net.ipv4.ip_local_port_range)"
+                    ),
+                });
             }
             // refused at once
             Err(_) => {
@@ -206,10 +223,14 @@ impl Client<'_> {
     fn look_after(&mut self, milliseconds: u16) -> anyhow::Result<()> {
         self.interrupt.check()?;
         let mut events = [EpollEvent::empty(); EVENTS];
+        let since = Instant::now();
         let count = match self.epoll.wait(&mut events, milliseconds) {
             Err(Errno::EINTR) => 0,
             other => other.context("epoll")?,
         };
+        if milliseconds > 0 {
+            self.idle += since.elapsed();
+        }
         for event in &events[..count] {
             self.on_event(event.data() as usize);
         }
@@ -332,38 +353,67 @@ fn reset(connection: Option<Connection>) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv6Addr};
+
     use super::*;
     use crate::connections::Pages;
     use crate::connections::server::Service;
 
-    const LOOPBACK: &str = "127.0.0.0";
+    const ANY: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
     fn calls(count: u64, hold: bool, service: &Service) -> Calls {
         let server = SocketAddr::new("127.0.0.1".parse().unwrap(), service.port());
-        let clients = LOOPBACK.parse().unwrap();
-        let (rate, close, forbidden, forbidden_port) = (2000.0, None, 0, 1);
-        let pages = Pages::ONE;
-        Calls { server, clients, count, rate, hold, close, forbidden, forbidden_port, pages }
+        Calls {
+            server,
+            ports: 1,
+            clients: (1..=250).map(|host| [127, 0, 0, host].into()).collect(),
+            count,
+            rate: 2000.0,
+            hold,
+            close: None,
+            forbidden: 0,
+            forbidden_port: 1,
+            pages: Pages::ONE,
+        }
     }
 
     #[test]
     fn every_call_is_answered_and_all_are_open_at_once_if_they_are_held() {
         let interrupt = Interrupt::watch().unwrap();
         for hold in [false, true] {
-            let service = Service::begin(&[0]).unwrap();
+            let service = Service::begin(ANY, &[0]).unwrap();
             let answers = call(&calls(100, hold, &service), &interrupt).unwrap();
             assert_eq!((answers.attempted, answers.established, answers.served), (100, 100, 100));
             assert!(answers.took >= Duration::from_millis(49), "{:?}", answers.took);
+            assert!(answers.busy < answers.took, "{answers:?}");
             assert_eq!(answers.setup.len(), 100);
             assert_eq!(service.most_at_once() == 100, hold, "{}", service.most_at_once());
         }
     }
 
     #[test]
+    fn the_route_has_an_address_and_ports_of_the_server_take_turns() {
+        let interrupt = Interrupt::watch().unwrap();
+        // two ports that follow each other, wherever some are free
+        let (first, service) = (20_000..30_000)
+            .step_by(2)
+            .find_map(|port| Some((port, Service::begin(ANY, &[port, port + 1]).ok()?)))
+            .unwrap();
+        let calls = calls(10, false, &service);
+        let server = SocketAddr::new(calls.server.ip(), first);
+        let calls = Calls { server, ports: 2, clients: Vec::new(), ..calls };
+        assert_eq!(call(&calls, &interrupt).unwrap().served, 10);
+        assert_eq!([service.came(first), service.came(first + 1)], [5, 5]);
+        let strange = Calls { clients: vec![[192, 0, 2, 1].into()], ..calls };
+        let why = call(&strange, &interrupt).unwrap_err();
+        assert!(format!("{why:#}").contains("192.0.2.1 is no address of the client"), "{why:#}");
+    }
+
+    #[test]
     fn pages_of_any_size_come_one_after_the_other() {
         let interrupt = Interrupt::watch().unwrap();
         for bytes in [0, 1, 64, 5_000_000] {
-            let service = Service::begin(&[0]).unwrap();
+            let service = Service::begin(ANY, &[0]).unwrap();
             let pages = Pages { requests: 3, bytes };
             let answers = call(&Calls { pages, ..calls(4, false, &service) }, &interrupt).unwrap();
             assert_eq!((answers.served, answers.fetched.len()), (4, 12), "{bytes}");
@@ -373,7 +423,7 @@ mod tests {
     #[test]
     fn connections_are_closed_by_both_sides_at_a_rate_of_their_own() {
         let interrupt = Interrupt::watch().unwrap();
-        let service = Service::begin(&[0]).unwrap();
+        let service = Service::begin(ANY, &[0]).unwrap();
         let calls = Calls { close: Some(500.0), ..calls(50, true, &service) };
         let answers = call(&calls, &interrupt).unwrap();
         assert_eq!((answers.served, answers.closed.len()), (50, 50));
@@ -384,7 +434,7 @@ mod tests {
     #[test]
     fn who_is_refused_or_not_answered_has_failed() {
         let interrupt = Interrupt::watch().unwrap();
-        let service = Service::begin(&[0]).unwrap();
+        let service = Service::begin(ANY, &[0]).unwrap();
         // nobody listens at port 1
         let half = Calls { forbidden: 50, ..calls(20, false, &service) };
         let answers = call(&half, &interrupt).unwrap();

@@ -1,15 +1,12 @@
 //! Datagrams that are too long for the cable, so that each comes in three fragments, beside connections (RFC 3511, 5.9).
 
 use std::io::ErrorKind;
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-
-use crate::host::Host;
-use crate::placement::Placement;
 
 /// Bytes of one: three fragments on a cable of 1500 bytes.
 pub const BYTES: usize = 4000;
@@ -29,32 +26,15 @@ pub struct Datagrams {
     pub received: u64,
 }
 
-/// Sends so many a second from one host to another as long as something else goes on.
-///
-/// # Errors
-/// That fails, or a socket does.
-pub fn beside<T>(
-    [client, server]: [&Host; 2],
-    at: Placement,
-    to: SocketAddr,
-    rate: f64,
-    work: impl FnOnce() -> anyhow::Result<T>,
-) -> anyhow::Result<(T, Datagrams)> {
-    let receiver = server.inside(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, to.port())))?;
-    let receiver = receiver.with_context(|| format!("udp port {}", to.port()))?;
+/// Where they are received.
+pub(super) fn listen(at: SocketAddr) -> anyhow::Result<UdpSocket> {
+    let receiver = UdpSocket::bind(at).with_context(|| format!("udp port {}", at.port()))?;
     receiver.set_read_timeout(Some(STRAGGLERS)).context("receiver of datagrams")?;
-    let (done, sent, received) = super::beside::beside(
-        client,
-        at,
-        |over| send(to, rate, over),
-        |sent_all| receive(&receiver, sent_all),
-        work,
-    )?;
-    Ok((done, Datagrams { sent, received }))
+    Ok(receiver)
 }
 
 /// Sends when one is due; how many went.
-fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
+pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).context("sender of datagrams")?;
     let datagram = [0x66; BYTES];
@@ -72,7 +52,7 @@ fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
 }
 
 /// Counts until all have been sent and no more come.
-fn receive(socket: &UdpSocket, sent_all: &AtomicBool) -> anyhow::Result<u64> {
+pub(super) fn receive(socket: &UdpSocket, sent_all: &AtomicBool) -> anyhow::Result<u64> {
     let mut buffer = [0; BYTES + 1];
     let mut received = 0;
     loop {
@@ -99,8 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_received_and_paced() {
-        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
-        receiver.set_read_timeout(Some(STRAGGLERS)).unwrap();
+        let receiver = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let to = receiver.local_addr().unwrap();
         let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {

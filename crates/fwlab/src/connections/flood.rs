@@ -5,6 +5,7 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
@@ -16,15 +17,13 @@ use nix::sys::socket::{
 use nix::sys::time::TimeVal;
 use serde::Serialize;
 
-use crate::host::Host;
-use crate::placement::Placement;
 use crate::topology::{End, Family};
 
 /// Addresses they come from.
 const ATTACKERS: u64 = 250;
 
-/// How long the last ones may be under way, in microseconds.
-const STRAGGLERS: i64 = 100_000;
+/// How long the last ones may be under way.
+const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// Bytes of frames that may wait to be counted.
 const BUFFER: usize = 16 << 20;
@@ -38,30 +37,8 @@ pub struct Flood {
     pub received: u64,
 }
 
-/// Sends so many a second from one host to a port of another as long as something else goes on.
-///
-/// # Errors
-/// That fails, or a socket does.
-pub fn beside<T>(
-    [client, server]: [&Host; 2],
-    at: Placement,
-    to: SocketAddr,
-    rate: f64,
-    work: impl FnOnce() -> anyhow::Result<T>,
-) -> anyhow::Result<(T, Flood)> {
-    let receiver = server.inside(listen)??;
-    let (done, sent, received) = super::beside::beside(
-        client,
-        at,
-        |over| send(to, rate, over),
-        |sent_all| count(&receiver, sent_all, to.is_ipv4()),
-        work,
-    )?;
-    Ok((done, Flood { sent, received }))
-}
-
 /// The network of those who send them: behind the client's host, and not among its addresses.
-fn attackers(v4: bool) -> IpAddr {
+pub fn attackers(v4: bool) -> IpAddr {
     match End::Client.address(if v4 { Family::V4 } else { Family::V6 }) {
         IpAddr::V4(address) => Ipv4Addr::from((address.to_bits() & !0xff) + 0x200).into(),
         IpAddr::V6(address) => Ipv6Addr::from((address.to_bits() & !0xffff) + 0x2_0000).into(),
@@ -90,7 +67,7 @@ fn segment(number: u64, to: SocketAddr) -> Vec<u8> {
 }
 
 /// Sends when one is due; how many went.
-fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
+pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)
         .context("sender of SYNs")?;
@@ -107,27 +84,34 @@ fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
 }
 
 /// A socket that gets all frames of this network namespace.
-fn listen() -> anyhow::Result<OwnedFd> {
+pub(super) fn listen() -> anyhow::Result<OwnedFd> {
     let what = "who counts SYNs";
     let socket =
         socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)
             .context(what)?;
     setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).context(what)?;
-    setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(0, STRAGGLERS)).context(what)?;
+    let patience = TimeVal::new(0, STRAGGLERS.as_micros() as i64);
+    setsockopt(&socket, sockopt::ReceiveTimeout, &patience).context(what)?;
     Ok(socket)
 }
 
-/// Counts until all have been sent and no more come.
-fn count(socket: &OwnedFd, sent_all: &AtomicBool, v4: bool) -> anyhow::Result<u64> {
+/// Counts until all have been sent and no more of them come, whatever others may send.
+pub(super) fn count(socket: &OwnedFd, sent_all: &AtomicBool, v4: bool) -> anyhow::Result<u64> {
     let from = attackers(v4);
     let mut frame = [0; 256];
-    let mut count = 0;
+    let (mut count, mut last, mut latest) = (0, false, Instant::now());
     loop {
-        let last = sent_all.load(Ordering::Relaxed);
+        if !last && sent_all.load(Ordering::Relaxed) {
+            (last, latest) = (true, Instant::now());
+        }
         let mut piece = [IoSliceMut::new(&mut frame)];
         let read = recvmsg::<()>(socket.as_raw_fd(), &mut piece, None, MsgFlags::empty());
         match read.map(|message| message.bytes) {
-            Ok(length) => count += u64::from(is_one(&frame[..length], from)),
+            Ok(length) if is_one(&frame[..length], from) => {
+                (count, latest) = (count + 1, Instant::now())
+            }
+            Ok(_) if last && latest.elapsed() > STRAGGLERS => return Ok(count),
+            Ok(_) => {}
             Err(Errno::EAGAIN) if last => return Ok(count),
             Err(Errno::EAGAIN | Errno::EINTR) => {}
             Err(error) => return Err(error).context("who counts SYNs"),
@@ -168,7 +152,7 @@ mod tests {
                 frame.extend(kind.to_be_bytes());
                 frame.extend(&packet);
                 assert!(is_one(&frame, attackers(to.is_ipv4())));
-                assert!(!is_one(&frame, super::super::clients(Family::V4)));
+                assert!(!is_one(&frame, super::super::client_network(Family::V4)));
                 let sliced = SlicedPacket::from_ip(&packet).unwrap();
                 let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!() };
                 assert_eq!(tcp.destination_port(), 80);

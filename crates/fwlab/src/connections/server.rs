@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use nix::sys::socket::{Backlog, listen};
 const TEXT: &[u8; 64] = b"A page of sixty-four bytes, which is all that a client wants....";
 
 /// The largest page.
-const MOST_BYTES: u32 = 16 << 20;
+pub const MOST_BYTES: u32 = 16 << 20;
 
 /// How long it sleeps at most, in milliseconds.
 const TURN: u16 = 50;
@@ -37,18 +37,18 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves at these ports, in the network namespace and at the place of the calling thread.
+    /// Serves at these ports of an address, in the network namespace and at the place of the calling thread.
     ///
     /// # Errors
-    /// A port is taken.
-    pub fn begin(ports: &[u16]) -> anyhow::Result<Service> {
+    /// A port is taken, or there is no such address.
+    pub fn begin(address: IpAddr, ports: &[u16]) -> anyhow::Result<Service> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll")?;
         let (mut listeners, mut came) = (HashMap::new(), HashMap::new());
         let mut port = 0;
         let last = Arc::new(Mutex::new(None));
         for &wanted in ports {
             let what = || format!("tcp port {wanted}");
-            let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, wanted)).with_context(what)?;
+            let listener = TcpListener::bind((address, wanted)).with_context(what)?;
             listener.set_nonblocking(true).with_context(what)?;
             // as many as the host allows may wait
             listen(&listener, Backlog::MAXALLOWABLE).with_context(what)?;
@@ -80,6 +80,18 @@ impl Service {
     /// Where the last connection came from.
     pub fn last_visitor(&self) -> Option<IpAddr> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees that it still serves.
+    ///
+    /// # Errors
+    /// It does not, and why.
+    pub fn ensure_running(&mut self) -> anyhow::Result<()> {
+        match self.thread.take_if(|thread| thread.is_finished()).map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
     }
 
     /// The most connections that were open at once since it began.

@@ -4,6 +4,7 @@ mod connections;
 mod frames;
 mod place;
 mod report;
+mod ways;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,12 +18,13 @@ use super::frames::{Frames, Kinds};
 use super::simulated::Curve;
 use super::{Setting, Variety, Waits};
 use crate::agent::Agents;
-use crate::connections::{PAGE, Pages};
+use crate::connections::{MOST_AT_ONCE, PAGE, Pages};
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load};
 use crate::results;
 use crate::topology::Family;
 use crate::wire::Interfaces;
+use ways::Ways;
 
 /// TCP connections at once that are tried at most, unless something else is said.
 const MOST_CONNECTIONS: u64 = 5000;
@@ -133,7 +135,7 @@ pub struct Arguments {
     #[arg(value_enum)]
     test: Test,
     /// The system, by its name in `fwlab measure`, in a network of its own
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["simulate", "client_if"], conflicts_with_all = ["simulate", "seed", "client_if"])]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["simulate", "client_if", "client_agent"], conflicts_with_all = ["simulate", "seed", "client_if"])]
     system: Option<String>,
     #[command(flatten)]
     filters: Filters,
@@ -148,12 +150,14 @@ pub struct Arguments {
     #[command(flatten)]
     agents: Agents,
     #[command(flatten)]
+    ways: Ways,
+    #[command(flatten)]
     kinds: Kinds,
     /// Who makes the frames
     #[arg(long, value_enum, default_value = "xdp", conflicts_with = "simulate")]
     engine: Engine,
     /// TCP connections at once that are tried at most, or torn down in a trial, 5000 by default
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=400_000))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=MOST_AT_ONCE))]
     connections: Option<u64>,
     /// Pages that each connection fetches one after the other, 10 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -213,6 +217,7 @@ impl Arguments {
         let Frames { size, ip, extension, networks } = frames;
         Setting {
             wire: false,
+            foreign: false,
             size,
             ip6: ip == Family::V6,
             extension,
@@ -302,7 +307,22 @@ impl Arguments {
 
     /// What is between two interfaces is not ours: it cannot be reset, nor are there clients and servers behind it.
     fn check_wire(&self, name: &str) -> anyhow::Result<()> {
-        if self.interfaces.names().is_none() {
+        let has_interfaces = self.interfaces.names().is_some();
+        if self.agents.are_given() {
+            self.ways.check(self.test)?;
+        }
+        if self.agents.are_given() && self.test.is_about_connections() {
+            ensure!(
+                self.system.is_none() && self.simulate.is_none(),
+                "--client-agent: connections go through whatever is between the agents, and through nothing else"
+            );
+            ensure!(
+                !has_interfaces,
+                "--client-if: {name} has connections, which go as the agents' machines have routes"
+            );
+            return Ok(());
+        }
+        if !has_interfaces {
             ensure!(
                 !self.agents.are_given(),
                 "--client-agent: frames go by --client-if there, and come by --server-if"
@@ -311,7 +331,7 @@ impl Arguments {
         }
         ensure!(
             !self.test.is_about_connections(),
-            "--client-if: {name} has connections of a network of fwlab's own: --system"
+            "--client-if: {name} has connections of a network of fwlab's own (--system), or of two agents (--client-agent)"
         );
         ensure!(
             self.test != Test::Reset,

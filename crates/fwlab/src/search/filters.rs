@@ -20,10 +20,10 @@ pub enum Translation {
 #[derive(Debug, Clone, clap::Args)]
 pub struct Filters {
     /// Rules of the system that block a port each; several numbers are searched with one after the other
-    #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "0", conflicts_with_all = ["simulate", "client_if"], value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RULES)))]
+    #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "0", conflicts_with_all = ["simulate", "client_if", "client_agent"], value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RULES)))]
     rules: Vec<u32>,
     /// Whether the system translates the addresses of clients, in searches with connections
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "off", conflicts_with_all = ["simulate", "client_if"])]
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "off", conflicts_with_all = ["simulate", "client_if", "client_agent"])]
     nat: Translation,
 }
 

@@ -6,12 +6,11 @@
 use serde::Serialize;
 
 use super::{
-    Bench, Besides, Conformance, Connections, Failure, Order, Phase, Setting, Setup, Trial,
-    throughput,
+    Bench, Besides, Conformance, Connections, Failure, Order, Phase, Setting, Trial, throughput,
 };
-use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
+use crate::connections::{Pages, Setup};
 
 /// A capacity is found as exactly as this share of the most.
 const RESOLUTION: f64 = 0.005;
@@ -348,22 +347,28 @@ pub fn transactions(
 
 /// What is missing to claim the RFC; some points are those of one test only.
 pub fn conformance(setting: &Setting, own: &[Option<&str>]) -> Conformance {
-    let rules = "the rules block ports and pass the rest; section 4 asks for rules that pass the traffic, at the end of \
-                 those that deny";
+    let rules = if setting.foreign {
+        "the device has the rules that somebody else gave it: whether they are as section 4 asks for, and the same is done \
+         with several numbers of them, with addresses translated and as they are, is not known"
+    } else {
+        "the rules block ports and pass the rest; section 4 asks for rules that pass the traffic, at the end of those that \
+         deny"
+    };
+    let variety = match (setting.variety.rules, setting.variety.nat) {
+        (true, true) => None,
+        (true, false) => {
+            Some("addresses not both translated and as they are (section 4, --nat both)")
+        }
+        (false, true) => Some("one number of rules (section 4, --rules with several)"),
+        (false, false) => Some(
+            "one number of rules (section 4, --rules with several), and addresses not both translated and as they are (--nat both)",
+        ),
+    };
     let common = [
         setting.missing_wire(),
         Some(rules),
         setting.missing_waits(),
-        match (setting.variety.rules, setting.variety.nat) {
-            (true, true) => None,
-            (true, false) => {
-                Some("addresses not both translated and as they are (section 4, --nat both)")
-            }
-            (false, true) => Some("one number of rules (section 4, --rules with several)"),
-            (false, false) => Some(
-                "one number of rules (section 4, --rules with several), and addresses not both translated and as they are (--nat both)",
-            ),
-        },
+        variety.filter(|_| !setting.foreign),
     ];
     Conformance::but_for(common.into_iter().chain(own.iter().copied()).collect())
 }

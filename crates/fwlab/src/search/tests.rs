@@ -6,6 +6,7 @@ use super::*;
 const MOST: f64 = 2e6;
 const SETTING: Setting = Setting {
     wire: false,
+    foreign: false,
     size: 64,
     ip6: false,
     extension: Extension::None,

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{Arguments, Test};
-use crate::connections::Pages;
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
+use crate::connections::{Pages, Setup};
 use crate::search::tcp::Transfer;
-use crate::search::{Bench, Conformance, Failure, Setting, Setup, tcp, throughput};
+use crate::search::{Bench, Conformance, Failure, Setting, tcp, throughput};
 
 /// Of what the client manages over a cable: slow enough for what is not known yet.
 const CAREFUL: f64 = 0.25;

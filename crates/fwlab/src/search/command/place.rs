@@ -4,7 +4,9 @@
 use anyhow::{Context, ensure};
 
 use super::report::Report;
+use super::ways::Ways;
 use super::{Arguments, MOST_CONNECTIONS, Test};
+use crate::agent::Machine;
 use crate::connections::Pages;
 use crate::host;
 use crate::interrupt::Interrupt;
@@ -15,6 +17,7 @@ use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load};
 use crate::results::{self, Mode, Role, Run};
 use crate::search::apart::Apart;
+use crate::search::connections_apart::ConnectionsApart;
 use crate::search::filters::Filter;
 use crate::search::frames::Frames;
 use crate::search::network::{self, Built, Cpus, Installed};
@@ -41,8 +44,11 @@ pub(super) fn search(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
     match (&arguments.system, arguments.simulate) {
         (Some(name), _) => on_a_system(arguments, name),
         (None, Some(curve)) => Ok(on_a_simulated_device(arguments, curve)),
-        (None, None) if arguments.agents.are_given() => between_agents(arguments),
-        (None, None) => between_interfaces(arguments),
+        (None, None) if !arguments.agents.are_given() => between_interfaces(arguments),
+        (None, None) if arguments.test.is_about_connections() => {
+            connections_between_agents(arguments)
+        }
+        (None, None) => frames_between_agents(arguments),
     }
 }
 
@@ -158,26 +164,51 @@ fn between_interfaces(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
     results.written()
 }
 
-/// Whatever is between two other machines, each with an agent.
-fn between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
+/// Frames through whatever is between two other machines, each with an agent.
+fn frames_between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
     let interrupt = Interrupt::watch()?;
     let mut place = Apart::connect(&arguments.agents, &arguments.interfaces, &interrupt)?;
-    let device = "what is between the agents".to_owned();
-    let mut results = Results::begin(arguments, Mode::Wire, device);
-    let [client, server] = &place.machines;
-    let links = [&client.link, &server.link];
-    results.describe(wire::described("two machines", links), links, arguments)?;
-    for (end, machine) in [("client", client), ("server", server)] {
-        let environment = machine.environment.clone();
-        results.run.agents.push(results::Agent { end: end.to_owned(), environment });
-    }
-    let (is_wire, link) = seen_from(links);
+    let mut results = between(&place.machines, arguments)?;
+    let (is_wire, link) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
     let setting = |frames, most| {
         // agents send nothing from the server's end
         Setting { wire: is_wire, learns: false, ..arguments.setting(frames, most) }
     };
     results.search_each(&mut place, &setting, link, &interrupt)?;
     results.written()
+}
+
+/// Connections of the same.
+fn connections_between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
+    let interrupt = Interrupt::watch()?;
+    let ways = Ways::of(arguments);
+    let mut place = ConnectionsApart::connect(&arguments.agents, ways, &interrupt)?;
+    let mut results = between(&place.machines, arguments)?;
+    let (is_wire, _) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
+    let most = place.most(Pages::ONE)?.context("no rate that is offered at most")?;
+    let frames = *arguments.kinds().each().first().context("no frames")?;
+    // who answers shows where it is
+    let setting = Setting { wire: is_wire, foreign: true, ..arguments.setting(frames, most) };
+    let mut report = Report::of(arguments, &mut place, setting, results.device.clone());
+    for doubt in place.doubts() {
+        report.conformance = report.conformance.and_but_for(&doubt);
+    }
+    results.keep(report, &frames.load(Engine::Xdp));
+    results.written()
+}
+
+/// Begins results of what is between the machines of two agents.
+fn between<'a>(machines: &[Machine; 2], arguments: &'a Arguments) -> anyhow::Result<Results<'a>> {
+    let device = "what is between the agents".to_owned();
+    let mut results = Results::begin(arguments, Mode::Wire, device);
+    let [client, server] = machines;
+    let links = [&client.link, &server.link];
+    results.describe(wire::described("two machines", links), links, arguments)?;
+    for (end, machine) in [("client", client), ("server", server)] {
+        let environment = machine.environment.clone();
+        results.run.agents.push(results::Agent { end: end.to_owned(), environment });
+    }
+    Ok(results)
 }
 
 /// Whether real network cards are at both ends, and how many bits a second the slower one carries.

@@ -1,0 +1,246 @@
+//! What agents are told of connections, and what they say.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::LONGEST_TRIAL;
+use crate::connections::{Beside, Calls, MOST_AT_ONCE, MOST_BYTES, Outcome};
+
+/// Attempts of a trial, and pages of one.
+const MOST_CALLS: u64 = 5_000_000;
+const MOST_PAGES: u64 = 50_000_000;
+
+/// Attempts a second, and how many datagrams or SYNs beside them.
+const RATES: RangeInclusive<f64> = 0.01..=1e9;
+const MOST_BESIDE: f64 = 1e7;
+
+/// Ports of a server where connections go.
+pub const MOST_PORTS: u16 = 64;
+
+/// Addresses of a client where they come from.
+pub const MOST_ADDRESSES: usize = 256;
+
+/// Pages that one connection fetches.
+const MOST_REQUESTS: u32 = 10_000;
+
+/// Who makes connections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caller {
+    /// Which.
+    pub calls: Calls,
+    /// What it sends beside them.
+    pub beside: Beside,
+}
+
+/// Who serves pages over them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Called {
+    /// Where it listens.
+    pub address: IpAddr,
+    /// At which ports.
+    pub ports: Vec<u16>,
+    /// One more, whose visitors are counted: who gets there should not.
+    pub forbidden_port: Option<u16>,
+    /// Connections that may be open at once.
+    pub at_once: u64,
+    /// What is counted beside them.
+    pub beside: Beside,
+}
+
+/// What the caller has to say of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Made {
+    /// What became of the calls.
+    pub outcome: Outcome,
+    /// What was sent beside them.
+    pub sent: u64,
+}
+
+/// What the called one has to say of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Served {
+    /// Connections that came to the forbidden port.
+    pub leaked: u64,
+    /// Where the last connection came from.
+    pub visitor: Option<IpAddr>,
+    /// What came of what was sent beside connections.
+    pub received: u64,
+}
+
+impl Caller {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Caller { calls, beside } = self;
+        let &Calls { server, ports, count, rate, hold, close, forbidden, pages, .. } = calls;
+        ensure!(
+            (1..=MOST_CALLS).contains(&count),
+            "{count} connections: at most {MOST_CALLS} in a trial"
+        );
+        for rate in [Some(rate), close].into_iter().flatten() {
+            ensure!(RATES.contains(&rate), "{rate} connections a second: between 0.01 and 1e9");
+        }
+        ensure!(close.is_none() || hold, "only connections that are held are closed at a rate");
+        ensure!(
+            calls.at_once() <= MOST_AT_ONCE,
+            "{count} connections at once: at most {MOST_AT_ONCE}"
+        );
+        ensure!(forbidden <= 100, "{forbidden} of a hundred");
+        ensure!(
+            (1..=MOST_REQUESTS).contains(&pages.requests) && pages.bytes <= MOST_BYTES,
+            "{} pages of {} bytes: at most {MOST_REQUESTS} of {MOST_BYTES}",
+            pages.requests,
+            pages.bytes
+        );
+        let all = count * u64::from(pages.requests);
+        ensure!(all <= MOST_PAGES, "{all} pages: at most {MOST_PAGES} in a trial");
+        let last = u32::from(server.port()) + u32::from(ports);
+        ensure!(
+            (1..=MOST_PORTS).contains(&ports)
+                && server.port() > 0
+                && last <= 1 << 16
+                && calls.forbidden_port > 0,
+            "{ports} ports from {} on: at most {MOST_PORTS} in a row",
+            server.port()
+        );
+        ensure!(
+            calls.clients.len() <= MOST_ADDRESSES,
+            "{} addresses: at most {MOST_ADDRESSES}",
+            calls.clients.len()
+        );
+        ensure!(
+            calls.clients.iter().all(|client| client.is_ipv4() == server.is_ipv4()),
+            "addresses that are not of the server's IP"
+        );
+        check_beside(*beside)?;
+        let length = calls.length().context("no time for a trial")?;
+        ensure!(length <= LONGEST_TRIAL, "a trial of {length:?}: at most {LONGEST_TRIAL:?}");
+        Ok(())
+    }
+}
+
+impl Called {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Called { ports, forbidden_port, at_once, beside, .. } = self;
+        ensure!(
+            (1..=usize::from(MOST_PORTS)).contains(&ports.len())
+                && !ports.contains(&0)
+                && *forbidden_port != Some(0),
+            "{} ports: at most {MOST_PORTS}, and none of them 0",
+            ports.len()
+        );
+        ensure!(
+            (1..=MOST_AT_ONCE).contains(at_once),
+            "{at_once} connections at once: at most {MOST_AT_ONCE}"
+        );
+        check_beside(*beside)
+    }
+}
+
+fn check_beside(beside: Beside) -> anyhow::Result<()> {
+    let rate = match beside {
+        Beside::Nothing => return Ok(()),
+        Beside::Datagrams(rate) | Beside::Syns(rate) => rate,
+    };
+    ensure!(
+        rate > 0.0 && rate <= MOST_BESIDE,
+        "{rate} a second beside connections: at most {MOST_BESIDE}"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Order, Part};
+    use super::*;
+    use crate::connections::Pages;
+
+    fn caller() -> Caller {
+        let calls = Calls {
+            server: "192.0.2.1:80".parse().unwrap(),
+            ports: 3,
+            clients: vec![[192, 0, 2, 9].into()],
+            count: 1000,
+            rate: 500.0,
+            hold: true,
+            close: Some(250.0),
+            forbidden: 10,
+            forbidden_port: 22,
+            pages: Pages::ONE,
+        };
+        Caller { calls, beside: Beside::Syns(1000.0) }
+    }
+
+    fn called() -> Called {
+        Called {
+            address: [192, 0, 2, 1].into(),
+            ports: vec![80, 81, 82],
+            forbidden_port: Some(22),
+            at_once: 5000,
+            beside: Beside::Nothing,
+        }
+    }
+
+    #[test]
+    fn orders_are_read_as_they_were_written() {
+        for part in [Part::Caller(Box::new(caller())), Part::Called(called())] {
+            let order = Order::Prepare(part);
+            order.check().unwrap();
+            let text = serde_json::to_vec(&order).unwrap();
+            assert_eq!(serde_json::from_slice::<Order>(&text).unwrap(), order);
+        }
+    }
+
+    #[test]
+    fn calls_that_nobody_should_make_are_refused() {
+        let refused = |why: &str, change: fn(&mut Calls)| {
+            let mut caller = caller();
+            change(&mut caller.calls);
+            let order = Order::Prepare(Part::Caller(Box::new(caller)));
+            let said = order.check().unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        };
+        refused("0 connections", |calls| calls.count = 0);
+        refused("at most 5000000", |calls| calls.count = u64::MAX);
+        refused("at once", |calls| calls.count = MOST_AT_ONCE + 1);
+        refused("a second", |calls| calls.rate = 0.0);
+        refused("a second", |calls| calls.rate = f64::NAN);
+        refused("a second", |calls| calls.close = Some(f64::INFINITY));
+        refused("are held", |calls| calls.hold = false);
+        refused("of a hundred", |calls| calls.forbidden = 101);
+        refused("0 pages", |calls| calls.pages.requests = 0);
+        refused("pages of", |calls| calls.pages.bytes = u32::MAX);
+        refused("10000000000 pages", |calls| {
+            (calls.count, calls.close, calls.hold) = (1_000_000, None, false);
+            calls.pages.requests = 10_000;
+        });
+        refused("0 ports", |calls| calls.ports = 0);
+        refused("65 ports", |calls| calls.ports = 65);
+        refused("from 65535 on", |calls| calls.server.set_port(65_535));
+        refused("from 0 on", |calls| calls.server.set_port(0));
+        refused("ports", |calls| calls.forbidden_port = 0);
+        refused("257 addresses", |calls| calls.clients = vec![calls.clients[0]; 257]);
+        refused("server's IP", |calls| calls.clients.push("::1".parse().unwrap()));
+        refused("3600s", |calls| calls.rate = 0.1);
+    }
+
+    #[test]
+    fn what_nobody_should_send_beside_or_serve_is_refused() {
+        for rate in [0.0, -1.0, f64::NAN, 1e8] {
+            for beside in [Beside::Syns(rate), Beside::Datagrams(rate)] {
+                assert!(Caller { beside, ..caller() }.check().is_err());
+                assert!(Called { beside, ..called() }.check().is_err());
+            }
+        }
+        assert!(Called { ports: Vec::new(), ..called() }.check().is_err());
+        assert!(Called { ports: vec![80, 0], ..called() }.check().is_err());
+        assert!(Called { ports: vec![80; 65], ..called() }.check().is_err());
+        assert!(Called { forbidden_port: Some(0), ..called() }.check().is_err());
+        assert!(Called { at_once: MOST_AT_ONCE + 1, ..called() }.check().is_err());
+    }
+}

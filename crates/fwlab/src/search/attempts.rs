@@ -1,0 +1,205 @@
+//! Trials of connections: what an order is as calls, and what became of these as a trial; wherever they are made.
+
+use std::time::Duration;
+
+use anyhow::bail;
+
+use super::{Besides, Connections, Order, Trial};
+use crate::connections::datagrams::Datagrams;
+use crate::connections::flood::Flood;
+use crate::connections::{Beside, Calls, Outcome};
+
+/// Connections that show how fast the client is, and that what is between client and server does what it should.
+pub(super) const CEILING: u64 = 5000;
+pub(super) const CEILING_AT_LEAST: u64 = 100;
+pub(super) const PROBE: u64 = 10;
+
+/// As fast as it goes.
+pub(super) const FAST: f64 = 1e6;
+
+/// A rate at which everything manages a few connections.
+pub(super) const SLOW: f64 = 1000.0;
+
+/// How long the last connections may be under way.
+pub(super) const STRAGGLERS: Duration = Duration::from_millis(100);
+
+/// The client may be late by this share of a trial's length, and by this time, before attempts count as not made.
+const LATE: (f64, f64) = (0.02, 0.02);
+
+/// What is attempted in a trial.
+pub(super) struct Attempts {
+    pub calls: Calls,
+    pub beside: Beside,
+    /// How long it is to take to make them, or to close them if that is what is of interest.
+    seconds: f64,
+}
+
+/// What was seen besides what became of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// What was sent beside them.
+    pub sent: u64,
+    /// What of that came as far as the server.
+    pub received: u64,
+    /// Forbidden ones that did.
+    pub leaked: u64,
+}
+
+impl Attempts {
+    /// Calls like these, as an order has them.
+    ///
+    /// # Errors
+    /// It is none for connections.
+    pub fn of(order: &Order, like: &Calls) -> anyhow::Result<Attempts> {
+        let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
+        let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
+        let calls = Calls { count, rate: phase.rate, ..like.clone() };
+        let calls = match order.besides {
+            Besides::Nothing | Besides::Fragments(_) => calls,
+            Besides::Hold => Calls { hold: true, ..calls },
+            Besides::TearDown(rate) => Calls { hold: true, rate, close: Some(phase.rate), ..calls },
+            Besides::Forbidden(forbidden) => Calls { forbidden, ..calls },
+            Besides::Pages(pages) | Besides::Flood(_, pages) => Calls { pages, ..calls },
+            Besides::Reset(_) => bail!("nothing is reset under connections"),
+        };
+        let beside = match order.besides {
+            Besides::Fragments(rate) if rate > 0.0 => Beside::Datagrams(rate),
+            Besides::Flood(rate, _) if rate > 0.0 => Beside::Syns(rate),
+            _ => Beside::Nothing,
+        };
+        Ok(Attempts { calls, beside, seconds: phase.seconds })
+    }
+
+    /// The share of what was to be done in the trial's time that was done in time, if all of it took as long as it did:
+    /// what the client was late with was not attempted at the rate.
+    pub fn in_time(&self, outcome: &Outcome) -> f64 {
+        let took = match self.calls.close {
+            Some(_) => outcome.closing,
+            // how long it took until all were there, is of no concern if they stay
+            None if self.calls.hold => return 1.0,
+            None => outcome.took,
+        };
+        let (took, (share, time)) = (took.as_secs_f64(), LATE);
+        if took > self.seconds * (1.0 + share) + time { self.seconds / took } else { 1.0 }
+    }
+
+    /// The trial that came of them.
+    pub fn trial(&self, outcome: &Outcome, seen: Seen) -> Trial {
+        let in_time = |count: u64| (count as f64 * self.in_time(outcome)) as u64;
+        if self.calls.close.is_some() {
+            // how they were closed is of interest
+            return Trial {
+                sent: outcome.attempted,
+                received: in_time(outcome.closed.count),
+                latency: outcome.closed.latency.clone(),
+                connections: Some(Connections {
+                    established: outcome.established,
+                    setup: outcome.closed.summary,
+                    ..Connections::default()
+                }),
+                ..Trial::default()
+            };
+        }
+        let Seen { sent, received, leaked } = seen;
+        let (mut datagrams, mut flood) = (Datagrams::default(), Flood::default());
+        match self.beside {
+            Beside::Nothing => {}
+            Beside::Datagrams(_) => datagrams = Datagrams { sent, received },
+            Beside::Syns(_) => flood = Flood { sent, received },
+        }
+        Trial {
+            sent: outcome.attempted,
+            received: in_time(outcome.served),
+            latency: outcome.setup.latency.clone(),
+            connections: Some(Connections {
+                established: outcome.established,
+                forbidden: outcome.forbidden,
+                leaked,
+                setup: outcome.setup.summary,
+                datagrams,
+                flood,
+                pages: in_time(outcome.fetched.count),
+                fetched: outcome.fetched.summary,
+            }),
+            ..Trial::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::{Answers, Pages, Setup};
+    use crate::search::Phase;
+
+    fn attempts(besides: Besides, seconds: f64) -> Attempts {
+        let like = Calls {
+            server: "192.0.2.1:80".parse().unwrap(),
+            ports: 1,
+            clients: Vec::new(),
+            count: 1,
+            rate: 1.0,
+            hold: false,
+            close: None,
+            forbidden: 0,
+            forbidden_port: 81,
+            pages: Pages::ONE,
+        };
+        let phases = [Phase { rate: 100.0 / seconds, seconds }];
+        Attempts::of(&Order { phases: &phases, besides }, &like).unwrap()
+    }
+
+    fn answers(took: u64) -> Answers {
+        Answers {
+            attempted: 100,
+            established: 100,
+            served: 100,
+            setup: vec![10, 20, 60],
+            took: Duration::from_millis(took),
+            ..Answers::default()
+        }
+    }
+
+    #[test]
+    fn attempts_that_were_late_do_not_count_as_served() {
+        let steady = attempts(Besides::Nothing, 1.0);
+        let of = |took| steady.trial(&Outcome::from(&answers(took)), Seen::default());
+        assert_eq!([990, 1030, 2000].map(|took| of(took).received), [100, 100, 50]);
+        let setup = of(990).connections.unwrap().setup;
+        assert_eq!(setup, Setup { least: 10, mean: 30.0, most: 60, total: 90 });
+        let held = attempts(Besides::Hold, 1.0);
+        assert_eq!(held.trial(&Outcome::from(&answers(2000)), Seen::default()).received, 100);
+        let torn_down = |closing| {
+            let (closed, closing) = (vec![5; 80], Duration::from_millis(closing));
+            let answers = Answers { closed, closing, ..answers(10) };
+            let down = attempts(Besides::TearDown(10.0), 1.0);
+            down.trial(&Outcome::from(&answers), Seen::default()).received
+        };
+        assert_eq!([torn_down(1000), torn_down(4000)], [80, 20]);
+    }
+
+    #[test]
+    fn an_order_is_calls_and_what_goes_on_beside_them() {
+        let down = attempts(Besides::TearDown(50.0), 0.5).calls;
+        assert_eq!((down.count, down.hold, down.rate, down.close), (100, true, 50.0, Some(200.0)));
+        assert_eq!(attempts(Besides::Forbidden(10), 1.0).calls.forbidden, 10);
+        let pages = Pages { requests: 3, bytes: 9 };
+        let flood = attempts(Besides::Flood(70.0, pages), 1.0);
+        assert_eq!((flood.calls.pages, flood.beside), (pages, Beside::Syns(70.0)));
+        assert_eq!(attempts(Besides::Flood(0.0, pages), 1.0).beside, Beside::Nothing);
+        let fragments = attempts(Besides::Fragments(7.0), 1.0);
+        assert_eq!(fragments.beside, Beside::Datagrams(7.0));
+        let seen = Seen { sent: 9, received: 8, leaked: 1 };
+        let known = fragments.trial(&Outcome::default(), seen).connections.unwrap();
+        assert_eq!((known.datagrams.sent, known.datagrams.received, known.leaked), (9, 8, 1));
+        assert_eq!(known.flood, Flood::default());
+        let phases = [Phase { rate: 1.0, seconds: 1.0 }; 2];
+        let calls = &flood.calls;
+        for order in [
+            Order { phases: &phases, besides: Besides::Nothing },
+            Order { phases: &phases[..1], besides: Besides::Reset(0.1) },
+        ] {
+            assert!(Attempts::of(&order, calls).is_err());
+        }
+    }
+}

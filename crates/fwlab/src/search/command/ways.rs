@@ -1,0 +1,122 @@
+//! The ways that connections between agents take, by flags.
+
+use std::net::IpAddr;
+
+use anyhow::ensure;
+
+use super::{Arguments, Test};
+use crate::agent::{MOST_ADDRESSES, MOST_PORTS};
+use crate::connections::{Beside, PORT};
+use crate::search::connections_apart;
+
+/// As they are given.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Ways {
+    /// Ports of the server that connections go to in turn, between agents; 80 by default
+    #[arg(long, value_name = "FIRST[-LAST]", requires = "client_agent", value_parser = ports)]
+    server_ports: Option<Ports>,
+    /// Addresses of the client's machine that connections come from in turn, between agents; by default the one that its
+    /// route to the server has
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', requires = "client_agent")]
+    client_addresses: Vec<IpAddr>,
+    /// Port of the server that what is between the agents forbids, for tcp-illegal
+    #[arg(long, value_name = "PORT", requires = "client_agent", value_parser = clap::value_parser!(u16).range(1..))]
+    forbidden_port: Option<u16>,
+}
+
+/// Ports in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ports {
+    first: u16,
+    count: u16,
+}
+
+fn ports(text: &str) -> Result<Ports, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last && last - first < MOST_PORTS => {
+            Ok(Ports { first, count: last - first + 1 })
+        }
+        _ => Err(format!("a port, or FIRST-LAST with at most {MOST_PORTS}")),
+    }
+}
+
+impl Ways {
+    /// The flag that says something of connections between agents, if there is one.
+    fn given(&self) -> Option<&'static str> {
+        let Ways { server_ports, client_addresses, forbidden_port } = self;
+        [
+            ("--server-ports", server_ports.is_some()),
+            ("--client-addresses", !client_addresses.is_empty()),
+            ("--forbidden-port", forbidden_port.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
+    /// What is given must be something that connections of this test can do between agents.
+    pub fn check(&self, test: Test) -> anyhow::Result<()> {
+        let name = test.name();
+        if !test.is_about_connections() {
+            let Some(flag) = self.given() else { return Ok(()) };
+            anyhow::bail!("{flag}: {name} is about frames, which have the addresses of benchmarks");
+        }
+        ensure!(
+            self.client_addresses.len() <= MOST_ADDRESSES,
+            "--client-addresses: at most {MOST_ADDRESSES}"
+        );
+        ensure!(
+            self.forbidden_port.is_none() || test == Test::TcpIllegal,
+            "--forbidden-port is for tcp-illegal: {name} makes no connections that are forbidden"
+        );
+        if test == Test::TcpIllegal {
+            let Ports { first, count } = self.ports();
+            ensure!(
+                self.forbidden_port.is_some(),
+                "tcp-illegal: what is between the agents has to have a rule that forbids connections to a port of the \
+                 server, and fwlab has to know which: --forbidden-port"
+            );
+            ensure!(
+                self.forbidden_port.is_none_or(|port| port < first || port - first >= count),
+                "--forbidden-port: the port is one of --server-ports, where connections are allowed"
+            );
+        }
+        Ok(())
+    }
+
+    fn ports(&self) -> Ports {
+        self.server_ports.unwrap_or(Ports { first: PORT, count: 1 })
+    }
+
+    /// What a search is to do between agents.
+    pub fn of(arguments: &Arguments) -> connections_apart::Ways {
+        let Ports { first, count } = arguments.ways.ports();
+        connections_apart::Ways {
+            family: arguments.kinds().ip,
+            doors: (first, count),
+            clients: arguments.ways.client_addresses.clone(),
+            forbidden: arguments.ways.forbidden_port,
+            seconds: arguments.seconds,
+            at_once: arguments.holds_connections().then(|| arguments.connections()),
+            beside: match arguments.test {
+                Test::TcpFragments => Beside::Datagrams(1.0),
+                Test::TcpFlood => Beside::Syns(1.0),
+                _ => Beside::Nothing,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_in_a_row_are_read() {
+        assert_eq!(ports("80"), Ok(Ports { first: 80, count: 1 }));
+        assert_eq!(ports("65472-65535"), Ok(Ports { first: 65_472, count: 64 }));
+        for wrong in ["", "0", "0-5", "90-80", "80-", "1-65", "65530-65536"] {
+            assert!(ports(wrong).is_err(), "{wrong}");
+        }
+    }
+}

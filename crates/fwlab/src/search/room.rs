@@ -1,0 +1,168 @@
+//! The ways that a client's connections can take, from each port of each of its addresses to each port of the server: as many
+//! can be open at once, and who closes one first is kept from taking it again for a time.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+
+use crate::connections::{Calls, Ports};
+
+/// What is left of them.
+pub(super) struct Room {
+    ports: Ports,
+    addresses: u64,
+    doors: u64,
+    /// When connections were closed, and how many.
+    closed: VecDeque<(Instant, u64)>,
+}
+
+impl Room {
+    /// Of a client with these ports, for calls like these.
+    pub fn new(ports: Ports, calls: &Calls) -> Room {
+        let (addresses, doors) = (calls.clients.len().max(1) as u64, u64::from(calls.ports));
+        Room { ports, addresses, doors, closed: VecDeque::new() }
+    }
+
+    /// Connections at once.
+    pub fn total(&self) -> u64 {
+        self.ports.count() * self.addresses * self.doors
+    }
+
+    /// The most connections a second, each closed as soon as it has its pages, for so many seconds.
+    pub fn most(&self, seconds: f64) -> f64 {
+        self.total() as f64 / seconds.min(self.ports.kept().as_secs_f64())
+    }
+
+    /// How many ways calls take at once, those included that are not free again yet.
+    fn taken_by(&self, calls: &Calls) -> u64 {
+        if calls.hold {
+            return calls.count;
+        }
+        let kept = calls.rate * self.ports.kept().as_secs_f64();
+        calls.count.min(kept.ceil() as u64)
+    }
+
+    /// Sees that there are as many ways as calls take.
+    ///
+    /// # Errors
+    /// There are not.
+    pub fn check(&self, calls: &Calls) -> anyhow::Result<()> {
+        let (taken, total) = (self.taken_by(calls), self.total());
+        ensure!(
+            taken <= total,
+            "{taken} connections want as many ways to the server, and the client has {total}: {}",
+            self.reasons()
+        );
+        Ok(())
+    }
+
+    /// Why there are as many as there are, and what makes them more.
+    pub fn reasons(&self) -> String {
+        let Room { ports, addresses, doors, .. } = self;
+        let several = |count: u64, one: &str, more: &str| match count {
+            1 => format!("one {one}"),
+            _ => format!("{count} {more}"),
+        };
+        let kept = match ports.are_reused {
+            true => String::new(),
+            false => format!(
+                ", each taken for {} s after its connection is closed (net.ipv4.tcp_tw_reuse=1 there: for {} s)",
+                ports.kept().as_secs(),
+                Ports { are_reused: true, ..*ports }.kept().as_secs()
+            ),
+        };
+        format!(
+            "its {} ports (net.ipv4.ip_local_port_range), from {} (--client-addresses), to {} of the server \
+             (--server-ports){kept}",
+            ports.count(),
+            several(*addresses, "address", "addresses"),
+            several(*doors, "port", "ports"),
+        )
+    }
+
+    /// How long to wait before calls are made, until as many ways are free as they take.
+    pub fn wait(&mut self, calls: &Calls, now: Instant) -> Duration {
+        let kept = self.ports.kept();
+        let is_over = |&mut (closed, _): &mut (Instant, u64)| closed + kept <= now;
+        while self.closed.pop_front_if(is_over).is_some() {}
+        let mut taken =
+            self.taken_by(calls) + self.closed.iter().map(|(_, count)| count).sum::<u64>();
+        for &(closed, count) in &self.closed {
+            if taken <= self.total() {
+                break;
+            }
+            taken -= count;
+            if taken <= self.total() {
+                return (closed + kept).saturating_duration_since(now);
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// Calls were made; those that are held without being closed end by RST, and their ways are free at once.
+    pub fn take(&mut self, calls: &Calls, now: Instant) {
+        if !calls.hold || calls.close.is_some() {
+            self.closed.push_back((now, self.taken_by(calls)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::Pages;
+
+    fn calls(count: u64, rate: f64) -> Calls {
+        Calls {
+            server: "192.0.2.1:80".parse().unwrap(),
+            ports: 2,
+            clients: Vec::new(),
+            count,
+            rate,
+            hold: false,
+            close: None,
+            forbidden: 0,
+            forbidden_port: 81,
+            pages: Pages::ONE,
+        }
+    }
+
+    fn room(are_reused: bool) -> Room {
+        let ports = Ports { first: 1001, last: 2000, are_reused };
+        Room::new(ports, &calls(1, 1.0))
+    }
+
+    #[test]
+    fn what_can_be_at_once_is_told() {
+        let two = vec![[192, 0, 2, 2].into(), [192, 0, 2, 3].into()];
+        let ports = Ports { first: 1001, last: 2000, are_reused: false };
+        assert_eq!(Room::new(ports, &Calls { clients: two, ..calls(1, 1.0) }).total(), 4000);
+        let room = room(false);
+        let held = |count| room.check(&Calls { hold: true, ..calls(count, 1.0) });
+        held(2000).unwrap();
+        let why = held(2001).unwrap_err().to_string();
+        assert!(why.contains("the client has 2000") && why.contains("its 1000 ports"), "{why}");
+        assert!(why.contains("one address") && why.contains("2 ports of the server"), "{why}");
+        assert_eq!([room.most(1.0), room.most(600.0)], [2000.0, 2000.0 / 60.0]);
+        // in a long trial the first ways are free again before the last are taken
+        room.check(&calls(1_000_000, 33.0)).unwrap();
+        assert!(room.check(&calls(1_000_000, 34.0)).is_err());
+    }
+
+    #[test]
+    fn ways_are_waited_for() {
+        let (mut room, start) = (room(false), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        room.take(&calls(800, 1e6), at(0));
+        room.take(&calls(800, 1e6), at(10));
+        room.take(&Calls { hold: true, ..calls(2000, 1e6) }, at(11));
+        assert_eq!(room.wait(&calls(400, 1e6), at(20)), Duration::ZERO);
+        assert_eq!(room.wait(&calls(1200, 1e6), at(20)), Duration::from_secs(40));
+        assert_eq!(room.wait(&calls(2000, 1e6), at(20)), Duration::from_secs(50));
+        assert_eq!(room.wait(&calls(1200, 1e6), at(61)), Duration::ZERO);
+        let mut soon = super::tests::room(true);
+        soon.take(&Calls { hold: true, close: Some(1.0), ..calls(2000, 1e6) }, at(0));
+        assert_eq!(soon.wait(&calls(1, 1e6), at(0)), Duration::from_secs(2));
+    }
+}
