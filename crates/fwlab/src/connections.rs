@@ -55,6 +55,9 @@ const CLIENTS: u32 = 250;
 /// be another attempt.
 const PATIENCE: Duration = Duration::from_millis(900);
 
+/// How long the last of what was sent may be under way.
+pub const STRAGGLERS: Duration = Duration::from_millis(100);
+
 /// Files that are open besides connections.
 const OTHER_FILES: u64 = 256;
 

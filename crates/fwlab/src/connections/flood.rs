@@ -5,7 +5,7 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
@@ -17,13 +17,11 @@ use nix::sys::socket::{
 use nix::sys::time::TimeVal;
 use serde::Serialize;
 
+use super::STRAGGLERS;
 use crate::topology::{End, Family};
 
 /// Addresses they come from.
 const ATTACKERS: u64 = 250;
-
-/// How long the last ones may be under way.
-const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// Bytes of frames that may wait to be counted.
 const BUFFER: usize = 16 << 20;

@@ -1,7 +1,5 @@
 //! Trials of connections: what an order is as calls, and what became of these as a trial; wherever they are made.
 
-use std::time::Duration;
-
 use anyhow::bail;
 
 use super::{Besides, Connections, Order, Trial};
@@ -19,9 +17,6 @@ pub(super) const FAST: f64 = 1e6;
 
 /// A rate at which everything manages a few connections.
 pub(super) const SLOW: f64 = 1000.0;
-
-/// How long the last connections may be under way.
-pub(super) const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// The client may be late by this share of a trial's length, and by this time, before attempts count as not made.
 const LATE: (f64, f64) = (0.02, 0.02);
@@ -128,6 +123,8 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::connections::{Answers, Pages, Setup};
     use crate::search::Phase;

@@ -19,6 +19,9 @@ use crate::topology::Family;
 /// Bytes of headers before the first of a datagram: with them it is to be longer than the link's longest packet.
 const HEADERS: u32 = 28;
 
+/// A wait that nobody need be told of.
+const SHORT: Duration = Duration::from_secs(2);
+
 /// Which ways connections take, as far as they are not left to the machines.
 #[derive(Debug, Clone)]
 pub(super) struct Ways {
@@ -158,6 +161,10 @@ impl ConnectionsApart {
     fn attempt(&mut self, calls: &Calls, beside: Beside) -> anyhow::Result<(Made, Served)> {
         self.room.check(calls)?;
         let wait = self.room.wait(calls, Instant::now());
+        if wait > SHORT {
+            let seconds = wait.as_secs_f64();
+            eprintln!("{seconds:.0} s until connections that were closed give back their ports");
+        }
         pause(wait.as_secs_f64(), &self.interrupt);
         self.interrupt.check()?;
         let called = Called {

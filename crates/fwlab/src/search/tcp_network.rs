@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use super::attempts::{Attempts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW, STRAGGLERS, Seen};
+use super::attempts::{Attempts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW, Seen};
 use super::filters::Filter;
 use super::network::{BELIEVED, Cpus, Installed, pause, shape};
 use super::{Measurer, Order, Trial};
-use crate::connections::{self, Answers, Beside, Calls, Counter, Outcome, PORT, Pages, Service};
+use crate::connections::{
+    self, Answers, Beside, Calls, Counter, Outcome, PORT, Pages, STRAGGLERS, Service,
+};
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;

@@ -1,18 +1,14 @@
 //! Connections that are made, or served, on the machine of an agent.
 
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Context;
 
 use super::super::message::{Called, Caller, Made, Served};
-use crate::connections::{Counter, Outcome, Service, allow_files, call_beside};
+use crate::connections::{Counter, Outcome, STRAGGLERS, Service, allow_files, call_beside};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
-
-/// How long the last connections may be under way.
-const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// No more urgent than the kernel's own threads, which bring what is waited for.
 fn ordinary(at: Placement) -> Placement {
