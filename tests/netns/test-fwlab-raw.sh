@@ -95,4 +95,8 @@ same "after the next run" 0 "$(ours $process)"
 "$BIN/fwlab" raw --size 64 --ip 6 >"$WORK/refused" 2>&1
 same "a frame without room for the tag" 1 $?
 holds "it says how large it has to be" grep -q "has 84" "$WORK/refused"
+
+setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" raw >"$WORK/refused" 2>&1
+same "without root" 1 $?
+same "nothing but why is said" "fwlab: needs root, to make networks" "$(cat "$WORK/refused")"
 verdict

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use skipstep_kernel::lab::child::end_with_this_thread;
 
 /// Where `ip netns` keeps them.
@@ -55,6 +55,7 @@ impl Host {
     /// # Errors
     /// Not root, or no `ip`.
     pub fn new(lab: &str, role: &str) -> anyhow::Result<Host> {
+        ensure!(geteuid().is_root(), "needs root, to make networks");
         let name = format!("{PREFIX}{}-{lab}-{role}", std::process::id());
         let host = Host { name, is_made: true, daemons: Mutex::default() };
         run(Command::new("ip").args(["netns", "add", &host.name]), "")?;
