@@ -1,11 +1,10 @@
-//! Room for many states, and time: in skipstep by its rules, in the kernel by its limit of connections and its timeouts.
-//! A measurement takes longer than a state lives that one packet has made, and would measure how states are made.
+//! Room for many states, and time: in skipstep by its rules, in the kernel by its limit of connections (how long it knows them its
+//! system says itself). A measurement takes longer than a state lives that one packet has made, and would measure how states are
+//! made.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-
-use anyhow::Context;
 
 use super::study::Study;
 use crate::host::Host;
@@ -21,12 +20,6 @@ const OTHERS: u32 = 50_000;
 /// Seconds that a state lives.
 const LIFE: u32 = 3600;
 
-/// Where the kernel has its timeouts of datagrams, for each network namespace.
-const TIMEOUTS: [&str; 2] = [
-    "/proc/sys/net/netfilter/nf_conntrack_udp_timeout",
-    "/proc/sys/net/netfilter/nf_conntrack_udp_timeout_stream",
-];
-
 /// How often more frames than there are states are drawn at random to make them, and what share of them that makes.
 pub(crate) const DRAWN: u32 = 7;
 pub(crate) const MADE: f64 = 0.999;
@@ -35,13 +28,6 @@ pub(crate) const MADE: f64 = 0.999;
 pub(crate) struct Room {
     pub inner: Box<dyn System>,
     pub connections: u32,
-}
-
-impl Room {
-    /// Whether it is the kernel that keeps states.
-    fn tracks_connections(&self) -> bool {
-        self.inner.keeps_states() && !self.inner.name().starts_with("skipstep")
-    }
 }
 
 impl System for Room {
@@ -59,18 +45,15 @@ impl System for Room {
 
     fn configuration(&self, rules: &Rules) -> String {
         let text = self.inner.configuration(rules);
-        if self.name().starts_with("skipstep") {
-            let states = self.connections * STATES_EACH + OTHERS;
-            return format!(
-                "set limit states {states}\n\
-                 set timeout {{ udp.first {LIFE}, udp.single {LIFE}, udp.multiple {LIFE} }}\n\
-                 set timeout {{ adaptive.start 0, adaptive.end 0 }}\n{text}"
-            );
-        }
-        if !self.tracks_connections() {
+        if !self.name().starts_with("skipstep") {
             return text;
         }
-        TIMEOUTS.iter().map(|path| format!("# {LIFE} in {path}\n")).collect::<String>() + &text
+        let states = self.connections * STATES_EACH + OTHERS;
+        format!(
+            "set limit states {states}\n\
+             set timeout {{ udp.first {LIFE}, udp.single {LIFE}, udp.multiple {LIFE} }}\n\
+             set timeout {{ adaptive.start 0, adaptive.end 0 }}\n{text}"
+        )
     }
 
     fn hooks(&self, topology: Topology) -> Vec<String> {
@@ -78,13 +61,6 @@ impl System for Room {
     }
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
-        if self.tracks_connections() {
-            device.inside(|| {
-                TIMEOUTS.iter().try_for_each(|path| {
-                    fs::write(path, LIFE.to_string()).with_context(|| (*path).to_owned())
-                })
-            })??;
-        }
         self.inner.install(device, rules, configuration)
     }
 

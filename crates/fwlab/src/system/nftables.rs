@@ -46,8 +46,10 @@ impl<W: Way> System for Nftables<W> {
     }
 
     fn configuration(&self, rules: &Rules) -> String {
+        let setting = |(key, value): &(&str, &str)| format!("# {key}: {value}\n");
+        let settings: String = W::SETTINGS.iter().map(setting).collect();
         format!(
-            "table {} fwlab {{\n{}\tchain forward {{\n\
+            "{settings}table {} fwlab {{\n{}\tchain forward {{\n\
              \t\ttype filter hook forward priority 0; policy accept;\n{}\t}}\n}}\n",
             family(rules.topology),
             W::objects(rules),
@@ -66,7 +68,9 @@ impl<W: Way> System for Nftables<W> {
     }
 
     fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
-        device.run(Command::new("nft").args(["-f", "-"]), configuration).map(drop)
+        device.run(Command::new("nft").args(["-f", "-"]), configuration)?;
+        // what asks for connection tracking has just begun it
+        W::SETTINGS.iter().try_for_each(|(key, value)| device.set(key, value))
     }
 
     fn reset(&self) -> Option<&'static str> {

@@ -3,12 +3,21 @@
 use super::super::Rules;
 use super::way::{Way, list};
 
+/// Seconds that a flow is known. The kernel forgets datagrams after two minutes and one-way segments after five, which is sooner
+/// than some rounds come back to a system, and then all of its packets would be new ones: their answers came before the first round.
+pub(super) const FLOWS_STAY: &[(&str, &str)] = &[
+    ("net/netfilter/nf_conntrack_tcp_timeout_unacknowledged", "3600"),
+    ("net/netfilter/nf_conntrack_udp_timeout", "3600"),
+    ("net/netfilter/nf_conntrack_udp_timeout_stream", "3600"),
+];
+
 /// States and one list.
 pub(super) struct Conntrack;
 
 impl Way for Conntrack {
     const NAMES: [&'static str; 2] = ["nft-conntrack", "nftables, conntrack and one list"];
     const KEEPS_STATES: bool = true;
+    const SETTINGS: &'static [(&'static str, &'static str)] = FLOWS_STAY;
 
     fn chain(rules: &Rules) -> String {
         "\t\tct state vmap { established : accept, related : accept, invalid : drop }\n".to_owned()

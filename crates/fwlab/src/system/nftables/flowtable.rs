@@ -1,6 +1,7 @@
 //! Connection tracking whose established connections go to a flowtable, and by that past the list.
 
 use super::super::Rules;
+use super::conntrack::FLOWS_STAY;
 use super::way::{Way, list};
 use crate::topology::{End, Topology};
 
@@ -10,6 +11,7 @@ pub(super) struct Flowtable;
 impl Way for Flowtable {
     const NAMES: [&'static str; 2] = ["nft-flowtable", "nftables, flowtable and one list"];
     const KEEPS_STATES: bool = true;
+    const SETTINGS: &'static [(&'static str, &'static str)] = FLOWS_STAY;
 
     fn objects(rules: &Rules) -> String {
         let legs = legs(rules.topology).join(", ");

@@ -11,6 +11,9 @@ pub(super) trait Way: Sync {
     /// Whether it keeps states.
     const KEEPS_STATES: bool = false;
 
+    /// Settings of the kernel that it wants, each with a value: those that the kernel has not are left.
+    const SETTINGS: &'static [(&'static str, &'static str)] = &[];
+
     /// What the table has besides its chain.
     fn objects(_: &Rules) -> String {
         String::new()
