@@ -1,32 +1,15 @@
 # Searches with TCP connections between two machines with agents and a router between them, told by a third what to do: what is
 # found is what was put there, what the ports of a client allow is said, and nobody says a word in a trial.
-#
-#            control ctl1 -------------------- ctl0 server
-#               ctl0                                 |
-#                |                                   |
-#   client ctl0 -+- eth0 ---------- gateway ------ eth0
 # alone
 . "$(dirname "$0")/lab.sh"
+. "$(dirname "$0")/agents.sh"
 lab_begin
-gateway_between_client_and_server
-host control
-wire control ctl0 client ctl0
-wire control ctl1 server ctl0
-address control ctl0 10.9.1.1/24
-address client ctl0 10.9.1.2/24
-address control ctl1 10.9.2.1/24
-address server ctl0 10.9.2.2/24
-await 5 on control ping -n -q -c 1 -W 1 10.9.1.2 && await 5 on control ping -n -q -c 1 -W 1 10.9.2.2 ||
-	die "the agents' machines cannot be reached"
+control_apart
 
-KEY=$WORK/key
 "$BIN/fwlab" agent --make-key "$KEY" >/dev/null
-for end in client server; do
-	start "agent-$end" $end "$BIN/fwlab" agent --key "$KEY"
-	await 5 grep -q ready "$WORK/agent-$end.log" || die "no agent: $(cat "$WORK/agent-$end.log")"
-done
-start words control python3 "$HERE/control-words.py" "$WORK/words"
-await 5 grep -q watching "$WORK/words" || die "nobody watches the control network: $(cat "$WORK/words.log")"
+agent client
+agent server
+watch_words
 # searching TEST ARGUMENT... - a search between the agents, as JSON in $WORK/found
 searching() {
 	on control timeout 30 "$BIN/fwlab" search "$@" --client-agent 10.9.1.2 --server-agent 10.9.2.2 --server-address "$SERVER4" \

@@ -1,30 +1,11 @@
 # Two machines with a router between them, and a third that measures them by way of two agents: what they say, what they
 # do not say in a trial, and what happens when one of them is lost.
-#
-#            control ctl1 -------------------- ctl0 server
-#               ctl0                                 |
-#                |                                   |
-#   client ctl0 -+- eth0 ---------- gateway ------ eth0
 # alone
 . "$(dirname "$0")/lab.sh"
+. "$(dirname "$0")/agents.sh"
 lab_begin
-gateway_between_client_and_server
-host control
-wire control ctl0 client ctl0
-wire control ctl1 server ctl0
-address control ctl0 10.9.1.1/24
-address client ctl0 10.9.1.2/24
-address control ctl1 10.9.2.1/24
-address server ctl0 10.9.2.2/24
-await 5 on control ping -n -q -c 1 -W 1 10.9.1.2 && await 5 on control ping -n -q -c 1 -W 1 10.9.2.2 ||
-	die "the agents' machines cannot be reached"
+control_apart
 
-KEY=$WORK/key
-# agent HOST [KEY] - starts one there
-agent() {
-	start "agent-$1" "$1" "$BIN/fwlab" agent --key "${2:-$KEY}"
-	await 5 grep -q ready "$WORK/agent-$1.log" || die "no agent: $(cat "$WORK/agent-$1.log")"
-}
 # between SECONDS ROUNDS ARGUMENT... - measures with $KEY to the server's address $TO, and says what comes of it
 TO=$SERVER4
 between() {
@@ -53,8 +34,7 @@ holds "what to do is said" grep -q "chmod 600 $WORK/open" "$WORK/said"
 
 agent client
 agent server
-start words control python3 "$HERE/control-words.py" "$WORK/words"
-await 5 grep -q watching "$WORK/words" || die "nobody watches the control network: $(cat "$WORK/words.log")"
+watch_words
 between 0.3 1 --traffic rr --transport tcp --json "$WORK/rr.json" >"$WORK/said" || cat "$WORK/said"
 same "requests and answers" "('wire', True, True)" \
 	"$(said "$WORK/rr.json" '(run["mode"], run["complete"], all(s["value"] > 0 and s["latency"] for s in run["series"][0]["points"][0]["samples"]))')"

@@ -1,0 +1,33 @@
+# What the tests of agents share: two machines with a router between them, and a third that reaches both by networks of its own.
+#
+#            control ctl1 -------------------- ctl0 server
+#               ctl0                                 |
+#                |                                   |
+#   client ctl0 -+- eth0 ---------- gateway ------ eth0
+
+# control_apart - makes them; $KEY is where the key of the agents is to be
+control_apart() {
+	gateway_between_client_and_server
+	host control
+	wire control ctl0 client ctl0
+	wire control ctl1 server ctl0
+	address control ctl0 10.9.1.1/24
+	address client ctl0 10.9.1.2/24
+	address control ctl1 10.9.2.1/24
+	address server ctl0 10.9.2.2/24
+	await 5 on control ping -n -q -c 1 -W 1 10.9.1.2 && await 5 on control ping -n -q -c 1 -W 1 10.9.2.2 ||
+		die "the agents' machines cannot be reached"
+	KEY=$WORK/key
+}
+
+# agent HOST [KEY] - starts one there
+agent() {
+	start "agent-$1" "$1" "$BIN/fwlab" agent --key "${2:-$KEY}"
+	await 5 grep -q ready "$WORK/agent-$1.log" || die "no agent: $(cat "$WORK/agent-$1.log")"
+}
+
+# watch_words - writes down what is said on the control networks, in $WORK/words
+watch_words() {
+	start words control python3 "$HERE/control-words.py" "$WORK/words"
+	await 5 grep -q watching "$WORK/words" || die "nobody watches the control network: $(cat "$WORK/words.log")"
+}
