@@ -257,6 +257,14 @@ static int let_one_leave(__unused __u32 i, void *arg)
 	return 0;
 }
 
+/* Whether sources are to leave tables. */
+__inline bool sources_leave(void)
+{
+	const struct pf_status *status = pf_status();
+
+	return status && status->leaving;
+}
+
 /* Takes the sources out of tables that are to leave them: before tables are asked. */
 __global int let_sources_leave(void)
 {

@@ -17,6 +17,7 @@
 #include "create.h"
 #include "interface.h"
 #include "kern.h"
+#include "limiter.h"
 #include "memo.h"
 #include "reason.h"
 #include "rules.h"
@@ -37,10 +38,9 @@ static int visit_plainly(__unused __u32 i, void *arg)
 	struct pf_scratch *s = loop->s;
 	struct pf_test_ctx *test = &s->test;
 	struct pf_rule *rule;
-	__u32 index;
 	int result;
 
-	rule = next_rule(s, loop->map, &index);
+	rule = next_rule(s, loop->map);
 	if (!rule)
 		return is_walked(test) ? 1 : 0;
 	if (!(rule->plain & PF_PLAIN_TEST)) {
@@ -55,11 +55,11 @@ static int visit_plainly(__unused __u32 i, void *arg)
 		return 0;
 	}
 	if (result != MATCHES) {
-		pass_over(test, rule, index, result);
+		pass_over(test, rule, result);
 		return 0;
 	}
 	if (rule->flags & PF_RULE_ANCHOR) {
-		if (call_anchor(test, rule, index))
+		if (call_anchor(test, rule))
 			return 0;
 		test->failed = 1;
 		return 1;
@@ -68,8 +68,7 @@ static int visit_plainly(__unused __u32 i, void *arg)
 		test->failed = 1;
 		return 1;
 	}
-	test->next = index + 1;
-	test->decided = index;
+	test->decided = test->next++;
 	test->decided_by = test->caller;
 	test->found = 0;
 	test->over = !!(rule->flags & PF_RULE_QUICK);
@@ -84,6 +83,8 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 	struct pf_test_ctx *test = &s->test;
 
 	__builtin_memset(test, 0, offsetof(struct pf_test_ctx, match));
+	if (sources_leave())	/* saves the call */
+		let_sources_leave();
 	test->lists[PF_LIST_FILTER].end = config->rules;
 	walk->count = walk->asked_table = 0;
 	s->counts_later = 1;

@@ -10,7 +10,8 @@
  * leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The rule
  * sets that a wildcard means stand one behind the other, so they are one stretch too.
  *
- * The compiled evaluator walks the same way, but where rules do nothing but decide it searches (search.h).
+ * The compiled evaluator walks the same way, but where rules do nothing but decide it searches, and of others it passes
+ * over those that cannot match (search.h).
  *
  * Before the filter rules come the lists of old rules, `scrub`, `nat` and its like, as in FreeBSD: the first rule
  * that matches ends a list, and what it makes of the packet is what the filter rules see.
@@ -327,6 +328,8 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 		s->test.exhausted = 1;
 		return false;
 	}
+	if (rule->pools)
+		forget_candidates(s);
 	if (is_old(rule->action) && rule->action != PF_ACTION_SCRUB) {
 		if (!has_new_ends(&s->pd))
 			return true;
@@ -396,7 +399,7 @@ __inline void enter_list(struct pf_test_ctx *test, __u32 list)
 }
 
 /* An anchor rule matched: its rules are next. False if that leads too deep. */
-__inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule, __u32 index)
+__inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule)
 {
 	__u32 depth = test->depth;
 	struct pf_frame *frame;
@@ -407,7 +410,7 @@ __inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule, 
 	frame->caller = test->caller;
 	frame->end = test->end;
 	test->depth = depth + 1;
-	test->caller.index = index;
+	test->caller.index = test->next;
 	test->caller.slot = rule->slot;
 	test->caller.number = rule->number;
 	test->caller.quick = rule->flags & PF_RULE_QUICK;
@@ -440,11 +443,14 @@ __inline bool leave_anchor(struct pf_test_ctx *test)
 	return true;
 }
 
-/* The search is over: the best rule decides, and the walk goes on behind the stretch. */
+/* The search is over: the best rule decides, and the walk goes on behind the stretch. If it was one for candidates, the
+ * walk goes on with these. */
 __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
 {
 	search->goes_on = 0;
 	test->failed = search->at == SEARCH_FAILED;
+	if (search->meets_all)
+		return;
 	test->next = search->end;
 	if (search->best == NO_RULE)
 		return;
@@ -454,34 +460,49 @@ __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search
 	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
 }
 
-/* The rule that the walk, or the search in it, looks at next, and its index. NULL if this step has none. */
-__inline struct pf_rule *next_rule(struct pf_scratch *s, void *rules, __u32 *index)
+/* The rule that the walk is at, which of a stretch whose candidates are known is the next of these. Begins a search
+ * if there is one to begin. NULL if the list is through. */
+__inline struct pf_rule *rule_at(struct pf_scratch *s, void *rules)
 {
+	const struct pf_candidates *candidates = &s->search.candidates;
 	struct pf_test_ctx *test = &s->test;
-	struct pf_rule *rule = NULL;
-	__u32 candidate;
+	struct pf_rule *rule;
 
-	*index = test->next;
-	if (!s->search.goes_on) {
-		if (*index >= test->end)
-			return NULL;
-		rule = bpf_map_lookup_elem(rules, index);
-		if (rule && rule->segment && is_searched_for(s))
-			begin_search(&s->search, rule->segment);
-	}
-	if (s->search.goes_on) {
-		candidate = next_candidate(s);
-		if (s->search.goes_on && candidate == NO_RULE) {
-			end_search(test, &s->search);
-			return NULL;
-		}
-		if (s->search.goes_on) {
-			*index = candidate;
-			rule = bpf_map_lookup_elem(rules, index);
-		}
-	}
+	if (knows_candidates(candidates, test->next) && !candidates->every)
+		test->next = nearest_candidate(s);
+	if (test->next >= test->end)
+		return NULL;
+	rule = bpf_map_lookup_elem(rules, &test->next);
 	if (!rule)
 		test->failed = 1;
+	else if (rule->segment && !knows_candidates(candidates, test->next) && is_searched_for(s))
+		begin_search(&s->search, rule->segment);
+	return rule;
+}
+
+/* The rule that the walk, which is at s->test.next, or the search in it looks at next. NULL if this step has none. */
+__inline struct pf_rule *next_rule(struct pf_scratch *s, void *rules)
+{
+	struct pf_tree_search *search = &s->search;
+	struct pf_rule *rule = NULL;
+
+	if (!search->goes_on) {
+		rule = rule_at(s, rules);
+		if (!search->goes_on)
+			return rule;
+	}
+	search->index = next_candidate(s);
+	if (!search->goes_on) {		/* it is walked */
+		if (rule)
+			return rule;
+		search->index = s->test.next;
+	} else if (search->index == NO_RULE) {
+		end_search(&s->test, search);
+		return NULL;
+	}
+	rule = bpf_map_lookup_elem(rules, &search->index);
+	if (!rule)
+		s->test.failed = 1;
 	return rule;
 }
 
@@ -520,12 +541,12 @@ __inline bool apply_old_rule(struct __sk_buff *skb, struct pf_scratch *s,
 }
 
 /* Goes on from a rule that does not match, for the reason that test_rule gave: to the next one that may. */
-__inline void pass_over(struct pf_test_ctx *test, const struct pf_rule *rule, __u32 index, int result)
+__inline void pass_over(struct pf_test_ctx *test, const struct pf_rule *rule, int result)
 {
 	if (test->evaluator != PF_EVALUATOR_LINEAR && result >= 0 && result < PF_SKIP_MAX)
 		test->next = rule->skip[result];
 	else
-		test->next = index + 1;
+		test->next++;
 }
 
 /* One step of the walk: looks at the rule s->test.next. */
@@ -534,14 +555,13 @@ static int visit_rule(__unused __u32 i, void *arg)
 	struct pf_loop *loop = arg;
 	struct pf_scratch *s = loop->s;
 	struct pf_rule *rule;
-	__u32 index;
 	int result;
 
-	rule = next_rule(s, loop->map, &index);
+	rule = next_rule(s, loop->map);
 	if (!rule)
 		return is_walked(&s->test) ? 1 : 0;
 	if (rule->flags & PF_RULE_ONCE && has_expired(rule->slot)) {
-		s->test.next = index + 1;
+		s->test.next++;
 		return 0;
 	}
 	if (!s->test.asks_fragment)
@@ -559,7 +579,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 		return 0;
 	}
 	if (result != MATCHES) {
-		pass_over(&s->test, rule, index, result);
+		pass_over(&s->test, rule, result);
 		return 0;
 	}
 
@@ -568,20 +588,20 @@ static int visit_rule(__unused __u32 i, void *arg)
 		s->test.over = 1;
 		return 1;
 	}
-	s->test.next = index + 1;
 	if (rule->tag)
 		s->test.act.tag = rule->tag;
 	/* also if it excepts, or calls others */
 	if (is_old(rule->action) && rule->rtable)
 		s->test.act.rtable = rule->rtable;
 	if (rule->flags & PF_RULE_ANCHOR) {
-		if (call_anchor(&s->test, rule, index))
+		if (call_anchor(&s->test, rule))
 			return 0;
 		s->test.failed = 1;
 		return 1;
 	}
 	if (is_old(rule->action))
 		return apply_old_rule(loop->skb, s, rule);
+	s->test.next++;
 	if (rule->flags & PF_RULE_ONCE && !expire_rule(rule->slot))
 		return 0;
 	if (rule->action == PF_ACTION_MATCH) {
@@ -590,7 +610,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 			return 1;
 		}
 	} else {
-		s->test.decided = index;
+		s->test.decided = s->test.next - 1;
 		s->test.decided_by = s->test.caller;
 		s->test.found = 0;
 	}
@@ -617,6 +637,10 @@ __inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
 	test->decided = NO_RULE;
 	test->over = test->failed = test->limited = test->found = 0;
 	s->search.goes_on = 0;
+	forget_candidates(s);
+	/* spares the lookup of the first rule, which would say the same */
+	if (config->segment && test->list == PF_LIST_FILTER && is_searched_for(s))
+		begin_search(&s->search, config->segment);
 }
 
 /* A walk that was cut short must not pass what the rest would have blocked. */

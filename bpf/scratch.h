@@ -278,7 +278,17 @@ struct pf_syn {
 	__u8 odd;			/* it has options that no system is known by */
 };
 
-/* A search for the rule that decides among many: search.h */
+/* Those rules of a stretch that may match the packet, of one in which all that match are met: search.h */
+#define PF_CANDIDATES	64
+struct pf_candidates {
+	__u32 from;			/* they are known from this rule on … */
+	__u32 end;			/* … to the one before this */
+	__u32 count;
+	__u32 index[PF_CANDIDATES];	/* in no order */
+	__u8 every;			/* they are more, or were not sought: each rule may match */
+};
+
+/* A search for the rule that decides among many, or for all that may match: search.h */
 #define PF_AXES		16
 struct pf_tree_search {
 	__u32 point[PF_AXES];		/* the packet, on each axis */
@@ -291,12 +301,15 @@ struct pf_tree_search {
 	__u32 line;			/* where the leaf goes on behind it */
 	__u32 rule;			/* how many of the leaf's rules were looked at … */
 	__u32 rules;			/* … and how many there are */
-	__u32 candidate;		/* order of the rule to test, ~0 for none */
+	__u32 candidate;		/* order of the rule to test, ~0 for none … */
+	__u32 index;			/* … and its index */
 	__u32 best;			/* the same of the best that matches, ~0 for none */
 	__u32 chunks;			/* where those of the generation begin */
 	__u8 at;			/* what the cell is */
 	__u8 six;			/* the packet is IPv6 */
 	__u8 goes_on;
+	__u8 meets_all;			/* it looks for candidates */
+	struct pf_candidates candidates;
 };
 
 /* What a walk has met that is counted once it is known that the walk counts: plain.h */

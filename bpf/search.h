@@ -6,6 +6,10 @@
  * A rule whose box has the packet, and says all that it asks, matches. Of those that ask more, such as tables or
  * owners, the search hands out one after the other, and the walk tests them. A tree is through once a rule of it has
  * matched, or those left in the leaf give way to the best so far; the search is over when that is true of all trees.
+ *
+ * Where rules act on the way (`match`, `anchor`, `tag` …) each one that matches is to be met, and in their order. There
+ * the search goes through all trees and notes each rule whose box has the packet; the walk then goes from one of these
+ * candidates to the next. Who gives the packet other addresses moves it in the space, and forgets them.
  */
 #ifndef PF_SEARCH_H
 #define PF_SEARCH_H
@@ -144,6 +148,15 @@ __inline bool has_inet6(const __u32 *box, const __u32 *point)
 	       same_prefix6(box + 4, point + 4, box[10] >> 24);
 }
 
+/* Notes a rule whose box has the packet. */
+__inline void note_candidate(struct pf_candidates *candidates, __u32 order)
+{
+	if (candidates->count < PF_CANDIDATES)
+		candidates->index[candidates->count++] = order >> PF_ORDER_SHIFT;
+	else
+		candidates->every = 1;
+}
+
 /* Looks at the rules of a cell, from the next one on. Returns 1 if one is to be tested, or the search is over. */
 __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *cell)
 {
@@ -163,6 +176,10 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 		search->rule++;
 		if (!(search->six ? has_inet6(box, search->point) : has_inet(box, search->point)))
 			continue;
+		if (search->meets_all) {
+			note_candidate(&search->candidates, order);
+			continue;
+		}
 		if (!(order & PF_ORDER_ASKS_MORE)) {
 			search->best = order;
 			return go_to_tree(search, search->tree + 1);
@@ -282,6 +299,17 @@ __inline void begin_search(struct pf_tree_search *search, __u32 segment)
 	search->cell = segment;
 }
 
+/* Whether it is known which of the rules may match, from this one on. */
+__inline bool knows_candidates(const struct pf_candidates *candidates, __u32 rule)
+{
+	return rule >= candidates->from && rule < candidates->end;
+}
+
+__inline void forget_candidates(struct pf_scratch *s)
+{
+	s->search.candidates.end = 0;
+}
+
 /* Goes to the forest of packets like this one, if there is one and it is to be searched. */
 __inline void enter_stretch(struct pf_scratch *s)
 {
@@ -300,6 +328,13 @@ __inline void enter_stretch(struct pf_scratch *s)
 	forest = 1 + kind_of_packet(s) + (search->six ? PF_FOREST_OF_INET6 : 0);
 	search->forest = cell->word[forest & (PF_CELL_WORDS - 1)];
 	search->goes_on = search->forest != PF_FOREST_WALK;
+	search->meets_all = !!cell->word[PF_STRETCH_MEETS_ALL];
+	if (search->meets_all) {
+		search->candidates.from = s->test.next;
+		search->candidates.end = search->end;
+		search->candidates.count = 0;
+		search->candidates.every = !search->goes_on;
+	}
 	if (search->forest == PF_FOREST_NONE) {
 		search->at = SEARCH_OVER;
 		return;
@@ -345,6 +380,26 @@ __global __u32 next_candidate(struct pf_scratch *s)
 	if (search->at != SEARCH_OVER)
 		search->at = SEARCH_FAILED;
 	return NO_RULE;
+}
+
+/* The first of the candidates that are left, or the rule behind their stretch. */
+__global __u32 nearest_candidate(struct pf_scratch *s)
+{
+	const struct pf_candidates *candidates;
+	__u64 next, nearest, index;
+
+	if (!s)
+		return NO_RULE;
+	candidates = &s->search.candidates;
+	next = s->test.next;
+	nearest = candidates->end;
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < PF_CANDIDATES && i < candidates->count; i++) {
+		index = candidates->index[i];
+		/* without a jump, as in child_of */
+		nearest += (index - nearest) * (is_less(index, nearest) & ~is_less(index, next));
+	}
+	return nearest;
 }
 
 /* The candidate matches: what gives way to it need not be asked. */

@@ -5,7 +5,8 @@
  *
  * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the place of the forest for
  * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
- * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6.
+ * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which
+ * all rules that match are met: their orders are their indexes, `quick` or not.
  * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
  * A forest: how many trees, how many cells the longest search of it looks at, then for each tree its place and the least
  * order in it, ascending; these words go on in the cells behind.
@@ -34,6 +35,7 @@
 #define PF_ORDER_ASKS_MORE	1	/* … if the rule's box does not say all that it asks */
 #define PF_CLASS_OTHER	255		/* of interfaces whose ids are not below it, which are their own classes */
 #define PF_FORESTS	10		/* in either direction */
+#define PF_STRETCH_MEETS_ALL	11	/* word of a stretch's cells: not 0 if all that match are met */
 #define PF_FOREST_NONE	0
 #define PF_FOREST_WALK	1		/* the second cell is none of a forest */
 

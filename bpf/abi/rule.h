@@ -203,7 +203,8 @@ struct pf_rule {
 	__u8 os;			/* 1 + bit of the name in pf_fingerprint.systems; 0: do not look */
 	__u16 limiter[2];		/* by pf_limiter_kind: number, with PF_LIMITER_NO_MATCH; 0: none */
 	__u32 set_end;			/* one more than the index of the last rule of its rule set */
-	__u32 segment;			/* the first of a stretch that trees search: cell that says where they are */
+	__u32 segment;			/* the first of a stretch that trees search, or any of one in which all that
+					 * match are met: cell that says where they are */
 	__u16 delay;			/* ms that its packets wait before they leave; 0: leaves it */
 	__u8 leave_fragments;		/* of an old `scrub` rule: `fragment no reassemble` */
 	__u8 plain;			/* pf_plain */

@@ -43,7 +43,7 @@ struct pf_config {
 	__u32 sctp_ports;		/* some rule names ports of SCTP: read them */
 	__u32 fast_forward;		/* pf_fast_forward */
 	__u32 plain;			/* plain.h may ask the rules */
-	__u32 pad;
+	__u32 segment;			/* of the first rule of the main rule set */
 	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
 

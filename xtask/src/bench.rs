@@ -1,7 +1,8 @@
 //! `xtask bench`: what a packet costs, by evaluator and number of rules.
 //!
 //! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the server,
-//! and none of them matches the packets measured. The kernel runs the programs with
+//! and none of them matches the packets measured; or else each is a `match` rule for one address, as of a
+//! customer, and one of them matches. The kernel runs the programs with
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
@@ -15,6 +16,7 @@ mod tables;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -93,6 +95,21 @@ enum Load {
     Udp,
     /// a TCP segment of a connection that has a state
     State,
+    /// a UDP datagram of one of many customers, for each of whom there is a `match` rule
+    Customer,
+}
+
+impl Load {
+    const ALL: [Load; 4] = [Load::Tcp, Load::Udp, Load::State, Load::Customer];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Load::Tcp => "TCP against TCP rules",
+            Load::Udp => "UDP against TCP rules",
+            Load::State => "TCP with a state",
+            Load::Customer => "UDP against match rules",
+        }
+    }
 }
 
 /// What a figure belongs to: evaluator, number of rules, packet.
@@ -150,7 +167,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let mut engine = TestEngine::new(evaluator)?;
             engine.search_where_cheaper();
             for rules in RULES {
-                for load in [Load::Tcp, Load::Udp, Load::State] {
+                for load in Load::ALL {
                     let (cost, base) = measure(&mut engine, rules, load)
                         .with_context(|| format!("{name}, {rules} rules, {load:?}"))?;
                     figures.entry((name, rules, load)).or_default().push(cost - base);
@@ -173,11 +190,17 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 /// Nanoseconds of a packet, and of an empty program right after it.
 fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<(f64, f64)> {
-    let keep = if load == Load::State { "" } else { " no state" };
-    engine.load(&ruleset(rules, keep)?, &host()).map_err(anyhow::Error::msg)?;
+    let text = match load {
+        Load::Tcp | Load::Udp => text(rules, " no state"),
+        Load::State => text(rules, ""),
+        Load::Customer => customers(rules),
+    };
+    engine.load(&ruleset(&text)?, &host()).map_err(anyhow::Error::msg)?;
     let packet = match load {
         Load::Tcp => inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1))),
-        Load::Udp => inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64]))),
+        Load::Udp | Load::Customer => {
+            inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64])))
+        }
         Load::State => connect(engine)?,
     };
     let trial = engine.bench(&packet, 100)?;
@@ -196,19 +219,29 @@ fn nanoseconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64
 }
 
-/// `rules` rules that block ports nobody uses, behind one that passes everything.
-fn ruleset(rules: usize, keep: &str) -> anyhow::Result<Ruleset> {
+fn ruleset(text: &str) -> anyhow::Result<Ruleset> {
     let host = host();
-    match skipstep_pfconf::load(&text(rules, keep), &Context::new(&host)) {
+    match skipstep_pfconf::load(text, &Context::new(&host)) {
         Ok(loaded) => Ok(loaded.ruleset),
         Err(rejected) => bail!("{}", rejected.diagnostics[0]),
     }
 }
 
+/// `rules` rules that block ports nobody uses, behind one that passes everything.
 fn text(rules: usize, keep: &str) -> String {
     let mut text = format!("pass all{keep}\n");
     for port in 10_001..=10_000 + rules {
         let _ = writeln!(text, "block in proto tcp from any to 10.0.0.2 port {port}");
+    }
+    text
+}
+
+/// `rules` rules that give packets of an address a priority, the first of them those of the client.
+fn customers(rules: usize) -> String {
+    let first = u32::from_be_bytes(CLIENT);
+    let mut text = String::from("pass all no state\n");
+    for address in (first..).take(rules).map(Ipv4Addr::from_bits) {
+        let _ = writeln!(text, "match in from {address} set prio 3");
     }
     text
 }
@@ -248,7 +281,7 @@ fn host() -> Host {
 }
 
 fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> String {
-    let columns: Vec<(&str, Load)> = [Load::Tcp, Load::Udp, Load::State]
+    let columns: Vec<(&str, Load)> = Load::ALL
         .into_iter()
         .flat_map(|load| ["linear", "skip-steps", "compiled"].map(|name| (name, load)))
         .collect();
@@ -258,8 +291,8 @@ fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> 
         median(empty),
         ""
     );
-    for heading in ["TCP against TCP rules", "UDP against TCP rules", "TCP with a state"] {
-        let _ = write!(text, "  {heading:<70}");
+    for load in Load::ALL {
+        let _ = write!(text, "  {:<70}", load.heading());
     }
     let _ = write!(text, "\n{:>6}", "rules");
     for (name, _) in &columns {

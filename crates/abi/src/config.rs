@@ -58,8 +58,8 @@ pub struct Config {
     pub fast_forward: u32,
     /// 1 if rules may be asked by those who have the packet's headers and nothing else.
     pub plain: u32,
-    #[allow(missing_docs)]
-    pub pad: u32,
+    /// [`crate::Rule::segment`] of the first rule of the main rule set.
+    pub segment: u32,
     /// As [`crate::Fingerprint::systems`], if none fits.
     pub unknown_systems: u64,
 }

@@ -20,6 +20,8 @@ pub const CHUNKS: u32 = 1024;
 pub const AXIS_LEAF: u32 = 255;
 /// Forests of a stretch of rules in either direction, numbered by [`forest_of`].
 pub const FORESTS: usize = 10;
+/// Word of a stretch's cells: not 0 if all of its rules that match are met, instead of the one that decides.
+pub const STRETCH_MEETS_ALL: usize = 1 + FORESTS;
 /// In place of a forest: no rule of the stretch can match.
 pub const FOREST_NONE: u32 = 0;
 /// In place of a forest: skip steps are faster than a search.

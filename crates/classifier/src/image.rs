@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::config::{fast_forward, old_list, reassemble, syncookies};
-use skipstep_abi::limits::{IDLE_SLOT, MAX_RULES, MAX_STEPS};
+use skipstep_abi::limits::{IDLE_SLOT, MATCH_RULES, MAX_RULES, MAX_STEPS};
 use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
@@ -137,9 +137,10 @@ pub fn compile(
     let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
         rules: main,
-        // a search takes a step to begin and one to end
-        steps: if calls { MAX_STEPS } else { main + walked + 2 * stretches },
+        // a search takes a step to begin and one to end; one for candidates may begin anew behind a rule that translates
+        steps: if calls { MAX_STEPS } else { main + walked + 2 * stretches + MATCH_RULES as u32 },
         default_rule,
+        segment: if main > 0 { image.rules[0].segment } else { 0 },
         plain: u32::from(crate::plain::may_ask(&ruleset.options, &old, filter_rules)),
         old,
         fingerprints: fingerprints.len() as u32,

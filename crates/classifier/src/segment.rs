@@ -5,13 +5,18 @@
 //! rules that do nothing but decide is a list in which the first match wins, and trees are planted of it, one forest
 //! for each kind of packet. What they find is tested like any rule: a box may be wider than its rule, never narrower,
 //! and is called whole only if every packet in it matches.
+//!
+//! The rules between such stretches act on the way, so all of them that match are to be met, one after the other. They
+//! are stretches too, in whose trees no rule hides another: a search finds each rule whose box has the packet, and the
+//! walk passes over the others.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
-    CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, ORDER_SHIFT, forest_of,
+    CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, ORDER_SHIFT,
+    STRETCH_MEETS_ALL, forest_of,
 };
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
@@ -26,18 +31,20 @@ pub struct Planner {
     /// A search costs about as much as testing so many rules: what skip steps test no more of, whatever the
     /// packet, is walked.
     pub sooner_walked: u32,
+    /// What one more costs in tests for each rule that such a search finds, if it is for all that may match.
+    pub of_a_candidate: u32,
 }
 
 impl Default for Planner {
     /// As measured (docs/performance.md).
     fn default() -> Self {
-        Planner { sooner_walked: 8 }
+        Planner { sooner_walked: 8, of_a_candidate: 2 }
     }
 }
 
 impl Planner {
     /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip steps.
-    pub const EAGER: Self = Planner { sooner_walked: 2 };
+    pub const EAGER: Self = Planner { sooner_walked: 2, of_a_candidate: 0 };
 }
 
 const ICMP: u8 = 1;
@@ -48,6 +55,20 @@ const SCTP: u8 = 132;
 
 const SYN: u8 = 0x02;
 const SYN_ACK: u8 = 0x12;
+
+/// A set of rules has no more stretches of which one rule decides, unless they are short: where long ones alternate with
+/// rules that act, each would be a search.
+const MOST_THAT_DECIDE: usize = 16;
+/// Headers by which is told how many rules of a stretch may match one.
+const PROBES: usize = 64;
+
+/// Rules that stand together and are searched together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stretch {
+    rules: Range<usize>,
+    /// Some act on the way, so each that matches is met.
+    meets_all: bool,
+}
 
 /// The trees of all stretches.
 pub(crate) struct Planted {
@@ -66,21 +87,39 @@ pub(crate) fn plant(
     planner: Planner,
 ) -> Planted {
     let mut cells = vec![abi::Cell::default()];
-    let (mut stretches, mut longest) = (Vec::new(), 0);
-    for set in sets {
-        let mut start = set.start;
-        while start < set.end {
-            let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
-            if end - start > planner.sooner_walked as usize {
-                rules[start].segment = cells.len() as u32;
-                longest = longest.max(add_segment(rules, start..end, planner, &mut cells));
-                stretches.push(start..end);
-            }
-            start = end + 1;
+    let mut longest = 0;
+    let stretches: Vec<Stretch> = sets.flat_map(|set| stretches(rules, set, planner)).collect();
+    for stretch in &stretches {
+        let place = cells.len() as u32;
+        longest = longest.max(add_segment(rules, stretch, planner, &mut cells));
+        let marked = if stretch.meets_all { stretch.rules.len() } else { 1 };
+        for rule in &mut rules[stretch.rules.clone()][..marked] {
+            rule.segment = place;
         }
     }
     keep_beginnings(rules, &stretches);
     Planted { cells, stretches: stretches.len() as u32, longest }
+}
+
+/// The stretches of a set that are long enough to be searched: of rules that do nothing but decide, and of what is between
+/// them.
+fn stretches(rules: &[abi::Rule], set: Range<usize>, planner: Planner) -> Vec<Stretch> {
+    let shortest = planner.sooner_walked as usize;
+    let alone = shortest.max(set.len() / MOST_THAT_DECIDE);
+    let mut stretches = Vec::new();
+    let (mut between, mut start) = (set.start, set.start);
+    while start < set.end {
+        let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
+        if end - start > alone {
+            stretches.push(Stretch { rules: between..start, meets_all: true });
+            stretches.push(Stretch { rules: start..end, meets_all: false });
+            between = end;
+        }
+        start = end + 1;
+    }
+    stretches.push(Stretch { rules: between..set.end, meets_all: true });
+    stretches.retain(|stretch| stretch.rules.len() > shortest);
+    stretches
 }
 
 /// Whether a rule does nothing before the walk is over, whether it matches or not.
@@ -94,18 +133,19 @@ fn only_decides(rule: &abi::Rule) -> bool {
         && rule.limiter == [0; 2]
 }
 
-/// A skip that leads from outside into a stretch leads to its first rule, where the search begins.
-fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Range<usize>]) {
+/// A skip that leads from outside into a stretch leads to its first rule, where the search for the one that decides begins.
+fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Stretch]) {
     let around = |index: usize| {
-        let next = stretches.partition_point(|stretch| stretch.end <= index);
-        stretches.get(next).filter(|stretch| stretch.contains(&index))
+        let next = stretches.partition_point(|stretch| stretch.rules.end <= index);
+        let stretch = stretches.get(next).filter(|stretch| stretch.rules.contains(&index));
+        stretch.filter(|stretch| !stretch.meets_all)
     };
     for (index, rule) in rules.iter_mut().enumerate() {
         for skip in &mut rule.skip {
             if let Some(stretch) = around(*skip as usize)
-                && !stretch.contains(&index)
+                && !stretch.rules.contains(&index)
             {
-                *skip = stretch.start as u32;
+                *skip = stretch.rules.start as u32;
             }
         }
     }
@@ -115,7 +155,7 @@ fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Range<usize>]) {
 /// many cells the longest search looks at.
 fn add_segment(
     rules: &[abi::Rule],
-    stretch: Range<usize>,
+    stretch: &Stretch,
     planner: Planner,
     cells: &mut Vec<abi::Cell>,
 ) -> u32 {
@@ -123,24 +163,40 @@ fn add_segment(
     cells.extend([abi::Cell::default(); 2]);
     let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
     let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
+    let boxes = |kind: &Packets| coverings(&INET, rules, stretch, kind, inet_addresses);
+    let boxes6 = |kind: &Packets| coverings(&INET6, rules, stretch, kind, inet6_addresses);
+    let candidates = |kind: &Packets| match kind.family {
+        _ if !stretch.meets_all => 0,
+        abi::INET6 => candidates(&boxes6(kind)),
+        _ => candidates(&boxes(kind)),
+    };
     for (head, direction) in [(head, direction::IN), (head + 1, direction::OUT)] {
         let kinds: Vec<Option<Packets>> = (0..FORESTS)
             .map(|number| Packets::new(direction, number))
             .map(|kind| {
-                let longest = longest_walk(rules, stretch.clone(), &kind);
-                (longest > planner.sooner_walked).then_some(kind)
+                let walked = longest_walk(rules, stretch.rules.clone(), &kind);
+                let spared = walked.saturating_sub(planner.sooner_walked);
+                let gains = spared > 0 && spared > planner.of_a_candidate * candidates(&kind);
+                gains.then_some(kind)
             })
             .collect();
         let (of_inet, of_inet6) = kinds.split_at(forest_of::INET6);
-        let boxes = |kind: &Packets| coverings(&INET, rules, stretch.clone(), kind, inet_addresses);
-        let boxes6 =
-            |kind: &Packets| coverings(&INET6, rules, stretch.clone(), kind, inet6_addresses);
         let mut places = inet.places(of_inet, boxes, cells);
         places.extend(inet6.places(of_inet6, boxes6, cells));
-        cells[head].word[0] = stretch.end as u32;
+        cells[head].word[0] = stretch.rules.end as u32;
         cells[head].word[1..=FORESTS].copy_from_slice(&places);
+        cells[head].word[STRETCH_MEETS_ALL] = stretch.meets_all.into();
     }
     inet.longest.max(inet6.longest)
+}
+
+/// How many of these boxes have a packet that is in one of them, in the mean.
+fn candidates<const N: usize>(rules: &[Covering<N>]) -> u32 {
+    let step = rules.len().div_ceil(PROBES).max(1);
+    let probes: Vec<[u32; N]> = rules.iter().step_by(step).map(|rule| rule.region.low).collect();
+    let having = |point| rules.iter().filter(|rule| rule.region.has(point)).count();
+    let all: usize = probes.iter().map(having).sum();
+    (all / probes.len().max(1)) as u32
 }
 
 /// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share one.
@@ -310,18 +366,16 @@ impl<const N: usize> Asked<N> {
 }
 
 /// The boxes of those rules of a stretch that packets of a kind may match, in the order in which they decide: the
-/// first `quick` one, or else the last of the others.
+/// first `quick` one, or else the last of the others. Or else in that in which they are met; there only a `quick` rule
+/// hides others.
 fn coverings<const N: usize>(
     space: &Space<N>,
     rules: &[abi::Rule],
-    stretch: Range<usize>,
+    stretch: &Stretch,
     kind: &Packets,
     addresses: fn(&abi::Rule, &mut Asked<N>),
 ) -> Vec<Covering<N>> {
     let is_quick = |index: &usize| rules[*index].flags & flags::QUICK != 0;
-    let quick = stretch.clone().filter(is_quick).map(|index| (index, index as u32));
-    let others = stretch.rev().filter(|index| !is_quick(index));
-    let others = others.map(|index| (index, ORDER_LAST - index as u32));
     let covering = |(index, order): (usize, u32)| {
         let rule: &abi::Rule = &rules[index];
         let mut asked = Asked { region: space.whole, whole: true };
@@ -330,8 +384,16 @@ fn coverings<const N: usize>(
         }
         addresses(rule, &mut asked);
         header(rule, kind, &mut asked);
-        Some(Covering { region: asked.region, whole: asked.whole, order })
+        let hides = !stretch.meets_all || (is_quick(&index) && only_decides(rule));
+        Some(Covering { region: asked.region, whole: asked.whole && hides, order })
     };
+    let all = stretch.rules.clone();
+    if stretch.meets_all {
+        return all.map(|index| (index, index as u32)).filter_map(covering).collect();
+    }
+    let quick = all.clone().filter(is_quick).map(|index| (index, index as u32));
+    let others = all.rev().filter(|index| !is_quick(index));
+    let others = others.map(|index| (index, ORDER_LAST - index as u32));
     quick.chain(others).filter_map(covering).collect()
 }
 

@@ -180,3 +180,46 @@ fn joined_packets_count_as_their_segments() {
         }
     });
 }
+
+/// Each packet matches three of 600 rules that act on the way, and meets them in their order.
+#[test]
+fn of_many_rules_that_act_those_that_match_are_met() {
+    both(|mut engine| {
+        let host = host();
+        let mut text = String::from("match in set prio 7\n");
+        for customer in 1..=150 {
+            let of_customer = |more| format!("match in from 10.0.2.{customer} {more}\n");
+            text += &of_customer(format!("set prio {}", customer % 7));
+            text += &of_customer(format!("to port 22 set tos {}", 4 * (customer % 50)));
+            text += &of_customer(format!("to port 23 tag C{customer}"));
+            text += &format!("block in tagged C{customer} from ! 10.0.2.{customer}\n");
+        }
+        engine.load(&ruleset(&text, &host), &host).unwrap();
+        for customer in [1, 2, 75, 149, 150] {
+            let fate = engine.packet(&udp(([10, 0, 2, customer], 1), SSH, 0));
+            assert_eq!(fate.verdict, Verdict::Pass, "{customer}");
+            assert_eq!(fate.carried.prio, customer % 7, "{customer}");
+            let tos = fate.out.map_or(0, |packet| packet[1]);
+            assert_eq!(tos, 4 * (customer % 50), "{customer}");
+        }
+        let fate = engine.packet(&udp(CLIENT, SSH, 0));
+        assert_eq!((fate.verdict, fate.carried.prio), (Verdict::Pass, 7));
+    });
+}
+
+/// More rules than candidates are noted of: each is asked.
+#[test]
+fn of_many_rules_that_may_match_none_is_forgotten() {
+    both(|mut engine| {
+        let host = host();
+        let mut text = String::from("match in proto udp tag T99\n");
+        for number in 0..100 {
+            text += &format!("block in proto udp tagged T{number} set prio {}\n", number % 8);
+        }
+        text += "match in proto udp to port 22 set prio 5\nmatch in proto tcp set prio 6\n";
+        engine.load(&ruleset(&text, &host), &host).unwrap();
+        let fate = engine.packet(&udp(CLIENT, SSH, 0));
+        assert_eq!((fate.verdict, fate.decision), (Verdict::Drop, Decision::Rule(100.into())));
+        assert_eq!(engine.rule_counters(Some(&100.into())).packets, [1, 0]);
+    });
+}

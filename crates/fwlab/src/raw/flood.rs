@@ -167,6 +167,9 @@ impl<'h> Flood<'h> {
     /// # Errors
     /// The trial cannot be run.
     pub fn answer(&mut self, link: [u8; 6], at: Placement) -> anyhow::Result<()> {
+        // the kernel there knows of no such connections, and would reset each of them
+        let mut taken = Sink::new()?;
+        self.sender.from.attach(&mut taken)?;
         self.send_back(link, ANSWERS, at)
     }
 
