@@ -2,7 +2,7 @@
 //!
 //! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the server,
 //! and none of them matches the packets measured; or else each is a `match` rule for one address, as of a
-//! customer, and one of them matches. The kernel runs the programs with
+//! customer, and one of them matches; or each has a table of its own, none with the packet's. The kernel runs the programs with
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
@@ -97,10 +97,12 @@ enum Load {
     State,
     /// a UDP datagram of one of many customers, for each of whom there is a `match` rule
     Customer,
+    /// a UDP datagram from an address that is in none of many tables, for each of which there is a rule
+    Table,
 }
 
 impl Load {
-    const ALL: [Load; 4] = [Load::Tcp, Load::Udp, Load::State, Load::Customer];
+    const ALL: [Load; 5] = [Load::Tcp, Load::Udp, Load::State, Load::Customer, Load::Table];
 
     fn heading(self) -> &'static str {
         match self {
@@ -108,6 +110,7 @@ impl Load {
             Load::Udp => "UDP against TCP rules",
             Load::State => "TCP with a state",
             Load::Customer => "UDP against match rules",
+            Load::Table => "UDP against tables",
         }
     }
 }
@@ -194,11 +197,12 @@ fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<
         Load::Tcp | Load::Udp => text(rules, " no state"),
         Load::State => text(rules, ""),
         Load::Customer => customers(rules),
+        Load::Table => tables_of(rules),
     };
     engine.load(&ruleset(&text)?, &host()).map_err(anyhow::Error::msg)?;
     let packet = match load {
         Load::Tcp => inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1))),
-        Load::Udp | Load::Customer => {
+        Load::Udp | Load::Customer | Load::Table => {
             inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64])))
         }
         Load::State => connect(engine)?,
@@ -242,6 +246,18 @@ fn customers(rules: usize) -> String {
     let mut text = String::from("pass all no state\n");
     for address in (first..).take(rules).map(Ipv4Addr::from_bits) {
         let _ = writeln!(text, "match in from {address} set prio 3");
+    }
+    text
+}
+
+/// `rules` rules that block what is in a table each, with four networks elsewhere.
+fn tables_of(rules: usize) -> String {
+    let mut text = String::from("set limit tables 10000\npass all no state\n");
+    let networks = (0u32..).map(|number| Ipv4Addr::from_bits(number << 8 | 192 << 24));
+    let networks: Vec<String> = networks.take(4 * rules).map(|net| format!("{net}/24")).collect();
+    for (number, networks) in networks.chunks(4).enumerate() {
+        let _ = writeln!(text, "table <t{number}> {{ {} }}", networks.join(", "));
+        let _ = writeln!(text, "block in from <t{number}>");
     }
     text
 }

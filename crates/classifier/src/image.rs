@@ -16,7 +16,8 @@ use skipstep_ruleset::{
 };
 
 use crate::rule::Compiler;
-use crate::{Error, Names, Planner};
+use crate::spread::Spread;
+use crate::{Error, Names, Planner, Standing, Trees};
 
 /// Three lists of old rules, then the filter rules.
 const LISTS_OF_A_PACKET: u32 = 4;
@@ -31,6 +32,8 @@ pub struct Slots {
     /// Slot of every table and dynamic address that [`crate::tables`] gave. A table that its anchor
     /// has not defined has the slot of the one in the main rule set.
     pub tables: BTreeMap<TableName, u32>,
+    /// What is in tables that are spread.
+    pub spread: Spread,
 }
 
 /// A rule set as the kernel walks it.
@@ -53,6 +56,8 @@ pub struct Image {
     pub fingerprints: Vec<abi::Fingerprint>,
     /// Trees of the stretches that are searched.
     pub cells: Vec<abi::Cell>,
+    /// Where those of the main rule set are among them.
+    pub main_trees: Trees,
     /// Cells that the longest search in them looks at.
     pub longest_search: u32,
     /// Settings.
@@ -84,13 +89,14 @@ fn count_anchors(ruleset: &Ruleset) -> usize {
     paths.len()
 }
 
-/// Makes the image. `slots` has one for every rule and every table.
+/// Makes the image. `slots` has one for every rule and every table; what stands of its trees is taken as it is.
 pub fn compile(
     ruleset: &Ruleset,
     host: &Host,
     slots: &Slots,
     names: &mut Names,
     planner: Planner,
+    standing: Option<Standing>,
 ) -> Result<Image, Error> {
     check_rules(ruleset)?;
     let groups = crate::interfaces::groups(ruleset, host);
@@ -108,6 +114,7 @@ pub fn compile(
         fingerprints: Vec::new(),
         config: abi::Config::default(),
         cells: Vec::new(),
+        main_trees: Trees::default(),
         longest_search: 0,
     };
     let mut lists = Lists { ruleset, slots, names, is_group: &is_group, image: &mut image };
@@ -129,9 +136,11 @@ pub fn compile(
     let mut stretches = 0;
     if ruleset.options.evaluator == Evaluator::Compiled {
         let sets = image.rule_sets.iter().map(|(_, place)| place.clone());
-        let planted = crate::segment::plant(&mut image.rules, sets, planner);
+        let planted =
+            crate::segment::plant(&mut image.rules, sets, planner, &slots.spread, standing);
         stretches = planted.stretches;
         (image.cells, image.longest_search) = (planted.cells, planted.longest);
+        image.main_trees = planted.main;
     }
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     let filter_rules = &image.rules[..old[0].first as usize];

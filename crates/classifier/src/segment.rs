@@ -13,6 +13,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
     CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, ORDER_SHIFT,
@@ -22,6 +23,7 @@ use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
 use skipstep_abi::verdict::{action, direction};
 
+use crate::spread::{self, Spread};
 use crate::tree::{Covering, Forest, INET, INET6, Region, Space};
 use crate::walk::longest_walk;
 
@@ -33,18 +35,20 @@ pub struct Planner {
     pub sooner_walked: u32,
     /// What one more costs in tests for each rule that such a search finds, if it is for all that may match.
     pub of_a_candidate: u32,
+    /// If no more tables are asked by the rules of a set, none is spread ([`crate::spread`]).
+    pub tables_asked: usize,
 }
 
 impl Default for Planner {
     /// As measured (docs/performance.md).
     fn default() -> Self {
-        Planner { sooner_walked: 8, of_a_candidate: 2 }
+        Planner { sooner_walked: 8, of_a_candidate: 2, tables_asked: 16 }
     }
 }
 
 impl Planner {
     /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip steps.
-    pub const EAGER: Self = Planner { sooner_walked: 2, of_a_candidate: 0 };
+    pub const EAGER: Self = Planner { sooner_walked: 2, of_a_candidate: 0, tables_asked: 2 };
 }
 
 const ICMP: u8 = 1;
@@ -63,42 +67,95 @@ const MOST_THAT_DECIDE: usize = 16;
 const PROBES: usize = 64;
 
 /// Rules that stand together and are searched together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stretch {
     rules: Range<usize>,
     /// Some act on the way, so each that matches is met.
     meets_all: bool,
+    /// Where its trees are.
+    cell: u32,
+}
+
+/// Where the trees of some rule sets are, which stand together from the first cell on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trees {
+    /// Cells that they take; the first belongs to none.
+    pub cells: u32,
+    /// Cells that the longest search looks at.
+    pub longest: u32,
+    stretches: Vec<Stretch>,
+}
+
+/// The trees of the main rule set as they are in force, if all that they are made of is as it was.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Where they are.
+    pub trees: Trees,
+    /// Their cells, and perhaps more.
+    pub cells: Vec<abi::Cell>,
 }
 
 /// The trees of all stretches.
 pub(crate) struct Planted {
-    /// The first of them belongs to none.
     pub cells: Vec<abi::Cell>,
-    /// How many there are.
+    /// Those of the main rule set.
+    pub main: Trees,
+    /// How many stretches there are.
     pub stretches: u32,
     /// Cells that the longest search in one looks at.
     pub longest: u32,
 }
 
-/// Plants the trees of the rule sets that stand at `sets`, and marks where their stretches begin.
+/// Plants the trees of the rule sets that stand at `sets`, the main one first, and marks where their stretches begin. Some
+/// tables are spread. What stands already is not planted again.
 pub(crate) fn plant(
     rules: &mut [abi::Rule],
-    sets: impl Iterator<Item = Range<usize>>,
+    mut sets: impl Iterator<Item = Range<usize>>,
     planner: Planner,
+    spread: &Spread,
+    standing: Option<Standing>,
 ) -> Planted {
-    let mut cells = vec![abi::Cell::default()];
-    let mut longest = 0;
-    let stretches: Vec<Stretch> = sets.flat_map(|set| stretches(rules, set, planner)).collect();
-    for stretch in &stretches {
-        let place = cells.len() as u32;
-        longest = longest.max(add_segment(rules, stretch, planner, &mut cells));
-        let marked = if stretch.meets_all { stretch.rules.len() } else { 1 };
-        for rule in &mut rules[stretch.rules.clone()][..marked] {
-            rule.segment = place;
+    let main_set = sets.next();
+    let (mut cells, main) = match standing {
+        Some(Standing { trees, mut cells }) => {
+            cells.truncate(trees.cells as usize);
+            (cells, trees)
         }
+        None => {
+            let (mut cells, mut main) = (vec![abi::Cell::default()], Trees::default());
+            main.plant(rules, main_set.unwrap_or_default(), planner, spread, &mut cells);
+            (cells, main)
+        }
+    };
+    let mut all = main.clone();
+    for set in sets {
+        all.plant(rules, set, planner, spread, &mut cells);
     }
-    keep_beginnings(rules, &stretches);
-    Planted { cells, stretches: stretches.len() as u32, longest }
+    for Stretch { rules: place, meets_all, cell } in &all.stretches {
+        let marked = if *meets_all { place.len() } else { 1 };
+        rules[place.clone()][..marked].iter_mut().for_each(|rule| rule.segment = *cell);
+    }
+    keep_beginnings(rules, &all.stretches);
+    Planted { cells, main, stretches: all.stretches.len() as u32, longest: all.longest }
+}
+
+impl Trees {
+    /// Adds those of a rule set.
+    fn plant(
+        &mut self,
+        rules: &[abi::Rule],
+        set: Range<usize>,
+        planner: Planner,
+        spread: &Spread,
+        cells: &mut Vec<abi::Cell>,
+    ) {
+        for mut stretch in stretches(rules, set, planner) {
+            stretch.cell = cells.len() as u32;
+            self.longest = self.longest.max(add_segment(rules, &stretch, planner, spread, cells));
+            self.stretches.push(stretch);
+        }
+        self.cells = cells.len() as u32;
+    }
 }
 
 /// The stretches of a set that are long enough to be searched: of rules that do nothing but decide, and of what is between
@@ -106,18 +163,19 @@ pub(crate) fn plant(
 fn stretches(rules: &[abi::Rule], set: Range<usize>, planner: Planner) -> Vec<Stretch> {
     let shortest = planner.sooner_walked as usize;
     let alone = shortest.max(set.len() / MOST_THAT_DECIDE);
+    let stretch = |rules, meets_all| Stretch { rules, meets_all, cell: 0 };
     let mut stretches = Vec::new();
     let (mut between, mut start) = (set.start, set.start);
     while start < set.end {
         let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
         if end - start > alone {
-            stretches.push(Stretch { rules: between..start, meets_all: true });
-            stretches.push(Stretch { rules: start..end, meets_all: false });
+            stretches.push(stretch(between..start, true));
+            stretches.push(stretch(start..end, false));
             between = end;
         }
         start = end + 1;
     }
-    stretches.push(Stretch { rules: between..set.end, meets_all: true });
+    stretches.push(stretch(between..set.end, true));
     stretches.retain(|stretch| stretch.rules.len() > shortest);
     stretches
 }
@@ -157,14 +215,16 @@ fn add_segment(
     rules: &[abi::Rule],
     stretch: &Stretch,
     planner: Planner,
+    spread: &Spread,
     cells: &mut Vec<abi::Cell>,
 ) -> u32 {
+    let spread = spread::of_stretch(&rules[stretch.rules.clone()], spread);
     let head = cells.len();
     cells.extend([abi::Cell::default(); 2]);
     let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
     let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
-    let boxes = |kind: &Packets| coverings(&INET, rules, stretch, kind, inet_addresses);
-    let boxes6 = |kind: &Packets| coverings(&INET6, rules, stretch, kind, inet6_addresses);
+    let boxes = |kind: &Packets| coverings(&INET, rules, stretch, kind, spread, inet_addresses);
+    let boxes6 = |kind: &Packets| coverings(&INET6, rules, stretch, kind, spread, inet6_addresses);
     let candidates = |kind: &Packets| match kind.family {
         _ if !stretch.meets_all => 0,
         abi::INET6 => candidates(&boxes6(kind)),
@@ -365,7 +425,8 @@ impl<const N: usize> Asked<N> {
     }
 }
 
-/// The boxes of those rules of a stretch that packets of a kind may match, in the order in which they decide: the
+/// The boxes of those rules of a stretch that packets of a kind may match, several of one that looks into a table that is
+/// spread, in the order in which they decide: the
 /// first `quick` one, or else the last of the others. Or else in that in which they are met; there only a `quick` rule
 /// hides others.
 fn coverings<const N: usize>(
@@ -373,28 +434,36 @@ fn coverings<const N: usize>(
     rules: &[abi::Rule],
     stretch: &Stretch,
     kind: &Packets,
+    spread: Option<&Spread>,
     addresses: fn(&abi::Rule, &mut Asked<N>),
 ) -> Vec<Covering<N>> {
     let is_quick = |index: &usize| rules[*index].flags & flags::QUICK != 0;
-    let covering = |(index, order): (usize, u32)| {
+    let may_match = |(index, _): &(usize, u32)| may_match(&rules[*index], kind);
+    let boxes = |(index, order): (usize, u32)| {
         let rule: &abi::Rule = &rules[index];
         let mut asked = Asked { region: space.whole, whole: true };
-        if !may_match(rule, kind) {
-            return None;
-        }
         addresses(rule, &mut asked);
         header(rule, kind, &mut asked);
         let hides = !stretch.meets_all || (is_quick(&index) && only_decides(rule));
-        Some(Covering { region: asked.region, whole: asked.whole && hides, order })
+        let Asked { region, whole } = asked;
+        let table = spread.and_then(|spread| spread::of_rule(rule, spread));
+        let own = table.is_none().then_some(region);
+        let (side, entries) = table.unwrap_or_default();
+        let of_entries = entries.iter();
+        let of_entries =
+            of_entries.filter_map(move |entry| spread::narrowed(space, region, side, entry));
+        let all = own.into_iter().chain(of_entries);
+        all.map(move |region| Covering { region, whole: whole && hides, order })
     };
     let all = stretch.rules.clone();
     if stretch.meets_all {
-        return all.map(|index| (index, index as u32)).filter_map(covering).collect();
+        let all = all.map(|index| (index, index as u32));
+        return all.filter(may_match).flat_map(boxes).collect();
     }
     let quick = all.clone().filter(is_quick).map(|index| (index, index as u32));
     let others = all.rev().filter(|index| !is_quick(index));
     let others = others.map(|index| (index, ORDER_LAST - index as u32));
-    quick.chain(others).filter_map(covering).collect()
+    quick.chain(others).filter(may_match).flat_map(boxes).collect()
 }
 
 /// Whether any packet of a kind may match a rule.

@@ -48,8 +48,9 @@ fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
         rules: paths().map(|path| some(path, ruleset.rules_of(path).len())).collect(),
         old_rules: paths().map(|path| some(path, ruleset.old_rules_of(path).len())).collect(),
         tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
+        spread: BTreeMap::new(),
     };
-    compile(&ruleset, &host, &slots, names, Planner::default())
+    compile(&ruleset, &host, &slots, names, Planner::default(), None)
 }
 
 fn image(text: &str) -> Image {

@@ -14,6 +14,7 @@ use std::thread;
 use skipstep_abi as abi;
 use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
 use skipstep_abi::limits::FINGERPRINTS;
+use skipstep_classifier::spread::Spread;
 use skipstep_classifier::{Image, Slots};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
@@ -22,7 +23,8 @@ use crate::error::{Context, Error, Result};
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
-use crate::{forget, gone, interfaces, limiter, map, pool};
+use crate::trees::{self, Planted};
+use crate::{forget, gone, interfaces, limiter, map, pool, spread};
 
 /// Rules that a map has room for at least.
 const LEAST_ROOM: u32 = 256;
@@ -63,6 +65,8 @@ pub(crate) struct Placed {
     replaced: BTreeSet<String>,
     /// Contents of tables that nobody sees once it is in force.
     outdated: Replaced,
+    /// What is in tables that are spread.
+    spread: Spread,
 }
 
 /// What is left to do for a rule set that was written, once it is in force.
@@ -94,10 +98,12 @@ pub(crate) fn place(
     let rule_sets = place_rules(maps, old, memory, &next)?;
     let gone = gone::rules(maps, old, &slots(&rule_sets));
     gone::fill(maps, memory, &gone, &mut tables)?;
+    spread::mark(ruleset, memory.planner, &mut tables);
+    let spread = spread::entries(&tables);
     let groups = skipstep_classifier::groups(ruleset, host);
     let Next { ruleset, replaced, .. } = next;
     let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };
-    Ok((record, Placed { replaced, outdated }))
+    Ok((record, Placed { replaced, outdated, spread }))
 }
 
 /// Writes the rules of a rule set that has its place. What is in its tables is not looked at any more.
@@ -110,7 +116,7 @@ pub(crate) fn write(
     host: &Host,
 ) -> Result<Prepared> {
     let Record { generation, ruleset, rule_sets, tables, .. } = new;
-    let Placed { replaced, outdated } = placed;
+    let Placed { replaced, outdated, spread } = placed;
     let slots = Slots {
         rules: rule_sets.iter().map(|(path, set)| (path.clone(), set.slots.clone())).collect(),
         old_rules: rule_sets
@@ -121,17 +127,25 @@ pub(crate) fn write(
             .keys()
             .filter_map(|name| Some((name.clone(), slot_seen(tables, name)?)))
             .collect(),
+        spread,
     };
     let fresh = rule_sets.iter().filter(|(path, _)| replaced.contains(*path));
     let fresh: Vec<u32> = fresh.flat_map(|(_, set)| set.all_slots()).collect();
+    let meaning = trees::meaning(new, &slots.spread);
+    let standing = match replaced.contains("") {
+        true => None,
+        false => memory.trees.standing(maps, old.generation, meaning),
+    };
+    let (names, planner) = (&mut memory.names, memory.planner);
     let counters = &maps.rule_stats;
     // the kernel clears counters while we compile
     let (cleared, image) = beside(
         || counters.clear_many(&fresh),
-        || skipstep_classifier::compile(ruleset, host, &slots, &mut memory.names, memory.planner),
+        || skipstep_classifier::compile(ruleset, host, &slots, names, planner, standing),
     )?;
     cleared?;
     let mut image = image?;
+    memory.trees = Planted::of(*generation, meaning, std::mem::take(&mut image.main_trees));
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     let in_force: SlotSet = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(slot))?;
@@ -391,8 +405,8 @@ fn write_cells(maps: &Maps, generation: u32, cells: &[abi::Cell]) -> Result<()> 
         let limit = CHUNKS * CHUNK_CELLS as u32;
         return Err(Error::MapFull { map: "forests".to_owned(), limit });
     }
-    let places = (generation & 1) * CHUNKS..((generation & 1) + 1) * CHUNKS;
-    let standing = chunks_of(maps, places.clone())?;
+    let places = places_of_chunks(generation);
+    let standing = chunks_of(maps, generation)?;
     let mut changed = BTreeMap::new();
     let mut homes = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
@@ -417,10 +431,15 @@ fn write_cells(maps: &Maps, generation: u32, cells: &[abi::Cell]) -> Result<()> 
     maps.forests.set_many(&places, &homes)
 }
 
-/// Ids of the chunks that stand at these places.
-fn chunks_of(maps: &Maps, places: Range<u32>) -> Result<Vec<u32>> {
+/// Where the chunks of a generation have their places.
+fn places_of_chunks(generation: u32) -> Range<u32> {
+    (generation & 1) * CHUNKS..((generation & 1) + 1) * CHUNKS
+}
+
+/// Ids of the chunks that a generation has.
+pub(crate) fn chunks_of(maps: &Maps, generation: u32) -> Result<Vec<u32>> {
     let mut standing = Vec::new();
-    for place in places {
+    for place in places_of_chunks(generation) {
         match maps.forests.get(&place)? {
             Some(id) if standing.first() != Some(&id) => standing.push(id),
             _ => break,

@@ -46,11 +46,13 @@ mod rundir;
 pub mod saved;
 pub mod shared;
 mod source;
+mod spread;
 mod state;
 pub mod table;
 mod table_index;
 pub mod tap;
 pub mod testing;
+pub mod trees;
 pub mod verifier;
 
 pub use counters::InterfaceCounters;

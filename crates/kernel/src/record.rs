@@ -11,6 +11,7 @@ use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 use crate::gone::GoneRule;
 use crate::netns::Netns;
 use crate::table_index::Indexing;
+use crate::trees::Planted;
 use crate::{bridge, routing};
 
 /// What outlives rule sets.
@@ -36,6 +37,9 @@ pub struct Memory {
     /// Which tables have an index.
     #[serde(skip)]
     pub indexing: Indexing,
+    /// Trees of the main rule set.
+    #[serde(default)]
+    pub trees: Planted,
     /// Seconds since 1970 when the counters of an interface were cleared, if ever.
     pub interfaces_zeroed: BTreeMap<String, u64>,
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.
@@ -206,6 +210,9 @@ pub struct TableRecord {
     pub active: bool,
     /// Its contents, if nobody changed them since they were loaded.
     pub contents: Option<Vec<TableEntry>>,
+    /// Its entries stand in the trees of rules, so none may be added until they are planted without.
+    #[serde(default)]
+    pub spread: bool,
     /// Seconds since 1970 when its counters were last cleared.
     pub zeroed_at: u64,
 }

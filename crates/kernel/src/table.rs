@@ -232,9 +232,14 @@ impl Instance {
         &self,
         name: &TableName,
         create: bool,
-        decide: impl FnOnce(&[TableEntry]) -> (Step, T),
+        decide: impl Fn(&[TableEntry]) -> (Step, T),
     ) -> Result<T> {
         let mut change = self.begin()?;
+        while outgrows_trees(&self.maps, &change.record, name, &decide)? {
+            forget_contents(&mut change.record, name)?;
+            self.look_up_tables(change)?;
+            change = self.begin()?;
+        }
         let record = &mut change.record;
         let begins = create && self.make_active(record, name)?;
         let answer = change_contents(&self.maps, &mut change.memory, record, name, decide)?;
@@ -270,6 +275,38 @@ impl Instance {
     }
 }
 
+/// Whether a table would have entries that the trees of rules do not know, though they know those it has.
+fn outgrows_trees<T>(
+    maps: &Maps,
+    record: &Record,
+    name: &TableName,
+    decide: impl Fn(&[TableEntry]) -> (Step, T),
+) -> Result<bool> {
+    let spread = record.tables.get(name).filter(|table| table.spread && !table.constant);
+    let Some(table) = spread else { return Ok(false) };
+    let before = place::current(maps, table)?;
+    Ok(decide(&before).0.grows(&before))
+}
+
+/// From now on only the kernel knows what is in a table.
+fn forget_contents(record: &mut Record, name: &TableName) -> Result<()> {
+    find_mut(record, name)?.contents = None;
+    Ok(())
+}
+
+/// Whether a change that a test makes needs other trees; if so, they are to be planted before it.
+pub(crate) fn needs_other_trees(
+    maps: &Maps,
+    record: &mut Record,
+    edit: &TableEdit,
+) -> Result<bool> {
+    let needs = outgrows_trees(maps, record, &edit.table, |before| step_of(edit, before))?;
+    if needs {
+        forget_contents(record, &edit.table)?;
+    }
+    Ok(needs)
+}
+
 /// Changes the contents of a table that there is, as a test does: without a lock.
 pub(crate) fn edit(
     maps: &Maps,
@@ -277,12 +314,17 @@ pub(crate) fn edit(
     record: &mut Record,
     edit: &TableEdit,
 ) -> Result<()> {
+    change_contents(maps, memory, record, &edit.table, |before| step_of(edit, before))
+}
+
+fn step_of(edit: &TableEdit, before: &[TableEntry]) -> (Step, ()) {
     let given = &edit.entries;
-    change_contents(maps, memory, record, &edit.table, |before| match edit.edit {
-        Edit::Add => (Step::Add(new_among(given, before)), ()),
-        Edit::Delete => (Step::Delete(there_of(given, before)), ()),
-        Edit::Replace => (Step::Replace(new_among(given, &[])), ()),
-    })
+    let step = match edit.edit {
+        Edit::Add => Step::Add(new_among(given, before)),
+        Edit::Delete => Step::Delete(there_of(given, before)),
+        Edit::Replace => Step::Replace(new_among(given, &[])),
+    };
+    (step, ())
 }
 
 /// `decide` sees what is in a table and says what to do.
@@ -342,6 +384,19 @@ enum Step {
 }
 
 impl Step {
+    /// Whether there will be entries that were not there `before`.
+    fn grows(&self, before: &[TableEntry]) -> bool {
+        match self {
+            Step::Add(entries) => !entries.is_empty(),
+            Step::Date(_) | Step::Delete(_) => false,
+            Step::Replace(entries) => {
+                let there: BTreeSet<(IpNet, bool)> =
+                    before.iter().map(|entry| (entry.net, entry.negated)).collect();
+                entries.iter().any(|entry| !there.contains(&(entry.net, entry.negated)))
+            }
+        }
+    }
+
     fn size_after(&self, before: usize) -> usize {
         match self {
             Step::Add(entries) => before + entries.len(),

@@ -354,6 +354,9 @@ impl Engine for TestEngine {
     }
 
     fn edit_table(&mut self, edit: &TableEdit) -> bool {
+        if certain(table::needs_other_trees(&self.maps, &mut self.record, edit)) {
+            certain(self.put_in_force(Next::same(&self.record.ruleset)));
+        }
         table::edit(&self.maps, &mut self.memory, &mut self.record, edit).is_ok()
     }
 

@@ -73,6 +73,31 @@ fn an_anchor_is_replaced_alone() {
     });
 }
 
+/// The trees of the main rule set are taken as they stand, those of the anchor are planted.
+#[test]
+fn rules_beside_an_anchor_are_found_as_before() {
+    isolated(|| {
+        let mut fixture = Fixture::new("anchor-trees");
+        let (to, other) = (receiver(), receiver());
+        let blocks = |ports: std::ops::Range<u16>| {
+            ports.map(|port| format!("block in proto udp to port {port}\n")).collect::<String>()
+        };
+        let port = to.1.port();
+        let main = format!("{}block in proto udp to port {port}\nanchor \"gate\"\n", blocks(1..50));
+        fixture.load(&main);
+        fixture.instance().enable().unwrap();
+        for round in 0..4 {
+            let opened = if round % 2 == 0 { port } else { other.1.port() };
+            let pass = format!("pass in quick proto udp to port {opened} no state\n");
+            load_anchor(&mut fixture, "gate", &format!("{}{pass}", blocks(100..140 + round)));
+            assert_eq!(arrives(&sender(), &to), round % 2 == 0, "round {round}");
+            assert!(arrives(&sender(), &other), "round {round}");
+        }
+        let counters = fixture.instance().rule_counters("").unwrap();
+        assert_eq!(counters[49].packets, [2, 0]);
+    });
+}
+
 #[test]
 fn an_anchor_looks_into_the_main_table_until_it_has_its_own() {
     isolated(|| {

@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -252,6 +253,40 @@ fn tables_change_while_rules_stay() {
         assert!(arrives(&from, &to));
         let refused = fixture.instance().table_add(&"bad".into(), &bad);
         assert!(matches!(refused, Err(Error::ConstTable { .. })));
+    });
+}
+
+/// Of so many rules that look into tables trees know the entries, which is nobody's to see.
+#[test]
+fn many_tables_change_while_rules_stay() {
+    isolated(|| {
+        let mut fixture = Fixture::new("many-tables");
+        let (to, from) = (receiver(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let mut text = String::new();
+        for number in 0..40 {
+            let _ = writeln!(text, "table <t{number}> {{ 192.0.2.{number} }}");
+            let _ = writeln!(text, "block in quick on lo0 from <t{number}>");
+        }
+        fixture.load(&(text + "pass no state\n"));
+        let instance = fixture.instance();
+        instance.enable().unwrap();
+        assert!(arrives(&from, &to));
+        let [elsewhere, here] = ["192.0.2.99", "127.0.0.0/8"].map(|net| entries(&[net]));
+        assert_eq!(instance.table_add(&"t7".into(), &elsewhere).unwrap(), 1);
+        assert!(arrives(&from, &to));
+        for name in ["t7", "t8"] {
+            assert_eq!(instance.table_add(&name.into(), &here).unwrap(), 1);
+            assert!(!arrives(&from, &to), "{name}");
+            assert_eq!(instance.table_delete(&name.into(), &here).unwrap(), 1);
+            assert!(arrives(&from, &to), "{name}");
+        }
+        // what was deleted from is still one of these
+        assert_eq!(instance.table_delete(&"t9".into(), &entries(&["192.0.2.9"])).unwrap(), 1);
+        assert_eq!(instance.table_replace(&"t9".into(), &here).unwrap().added, 1);
+        assert!(!arrives(&from, &to));
+        assert_eq!(instance.table_entries(&"t9".into()).unwrap(), here);
+        assert_eq!(instance.table_flush(&"t9".into()).unwrap(), 1);
+        assert!(arrives(&from, &to));
     });
 }
 

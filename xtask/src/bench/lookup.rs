@@ -104,6 +104,7 @@ fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
         &slots,
         &mut Names::default(),
         Planner::default(),
+        None,
     )?;
     let seconds = processor_seconds()? - begin;
     Ok((seconds, image.cells.len() * size_of::<abi::Cell>(), image.longest_search))

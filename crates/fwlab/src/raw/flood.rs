@@ -22,11 +22,18 @@ const TICK: Duration = Duration::from_millis(10);
 /// Frames may be under way so long after the last was sent, if they keep coming.
 const STRAGGLERS: Duration = Duration::from_millis(200);
 
+/// Answers that take longer may find the kernel of whom they are for.
+const ANSWERED: Duration = Duration::from_secs(10);
+
 /// The first source port of a load, and its first destination port.
 pub const PORTS: [u16; 2] = [1024, 9];
 
-/// Frames that answer flows; a load with more flows has some without an answer.
-const ANSWERS: u64 = 1 << 16;
+/// Frames that open flows, and as many that answer; of a load with more flows some get none.
+const OPENING: u64 = 1 << 16;
+/// How many each flow has of both, and how fast they come: slower than first packets that meet all rules, or in step with a
+/// queue that is full the same flows would be lost each time.
+const OF_EACH_FLOW: u64 = 4;
+const OPENED_A_SECOND: f64 = 20_000.0;
 
 /// What a trial gave.
 #[derive(Debug, Clone)]
@@ -161,7 +168,7 @@ impl<'h> Flood<'h> {
         Ok(trial?.received())
     }
 
-    /// Sends an answer to each of the load's flows, from the sink's end to the generator's, so that
+    /// Opens each of the load's flows: some of its frames, and answers from the sink's end to the generator's, so that
     /// who keeps states has seen both directions. `link` is whom the answers are sent to.
     ///
     /// # Errors
@@ -170,7 +177,25 @@ impl<'h> Flood<'h> {
         // the kernel there knows of no such connections, and would reset each of them
         let mut taken = Sink::new()?;
         self.sender.from.attach(&mut taken)?;
-        self.send_back(link, ANSWERS, at)
+        let fields = self.sender.prepared.fields;
+        let flows = fields.iter().fold(1, |flows: u64, field| flows.saturating_mul(field.values()));
+        let frames = flows.saturating_mul(OF_EACH_FLOW).min(OPENING);
+        let length = Duration::from_secs_f64(frames as f64 / OPENED_A_SECOND);
+        let pace = Pace::steady(OPENED_A_SECOND, length);
+        // pf's sloppy tracking takes a connection for one half of one if it sees two segments before an answer comes,
+        // and for open; after one it waits for ever
+        self.run(&pace, at, None)?;
+        self.send_back(link, &pace, at)?;
+        let (mut before, deadline) = (0, Instant::now() + ANSWERED);
+        loop {
+            thread::sleep(STRAGGLERS);
+            let counts = taken.counts()?;
+            let now = counts.frames + counts.strays;
+            if now == before || Instant::now() > deadline {
+                return Ok(());
+            }
+            before = now;
+        }
     }
 
     /// Sends a frame from the sink's end to the generator's, so that bridges between them know where the sink is.
@@ -178,10 +203,10 @@ impl<'h> Flood<'h> {
     /// # Errors
     /// It cannot be sent.
     pub fn learn(&mut self, link: [u8; 6], at: Placement) -> anyhow::Result<()> {
-        self.send_back(link, 1, at)
+        self.send_back(link, &Pace::fast(1), at)
     }
 
-    fn send_back(&mut self, link: [u8; 6], frames: u64, at: Placement) -> anyhow::Result<()> {
+    fn send_back(&mut self, link: [u8; 6], pace: &Pace, at: Placement) -> anyhow::Result<()> {
         let sender = &mut self.sender;
         let back = sender.flow.answer(link);
         sender.source.set_frames(&back, &[back.frame(back.smallest())?])?;
@@ -191,7 +216,7 @@ impl<'h> Flood<'h> {
         let there = (sender.from, std::mem::replace(&mut sender.prepared.fields, fields));
         let pattern = std::mem::replace(&mut sender.prepared.pattern, vec![0]);
         sender.from = self.to;
-        let trial = self.run(&Pace::fast(frames), at, None);
+        let trial = self.run(pace, at, None);
         let sender = &mut self.sender;
         (sender.from, sender.prepared.fields) = there;
         sender.prepared.pattern = pattern;

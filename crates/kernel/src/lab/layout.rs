@@ -71,6 +71,11 @@ impl Field {
     pub fn new(how: How, first: u32, count: u32, every: u32) -> Field {
         Field { how: how as u32, first, count: count.max(1), every: every.max(1) }
     }
+
+    /// How many values it takes.
+    pub fn values(&self) -> u64 {
+        self.count.into()
+    }
 }
 
 impl Field {
