@@ -17,21 +17,25 @@
 #include "kern.h"
 #include "scratch.h"
 
+struct pf_chunk {
+	struct pf_cell cell[1 << PF_CHUNK_BITS];
+};
+
 /* All of one size, and without BPF_F_INNER_MAP: then no function is called to look something up. What can be
  * mapped begins with a page, so that a cell is one cache line; other arrays have 16 bytes in front. */
-struct cells_of_a_chunk {
+struct array_of_a_chunk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1 << PF_CHUNK_BITS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__uint(value_size, sizeof(struct pf_cell));
+	__uint(value_size, sizeof(struct pf_chunk));
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 2 * PF_CHUNKS);
 	__type(key, __u32);
-	__array(values, struct cells_of_a_chunk);
+	__array(values, struct array_of_a_chunk);
 } forests SEC(".maps");
 
 #define NO_RULE		(~0u)
@@ -46,13 +50,26 @@ enum {
 	SEARCH_FAILED,
 };
 
-__inline struct pf_cell *cell_at(const struct pf_tree_search *search, __u32 place)
+/* One of the chunks of the generation that is searched. */
+__inline struct pf_chunk *chunk_at(const struct pf_tree_search *search, __u32 number)
 {
-	__u32 chunk = search->chunks + (place >> PF_CHUNK_BITS);
-	__u32 in_chunk = place & ((1 << PF_CHUNK_BITS) - 1);
-	void *cells = bpf_map_lookup_elem(&forests, &chunk);
+	__u32 place = search->chunks + number, only = 0;
+	void *chunk = bpf_map_lookup_elem(&forests, &place);
 
-	return cells ? bpf_map_lookup_elem(cells, &in_chunk) : NULL;
+	return chunk ? bpf_map_lookup_elem(chunk, &only) : NULL;
+}
+
+/* A cell; the first chunk has been looked up. */
+__inline struct pf_cell *cell_at(const struct pf_tree_search *search, struct pf_chunk *first, __u32 place)
+{
+	struct pf_chunk *chunk = first;
+
+	if (place >> PF_CHUNK_BITS) {
+		chunk = chunk_at(search, place >> PF_CHUNK_BITS);
+		if (!chunk)
+			return NULL;
+	}
+	return &chunk->cell[place & ((1 << PF_CHUNK_BITS) - 1)];
 }
 
 /* Goes to a tree. Returns 1 if there are no more. */
@@ -193,35 +210,50 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 	return search->rule < search->rules ? 0 : go_to_tree(search, search->tree + 1);
 }
 
-/* Goes to the cell that a node leads to, or looks at the first rules of a leaf. */
-__inline int descend(struct pf_tree_search *search, const struct pf_cell *cell)
-{
-	__u32 axis = cell->word[1] & 0xff;
+/* Nodes that are gone down from in one step: most trees are less deep. */
+#define NODES_A_STEP	16
 
-	if (axis != PF_AXIS_LEAF) {
-		search->cell += child_of(cell, search->point[axis & (PF_AXES - 1)]);
-		return 0;
+/* Goes down from a node, and looks at the first rules of the leaf that it comes to. */
+__inline int descend(struct pf_tree_search *search, struct pf_chunk *first,
+		     const struct pf_cell *cell)
+{
+	__u32 axis, place = search->cell;
+
+#pragma clang loop unroll(disable)
+	for (int n = 0; n < NODES_A_STEP; n++) {
+		axis = cell->word[1] & 0xff;
+		if (axis == PF_AXIS_LEAF) {
+			search->cell = place;
+			search->line = place + cell->word[0];
+			search->rule = 0;
+			search->rules = cell->word[1] >> 16;
+			search->at = SEARCH_LINE;
+			return look_at_rules(search, cell);
+		}
+		place += child_of(cell, search->point[axis & (PF_AXES - 1)]);
+		cell = cell_at(search, first, place);
+		if (!cell) {
+			search->at = SEARCH_FAILED;
+			return 1;
+		}
 	}
-	search->line = search->cell + cell->word[0];
-	search->rule = 0;
-	search->rules = cell->word[1] >> 16;
-	search->at = SEARCH_LINE;
-	return look_at_rules(search, cell);
+	search->cell = place;
+	return 0;
 }
 
-/* Cells that are looked at before bpf_loop begins, and then in each step of it: where calls and returns are guarded,
- * one costs more than a cell. */
-#define CELLS_A_STEP	64
+/* Steps that are taken before bpf_loop begins, and then in each of its: where calls and returns are guarded, one costs
+ * more than a cell. */
+#define STEPS_AT_ONCE	32
 
 /* Looks at the next cells. Returns 1 if a rule is to be tested, or the search is over. */
-__inline int look_at_cells(struct pf_tree_search *search)
+__inline int look_at_cells(struct pf_tree_search *search, struct pf_chunk *first)
 {
 	struct pf_cell *cell;
 	int ends;
 
 #pragma clang loop unroll(disable)
-	for (int n = 0; n < CELLS_A_STEP; n++) {
-		cell = cell_at(search, search->cell);
+	for (int n = 0; n < STEPS_AT_ONCE; n++) {
+		cell = cell_at(search, first, search->cell);
 		if (!cell) {
 			search->at = SEARCH_FAILED;
 			return 1;
@@ -229,7 +261,7 @@ __inline int look_at_cells(struct pf_tree_search *search)
 		if (search->at == SEARCH_ROOTS)
 			ends = enter_tree(search, cell);
 		else if (search->at == SEARCH_NODE)
-			ends = descend(search, cell);
+			ends = descend(search, first, cell);
 		else
 			ends = look_at_rules(search, cell);
 		if (ends)
@@ -241,8 +273,10 @@ __inline int look_at_cells(struct pf_tree_search *search)
 static int look_at_more_cells(__unused __u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
+	struct pf_tree_search *search = &loop->s->search;
+	struct pf_chunk *first = chunk_at(search, 0);
 
-	return look_at_cells(&loop->s->search);
+	return first ? look_at_cells(search, first) : 1;
 }
 
 /* Where the packet is in the space that the trees cut. */
@@ -311,17 +345,16 @@ __inline void forget_candidates(struct pf_scratch *s)
 }
 
 /* Goes to the forest of packets like this one, if there is one and it is to be searched. */
-__inline void enter_stretch(struct pf_scratch *s)
+__inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
 {
 	struct pf_tree_search *search = &s->search;
 	struct pf_cell *cell;
 	__u32 forest;
 
-	search->chunks = s->generation & 1 ? PF_CHUNKS : 0;
 	search->at = SEARCH_FAILED;
 	search->best = NO_RULE;
 	search->six = s->pd.family == AF_INET6;
-	cell = cell_at(search, search->cell + (s->pd.direction == PF_OUT));
+	cell = cell_at(search, first, search->cell + (s->pd.direction == PF_OUT));
 	if (!cell)
 		return;
 	search->end = cell->word[0];
@@ -339,7 +372,7 @@ __inline void enter_stretch(struct pf_scratch *s)
 		search->at = SEARCH_OVER;
 		return;
 	}
-	cell = search->goes_on ? cell_at(search, search->forest) : NULL;
+	cell = search->goes_on ? cell_at(search, first, search->forest) : NULL;
 	if (!cell)
 		return;
 	search->trees = cell->word[0];
@@ -361,19 +394,26 @@ __global __u32 next_candidate(struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };
 	struct pf_tree_search *search;
+	struct pf_chunk *first;
 
 	if (!s)
 		return NO_RULE;
 	search = &s->search;
+	search->chunks = s->generation & 1 ? PF_CHUNKS : 0;
+	first = chunk_at(search, 0);
+	if (!first) {
+		search->at = SEARCH_FAILED;
+		return NO_RULE;
+	}
 	if (search->at == SEARCH_STRETCH)
-		enter_stretch(s);
+		enter_stretch(s, first);
 	if (search->at == SEARCH_LINE && search->rule >= search->rules)
 		go_to_tree(search, search->tree + 1);
 	if (search->at >= SEARCH_OVER)
 		return NO_RULE;
 	search->candidate = NO_RULE;
-	if (!look_at_cells(search))
-		bpf_loop(search->steps / CELLS_A_STEP + 1, look_at_more_cells, &loop, 0);
+	if (!look_at_cells(search, first))
+		bpf_loop(search->steps / STEPS_AT_ONCE + 1, look_at_more_cells, &loop, 0);
 	if (search->candidate != NO_RULE)
 		return index_of(search->candidate);
 	/* who made the forest knows how long a search is at most */

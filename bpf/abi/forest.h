@@ -18,7 +18,8 @@
  * A rule: source and destination, from and to of either port in 16 and 16 bits; protocol, class of the interface (0:
  * any), bits that matter of source and of destination, in 8 bits each; its order.
  *
- * All cells are one list that is kept in chunks of one size: arrays of different sizes are looked up by a call.
+ * All cells are one list that is kept in chunks of one size, each the one value of an array and as large as a value may be: arrays of
+ * different sizes are looked up by a call, and in most rule sets all cells are in the first chunk, which a search looks up once.
  */
 #ifndef SKIPSTEP_ABI_FOREST_H
 #define SKIPSTEP_ABI_FOREST_H
@@ -27,8 +28,8 @@
 #define PF_CELL_CUTS	14		/* at most; the rest of words are 0xffffffff */
 #define PF_CELL_RULES	2		/* word of a leaf, or a line, in which its rules begin */
 #define PF_RULE_WORDS	6		/* of a rule of IPv4 there; one of IPv6 has twice as many */
-#define PF_CHUNK_BITS	12		/* a chunk has 1 << so many cells … */
-#define PF_CHUNKS	1024		/* … and there are so many of them in a generation */
+#define PF_CHUNK_BITS	16		/* a chunk has 1 << so many cells, 4 MB … */
+#define PF_CHUNKS	64		/* … and there are so many of them in a generation */
 #define PF_AXIS_LEAF	255
 #define PF_ORDER_LAST	0x40000000	/* a rule's order is its index if it is `quick`, else this less its index */
 #define PF_ORDER_SHIFT	1		/* in cells it is shifted by so much, with this bit below … */

@@ -11,11 +11,11 @@ pub const CELL_RULES: usize = 2;
 /// Words of a rule of IPv4 there; one of IPv6 has twice as many.
 pub const RULE_WORDS: usize = 6;
 /// A chunk has 1 << so many cells.
-pub const CHUNK_BITS: u32 = 12;
+pub const CHUNK_BITS: u32 = 16;
 /// Cells of a chunk.
 pub const CHUNK_CELLS: usize = 1 << CHUNK_BITS;
 /// Chunks of a generation.
-pub const CHUNKS: u32 = 1024;
+pub const CHUNKS: u32 = 64;
 /// The axis of a leaf.
 pub const AXIS_LEAF: u32 = 255;
 /// Forests of a stretch of rules in either direction, numbered by [`forest_of`].

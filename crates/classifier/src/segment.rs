@@ -60,9 +60,9 @@ const SCTP: u8 = 132;
 const SYN: u8 = 0x02;
 const SYN_ACK: u8 = 0x12;
 
-/// A set of rules has no more stretches of which one rule decides, unless they are short: where long ones alternate with
-/// rules that act, each would be a search.
-const MOST_THAT_DECIDE: usize = 16;
+/// A rule set has no more stretches of which one rule decides: where they alternate with rules that act, each is a search.
+/// Shorter ones belong to what is between.
+const MOST_THAT_DECIDE: usize = 64;
 /// Headers by which is told how many rules of a stretch may match one.
 const PROBES: usize = 64;
 

@@ -7,12 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 
 use skipstep_abi as abi;
-use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
 use skipstep_abi::limits::FINGERPRINTS;
 use skipstep_classifier::spread::Spread;
 use skipstep_classifier::{Image, Slots};
@@ -24,7 +22,7 @@ use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
 use crate::trees::{self, Planted};
-use crate::{forget, gone, interfaces, limiter, map, pool, spread};
+use crate::{cells, forget, gone, interfaces, limiter, map, pool, spread};
 
 /// Rules that a map has room for at least.
 const LEAST_ROOM: u32 = 256;
@@ -154,7 +152,7 @@ pub(crate) fn write(
         keep_counters(maps, old, new, &replaced)?;
     }
     let rules = write_rules(maps, home, *generation, &image)?;
-    write_cells(maps, *generation, &image.cells)?;
+    cells::write(maps, *generation, &image.cells)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let first = (generation & 1) * FINGERPRINTS;
     let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
@@ -395,57 +393,6 @@ fn write_rules(
             Ok(None)
         }
     }
-}
-
-/// Writes the trees, into as many chunks as they fill. In place of those that are too many the first one is put again, for
-/// that gives all of them back in one call; a call for each would wait for packets each time.
-fn write_cells(maps: &Maps, generation: u32, cells: &[abi::Cell]) -> Result<()> {
-    let chunks: Vec<&[abi::Cell]> = cells.chunks(CHUNK_CELLS).collect();
-    if chunks.len() > CHUNKS as usize {
-        let limit = CHUNKS * CHUNK_CELLS as u32;
-        return Err(Error::MapFull { map: "forests".to_owned(), limit });
-    }
-    let places = places_of_chunks(generation);
-    let standing = chunks_of(maps, generation)?;
-    let mut changed = BTreeMap::new();
-    let mut homes = Vec::new();
-    for (index, chunk) in chunks.iter().enumerate() {
-        let home = match standing.get(index) {
-            Some(id) => map::by_id("cells", *id)?,
-            None => map::new_array("cells", CHUNK_CELLS as u32, map::MMAPABLE)?,
-        };
-        home.set_many(&(0..chunk.len() as u32).collect::<Vec<_>>(), chunk)?;
-        if index >= standing.len() {
-            changed.insert(places.start + index as u32, home.as_fd().as_raw_fd() as u32);
-        }
-        homes.push(home);
-    }
-    let kept = chunks.len().max(1);
-    if standing.len() > kept {
-        let first = map::by_id::<abi::Cell>("cells", standing[0])?;
-        let idle = places.skip(kept).take(standing.len() - kept);
-        changed.extend(idle.map(|place| (place, first.as_fd().as_raw_fd() as u32)));
-        homes.push(first);
-    }
-    let (places, homes): (Vec<u32>, Vec<u32>) = changed.into_iter().unzip();
-    maps.forests.set_many(&places, &homes)
-}
-
-/// Where the chunks of a generation have their places.
-fn places_of_chunks(generation: u32) -> Range<u32> {
-    (generation & 1) * CHUNKS..((generation & 1) + 1) * CHUNKS
-}
-
-/// Ids of the chunks that a generation has.
-pub(crate) fn chunks_of(maps: &Maps, generation: u32) -> Result<Vec<u32>> {
-    let mut standing = Vec::new();
-    for place in places_of_chunks(generation) {
-        match maps.forests.get(&place)? {
-            Some(id) if standing.first() != Some(&id) => standing.push(id),
-            _ => break,
-        }
-    }
-    Ok(standing)
 }
 
 /// Whether `count` rules have room, and no memory lies idle for many more.

@@ -7,6 +7,7 @@
 
 mod attach;
 pub mod bridge;
+mod cells;
 mod change;
 mod commit;
 mod contents;

@@ -6,13 +6,10 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde::{Deserialize, Serialize};
-use skipstep_abi::Cell;
-use skipstep_abi::forest::CHUNK_CELLS;
 use skipstep_classifier::spread::Spread;
 use skipstep_classifier::{Standing, Trees};
 
-use crate::commit::chunks_of;
-use crate::map;
+use crate::cells;
 use crate::object::Maps;
 use crate::record::Record;
 
@@ -38,14 +35,8 @@ impl Planted {
         if !is_same || wanted == 0 {
             return None;
         }
-        let mut cells: Vec<Cell> = Vec::with_capacity(wanted);
-        for id in chunks_of(maps, generation).ok()? {
-            if cells.len() >= wanted {
-                break;
-            }
-            cells.extend(map::by_id::<Cell>("cells", id).ok()?.first(CHUNK_CELLS as u32).ok()?);
-        }
-        (cells.len() >= wanted).then(|| Standing { trees: self.trees.clone(), cells })
+        let cells = cells::read(maps, generation, wanted).ok()?;
+        (cells.len() == wanted).then(|| Standing { trees: self.trees.clone(), cells })
     }
 }
 
