@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::config::{fast_forward, old_list, reassemble, syncookies};
-use skipstep_abi::limits::{IDLE_SLOT, MATCH_RULES, MAX_RULES, MAX_STEPS};
+use skipstep_abi::limits::{IDLE_SLOT, MAX_RULES, MAX_STEPS};
 use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
@@ -133,12 +133,12 @@ pub fn compile(
     // an empty list is passed over
     let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
     let walked = if walked > 0 { walked + LISTS_OF_A_PACKET } else { 0 };
-    let mut stretches = 0;
+    let mut searching = 0;
     if ruleset.options.evaluator == Evaluator::Compiled {
         let sets = image.rule_sets.iter().map(|(_, place)| place.clone());
         let planted =
             crate::segment::plant(&mut image.rules, sets, planner, &slots.spread, standing);
-        stretches = planted.stretches;
+        searching = planted.steps;
         (image.cells, image.longest_search) = (planted.cells, planted.longest);
         image.main_trees = planted.main;
     }
@@ -146,8 +146,7 @@ pub fn compile(
     let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
         rules: main,
-        // a search takes a step to begin and one to end; one for candidates may begin anew behind a rule that translates
-        steps: if calls { MAX_STEPS } else { main + walked + 2 * stretches + MATCH_RULES as u32 },
+        steps: if calls { MAX_STEPS } else { main + walked + searching },
         default_rule,
         segment: if main > 0 { image.rules[0].segment } else { 0 },
         plain: u32::from(crate::plain::may_ask(&ruleset.options, &old, filter_rules)),

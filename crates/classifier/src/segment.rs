@@ -20,6 +20,7 @@ use skipstep_abi::forest::{
     STRETCH_MEETS_ALL, forest_of,
 };
 use skipstep_abi::interface::interface_match;
+use skipstep_abi::limits::MATCH_RULES;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
 use skipstep_abi::verdict::{action, direction};
 
@@ -100,8 +101,8 @@ pub(crate) struct Planted {
     pub cells: Vec<abi::Cell>,
     /// Those of the main rule set.
     pub main: Trees,
-    /// How many stretches there are.
-    pub stretches: u32,
+    /// Steps of a walk that searches take besides those for the rules they find.
+    pub steps: u32,
     /// Cells that the longest search in one looks at.
     pub longest: u32,
 }
@@ -136,10 +137,16 @@ pub(crate) fn plant(
         rules[place.clone()][..marked].iter_mut().for_each(|rule| rule.segment = *cell);
     }
     keep_beginnings(rules, &all.stretches);
-    Planted { cells, main, stretches: all.stretches.len() as u32, longest: all.longest }
+    Planted { cells, main, steps: all.steps(), longest: all.longest }
 }
 
 impl Trees {
+    /// A search takes a step to begin and one to end; one for candidates begins anew behind each rule that translates.
+    fn steps(&self) -> u32 {
+        let anew = self.stretches.iter().any(|stretch| stretch.meets_all);
+        2 * self.stretches.len() as u32 + if anew { MATCH_RULES as u32 } else { 0 }
+    }
+
     /// Adds those of a rule set.
     fn plant(
         &mut self,

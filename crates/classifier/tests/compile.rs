@@ -238,13 +238,20 @@ fn stretches_of_rules_that_only_decide_are_searched() {
     let image = image(&rules);
     let begins: Vec<usize> =
         (0..image.rules.len()).filter(|index| image.rules[*index].segment != 0).collect();
-    // eight in a row between those that look at tags are walked
-    assert_eq!(begins, [1, 20]);
+    // eight in a row between those that look at tags are not searched for one that decides, but with these for all that
+    // match, from wherever the walk comes in
+    let expected: Vec<usize> = [1].into_iter().chain(10..20).chain([20]).collect();
+    assert_eq!(begins, expected);
     let end = |index: usize| image.cells[image.rules[index].segment as usize].word[0];
-    assert_eq!((end(1), end(20)), (10, 36));
+    assert_eq!((end(1), end(10), end(20)), (10, 20, 36));
+    let meets_all = |index: usize| {
+        image.cells[image.rules[index].segment as usize].word[abi::forest::STRETCH_MEETS_ALL]
+    };
+    assert_eq!((meets_all(1), meets_all(10), meets_all(20)), (0, 1, 0));
     assert_eq!(image.config.evaluator, abi::verdict::evaluator::COMPILED);
-    // a search takes a step to begin and one to end
-    assert_eq!(image.config.steps, image.config.rules + 4);
+    // a search takes a step to begin and one to end, and one for all may begin anew
+    let anew = abi::limits::MATCH_RULES as u32;
+    assert_eq!(image.config.steps, image.config.rules + 6 + anew);
 }
 
 #[test]

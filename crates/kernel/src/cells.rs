@@ -116,7 +116,12 @@ impl Chunk {
         let there = Mapped::new(&self.0, cells.len())?;
         // SAFETY: the mapping has room for so many cells; userland writes here under the instance's lock alone, and the
         // kernel reads none of it before the generation is in force
-        unsafe { there.base.cast::<Cell>().copy_from_nonoverlapping(NonNull::from(cells).cast(), cells.len()) };
+        unsafe {
+            there
+                .base
+                .cast::<Cell>()
+                .copy_from_nonoverlapping(NonNull::from(cells).cast(), cells.len())
+        };
         Ok(())
     }
 

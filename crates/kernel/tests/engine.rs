@@ -186,13 +186,13 @@ fn joined_packets_count_as_their_segments() {
 fn of_many_rules_that_act_those_that_match_are_met() {
     both(|mut engine| {
         let host = host();
-        let mut text = String::from("match in set prio 7\n");
+        let mut text = String::from("pass in proto udp\nmatch in proto udp set prio 7\n");
         for customer in 1..=150 {
-            let of_customer = |more| format!("match in from 10.0.2.{customer} {more}\n");
+            let of_customer = |more| format!("match in proto udp from 10.0.2.{customer} {more}\n");
             text += &of_customer(format!("set prio {}", customer % 7));
             text += &of_customer(format!("to port 22 set tos {}", 4 * (customer % 50)));
             text += &of_customer(format!("to port 23 tag C{customer}"));
-            text += &format!("block in tagged C{customer} from ! 10.0.2.{customer}\n");
+            text += &format!("block in from ! 10.0.2.{customer} tagged C{customer}\n");
         }
         engine.load(&ruleset(&text, &host), &host).unwrap();
         for customer in [1, 2, 75, 149, 150] {

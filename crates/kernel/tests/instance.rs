@@ -271,7 +271,7 @@ fn many_tables_change_while_rules_stay() {
         let instance = fixture.instance();
         instance.enable().unwrap();
         assert!(arrives(&from, &to));
-        let [elsewhere, here] = ["192.0.2.99", "127.0.0.0/8"].map(|net| entries(&[net]));
+        let [elsewhere, here] = ["192.0.2.99/32", "127.0.0.0/8"].map(|net| entries(&[net]));
         assert_eq!(instance.table_add(&"t7".into(), &elsewhere).unwrap(), 1);
         assert!(arrives(&from, &to));
         for name in ["t7", "t8"] {
@@ -281,7 +281,7 @@ fn many_tables_change_while_rules_stay() {
             assert!(arrives(&from, &to), "{name}");
         }
         // what was deleted from is still one of these
-        assert_eq!(instance.table_delete(&"t9".into(), &entries(&["192.0.2.9"])).unwrap(), 1);
+        assert_eq!(instance.table_delete(&"t9".into(), &entries(&["192.0.2.9/32"])).unwrap(), 1);
         assert_eq!(instance.table_replace(&"t9".into(), &here).unwrap().added, 1);
         assert!(!arrives(&from, &to));
         assert_eq!(instance.table_entries(&"t9".into()).unwrap(), here);
