@@ -6,6 +6,7 @@
 //! the loader gives each a slot, and [`compile`] makes the [`Image`]. Nothing here needs the kernel.
 
 pub mod address;
+mod boxes;
 pub mod dynamic;
 pub mod error;
 mod fingerprint;
@@ -13,7 +14,9 @@ pub mod image;
 pub mod interfaces;
 pub mod limiter;
 pub mod names;
+mod packets;
 mod plain;
+mod planner;
 pub mod pool;
 pub mod route_label;
 pub mod rule;
@@ -29,6 +32,7 @@ pub use error::Error;
 pub use image::{Image, Slots, compile};
 pub use interfaces::{groups, interfaces};
 pub use names::{Names, Registry};
-pub use segment::{Planner, Standing, Trees};
+pub use planner::Planner;
+pub use segment::{Standing, Trees};
 pub use table_index::table_index;
 pub use tables::{TableUse, tables};

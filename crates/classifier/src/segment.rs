@@ -10,56 +10,22 @@
 //! are stretches too, in whose trees no rule hides another: a search finds each rule whose box has the packet, and the
 //! walk passes over the others.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
-    CELL_WORDS, CLASS_OTHER, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_LAST, ORDER_SHIFT,
-    STRETCH_MEETS_ALL, forest_of,
+    CELL_WORDS, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_SHIFT, STRETCH_MEETS_ALL, forest_of,
 };
-use skipstep_abi::interface::interface_match;
 use skipstep_abi::limits::MATCH_RULES;
-use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
-use skipstep_abi::verdict::{action, direction};
+use skipstep_abi::verdict::direction;
 
+use crate::boxes::{coverings, inet_addresses, inet6_addresses, only_decides};
+use crate::packets::Packets;
+use crate::planner::Planner;
 use crate::spread::{self, Spread};
-use crate::tree::{Covering, Forest, INET, INET6, Region, Space};
+use crate::tree::{Covering, Forest, INET, INET6, Space};
 use crate::walk::longest_walk;
-
-/// What is searched, and what is left to skip steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Planner {
-    /// A search costs about as much as testing so many rules: what skip steps test no more of, whatever the
-    /// packet, is walked.
-    pub sooner_walked: u32,
-    /// What one more costs in tests for each rule that such a search finds, if it is for all that may match.
-    pub of_a_candidate: u32,
-    /// If no more tables are asked by the rules of a set, none is spread ([`crate::spread`]).
-    pub tables_asked: usize,
-}
-
-impl Default for Planner {
-    /// As measured (docs/performance.md).
-    fn default() -> Self {
-        Planner { sooner_walked: 8, of_a_candidate: 2, tables_asked: 16 }
-    }
-}
-
-impl Planner {
-    /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip steps.
-    pub const EAGER: Self = Planner { sooner_walked: 2, of_a_candidate: 0, tables_asked: 2 };
-}
-
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP6: u8 = 58;
-const SCTP: u8 = 132;
-
-const SYN: u8 = 0x02;
-const SYN_ACK: u8 = 0x12;
 
 /// A rule set has no more stretches of which one rule decides: where they alternate with rules that act, each is a search.
 /// Shorter ones belong to what is between.
@@ -187,17 +153,6 @@ fn stretches(rules: &[abi::Rule], set: Range<usize>, planner: Planner) -> Vec<St
     stretches
 }
 
-/// Whether a rule does nothing before the walk is over, whether it matches or not.
-fn only_decides(rule: &abi::Rule) -> bool {
-    matches!(rule.action, action::PASS | action::BLOCK)
-        && rule.flags & (flags::ANCHOR | flags::ONCE | flags::PROBABILITY | flags::MAX_PKT_RATE)
-            == 0
-        // a packet's own tag becomes that of its state where a rule has looked at it
-        && rule.tag == 0
-        && rule.tagged == 0
-        && rule.limiter == [0; 2]
-}
-
 /// A skip that leads from outside into a stretch leads to its first rule, where the search for the one that decides begins.
 fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Stretch]) {
     let around = |index: usize| {
@@ -230,8 +185,9 @@ fn add_segment(
     cells.extend([abi::Cell::default(); 2]);
     let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
     let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
-    let boxes = |kind: &Packets| coverings(&INET, rules, stretch, kind, spread, inet_addresses);
-    let boxes6 = |kind: &Packets| coverings(&INET6, rules, stretch, kind, spread, inet6_addresses);
+    let all = || (stretch.rules.clone(), stretch.meets_all);
+    let boxes = |kind: &Packets| coverings(&INET, rules, all(), kind, spread, inet_addresses);
+    let boxes6 = |kind: &Packets| coverings(&INET6, rules, all(), kind, spread, inet6_addresses);
     let candidates = |kind: &Packets| match kind.family {
         _ if !stretch.meets_all => 0,
         abi::INET6 => candidates(&boxes6(kind)),
@@ -335,299 +291,5 @@ impl<const N: usize> Forests<N> {
         cells.extend(forest.cells.iter().map(|cell| abi::Cell { word: cell.0 }));
         self.known.push((rules, place));
         place
-    }
-}
-
-/// What the packets of a forest have in common.
-pub(crate) struct Packets {
-    pub direction: u8,
-    pub family: u8,
-    /// TCP, UDP, or 0 for all other protocols
-    protocol: u8,
-    /// 0 is for all protocols
-    all_protocols: bool,
-    /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them that asks for
-    /// `flags S/SA`, or keeps state, matches. None of the others is such a packet.
-    follows: bool,
-}
-
-impl Packets {
-    fn new(direction: u8, forest: usize) -> Self {
-        let (family, kind) = match forest.checked_sub(forest_of::INET6) {
-            Some(kind) => (abi::INET6, kind),
-            None => (abi::INET, forest),
-        };
-        let (protocol, follows) = match kind {
-            forest_of::TCP => (TCP, false),
-            forest_of::TCP_FOLLOWS => (TCP, true),
-            forest_of::UDP => (UDP, false),
-            forest_of::OTHER => (0, false),
-            _ => (0, true),
-        };
-        Packets { direction, family, protocol, all_protocols: false, follows }
-    }
-
-    /// The first packets of every protocol.
-    fn of_all_protocols(&self) -> Self {
-        Packets { protocol: 0, all_protocols: true, follows: false, ..*self }
-    }
-
-    /// Whether these rules are what those of all protocols mean to such packets.
-    fn is_part_of<const N: usize>(&self, all: &[Covering<N>], rules: &[Covering<N>]) -> bool {
-        let axis = N - 2;
-        let any = u32::from(u8::MAX);
-        let ours = all.iter().filter(|rule| {
-            let (low, high) = (rule.region.low[axis], rule.region.high[axis]);
-            low != high || self.are_among(low as u8)
-        });
-        let seen = ours.map(|rule| {
-            let mut rule = *rule;
-            if self.protocol != 0 {
-                (rule.region.low[axis], rule.region.high[axis]) = (0, any);
-            }
-            rule
-        });
-        seen.eq(rules.iter().copied())
-    }
-
-    /// Whether packets of a protocol may be among them.
-    fn are_among(&self, protocol: u8) -> bool {
-        match protocol {
-            _ if self.all_protocols => true,
-            TCP | UDP => self.protocol == protocol,
-            _ => self.protocol == 0,
-        }
-    }
-
-    /// Whether a rule asks for a protocol that none of them has.
-    pub fn have_not(&self, rule: &abi::Rule) -> bool {
-        rule.protocol != 0 && !self.have(rule, rule.protocol)
-    }
-
-    /// Whether packets of a protocol may be among those of them that the rule asks for.
-    fn have(&self, rule: &abi::Rule, protocol: u8) -> bool {
-        self.are_among(protocol) && (rule.protocol == 0 || rule.protocol == protocol)
-    }
-}
-
-/// A box while it is made.
-struct Asked<const N: usize> {
-    region: Region<N>,
-    whole: bool,
-}
-
-impl<const N: usize> Asked<N> {
-    fn between(&mut self, axis: usize, low: u32, high: u32) {
-        if low <= high {
-            self.region.low[axis] = low;
-            self.region.high[axis] = high;
-        } else {
-            self.whole = false;
-        }
-    }
-
-    /// Something is asked that no axis is for.
-    fn more_if(&mut self, asked: bool) {
-        self.whole &= !asked;
-    }
-}
-
-/// The boxes of those rules of a stretch that packets of a kind may match, several of one that looks into a table that is
-/// spread, in the order in which they decide: the
-/// first `quick` one, or else the last of the others. Or else in that in which they are met; there only a `quick` rule
-/// hides others.
-fn coverings<const N: usize>(
-    space: &Space<N>,
-    rules: &[abi::Rule],
-    stretch: &Stretch,
-    kind: &Packets,
-    spread: Option<&Spread>,
-    addresses: fn(&abi::Rule, &mut Asked<N>),
-) -> Vec<Covering<N>> {
-    let is_quick = |index: &usize| rules[*index].flags & flags::QUICK != 0;
-    let may_match = |(index, _): &(usize, u32)| may_match(&rules[*index], kind);
-    let boxes = |(index, order): (usize, u32)| {
-        let rule: &abi::Rule = &rules[index];
-        let mut asked = Asked { region: space.whole, whole: true };
-        addresses(rule, &mut asked);
-        header(rule, kind, &mut asked);
-        let hides = !stretch.meets_all || (is_quick(&index) && only_decides(rule));
-        let Asked { region, whole } = asked;
-        let table = spread.and_then(|spread| spread::of_rule(rule, spread));
-        let own = table.is_none().then_some(region);
-        let (side, entries) = table.unwrap_or_default();
-        let of_entries = entries.iter();
-        let of_entries =
-            of_entries.filter_map(move |entry| spread::narrowed(space, region, side, entry));
-        let all = own.into_iter().chain(of_entries);
-        all.map(move |region| Covering { region, whole: whole && hides, order })
-    };
-    let all = stretch.rules.clone();
-    if stretch.meets_all {
-        let all = all.map(|index| (index, index as u32));
-        return all.filter(may_match).flat_map(boxes).collect();
-    }
-    let quick = all.clone().filter(is_quick).map(|index| (index, index as u32));
-    let others = all.rev().filter(|index| !is_quick(index));
-    let others = others.map(|index| (index, ORDER_LAST - index as u32));
-    quick.chain(others).filter(may_match).flat_map(boxes).collect()
-}
-
-/// Whether any packet of a kind may match a rule.
-fn may_match(rule: &abi::Rule, kind: &Packets) -> bool {
-    let never = |address: &abi::Address| {
-        address.kind == address_kind::NEVER
-            || (address.kind == address_kind::ANY && address.negated != 0)
-    };
-    let direction = rule.direction == direction::INOUT || rule.direction == kind.direction;
-    let family = rule.family == 0 || rule.family == kind.family;
-    let tcp = kind.have(rule, TCP) && !wants_first(rule);
-    let icmp =
-        (kind.have(rule, ICMP) || kind.have(rule, ICMP6)) && !makes_no_state_of_answers(rule);
-    direction
-        && family
-        && !kind.have_not(rule)
-        && !never(&rule.source)
-        && !never(&rule.destination)
-        // fragments are not searched for
-        && rule.flags & flags::FRAGMENT == 0
-        && (!kind.follows || tcp || icmp)
-}
-
-/// `flags S/SA`
-fn wants_first(rule: &abi::Rule) -> bool {
-    (rule.tcp_flags, rule.tcp_mask) == (SYN, SYN_ACK)
-}
-
-fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
-    rule.flags & flags::KEEP_STATE != 0 && rule.flags & flags::SLOPPY == 0
-}
-
-/// All but the addresses, whose axes come first.
-fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>) {
-    let [source_port, destination_port, protocol, interface] = [N - 4, N - 3, N - 2, N - 1];
-    if rule.protocol != kind.protocol && rule.protocol != 0 {
-        asked.between(protocol, rule.protocol.into(), rule.protocol.into());
-    }
-    match rule.protocol {
-        TCP | UDP | SCTP => {
-            port(&rule.source_port, source_port, asked);
-            port(&rule.destination_port, destination_port, asked);
-        }
-        _ => asked.more_if([rule.source_port, rule.destination_port].iter().any(|p| p.op != 0)),
-    }
-    match rule.protocol {
-        ICMP | ICMP6 => {
-            let (icmp_type, code) = (rule.icmp_type.into(), rule.icmp_code.into());
-            if rule.flags & flags::MATCH_ICMP_TYPE != 0 {
-                asked.between(source_port, icmp_type, icmp_type);
-            }
-            if rule.flags & flags::MATCH_ICMP_CODE != 0 {
-                asked.between(destination_port, code, code);
-            }
-        }
-        _ => asked.more_if(rule.flags & (flags::MATCH_ICMP_TYPE | flags::MATCH_ICMP_CODE) != 0),
-    }
-    match rule.interface_match {
-        interface_match::NONE => {}
-        // no box says that it is by none at all
-        interface_match::NAME if rule.interface == 0 => asked.more_if(true),
-        interface_match::NAME if rule.flags & flags::INTERFACE_NOT == 0 => {
-            let class = rule.interface.min(CLASS_OTHER);
-            asked.between(interface, class, class);
-            asked.more_if(class == CLASS_OTHER);
-        }
-        _ => asked.more_if(true),
-    }
-    if kind.have(rule, TCP) {
-        let met = wants_first(rule) && !kind.follows;
-        asked.more_if(rule.tcp_mask != 0 && !met);
-    }
-    if kind.have(rule, ICMP) || kind.have(rule, ICMP6) {
-        asked.more_if(makes_no_state_of_answers(rule) && kind.follows);
-    }
-    asked.more_if(rule.flags & (flags::MATCH_TOS | flags::MATCH_PRIO) != 0);
-    asked.more_if(rule.os != 0 || rule.user.op != 0 || rule.group.op != 0);
-    asked.more_if(rule.received_match != interface_match::NONE);
-}
-
-fn port<const N: usize>(port: &abi::Port, axis: usize, asked: &mut Asked<N>) {
-    let (low, high) = (u32::from(port.low), u32::from(port.high));
-    let all = u32::from(u16::MAX);
-    // what is no range at all becomes one from a value to a lesser
-    let (from, to) = match port.op {
-        port_op::ANY => (0, all),
-        port_op::EQ => (low, low),
-        port_op::RANGE => (low, high),
-        port_op::INSIDE if high > 0 => (low + 1, high - 1),
-        port_op::LT if low > 0 => (0, low - 1),
-        port_op::LE => (0, low),
-        port_op::GT if low < all => (low + 1, all),
-        port_op::GE => (low, all),
-        _ => (1, 0),
-    };
-    asked.between(axis, from, to);
-}
-
-fn inet_addresses(rule: &abi::Rule, asked: &mut Asked<6>) {
-    let word = |bytes: &[u8; 16]| {
-        Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[..4]).expect("that many were taken")).to_bits()
-    };
-    for (axis, address) in [&rule.source, &rule.destination].into_iter().enumerate() {
-        let (low, high) = (word(&address.low), word(&address.high));
-        match plain_kind(rule, address) {
-            address_kind::ANY => {}
-            address_kind::MASK => {
-                let bits = high.leading_ones();
-                let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
-                asked.between(axis, low & !rest, low & !rest | rest);
-                asked.more_if(high != !rest);
-            }
-            address_kind::RANGE => {
-                asked.between(axis, low, high);
-                // a leaf has the prefix that covers it
-                let bits = (low ^ high).leading_zeros();
-                let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
-                asked.more_if((low & rest, high & rest) != (0, rest));
-            }
-            _ => asked.more_if(true),
-        }
-    }
-}
-
-/// Boxes of IPv6 are prefixes: a range is covered by the longest that has it all.
-fn inet6_addresses(rule: &abi::Rule, asked: &mut Asked<12>) {
-    let number = |bytes: &[u8; 16]| Ipv6Addr::from(*bytes).to_bits();
-    for (axis, address) in [(0, &rule.source), (4, &rule.destination)] {
-        let (low, high) = (number(&address.low), number(&address.high));
-        let bits = match plain_kind(rule, address) {
-            address_kind::ANY => continue,
-            address_kind::MASK => {
-                asked.more_if(high.leading_ones() + high.trailing_zeros() < u128::BITS);
-                high.leading_ones()
-            }
-            address_kind::RANGE => {
-                asked.more_if(true);
-                (low ^ high).leading_zeros()
-            }
-            _ => {
-                asked.more_if(true);
-                0
-            }
-        };
-        let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
-        for (place, shift) in [96, 64, 32, 0].into_iter().enumerate() {
-            asked.region.low[axis + place] = ((low & !rest) >> shift) as u32;
-            asked.region.high[axis + place] = ((low & !rest | rest) >> shift) as u32;
-        }
-    }
-}
-
-/// The kind of an address, if its box says all about it; else one that says nothing.
-fn plain_kind(rule: &abi::Rule, address: &abi::Address) -> u8 {
-    match address.kind {
-        address_kind::ANY => address_kind::ANY,
-        kind if address.negated == 0 && rule.family != 0 => kind,
-        _ => address_kind::TABLE,
     }
 }

@@ -6,7 +6,7 @@ use skipstep_abi as abi;
 use skipstep_abi::interface::interface_match;
 use skipstep_ruleset::skip::Skip;
 
-use crate::segment::Packets;
+use crate::packets::Packets;
 
 /// The most rules of a stretch that are tested for a packet of a kind, none of them `quick` and matching.
 ///

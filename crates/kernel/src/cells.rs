@@ -19,6 +19,8 @@ use crate::object::Maps;
 /// Writes the trees, into as many chunks as they fill. In place of those that are too many the first one is put again, for
 /// that gives all of them back in one call; a call for each would wait for packets each time.
 pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> {
+    // the first cell belongs to none: alone it is not worth a chunk
+    let cells = if cells.len() > 1 { cells } else { &[] };
     let chunks: Vec<&[Cell]> = cells.chunks(CHUNK_CELLS).collect();
     if chunks.len() > CHUNKS as usize {
         let limit = CHUNKS * CHUNK_CELLS as u32;

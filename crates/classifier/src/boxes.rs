@@ -1,0 +1,249 @@
+//! The boxes of rules: what of a header each asks for, as far as trees can tell.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use skipstep_abi as abi;
+use skipstep_abi::forest::{CLASS_OTHER, ORDER_LAST};
+use skipstep_abi::interface::interface_match;
+use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
+use skipstep_abi::verdict::{action, direction};
+
+use crate::packets::{ICMP, ICMP6, Packets, SCTP, TCP, UDP};
+use crate::spread::{self, Spread};
+use crate::tree::{Covering, Region, Space};
+
+const SYN: u8 = 0x02;
+const SYN_ACK: u8 = 0x12;
+
+/// Whether a rule does nothing before the walk is over, whether it matches or not.
+pub(crate) fn only_decides(rule: &abi::Rule) -> bool {
+    matches!(rule.action, action::PASS | action::BLOCK)
+        && rule.flags & (flags::ANCHOR | flags::ONCE | flags::PROBABILITY | flags::MAX_PKT_RATE)
+            == 0
+        // a packet's own tag becomes that of its state where a rule has looked at it
+        && rule.tag == 0
+        && rule.tagged == 0
+        && rule.limiter == [0; 2]
+}
+
+/// A box while it is made.
+pub(crate) struct Asked<const N: usize> {
+    region: Region<N>,
+    whole: bool,
+}
+
+impl<const N: usize> Asked<N> {
+    fn between(&mut self, axis: usize, low: u32, high: u32) {
+        if low <= high {
+            self.region.low[axis] = low;
+            self.region.high[axis] = high;
+        } else {
+            self.whole = false;
+        }
+    }
+
+    /// Something is asked that no axis is for.
+    fn more_if(&mut self, asked: bool) {
+        self.whole &= !asked;
+    }
+}
+
+/// The boxes of those rules of a stretch that packets of a kind may match, several of one that looks into a table that is
+/// spread, in the order in which they decide: the
+/// first `quick` one, or else the last of the others. Or else in that in which they are met; there only a `quick` rule
+/// hides others.
+pub(crate) fn coverings<const N: usize>(
+    space: &Space<N>,
+    rules: &[abi::Rule],
+    (stretch, meets_all): (Range<usize>, bool),
+    kind: &Packets,
+    spread: Option<&Spread>,
+    addresses: fn(&abi::Rule, &mut Asked<N>),
+) -> Vec<Covering<N>> {
+    let is_quick = |index: &usize| rules[*index].flags & flags::QUICK != 0;
+    let may_match = |(index, _): &(usize, u32)| may_match(&rules[*index], kind);
+    let boxes = |(index, order): (usize, u32)| {
+        let rule: &abi::Rule = &rules[index];
+        let mut asked = Asked { region: space.whole, whole: true };
+        addresses(rule, &mut asked);
+        header(rule, kind, &mut asked);
+        let hides = !meets_all || (is_quick(&index) && only_decides(rule));
+        let Asked { region, whole } = asked;
+        let table = spread.and_then(|spread| spread::of_rule(rule, spread));
+        let own = table.is_none().then_some(region);
+        let (side, entries) = table.unwrap_or_default();
+        let of_entries = entries.iter();
+        let of_entries =
+            of_entries.filter_map(move |entry| spread::narrowed(space, region, side, entry));
+        let all = own.into_iter().chain(of_entries);
+        all.map(move |region| Covering { region, whole: whole && hides, order })
+    };
+    if meets_all {
+        let all = stretch.map(|index| (index, index as u32));
+        return all.filter(may_match).flat_map(boxes).collect();
+    }
+    let quick = stretch.clone().filter(is_quick).map(|index| (index, index as u32));
+    let others = stretch.rev().filter(|index| !is_quick(index));
+    let others = others.map(|index| (index, ORDER_LAST - index as u32));
+    quick.chain(others).filter(may_match).flat_map(boxes).collect()
+}
+
+/// Whether any packet of a kind may match a rule.
+fn may_match(rule: &abi::Rule, kind: &Packets) -> bool {
+    let never = |address: &abi::Address| {
+        address.kind == address_kind::NEVER
+            || (address.kind == address_kind::ANY && address.negated != 0)
+    };
+    let direction = rule.direction == direction::INOUT || rule.direction == kind.direction;
+    let family = rule.family == 0 || rule.family == kind.family;
+    let tcp = kind.have(rule, TCP) && !wants_first(rule);
+    let icmp =
+        (kind.have(rule, ICMP) || kind.have(rule, ICMP6)) && !makes_no_state_of_answers(rule);
+    direction
+        && family
+        && !kind.have_not(rule)
+        && !never(&rule.source)
+        && !never(&rule.destination)
+        // fragments are not searched for
+        && rule.flags & flags::FRAGMENT == 0
+        && (!kind.follows || tcp || icmp)
+}
+
+/// `flags S/SA`
+fn wants_first(rule: &abi::Rule) -> bool {
+    (rule.tcp_flags, rule.tcp_mask) == (SYN, SYN_ACK)
+}
+
+fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
+    rule.flags & flags::KEEP_STATE != 0 && rule.flags & flags::SLOPPY == 0
+}
+
+/// All but the addresses, whose axes come first.
+fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>) {
+    let [source_port, destination_port, protocol, interface] = [N - 4, N - 3, N - 2, N - 1];
+    if rule.protocol != kind.protocol && rule.protocol != 0 {
+        asked.between(protocol, rule.protocol.into(), rule.protocol.into());
+    }
+    match rule.protocol {
+        TCP | UDP | SCTP => {
+            port(&rule.source_port, source_port, asked);
+            port(&rule.destination_port, destination_port, asked);
+        }
+        _ => asked.more_if([rule.source_port, rule.destination_port].iter().any(|p| p.op != 0)),
+    }
+    match rule.protocol {
+        ICMP | ICMP6 => {
+            let (icmp_type, code) = (rule.icmp_type.into(), rule.icmp_code.into());
+            if rule.flags & flags::MATCH_ICMP_TYPE != 0 {
+                asked.between(source_port, icmp_type, icmp_type);
+            }
+            if rule.flags & flags::MATCH_ICMP_CODE != 0 {
+                asked.between(destination_port, code, code);
+            }
+        }
+        _ => asked.more_if(rule.flags & (flags::MATCH_ICMP_TYPE | flags::MATCH_ICMP_CODE) != 0),
+    }
+    match rule.interface_match {
+        interface_match::NONE => {}
+        // no box says that it is by none at all
+        interface_match::NAME if rule.interface == 0 => asked.more_if(true),
+        interface_match::NAME if rule.flags & flags::INTERFACE_NOT == 0 => {
+            let class = rule.interface.min(CLASS_OTHER);
+            asked.between(interface, class, class);
+            asked.more_if(class == CLASS_OTHER);
+        }
+        _ => asked.more_if(true),
+    }
+    if kind.have(rule, TCP) {
+        let met = wants_first(rule) && !kind.follows;
+        asked.more_if(rule.tcp_mask != 0 && !met);
+    }
+    if kind.have(rule, ICMP) || kind.have(rule, ICMP6) {
+        asked.more_if(makes_no_state_of_answers(rule) && kind.follows);
+    }
+    asked.more_if(rule.flags & (flags::MATCH_TOS | flags::MATCH_PRIO) != 0);
+    asked.more_if(rule.os != 0 || rule.user.op != 0 || rule.group.op != 0);
+    asked.more_if(rule.received_match != interface_match::NONE);
+}
+
+fn port<const N: usize>(port: &abi::Port, axis: usize, asked: &mut Asked<N>) {
+    let (low, high) = (u32::from(port.low), u32::from(port.high));
+    let all = u32::from(u16::MAX);
+    // what is no range at all becomes one from a value to a lesser
+    let (from, to) = match port.op {
+        port_op::ANY => (0, all),
+        port_op::EQ => (low, low),
+        port_op::RANGE => (low, high),
+        port_op::INSIDE if high > 0 => (low + 1, high - 1),
+        port_op::LT if low > 0 => (0, low - 1),
+        port_op::LE => (0, low),
+        port_op::GT if low < all => (low + 1, all),
+        port_op::GE => (low, all),
+        _ => (1, 0),
+    };
+    asked.between(axis, from, to);
+}
+
+pub(crate) fn inet_addresses(rule: &abi::Rule, asked: &mut Asked<6>) {
+    let word = |bytes: &[u8; 16]| {
+        Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[..4]).expect("that many were taken")).to_bits()
+    };
+    for (axis, address) in [&rule.source, &rule.destination].into_iter().enumerate() {
+        let (low, high) = (word(&address.low), word(&address.high));
+        match plain_kind(rule, address) {
+            address_kind::ANY => {}
+            address_kind::MASK => {
+                let bits = high.leading_ones();
+                let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
+                asked.between(axis, low & !rest, low & !rest | rest);
+                asked.more_if(high != !rest);
+            }
+            address_kind::RANGE => {
+                asked.between(axis, low, high);
+                // a leaf has the prefix that covers it
+                let bits = (low ^ high).leading_zeros();
+                let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
+                asked.more_if((low & rest, high & rest) != (0, rest));
+            }
+            _ => asked.more_if(true),
+        }
+    }
+}
+
+/// Boxes of IPv6 are prefixes: a range is covered by the longest that has it all.
+pub(crate) fn inet6_addresses(rule: &abi::Rule, asked: &mut Asked<12>) {
+    let number = |bytes: &[u8; 16]| Ipv6Addr::from(*bytes).to_bits();
+    for (axis, address) in [(0, &rule.source), (4, &rule.destination)] {
+        let (low, high) = (number(&address.low), number(&address.high));
+        let bits = match plain_kind(rule, address) {
+            address_kind::ANY => continue,
+            address_kind::MASK => {
+                asked.more_if(high.leading_ones() + high.trailing_zeros() < u128::BITS);
+                high.leading_ones()
+            }
+            address_kind::RANGE => {
+                asked.more_if(true);
+                (low ^ high).leading_zeros()
+            }
+            _ => {
+                asked.more_if(true);
+                0
+            }
+        };
+        let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
+        for (place, shift) in [96, 64, 32, 0].into_iter().enumerate() {
+            asked.region.low[axis + place] = ((low & !rest) >> shift) as u32;
+            asked.region.high[axis + place] = ((low & !rest | rest) >> shift) as u32;
+        }
+    }
+}
+
+/// The kind of an address, if its box says all about it; else one that says nothing.
+fn plain_kind(rule: &abi::Rule, address: &abi::Address) -> u8 {
+    match address.kind {
+        address_kind::ANY => address_kind::ANY,
+        kind if address.negated == 0 && rule.family != 0 => kind,
+        _ => address_kind::TABLE,
+    }
+}

@@ -1,0 +1,84 @@
+//! Kinds of packets, each of which has trees of its own.
+
+use skipstep_abi as abi;
+use skipstep_abi::forest::forest_of;
+
+use crate::tree::Covering;
+
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const ICMP6: u8 = 58;
+pub(crate) const SCTP: u8 = 132;
+
+/// What the packets of a forest have in common.
+pub(crate) struct Packets {
+    pub direction: u8,
+    pub family: u8,
+    /// TCP, UDP, or 0 for all other protocols
+    pub protocol: u8,
+    /// 0 is for all protocols
+    all_protocols: bool,
+    /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them that asks for
+    /// `flags S/SA`, or keeps state, matches. None of the others is such a packet.
+    pub follows: bool,
+}
+
+impl Packets {
+    pub fn new(direction: u8, forest: usize) -> Self {
+        let (family, kind) = match forest.checked_sub(forest_of::INET6) {
+            Some(kind) => (abi::INET6, kind),
+            None => (abi::INET, forest),
+        };
+        let (protocol, follows) = match kind {
+            forest_of::TCP => (TCP, false),
+            forest_of::TCP_FOLLOWS => (TCP, true),
+            forest_of::UDP => (UDP, false),
+            forest_of::OTHER => (0, false),
+            _ => (0, true),
+        };
+        Packets { direction, family, protocol, all_protocols: false, follows }
+    }
+
+    /// The first packets of every protocol.
+    pub fn of_all_protocols(&self) -> Self {
+        Packets { protocol: 0, all_protocols: true, follows: false, ..*self }
+    }
+
+    /// Whether these rules are what those of all protocols mean to such packets.
+    pub fn is_part_of<const N: usize>(&self, all: &[Covering<N>], rules: &[Covering<N>]) -> bool {
+        let axis = N - 2;
+        let any = u32::from(u8::MAX);
+        let ours = all.iter().filter(|rule| {
+            let (low, high) = (rule.region.low[axis], rule.region.high[axis]);
+            low != high || self.are_among(low as u8)
+        });
+        let seen = ours.map(|rule| {
+            let mut rule = *rule;
+            if self.protocol != 0 {
+                (rule.region.low[axis], rule.region.high[axis]) = (0, any);
+            }
+            rule
+        });
+        seen.eq(rules.iter().copied())
+    }
+
+    /// Whether packets of a protocol may be among them.
+    fn are_among(&self, protocol: u8) -> bool {
+        match protocol {
+            _ if self.all_protocols => true,
+            TCP | UDP => self.protocol == protocol,
+            _ => self.protocol == 0,
+        }
+    }
+
+    /// Whether a rule asks for a protocol that none of them has.
+    pub fn have_not(&self, rule: &abi::Rule) -> bool {
+        rule.protocol != 0 && !self.have(rule, rule.protocol)
+    }
+
+    /// Whether packets of a protocol may be among those of them that the rule asks for.
+    pub fn have(&self, rule: &abi::Rule, protocol: u8) -> bool {
+        self.are_among(protocol) && (rule.protocol == 0 || rule.protocol == protocol)
+    }
+}
