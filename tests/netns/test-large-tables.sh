@@ -31,8 +31,8 @@ block quick inet6 proto icmp6 from ! <large> icmp6-type { echoreq, echorep }
 pass no state
 END
 commanded "100002/100002 addresses added." add -f "$WORK/old"
-start ping4 client ping -n -q -i 0.02 $SERVER4
-start ping6 client ping -n -q -i 0.02 $SERVER6
+start ping4 client ping -n -q -i 0.005 $SERVER4
+start ping6 client ping -n -q -i 0.005 $SERVER6
 commanded "0/100002 addresses added." add -f "$WORK/old"
 commanded "100002/100002 addresses cleared." zero -f "$WORK/old"
 commanded "50000 addresses added. 50000 addresses deleted." replace -f "$WORK/new"
