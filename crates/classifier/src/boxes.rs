@@ -50,9 +50,8 @@ impl<const N: usize> Asked<N> {
 }
 
 /// The boxes of those rules of a stretch that packets of a kind may match, several of one that looks into a table that is
-/// spread, in the order in which they decide: the
-/// first `quick` one, or else the last of the others. Or else in that in which they are met; there only a `quick` rule
-/// hides others.
+/// spread, in the order in which they decide: the first `quick` one, or else the last of the others. Or else in that in
+/// which they are met; there only a `quick` rule hides others.
 pub(crate) fn coverings<const N: usize>(
     space: &Space<N>,
     rules: &[abi::Rule],

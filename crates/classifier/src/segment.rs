@@ -58,7 +58,7 @@ pub struct Trees {
 pub struct Standing {
     /// Where they are.
     pub trees: Trees,
-    /// Their cells, and perhaps more.
+    /// Their cells.
     pub cells: Vec<abi::Cell>,
 }
 
@@ -84,10 +84,7 @@ pub(crate) fn plant(
 ) -> Planted {
     let main_set = sets.next();
     let (mut cells, main) = match standing {
-        Some(Standing { trees, mut cells }) => {
-            cells.truncate(trees.cells as usize);
-            (cells, trees)
-        }
+        Some(Standing { trees, cells }) => (cells, trees),
         None => {
             let (mut cells, mut main) = (vec![abi::Cell::default()], Trees::default());
             main.plant(rules, main_set.unwrap_or_default(), planner, spread, &mut cells);

@@ -1,20 +1,17 @@
 //! Cells of trees in the kernel: a list for each generation, in chunks of one size (`bpf/search.h`).
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 
-use libbpf_rs::libbpf_sys;
-use libbpf_rs::{MapCore, MapHandle, MapType};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use skipstep_abi::Cell;
 use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::map;
 use crate::object::Maps;
+use crate::shared::Mapping;
 
 /// Writes the trees, into as many chunks as they fill. In place of those that are too many the first one is put again, for
 /// that gives all of them back in one call; a call for each would wait for packets each time.
@@ -32,20 +29,20 @@ pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> 
     let mut homes = Vec::new();
     for (index, cells) in chunks.iter().enumerate() {
         let home = match standing.get(index) {
-            Some(id) => Chunk::by_id(*id)?,
-            None => Chunk::new()?,
+            Some(id) => by_id(*id)?,
+            None => map::new_array("cells", 1, map::MMAPABLE)?,
         };
-        home.write(cells)?;
+        fill(&home, cells)?;
         if index >= standing.len() {
-            changed.insert(places.start + index as u32, home.descriptor());
+            changed.insert(places.start + index as u32, descriptor(&home));
         }
         homes.push(home);
     }
     let kept = chunks.len().max(1);
     if standing.len() > kept {
-        let first = Chunk::by_id(standing[0])?;
+        let first = by_id(standing[0])?;
         let idle = places.skip(kept).take(standing.len() - kept);
-        changed.extend(idle.map(|place| (place, first.descriptor())));
+        changed.extend(idle.map(|place| (place, descriptor(&first))));
         homes.push(first);
     }
     let (places, homes): (Vec<u32>, Vec<u32>) = changed.into_iter().unzip();
@@ -60,7 +57,7 @@ pub(crate) fn read(maps: &Maps, generation: u32, count: usize) -> Result<Vec<Cel
         if wanted == 0 {
             break;
         }
-        Chunk::by_id(id)?.read(wanted, &mut cells)?;
+        extend(&mut cells, &by_id(id)?, wanted)?;
     }
     Ok(cells)
 }
@@ -83,82 +80,37 @@ fn standing(maps: &Maps, generation: u32) -> Result<Vec<u32>> {
 }
 
 /// An array with one value, which is all cells of a chunk.
-struct Chunk(MapHandle);
+type Chunk = map::Map<u32, [Cell; CHUNK_CELLS]>;
 
-impl Chunk {
-    fn new() -> Result<Chunk> {
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
-            map_flags: map::MMAPABLE,
-            ..Default::default()
-        };
-        let bytes = (CHUNK_CELLS * size_of::<Cell>()) as u32;
-        let key = size_of::<u32>() as u32;
-        let map = MapHandle::create(MapType::Array, Some("cells"), key, bytes, 1, &options);
-        map.map(Chunk).context(|| format!("map cells: create with {bytes} bytes"))
-    }
-
-    fn by_id(id: u32) -> Result<Chunk> {
-        let map = MapHandle::from_map_id(id).context(|| format!("map cells: open by id {id}"))?;
-        let (bytes, wanted) = (map.value_size() as usize, CHUNK_CELLS * size_of::<Cell>());
-        if bytes != wanted {
-            let cause = format!("values of {bytes} bytes, where {wanted} are expected");
-            return Err(Error::Bpf { what: "map cells".to_owned(), cause });
-        }
-        Ok(Chunk(map))
-    }
-
-    /// By what a map of maps is told of it.
-    fn descriptor(&self) -> u32 {
-        self.0.as_fd().as_raw_fd() as u32
-    }
-
-    /// Writes its first cells. No packet looks at it.
-    fn write(&self, cells: &[Cell]) -> Result<()> {
-        let there = Mapped::new(&self.0, cells.len())?;
-        // SAFETY: the mapping has room for so many cells; userland writes here under the instance's lock alone, and the
-        // kernel reads none of it before the generation is in force
-        unsafe {
-            there
-                .base
-                .cast::<Cell>()
-                .copy_from_nonoverlapping(NonNull::from(cells).cast(), cells.len())
-        };
-        Ok(())
-    }
-
-    /// Reads its first cells.
-    fn read(&self, count: usize, into: &mut Vec<Cell>) -> Result<()> {
-        let there = Mapped::new(&self.0, count)?;
-        // SAFETY: the mapping has so many cells, and nobody writes to those of a generation in force
-        into.extend_from_slice(unsafe {
-            std::slice::from_raw_parts(there.base.cast::<Cell>().as_ptr(), count)
-        });
-        Ok(())
-    }
+fn by_id(id: u32) -> Result<Chunk> {
+    map::by_id("cells", id)
 }
 
-/// The beginning of a chunk in our memory.
-struct Mapped {
-    base: NonNull<std::ffi::c_void>,
-    bytes: usize,
+/// By what a map of maps is told of it.
+fn descriptor(chunk: &Chunk) -> u32 {
+    chunk.as_fd().as_raw_fd() as u32
 }
 
-impl Mapped {
-    fn new(map: &MapHandle, cells: usize) -> Result<Mapped> {
-        let bytes = (cells * size_of::<Cell>()).next_multiple_of(4096).max(4096);
-        let length = NonZeroUsize::new(bytes).unwrap_or(NonZeroUsize::MIN);
-        let (access, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
-        // SAFETY: a new mapping of our own at an address of the kernel's choice
-        let base = unsafe { mmap(None, length, access, flags, map, 0) };
-        let base = base.context(|| "map cells: map into memory".to_owned())?;
-        Ok(Mapped { base, bytes })
+/// Writes the first cells of a chunk that no packet looks at.
+fn fill(chunk: &Chunk, cells: &[Cell]) -> Result<()> {
+    let there = Mapping::new(chunk, size_of_val(cells))?;
+    // SAFETY: the mapping has room for so many cells; userland writes here under the instance's lock alone, and the
+    // kernel reads none of it before the generation is in force
+    unsafe {
+        there
+            .base()
+            .cast::<Cell>()
+            .copy_from_nonoverlapping(NonNull::from(cells).cast(), cells.len());
     }
+    Ok(())
 }
 
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference into it outlives `self`
-        let _ = unsafe { munmap(self.base, self.bytes) };
-    }
+/// Reads the first cells of a chunk.
+fn extend(cells: &mut Vec<Cell>, chunk: &Chunk, count: usize) -> Result<()> {
+    let there = Mapping::new(chunk, count * size_of::<Cell>())?;
+    // SAFETY: the mapping has so many cells, and nobody writes to those of a generation in force
+    cells.extend_from_slice(unsafe {
+        std::slice::from_raw_parts(there.base().cast::<Cell>().as_ptr(), count)
+    });
+    Ok(())
 }

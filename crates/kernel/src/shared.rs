@@ -11,9 +11,38 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use crate::error::{Context, Result};
 use crate::map::{Map, Plain};
 
+/// The beginning of an array in our memory.
+pub(crate) struct Mapping {
+    base: NonNull<std::ffi::c_void>,
+    length: NonZeroUsize,
+}
+
+impl Mapping {
+    /// Maps so many bytes of an array, which must have been made with `BPF_F_MMAPABLE`.
+    pub fn new(map: impl AsFd, bytes: usize) -> Result<Self> {
+        let length = NonZeroUsize::new(bytes.next_multiple_of(4096)).unwrap_or(NonZeroUsize::MIN);
+        let (access, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
+        // SAFETY: a new mapping of our own at an address of the kernel's choice
+        let base = unsafe { mmap(None, length, access, flags, map, 0) };
+        Ok(Mapping { base: base.context(|| "map into memory".to_owned())?, length })
+    }
+
+    /// Its first byte.
+    pub fn base(&self) -> NonNull<std::ffi::c_void> {
+        self.base
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no reference into it outlives `self`
+        let _ = unsafe { munmap(self.base, self.length.get()) };
+    }
+}
+
 /// A mapped array.
 pub struct Shared {
-    base: NonNull<std::ffi::c_void>,
+    mapping: Mapping,
     bytes: usize,
     stride: usize,
 }
@@ -24,20 +53,7 @@ impl Shared {
         // the kernel rounds elements up to 8 bytes
         let stride = size_of::<V>().next_multiple_of(8);
         let bytes = stride * map.capacity() as usize;
-        let length = NonZeroUsize::new(bytes.next_multiple_of(4096)).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: a new mapping of our own at an address of the kernel's choice
-        let base = unsafe {
-            mmap(
-                None,
-                length,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_SHARED,
-                map.as_fd(),
-                0,
-            )
-        }
-        .context(|| "map into memory".to_owned())?;
-        Ok(Shared { base, bytes, stride })
+        Ok(Shared { mapping: Mapping::new(map, bytes)?, bytes, stride })
     }
 
     /// Reads the word at `offset` (see `offset_of!`) of element `index`.
@@ -74,7 +90,8 @@ impl Shared {
         if position + size_of::<u64>() <= self.bytes && position.is_multiple_of(8) {
             // SAFETY: inside the mapping, which lives as long as `self`, and aligned; the kernel
             // and other processes access these bytes only as a whole
-            let long = unsafe { &*self.base.as_ptr().byte_add(position).cast::<AtomicU64>() };
+            let long =
+                unsafe { &*self.mapping.base.as_ptr().byte_add(position).cast::<AtomicU64>() };
             long.store(value, Ordering::Release);
         }
     }
@@ -84,13 +101,7 @@ impl Shared {
         let inside = position + size_of::<u32>() <= self.bytes && position.is_multiple_of(4);
         // SAFETY: inside the mapping, which lives as long as `self`, and aligned; the kernel and
         // other processes access the word only as a whole
-        inside.then(|| unsafe { &*self.base.as_ptr().byte_add(position).cast::<AtomicU32>() })
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference into it outlives `self`
-        let _ = unsafe { munmap(self.base, self.bytes.next_multiple_of(4096)) };
+        inside
+            .then(|| unsafe { &*self.mapping.base.as_ptr().byte_add(position).cast::<AtomicU32>() })
     }
 }

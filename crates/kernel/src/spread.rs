@@ -2,13 +2,13 @@
 //!
 //! A table is one as long as its contents are those that it was loaded with, and the data plane adds nothing to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use skipstep_classifier::Planner;
 use skipstep_classifier::spread::{self, MOST_ENTRIES, Spread};
 use skipstep_ruleset::{Ruleset, TableName};
 
-use crate::record::TableRecord;
+use crate::record::{TableRecord, slot_seen};
 
 /// Marks those that rules are to be sought by.
 pub(crate) fn mark(
@@ -16,13 +16,10 @@ pub(crate) fn mark(
     planner: Planner,
     tables: &mut BTreeMap<TableName, TableRecord>,
 ) {
-    tables.values_mut().for_each(|table| table.spread = false);
-    for own in spread::tables(ruleset, planner) {
-        let main = TableName::from(own.name.as_str());
-        let exists = tables.get(&own).is_some_and(|table| table.active);
-        if let Some(table) = tables.get_mut(if exists { &own } else { &main }) {
-            table.spread = may_be(table);
-        }
+    let named = spread::tables(ruleset, planner);
+    let seen: BTreeSet<u32> = named.iter().filter_map(|name| slot_seen(tables, name)).collect();
+    for table in tables.values_mut() {
+        table.spread = seen.contains(&table.slot) && may_be(table);
     }
 }
 
