@@ -47,7 +47,7 @@ same "a filter is no proxy" 1 $?
 holds "that is said" grep -q "nft-flat: not in the topology proxy" "$WORK/said"
 measure --systems ftp-gw --traffic http --transport tcp >"$WORK/said"
 same "pages by way of ftp-gw" 1 $?
-holds "that is said" grep -q "ftp-gw: http of this protocol do not get through it" "$WORK/said"
+holds "that is said" grep -q "ftp-gw: http over tcp do not get through it" "$WORK/said"
 
 mkdir "$WORK/fake"
 printf '#!/bin/sh\ncat >/dev/null\necho no such key >&2\nexit 1\n' >"$WORK/fake/haproxy"

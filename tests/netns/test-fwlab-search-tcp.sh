@@ -80,7 +80,7 @@ same "connections and pages beside them" "[True, True, 3000]" \
 	"$(said "$WORK/flood" '[all(one["served"] > 0.8 * one["attempted"] > 0 for one in run["result"]), all(one["transfer"]["served"] > 0.8 * one["transfer"]["attempted"] > 0 for one in run["result"]), run["result"][3]["transfer"]["bytes"] * run["result"][3]["transfer"]["requests"]]')"
 "$BIN/fwlab" measure --systems skipstep-syncookies --transport tcp >"$WORK/none" 2>&1
 same "frames of a generator to syncookies" 1 $?
-holds "that is said" grep -q "skipstep-syncookies: frames of this protocol do not get through it" "$WORK/none"
+holds "that is said" grep -q "skipstep-syncookies: frames over tcp do not get through it" "$WORK/none"
 "$BIN/fwlab" search http-rate --system skipstep-states --rules 3 --requests 3 --object 5000 --seconds 0.3 --no-pauses --json >"$WORK/pages" 2>&1
 same "pages through skipstep" "[3, 5000, True]" \
 	"$(said "$WORK/pages" '[run["result"]["requests"], run["result"]["bytes"], run["result"]["rate"] > 0]')"

@@ -220,8 +220,10 @@ impl Arguments {
             );
             ensure!(
                 kind.takes(self.load.transport),
-                "--traffic {}: not over this protocol, see --transport",
-                kind.name()
+                "--traffic {} does not go over {}: write --transport {}",
+                kind.name(),
+                self.load.transport,
+                self.load.transport.other()
             );
             ensure!(self.load.size.single().is_some(), "--traffic: one --size, not imix");
         }
@@ -259,7 +261,8 @@ impl Arguments {
         let traffic = self.traffic.map_or("frames", Kind::name);
         ensure!(
             system.takes(self.traffic, self.load.transport),
-            "{name}: {traffic} of this protocol do not get through it, see --traffic and --transport"
+            "{name}: {traffic} over {} do not get through it, see --traffic and --transport",
+            self.load.transport
         );
         Ok(())
     }
@@ -405,10 +408,6 @@ impl Arguments {
         let (name, unit) = self.traffic.map_or(frames, Kind::quantity);
         let is_time = unit == "ns";
         let rules = Dimension { name: "rules".to_owned(), unit: String::new() };
-        let protocol = match self.load.transport {
-            Transport::Tcp => "tcp",
-            Transport::Udp => "udp",
-        };
         Series {
             title: match (self.traffic, is_time) {
                 (Some(kind), _) => format!("{} ({})", name, kind.name()),
@@ -417,7 +416,7 @@ impl Arguments {
             },
             load: results::Load {
                 kind: self.traffic.map_or("raw", Kind::name).to_owned(),
-                protocol: Some(protocol.to_owned()),
+                protocol: Some(self.load.transport.to_string()),
                 family: Some(if self.load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
                 size: self.load.size.single().map(u64::from),
                 rate: self.rate,

@@ -191,9 +191,14 @@ impl Watch {
 impl Disturbance {
     /// Why what was measured meanwhile is not to be believed, where the thread wanted the CPU for so long without a break.
     pub fn why(&self, busy: Duration) -> Option<String> {
-        // an ordinary thread has to leave more often; what that takes is counted, how often says little in a long trial
-        let switches = FEW_SWITCHES.max(20 * busy.as_secs() as i64);
+        let switches = FEW_SWITCHES * (busy.as_secs() as i64).max(1);
         self.beyond(busy.saturating_sub(self.own), busy / 50, TICK, switches)
+    }
+
+    /// The same of an ordinary thread. That one has to leave for the kernel's own threads now and then, all the more often if the other
+    /// CPUs are busy: what it takes is counted, how often says nothing.
+    pub fn of_ordinary(self) -> Disturbance {
+        Disturbance { switches: 0, ..self }
     }
 
     /// The same of so long a time, where nobody knows when the thread wanted the CPU: all that others had of it counts.
@@ -283,6 +288,10 @@ mod tests {
         let had = Disturbance { own: Duration::from_millis(99), ..disturbance(0, 9, 0) };
         assert_eq!(had.why(busy(100)), None, "others had the CPU while it slept");
         assert!(had.why(busy(110)).unwrap().contains("11.0 ms"));
+        let left = Disturbance { own: Duration::from_millis(99), ..disturbance(0, 0, 40) };
+        assert!(left.why(busy(100)).unwrap().contains("40 involuntary switches"));
+        assert_eq!(left.of_ordinary().why(busy(100)), None, "they took a hundredth");
+        assert!(left.of_ordinary().why(busy(110)).unwrap().contains("11.0 ms"));
     }
 
     #[test]

@@ -178,7 +178,9 @@ pub enum Failure {
         received: u64,
     },
     /// Nothing comes.
-    #[error("no frame came through, at {0} frames a second neither: the device drops everything")]
+    #[error(
+        "no frame came through, at {0:.0} frames a second neither: the device drops everything"
+    )]
     Nothing(f64),
     /// Other searches begin at the throughput.
     #[error("something is lost at any rate: there is no throughput to measure this at")]

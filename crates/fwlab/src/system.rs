@@ -177,14 +177,6 @@ impl Rules {
         self.to.address(self.family)
     }
 
-    /// `tcp` or `udp`.
-    pub fn protocol(&self) -> &'static str {
-        match self.transport {
-            Transport::Tcp => "tcp",
-            Transport::Udp => "udp",
-        }
-    }
-
     /// A text with a line for each rule.
     fn lines(&self, line: impl Fn(u16) -> String) -> String {
         self.ports().map(|port| line(port) + "\n").collect()

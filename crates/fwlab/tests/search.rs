@@ -206,7 +206,7 @@ fn hop_by_hop_options_are_told_by_rate() {
 fn the_text_names_figure_and_standard() {
     let output = search(&["mlr", "--simulate", "knee:3e6"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("simulated Knee(3000000.0); no figure of this is of a real device\n"));
+    assert!(text.starts_with("simulated knee:3000000; no figure of this is of a real device\n"));
     assert!(text.contains("RFC 2544: conditional throughput 29"), "{text}");
     assert!(text.contains("conforms: no, the device is simulated\n"), "{text}");
     let output = search(&["mlr", "--simulate", "bump"]);

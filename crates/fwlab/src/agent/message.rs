@@ -218,7 +218,7 @@ fn check_length(length: Duration) -> anyhow::Result<()> {
 fn check_talk(talk: &Talk) -> anyhow::Result<()> {
     let Talk { kind, transport, size, duration, clients, .. } = talk;
     let name = kind.name();
-    ensure!(kind.takes(*transport), "{name}: not over this protocol");
+    ensure!(kind.takes(*transport), "{name} does not go over {transport}");
     ensure!(SIZES.contains(size), "{size} bytes: between {} and {}", SIZES.start(), SIZES.end());
     check_length(*duration)?;
     ensure!((1..=MOST_CLIENTS).contains(clients), "{clients} clients: at most {MOST_CLIENTS}");

@@ -27,7 +27,7 @@ pub(crate) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -
         title,
         load: results::Load {
             kind: "raw".to_owned(),
-            protocol: Some(if load.transport == Transport::Tcp { "tcp" } else { "udp" }.to_owned()),
+            protocol: Some(load.transport.to_string()),
             family: Some(if load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
             size: load.size.single().map(u64::from),
             flows: load.flows(),
@@ -64,10 +64,7 @@ pub(crate) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Ser
         title,
         load: results::Load {
             kind: talk.kind.name().to_owned(),
-            protocol: Some(match talk.transport {
-                Transport::Tcp => "tcp".to_owned(),
-                Transport::Udp => "udp".to_owned(),
-            }),
+            protocol: Some(talk.transport.to_string()),
             family: Some(if talk.family == Family::V4 { "inet" } else { "inet6" }.to_owned()),
             size: Some(talk.size as u64),
             flows: Some(1),

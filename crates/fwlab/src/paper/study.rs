@@ -117,7 +117,7 @@ impl Block {
     fn variant(&self, role: Role) -> String {
         let mut text = String::new();
         if role == Role::Subject {
-            text += Rules::protocol(&self.rules());
+            text += &self.transport.to_string();
         }
         if self.topology != Topology::Router {
             text += &format!("/{}", self.topology);

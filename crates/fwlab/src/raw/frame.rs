@@ -1,5 +1,6 @@
 //! Frames before they vary: headers, and the sums that let a checksum be made of a few additions.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Context, ensure};
@@ -18,6 +19,26 @@ pub enum Transport {
     Udp,
     /// TCP: segments of data, with the flags of a connection that is open
     Tcp,
+}
+
+impl Transport {
+    /// The other of the two.
+    pub fn other(self) -> Transport {
+        match self {
+            Transport::Udp => Transport::Tcp,
+            Transport::Tcp => Transport::Udp,
+        }
+    }
+}
+
+/// As flags name it.
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+        })
+    }
 }
 
 /// Where frames come from and go to.
@@ -87,8 +108,8 @@ impl Flow {
         let smallest = self.smallest();
         ensure!(
             size >= smallest,
-            "frames of {size} bytes: the smallest of {:?} over {} has {smallest}: serial number and time \
-             stand behind its headers",
+            "frames of {size} bytes: serial number and time stand behind the headers, so the smallest of {} \
+             over {} has {smallest}: write --size {smallest} or more",
             self.transport,
             self.family()
         );

@@ -25,8 +25,10 @@ const PACED_BATCH: u32 = 8;
 /// A frame that goes so long after its time is late.
 const GRACE: Duration = Duration::from_micros(10);
 
-/// How often a generator is looked after.
+/// How often a generator is looked after that may be done any time, and at least how often one that sends by the clock: each
+/// look may take the CPU from it.
 const TICK: Duration = Duration::from_millis(2);
+const NAP: Duration = Duration::from_millis(250);
 
 /// How many frames, and how fast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -178,7 +180,8 @@ impl<'h> Sender<'h> {
             let thread = scope.spawn(move || -> anyhow::Result<Disturbance> {
                 self.from.enter()?;
                 // a paced one polls the clock until it is time
-                if pace.rate.is_some() {
+                let polls = pace.rate.is_some();
+                if polls {
                     at.take_for_long()?
                 } else {
                     at.take()?
@@ -187,11 +190,13 @@ impl<'h> Sender<'h> {
                 // who looks after us may be gone only if this scope is
                 let _ = tell.send(pthread_self());
                 self.source.run(longest, repeat, batch)?;
-                watch.end()
+                let disturbance = watch.end()?;
+                Ok(if polls { disturbance.of_ordinary() } else { disturbance })
             });
             let worker = told.recv().ok();
             while !thread.is_finished() {
-                let over = interrupt.is_some_and(Interrupt::came) || self.is_done(pace);
+                let left = self.left(pace);
+                let over = interrupt.is_some_and(Interrupt::came) || left == Some(Duration::ZERO);
                 if over {
                     self.source.stop();
                 }
@@ -199,7 +204,7 @@ impl<'h> Sender<'h> {
                     // a thread that has ended meanwhile needs no signal
                     let _ = pthread_kill(worker, Signal::SIGUSR1);
                 }
-                thread::sleep(TICK);
+                thread::sleep(left.unwrap_or_default().clamp(TICK, NAP));
             }
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
@@ -223,9 +228,10 @@ impl<'h> Sender<'h> {
         }
     }
 
-    fn is_done(&self, pace: &Pace) -> bool {
-        pace.rate.is_some()
-            && self.source.progress().is_ok_and(|progress| progress.slot >= pace.frames)
+    /// How long it takes yet, about, if that is known: nothing if it is done.
+    fn left(&self, pace: &Pace) -> Option<Duration> {
+        let (length, slot) = (pace.length()?, self.source.progress().ok()?.slot);
+        Some(length.mul_f64(1.0 - slot.min(pace.frames) as f64 / pace.frames as f64))
     }
 
     fn order(&self, pace: &Pace, trial: u32) -> Order {

@@ -1,6 +1,7 @@
 //! A device whose behaviour is known: what searches are tested with, and what who wants to know how a
 //! search goes about it may try.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -63,6 +64,20 @@ impl FromStr for Curve {
             ("reflect", None) => Ok(Curve::Reflect),
             ("die", trial) => Ok(Curve::Die(trial.unwrap_or(3.0) as usize)),
             _ => Err("expected knee, slope or noise, with :RATE if you like, drop, reflect, or die:TRIAL".to_string()),
+        }
+    }
+}
+
+/// As `--simulate` takes it.
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Curve::Knee(rate) => write!(f, "knee:{rate}"),
+            Curve::Slope(rate) => write!(f, "slope:{rate}"),
+            Curve::Noise(rate) => write!(f, "noise:{rate}"),
+            Curve::Drop => f.write_str("drop"),
+            Curve::Reflect => f.write_str("reflect"),
+            Curve::Die(trial) => write!(f, "die:{trial}"),
         }
     }
 }

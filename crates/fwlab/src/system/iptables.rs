@@ -49,7 +49,7 @@ impl System for Iptables {
     }
 
     fn configuration(&self, rules: &Rules) -> String {
-        let (server, protocol) = (rules.server(), rules.protocol());
+        let (server, protocol) = (rules.server(), rules.transport);
         let mut text = "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n".to_owned();
         let chain = if self.jumps {
             text += &format!(":{protocol}-ports -\n-A FORWARD -p {protocol} -j {protocol}-ports\n");

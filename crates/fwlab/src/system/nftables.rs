@@ -9,6 +9,8 @@ mod way;
 
 use std::process::Command;
 
+use anyhow::Context;
+
 use self::way::Way;
 use super::{Rules, System};
 use crate::host::Host;
@@ -67,8 +69,14 @@ impl<W: Way> System for Nftables<W> {
         W::hooks(if topology == Topology::Bridge { "bridge" } else { "ip" })
     }
 
-    fn install(&self, device: &Host, _: &Rules, configuration: &str) -> anyhow::Result<()> {
-        device.run(Command::new("nft").args(["-f", "-"]), configuration)?;
+    fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
+        let loaded = device.run(Command::new("nft").args(["-f", "-"]), configuration);
+        match W::needs(rules.topology) {
+            Some(needs) => {
+                loaded.with_context(|| format!("it takes {needs}, which a kernel may lack"))?
+            }
+            None => loaded?,
+        };
         // what asks for connection tracking has just begun it
         W::SETTINGS.iter().try_for_each(|(key, value)| device.set(key, value))
     }

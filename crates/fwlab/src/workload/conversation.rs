@@ -87,11 +87,10 @@ pub fn derive(file: &[u8], server: Option<IpAddr>) -> Result<String, DeriveError
 impl Conversation {
     /// What it is as a job that begins some microseconds after its start.
     fn job(&self, after: u32) -> String {
-        let Conversation { server, sends, gets, .. } = self;
-        let protocol = if self.transport == Transport::Tcp { "tcp" } else { "udp" };
+        let Conversation { transport, server, sends, gets, .. } = self;
         let after = f64::from(after) / 1e6;
         let stays = (self.end - self.begin).as_micros() as f64 / 1e6;
-        let mut text = format!("command \"fwlab converse {protocol} {server}");
+        let mut text = format!("command \"fwlab converse {transport} {server}");
         for (flag, value) in [("after", after), ("stays", stays)] {
             if value > 0.0 {
                 let _ = write!(text, " --{flag} {value}");

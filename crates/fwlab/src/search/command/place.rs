@@ -57,7 +57,7 @@ fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> Vec<Report> {
         let most = Setting::line_rate(arguments.link.unwrap_or(USUAL_LINK), frames.size);
         let mut device = Simulated::new(curve, arguments.seed);
         let setting = arguments.setting(frames, most);
-        let name = format!("simulated {curve:?}");
+        let name = format!("simulated {curve}");
         let mut report = Report::of(arguments, &mut device, setting, name);
         report.seconds = device.clock;
         let simulated = Conformance::Not("the device is simulated".to_owned());

@@ -2,6 +2,7 @@
 
 use super::super::Rules;
 use super::way::{Way, list};
+use crate::topology::Topology;
 
 /// Seconds that a flow is known. The kernel forgets datagrams after two minutes and one-way segments after five, which is sooner
 /// than some rounds come back to a system, and then all of its packets would be new ones: their answers came before the first round.
@@ -18,6 +19,11 @@ impl Way for Conntrack {
     const NAMES: [&'static str; 2] = ["nft-conntrack", "nftables, conntrack and one list"];
     const KEEPS_STATES: bool = true;
     const SETTINGS: &'static [(&'static str, &'static str)] = FLOWS_STAY;
+
+    fn needs(topology: Topology) -> Option<&'static str> {
+        (topology == Topology::Bridge)
+            .then_some("connection tracking on bridges (CONFIG_NF_CONNTRACK_BRIDGE)")
+    }
 
     fn chain(rules: &Rules) -> String {
         "\t\tct state vmap { established : accept, related : accept, invalid : drop }\n".to_owned()

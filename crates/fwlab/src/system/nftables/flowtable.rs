@@ -13,6 +13,10 @@ impl Way for Flowtable {
     const KEEPS_STATES: bool = true;
     const SETTINGS: &'static [(&'static str, &'static str)] = FLOWS_STAY;
 
+    fn needs(_: Topology) -> Option<&'static str> {
+        Some("flowtables (CONFIG_NF_FLOW_TABLE_INET)")
+    }
+
     fn objects(rules: &Rules) -> String {
         let legs = legs(rules.topology).join(", ");
         format!("\tflowtable fast {{\n\t\thook ingress priority 0; devices = {{ {legs} }};\n\t}}\n")

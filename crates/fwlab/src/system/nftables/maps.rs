@@ -10,7 +10,7 @@ impl Way for Maps {
     const NAMES: [&'static str; 2] = ["nft-maps", "nftables, a verdict map"];
 
     fn objects(rules: &Rules) -> String {
-        let protocol = rules.protocol();
+        let protocol = rules.transport;
         let entries: Vec<_> =
             rules.ports().map(|port| format!("{protocol} . {port} : drop")).collect();
         let elements = match entries.is_empty() {

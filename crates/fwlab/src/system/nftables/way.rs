@@ -11,6 +11,11 @@ pub(super) trait Way: Sync {
     /// Whether it keeps states.
     const KEEPS_STATES: bool = false;
 
+    /// What not every kernel has of what it takes there, by its name and the option that brings it.
+    fn needs(_: Topology) -> Option<&'static str> {
+        None
+    }
+
     /// Settings of the kernel that it wants, each with a value: those that the kernel has not are left.
     const SETTINGS: &'static [(&'static str, &'static str)] = &[];
 
@@ -35,7 +40,7 @@ pub(super) trait Way: Sync {
 
 /// A rule for each port, one after the other.
 pub(super) fn list(rules: &Rules) -> String {
-    let (ip, server, protocol) = (ip(rules), rules.server(), rules.protocol());
+    let (ip, server, protocol) = (ip(rules), rules.server(), rules.transport);
     rules.lines(|port| format!("\t\t{ip} daddr {server} {protocol} dport {port} drop"))
 }
 

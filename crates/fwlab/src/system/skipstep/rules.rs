@@ -27,7 +27,7 @@ impl States {
 
 /// All of them: a packet passes unless a later rule blocks its port.
 pub(super) fn written(way: &Skipstep, rules: &Rules) -> String {
-    let (server, protocol) = (rules.server(), rules.protocol());
+    let (server, protocol) = (rules.server(), rules.transport);
     let inet = if rules.family == Family::V4 { "inet" } else { "inet6" };
     let [options, state] = way.states.words();
     let xdp = if way.xdp { "set xdp on any\n" } else { "" };
