@@ -36,6 +36,20 @@ __inline void set_state_key(struct pf_scratch *s, const struct pf_rule *rule)
 		s->key.made = s->pd.direction;
 }
 
+/* What a rule says of the state alone */
+__inline __u32 state_flags(const struct pf_rule *rule)
+{
+	__u32 flags = 0;
+
+	if (rule->flags & PF_RULE_ALLOW_OPTS)
+		flags |= PF_STATE_ALLOW_OPTS;
+	if (rule->flags & PF_RULE_SLOPPY)
+		flags |= PF_STATE_SLOPPY;
+	if (rule->flags & PF_RULE_NO_SYNC)
+		flags |= PF_STATE_NO_SYNC;
+	return flags;
+}
+
 /* The state's packets cross families: it has a key in each. */
 __inline void set_crossing_keys(struct pf_scratch *s, struct pf_state *state,
 				const struct pf_rule *rule)
@@ -171,15 +185,9 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 			state->key[PF_WIRE].made = state->key[PF_STACK].made = 0;
 	}
 
-	state->flags = act->flags;
-	if (rule->flags & PF_RULE_ALLOW_OPTS)
-		state->flags |= PF_STATE_ALLOW_OPTS;
-	if (rule->flags & PF_RULE_SLOPPY)
-		state->flags |= PF_STATE_SLOPPY;
+	state->flags = act->flags | state_flags(rule);
 	if (reports_flows(rule->slot))
 		state->flags |= PF_STATE_PFLOW;
-	if (rule->flags & PF_RULE_NO_SYNC)
-		state->flags |= PF_STATE_NO_SYNC;
 	if (rule->flags & PF_RULE_MAX_PKT_RATE)
 		state->flags |= PF_STATE_MAX_PKT_RATE;
 	if (s->mapped)
@@ -322,7 +330,8 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	if (!s->act.rtable)
 		s->act.rtable = 1;
 	s->match_count = s->test.match_count;
-	__builtin_memcpy(s->match, s->test.match, sizeof(s->match));
+	if (s->match_count)
+		__builtin_memcpy(s->match, s->test.match, sizeof(s->match));
 	return 0;
 }
 

@@ -138,20 +138,13 @@ __inline bool write_ends(void *data, void *end, const struct pf_pdesc *pd)
 
 /* ---- both verdicts, and away ------------------------------------------------------------------------- */
 
-/* What a packet was judged by on one side */
-struct pf_judged {
-	struct pf_state_ref ref;
-	__u32 interface;
-	__u8 has_state;
-	__u8 against_state;
-	__u8 translated;
-};
-
 __inline void keep_judged(struct pf_judged *judged, const struct pf_scratch *s)
 {
 	judged->ref = s->ref;
 	judged->interface = s->interface.id;
+	judged->refused = s->refused;
 	judged->has_state = s->has_state;
+	judged->made = s->made;
 	judged->against_state = s->against_state;
 	judged->translated = s->translated;
 }
@@ -162,25 +155,62 @@ __inline void recall_judged(struct pf_scratch *s, const struct pf_judged *judged
 	s->pd.direction = direction;
 	s->ref = judged->ref;
 	s->interface.id = judged->interface;
+	s->refused = judged->refused;
 	s->has_state = judged->has_state;
+	s->made = judged->made;
 	s->against_state = judged->against_state;
 }
 
+/* Makes the state that the rules want of the packet where it came in: last it was judged where it leaves. False if there
+ * can be none: then nothing has happened, on neither side. */
+__inline bool keep_entering(struct pf_scratch *s)
+{
+	struct pf_judged *entering = &s->entering, leaving;
+
+	keep_judged(&leaving, s);
+	recall_judged(s, entering, PF_IN);
+	if (!keep_plainly(s)) {
+		entering->ref = s->ref;
+		entering->has_state = entering->made = 1;
+	}
+	recall_judged(s, &leaving, PF_OUT);
+	if (!entering->made && s->has_state)
+		take_back(s);
+	return entering->made;
+}
+
+/* Makes the states that the rules want of the packet, and notes its path for those behind it. `keeps` says whether they
+ * want one where it came in, `verdict` what they say where it leaves. Returns what becomes of it there: it is dropped if
+ * it can have no state there, as it would be behind the kernel. */
+__inline int keep_both(struct pf_scratch *s, bool keeps, int verdict)
+{
+	if (keeps && !keep_entering(s))
+		return PF_PLAINLY_UNKNOWN;
+	if (verdict == PF_PLAINLY_KEEP) {
+		s->refused = keep_plainly(s);
+		verdict = s->refused ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
+	}
+	s->far = s->entering.ref;
+	if (s->entering.has_state && s->has_state && !is_port(&s->leaving))
+		keep_path(s);
+	return verdict;
+}
+
 /* Counts the packet that was judged on both sides: last where it leaves. Its ends are those between the two. */
-__inline void count_both(struct pf_scratch *s, const struct pf_judged *entering)
+__inline void count_both(struct pf_scratch *s)
 {
 	struct pf_judged leaving;
 
 	keep_judged(&leaving, s);
-	recall_judged(s, entering, PF_IN);
-	if (s->has_state)
+	recall_judged(s, &s->entering, PF_IN);
+	if (s->has_state && !s->made)
 		count_shortly(s);
 	else
 		count_plainly(s);
 	recall_judged(s, &leaving, PF_OUT);
 	count_judged(s);
-	if (entering->translated)
-		s->translated = entering->translated;
+	if (s->entering.translated)
+		s->translated = s->entering.translated;
 }
 
 /* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the program
@@ -194,13 +224,12 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
 	struct pf_interface *interface;
-	struct pf_judged entering;
 	struct pf_config *config;
 	struct pf_bytes frame = {
 		.data = (void *)(long)xdp->data,
 		.end = (void *)(long)xdp->data_end,
 	};
-	bool crosses;
+	bool crosses, keeps;
 	int verdict;
 
 	if (!s || !status || !status->running || status->crossing)
@@ -235,17 +264,20 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		count_plainly(s);
 		return XDP_DROP;
 	}
-	keep_judged(&entering, s);
+	keeps = verdict == PF_PLAINLY_KEEP;
+	keep_judged(&s->entering, s);
 	translate_ordinary(s);
 	verdict = crosses ? find_way_across(xdp, s, length) :
 			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP);
+	if (verdict == PF_PLAINLY_KEEP || (keeps && verdict != PF_PLAINLY_UNKNOWN))
+		verdict = keep_both(s, keeps, verdict);
 	if (verdict == PF_PLAINLY_UNKNOWN) {
-		recall_judged(s, &entering, PF_IN);
+		recall_judged(s, &s->entering, PF_IN);
 		if (s->has_state)
 			take_back(s);
 		return XDP_PASS;
 	}
-	count_both(s, &entering);
+	count_both(s);
 	if (crosses)
 		count_crossed(s, length);
 	if (verdict == PF_PLAINLY_DROP)

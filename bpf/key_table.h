@@ -92,7 +92,8 @@ __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf
 		return false;
 	ref->index = index;
 	ref->serial = serial;
-	return now_in(state->serial) == serial;
+	/* of one that is not alive, and may soon be another, the number is even */
+	return serial & 1 && now_in(state->serial) == serial;
 }
 
 /* Finds the state that a key leads to. Returns 1, or 0 if there is none. */

@@ -97,6 +97,7 @@ __inline bool recall_memo(struct pf_scratch *s, const struct pf_memo *memo,
 	if (!same_memo_key(&memo->key, &s->memo_key))
 		return false;
 	walk->rule = memo->rule;
+	walk->keeps = 0;
 	walk->count = memo->count;
 #pragma unroll
 	for (int i = 0; i < MEMO_VISITS; i++) {

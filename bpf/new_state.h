@@ -401,6 +401,30 @@ __inline bool is_simple(const struct pf_state *state, const struct pf_annex *ann
 	       !state->tag && !state->queue[0] && (!annex || only_counts(annex));
 }
 
+/* The state that was written to the place s->ref gets its number, its rules count it, and it lives: only its keys do not lead
+ * to it yet. */
+__inline void begin_state(struct pf_state *state, struct pf_status *status, struct pf_scratch *s)
+{
+	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
+	s->outcome.state_id = state->id;
+	hold_rule(state->rule_slot);
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		hold_rule(state->anchor_slot);
+	bpf_spin_lock(&state->lock);
+	state->serial++;
+	s->ref.serial = state->serial;
+	bpf_spin_unlock(&state->lock);
+}
+
+/* A state that ends before anybody could find it, for there can be no such, counts as if it had never been. */
+__inline void uncount_state(const struct pf_state *state)
+{
+	uncount_removal();
+	unmake_state(state->rule_slot);
+	if (state->anchor_slot != PF_IDLE_SLOT)
+		unmake_state(state->anchor_slot);
+}
+
 /* Brings the state that was written to the place s->ref to life. Returns the reason why not, or 0. */
 __global int insert_state(struct pf_scratch *s)
 {
@@ -416,31 +440,17 @@ __global int insert_state(struct pf_scratch *s)
 	annex = annex_of(state, &s->ref.index);
 	if (is_simple(state, annex))
 		state->flags |= PF_STATE_SIMPLE;
-	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
-	s->outcome.state_id = state->id;
-	hold_rule(state->rule_slot);
-	if (state->anchor_slot != PF_IDLE_SLOT)
-		hold_rule(state->anchor_slot);
 	if (annex && annex->match_count)
 		bpf_loop(PF_MATCH_RULES, hold_match_rule, &annex, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
-
-	bpf_spin_lock(&state->lock);
-	state->serial++;
-	s->ref.serial = state->serial;
-	bpf_spin_unlock(&state->lock);
-
+	begin_state(state, status, s);
 	if (!link_keys(state, status, s->ref.index, s->ref.serial, &s->linking)) {
 		count_state(PF_COUNT_INSERTS);
 		return 0;
 	}
-	/* another CPU made the same state meanwhile, or translation made two of one: as if it had never
-	 * been */
-	uncount_removal();
-	unmake_state(state->rule_slot);
-	if (state->anchor_slot != PF_IDLE_SLOT)
-		unmake_state(state->anchor_slot);
+	/* another CPU made the same state meanwhile, or translation made two of one */
+	uncount_state(state);
 	__sync_val_compare_and_swap(&status->next_state_id, s->outcome.state_id + 1,
 				    s->outcome.state_id);
 	s->outcome.state_id = ~0ull;

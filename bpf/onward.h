@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "hop.h"
+#include "keep.h"
 #include "kern.h"
 #include "ordinary.h"
 #include "plain.h"
@@ -23,6 +24,7 @@ __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 	struct pf_state *state;
 
 	s->interface.id = interface->id;
+	s->made = s->refused = 0;
 	set_key(&s->key, &s->pd, s->pd.direction);
 	state = find_ordinary_state(status, s, s->interface.id);
 	s->has_state = !!state;
@@ -51,7 +53,7 @@ __global int judge_leaving(struct pf_scratch *s)
 /* Counts the packet that was judged, and gives it the ends that its state wants. */
 __inline void count_judged(struct pf_scratch *s)
 {
-	if (!s->has_state) {
+	if (!s->has_state || s->made) {
 		count_plainly(s);
 		return;
 	}
@@ -88,31 +90,34 @@ __inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes,
 
 /* Looks for a way past the kernel of a packet that has passed where it came in, with the ends that it goes on with:
  * the path of its state, or where the kernel would send it. `hook` is the one that asks, `ctx` its packet.
- * Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->hop says where that is. */
+ * Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->hop says where that is. States that the
+ * rules want of it are made, but in XDP, where there may be one to be made where it came in as well. */
 __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_device *device,
 			   const struct net *net, __u32 ifindex, const enum pf_forwarded hook)
 {
 	__u32 routes = number_of_routes(net, s->pd.family);
 	const bool express = hook == PF_FORWARDED_XDP;
-	struct pf_state_ref entering = s->ref;
-	bool had_state = s->has_state;
+	bool was_known = s->has_state && !s->made, had_state = s->has_state;
 	int verdict;
 
+	s->far = s->ref;
 	/* none of its packets was ever forwarded: it is likely for us */
-	if (had_state && !s->onward.serial)
+	if (was_known && !s->onward.serial)
 		return PF_PLAINLY_UNKNOWN;
-	if (had_state && fits_onward(s, ifindex, routes, hook)) {
+	if (was_known && fits_onward(s, ifindex, routes, hook)) {
 		s->ref = s->onward;
 		s->interface.id = s->hop.interface;
 		keep_original(&s->pd);
 		return PF_PLAINLY_PASS;
 	}
-	if ((had_state && goes_astray(s)) || !find_hop(ctx, s, device, net, ifindex, hook) ||
+	if ((was_known && goes_astray(s)) || !find_hop(ctx, s, device, net, ifindex, hook) ||
 	    (express && !takes_frame(s, &s->hop)))
 		return PF_PLAINLY_UNKNOWN;
 	verdict = judge_leaving(s);
+	if (!express && verdict == PF_PLAINLY_KEEP)
+		verdict = keep_plainly(s) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;
 	if (verdict == PF_PLAINLY_PASS && had_state && s->has_state)
-		keep_path(s, &entering);
+		keep_path(s);
 	return verdict;
 }
 

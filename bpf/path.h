@@ -261,18 +261,17 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* Notes s->path for those behind the packet, which has not gone by the kernel: the state of s->ref
- * knows it where it leaves, that of `entering` where it came in. */
-__global int keep_path(struct pf_scratch *s, const struct pf_state_ref *entering)
+ * knows it where it leaves, that of s->far where it came in. */
+__global int keep_path(struct pf_scratch *s)
 {
 	struct pf_state *state;
 
-	if (!s || !entering)
+	if (!s)
 		return 0;
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return 0;
 	store_path(s, state);
-	s->far = *entering;
 	state = bpf_map_lookup_elem(&states, &s->far.index);
 	if (state)
 		lead_onward(s, state);

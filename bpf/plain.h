@@ -5,9 +5,10 @@
  * XDP too, and before anything else has happened to the packet.
  *
  * A plain walk tests rules as any other does. It gives up where a rule wants more than headers to be tested
- * (PF_PLAIN_TEST), or a `match` rule matches; who decides must want no more than PF_PLAIN_VERDICT. Nothing is counted
- * on the way but noted, for whoever gives up has not been here. If the walk came to its end and only the verdict is
- * not plain, create.h takes the walk for its own.
+ * (PF_PLAIN_TEST), or a `match` rule matches; who decides must want no more than PF_PLAIN_VERDICT, or PF_PLAIN_STATE:
+ * most states begin with a packet that is not done anything else with. Nothing is counted on the way but noted, for
+ * whoever gives up has not been here. If the walk came to its end and only the verdict is not plain, create.h takes the
+ * walk for its own.
  */
 #ifndef PF_PLAIN_H
 #define PF_PLAIN_H
@@ -29,6 +30,7 @@ enum pf_plain_verdict {
 	PF_PLAINLY_UNKNOWN = 0,		/* that is for the long way */
 	PF_PLAINLY_PASS,
 	PF_PLAINLY_DROP,
+	PF_PLAINLY_KEEP,		/* pass, once keep.h has made a state of it */
 };
 
 /* One step of the walk: looks at the rule s->test.next, as visit_rule does. */
@@ -99,6 +101,14 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 	walk->decided_by = test->decided_by;
 }
 
+/* Whether that is all that the rule wants of the packet. Segments that begin a connection have options, which are read on
+ * the long way alone. */
+__inline bool is_plain(const struct pf_rule *rule, const struct pf_pdesc *pd)
+{
+	return rule->plain & PF_PLAIN_VERDICT ||
+	       (rule->plain & PF_PLAIN_STATE && pd->protocol == IPPROTO_UDP);
+}
+
 /* Names the rule that the walk has come to. False if it wants more than a plain verdict, or the walk did not come to its
  * end. */
 __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, void *rules)
@@ -108,12 +118,14 @@ __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, v
 	if (!walk->known)
 		return false;
 	forget_rule(s);
+	walk->keeps = 0;
 	if (walk->decided != NO_RULE) {
 		rule = bpf_map_lookup_elem(rules, &walk->decided);
 		if (rule && s->test.found)
 			note_visit(s, rule->slot, PF_VISIT_RULE);
-		if (!rule || !(rule->plain & PF_PLAIN_VERDICT))
+		if (!rule || !is_plain(rule, &s->pd))
 			return false;
+		walk->keeps = rule->plain & PF_PLAIN_STATE;
 		name_rule(s, rule);
 	}
 	walk->rule = s->rule;
@@ -122,10 +134,13 @@ __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, v
 
 __inline int verdict_of(const struct pf_plain_walk *walk)
 {
+	if (walk->keeps)
+		return PF_PLAINLY_KEEP;
 	return walk->rule.action == PF_ACTION_BLOCK ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
 }
 
-/* The verdict of a walk of the packet, which is remembered where memos of packets like it are. */
+/* The verdict of a walk of the packet, which is remembered where memos of packets like it are, unless a state will know
+ * those. */
 __global int judge_plainly(struct pf_scratch *s)
 {
 	struct pf_plain_walk *walk;
@@ -146,7 +161,7 @@ __global int judge_plainly(struct pf_scratch *s)
 	if (!decide_plainly(s, walk, rules))
 		return PF_PLAINLY_UNKNOWN;
 	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
-	if (memo)
+	if (memo && !walk->keeps)
 		keep_memo(s, memo, walk);
 	return verdict_of(walk);
 }
@@ -171,12 +186,15 @@ __global int count_plainly(struct pf_scratch *s)
 		return 0;
 	walk = &s->plain[s->pd.direction == PF_OUT];
 	s->rule = walk->rule;
-	s->has_state = s->against_state = s->cross_to = s->crosses_back = 0;
+	s->has_state = s->made;
+	s->against_state = s->cross_to = s->crosses_back = 0;
 	s->match_count = 0;
 	count_state(PF_COUNT_SEARCHES);
 	count_visits_of(walk);
 	reason_count(s, PF_REASON_MATCH);
-	count_packet(s, walk->rule.action != PF_ACTION_BLOCK);
+	if (s->refused)
+		reason_count(s, s->refused);
+	count_packet(s, walk->rule.action != PF_ACTION_BLOCK && !s->refused);
 	return 0;
 }
 

@@ -332,6 +332,7 @@ struct pf_plain_walk {
 	__u32 decided;			/* as pf_test_ctx.decided, and so on */
 	struct pf_caller decided_by;
 	struct pf_deciding_rule rule;
+	__u32 keeps;			/* the rule passes the packet and wants a state of it */
 	__u32 asked_table;
 	__u32 count;			/* of visits */
 	struct pf_visit visit[PF_VISITS];
@@ -378,6 +379,17 @@ struct pf_crossed {
 	__u32 out;
 };
 
+/* What a packet was judged by on one side */
+struct pf_judged {
+	struct pf_state_ref ref;
+	__u32 interface;
+	__u16 refused;
+	__u8 has_state;
+	__u8 made;
+	__u8 against_state;
+	__u8 translated;
+};
+
 struct pf_scratch {
 	struct pf_outcome outcome;
 	struct pf_pdesc pd;
@@ -389,9 +401,12 @@ struct pf_scratch {
 	struct pf_state_ref ref;	/* of the state found or made */
 	struct pf_state_key far_key;	/* of the state that translates an ordinary packet: on the other side */
 	__u8 known;			/* a state may know the ordinary packet */
+	__u8 made;			/* it has made its state: plain.h */
+	__u16 refused;			/* reason for which there is none of it, though its rule passes it, or 0 */
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
 	struct pf_hop hop;		/* to which it leads */
+	struct pf_judged entering;	/* by what a packet in XDP was judged where it came in */
 	struct pf_crossed crossed;
 	struct pf_linking linking;
 	struct pf_state_ref looked_at;	/* the last one that the packet's key led to */

@@ -24,7 +24,6 @@ __inline bool carries_nothing(const struct __sk_buff *skb, __u8 direction)
 /* What a test learns of the packet. */
 __inline void tell_test(struct pf_scratch *s, const struct pf_state *state)
 {
-	s->outcome.state_id = state->id;
 	s->outcome.verdict = PF_VERDICT_PASS;
 	s->outcome.decision = PF_DECISION_DEFAULT;
 	s->outcome.rtable = !s->against_state;
@@ -40,7 +39,6 @@ __inline void tell_test(struct pf_scratch *s, const struct pf_state *state)
 /* The same of one that the rules have decided about. */
 __inline void tell_test_plainly(struct pf_scratch *s, bool pass)
 {
-	s->outcome.state_id = ~0ull;
 	s->outcome.verdict = pass ? PF_VERDICT_PASS : PF_VERDICT_DROP;
 	s->outcome.decision = s->rule.number < 0 ? PF_DECISION_DEFAULT : PF_DECISION_RULE;
 	s->outcome.rtable = pass;
@@ -123,9 +121,11 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	count_segments(skb, s);
 	s->crosses_back = 0;
 	verdict = judge_shortly(s, status, interface, false);
+	if (verdict == PF_PLAINLY_KEEP)
+		verdict = keep_plainly(s) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return STEP_ASIDE;
-	if (s->has_state) {
+	if (s->has_state && !s->made) {
 		s->came_in_by = direction == PF_OUT ? came_in_by(skb) : 0;
 		if (s->came_in_by && !is_port(interface))
 			note_path(skb, s);
@@ -137,7 +137,8 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		rewrite_packet(skb, s);
 	if (driven_by_test()) {
 		state = s->has_state ? bpf_map_lookup_elem(&states, &s->ref.index) : NULL;
-		if (state)
+		s->outcome.state_id = state ? state->id : ~0ull;
+		if (state && !s->made)
 			tell_test(s, state);
 		else
 			tell_test_plainly(s, verdict == PF_PLAINLY_PASS);

@@ -147,6 +147,7 @@ enum pf_rule_flags {
 enum pf_plain {
 	PF_PLAIN_TEST = 1 << 0,		/* it asks for what stands in the headers, and for interfaces */
 	PF_PLAIN_VERDICT = 1 << 1,	/* it lets the packet go as it is, or drops it in silence, and counts */
+	PF_PLAIN_STATE = 1 << 2,	/* the same, and makes a state, which does nothing else either */
 };
 
 struct pf_rule {

@@ -90,6 +90,79 @@ for setting in "set xdp on none" "set xdp on any"; do
 	at_least 450 "of 500 went past the kernel" $(($(by tc) + $(by XDP) - before))
 done
 
+# Datagrams each of which is the first of its flow: states are made, counted and named as by the long way, on both sides, on
+# one, or where rules drop it then.
+cat >"$WORK/flows.py" <<'END_OF_PROGRAM'
+import socket, struct, sys
+sender, server, port, count = sys.argv[1:]
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 36, 0, 0, 64, 17, 0, socket.inet_aton(sender), socket.inet_aton(server))
+for flow in range(int(count)):
+    s.sendto(ip + struct.pack("!HHHH", 5000 + flow, int(port), 16, 0) + b"newcomer", (server, 0))
+END_OF_PROGRAM
+flows() { # PORT COUNT
+	on client python3 "$WORK/flows.py" "$CLIENT4" "$SERVER4" "$@"
+}
+state_rules() { # SETTING
+	filter gateway <<-END_OF_RULES
+		$1
+		set limit states 1400
+		table <good> { 192.168.100.0/28 }
+		block
+		pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+		pass proto udp from <good> to port 9 label "both"
+		pass in on lan0 proto udp to port 10 keep state (if-bound) label "in"
+		pass out on wan0 proto udp to port 10 no state
+		pass in on lan0 proto udp to port 11 no state
+		anchor "out" out on wan0 {
+			pass proto udp to port 11 keep state (sloppy) label "out"
+		}
+		pass in on lan0 proto udp to port 12 label "only in"
+		pass proto udp to port 7
+	END_OF_RULES
+}
+states_of() { # all that there is of the states, but for their ages, and all that was counted for them
+	pf gateway -ss -vv | sed 's/age [0-9:]*, expires in [0-9:]*//; s/id: [0-9a-f]* creatorid: .*//' | paste - - - | sort
+	pf gateway -s labels
+	pf gateway -sr -v | grep -o 'Evaluations: .*'
+	pf gateway -si | grep -E '^  (searches|inserts|match|memory|state-insert)' | tr -s ' ' | cut -d' ' -f1-3
+	pf gateway -t good -T show -vv | grep -v Cleared
+	for interface in lan0 wan0; do
+		pf gateway -sI -vv -i "$interface" | grep 4/ | tr -s ' \t' ' '
+	done
+}
+# nobody is told that nobody listens there
+on server nft 'table ip t { chain c { type filter hook input priority 0; udp dport 9-12 drop; }; }'
+for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
+	state_rules "$setting"
+	ask "$SERVER4" 5 >/dev/null	# the way is known
+	pf gateway -q -F states
+	pf gateway -q -F info
+	pf gateway -q -z
+	pf gateway -q -t good -T zero
+	before=$(by tc) before_xdp=$(by XDP)
+	flows 9 300
+	flows 10 200
+	flows 11 100
+	flows 12 50
+	forwarded=$(($(by tc) - before)) by_xdp=$(($(by XDP) - before_xdp))
+	same "$setting: states of new flows" "600 200 100 50" \
+		"$(for port in 9 10 11 12; do pf gateway -ss | grep -c ":$port\b"; done | xargs)"
+	states_of >"$WORK/states-$setting"
+	flows 9 600
+	at_least 1 "$setting: states are at their limit" "$(pf gateway -si | awk '/^  memory/ { print $2 }')"
+	case $setting in
+	*no) same "the kernel forwards them" "0 0" "$forwarded $by_xdp" ;;
+	*none) at_least 550 "of 600 went by tc" "$forwarded" ;;
+	*any) at_least 550 "of 600 went by XDP" "$by_xdp" ;;
+	esac
+done
+for setting in "set xdp on none" "set xdp on any"; do
+	same "$setting: states and counters as by the long way" "$(cat "$WORK/states-set fast-forward no")" \
+		"$(cat "$WORK/states-$setting")"
+done
+on server nft delete table ip t
+
 # Where the kernel would do something else it does.
 for setting in "set xdp on none" "set xdp on any"; do
 	rules "$setting"

@@ -157,6 +157,8 @@ pub mod plain {
     pub const TEST: u8 = 1;
     /// It lets the packet go as it is, or drops it in silence, and counts.
     pub const VERDICT: u8 = 1 << 1;
+    /// It lets the packet go as it is and makes a state, which does nothing else either.
+    pub const STATE: u8 = 1 << 2;
 }
 
 /// `struct pf_rule`: one rule as the evaluators read it.

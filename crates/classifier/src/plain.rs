@@ -18,7 +18,6 @@ const ACTS: u32 = flags::LOG
     | flags::LOG_ALL
     | flags::LOG_MATCHES
     | flags::LOG_USER
-    | flags::KEEP_STATE
     | flags::MODULATE
     | flags::SYNPROXY
     | flags::RETURN
@@ -38,7 +37,11 @@ pub fn of(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
         all |= plain::TEST;
     }
     if decides_and_nothing_else(rule, states) {
-        all |= plain::VERDICT;
+        all |= match rule.flags & flags::KEEP_STATE {
+            0 => plain::VERDICT,
+            _ if rule.action == action::PASS && has_no_limits(states) => plain::STATE,
+            _ => 0,
+        };
     }
     all
 }
@@ -76,11 +79,16 @@ fn decides_and_nothing_else(rule: &abi::Rule, states: &abi::RuleStates) -> bool 
         && states.divert == divert_kind::NO
 }
 
+/// Whether nothing of its states is looked at but what they know of their connections.
+fn has_no_limits(states: &abi::RuleStates) -> bool {
+    states.max == 0 && states.source_flags == 0 && states.pflow == 0
+}
+
 /// Whether it is of use to ask filter rules that way: nothing comes before them, and not each of them wants more.
 pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> bool {
     options.syncookies == Syncookies::Never
         && old.iter().all(|list| list.first == list.end)
-        && (rules.is_empty() || rules.iter().any(|rule| rule.plain & plain::VERDICT != 0))
+        && (rules.is_empty() || rules.iter().any(|rule| rule.plain & (plain::VERDICT | plain::STATE) != 0))
 }
 
 #[cfg(test)]
@@ -95,7 +103,14 @@ mod tests {
     fn what_wants_more_is_not_plain() {
         assert_eq!(of_flags(0), plain::TEST | plain::VERDICT);
         assert_eq!(of_flags(flags::QUICK | flags::ALLOW_OPTS), plain::TEST | plain::VERDICT);
-        assert_eq!(of_flags(flags::KEEP_STATE), plain::TEST);
+        assert_eq!(of_flags(flags::KEEP_STATE), plain::TEST | plain::STATE);
+        assert_eq!(of_flags(flags::KEEP_STATE | flags::SLOPPY), plain::TEST | plain::STATE);
+        assert_eq!(of_flags(flags::KEEP_STATE | flags::MODULATE), plain::TEST);
+        let keeps = abi::Rule { flags: flags::KEEP_STATE, ..abi::Rule::default() };
+        let limited = abi::RuleStates { max: 1, ..abi::RuleStates::default() };
+        assert_eq!(of(&keeps, &limited), plain::TEST);
+        let reported = abi::RuleStates { pflow: 1, ..abi::RuleStates::default() };
+        assert_eq!(of(&keeps, &reported), plain::TEST);
         assert_eq!(of_flags(flags::LOG), plain::TEST);
         assert_eq!(of_flags(flags::PROBABILITY), plain::VERDICT);
         let tagged = abi::Rule { tagged: 1, ..abi::Rule::default() };
@@ -107,11 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_only_make_states_are_not_asked() {
-        let keeps = [abi::Rule { plain: plain::TEST, ..abi::Rule::default() }];
+    fn rules_that_all_want_more_are_not_asked() {
+        let logs = [abi::Rule { plain: plain::TEST, ..abi::Rule::default() }];
+        let keeps = [abi::Rule { plain: plain::TEST | plain::STATE, ..abi::Rule::default() }];
         let blocks = [abi::Rule { plain: plain::TEST | plain::VERDICT, ..abi::Rule::default() }];
         let options = Options::default();
-        assert!(!may_ask(&options, &[], &keeps));
+        assert!(!may_ask(&options, &[], &logs));
+        assert!(may_ask(&options, &[], &keeps));
         assert!(may_ask(&options, &[], &blocks));
         assert!(may_ask(&options, &[], &[]));
         assert!(!may_ask(&options, &[abi::Stretch { first: 1, end: 2 }], &blocks));

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The state that a plain rule makes of an ordinary datagram: what create.h and new_state.h do for any packet and any
+ * rule, where nothing is translated, limited or remembered but the connection, and no state is in the way. Whatever else
+ * turns up is for them.
+ */
+#ifndef PF_KEEP_H
+#define PF_KEEP_H
+
+#include "create.h"
+#include "kern.h"
+#include "new_state.h"
+#include "other.h"
+#include "plain.h"
+#include "scratch.h"
+
+/* Writes the state to its place, where nobody else looks yet. It is a simple one: the rule wants nothing of its packets. */
+__inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, const struct pf_rule *rule,
+			       __u32 anchor_slot)
+{
+	__builtin_memset(&state->flags, 0, sizeof(*state) - offsetof(struct pf_state, flags));
+	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
+	state->flags = PF_STATE_SIMPLE | state_flags(rule);
+	state->direction = s->pd.direction;
+	state->rule_slot = rule->slot;
+	state->anchor_slot = anchor_slot;
+	state->log_to = rule->log_to;
+	state->creation = state->expire = s->now;
+	state->packets[0] = s->segments;
+	state->bytes[0] = s->bytes;
+	create_other(state, s);
+}
+
+/* Leads its key to the state. False if there is another with the same, among those of translated states too: who of them
+ * makes way is known to link_key(). */
+__inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status)
+{
+	if (insert_key(&s->key, s->ref.index))
+		return false;
+	if (!status->translated)
+		return true;
+	s->key.made = s->pd.direction;
+	return !find_key(&s->key, &s->looked_at);
+}
+
+/* Makes the state that the rules want of the packet, whose walk came to PF_PLAINLY_KEEP. Returns 0, or the reason why
+ * there can be none: then nothing has happened. */
+__global int keep_plainly(struct pf_scratch *s)
+{
+	struct pf_status *status = pf_status();
+	const struct pf_plain_walk *walk;
+	struct pf_state *state;
+	struct pf_rule *rule;
+	__u32 generation;
+	void *rules;
+	int reason;
+
+	if (!s || !status)
+		return PF_REASON_MEMORY;
+	generation = s->generation & 1;
+	walk = &s->plain[s->pd.direction == PF_OUT];
+	rules = bpf_map_lookup_elem(&rulesets, &generation);
+	rule = rules ? bpf_map_lookup_elem(rules, &walk->decided) : NULL;
+	if (!rule)
+		return PF_REASON_MEMORY;
+	reason = take_state(s);
+	if (reason)
+		return reason;
+	state = bpf_map_lookup_elem(&states, &s->ref.index);
+	if (!state)
+		return PF_REASON_MEMORY;
+	s->cross_to = 0;
+	set_state_key(s, rule);
+	describe_plainly(state, s, rule, walk->decided_by.slot);
+	begin_state(state, status, s);
+	count_keys(status, state, 1);
+	if (!lead_to_state(s, status)) {
+		/* there is no stack to remove it: the sweep does */
+		end_state(s->ref.index, s->ref.serial);
+		uncount_state(state);
+		return PF_REASON_STATE_INSERT;
+	}
+	count_state(PF_COUNT_INSERTS);
+	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
+	s->has_state = s->made = 1;
+	return 0;
+}
+
+#endif /* PF_KEEP_H */
