@@ -410,10 +410,8 @@ __inline void begin_state(struct pf_state *state, struct pf_status *status, stru
 	hold_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		hold_rule(state->anchor_slot);
-	bpf_spin_lock(&state->lock);
-	state->serial++;
-	s->ref.serial = state->serial;
-	bpf_spin_unlock(&state->lock);
+	/* nobody else writes it before that: no lock is needed, but that all else is written first */
+	s->ref.serial = __sync_fetch_and_add(&state->serial, 1) + 1;
 }
 
 /* A state that ends before anybody could find it, for there can be no such, counts as if it had never been. */

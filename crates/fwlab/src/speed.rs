@@ -351,7 +351,8 @@ fn new_states(study: &mut Study) -> (Block, Vec<Cell>) {
     let mut load = load(Family::V4);
     load.sources = Vary::Random(1 << 16);
     load.source_ports = Vary::Random(60_000);
-    let (mut block, mut cells) = cost(study, NEW, 0, load, &["nft-conntrack", "skipstep-states"]);
+    let systems = ["nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
+    let (mut block, mut cells) = cost(study, NEW, 0, load, &systems);
     // all rounds together must not come to the limit
     cells[0].work = Work::Cost { seconds: study.seconds.min(0.1) };
     block.systems = with_room(block.systems, NEW_STATES);

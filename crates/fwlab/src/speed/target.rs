@@ -171,6 +171,12 @@ fn targets() -> Vec<Target> {
             Own { title: STATES, at: MANY_STATES, system: xdp, by: "nft-conntrack" },
         ),
         target(
+            "new states a second, UDP, XDP",
+            conntrack,
+            AtLeast(1.5),
+            Making { system: xdp, by: "nft-conntrack" },
+        ),
+        target(
             "new states a second, UDP, tcx",
             conntrack,
             AtLeast(1.5),
