@@ -88,7 +88,8 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
 pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> bool {
     options.syncookies == Syncookies::Never
         && old.iter().all(|list| list.first == list.end)
-        && (rules.is_empty() || rules.iter().any(|rule| rule.plain & (plain::VERDICT | plain::STATE) != 0))
+        && (rules.is_empty()
+            || rules.iter().any(|rule| rule.plain & (plain::VERDICT | plain::STATE) != 0))
 }
 
 #[cfg(test)]
