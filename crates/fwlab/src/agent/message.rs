@@ -341,7 +341,7 @@ mod tests {
         assert!(refused(|talk| talk.size = 7).contains("7 bytes"));
         assert!(refused(|talk| talk.duration = Duration::ZERO).contains("trial"));
         assert!(refused(|talk| talk.duration = Duration::MAX).contains("at most 3600s"));
-        assert!(refused(|talk| talk.kind = Kind::Ping).contains("protocol"));
+        assert!(refused(|talk| talk.kind = Kind::Ping).contains("ping does not go over tcp"));
         assert!(Order::Begin(Start { delay: Duration::MAX, ..start() }).check().is_err());
         assert!(Order::Begin(Start { length: Duration::ZERO, ..start() }).check().is_err());
         for name in ["", "-h", "a b", "../eth0", "a-name-that-is-too-long"] {

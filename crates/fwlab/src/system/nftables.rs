@@ -9,8 +9,6 @@ mod way;
 
 use std::process::Command;
 
-use anyhow::Context;
-
 use self::way::Way;
 use super::{Rules, System};
 use crate::host::Host;
@@ -70,13 +68,7 @@ impl<W: Way> System for Nftables<W> {
     }
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
-        let loaded = device.run(Command::new("nft").args(["-f", "-"]), configuration);
-        match W::needs(rules.topology) {
-            Some(needs) => {
-                loaded.with_context(|| format!("it takes {needs}, which a kernel may lack"))?
-            }
-            None => loaded?,
-        };
+        way::load(device, configuration, W::needs(rules.topology))?;
         // what asks for connection tracking has just begun it
         W::SETTINGS.iter().try_for_each(|(key, value)| device.set(key, value))
     }

@@ -1,6 +1,11 @@
 //! What tells apart the ways to write rules for nftables, and what several of them say alike.
 
+use std::process::Command;
+
+use anyhow::Context;
+
 use super::super::Rules;
+use crate::host::Host;
 use crate::topology::{Family, Topology};
 
 /// One way to write the rules.
@@ -35,6 +40,15 @@ pub(super) trait Way: Sync {
     /// Whether it can stand in a topology.
     fn stands_in(topology: Topology) -> bool {
         topology != Topology::Proxy
+    }
+}
+
+/// Has nft load a table, which `needs` something that not every kernel has.
+pub(super) fn load(device: &Host, table: &str, needs: Option<&str>) -> anyhow::Result<()> {
+    let loaded = device.run(Command::new("nft").args(["-f", "-"]), table).map(drop);
+    match needs {
+        Some(needs) => loaded.with_context(|| format!("it takes {needs}, which a kernel may lack")),
+        None => loaded,
     }
 }
 
