@@ -108,8 +108,8 @@ state_rules() { # SETTING
 		$1
 		set limit states 1400
 		table <good> { 192.168.100.0/28 }
+		pass quick inet6 proto icmp6 no state
 		block
-		pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 		pass proto udp from <good> to port 9 label "both"
 		pass in on lan0 proto udp to port 10 keep state (if-bound) label "in"
 		pass out on wan0 proto udp to port 10 no state
@@ -121,11 +121,11 @@ state_rules() { # SETTING
 		pass proto udp to port 7
 	END_OF_RULES
 }
-states_of() { # all that there is of the states, but for their ages, and all that was counted for them
+states_of() { # all that there is of the states, but for their ages, and all that was counted for packets of IPv4
 	pf gateway -ss -vv | sed 's/age [0-9:]*, expires in [0-9:]*//; s/id: [0-9a-f]* creatorid: .*//' | paste - - - | sort
 	pf gateway -s labels
-	pf gateway -sr -v | grep -o 'Evaluations: .*'
-	pf gateway -si | grep -E '^  (searches|inserts|match|memory|state-insert)' | tr -s ' ' | cut -d' ' -f1-3
+	pf gateway -sr -v | grep -o 'Evaluations: .*' | tail -n +2
+	pf gateway -si | grep -E '^  (inserts|memory|state-insert)' | tr -s ' ' | cut -d' ' -f1-3
 	pf gateway -t good -T show -vv | grep -v Cleared
 	for interface in lan0 wan0; do
 		pf gateway -sI -vv -i "$interface" | grep 4/ | tr -s ' \t' ' '
