@@ -329,7 +329,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "FOREST_OF_" abi::forest::forest_of { TCP, TCP_FOLLOWS, UDP, OTHER, ICMP_FOLLOWS, INET6 }
         "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
-        "PLAIN_" abi::rule::plain { TEST, VERDICT }
+        "PLAIN_" abi::rule::plain { TEST, VERDICT, STATE }
         "EXPRESS_" abi::state::express { NOT, SHORT, ANY }
         "FORWARDED_" abi::status::forwarded { TC, XDP, MAX }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
