@@ -52,4 +52,12 @@ impl Interrupt {
     pub fn check(&self) -> Result<(), Interrupted> {
         if self.came() { Err(Interrupted) } else { Ok(()) }
     }
+
+    /// What came of something. If a signal came meanwhile, what failed did so for that: commands that we had started get it too.
+    ///
+    /// # Errors
+    /// It failed, or one came.
+    pub fn blame<T>(&self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
+        outcome.or_else(|error| self.check().map_err(anyhow::Error::from).and(Err(error)))
+    }
 }

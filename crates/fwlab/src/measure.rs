@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let watch = results::Watch::begin();
     let mut run = Run::begin(arguments.mode(), environment());
     run.series.push(arguments.series());
-    let outcome = measure_points(arguments, &mut run, &watch, &interrupt);
+    let outcome = interrupt.blame(measure_points(arguments, &mut run, &watch, &interrupt));
     (run.seconds, run.environment.steal) = watch.end();
     match &outcome {
         Ok(()) => run.complete = true,

@@ -171,7 +171,7 @@ fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result
     });
     let file = how.out.as_ref().map(|folder| folder.join(format!("{}.json", paper.name())));
     let mut study = Study::new(run, watch, how, file, interrupt)?;
-    let outcome = paper.measure(&mut study);
+    let outcome = interrupt.blame(paper.measure(&mut study));
     let mut run = study.end(&outcome);
     if run.series.is_empty() {
         return outcome;
