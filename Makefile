@@ -19,6 +19,7 @@ FUZZ_SECONDS ?= 60
 SEED    ?= $(shell date +%s)
 
 SBIN        := $(DESTDIR)$(PREFIX)/sbin
+BINDIR      := $(DESTDIR)$(PREFIX)/bin
 MAN         := $(DESTDIR)$(PREFIX)/share/man
 DATA        := $(DESTDIR)$(PREFIX)/share/skipstep
 EXAMPLES    := $(DESTDIR)$(PREFIX)/share/doc/skipstep/examples
@@ -88,9 +89,11 @@ fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
-	install -d $(SBIN) $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
+	install -d $(SBIN) $(BINDIR) $(MAN)/man1 $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
 	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(BIN)/ftpsesame $(BIN)/ftp-gw $(SBIN)
+	install -m 755 $(BIN)/fwlab $(BINDIR)
 	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
+	install -m 644 man/*.1 $(MAN)/man1
 	install -m 644 man/*.5 $(MAN)/man5
 	install -m 644 man/*.8 $(MAN)/man8
 	install -D -m 644 man/completions/pfctl.bash $(COMPLETIONS)/bash-completion/completions/pfctl
@@ -110,8 +113,9 @@ uninstall: ## stop filtering, unpin everything and remove what install installed
 ifeq ($(DESTDIR),)
 	packaging/prepare unpin $(SBIN)/pfctl
 endif
-	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw
+	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw $(BINDIR)/fwlab
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
+	rm -f $(addprefix $(MAN)/man1/,$(notdir $(wildcard man/*.1)))
 	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
 	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \
 		$(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish

@@ -1,0 +1,32 @@
+# A paper is repeated without what is missing here, which it says; one that is interrupted keeps what it has.
+# alone
+. "$(dirname "$0")/lab.sh"
+lab_begin
+
+mkdir "$WORK/few"
+for program in ip nsenter nft; do
+	ln -s "$(command -v $program)" "$WORK/few/$program"
+done
+PATH="$WORK/few" "$BIN/fwlab" paper adamo-tablo --smoke --systems iptables-legacy,nft-flat \
+	--out "$WORK/some" >"$WORK/text" 2>"$WORK/errors"
+same "without iptables" 0 $?
+holds "what is left out is said" grep -q "left out: iptables-legacy: no such program" "$WORK/errors"
+same "and written down" True \
+	"$(said "$WORK/some/adamo-tablo.json" 'any("iptables-legacy: no such" in text for text in run["paper"]["differences"])')"
+
+setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" paper gigabit --smoke >"$WORK/text" 2>&1
+same "without root" 1 $?
+holds "why is said" grep -q "paper: needs root" "$WORK/text"
+
+"$BIN/fwlab" paper gigabit --full --out "$WORK/cut" >"$WORK/text" 2>&1 &
+process=$!
+await 60 grep -q '"position": 5' "$WORK/cut/gigabit.json" || die "no round is done: $(cat "$WORK/text")"
+kill -INT $process
+wait $process
+same "a run that is interrupted" 1 $?
+same "is not complete" "(False, 'interrupted')" \
+	"$(said "$WORK/cut/gigabit.json" '(run["complete"], run["incomplete_because"])')"
+holds "says so" grep -q "not complete: interrupted" "$WORK/text"
+at_least 1 "keeps its rows" "$(said "$WORK/cut/gigabit.json" 'len(run["paper"]["tables"][0]["rows"])')"
+same "its hosts are gone" 0 "$(ip netns list | grep -c "^fwlab-$process-")"
+verdict
