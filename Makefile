@@ -99,6 +99,9 @@ install: build ## install programs, man pages, completions, vim files, systemd u
 	install -D -m 644 man/completions/pfctl.bash $(COMPLETIONS)/bash-completion/completions/pfctl
 	install -D -m 644 man/completions/_pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl
 	install -D -m 644 man/completions/pfctl.fish $(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
+	$(BIN)/fwlab completions bash >$(COMPLETIONS)/bash-completion/completions/fwlab
+	$(BIN)/fwlab completions zsh >$(COMPLETIONS)/zsh/site-functions/_fwlab
+	$(BIN)/fwlab completions fish >$(COMPLETIONS)/fish/vendor_completions.d/fwlab.fish
 	for folder in syntax ftdetect indent; do \
 		install -d $(VIM)/$$folder && install -m 644 editors/vim/$$folder/*.vim $(VIM)/$$folder || exit 1; \
 	done
@@ -117,8 +120,9 @@ endif
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
 	rm -f $(addprefix $(MAN)/man1/,$(notdir $(wildcard man/*.1)))
 	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
-	rm -f $(COMPLETIONS)/bash-completion/completions/pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl \
-		$(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
+	rm -f $(addprefix $(COMPLETIONS)/bash-completion/completions/,pfctl fwlab) \
+		$(addprefix $(COMPLETIONS)/zsh/site-functions/_,pfctl fwlab) \
+		$(patsubst %,$(COMPLETIONS)/fish/vendor_completions.d/%.fish,pfctl fwlab)
 	rm -f $(VIM)/*/skipstep.vim $(VIM)/*/skipstep-*.vim
 	if cmp -s packaging/pf.os $(DESTDIR)/etc/pf.os; then rm -f $(DESTDIR)/etc/pf.os; fi
 	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep

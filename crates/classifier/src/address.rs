@@ -8,7 +8,7 @@ use skipstep_abi::address_bytes;
 use skipstep_abi::rule::{address_kind as kind, port_op as op};
 use skipstep_ruleset::{Address, Family, Host, Owner, PortMatch, Ports, TableName};
 
-use crate::image::Slots;
+use crate::slots::Slots;
 use crate::{Error, dynamic, route_label};
 
 /// An address criterion of a rule in `anchor` in the kernel's form.

@@ -5,7 +5,7 @@ use skipstep_abi::limiter::{LIMITER_NO_MATCH, limiter_kind};
 use skipstep_abi::limits::LIMITERS;
 use skipstep_ruleset::{Limiter, LimiterUse, TableName};
 
-use crate::image::Slots;
+use crate::slots::Slots;
 
 const NANOSECONDS: u64 = 1_000_000_000;
 

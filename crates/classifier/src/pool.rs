@@ -9,7 +9,7 @@ use skipstep_ruleset::{
     OldKind, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName,
 };
 
-use crate::image::Slots;
+use crate::slots::Slots;
 use crate::{Error, Names, dynamic, interfaces};
 
 /// Where translated ports come from if the rule does not say.

@@ -12,7 +12,7 @@ use skipstep_ruleset::{
 };
 
 use crate::address::{address, family, owner, port};
-use crate::image::Slots;
+use crate::slots::Slots;
 use crate::{Error, Names};
 
 /// ICMP port unreachable, `(type, code)`: what `block return` answers to all but TCP.

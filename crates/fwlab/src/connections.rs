@@ -6,6 +6,7 @@ mod client;
 pub mod datagrams;
 pub mod flood;
 mod outcome;
+mod pace;
 mod ports;
 mod server;
 
@@ -22,7 +23,8 @@ pub use outcome::{Outcome, Setup, Times};
 pub use ports::Ports;
 pub use server::{MOST_BYTES, Service};
 
-use crate::topology::{End, Family, INTERFACE, Lab, Topology};
+use crate::family::Family;
+use crate::topology::{End, INTERFACE, Lab, Topology};
 
 /// Where pages are fetched.
 pub const PORT: u16 = 80;

@@ -156,7 +156,8 @@ impl Session {
         let port = listener.local_addr()?.port();
         self.ask(&format!("EPRT |{family}|{own}|{port}|"), &[200])?;
         self.ask(&format!("RETR {file}"), &[125, 150])?;
-        let data = crate::sockets::accept(&listener, PATIENCE).context("no data connection")?;
+        let data =
+            crate::sockets::listener::accept(&listener, PATIENCE).context("no data connection")?;
         data.set_read_timeout(Some(PATIENCE))?;
         Ok(data)
     }

@@ -15,6 +15,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use skipstep_kernel::lab::child::end_with_this_thread;
 
+use crate::program::{run, said_first};
+use crate::{pins, process};
+
 /// Where `ip netns` keeps them.
 const NAMESPACES: &str = "/run/netns";
 
@@ -153,7 +156,7 @@ impl Host {
                 if let Some(mut pipe) = child.stderr.take() {
                     pipe.read_to_end(&mut said).context("standard error")?;
                 }
-                bail!("{}", last_line(&String::from_utf8_lossy(&said), &status.to_string()));
+                bail!("{}", said_first(&String::from_utf8_lossy(&said), &status.to_string()));
             }
         }
         Ok(())
@@ -161,7 +164,7 @@ impl Host {
 
     /// CPU time outside of the kernel of what was started here.
     pub fn daemons_time(&self) -> Duration {
-        let time = |daemon: &Daemon| crate::placement::user_time(daemon.child.id());
+        let time = |daemon: &Daemon| process::user_time(daemon.child.id());
         self.daemons().iter().filter_map(time).sum()
     }
 
@@ -249,7 +252,7 @@ fn remove(name: &str) -> anyhow::Result<()> {
             let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
     }
-    crate::system::skipstep::forget(name);
+    pins::forget(name);
     run(Command::new("ip").args(["netns", "delete", name]), "").map(drop)
 }
 
@@ -282,37 +285,6 @@ fn is_alive(process: u32) -> bool {
     let kind = |process: &str| fs::read_to_string(format!("/proc/{process}/comm")).ok();
     let ours = kind("self");
     kind(&process.to_string()).is_some_and(|theirs| Some(theirs) == ours)
-}
-
-/// Runs a command to its end with `input` to read; what it printed.
-///
-/// # Errors
-/// It is not there or fails; what it said is in the error.
-pub fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
-    use std::io::Write;
-
-    let name = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = match command.spawn() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("{name}: no such program: it is needed here, install it")
-        }
-        other => other.with_context(|| name.clone())?,
-    };
-    let mut pipe = child.stdin.take().context("no pipe to the command")?;
-    let output = thread::scope(|scope| {
-        // who ends before it read everything says why on its standard error
-        scope.spawn(move || pipe.write_all(input.as_bytes()));
-        child.wait_with_output()
-    });
-    let output = output.with_context(|| name.clone())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{name}: {}", last_line(&said, &output.status.to_string()));
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn last_line<'s>(said: &'s str, otherwise: &'s str) -> &'s str {
-    said.lines().find(|line| !line.trim().is_empty()).unwrap_or(otherwise)
 }
 
 #[cfg(test)]

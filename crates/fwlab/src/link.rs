@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skipstep_kernel::lab::offload::{self, Offload};
 
-use crate::host;
+use crate::program;
 
 /// An interface of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl Link {
     /// There is none.
     pub fn named(name: &str) -> anyhow::Result<Link> {
         let mut ip = Command::new("ip");
-        let said = host::run(ip.args(["-j", "-d", "link", "show", "dev", name]), "")?;
+        let said = program::run(ip.args(["-j", "-d", "link", "show", "dev", name]), "")?;
         let said = serde_json::from_str::<Value>(&said).context("what ip prints")?;
         let word = |at: &str| said.pointer(&format!("/0/{at}")).and_then(Value::as_str);
         let state =

@@ -1,10 +1,12 @@
 //! `fwlab`, the laboratory that measures a firewall from the hosts on both sides of it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use skipstep_fwlab::bad_network::Badness;
 use skipstep_fwlab::interrupt::Interrupt;
@@ -103,6 +105,12 @@ enum Command {
         #[command(flatten)]
         report: report::Arguments,
     },
+    /// Print what a shell completes commands and flags with; `make install` puts it where bash, zsh and fish look
+    Completions {
+        /// For this one
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Join two new devices by a network that loses, repeats, delays and cuts frames
     BadNetwork {
         /// Name of the device at one end, in this network namespace; it may be moved to another
@@ -165,14 +173,15 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Workload { workload } => return workload::run(&workload),
         Command::Report { report } => report::run(&report)?,
         Command::Compare { runs } => return compare::run(&runs),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "fwlab", &mut io::stdout());
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
 //! `fwlab measure`: what a packet costs in each system, beside a cable, a plain router and the same router again.
 
 mod apart;
+pub(crate) mod plan;
 pub(crate) mod subject;
 pub(crate) mod table;
 
@@ -12,22 +13,25 @@ use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 
 use crate::agent::Agents;
-use crate::cycles;
+use crate::environment;
+use crate::family::Family;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::placement::{self, Placement};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes};
-use crate::results::{self, Better, Dimension, Environment, Mode, Point, Quantity, Run, Series};
+use crate::results::{self, Better, Dimension, Mode, Point, Quantity, Run, Series};
 use crate::rounds;
+use crate::rules::{MOST_RULES, Rules};
 use crate::seconds;
 use crate::sockets::{Kind, Talk, Way};
-use crate::system::{self, Rules, System};
-use crate::topology::{End, Family, Topology};
+use crate::system::{self, System};
+use crate::topology::{End, Topology};
 use crate::wire::{Interfaces, Wire};
 use apart::Ends;
+use plan::Plan;
 pub(crate) use subject::described;
-use subject::{Bench, Plan, Spot};
+use subject::{Bench, Spot};
 
 /// How the parts share the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,7 +109,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let interrupt = Interrupt::watch()?;
     host::sweep()?;
     let watch = results::Watch::begin();
-    let mut run = Run::begin(arguments.mode(), environment());
+    let mut run = Run::begin(arguments.mode(), environment::here());
     run.series.push(arguments.series());
     let outcome = interrupt.blame(measure_points(arguments, &mut run, &watch, &interrupt));
     (run.seconds, run.environment.steal) = watch.end();
@@ -201,7 +205,7 @@ impl Arguments {
             "--both-ways: only in the mode cost, where one generator after the other has the CPU"
         );
         for &count in &self.rules {
-            ensure!(count <= system::MOST_RULES, "--rules: at most {}", system::MOST_RULES);
+            ensure!(count <= MOST_RULES, "--rules: at most {}", MOST_RULES);
         }
         ensure!(
             self.rate.is_none() || self.mode() != Mode::Cost,
@@ -486,21 +490,6 @@ impl Progress {
             self.rules, self.rounds
         );
     }
-}
-
-pub(crate) fn environment() -> Environment {
-    let mut environment = Environment::capture(&[
-        &["iptables-legacy", "--version"],
-        &["iptables-nft", "--version"],
-        &["nft", "--version"],
-        &["ip", "-V"],
-        &["haproxy", "-v"],
-        &["iperf3", "--version"],
-        &["netperf", "-V"],
-    ]);
-    let last = placement::cpus().ok().and_then(|cpus| cpus.last().copied());
-    environment.no_cycles = last.and_then(cycles::why_not);
-    environment
 }
 
 /// On cables for longer packets veth takes no frames that the kernel's generator makes.

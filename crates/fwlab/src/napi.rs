@@ -10,8 +10,9 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use skipstep_kernel::lab::realtime;
 
-use crate::host::{self, Host};
+use crate::host::Host;
 use crate::placement::pin;
+use crate::program;
 
 /// More urgent than what else runs on that CPU, so that its queue overflows by load and not by waiting.
 const PRIORITY: u8 = 50;
@@ -27,7 +28,7 @@ pub fn give_threads(host: &Host, interfaces: &[&str], cpu: usize) -> anyhow::Res
         let order = format!("echo 1 >/sys/class/net/{interface}/threaded");
         let mut command = Command::new("ip");
         command.args(["netns", "exec", host.name(), "sh", "-c", &order]);
-        host::run(&mut command, "").context("threaded NAPI")?;
+        program::run(&mut command, "").context("threaded NAPI")?;
     }
     let new: Vec<u32> = threads().difference(&before).copied().collect();
     ensure!(!new.is_empty(), "{}: the kernel gave no thread for its packets", host.name());

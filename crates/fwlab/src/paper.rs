@@ -19,9 +19,9 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 
+use crate::environment;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::measure::environment;
 use crate::report;
 use crate::results::{self, Finding, Mode, Run, Table};
 use crate::seconds;
@@ -160,7 +160,7 @@ pub(crate) fn run_alone(paper: &dyn Paper, how: &How) -> anyhow::Result<()> {
 
 fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result<()> {
     let watch = results::Watch::begin();
-    let mut run = Run::begin(paper.mode(), environment());
+    let mut run = Run::begin(paper.mode(), environment::here());
     let mut differences: Vec<String> = paper.differences().into_iter().map(str::to_owned).collect();
     differences.push(how.extent().words().to_owned());
     run.paper = Some(results::Paper {

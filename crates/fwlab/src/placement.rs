@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::realtime;
 
 use crate::host::Host;
+use crate::process::user_time;
 
 /// What /proc/stat counts in.
 const TICK: Duration = Duration::from_millis(10);
@@ -84,14 +85,6 @@ pub fn pin(thread: Pid, cpus: &[usize]) -> anyhow::Result<()> {
         set.set(cpu).with_context(|| format!("CPU {cpu}"))?;
     }
     sched_setaffinity(thread, &set).with_context(|| format!("CPUs {cpus:?}"))
-}
-
-/// CPU time that all threads of a process had outside of the kernel, if there is such a process.
-pub fn user_time(process: u32) -> Option<Duration> {
-    let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // the name of the program, which may have spaces, is in brackets
-    let ticks = line.rsplit_once(')')?.1.split_whitespace().nth(11)?.parse::<u32>().ok()?;
-    Some(TICK * ticks)
 }
 
 /// Watches the calling thread and its CPU from when it was made.
@@ -292,12 +285,6 @@ mod tests {
         assert!(left.why(busy(100)).unwrap().contains("40 involuntary switches"));
         assert_eq!(left.of_ordinary().why(busy(100)), None, "they took a hundredth");
         assert!(left.of_ordinary().why(busy(110)).unwrap().contains("11.0 ms"));
-    }
-
-    #[test]
-    fn time_of_a_process_is_told() {
-        assert!(user_time(std::process::id()).is_some());
-        assert_eq!(user_time(u32::MAX), None);
     }
 
     #[test]

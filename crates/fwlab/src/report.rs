@@ -4,6 +4,7 @@
 
 mod chart;
 mod content;
+mod escape;
 mod html;
 mod markdown;
 mod number;

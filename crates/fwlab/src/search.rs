@@ -20,6 +20,7 @@ mod room;
 pub mod simulated;
 pub mod tcp;
 mod tcp_network;
+mod test;
 pub mod throughput;
 mod wire;
 mod written;
@@ -32,11 +33,11 @@ pub use command::{Arguments, run};
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Pages, Setup};
+use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::Load;
 pub use crate::raw::missing::Gap;
 use crate::results::Latency;
-use crate::topology::Family;
 use frames::Frames;
 
 /// Frames, or attempts to connect, at a constant rate for some time.

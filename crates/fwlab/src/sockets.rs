@@ -4,6 +4,7 @@
 mod client;
 mod external;
 mod ftp_session;
+pub(crate) mod listener;
 mod rules;
 mod server;
 
@@ -14,15 +15,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
+use crate::family::Family;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, KinWatch, Placement, Watch};
 use crate::raw::frame::Transport;
 use crate::results::Latency;
-use crate::topology::{End, Family, Lab};
+use crate::topology::{End, Lab};
 
 pub use external::serve;
-pub(crate) use ftp_session::accept;
 pub use rules::{check_borders, check_rules};
 pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
 

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use skipstep_classifier::sample;
 
+use crate::family::Family;
 use crate::paper::series::{costs, series, talk};
 use crate::paper::states::{DRAWN, Limit, Room};
 use crate::paper::study::{Block, Cell, Extent, Study, Work};
@@ -23,7 +24,7 @@ use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{Finding, Run, Table};
 use crate::sockets::Kind;
 use crate::system::System;
-use crate::topology::{Family, Topology};
+use crate::topology::Topology;
 
 /// Bytes of a frame: the shortest that Ethernet has.
 const SIZE: usize = 64;

@@ -11,8 +11,7 @@ mod plain;
 pub mod skipstep;
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,8 +22,9 @@ use self::plain::Plain;
 use crate::host::Host;
 use crate::raw::frame::Transport;
 use crate::results::Role;
+use crate::rules::Rules;
 use crate::sockets::{self, Kind, Way};
-use crate::topology::{End, Family, Topology};
+use crate::topology::Topology;
 
 /// Something that forwards, and perhaps filters.
 pub trait System: Sync {
@@ -110,12 +110,6 @@ pub trait System: Sync {
     }
 }
 
-/// A program that is to be beside this one, or in the path.
-fn beside(name: &str) -> PathBuf {
-    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(name));
-    beside.filter(|path| path.exists()).unwrap_or_else(|| name.into())
-}
-
 /// Waits until something that was started on a host listens on a port.
 fn await_listener(device: &Host, at: SocketAddr) -> anyhow::Result<()> {
     let since = Instant::now();
@@ -132,56 +126,6 @@ fn await_listener(device: &Host, at: SocketAddr) -> anyhow::Result<()> {
 /// How long a program may take until it listens, and how often that is looked at.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
-
-/// The first port that a rule blocks.
-const FIRST_BLOCKED: u16 = 20_000;
-
-/// Rules there may be, each with a port of its own.
-pub const MOST_RULES: u32 = 40_000;
-
-/// Rules as in the article of Adamo and Tablò: each blocks one port of the server, everything else passes.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    /// How many.
-    pub count: u32,
-    /// Of which protocol the ports are.
-    pub transport: Transport,
-    /// The family of the server's address.
-    pub family: Family,
-    /// Whose ports these are, by the name of server.
-    pub to: End,
-    /// Where they are loaded.
-    pub topology: Topology,
-}
-
-impl Rules {
-    /// The ports that are blocked.
-    pub fn ports(&self) -> impl Iterator<Item = u16> + use<> {
-        FIRST_BLOCKED..FIRST_BLOCKED + self.count.min(MOST_RULES) as u16
-    }
-
-    /// A port that none of them blocks, next to those that are.
-    pub const OPEN: u16 = FIRST_BLOCKED - 1;
-
-    /// Blocked ports that show whether rules are obeyed: that of the first, of one in the middle, and of the last.
-    pub fn tried(&self) -> Vec<u16> {
-        let ports: Vec<u16> = self.ports().collect();
-        let some = [ports.first(), ports.get(ports.len() / 2), ports.last()];
-        let mut tried: Vec<u16> = some.into_iter().flatten().copied().collect();
-        tried.dedup();
-        tried
-    }
-
-    /// The server's address.
-    pub fn server(&self) -> IpAddr {
-        self.to.address(self.family)
-    }
-
-    /// A text with a line for each rule.
-    fn lines(&self, line: impl Fn(u16) -> String) -> String {
-        self.ports().map(|port| line(port) + "\n").collect()
-    }
-}
 
 /// All systems, in the order of tables: those that every block has first.
 pub fn all() -> Vec<Box<dyn System>> {
@@ -221,7 +165,11 @@ pub fn is_there(program: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::family::Family;
+    use crate::topology::End;
 
     #[test]
     fn names_are_different_and_found() {

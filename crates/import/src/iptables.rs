@@ -10,6 +10,7 @@ mod connection;
 mod criteria;
 mod dump;
 mod hook;
+mod line;
 mod order;
 mod rule;
 mod target;

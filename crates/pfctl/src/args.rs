@@ -1,6 +1,8 @@
 //! The command line, read as OpenBSD's getopt(3) reads it: flags in clusters, a value in the rest
 //! of its word or in the next one, and nothing behind the first operand is a flag.
 
+use std::fmt;
+
 use skipstep_ruleset::Optimization;
 
 use crate::flags::{FLAGS, Flag, Name};
@@ -122,6 +124,18 @@ impl Anchor {
         self.path.split('/').any(|name| name.starts_with('_'))
     }
 }
+
+/// The command line is wrong in a way that needs no words but the usage.
+#[derive(Debug)]
+pub struct UsageError;
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("usage")
+    }
+}
+
+impl std::error::Error for UsageError {}
 
 /// Why a command line is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,9 +14,10 @@ use skipstep_ruleset::{Ruleset, Table, TableName};
 use skipstep_scenario::case::{Action, Arrival};
 use skipstep_scenario::{parse, run as scenario};
 
+use crate::access::open;
 use crate::args::Args;
 use crate::load::{self, Source, report};
-use crate::run::{open, print};
+use crate::output::print;
 
 /// Explains the packet that the operands write down, under the rules of `-f` or those in force.
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -8,7 +8,7 @@ use skipstep_ruleset::interface::Host;
 
 use crate::args::Args;
 use crate::load::{self, Source, report};
-use crate::run::print;
+use crate::output::print;
 
 /// Formats the files of the operands, or standard input: to standard output, back into the files
 /// (`--write`), or only says which would change (`--check`).

@@ -7,7 +7,7 @@ use skipstep_import::{Imported, Refused, iptables, pcf};
 
 use crate::args::Args;
 use crate::load::{Source, report};
-use crate::run::print;
+use crate::output::print;
 
 /// Makes a pf.conf of a text; the second argument is what messages call it.
 type Importer = fn(&str, &str) -> Result<Imported, Refused>;

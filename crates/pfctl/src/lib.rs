@@ -4,6 +4,7 @@
 //! for. [`show`] turns views of the firewall into text and knows no kernel; [`live`] reads the
 //! views from it.
 
+pub mod access;
 pub mod anchors;
 pub mod args;
 pub mod bridge;
@@ -19,6 +20,7 @@ pub mod kill;
 pub mod live;
 pub mod load;
 pub mod log;
+pub mod output;
 pub mod run;
 pub mod scenarios;
 pub mod session;

@@ -14,10 +14,11 @@ use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::optimize::Counted;
 
-use crate::args::Args;
-use crate::run::{UsageError, complain, create, instance_name, print};
+use crate::access::{self, create, instance_name};
+use crate::args::{Args, UsageError};
+use crate::output::{complain, print};
+use crate::session;
 use crate::verbs::Verb;
-use crate::{run, session};
 
 /// A text and what it is called in messages.
 pub struct Source {
@@ -73,7 +74,7 @@ pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Reject
 
 /// `-o profile`: the rules in force with what they matched; none if they cannot be asked for.
 fn profile(args: &Args, path: &str) -> Vec<Counted> {
-    let Ok(Some(instance)) = run::open(args) else { return Vec::new() };
+    let Ok(Some(instance)) = access::open(args) else { return Vec::new() };
     let (Ok(loaded), Ok(counters)) = (instance.loaded(), instance.rule_counters(path)) else {
         return Vec::new();
     };
@@ -168,7 +169,7 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
     let source = open(file);
     // of two large rule sets the old one is read while the new one is parsed
     let known = match args.anchor {
-        None => run::open(args).ok().flatten().map(|instance| (instance.read_ahead(), instance)),
+        None => access::open(args).ok().flatten().map(|instance| (instance.read_ahead(), instance)),
         Some(_) => None,
     };
     let loaded = source.as_ref().map(|source| read_rules(args, source, &host)).transpose()?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
-use crate::run::print;
+use crate::output::print;
 use file::Follower;
 pub use record::Record;
 

@@ -1,19 +1,17 @@
 //! Does what the command line asks for, in OpenBSD's order: disable, show, flush, kill, tables,
 //! load, enable, debug level, store and load states.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use nix::unistd::geteuid;
-use skipstep_kernel::{Error, Instance, host};
-use skipstep_ruleset::Limits;
-use skipstep_ruleset::interface::Host;
+use skipstep_kernel::Instance;
 
-use crate::args::{self, Args, Refusal};
+use crate::access::{create, instance_name, open, read_host};
+use crate::args::{self, Args, Refusal, UsageError};
 use crate::doc::help;
 use crate::filter::Filter;
+use crate::output::{complain, print};
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
@@ -50,39 +48,15 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line is wrong in a way that needs no words but the usage.
-#[derive(Debug)]
-pub struct UsageError;
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("usage")
-    }
-}
-
-impl std::error::Error for UsageError {}
-
 fn fail(message: &str) -> ExitCode {
     eprintln!("pfctl: {message}");
     ExitCode::FAILURE
-}
-
-/// Says what went wrong, in the system's words without the number that Rust puts behind them.
-pub fn complain(error: &anyhow::Error) {
-    let message = format!("{error:#}");
-    eprintln!("pfctl: {}", message.split(" (os error ").next().unwrap_or(&message));
 }
 
 /// Whoever reads the output has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// Writes to standard output.
-pub fn print(text: &str) -> Result<()> {
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(())
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
@@ -190,39 +164,4 @@ fn show_and_zero(args: &Args) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The machine's interfaces, addresses and routes.
-pub fn read_host() -> Result<Host> {
-    Ok(host::read()?)
-}
-
-/// Name of the instance the command line means.
-pub fn instance_name(args: &Args) -> String {
-    args.instance.clone().unwrap_or_else(Instance::default_name)
-}
-
-/// The instance, if there is one: before the first load there is none.
-pub fn open(args: &Args) -> Result<Option<Instance>> {
-    need_root()?;
-    match Instance::open(&instance_name(args)) {
-        Ok(instance) => Ok(Some(instance)),
-        Err(Error::NoInstance { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Others than root do not even see whether there is a filter, and must not be told there is none.
-fn need_root() -> Result<()> {
-    if !geteuid().is_root() {
-        bail!("the packet filter: Permission denied (only root may ask for it or change it)");
-    }
-    Ok(())
-}
-
-/// The instance, made if there is none yet.
-pub fn create(args: &Args) -> Result<Instance> {
-    need_root()?;
-    let states = Limits::default().states;
-    Ok(Instance::open_or_create(&instance_name(args), states)?)
 }

@@ -7,7 +7,7 @@ use skipstep_scenario::run::Outcome;
 use skipstep_scenario::{Model, junit, parse, run as scenario};
 
 use crate::args::Args;
-use crate::run::print;
+use crate::output::print;
 
 /// Runs the files, prints what went wrong and a closing line.
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -12,8 +12,8 @@ use skipstep_ruleset::{Direction, RuleId, Ruleset};
 use skipstep_scenario::engine::StateView;
 use skipstep_wire::build::{self, Tcp};
 
+use crate::access::open;
 use crate::args::Args;
-use crate::run::open;
 
 const TCP: u8 = 6;
 

@@ -13,14 +13,15 @@ use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Names};
 use skipstep_ruleset::{TableEntry, TableName};
 
-use crate::args::Args;
+use crate::access::{create, open};
+use crate::args::{Args, UsageError};
 use crate::filter::Filter;
 use crate::load::{Source, report};
-use crate::run::{UsageError, open, print};
+use crate::output::print;
 use crate::show::Detail;
 use crate::show::tables::{Contents, Lookup, contents, contents_json, entry_line, test};
 use crate::words::TableCommand;
-use crate::{live, load, run, views};
+use crate::{live, load, views};
 
 /// What OpenBSD's pfctl exits with when a table command fails.
 const TABLE_ERROR: u8 = 255;
@@ -171,7 +172,7 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
     }
     let instance = match instance {
         _ if args.no_action => None,
-        None => Some(run::create(args)?),
+        None => Some(create(args)?),
         some => some,
     };
     let created = table.is_none();

@@ -5,12 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::gateway::expected::Expected;
+use crate::gateway::ports::from_anywhere;
 
 /// A side's data connection, as it will come or is already there.
 pub enum Way {
@@ -86,16 +87,6 @@ pub fn listen(address: IpAddr, ports: &RangeInclusive<u16>) -> Result<TcpListene
     bail!("no port is left for data connections at {address}")
 }
 
-/// All of `ports`, from one on that nobody can guess.
-///
-/// # Errors
-/// There is no randomness.
-pub fn from_anywhere(ports: &RangeInclusive<u16>) -> Result<impl Iterator<Item = u16> + use<>> {
-    let random = getrandom::u32().map_err(|error| anyhow!("random numbers: {error}"))?;
-    let (first, count) = (*ports.start(), ports.len() as u32);
-    Ok((0..count).map(move |number| first + ((random % count + number) % count) as u16))
-}
-
 fn socket_for(address: IpAddr) -> Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     socket.context("socket")
@@ -104,15 +95,6 @@ fn socket_for(address: IpAddr) -> Result<TcpSocket> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_port_has_its_turn() {
-        for _ in 0..10 {
-            let mut ports: Vec<u16> = from_anywhere(&(65_530..=65_535)).unwrap().collect();
-            ports.sort_unstable();
-            assert_eq!(ports, [65_530, 65_531, 65_532, 65_533, 65_534, 65_535]);
-        }
-    }
 
     #[tokio::test]
     async fn only_the_peer_is_let_in() {

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use crate::gateway::data;
+use crate::gateway::ports::from_anywhere;
 
 /// Who waits for whom: a client, and the end that it was told.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Expectations {
         ports: &RangeInclusive<u16>,
     ) -> Result<Expected> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for port in data::from_anywhere(ports)? {
+        for port in from_anywhere(ports)? {
             let told = SocketAddr::new(server, port);
             if let std::collections::hash_map::Entry::Vacant(place) = waiting.entry((client, told))
             {

@@ -16,6 +16,7 @@ mod journal;
 mod limits;
 pub mod options;
 pub mod policy;
+mod ports;
 pub mod privileges;
 mod reception;
 mod relay;

@@ -9,6 +9,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::connections::Ports;
+use crate::family::Family;
 use crate::link::Link;
 use crate::placement::Disturbance;
 use crate::raw::load::Load;
@@ -16,7 +17,6 @@ use crate::raw::missing::Holes;
 use crate::raw::sender::Pace;
 use crate::results::{Counts, Environment};
 use crate::sockets::{Heard, Talk};
-use crate::topology::Family;
 
 pub use connections::{Called, Caller, MOST_ADDRESSES, MOST_PORTS, Made, Served};
 
@@ -265,11 +265,12 @@ fn check_pace(pace: &Pace) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::Family;
     use crate::raw::extension::Extension;
     use crate::raw::frame::Transport;
     use crate::raw::load::{Engine, Sizes, Vary};
     use crate::sockets::{Kind, Way};
-    use crate::topology::{End, Family};
+    use crate::topology::End;
 
     fn talk() -> Talk {
         Talk {

@@ -15,10 +15,10 @@ use super::channel::{Broken, Channel};
 use super::log;
 use super::message::{Answer, Caller, Frames, Machine, Order, Part, Reach, Start, Tally};
 use crate::connections::Ports;
+use crate::environment;
 use crate::host::Host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::link::Link;
-use crate::measure;
 use crate::placement::{Disturbance, KinWatch, Placement};
 use crate::raw::flood::{PORTS, await_stragglers};
 use crate::raw::frame::Flow;
@@ -146,7 +146,7 @@ impl<'h> Post<'h> {
                     Reach::Towards(address) => Link::towards(address)?,
                     Reach::By(interface) => Link::named(&interface)?,
                 };
-                let (environment, ports) = (measure::environment(), Ports::here()?);
+                let (environment, ports) = (environment::here(), Ports::here()?);
                 Ok(Answer::Machine(Box::new(Machine { environment, link, ports })))
             }
             Order::Prepare(part) => {

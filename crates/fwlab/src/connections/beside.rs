@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +11,6 @@ use super::{Answers, Calls, call, datagrams, flood};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
-
-/// What falls due meanwhile is sent one right after the other.
-const TICK: Duration = Duration::from_millis(1);
 
 /// What is sent, so many a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -115,26 +111,4 @@ impl Drop for Counter {
         // who does not ask how much came has another failure to tell of
         let _ = self.thread.take().map(JoinHandle::join);
     }
-}
-
-/// Sends one when it is due, so many a second, until the work is over; how many went. `send` is told how many went before, and
-/// says whether it has sent one.
-///
-/// # Errors
-/// One could not be sent.
-pub(super) fn paced(
-    rate: f64,
-    over: &AtomicBool,
-    mut send: impl FnMut(u64) -> anyhow::Result<bool>,
-) -> anyhow::Result<u64> {
-    let start = Instant::now();
-    let mut sent = 0;
-    while !over.load(Ordering::Relaxed) {
-        if start.elapsed().as_secs_f64() * rate <= sent as f64 {
-            thread::sleep(TICK);
-        } else {
-            sent += u64::from(send(sent)?);
-        }
-    }
-    Ok(sent)
 }

@@ -38,7 +38,7 @@ pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Resu
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).context("sender of datagrams")?;
     let datagram = [0x66; BYTES];
-    super::beside::paced(rate, over, |_| match socket.send_to(&datagram, to) {
+    super::pace::paced(rate, over, |_| match socket.send_to(&datagram, to) {
         Ok(_) => Ok(true),
         // an answer to one before: what filters send back is no reason to stop
         Err(error)

@@ -18,7 +18,8 @@ use nix::sys::time::TimeVal;
 use serde::Serialize;
 
 use super::STRAGGLERS;
-use crate::topology::{End, Family};
+use crate::family::Family;
+use crate::topology::End;
 
 /// Addresses they come from.
 const ATTACKERS: u64 = 250;
@@ -70,7 +71,7 @@ pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Resu
     let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)
         .context("sender of SYNs")?;
     let address = SockaddrStorage::from(SocketAddr::new(to.ip(), 0));
-    super::beside::paced(rate, over, |number| {
+    super::pace::paced(rate, over, |number| {
         match sendto(socket.as_raw_fd(), &segment(number, to), &address, MsgFlags::empty()) {
             // no room below: as if it had been lost there
             Ok(_) | Err(Errno::ENOBUFS) => Ok(true),

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use super::subject::{Plan, TASTE, WARM};
+use super::plan::{Plan, TASTE, WARM};
 use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
+use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::placement::Disturbance;
 use crate::raw::sender::Pace;
 use crate::results::{self, Run};
 use crate::rounds::Measured;
 use crate::sockets::{Heard, Talk, Way};
-use crate::topology::{End, Family};
+use crate::topology::End;
 use crate::wire::{self, Interfaces};
 
 /// Two agents, and by which of their interfaces frames go.

@@ -5,78 +5,31 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::apart::{Apart, Ends};
+use super::plan::{Plan, TASTE, WARM, pace};
 use crate::cycles::Cycles;
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::Placement;
 use crate::raw::flood::{Flood, Pace, Trial};
-use crate::raw::load::Load;
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
 use crate::rounds::{Measured, Subject};
+use crate::rules::Rules;
 use crate::sockets::{self, Server, Talk, Way};
-use crate::system::{Rules, System};
+use crate::system::System;
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use crate::wire::Wire;
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
 
-/// Frames of the first look at how fast a system is, and of the look whether it does what it should.
-pub(super) const TASTE: u64 = 1 << 14;
+/// Frames of the look whether a system does what it should, and how often it is looked.
 const PROBE: u64 = 64;
 const TRIES: u32 = 3;
-
-/// How long sockets talk before anything is measured.
-pub(super) const WARM: Duration = Duration::from_millis(20);
 
 /// Frames that show how fast the generator is.
 const CEILING: u64 = 1 << 19;
 
 /// Of the ceiling, above which a rate is that of the generator as much as of the system.
 pub(crate) const BELIEVED: f64 = 0.8;
-
-/// How trials are done.
-pub(crate) struct Plan {
-    pub at: Placement,
-    /// Where the firewall is in queue mode.
-    pub device_cpu: usize,
-    pub load: Load,
-    pub duration: Duration,
-    pub rate: Option<f64>,
-    pub mode: Mode,
-    /// Where the load comes from, and where it goes to.
-    pub ends: [End; 2],
-    /// Whether every other frame goes the other way.
-    pub both_ways: bool,
-    /// What sockets do, if they and not the generator make the load.
-    pub talk: Option<Talk>,
-}
-
-impl Plan {
-    /// How frames follow one another, where a first look gave so many a second.
-    pub(super) fn pace(&self, taste: f64) -> Pace {
-        pace(self.rate, self.duration, taste)
-    }
-
-    /// Gives the firewall a CPU of its own, if it is to have one.
-    fn threads(&self, lab: &Lab, queue: bool) -> anyhow::Result<Vec<u32>> {
-        match lab.device() {
-            Some(device) if queue => {
-                napi::give_threads(device, &self.ends.map(End::leg), self.device_cpu)
-            }
-            _ => Ok(Vec::new()),
-        }
-    }
-}
-
-fn pace(rate: Option<f64>, duration: Duration, taste: f64) -> Pace {
-    match rate {
-        Some(rate) => Pace::steady(rate, duration),
-        None => {
-            let frames = taste * duration.as_secs_f64();
-            Pace::fast((frames as u64).clamp(1000, i32::MAX as u64))
-        }
-    }
-}
 
 /// A system to be measured.
 pub(crate) enum Spot {

@@ -5,10 +5,11 @@ use super::series::{series, talk};
 use super::study::{Block, Cell, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio, values};
+use crate::family::Family;
 use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::results::{Finding, Role, Run, Table};
 use crate::sockets::Kind;
-use crate::topology::{Family, Topology};
+use crate::topology::Topology;
 
 /// The paper.
 pub(super) struct AdamoTablo;

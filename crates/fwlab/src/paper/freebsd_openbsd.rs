@@ -6,12 +6,14 @@ use super::series::{series, talk};
 use super::study::{Block, Cell, Cpu, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, finding, middle, ratio, values};
+use crate::family::Family;
 use crate::host::Host;
 use crate::raw::frame::Transport::Tcp;
 use crate::results::{Better, Finding, Mode, Quantity, Run, Table};
+use crate::rules::Rules;
 use crate::sockets::{self, Kind, Talk};
-use crate::system::{self, Rules, System, skipstep};
-use crate::topology::{Family, Topology};
+use crate::system::{self, System, skipstep};
+use crate::topology::Topology;
 
 /// The paper.
 pub(super) struct FreebsdOpenbsd;

@@ -8,12 +8,14 @@ use super::series::{series, talk};
 use super::study::{Block, Cell, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, change, finding, ratio, values};
+use crate::family::Family;
 use crate::host::Host;
 use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Role, Run, Table};
+use crate::rules::Rules;
 use crate::sockets::Kind;
-use crate::system::{self, Rules, System, skipstep};
-use crate::topology::{Family, Topology};
+use crate::system::{self, System, skipstep};
+use crate::topology::Topology;
 
 /// The paper.
 pub(super) struct Gigabit;

@@ -7,6 +7,7 @@ use super::states::{DRAWN, Limit, Room};
 use super::study::{Block, Cell, Extent, MEMORY, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio};
+use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::raw::load::{Engine, Load, Sizes, Vary};
@@ -14,7 +15,7 @@ use crate::results::{Finding, Mode, Run, Sample, Series, Table};
 use crate::stats::{Interval, median};
 use crate::summary;
 use crate::system::System;
-use crate::topology::{Family, Topology};
+use crate::topology::Topology;
 
 /// The paper.
 pub(super) struct Hartmeier;

@@ -10,12 +10,14 @@ use super::series::{series, talk};
 use super::study::{Block, Cell, Extent, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Place, Range, finding, middle, ratio};
+use crate::family::Family;
 use crate::host::Host;
 use crate::raw::frame::Transport::{Tcp, Udp};
 use crate::results::{Better, Finding, Quantity, Run, Series, Table};
+use crate::rules::Rules;
 use crate::sockets::{self, Kind, Talk};
-use crate::system::{self, Rules, System, skipstep};
-use crate::topology::{Family, Topology};
+use crate::system::{self, System, skipstep};
+use crate::topology::Topology;
 
 /// The paper.
 pub(super) struct Molitor;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::family::Family;
 use crate::raw::frame::Transport;
 use crate::raw::load::Load;
 use crate::results::{self, Dimension, Quantity, Series};
 use crate::sockets::{Kind, Talk, Way};
-use crate::topology::{End, Family};
+use crate::topology::End;
 
 /// What one client does with the server, over a family and protocol, with payload of so many bytes.
 pub(crate) fn talk(

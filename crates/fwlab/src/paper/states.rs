@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::study::Study;
 use crate::host::Host;
-use crate::system::{Rules, System};
+use crate::rules::Rules;
+use crate::system::System;
 use crate::topology::Topology;
 
 /// States of skipstep for a connection that is forwarded: one where it comes in, one where it leaves.

@@ -9,9 +9,11 @@ use nix::unistd::Pid;
 
 use super::How;
 use super::progress::Progress;
+use crate::family::Family;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::measure::CHECK_SIZE;
-use crate::measure::subject::{Bench, Plan, Spot};
+use crate::measure::plan::Plan;
+use crate::measure::subject::{Bench, Spot};
 use crate::measure::table;
 use crate::placement::{self, Placement};
 use crate::raw::extension::Extension;
@@ -20,9 +22,10 @@ use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{self, Mode, Point, Quantity, Role, Run, Series};
 use crate::rounds::{self, Measured, Subject};
+use crate::rules::Rules;
 use crate::sockets::Talk;
-use crate::system::{self, Rules, System};
-use crate::topology::{End, Family, Lab, Shape, Topology};
+use crate::system::{self, System};
+use crate::topology::{End, Lab, Shape, Topology};
 
 /// What a network with its rules and its check takes, to tell how long something will last.
 const SET_UP: Duration = Duration::from_millis(600);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Kind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 
 use super::extension::Extension;
-use crate::topology::Family;
+use crate::family::Family;
 
 /// What stands behind the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]

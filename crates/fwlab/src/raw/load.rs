@@ -12,7 +12,7 @@ use skipstep_kernel::lab::{Field, How, PATTERN, Template, VALUES};
 
 use super::extension::Extension;
 use super::frame::{Flow, Transport};
-use crate::topology::Family;
+use crate::family::Family;
 
 /// Simple IMIX: seven small frames, four of middle size, one large one.
 const IMIX: [(usize, usize); 3] = [(7, 64), (4, 570), (1, 1518)];

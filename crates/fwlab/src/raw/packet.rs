@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 use skipstep_kernel::lab::{Order, PACKET_BATCH, PacketSocket, Progress, TRIAL_SHIFT};
 
 use super::frame::{Flow, Transport};
-use crate::topology::Family;
+use crate::family::Family;
 
 /// A generator of frames for a packet socket.
 pub(super) struct Packets {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::html::escaped;
+use super::escape::escaped;
 use super::number::{short, tick};
 use crate::stats::Interval;
 

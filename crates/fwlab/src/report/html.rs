@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::escape::escaped;
 use super::{Block, Column, Table, chart};
 
 const STYLE: &str = include_str!("style.css");
@@ -90,22 +91,6 @@ fn cell_text(cell: &str) -> String {
         true => several.into_iter().map(one).collect(),
         false => one(cell),
     }
-}
-
-/// Text in which nothing is taken for a mark of HTML.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(letter),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use crate::agent::{
     Agents, Called, Caller, LONGEST_TRIAL, Machine, Made, Pair, Part, Reach, Served,
 };
 use crate::connections::{Beside, Calls, Pages, datagrams, flood};
+use crate::family::Family;
 use crate::interrupt::Interrupt;
-use crate::topology::Family;
 
 /// Bytes of headers before the first of a datagram: with them it is to be longer than the link's longest packet.
 const HEADERS: u32 = 28;

@@ -3,7 +3,7 @@
 
 use clap::ValueEnum;
 
-use crate::system::MOST_RULES;
+use crate::rules::MOST_RULES;
 
 /// Whether the addresses of clients are translated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

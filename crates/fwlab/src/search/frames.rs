@@ -6,10 +6,10 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use super::Variety;
+use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::topology::Family;
 
 /// Sizes of frames on Ethernet, RFC 2544 section 9.1.
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];

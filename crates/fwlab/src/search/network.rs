@@ -7,6 +7,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::filters::Filter;
 use super::{Besides, Measurer, Order, Phase, Place, Trial};
+use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
@@ -14,8 +15,9 @@ use crate::raw::flood::{self, Flood, Pace};
 use crate::raw::frame::Transport;
 use crate::raw::load::Load;
 use crate::results;
-use crate::system::{Rules, System};
-use crate::topology::{End, Family, Lab, Shape, Topology};
+use crate::rules::Rules;
+use crate::system::System;
+use crate::topology::{End, Lab, Shape, Topology};
 
 /// Frames that show how fast the generator is, and that a system does what it should.
 const CEILING: u64 = 1 << 19;

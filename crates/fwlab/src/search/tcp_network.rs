@@ -13,12 +13,13 @@ use super::{Measurer, Order, Trial};
 use crate::connections::{
     self, Answers, Beside, Calls, Counter, Outcome, PORT, Pages, STRAGGLERS, Service,
 };
+use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
 use crate::results;
 use crate::system::System;
-use crate::topology::{End, Family, Lab, Topology};
+use crate::topology::{End, Lab, Topology};
 
 /// Client and server at two ends of a network, and what is in between.
 pub struct TcpNetwork<'l> {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::command::Test;
+use super::test::Test;
 use super::{Conformance, Record};
 use crate::results::{
     Better, Counts, Dimension, Finding, Load, Point, Quantity, Run, Sample, Series, Verdict,

@@ -4,9 +4,8 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::Duration;
 
-use super::server::PATIENCE;
+use super::listener::{PATIENCE, accept};
 
 /// Where clients connect to for data, if they do.
 pub(super) const DATA_PORTS: RangeInclusive<u16> = 10_000..=10_199;
@@ -61,19 +60,6 @@ fn connect(client: SocketAddr) -> Result<TcpStream> {
     let _ = bind(data.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(any, DATA)));
     connect(data.as_raw_fd(), &SockaddrStorage::from(client))?;
     Ok(data.into())
-}
-
-/// A client that does not come keeps nobody waiting for ever.
-pub(crate) fn accept(listener: &TcpListener, patience: Duration) -> Result<TcpStream> {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use std::os::fd::AsFd;
-
-    let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
-    let mut wanted = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-    match poll(&mut wanted, patience)? {
-        0 => Err(ErrorKind::TimedOut.into()),
-        _ => Ok(listener.accept()?.0),
-    }
 }
 
 /// Serves one session.

@@ -9,7 +9,7 @@ use super::server::FTP;
 use super::{Server, Talk, Way};
 use crate::ftp::Session;
 use crate::placement::Placement;
-use crate::system::Rules;
+use crate::rules::Rules;
 use crate::topology::{End, Lab};
 
 /// How long who must not get through tries to.

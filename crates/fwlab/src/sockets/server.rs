@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use nix::sys::socket::{Shutdown, shutdown};
 
+use super::listener::PATIENCE;
 use super::{Kind, Talk, ftp_session};
 use crate::host::Host;
 use crate::placement::Placement;
@@ -36,9 +37,6 @@ const FIRST_OF_CLIENTS: u16 = 1024;
 
 /// Bytes taken or given at once.
 pub(super) const BLOCK: usize = 128 * 1024;
-
-/// A client that says nothing for so long is gone.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often who waits for datagrams looks whether that is over.
 const TURN: Duration = Duration::from_millis(100);

@@ -12,6 +12,7 @@ use skipstep_kernel::instance::Instance;
 use skipstep_kernel::lab::offload;
 use skipstep_kernel::testing::{Anew, FRAME, Way};
 
+use crate::family::Family;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::paper::study::Study;
@@ -22,8 +23,9 @@ use crate::raw::frame::{CHECKSUM_BYTES, Flow, Transport::Udp};
 use crate::raw::load::{Load, Vary};
 use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
-use crate::system::{Rules, System};
-use crate::topology::{End, Family, Lab, Shape, Topology};
+use crate::rules::Rules;
+use crate::system::System;
+use crate::topology::{End, Lab, Shape, Topology};
 
 /// The series, and its one point.
 pub(super) const TITLE: &str = "Programs on two CPUs";

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use crate::family::Family;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::paper::study::{Extent, Study};
@@ -17,8 +18,9 @@ use crate::raw::frame::Transport::Udp;
 use crate::raw::sender::Pace;
 use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
-use crate::system::{Rules, skipstep};
-use crate::topology::{End, Family, Lab, Shape, Topology};
+use crate::rules::Rules;
+use crate::system::skipstep;
+use crate::topology::{End, Lab, Shape, Topology};
 
 /// Its series.
 pub(super) const TITLE: &str = "Reloading rules";

@@ -10,12 +10,14 @@ use anyhow::Context;
 use tempfile::TempDir;
 
 use super::cost;
+use crate::family::Family;
 use crate::host::Host;
 use crate::paper::study::{Block, Cell, Extent, Study};
 use crate::raw::load::Vary;
 use crate::results::Role;
-use crate::system::{Rules, System};
-use crate::topology::{End, Family, Topology};
+use crate::rules::Rules;
+use crate::system::System;
+use crate::topology::{End, Topology};
 
 /// The series, and how many entries there are.
 pub(super) const TITLE: &str = "A table is asked";

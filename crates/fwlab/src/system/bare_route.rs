@@ -4,8 +4,9 @@ use anyhow::Context;
 use nix::net::if_::if_nameindex;
 use skipstep_kernel::lab::{RoutesIn, route};
 
-use super::{Rules, System};
+use super::System;
 use crate::host::Host;
+use crate::rules::Rules;
 use crate::topology::Topology;
 
 /// A program of fwlab's own.

@@ -2,14 +2,15 @@
 
 mod text;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
-use super::{Rules, System, await_listener, beside, skipstep};
+use super::{System, await_listener, skipstep};
 use crate::host::Host;
+use crate::program::beside;
 use crate::raw::frame::Transport;
+use crate::rules::Rules;
 use crate::sockets::{Kind, Way};
-use crate::topology::{End, Family, Topology};
+use crate::topology::Topology;
 
 /// One way to use it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,20 +22,6 @@ enum FtpGw {
 /// All ways.
 pub(super) fn all() -> Vec<Box<dyn System>> {
     vec![Box::new(FtpGw::Direct), Box::new(FtpGw::Transparent)]
-}
-
-/// Where clients are diverted to.
-const DIVERTED: u16 = 8021;
-
-impl FtpGw {
-    /// Where it listens.
-    fn door(self, family: Family) -> SocketAddr {
-        match (self, family) {
-            (FtpGw::Direct, _) => (End::Client.gateway(family), 21).into(),
-            (_, Family::V4) => (Ipv4Addr::LOCALHOST, DIVERTED).into(),
-            (_, Family::V6) => (Ipv6Addr::LOCALHOST, DIVERTED).into(),
-        }
-    }
 }
 
 impl System for FtpGw {

@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 use std::process::Command;
 
-use super::{Rules, System, await_listener};
+use super::{System, await_listener};
 use crate::host::Host;
 use crate::raw::frame::Transport;
+use crate::rules::Rules;
 use crate::sockets::{Kind, TCP_PORTS, Way};
 use crate::topology::{End, Topology};
 

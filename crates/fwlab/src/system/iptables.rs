@@ -3,9 +3,11 @@
 
 use std::process::Command;
 
-use super::{Rules, System};
+use super::System;
+use crate::family::Family;
 use crate::host::Host;
-use crate::topology::{Family, Topology};
+use crate::rules::Rules;
+use crate::topology::Topology;
 
 /// One way to use it.
 struct Iptables {

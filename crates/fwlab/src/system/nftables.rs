@@ -10,8 +10,9 @@ mod way;
 use std::process::Command;
 
 use self::way::Way;
-use super::{Rules, System};
+use super::System;
 use crate::host::Host;
+use crate::rules::Rules;
 use crate::topology::Topology;
 
 /// All ways.

@@ -1,8 +1,9 @@
 //! What others are compared with: nothing at all, and hosts that forward without a filter.
 
-use super::{Rules, System};
+use super::System;
 use crate::host::Host;
 use crate::results::Role;
+use crate::rules::Rules;
 use crate::topology::Topology;
 
 /// Nothing filters; the topology is all there is.

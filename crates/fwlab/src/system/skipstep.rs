@@ -6,13 +6,14 @@ mod rules;
 mod ways;
 
 use self::rules::States;
-use super::{Rules, System};
+use super::System;
 use crate::host::Host;
 use crate::raw::frame::Transport;
+use crate::rules::Rules;
 use crate::sockets::Kind;
 use crate::topology::Topology;
 
-pub use self::control::{forget, hooks, load, pfctl, programs};
+pub use self::control::{hooks, load, pfctl, programs};
 pub(super) use self::ways::all;
 
 /// One way to use it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::line::{Word, words};
 use super::rule::{self, Rule};
 use crate::messages::{Messages, Place};
 
@@ -40,15 +41,6 @@ pub enum Policy {
     Accept,
     /// `DROP`
     Drop,
-}
-
-/// A word with its place; quotes are gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// The word.
-    pub text: String,
-    /// Where it stands.
-    pub place: Place,
 }
 
 /// Which table the lines belong to.
@@ -181,59 +173,5 @@ fn entry(table: Option<&mut Table>, words: &[Word], line: &str, messages: &mut M
     };
     if let Some(rule) = rule::parse(&words[2..], first.place, line, messages) {
         chain.rules.push(rule);
-    }
-}
-
-/// The words of a line; `None` if a quotation does not end.
-fn words(line: &str, place: Place, messages: &mut Messages) -> Option<Vec<Word>> {
-    let mut words: Vec<Word> = Vec::new();
-    let mut characters = line.char_indices().peekable();
-    while let Some(&(start, c)) = characters.peek() {
-        if c.is_whitespace() {
-            characters.next();
-            continue;
-        }
-        let (mut text, mut quoted, mut end) = (String::new(), false, start);
-        while let Some(&(at, c)) = characters.peek() {
-            if c.is_whitespace() && !quoted {
-                break;
-            }
-            characters.next();
-            end = at + c.len_utf8();
-            match c {
-                '"' => quoted = !quoted,
-                '\\' if quoted => {
-                    if let Some((at, next)) = characters.next() {
-                        text.push(next);
-                        end = at + next.len_utf8();
-                    }
-                }
-                _ => text.push(c),
-            }
-        }
-        let place = Place { offset: place.offset + start, width: end - start, ..place };
-        if quoted {
-            messages.error(place, "the quotation does not end in this line", None);
-            return None;
-        }
-        words.push(Word { text, place });
-        if words.len() == 1 && words[0].text.starts_with('#') {
-            break;
-        }
-    }
-    Some(words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_may_be_quoted() {
-        let mut messages = Messages::new("a \"b \\\" c\"  d", "test");
-        let seen = words("a \"b \\\" c\"  d", Place::default(), &mut messages).expect("words");
-        let texts: Vec<&str> = seen.iter().map(|word| word.text.as_str()).collect();
-        assert_eq!(texts, ["a", "b \" c", "d"]);
-        assert_eq!((seen[1].place.offset, seen[1].place.width), (2, 8));
     }
 }

@@ -3,7 +3,7 @@
 use super::address::Hosts;
 use super::connection::Connection;
 use super::criteria::{Criteria, Interface, TcpFlags};
-use super::dump::Word;
+use super::line::{Word, Words, Wrong};
 use super::target::{self, Target};
 use crate::messages::{Messages, Place};
 use crate::ranges::{ADDRESS, PORT, Ranges};
@@ -20,46 +20,6 @@ pub struct Rule {
     pub criteria: Criteria,
     /// What it does.
     pub target: Target,
-}
-
-/// Something was wrong, and has been said.
-pub struct Wrong;
-
-/// The words that are left of a rule.
-pub struct Words<'w, 'm, 't> {
-    words: std::slice::Iter<'w, Word>,
-    last: Place,
-    messages: &'m mut Messages<'t>,
-}
-
-impl<'w> Words<'w, '_, '_> {
-    pub fn next(&mut self) -> Option<&'w Word> {
-        let word = self.words.next();
-        self.last = word.map_or(self.last, |word| word.place);
-        word
-    }
-
-    pub fn peek(&self) -> Option<&'w str> {
-        self.words.as_slice().first().map(|word| word.text.as_str())
-    }
-
-    /// The value of an option.
-    pub fn value(&mut self) -> Result<&'w Word, Wrong> {
-        match self.next() {
-            Some(word) => Ok(word),
-            None => self.wrong(self.last, "a value is expected behind this", None),
-        }
-    }
-
-    pub fn wrong<T>(
-        &mut self,
-        place: Place,
-        message: &str,
-        help: Option<&str>,
-    ) -> Result<T, Wrong> {
-        self.messages.error(place, message, help);
-        Err(Wrong)
-    }
 }
 
 /// Reads the words behind `-A CHAIN`.

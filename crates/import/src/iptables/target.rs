@@ -1,7 +1,6 @@
 //! `-j`: what a rule does.
 
-use super::dump::Word;
-use super::rule::{Words, Wrong};
+use super::line::{Word, Words, Wrong};
 use crate::messages::Place;
 
 /// What a rule does with a packet.

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 use skipstep_kernel::Instance;
 use skipstep_kernel::bridge::BRIDGE_TIMEOUT_MAX;
 
+use crate::access::{create, open};
 use crate::args::Args;
-use crate::run::{create, open, print};
+use crate::output::print;
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]

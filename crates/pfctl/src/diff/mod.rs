@@ -24,7 +24,7 @@ use skipstep_ruleset::{Optimization, Rule, Ruleset};
 
 use crate::args::Args;
 use crate::load::{self, Source, report};
-use crate::run::{complain, print};
+use crate::output::{complain, print};
 
 /// Exit status of trouble, as of diff(1).
 const TROUBLE: u8 = 2;

@@ -2,6 +2,7 @@
 //! that are derived from real ones are `fwlab workload`'s.
 
 use super::{SMALL, titled};
+use crate::family::Family;
 use crate::paper::series::{series, talk};
 use crate::paper::study::{Cell, Study, Work};
 use crate::paper::text::number;
@@ -9,7 +10,6 @@ use crate::paper::verdict::{Check, Place, Range, change, finding, middle, ratio}
 use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Run, Table};
 use crate::sockets::{Kind, Talk, Way};
-use crate::topology::Family;
 
 /// How many clients are many, and servers.
 const MANY: usize = 8;

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Arguments, Test};
+use super::Arguments;
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Pages, Setup};
 use crate::search::tcp::Transfer;
+use crate::search::test::Test;
 use crate::search::{Bench, Conformance, Failure, Setting, tcp, throughput};
 
 /// Of what the client manages over a cable: slow enough for what is not known yet.

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Arguments, Test};
+use super::Arguments;
+use crate::search::test::Test;
 use crate::search::{
     Bench, Conformance, Failure, Setting, back_to_back, hop_by_hop, latency, loss_rate, mlr,
     recovery, throughput,

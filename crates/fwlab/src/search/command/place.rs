@@ -5,13 +5,14 @@ use anyhow::{Context, ensure};
 
 use super::report::Report;
 use super::ways::Ways;
-use super::{Arguments, MOST_CONNECTIONS, Test};
+use super::{Arguments, MOST_CONNECTIONS};
 use crate::agent::Machine;
 use crate::connections::Pages;
+use crate::environment;
 use crate::host;
 use crate::interrupt::Interrupt;
 use crate::link::Link;
-use crate::measure::{self, environment};
+use crate::measure;
 use crate::placement::{self, Placement};
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load};
@@ -23,6 +24,7 @@ use crate::search::frames::Frames;
 use crate::search::network::{self, Built, Cpus, Installed};
 use crate::search::simulated::{Curve, Simulated};
 use crate::search::tcp_network::{self, TcpNetwork};
+use crate::search::test::Test;
 use crate::search::wire::Here;
 use crate::search::written::{self, Found};
 use crate::search::{Conformance, Measurer, Place, Setting};
@@ -41,15 +43,18 @@ const KERNEL_MTU: u32 = 3000;
 /// # Errors
 /// It cannot be done there at all.
 pub(super) fn search(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
-    match (&arguments.system, arguments.simulate) {
-        (Some(name), _) => on_a_system(arguments, name),
-        (None, Some(curve)) => Ok(on_a_simulated_device(arguments, curve)),
-        (None, None) if !arguments.agents.are_given() => between_interfaces(arguments),
-        (None, None) if arguments.test.is_about_connections() => {
-            connections_between_agents(arguments)
-        }
-        (None, None) => frames_between_agents(arguments),
+    if let (None, Some(curve)) = (&arguments.system, arguments.simulate) {
+        return Ok(on_a_simulated_device(arguments, curve));
     }
+    let interrupt = Interrupt::watch()?;
+    interrupt.blame(match &arguments.system {
+        Some(name) => on_a_system(arguments, name, &interrupt),
+        None if !arguments.agents.are_given() => between_interfaces(arguments, &interrupt),
+        None if arguments.test.is_about_connections() => {
+            connections_between_agents(arguments, &interrupt)
+        }
+        None => frames_between_agents(arguments, &interrupt),
+    })
 }
 
 fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> Vec<Report> {
@@ -68,7 +73,11 @@ fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> Vec<Report> {
 }
 
 /// In the mode queue: the firewall has a CPU of its own, so that it can be too slow.
-fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<Vec<Report>> {
+fn on_a_system(
+    arguments: &Arguments,
+    name: &str,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Vec<Report>> {
     let system = system::named(name).map_err(anyhow::Error::msg)?;
     if let Some(program) = system::missing(system.as_ref()) {
         anyhow::bail!("{name} needs {program}, which is not there");
@@ -83,9 +92,8 @@ fn on_a_system(arguments: &Arguments, name: &str) -> anyhow::Result<Vec<Report>>
         "--size: frames made in the kernel have up to {} bytes here; --engine packet makes longer ones",
         KERNEL_MTU + 18
     );
-    let interrupt = Interrupt::watch()?;
     host::sweep()?;
-    let there = (Cpus::choose()?, &interrupt);
+    let there = (Cpus::choose()?, interrupt);
     let mut results = Results::begin(arguments, Mode::Queue, name.to_owned());
     for filter in arguments.filters.each() {
         if interrupt.came() && !results.reports.is_empty() {
@@ -150,8 +158,7 @@ fn with_connections(
 }
 
 /// Whatever is between two interfaces of this machine.
-fn between_interfaces(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
-    let interrupt = Interrupt::watch()?;
+fn between_interfaces(arguments: &Arguments, interrupt: &Interrupt) -> anyhow::Result<Vec<Report>> {
     let wire = Wire::of(&arguments.interfaces)?;
     let [client, server] = wire.links();
     let device = format!("what is between {} and {}", client.name, server.name);
@@ -160,29 +167,33 @@ fn between_interfaces(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
     let (is_wire, link) = seen_from([client, server]);
     let mut place = Here { wire, at: place_of_generator()?, interrupt: interrupt.clone() };
     let setting = |frames, most| Setting { wire: is_wire, ..arguments.setting(frames, most) };
-    results.search_each(&mut place, &setting, link, &interrupt)?;
+    results.search_each(&mut place, &setting, link, interrupt)?;
     results.written()
 }
 
 /// Frames through whatever is between two other machines, each with an agent.
-fn frames_between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
-    let interrupt = Interrupt::watch()?;
-    let mut place = Apart::connect(&arguments.agents, &arguments.interfaces, &interrupt)?;
+fn frames_between_agents(
+    arguments: &Arguments,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Vec<Report>> {
+    let mut place = Apart::connect(&arguments.agents, &arguments.interfaces, interrupt)?;
     let mut results = between(&place.machines, arguments)?;
     let (is_wire, link) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
     let setting = |frames, most| {
         // agents send nothing from the server's end
         Setting { wire: is_wire, learns: false, ..arguments.setting(frames, most) }
     };
-    results.search_each(&mut place, &setting, link, &interrupt)?;
+    results.search_each(&mut place, &setting, link, interrupt)?;
     results.written()
 }
 
 /// Connections of the same.
-fn connections_between_agents(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
-    let interrupt = Interrupt::watch()?;
+fn connections_between_agents(
+    arguments: &Arguments,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Vec<Report>> {
     let ways = Ways::of(arguments);
-    let mut place = ConnectionsApart::connect(&arguments.agents, ways, &interrupt)?;
+    let mut place = ConnectionsApart::connect(&arguments.agents, ways, interrupt)?;
     let mut results = between(&place.machines, arguments)?;
     let (is_wire, _) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
     let most = place.most(Pages::ONE)?.context("no rate that is offered at most")?;
@@ -241,7 +252,7 @@ struct Results<'a> {
 
 impl<'a> Results<'a> {
     fn begin(arguments: &'a Arguments, mode: Mode, device: String) -> Results<'a> {
-        let run = Run::begin(mode, environment());
+        let run = Run::begin(mode, environment::here());
         let watch = results::Watch::begin();
         Results { arguments, device, run, watch, reports: Vec::new(), filter: None }
     }
@@ -324,7 +335,8 @@ impl<'a> Results<'a> {
             let carried = Setting::line_rate(link, frames.size);
             let most = place.most(&load).map(|most| most.min(carried));
             let most = most.with_context(|| frames.name());
-            match most.and_then(|most| Ok((most, place.measurer(&load)?))) {
+            let begun = most.and_then(|most| Ok((most, place.measurer(&load)?)));
+            match interrupt.blame(begun) {
                 Ok((most, mut measurer)) => {
                     self.search(measurer.as_mut(), setting(frames, most), &load);
                 }

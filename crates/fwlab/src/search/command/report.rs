@@ -6,8 +6,9 @@ use std::io::IsTerminal;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Arguments, Test, frames};
+use super::{Arguments, frames};
 use crate::results::{self, Environment, Mode};
+use crate::search::test::Test;
 use crate::search::{Bench, Conformance, Failure, Measurer, Record, Setting};
 
 /// What came of a search with frames of one kind, or with connections.

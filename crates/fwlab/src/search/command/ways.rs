@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use anyhow::ensure;
 
-use super::{Arguments, Test};
+use super::Arguments;
 use crate::agent::{MOST_ADDRESSES, MOST_PORTS};
 use crate::connections::{Beside, PORT};
 use crate::search::connections_apart;
+use crate::search::test::Test;
 
 /// As they are given.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,14 +1,31 @@
 //! What configures ftp-gw, and the filter that diverts clients to it.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use super::FtpGw;
-use crate::system::Rules;
-use crate::topology::Family;
+use crate::family::Family;
+use crate::rules::Rules;
+use crate::topology::End;
 
 /// Ports of the gateway for data.
 const DATA: &str = "50000-59999";
 
 /// What separates its configuration from the filter's.
 const FILTER: &str = "# pf.conf\n";
+
+/// Where clients are diverted to.
+const DIVERTED: u16 = 8021;
+
+impl FtpGw {
+    /// Where it listens.
+    pub(super) fn door(self, family: Family) -> SocketAddr {
+        match (self, family) {
+            (FtpGw::Direct, _) => (End::Client.gateway(family), 21).into(),
+            (_, Family::V4) => (Ipv4Addr::LOCALHOST, DIVERTED).into(),
+            (_, Family::V6) => (Ipv6Addr::LOCALHOST, DIVERTED).into(),
+        }
+    }
+}
 
 /// All of it: rules for the gateway are looked through from the first to the last, and who finds none is refused.
 pub(super) fn written(way: FtpGw, rules: &Rules) -> String {

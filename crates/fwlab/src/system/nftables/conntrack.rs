@@ -1,7 +1,7 @@
 //! A rule for each port behind connection tracking: what belongs to a connection does not come to the list.
 
-use super::super::Rules;
 use super::way::{Way, list};
+use crate::rules::Rules;
 use crate::topology::Topology;
 
 /// Seconds that a flow is known. The kernel forgets datagrams after two minutes and one-way segments after five, which is sooner

@@ -1,7 +1,7 @@
 //! A rule for each port, as one comes from iptables.
 
-use super::super::Rules;
 use super::way::{Way, list};
+use crate::rules::Rules;
 
 /// One list.
 pub(super) struct Flat;

@@ -1,8 +1,8 @@
 //! Connection tracking whose established connections go to a flowtable, and by that past the list.
 
-use super::super::Rules;
 use super::conntrack::FLOWS_STAY;
 use super::way::{Way, list};
+use crate::rules::Rules;
 use crate::topology::{End, Topology};
 
 /// A flowtable and one list.

@@ -1,7 +1,7 @@
 //! All ports in one verdict map, as nftables' manual advises.
 
-use super::super::Rules;
 use super::way::{Way, ip};
+use crate::rules::Rules;
 
 /// One rule and a map.
 pub(super) struct Maps;

@@ -4,9 +4,10 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::super::Rules;
+use crate::family::Family;
 use crate::host::Host;
-use crate::topology::{Family, Topology};
+use crate::rules::Rules;
+use crate::topology::Topology;
 
 /// One way to write the rules.
 pub(super) trait Way: Sync {

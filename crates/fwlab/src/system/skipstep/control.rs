@@ -1,12 +1,12 @@
 //! What pfctl does on the host in the middle.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::bail;
 
-use crate::host::{self, Host};
-use crate::system::beside;
+use crate::host::Host;
+use crate::program::beside;
 use crate::topology::End;
 
 /// What a reset is.
@@ -61,20 +61,4 @@ pub(super) fn join(device: &Host) -> anyhow::Result<()> {
     let legs = [End::Client, End::Server].map(End::leg);
     let mut join = Command::new(pfctl());
     device.run(join.args(["bridge", "add"]).args(legs), "").map(drop)
-}
-
-/// Removes the instance of a host that is about to go: its programs and tables are pinned in the file
-/// system, and would stay.
-pub fn forget(namespace: &str) {
-    use std::os::unix::fs::MetadataExt;
-
-    let path = PathBuf::from("/run/netns").join(namespace);
-    let Ok(inode) = std::fs::metadata(&path).map(|metadata| metadata.ino()) else { return };
-    if Path::new(&format!("/sys/fs/bpf/skipstep/netns-{inode}")).exists() {
-        let mut remove = Command::new("nsenter");
-        remove.arg(format!("--net={}", path.display())).arg(pfctl()).args(["-q", "--remove"]);
-        if let Err(error) = host::run(&mut remove, "") {
-            eprintln!("fwlab: {namespace}: {error:#}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::host::Host;
-use crate::system::beside;
+use crate::program::beside;
 
 /// Where it says that it is ready, as it would tell systemd: a name that is known on that host alone.
 const READY: &str = "fwlab-skipstepd";

@@ -1,8 +1,9 @@
 //! What rules of skipstep say.
 
 use super::Skipstep;
-use crate::system::Rules;
-use crate::topology::{End, Family};
+use crate::family::Family;
+use crate::rules::Rules;
+use crate::topology::End;
 
 /// Whether rules make states, and of what.
 #[derive(Clone, Copy, PartialEq, Eq)]

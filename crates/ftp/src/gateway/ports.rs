@@ -1,0 +1,29 @@
+//! Ports for data connections, in an order that nobody can guess.
+
+use std::ops::RangeInclusive;
+
+use anyhow::{Result, anyhow};
+
+/// All of `ports`, from one on that nobody can guess.
+///
+/// # Errors
+/// There is no randomness.
+pub fn from_anywhere(ports: &RangeInclusive<u16>) -> Result<impl Iterator<Item = u16> + use<>> {
+    let random = getrandom::u32().map_err(|error| anyhow!("random numbers: {error}"))?;
+    let (first, count) = (*ports.start(), ports.len() as u32);
+    Ok((0..count).map(move |number| first + ((random % count + number) % count) as u16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_port_has_its_turn() {
+        for _ in 0..10 {
+            let mut ports: Vec<u16> = from_anywhere(&(65_530..=65_535)).unwrap().collect();
+            ports.sort_unstable();
+            assert_eq!(ports, [65_530, 65_531, 65_532, 65_533, 65_534, 65_535]);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The machine that measures, as results describe it, with the programs that may take part.
+
+use crate::results::Environment;
+use crate::{cycles, placement};
+
+/// Looks at this machine.
+pub(crate) fn here() -> Environment {
+    let mut environment = Environment::capture(&[
+        &["iptables-legacy", "--version"],
+        &["iptables-nft", "--version"],
+        &["nft", "--version"],
+        &["ip", "-V"],
+        &["haproxy", "-v"],
+        &["iperf3", "--version"],
+        &["netperf", "-V"],
+    ]);
+    let last = placement::cpus().ok().and_then(|cpus| cpus.last().copied());
+    environment.no_cycles = last.and_then(cycles::why_not);
+    environment
+}
