@@ -203,10 +203,7 @@ __inline void count_both(struct pf_scratch *s)
 
 	keep_judged(&leaving, s);
 	recall_judged(s, &s->entering, PF_IN);
-	if (s->has_state && !s->made)
-		count_shortly(s);
-	else
-		count_plainly(s);
+	count_verdict(s);
 	recall_judged(s, &leaving, PF_OUT);
 	count_judged(s);
 	if (s->entering.translated)

@@ -44,7 +44,7 @@ __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status
 }
 
 /* Makes the state that the rules want of the packet, whose walk came to PF_PLAINLY_KEEP. Returns 0, or the reason why
- * there can be none: then nothing has happened. */
+ * there can be none: then nothing has happened to the packet, but a place may wait for the sweep. */
 __global int keep_plainly(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one
+ * The way from a key to its state (pf-semantics section 6): lines of eight entries, each line one
  * of the cache's. A key's entry is in one of two lines that its hash says, in the one that had
  * fewer when it came (Azar, Broder, Karlin and Upfal, "Balanced allocations", 1994): so lines do
  * not run over, though nothing is ever moved or driven out.
@@ -11,6 +11,10 @@
  * looks for others with its key. Who finds one that holds gives way; of two claims the one that
  * stands further behind does, and the other waits until it has. Then the claim is taken off.
  * crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
+ *
+ * Beside an entry stands which state knows the packets where they leave, so that both come from the
+ * memory at once. That is a guess: of a table of a million states no line is in the cache, and nothing else
+ * hangs on it.
  *
  * Who finds an entry may follow it to a state that is removed meanwhile: a place has an entry only
  * as long as its state lives, and the state's serial number, read before and after its key, says
@@ -67,7 +71,7 @@ __inline bool find_spot(const struct pf_state_key *key, struct key_spot *spot)
 	return true;
 }
 
-/* Asks the memory for what a packet will need of the state, all lines of it at once: among many states none is in the
+/* Asks the memory for what a packet will need of its state, all lines of it at once: among many states none is in the
  * cache, and asked one after the other each would be waited for by itself. */
 __inline void fetch_state(const struct pf_state *state)
 {
@@ -76,9 +80,21 @@ __inline void fetch_state(const struct pf_state *state)
 	fetch_line(&state->key);
 }
 
+/* The same for the state where it leaves, which is not asked for its key. */
+__inline void fetch_onward(__u32 place)
+{
+	__u32 index = place - 1;
+	const struct pf_state *state = bpf_map_lookup_elem(&states, &index);
+
+	if (!state)
+		return;
+	fetch_line(&state->serial);
+	fetch_line(&state->src);
+}
+
 /* Whether an entry leads to a state that has the key; its place and serial number go to `ref`. */
 __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf_state_key *key,
-		       struct pf_state_ref *ref)
+		       struct pf_state_ref *ref, __u32 onward)
 {
 	__u32 index = (entry & spot->index_mask) - 1, serial;
 	const struct pf_state *state = bpf_map_lookup_elem(&states, &index);
@@ -86,6 +102,8 @@ __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf
 	if (!state)
 		return false;
 	fetch_state(state);
+	if (onward)
+		fetch_onward(onward);
 	serial = now_in(state->serial);
 	if (!same_key(key, &state->key[PF_WIRE]) &&
 	    (!key->made || !same_key(key, &state->key[PF_STACK])))
@@ -116,7 +134,7 @@ __global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
 			entry = now_in(line->entry[j]);
 			/* one that is claimed differs in that bit */
 			if ((entry & ~spot.index_mask) == spot.tag &&
-			    leads_to(entry, &spot, key, ref))
+			    leads_to(entry, &spot, key, ref, now_in(line->onward[j])))
 				return 1;
 		}
 	}
@@ -214,7 +232,7 @@ __global int gives_way(const struct key_spot *spot, const struct pf_state_key *k
 				continue;
 			entry = now_in(line->entry[i]);
 			if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
-			    !leads_to(entry, spot, key, &ref))
+			    !leads_to(entry, spot, key, &ref, 0))
 				continue;
 			behind = number > claimed->line ||
 				 (number == claimed->line && i > claimed->at);
@@ -236,7 +254,7 @@ __global int insert_key(const struct pf_state_key *key, __u32 index)
 	struct key_entry claimed = {};
 	struct pf_key_line *line;
 	struct key_spot spot;
-	__u32 entry;
+	__u32 entry, at;
 	bool stays;
 
 	if (!key || !find_spot(key, &spot))
@@ -246,10 +264,11 @@ __global int insert_key(const struct pf_state_key *key, __u32 index)
 		return -1;
 	stays = !gives_way(&spot, key, &claimed);
 	line = bpf_map_lookup_elem(&state_keys, &claimed.line);
-	if (!line || claimed.at >= PF_KEY_ENTRIES)
+	at = claimed.at;
+	if (!line || at >= PF_KEY_ENTRIES)
 		return -1;
-	__sync_val_compare_and_swap(&line->entry[claimed.at], entry | PF_KEY_CLAIMED,
-				    stays ? entry : 0);
+	line->onward[at] = 0;
+	__sync_val_compare_and_swap(&line->entry[at], entry | PF_KEY_CLAIMED, stays ? entry : 0);
 	return stays ? 0 : -1;
 }
 
@@ -276,6 +295,27 @@ __global int replace_key(const struct pf_state_key *key, __u32 before, __u32 aft
 		}
 	}
 	return -1;
+}
+
+/* Notes which state knows packets with the key where they leave, beside the entry that leads to that where they come
+ * in. */
+__global int point_onward(const struct pf_state_key *key, __u32 index, __u32 onward)
+{
+	struct pf_key_line *line;
+	struct key_spot spot;
+
+	if (!key || !find_spot(key, &spot))
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		line = bpf_map_lookup_elem(&state_keys, &spot.line[i]);
+		if (!line)
+			return 0;
+		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
+			if (now_in(line->entry[j]) == (spot.tag | (index + 1)))
+				line->onward[j] = onward + 1;
+		}
+	}
+	return 0;
 }
 
 #endif /* PF_KEY_TABLE_H */

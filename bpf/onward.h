@@ -50,15 +50,20 @@ __global int judge_leaving(struct pf_scratch *s)
 	return judge_shortly(s, status, &s->leaving, false);
 }
 
-/* Counts the packet that was judged, and gives it the ends that its state wants. */
+/* Counts the packet for what judged it: its state, or the rules. */
+__inline void count_verdict(struct pf_scratch *s)
+{
+	if (s->has_state && !s->made)
+		count_shortly(s);
+	else
+		count_plainly(s);
+}
+
+/* The same, and gives it the ends that its state wants. */
 __inline void count_judged(struct pf_scratch *s)
 {
-	if (!s->has_state || s->made) {
-		count_plainly(s);
-		return;
-	}
 	translate_ordinary(s);
-	count_shortly(s);
+	count_verdict(s);
 }
 
 /* ---- the way past the kernel --------------------------------------------------------------------------- */

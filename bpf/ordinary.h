@@ -182,22 +182,6 @@ __inline bool look_for_ordinary(const struct pf_status *status, struct pf_scratc
 					look_ordinary(s, PF_MADE_OUT, found)));
 }
 
-/* Asks the memory for the state that knows the packet where it leaves: it is there by the time that this one has
- * judged. */
-__inline void fetch_onward(const struct pf_state *state)
-{
-	const struct pf_state *onward;
-	__u32 index = state->onward.index;
-
-	if (!state->onward.serial)
-		return;
-	onward = bpf_map_lookup_elem(&states, &index);
-	if (!onward)
-		return;
-	fetch_line(&onward->serial);
-	fetch_line(&onward->src);
-}
-
 /* Finds the state of s->key, bound or floating, if it is a simple one and the packet from its
  * midst. s->known says whether there is any that might know the packet. */
 __inline struct pf_state *find_ordinary_state(const struct pf_status *status, struct pf_scratch *s,
@@ -220,8 +204,6 @@ __inline struct pf_state *find_ordinary_state(const struct pf_status *status, st
 	    !(state->flags & PF_STATE_SIMPLE) || state->timeout >= PF_TIMEOUT_PURGE ||
 	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
 		return NULL;
-	if (s->pd.direction == PF_IN)
-		fetch_onward(state);
 	return state;
 }
 

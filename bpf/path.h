@@ -134,10 +134,18 @@ __inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
 /* Leads a state, whose place is s->far, onward to s->ref. */
 __inline void lead_onward(struct pf_scratch *s, struct pf_state *state)
 {
+	bool changes = false;
+
 	bpf_spin_lock(&state->lock);
-	if (state->serial == s->far.serial)
+	if (state->serial == s->far.serial) {
+		changes = state->onward.index != s->ref.index ||
+			  state->onward.serial != s->ref.serial;
 		state->onward = s->ref;
+	}
 	bpf_spin_unlock(&state->lock);
+	if (changes)
+		point_onward(&state->key[near_side(state->key[PF_WIRE].made, PF_IN)], s->far.index,
+			     s->ref.index);
 }
 
 /* Leads the state of s->key, if it has one of a kind, onward to s->ref. */

@@ -140,7 +140,7 @@ pub mod made {
 }
 
 /// Entries in a [`KeyLine`].
-pub const KEY_ENTRIES: usize = 16;
+pub const KEY_ENTRIES: usize = 8;
 /// Words of 32 bits in a [`StateKey`].
 pub const KEY_WORDS: usize = 12;
 /// Set in an entry that does not hold yet.
@@ -156,6 +156,8 @@ pub const NO_PLACE: u32 = u32::MAX;
 pub struct KeyLine {
     /// From the highest bit: [`KEY_CLAIMED`], bits of the key's hash, the place of its state plus 1. 0: free.
     pub entry: [u32; KEY_ENTRIES],
+    /// The place plus 1 of the state that knows packets of an entry's where they leave, as far as is known; 0: not.
+    pub onward: [u32; KEY_ENTRIES],
 }
 
 /// `struct pf_key_hash`: how keys are hashed.

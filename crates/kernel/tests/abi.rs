@@ -128,7 +128,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol, pad,
         }
-        pf_key_line => abi::KeyLine { entry }
+        pf_key_line => abi::KeyLine { entry, onward }
         pf_key_hash => abi::KeyHash { secret, lines, index_mask }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }

@@ -226,3 +226,22 @@ fn there_is_room_for_both_keys_of_all_states() {
     }
     assert_eq!(table.entries().unwrap(), 0);
 }
+
+#[test]
+fn which_state_is_said_to_be_onward_changes_nothing() {
+    const KEYS: u32 = 1_000;
+    let table = KeyTable::new().unwrap();
+    let sides = |number| [key(number, abi::state::made::PLAIN); 2];
+    for wrong in [1, table.capacity(), table.capacity() + 1, u32::MAX] {
+        table.lead_astray(wrong).unwrap();
+        let made: Vec<abi::Kill> =
+            (0..KEYS).map(|number| table.insert(sides(number)).unwrap().unwrap()).collect();
+        assert_eq!(table.onward().unwrap(), [0; KEYS as usize], "of new ones nothing is known");
+        table.lead_astray(wrong).unwrap();
+        for (number, state) in (0..KEYS).zip(made) {
+            assert_eq!(table.insert(sides(number)).unwrap(), None, "key {number} is not found");
+            assert!(table.remove(state).unwrap());
+        }
+        assert_eq!(table.entries().unwrap(), 0);
+    }
+}

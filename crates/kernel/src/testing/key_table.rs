@@ -53,4 +53,22 @@ impl KeyTable {
         let lines = self.lines.first(self.lines.capacity())?;
         Ok(lines.flat_map(|line| line.entry).filter(|entry| *entry != 0).count())
     }
+
+    /// Says of every entry, free or not, that this is the place, plus 1, of the state that knows its packets where they leave.
+    pub fn lead_astray(&self, onward: u32) -> Result<()> {
+        for (number, line) in (0..).zip(self.lines.first(self.lines.capacity())?) {
+            self.lines.set(
+                &number,
+                &abi::KeyLine { onward: [onward; abi::state::KEY_ENTRIES], ..line },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What is said so of entries that are not free.
+    pub fn onward(&self) -> Result<Vec<u32>> {
+        let lines = self.lines.first(self.lines.capacity())?;
+        let places = lines.flat_map(|line| line.entry.into_iter().zip(line.onward));
+        Ok(places.filter(|(entry, _)| *entry != 0).map(|(_, onward)| onward).collect())
+    }
 }
