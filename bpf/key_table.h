@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The way from a key to its state (pf-semantics section 6): lines of eight entries, each line one
+ * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one
  * of the cache's. A key's entry is in one of two lines that its hash says, in the one that had
  * fewer when it came (Azar, Broder, Karlin and Upfal, "Balanced allocations", 1994): so lines do
  * not run over, though nothing is ever moved or driven out.
@@ -12,9 +12,9 @@
  * stands further behind does, and the other waits until it has. Then the claim is taken off.
  * crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
  *
- * Beside an entry stands which state knows the packets where they leave, so that both come from the
- * memory at once. That is a guess: of a table of a million states no line is in the cache, and nothing else
- * hangs on it.
+ * In the line of the cache behind them stands of each entry which state knows the packets where they leave: of a
+ * million states hardly one is in the cache, and so both come from the memory at once. It is a guess, on which nothing
+ * else hangs.
  *
  * Who finds an entry may follow it to a state that is removed meanwhile: a place has an entry only
  * as long as its state lives, and the state's serial number, read before and after its key, says
@@ -123,13 +123,14 @@ __global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
 
 	if (!key || !ref || !find_spot(key, &spot))
 		return 0;
+	line = bpf_map_lookup_elem(&state_keys, &spot.line[0]);
 	other = bpf_map_lookup_elem(&state_keys, &spot.line[1]);
-	if (other)
-		fetch_line(other);
-	for (int i = 0; i < 2; i++) {
-		line = i ? other : bpf_map_lookup_elem(&state_keys, &spot.line[0]);
-		if (!line)
-			return 0;
+	if (!line || !other)
+		return 0;
+	fetch_line(&line->onward);
+	fetch_line(&other->entry);
+	fetch_line(&other->onward);
+	for (int i = 0; i < 2; i++, line = other) {
 		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
 			entry = now_in(line->entry[j]);
 			/* one that is claimed differs in that bit */

@@ -30,12 +30,13 @@ struct pf_state_key {
 };
 
 #define PF_KEY_WORDS	12		/* of 32 bits, in a key */
-#define PF_KEY_ENTRIES	8		/* in a line */
+#define PF_KEY_ENTRIES	16		/* in a line */
 #define PF_KEY_CLAIMED	0x80000000u	/* set in an entry that does not hold yet */
 #define PF_NO_PLACE	0xffffffffu
 
 /* value of the state_keys map: entries for keys; 0: free. The lowest bits are the state's place
- * plus 1, those between them and PF_KEY_CLAIMED from the hash of the key. */
+ * plus 1, those between them and PF_KEY_CLAIMED from the hash of the key. They are one line of the cache, and what
+ * goes with them is the next. */
 struct pf_key_line {
 	__u32 entry[PF_KEY_ENTRIES];
 	/* the place plus 1 of the state that knows packets of an entry's where they leave; 0: not known. Who believes it

@@ -140,7 +140,7 @@ pub mod made {
 }
 
 /// Entries in a [`KeyLine`].
-pub const KEY_ENTRIES: usize = 8;
+pub const KEY_ENTRIES: usize = 16;
 /// Words of 32 bits in a [`StateKey`].
 pub const KEY_WORDS: usize = 12;
 /// Set in an entry that does not hold yet.

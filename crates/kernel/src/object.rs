@@ -90,10 +90,10 @@ impl Sizes {
         }
     }
 
-    /// Lines of the table of keys: four entries for each state, which has one key, or two if it is translated. Each key
-    /// has two lines to choose from: of those of a full table whose states are all translated one in 10^10 finds no room.
+    /// Lines of the table of keys: three entries for each state, which has one key, or two if it is translated. Then
+    /// lines of sixteen do not run over, as each key has two of them to choose from.
     fn key_lines(&self) -> u32 {
-        let entries = u64::from(self.states) * 4;
+        let entries = u64::from(self.states) * 3;
         (entries.div_ceil(abi::state::KEY_ENTRIES as u64).max(4)) as u32
     }
 
