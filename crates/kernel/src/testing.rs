@@ -6,6 +6,7 @@ mod arrival;
 mod copies;
 mod daemon;
 mod here;
+mod hook;
 mod instance;
 mod key_table;
 mod lookup;

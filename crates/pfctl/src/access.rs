@@ -6,7 +6,7 @@ use skipstep_kernel::{Error, Instance, host};
 use skipstep_ruleset::Limits;
 use skipstep_ruleset::interface::Host;
 
-use crate::args::Args;
+use crate::request::Args;
 
 /// The machine's interfaces, addresses and routes.
 pub fn read_host() -> Result<Host> {

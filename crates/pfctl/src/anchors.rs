@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 use skipstep_ruleset::Ruleset;
 
-use crate::args::Anchor;
 use crate::filter::Filter;
+use crate::request::Anchor;
 
 /// The anchors that are there: those with rules or tables, those that rules call, and those above
 /// them. Each stands before those below it.

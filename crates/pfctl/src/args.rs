@@ -1,150 +1,12 @@
 //! The command line, read as OpenBSD's getopt(3) reads it: flags in clusters, a value in the rest
 //! of its word or in the next one, and nothing behind the first operand is a flag.
 
-use std::fmt;
-
-use skipstep_ruleset::Optimization;
-
-use crate::flags::{FLAGS, Flag, Name};
-use crate::verbs::{self, Verb};
-use crate::words::{Flush, Show, TableCommand};
-
-/// Longest path of an anchor, in bytes.
-const LONGEST_PATH: usize = 1023;
-
-/// What was asked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Args {
-    /// A verb instead of flags alone.
-    pub verb: Option<Verb>,
-    /// `-a`
-    pub anchor: Option<Anchor>,
-    /// `-D`: macros, name and value.
-    pub macros: Vec<(String, String)>,
-    /// `-d`
-    pub disable: bool,
-    /// `-e`
-    pub enable: bool,
-    /// `-F`
-    pub flush: Option<Flush>,
-    /// `-f`; `-` is standard input
-    pub file: Option<String>,
-    /// `-g`
-    pub debug: bool,
-    /// `-h`
-    pub help: bool,
-    /// `-I`
-    pub limiter: Option<u32>,
-    /// `-i`
-    pub interface: Option<String>,
-    /// `-K`, one or two
-    pub kill_sources: Vec<String>,
-    /// `-k`, one or two
-    pub kill: Vec<String>,
-    /// `-L`
-    pub load_states: Option<String>,
-    /// `-N`
-    pub no_dns: bool,
-    /// `-n`
-    pub no_action: bool,
-    /// `-o`
-    pub optimization: Option<Optimization>,
-    /// `-P`
-    pub port_names: bool,
-    /// `-p`
-    pub instance: Option<String>,
-    /// `-q`
-    pub quiet: bool,
-    /// `-R`
-    pub rule: Option<u32>,
-    /// `-r`
-    pub host_names: bool,
-    /// `-S`
-    pub store_states: Option<String>,
-    /// `-s`
-    pub show: Option<Show>,
-    /// `-T`
-    pub command: Option<TableCommand>,
-    /// `-t`
-    pub table: Option<String>,
-    /// `-V`
-    pub rdomain: Option<u32>,
-    /// how many `-v`
-    pub verbose: u8,
-    /// `-x`, as syslog counts
-    pub debug_level: Option<u8>,
-    /// `-z`
-    pub zero: bool,
-    /// `--json`
-    pub json: bool,
-    /// `--junit`
-    pub junit: Option<String>,
-    /// `--remove`
-    pub remove: bool,
-    /// `--check`
-    pub check: bool,
-    /// `--write`
-    pub write: bool,
-    /// `--examples`
-    pub examples: Option<usize>,
-    /// `--all`
-    pub all: bool,
-    /// Addresses of `-T`, the packet of `explain`, the files of the other verbs.
-    pub operands: Vec<String>,
-}
-
-/// What `-a` names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Anchor {
-    /// Path from the main rule set, which is the empty one.
-    pub path: String,
-    /// `/*`: those below it, too.
-    pub recursive: bool,
-}
-
-impl Anchor {
-    /// Reads `spam`, `spam/*`, `*`.
-    pub fn parse(text: &str) -> Result<Anchor, Refusal> {
-        if text.is_empty() {
-            return Err(Refusal::Failure("anchor name must not be empty".into()));
-        }
-        let (path, recursive) = match text.strip_suffix("/*") {
-            Some(path) => (path, true),
-            None if text == "*" => ("", true),
-            None => (text, false),
-        };
-        if path.len() > LONGEST_PATH {
-            return Err(Refusal::Failure(format!("anchor name '{text}' too long")));
-        }
-        Ok(Anchor { path: path.trim_matches('/').to_owned(), recursive })
-    }
-
-    /// Names that begin with `_` are the filter's own.
-    fn is_reserved(&self) -> bool {
-        self.path.split('/').any(|name| name.starts_with('_'))
-    }
-}
-
-/// The command line is wrong in a way that needs no words but the usage.
-#[derive(Debug)]
-pub struct UsageError;
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("usage")
-    }
-}
-
-impl std::error::Error for UsageError {}
-
-/// Why a command line is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// It is wrong: message (perhaps empty), then the usage.
-    Usage(String),
-    /// It is understood, but cannot be done: message only.
-    Failure(String),
-}
+use crate::flags::FLAGS;
+use crate::flags::flag::{Flag, Name};
+use crate::refusal::Refusal;
+use crate::request::Args;
+use crate::verbs;
+use crate::words::{Flush, TableCommand};
 
 /// Reads the words behind the program's name.
 pub fn parse(words: &[String]) -> Result<Args, Refusal> {
@@ -281,6 +143,8 @@ fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verbs::Verb;
+    use crate::words::Show;
 
     fn args(line: &str) -> Result<Args, Refusal> {
         parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>())

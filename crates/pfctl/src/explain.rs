@@ -15,9 +15,9 @@ use skipstep_scenario::case::{Action, Arrival};
 use skipstep_scenario::{parse, run as scenario};
 
 use crate::access::open;
-use crate::args::Args;
 use crate::load::{self, Source, report};
 use crate::output::print;
+use crate::request::Args;
 
 /// Explains the packet that the operands write down, under the rules of `-f` or those in force.
 pub fn run(args: &Args) -> Result<ExitCode> {

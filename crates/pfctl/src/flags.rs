@@ -2,8 +2,7 @@
 //! completions are made of it; each row's test stands below it,
 //! in the file of its subject.
 
-use crate::args::{Args, Refusal};
-use crate::words;
+pub mod flag;
 
 mod filter;
 mod rules;
@@ -12,54 +11,7 @@ mod states;
 mod tables;
 mod verbs;
 
-/// A flag: one row of the table.
-pub struct Flag {
-    /// How it is written.
-    pub name: Name,
-    /// What its value is, if it takes one.
-    pub value: Option<Value>,
-    /// One line, for `-h` and completions.
-    pub brief: &'static str,
-    /// The paragraph of the manual page, in mdoc(7).
-    pub text: &'static str,
-    /// Notes it down. Only looks at the value, does nothing else.
-    pub set: fn(&mut Args, &str) -> Result<(), Refusal>,
-}
-
-/// How a flag is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    /// `-x`
-    Letter(char),
-    /// `--name`
-    Long(&'static str),
-}
-
-/// A flag's value: its name in the usage, and what a shell can complete it with.
-#[derive(Debug, Clone, Copy)]
-pub struct Value {
-    /// Name in the usage.
-    pub name: &'static str,
-    /// What completes it.
-    pub kind: Completion,
-}
-
-/// What a shell completes a value with.
-#[derive(Debug, Clone, Copy)]
-pub enum Completion {
-    /// nothing
-    None,
-    /// file names
-    File,
-    /// names of network interfaces
-    Interface,
-    /// names of tables
-    Table,
-    /// paths of anchors
-    Anchor,
-    /// words of a list
-    Words(fn() -> Vec<&'static str>),
-}
+use flag::Flag;
 
 /// All flags, in the order of the manual page.
 pub const FLAGS: &[&Flag] = &[
@@ -101,29 +53,15 @@ pub const FLAGS: &[&Flag] = &[
     &filter::REMOVE,
 ];
 
-/// The names in a word list.
-fn names<T>(list: &[words::Word<T>]) -> Vec<&'static str> {
-    list.iter().map(|(name, _)| *name).collect()
-}
-
-/// A number as strtonum(3) reads it; `what` names it in messages.
-fn number(text: &str, what: &str) -> Result<u32, Refusal> {
-    let number: Result<i128, _> = text.trim_start().parse();
-    let wrong = match number.map(|number| (number, u32::try_from(number))) {
-        Ok((_, Ok(number))) => return Ok(number),
-        Ok((number, _)) if number < 0 => "too small",
-        Ok(_) => "too large",
-        Err(_) => "invalid",
-    };
-    Err(Refusal::Usage(format!("{what} {text}: {wrong}")))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
+    use super::flag::Name;
     use super::*;
     use crate::args::parse;
+    use crate::refusal::Refusal;
+    use crate::request::Args;
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| word.to_string()).collect()

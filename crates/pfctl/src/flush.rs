@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 use skipstep_kernel::Instance;
 
 use crate::anchors;
-use crate::args::{Anchor, Args};
 use crate::filter::Filter;
+use crate::request::{Anchor, Args};
 use crate::words::Flush;
 
 /// Flushes `what` and says so. Where there is no instance there is nothing to flush, which is said

@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result};
 use skipstep_pfconf::format::format;
 use skipstep_ruleset::interface::Host;
 
-use crate::args::Args;
 use crate::load::{self, Source, report};
 use crate::output::print;
+use crate::request::Args;
 
 /// Formats the files of the operands, or standard input: to standard output, back into the files
 /// (`--write`), or only says which would change (`--check`).

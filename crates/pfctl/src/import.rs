@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use skipstep_import::{Imported, Refused, iptables, pcf};
 
-use crate::args::Args;
 use crate::load::{Source, report};
 use crate::output::print;
+use crate::request::Args;
 
 /// Makes a pf.conf of a text; the second argument is what messages call it.
 type Importer = fn(&str, &str) -> Result<Imported, Refused>;

@@ -9,8 +9,8 @@ use skipstep_pfconf::Names;
 use skipstep_scenario::engine::{SourceView, StateView};
 use skipstep_scenario::kill::Target;
 
-use crate::args::Args;
 use crate::load::addresses_of;
+use crate::request::Args;
 
 /// Reads the values of one or two `-k`.
 pub fn parse(keys: &[String]) -> Result<Target> {

@@ -17,11 +17,12 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
 use skipstep_scenario::engine::{LimiterView, RuleCounters, StateView, Status};
 
-use crate::args::{Anchor, Args};
 use crate::filter::Filter;
 use crate::load;
+use crate::request::{Anchor, Args};
 use crate::show::all::Section;
-use crate::show::info::{InfoView, InterfaceTraffic};
+use crate::show::info::InfoView;
+use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
 use crate::show::nat::OldRulesView;
 use crate::show::queues::QueueTree;

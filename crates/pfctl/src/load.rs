@@ -15,8 +15,9 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::optimize::Counted;
 
 use crate::access::{self, create, instance_name};
-use crate::args::{Args, UsageError};
 use crate::output::{complain, print};
+use crate::refusal::UsageError;
+use crate::request::Args;
 use crate::session;
 use crate::verbs::Verb;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::args::Args;
 use crate::output::print;
+use crate::request::Args;
 use file::Follower;
 pub use record::Record;
 

@@ -8,10 +8,12 @@ use anyhow::{Result, bail};
 use skipstep_kernel::Instance;
 
 use crate::access::{create, instance_name, open, read_host};
-use crate::args::{self, Args, Refusal, UsageError};
+use crate::args;
 use crate::doc::help;
 use crate::filter::Filter;
 use crate::output::{complain, print};
+use crate::refusal::{Refusal, UsageError};
+use crate::request::Args;
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{

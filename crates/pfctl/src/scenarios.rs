@@ -6,8 +6,8 @@ use anyhow::{Context, Result, anyhow};
 use skipstep_scenario::run::Outcome;
 use skipstep_scenario::{Model, junit, parse, run as scenario};
 
-use crate::args::Args;
 use crate::output::print;
+use crate::request::Args;
 
 /// Runs the files, prints what went wrong and a closing line.
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -13,7 +13,7 @@ use skipstep_scenario::engine::StateView;
 use skipstep_wire::build::{self, Tcp};
 
 use crate::access::open;
-use crate::args::Args;
+use crate::request::Args;
 
 const TCP: u8 = 6;
 

@@ -14,10 +14,11 @@ use skipstep_pfconf::{Context, Names};
 use skipstep_ruleset::{TableEntry, TableName};
 
 use crate::access::{create, open};
-use crate::args::{Args, UsageError};
 use crate::filter::Filter;
 use crate::load::{Source, report};
 use crate::output::print;
+use crate::refusal::UsageError;
+use crate::request::Args;
 use crate::show::Detail;
 use crate::show::tables::{Contents, Lookup, contents, contents_json, entry_line, test};
 use crate::words::TableCommand;

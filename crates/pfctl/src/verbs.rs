@@ -1,7 +1,7 @@
 //! The one table of verbs, as [`crate::flags`] is that of flags: the command line is read by it, and
 //! `-h`, the manual page and the shell completions are made of it.
 
-use crate::flags::Completion;
+use crate::completion::Completion;
 
 /// What pfctl does besides flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

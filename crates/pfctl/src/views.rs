@@ -16,7 +16,7 @@ use skipstep_ruleset::{Family, Rule, Ruleset};
 use skipstep_scenario::engine::StateView;
 
 use crate::show::Traffic;
-use crate::show::info::InterfaceTraffic;
+use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
 use crate::show::tables::{AddressView, TableView, sort};
 

@@ -3,7 +3,7 @@
 
 use skipstep_ruleset::Optimization;
 
-use crate::args::Refusal;
+use crate::refusal::Refusal;
 
 /// A word of a list with its meaning.
 pub type Word<T> = (&'static str, T);

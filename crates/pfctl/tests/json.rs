@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use pfctl::diff::{Difference, Side};
-use pfctl::show::info::{InfoView, InterfaceTraffic};
+use pfctl::show::info::InfoView;
+use pfctl::show::interfaces::InterfaceTraffic;
 use pfctl::show::interfaces::InterfaceView;
 use pfctl::show::queues::QueueTree;
 use pfctl::show::rules::{Inserted, RuleSet, RulesView};

@@ -12,7 +12,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context as _;
-use pfctl::args::{self, Args};
+use pfctl::args;
+use pfctl::request::Args;
 use pfctl::words::TableCommand;
 use pfctl::{live, table};
 use serde::Deserialize;

@@ -9,6 +9,7 @@
 pub mod accounts;
 pub mod config;
 mod control;
+mod course;
 mod data;
 mod destination;
 mod expected;

@@ -1,4 +1,4 @@
-//! A client, from its first byte to its last.
+//! What belongs to a client while it is there.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use crate::gateway::control::Control;
 use crate::gateway::expected::Expectations;
 use crate::gateway::journal::Journal;
 use crate::gateway::limits::{Guesses, Sessions};
-use crate::gateway::relay::Relay;
 
 /// What all sessions have in common.
 pub struct Gateway {
@@ -56,29 +55,6 @@ impl Session {
         Ok(Session { gateway, client, from, at, transparent, journal, began: Instant::now() })
     }
 
-    /// Goes on until one side has no more to say.
-    pub async fn run(mut self) {
-        let id = self.journal.id;
-        log::info!("#{id} client={} session begins", self.journal.client);
-        match self.converse().await {
-            Ok(()) => log::info!("#{id} session ends"),
-            Err(problem) => {
-                log::info!("#{id} session ends: {problem:#}");
-                // it may have been the client's fault, and its end
-                let _ = self.client.say(format!("421 {}", printable(&problem))).await;
-            }
-        }
-    }
-
-    async fn converse(&mut self) -> Result<()> {
-        let login = self.gateway.config.timeouts.login;
-        let arrival = tokio::time::timeout(login, Box::pin(self.receive())).await;
-        match arrival.map_err(|_| anyhow::anyhow!("no login in time"))?? {
-            Some(arrival) => Relay::new(self, arrival.server).run(arrival.opening).await,
-            None => Ok(()),
-        }
-    }
-
     /// Answers a command in the gateway's own name.
     ///
     /// # Errors
@@ -88,10 +64,4 @@ impl Session {
         self.journal.command(command, code, Instant::now(), None);
         self.client.say(text).await
     }
-}
-
-/// A problem as the text of a reply: one line of ASCII.
-pub fn printable(problem: &anyhow::Error) -> String {
-    let text = format!("{problem:#}");
-    text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect()
 }

@@ -8,7 +8,7 @@ use skipstep_scenario::engine::{Carried, Decision, Fate, Forwarded, TestPacket, 
 use zerocopy::IntoBytes;
 
 use super::arrival;
-use super::machine::Hook;
+use super::hook::Hook;
 use super::passage::Passage;
 use crate::error::Result;
 

@@ -9,11 +9,12 @@ use nix::unistd::Pid;
 use skipstep_abi as abi;
 use skipstep_reassembly::{Outcome, Piece, Reassembler};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Owner, Ruleset, Timeout};
+use skipstep_ruleset::{Owner, Ruleset, Timeout};
 use skipstep_scenario::engine::{Draw, TestPacket};
 use zerocopy::FromBytes;
 
 use super::arrival;
+use super::hook::Hook;
 use super::odd_length::{self, OddLength};
 use crate::error::{Context, Error, Result};
 use crate::map;
@@ -24,15 +25,6 @@ use crate::shared::Shared;
 
 /// Id of the owner of no socket.
 pub(super) const NOBODY: u32 = Owner::UNKNOWN;
-
-/// Where a packet meets a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hook {
-    /// At an interface.
-    Filter(Direction),
-    /// At skipstepd's device, on its way back.
-    Return,
-}
 
 /// What stands around the programs of one thread.
 pub(super) struct Machine {

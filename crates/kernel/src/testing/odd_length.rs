@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use skipstep_ruleset::Direction;
 
 use super::arrival;
-use super::machine::Hook;
+use super::hook::Hook;
 use crate::error::{Context, Error, Result};
 use crate::object::{Programs, find_map, find_program};
 use crate::program::{Program, Run, SkBuff};

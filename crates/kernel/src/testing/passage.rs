@@ -13,7 +13,8 @@ use skipstep_scenario::engine::{
     Carried, Decision, Diverted, Fate, Forwarded, LogView, SocketOwner, TestPacket, Verdict, Way,
 };
 
-use super::machine::{Hook, Machine, NOBODY};
+use super::hook::Hook;
+use super::machine::{Machine, NOBODY};
 use super::{arrival, copies};
 use crate::error::Result;
 use crate::object::{Maps, Programs};

@@ -10,8 +10,8 @@ use skipstep_kernel::Instance;
 use skipstep_kernel::bridge::BRIDGE_TIMEOUT_MAX;
 
 use crate::access::{create, open};
-use crate::args::Args;
 use crate::output::print;
+use crate::request::Args;
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]

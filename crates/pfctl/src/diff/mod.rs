@@ -22,9 +22,9 @@ use skipstep_pfconf::print::rule as print_rule;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Optimization, Rule, Ruleset};
 
-use crate::args::Args;
 use crate::load::{self, Source, report};
 use crate::output::{complain, print};
+use crate::request::Args;
 
 /// Exit status of trouble, as of diff(1).
 const TROUBLE: u8 = 2;

@@ -1,7 +1,9 @@
 //! Completions for bash, zsh and fish.
 
 use super::{letter, written};
-use crate::flags::{Completion, FLAGS, Flag, Name};
+use crate::completion::Completion;
+use crate::flags::FLAGS;
+use crate::flags::flag::{Flag, Name};
 use crate::verbs::VERBS;
 
 /// Shell commands that print what a value can be; names in the kernel are root's to see.

@@ -1,7 +1,8 @@
 //! The usage, printed when a command line is wrong, and the help that `-h` prints.
 
 use super::{letter, plain_letters, written};
-use crate::flags::{FLAGS, Flag, Value};
+use crate::flags::FLAGS;
+use crate::flags::flag::{Flag, Value};
 use crate::verbs::VERBS;
 
 const WIDTH: usize = 78;

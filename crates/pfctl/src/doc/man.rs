@@ -1,7 +1,8 @@
 //! The manual page pfctl(8), in mdoc(7).
 
 use super::{letter, plain_letters};
-use crate::flags::{FLAGS, Flag, Name};
+use crate::flags::FLAGS;
+use crate::flags::flag::{Flag, Name};
 use crate::verbs::{Row, VERBS};
 
 const HEAD: &str = "\

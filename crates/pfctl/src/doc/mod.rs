@@ -4,7 +4,8 @@ pub mod complete;
 pub mod help;
 pub mod man;
 
-use crate::flags::{FLAGS, Flag, Name};
+use crate::flags::FLAGS;
+use crate::flags::flag::{Flag, Name};
 
 /// The files below `man/` that are made from the table, with their contents.
 pub fn files() -> [(&'static str, String); 4] {

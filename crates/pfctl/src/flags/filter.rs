@@ -1,10 +1,11 @@
 //! Flags about the packet filter as a whole.
 
+use super::flag::{Flag, Name, Value, names, number};
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value, names, number};
+use crate::completion::Completion;
 #[cfg(test)]
-use crate::args::Refusal;
+use crate::refusal::Refusal;
 use crate::words;
 
 pub(super) const DISABLE: Flag = Flag {

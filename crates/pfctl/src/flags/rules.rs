@@ -1,10 +1,11 @@
 //! Flags about rule sets: which one, from where, and how it is read.
 
+use super::flag::{Flag, Name, Value, names, number};
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value, names, number};
-use crate::args::Anchor;
-use crate::args::Refusal;
+use crate::completion::Completion;
+use crate::refusal::Refusal;
+use crate::request::Anchor;
 use crate::words;
 
 pub(super) const ANCHOR: Flag = Flag {

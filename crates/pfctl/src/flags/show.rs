@@ -1,10 +1,11 @@
 //! Flags about what is shown, and how.
 
+use super::flag::{Flag, Name, Value, names};
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value, names};
+use crate::completion::Completion;
 #[cfg(test)]
-use crate::args::Refusal;
+use crate::refusal::Refusal;
 use crate::words;
 
 pub(super) const DEBUG: Flag = Flag {

@@ -1,9 +1,10 @@
 //! Flags about states and tracked sources.
 
+use super::flag::{Flag, Name, Value, number};
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value, number};
-use crate::args::Refusal;
+use crate::completion::Completion;
+use crate::refusal::Refusal;
 
 pub(super) const INTERFACE: Flag = Flag {
     name: Name::Letter('i'),

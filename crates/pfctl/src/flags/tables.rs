@@ -1,9 +1,10 @@
 //! Flags about tables.
 
+use super::flag::{Flag, Name, Value, names};
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value, names};
-use crate::args::Refusal;
+use crate::completion::Completion;
+use crate::refusal::Refusal;
 use crate::words;
 
 pub(super) const COMMAND: Flag = Flag {

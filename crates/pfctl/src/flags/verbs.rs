@@ -1,9 +1,10 @@
 //! Flags of verbs, such as `test` and `fmt`.
 
+use super::flag::{Flag, Name, Value};
 #[cfg(test)]
 use super::tests;
-use super::{Completion, Flag, Name, Value};
-use crate::args::Refusal;
+use crate::completion::Completion;
+use crate::refusal::Refusal;
 
 pub(super) const JUNIT: Flag = Flag {
     name: Name::Long("junit"),

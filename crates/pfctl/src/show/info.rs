@@ -6,6 +6,7 @@ use skipstep_kernel::{DelayCounters, DivertCounters};
 use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_scenario::engine::Status;
 
+use super::interfaces::InterfaceTraffic;
 use super::{Detail, Traffic};
 use crate::words::debug_level_name;
 
@@ -62,15 +63,6 @@ pub struct InfoView {
     pub divert_lost: u64,
     /// Packets that wait before they leave.
     pub delay: DelayCounters,
-}
-
-/// Statistics of an interface: `[inet, inet6][in, out][pass, block]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct InterfaceTraffic {
-    /// Name.
-    pub name: String,
-    /// Packets and bytes.
-    pub traffic: [[[Traffic; 2]; 2]; 2],
 }
 
 /// Seconds by which a sweep may be late before that is said: nobody's time is up to the second.

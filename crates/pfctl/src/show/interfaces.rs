@@ -3,8 +3,16 @@
 use serde_json::{Value, json};
 use skipstep_kernel::report::Hook;
 
-use super::info::InterfaceTraffic;
 use super::{Detail, Traffic, cleared_line, traffic_line};
+
+/// Statistics of an interface: `[inet, inet6][in, out][pass, block]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceTraffic {
+    /// Name.
+    pub name: String,
+    /// Packets and bytes.
+    pub traffic: [[[Traffic; 2]; 2]; 2],
+}
 
 /// An interface or a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
