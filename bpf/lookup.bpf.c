@@ -105,7 +105,7 @@ __inline __u32 search_trees(struct pf_scratch *s, __u32 segment)
 		return NO_RULE;
 	if (s->search.at == SEARCH_FAILED)
 		return LOOKUP_FAILED;
-	return s->search.best == NO_RULE ? NO_RULE : index_of(s->search.best);
+	return s->search.best == NO_RULE ? NO_RULE : index_of(&s->search, s->search.best);
 }
 
 __inline __u32 walk(struct pf_scratch *s)

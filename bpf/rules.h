@@ -454,7 +454,7 @@ __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search
 	test->next = search->end;
 	if (search->best == NO_RULE)
 		return;
-	test->decided = index_of(search->best);
+	test->decided = index_of(search, search->best);
 	test->decided_by = test->caller;
 	test->found = !(search->best & PF_ORDER_ASKS_MORE);
 	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;

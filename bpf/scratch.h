@@ -292,7 +292,8 @@ struct pf_candidates {
 #define PF_AXES		16
 struct pf_tree_search {
 	__u32 point[PF_AXES];		/* the packet, on each axis */
-	__u32 end;			/* one more than the last rule of the stretch */
+	__u32 first;			/* rule of the stretch */
+	__u32 end;			/* one more than the last */
 	__u32 forest;			/* its place */
 	__u32 trees;			/* how many there are */
 	__u32 tree;			/* the one in hand */

@@ -90,7 +90,7 @@ __inline int enter_tree(struct pf_tree_search *search, const struct pf_cell *cel
 		search->at = SEARCH_OVER;
 		return 1;
 	}
-	search->cell = cell->word[word];
+	search->cell = search->forest + cell->word[word];
 	search->at = SEARCH_NODE;
 	return 0;
 }
@@ -166,10 +166,12 @@ __inline bool has_inet6(const __u32 *box, const __u32 *point)
 }
 
 /* Notes a rule whose box has the packet. */
-__inline void note_candidate(struct pf_candidates *candidates, __u32 order)
+__inline void note_candidate(struct pf_tree_search *search, __u32 order)
 {
+	struct pf_candidates *candidates = &search->candidates;
+
 	if (candidates->count < PF_CANDIDATES)
-		candidates->index[candidates->count++] = order >> PF_ORDER_SHIFT;
+		candidates->index[candidates->count++] = search->first + (order >> PF_ORDER_SHIFT);
 	else
 		candidates->every = 1;
 }
@@ -194,7 +196,7 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 		if (!(search->six ? has_inet6(box, search->point) : has_inet(box, search->point)))
 			continue;
 		if (search->meets_all) {
-			note_candidate(&search->candidates, order);
+			note_candidate(search, order);
 			continue;
 		}
 		if (!(order & PF_ORDER_ASKS_MORE)) {
@@ -357,6 +359,7 @@ __inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
 	cell = cell_at(search, first, search->cell + (s->pd.direction == PF_OUT));
 	if (!cell)
 		return;
+	search->first = cell->word[PF_STRETCH_FIRST];
 	search->end = cell->word[0];
 	forest = 1 + kind_of_packet(s) + (search->six ? PF_FOREST_OF_INET6 : 0);
 	search->forest = cell->word[forest & (PF_CELL_WORDS - 1)];
@@ -382,10 +385,10 @@ __inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
 }
 
 /* The index of the rule with this order, as cells have it. */
-__inline __u32 index_of(__u32 order)
+__inline __u32 index_of(const struct pf_tree_search *search, __u32 order)
 {
 	order >>= PF_ORDER_SHIFT;
-	return order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order;
+	return search->first + (order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order);
 }
 
 /* Index of the next rule to test, or NO_RULE if the search is over, or has failed, or does not go on since skip steps
@@ -415,7 +418,7 @@ __global __u32 next_candidate(struct pf_scratch *s)
 	if (!look_at_cells(search, first))
 		bpf_loop(search->steps / STEPS_AT_ONCE + 1, look_at_more_cells, &loop, 0);
 	if (search->candidate != NO_RULE)
-		return index_of(search->candidate);
+		return index_of(search, search->candidate);
 	/* who made the forest knows how long a search is at most */
 	if (search->at != SEARCH_OVER)
 		search->at = SEARCH_FAILED;

@@ -6,10 +6,11 @@
  * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the place of the forest for
  * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
  * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which
- * all rules that match are met: their orders are their indexes, `quick` or not.
+ * all rules that match are met: their orders are their places in it, `quick` or not; and the index of its first rule.
+ * These two cells alone say where rules and cells are. All others go on being true wherever they are moved to.
  * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
- * A forest: how many trees, how many cells the longest search of it looks at, then for each tree its place and the least
- * order in it, ascending; these words go on in the cells behind.
+ * A forest: how many trees, how many cells the longest search of it looks at, then for each tree how far behind the
+ * forest it is and the least order in it, ascending; these words go on in the cells behind.
  * A node: how far behind it its children are; axis and, of a leaf, number of rules (in its lower and upper 16 bits);
  * the last values before its cuts, ascending. So many of these as are below the point's value on that axis, that
  * child is next.
@@ -31,12 +32,13 @@
 #define PF_CHUNK_BITS	16		/* a chunk has 1 << so many cells, 4 MB … */
 #define PF_CHUNKS	64		/* … and there are so many of them in a generation */
 #define PF_AXIS_LEAF	255
-#define PF_ORDER_LAST	0x40000000	/* a rule's order is its index if it is `quick`, else this less its index */
+#define PF_ORDER_LAST	0x40000000	/* a rule's order is its place in the stretch if it is `quick`, else this less it */
 #define PF_ORDER_SHIFT	1		/* in cells it is shifted by so much, with this bit below … */
 #define PF_ORDER_ASKS_MORE	1	/* … if the rule's box does not say all that it asks */
 #define PF_CLASS_OTHER	255		/* of interfaces whose ids are not below it, which are their own classes */
 #define PF_FORESTS	10		/* in either direction */
 #define PF_STRETCH_MEETS_ALL	11	/* word of a stretch's cells: not 0 if all that match are met */
+#define PF_STRETCH_FIRST	12	/* word of a stretch's cells: index of its first rule */
 #define PF_FOREST_NONE	0
 #define PF_FOREST_WALK	1		/* the second cell is none of a forest */
 

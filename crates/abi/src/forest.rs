@@ -22,11 +22,13 @@ pub const AXIS_LEAF: u32 = 255;
 pub const FORESTS: usize = 10;
 /// Word of a stretch's cells: not 0 if all of its rules that match are met, instead of the one that decides.
 pub const STRETCH_MEETS_ALL: usize = 1 + FORESTS;
+/// Word of a stretch's cells: index of its first rule.
+pub const STRETCH_FIRST: usize = 2 + FORESTS;
 /// In place of a forest: no rule of the stretch can match.
 pub const FOREST_NONE: u32 = 0;
 /// In place of a forest: skip steps are faster than a search.
 pub const FOREST_WALK: u32 = 1;
-/// A rule's order is its index if it is `quick`, else this less its index.
+/// A rule's order is its place in the stretch if it is `quick`, else this less that place.
 pub const ORDER_LAST: u32 = 0x4000_0000;
 /// In cells an order is shifted by so much.
 pub const ORDER_SHIFT: u32 = 1;

@@ -60,6 +60,7 @@ pub(crate) fn coverings<const N: usize>(
     spread: Option<&Spread>,
     addresses: fn(&abi::Rule, &mut Asked<N>),
 ) -> Vec<Covering<N>> {
+    let place = |index: usize| (index - stretch.start) as u32;
     let is_quick = |index: &usize| rules[*index].flags & flags::QUICK != 0;
     let may_match = |(index, _): &(usize, u32)| may_match(&rules[*index], kind);
     let boxes = |(index, order): (usize, u32)| {
@@ -79,12 +80,12 @@ pub(crate) fn coverings<const N: usize>(
         all.map(move |region| Covering { region, whole: whole && hides, order })
     };
     if meets_all {
-        let all = stretch.map(|index| (index, index as u32));
+        let all = stretch.clone().map(|index| (index, place(index)));
         return all.filter(may_match).flat_map(boxes).collect();
     }
-    let quick = stretch.clone().filter(is_quick).map(|index| (index, index as u32));
-    let others = stretch.rev().filter(|index| !is_quick(index));
-    let others = others.map(|index| (index, ORDER_LAST - index as u32));
+    let quick = stretch.clone().filter(is_quick).map(|index| (index, place(index)));
+    let others = stretch.clone().rev().filter(|index| !is_quick(index));
+    let others = others.map(|index| (index, ORDER_LAST - place(index)));
     quick.chain(others).filter(may_match).flat_map(boxes).collect()
 }
 

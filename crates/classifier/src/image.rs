@@ -16,8 +16,10 @@ use skipstep_ruleset::{
 };
 
 use crate::rule::Compiler;
+use crate::segment::Forestry;
 use crate::slots::Slots;
-use crate::{Error, Names, Planner, Standing, Trees};
+use crate::standing::{Planted, Standing};
+use crate::{Error, Names, Planner};
 
 /// Three lists of old rules, then the filter rules.
 const LISTS_OF_A_PACKET: u32 = 4;
@@ -30,9 +32,10 @@ pub struct Image {
     /// Rules with their skip steps: the main rule set, then the anchors, then the lists of old rules in
     /// the same order, and last what decides if no rule does.
     pub rules: Vec<abi::Rule>,
-    /// What is kept for the states of each rule of an anchor, with its slot.
+    /// What is kept for the states of each rule of an anchor, with its slot; nothing for those of one that stands, of
+    /// which it is there.
     pub states: BTreeMap<String, Vec<(u32, abi::RuleStates)>>,
-    /// Pools of the rules.
+    /// Pools of the rules, likewise.
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
     /// What is in those of them that are lists.
     pub pool_members: Vec<(abi::PoolMemberKey, abi::PoolMember)>,
@@ -42,8 +45,8 @@ pub struct Image {
     pub fingerprints: Vec<abi::Fingerprint>,
     /// Trees of the stretches that are searched.
     pub cells: Vec<abi::Cell>,
-    /// Where those of the main rule set are among them.
-    pub main_trees: Trees,
+    /// Where each rule set is, and its trees are among them.
+    pub planted: BTreeMap<String, Planted>,
     /// Cells that the longest search in them looks at.
     pub longest_search: u32,
     /// Settings.
@@ -75,14 +78,14 @@ fn count_anchors(ruleset: &Ruleset) -> usize {
     paths.len()
 }
 
-/// Makes the image. `slots` has one for every rule and every table; what stands of its trees is taken as it is.
+/// Makes the image. `slots` has one for every rule and every table; rule sets that stand are taken as they are.
 pub fn compile(
     ruleset: &Ruleset,
     host: &Host,
     slots: &Slots,
     names: &mut Names,
     planner: Planner,
-    standing: Option<Standing>,
+    standing: &Standing,
 ) -> Result<Image, Error> {
     check_rules(ruleset)?;
     let groups = crate::interfaces::groups(ruleset, host);
@@ -100,10 +103,11 @@ pub fn compile(
         fingerprints: Vec::new(),
         config: abi::Config::default(),
         cells: Vec::new(),
-        main_trees: Trees::default(),
+        planted: BTreeMap::new(),
         longest_search: 0,
     };
-    let mut lists = Lists { ruleset, slots, names, is_group: &is_group, image: &mut image };
+    let mut lists =
+        Lists { ruleset, slots, names, is_group: &is_group, standing, image: &mut image };
     lists.add(None)?;
     let mut old = [abi::Stretch::default(); old_list::LISTS];
     for list in OldList::ALL {
@@ -119,20 +123,18 @@ pub fn compile(
     // an empty list is passed over
     let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
     let walked = if walked > 0 { walked + LISTS_OF_A_PACKET } else { 0 };
-    let mut searching = 0;
-    if ruleset.options.evaluator == Evaluator::Compiled {
-        let sets = image.rule_sets.iter().map(|(_, place)| place.clone());
-        let planted =
-            crate::segment::plant(&mut image.rules, sets, planner, &slots.spread, standing);
-        searching = planted.steps;
-        (image.cells, image.longest_search) = (planted.cells, planted.longest);
-        image.main_trees = planted.main;
-    }
+    let sets = &image.rule_sets;
+    let forestry = match ruleset.options.evaluator {
+        Evaluator::Compiled => {
+            crate::segment::plant(&mut image.rules, sets, planner, &slots.spread, standing)
+        }
+        _ => Forestry::bare(sets),
+    };
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
         rules: main,
-        steps: if calls { MAX_STEPS } else { main + walked + searching },
+        steps: if calls { MAX_STEPS } else { main + walked + forestry.steps },
         default_rule,
         segment: if main > 0 { image.rules[0].segment } else { 0 },
         plain: u32::from(crate::plain::may_ask(&ruleset.options, &old, filter_rules)),
@@ -142,6 +144,8 @@ pub fn compile(
         ..config
     };
     image.fingerprints = fingerprints;
+    (image.cells, image.longest_search) = (forestry.cells, forestry.longest);
+    image.planted = forestry.sets;
     Ok(image)
 }
 
@@ -168,6 +172,7 @@ struct Lists<'a> {
     slots: &'a Slots,
     names: &'a mut Names,
     is_group: &'a dyn Fn(&str) -> bool,
+    standing: &'a Standing,
     image: &'a mut Image,
 }
 
@@ -187,6 +192,17 @@ impl Lists<'_> {
             called: &called,
         };
         for (path, place) in &sets {
+            if list.is_none()
+                && let Some(standing) = self.standing.rules(path, place.start)
+            {
+                let rules = self.ruleset.rules_of(path).iter().zip(standing);
+                self.image.rules.extend(rules.map(|(rule, standing)| {
+                    let called = rule.anchor.as_deref().map_or(0..0, called);
+                    let (call_first, call_end) = (called.start as u32, called.end as u32);
+                    abi::Rule { call_first, call_end, ..standing }
+                }));
+                continue;
+            }
             let (rules, slots) = contents(self.ruleset, self.slots, list, path);
             let leaves = leaving_fragments(self.ruleset, self.slots, path);
             let mut states = Vec::with_capacity(rules.len());

@@ -10,12 +10,14 @@
 //! are stretches too, in whose trees no rule hides another: a search finds each rule whose box has the packet, and the
 //! walk passes over the others.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
-    CELL_WORDS, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_SHIFT, STRETCH_MEETS_ALL, forest_of,
+    CELL_WORDS, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_SHIFT, STRETCH_FIRST, STRETCH_MEETS_ALL,
+    forest_of,
 };
 use skipstep_abi::limits::MATCH_RULES;
 use skipstep_abi::verdict::direction;
@@ -24,6 +26,7 @@ use crate::boxes::{coverings, inet_addresses, inet6_addresses, only_decides};
 use crate::packets::Packets;
 use crate::planner::Planner;
 use crate::spread::{self, Spread};
+use crate::standing::{Planted, Standing};
 use crate::tree::{Covering, Forest, INET, INET6, Space};
 use crate::walk::longest_walk;
 
@@ -35,134 +38,143 @@ const PROBES: usize = 64;
 
 /// Rules that stand together and are searched together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stretch {
-    rules: Range<usize>,
+pub(crate) struct Stretch {
+    /// Where they are in their rule set.
+    pub rules: Range<usize>,
     /// Some act on the way, so each that matches is met.
-    meets_all: bool,
-    /// Where its trees are.
-    cell: u32,
+    pub meets_all: bool,
+    /// Where its trees are among those of the rule set.
+    pub cell: usize,
 }
 
-/// Where the trees of some rule sets are, which stand together from the first cell on.
+/// The trees of a rule set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trees {
-    /// Cells that they take; the first belongs to none.
-    pub cells: u32,
+pub(crate) struct Trees {
     /// Cells that the longest search looks at.
-    pub longest: u32,
-    stretches: Vec<Stretch>,
+    longest: u32,
+    pub stretches: Vec<Stretch>,
 }
 
-/// The trees of the main rule set as they are in force, if all that they are made of is as it was.
-#[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// Where they are.
-    pub trees: Trees,
-    /// Their cells.
+/// The trees of all rule sets.
+pub(crate) struct Forestry {
     pub cells: Vec<abi::Cell>,
-}
-
-/// The trees of all stretches.
-pub(crate) struct Planted {
-    pub cells: Vec<abi::Cell>,
-    /// Those of the main rule set.
-    pub main: Trees,
+    /// Where the rule sets are, with their trees.
+    pub sets: BTreeMap<String, Planted>,
     /// Steps of a walk that searches take besides those for the rules they find.
     pub steps: u32,
     /// Cells that the longest search in one looks at.
     pub longest: u32,
 }
 
-/// Plants the trees of the rule sets that stand at `sets`, the main one first, and marks where their stretches begin. Some
-/// tables are spread. What stands already is not planted again.
+impl Forestry {
+    /// Rule sets that are walked.
+    pub fn bare(sets: &[(String, Range<usize>)]) -> Self {
+        let place = |rules: &Range<usize>| Planted { rules: rules.clone(), ..Planted::default() };
+        let sets = sets.iter().map(|(path, rules)| (path.clone(), place(rules))).collect();
+        Forestry { cells: Vec::new(), sets, steps: 0, longest: 0 }
+    }
+}
+
+/// Plants the trees of rule sets that stand at these places, and marks where their stretches begin. Some tables are spread.
+/// What stands already is not planted again.
 pub(crate) fn plant(
     rules: &mut [abi::Rule],
-    mut sets: impl Iterator<Item = Range<usize>>,
+    sets: &[(String, Range<usize>)],
     planner: Planner,
     spread: &Spread,
-    standing: Option<Standing>,
-) -> Planted {
-    let main_set = sets.next();
-    let (mut cells, main) = match standing {
-        Some(Standing { trees, cells }) => (cells, trees),
-        None => {
-            let (mut cells, mut main) = (vec![abi::Cell::default()], Trees::default());
-            main.plant(rules, main_set.unwrap_or_default(), planner, spread, &mut cells);
-            (cells, main)
+    standing: &Standing,
+) -> Forestry {
+    // the first cell belongs to none
+    let mut cells = vec![abi::Cell::default()];
+    let mut planted = BTreeMap::new();
+    for (path, place) in sets {
+        let begin = cells.len();
+        let trees = standing.trees(path, place.start, &mut cells).unwrap_or_else(|| {
+            let trees = Trees::plant(rules, place.clone(), planner, spread, &mut cells);
+            keep_beginnings(&mut rules[place.clone()], place.start, &trees.stretches);
+            trees
+        });
+        for Stretch { rules: of_stretch, meets_all, cell } in &trees.stretches {
+            let marked = if *meets_all { of_stretch.len() } else { 1 };
+            let those = &mut rules[place.start + of_stretch.start..][..marked];
+            those.iter_mut().for_each(|rule| rule.segment = (begin + cell) as u32);
         }
-    };
-    let mut all = main.clone();
-    for set in sets {
-        all.plant(rules, set, planner, spread, &mut cells);
+        let own = if trees.stretches.is_empty() { 0..0 } else { begin..cells.len() };
+        let place = Planted { rules: place.clone(), cells: own, trees };
+        planted.insert(path.clone(), place);
     }
-    for Stretch { rules: place, meets_all, cell } in &all.stretches {
-        let marked = if *meets_all { place.len() } else { 1 };
-        rules[place.clone()][..marked].iter_mut().for_each(|rule| rule.segment = *cell);
-    }
-    keep_beginnings(rules, &all.stretches);
-    Planted { cells, main, steps: all.steps(), longest: all.longest }
+    let longest = planted.values().map(|set| set.trees.longest).max().unwrap_or(0);
+    Forestry { cells, steps: steps(&planted), longest, sets: planted }
+}
+
+/// A search takes a step to begin and one to end; one for candidates begins anew behind each rule that translates.
+fn steps(sets: &BTreeMap<String, Planted>) -> u32 {
+    let stretches = || sets.values().flat_map(|set| &set.trees.stretches);
+    let anew = stretches().any(|stretch| stretch.meets_all);
+    2 * stretches().count() as u32 + if anew { MATCH_RULES as u32 } else { 0 }
 }
 
 impl Trees {
-    /// A search takes a step to begin and one to end; one for candidates begins anew behind each rule that translates.
-    fn steps(&self) -> u32 {
-        let anew = self.stretches.iter().any(|stretch| stretch.meets_all);
-        2 * self.stretches.len() as u32 + if anew { MATCH_RULES as u32 } else { 0 }
-    }
-
-    /// Adds those of a rule set.
+    /// Those of a rule set.
     fn plant(
-        &mut self,
         rules: &[abi::Rule],
         set: Range<usize>,
         planner: Planner,
         spread: &Spread,
         cells: &mut Vec<abi::Cell>,
-    ) {
-        for mut stretch in stretches(rules, set, planner) {
-            stretch.cell = cells.len() as u32;
-            self.longest = self.longest.max(add_segment(rules, &stretch, planner, spread, cells));
-            self.stretches.push(stretch);
+    ) -> Self {
+        let (begin, first) = (cells.len(), set.start);
+        let mut trees = Trees::default();
+        for (place, meets_all) in stretches(rules, set, planner) {
+            let cell = cells.len() - begin;
+            let longest = add_segment(rules, (place.clone(), meets_all), planner, spread, cells);
+            trees.longest = trees.longest.max(longest);
+            let place = place.start - first..place.end - first;
+            trees.stretches.push(Stretch { rules: place, meets_all, cell });
         }
-        self.cells = cells.len() as u32;
+        trees
     }
 }
 
 /// The stretches of a set that are long enough to be searched: of rules that do nothing but decide, and of what is between
-/// them.
-fn stretches(rules: &[abi::Rule], set: Range<usize>, planner: Planner) -> Vec<Stretch> {
+/// them. With each stands whether all of its rules that match are met.
+fn stretches(
+    rules: &[abi::Rule],
+    set: Range<usize>,
+    planner: Planner,
+) -> Vec<(Range<usize>, bool)> {
     let shortest = planner.sooner_walked as usize;
     let alone = shortest.max(set.len() / MOST_THAT_DECIDE);
-    let stretch = |rules, meets_all| Stretch { rules, meets_all, cell: 0 };
     let mut stretches = Vec::new();
     let (mut between, mut start) = (set.start, set.start);
     while start < set.end {
         let end = (start..set.end).find(|at| !only_decides(&rules[*at])).unwrap_or(set.end);
         if end - start > alone {
-            stretches.push(stretch(between..start, true));
-            stretches.push(stretch(start..end, false));
+            stretches.push((between..start, true));
+            stretches.push((start..end, false));
             between = end;
         }
         start = end + 1;
     }
-    stretches.push(stretch(between..set.end, true));
-    stretches.retain(|stretch| stretch.rules.len() > shortest);
+    stretches.push((between..set.end, true));
+    stretches.retain(|(rules, _)| rules.len() > shortest);
     stretches
 }
 
 /// A skip that leads from outside into a stretch leads to its first rule, where the search for the one that decides begins.
-fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Stretch]) {
-    let around = |index: usize| {
-        let next = stretches.partition_point(|stretch| stretch.rules.end <= index);
-        let stretch = stretches.get(next).filter(|stretch| stretch.rules.contains(&index));
+/// The `rules` are those of a set, whose first one has this index.
+fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch]) {
+    let around = |place: usize| {
+        let next = stretches.partition_point(|stretch| stretch.rules.end <= place);
+        let stretch = stretches.get(next).filter(|stretch| stretch.rules.contains(&place));
         stretch.filter(|stretch| !stretch.meets_all)
     };
-    for (index, rule) in rules.iter_mut().enumerate() {
+    for (place, rule) in rules.iter_mut().enumerate() {
         for skip in &mut rule.skip {
-            if let Some(stretch) = around(*skip as usize)
-                && !stretch.rules.contains(&index)
+            if let Some(stretch) = around(*skip as usize - first)
+                && !stretch.rules.contains(&place)
             {
-                *skip = stretch.rules.start as u32;
+                *skip = (first + stretch.rules.start) as u32;
             }
         }
     }
@@ -172,21 +184,21 @@ fn keep_beginnings(rules: &mut [abi::Rule], stretches: &[Stretch]) {
 /// many cells the longest search looks at.
 fn add_segment(
     rules: &[abi::Rule],
-    stretch: &Stretch,
+    (stretch, meets_all): (Range<usize>, bool),
     planner: Planner,
     spread: &Spread,
     cells: &mut Vec<abi::Cell>,
 ) -> u32 {
-    let spread = spread::of_stretch(&rules[stretch.rules.clone()], spread);
+    let spread = spread::of_stretch(&rules[stretch.clone()], spread);
     let head = cells.len();
     cells.extend([abi::Cell::default(); 2]);
     let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
     let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
-    let all = || (stretch.rules.clone(), stretch.meets_all);
+    let all = || (stretch.clone(), meets_all);
     let boxes = |kind: &Packets| coverings(&INET, rules, all(), kind, spread, inet_addresses);
     let boxes6 = |kind: &Packets| coverings(&INET6, rules, all(), kind, spread, inet6_addresses);
     let candidates = |kind: &Packets| match kind.family {
-        _ if !stretch.meets_all => 0,
+        _ if !meets_all => 0,
         abi::INET6 => candidates(&boxes6(kind)),
         _ => candidates(&boxes(kind)),
     };
@@ -194,7 +206,7 @@ fn add_segment(
         let kinds: Vec<Option<Packets>> = (0..FORESTS)
             .map(|number| Packets::new(direction, number))
             .map(|kind| {
-                let walked = longest_walk(rules, stretch.rules.clone(), &kind);
+                let walked = longest_walk(rules, stretch.clone(), &kind);
                 let spared = walked.saturating_sub(planner.sooner_walked);
                 let gains = spared > 0 && spared > planner.of_a_candidate * candidates(&kind);
                 gains.then_some(kind)
@@ -203,9 +215,10 @@ fn add_segment(
         let (of_inet, of_inet6) = kinds.split_at(forest_of::INET6);
         let mut places = inet.places(of_inet, boxes, cells);
         places.extend(inet6.places(of_inet6, boxes6, cells));
-        cells[head].word[0] = stretch.rules.end as u32;
+        cells[head].word[0] = stretch.end as u32;
         cells[head].word[1..=FORESTS].copy_from_slice(&places);
-        cells[head].word[STRETCH_MEETS_ALL] = stretch.meets_all.into();
+        cells[head].word[STRETCH_MEETS_ALL] = meets_all.into();
+        cells[head].word[STRETCH_FIRST] = stretch.start as u32;
     }
     inet.longest.max(inet6.longest)
 }
@@ -273,7 +286,7 @@ impl<const N: usize> Forests<N> {
         let forest = Forest::plant(self.space, &rules);
         self.longest = self.longest.max(forest.longest);
         let roots = 2 + 2 * forest.roots.len();
-        let first = cells.len() + roots.div_ceil(CELL_WORDS);
+        let first = roots.div_ceil(CELL_WORDS);
         let mut head = vec![forest.roots.len() as u32, forest.longest];
         head.extend(
             forest

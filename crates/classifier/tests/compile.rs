@@ -6,7 +6,7 @@ use skipstep_abi as abi;
 use skipstep_abi::forest::{FOREST_NONE, FOREST_WALK, forest_of};
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags};
-use skipstep_classifier::{Error, Image, Names, Planner, Slots, compile, tables};
+use skipstep_classifier::{Error, Image, Names, Planner, Slots, Standing, compile, tables};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
@@ -39,18 +39,27 @@ fn parse(text: &str) -> Ruleset {
 }
 
 fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
-    let (ruleset, host) = (parse(text), host());
-    let named = tables(&ruleset, &host)?.into_iter().map(|table| table.name);
+    let ruleset = parse(text);
     let mut slots = 1..;
+    let some = |_: &str, count| slots.by_ref().take(count).collect();
+    let slots = slots_of(&ruleset, some)?;
+    compile(&ruleset, &host(), &slots, names, Planner::default(), &Standing::default())
+}
+
+/// Slots for rules, of which `some` gives a rule set so many, and for tables.
+fn slots_of(
+    ruleset: &Ruleset,
+    mut some: impl FnMut(&str, usize) -> Vec<u32>,
+) -> Result<Slots, Error> {
+    let named = tables(ruleset, &host())?.into_iter().map(|table| table.name);
     let paths = || std::iter::once("").chain(ruleset.anchors.keys().map(String::as_str));
-    let mut some = |path: &str, count| (path.to_owned(), slots.by_ref().take(count).collect());
-    let slots = Slots {
-        rules: paths().map(|path| some(path, ruleset.rules_of(path).len())).collect(),
-        old_rules: paths().map(|path| some(path, ruleset.old_rules_of(path).len())).collect(),
-        tables: named.zip(1..).collect::<BTreeMap<_, _>>(),
+    let mut of = |path: &str, count| (path.to_owned(), some(path, count));
+    Ok(Slots {
+        rules: paths().map(|path| of(path, ruleset.rules_of(path).len())).collect(),
+        old_rules: paths().map(|path| of(path, ruleset.old_rules_of(path).len())).collect(),
+        tables: named.zip(1..).collect(),
         spread: BTreeMap::new(),
-    };
-    compile(&ruleset, &host, &slots, names, Planner::default(), None)
+    })
 }
 
 fn image(text: &str) -> Image {
@@ -263,6 +272,49 @@ fn skips_into_a_stretch_lead_to_its_beginning() {
     let walked = image(&format!("set evaluator skip-steps\n{rules}"));
     assert_eq!(walked.rules[0].skip[0], 10);
     assert!(walked.cells.is_empty());
+}
+
+/// The image of a rule set whose rules keep their slots, as each anchor has some of its own.
+fn image_beside(text: &str, names: &mut Names, standing: &Standing) -> Image {
+    let ruleset = parse(text);
+    let first = |path: &str| 1000 * path.bytes().map(u32::from).sum::<u32>() + 1;
+    let slots = slots_of(&ruleset, |path, count| (first(path)..).take(count).collect()).unwrap();
+    compile(&ruleset, &host(), &slots, names, Planner::default(), standing).unwrap()
+}
+
+/// `many` rules that are searched, of which some act on the way.
+fn searched(many: u16) -> String {
+    let rules = |port: u16| {
+        let acts = if port.is_multiple_of(50) { "block tag T\n" } else { "" };
+        format!("pass in quick proto tcp to 10.0.0.{} port {port}\nblock out\n{acts}", port % 250)
+    };
+    (1..=many).map(rules).collect()
+}
+
+#[test]
+fn what_stands_is_as_if_it_were_compiled() {
+    let text = |changed: u16| {
+        format!(
+            "match in on em0\n{}anchor \"a/*\"\nanchor b {{\n{}}}\nanchor a {{\n\
+             anchor x {{\n{}}}\nanchor z {{\n{}}}\n}}\n",
+            searched(300),
+            searched(80),
+            searched(changed),
+            searched(70)
+        )
+    };
+    for (before, after) in [(0, 90), (90, 0), (60, 200), (200, 60), (3, 4)] {
+        let mut names = Names::default();
+        let before = image_beside(&text(before), &mut names, &Standing::default());
+        let mut sets = before.planted.clone();
+        sets.retain(|path, _| path != "a/x");
+        assert!(["", "b", "a/z"].iter().all(|path| sets[*path].cells.len() > 20));
+        let standing = Standing { rules: before.rules, cells: before.cells, sets };
+        let whole = image_beside(&text(after), &mut names, &Standing::default());
+        let image = image_beside(&text(after), &mut names, &standing);
+        assert!(image.states.keys().all(|path| path == "a/x"), "the others were compiled");
+        assert_eq!(Image { states: whole.states.clone(), ..image }, whole);
+    }
 }
 
 /// The places of the forests of the stretch that begins the rule set, of inbound and outbound packets.

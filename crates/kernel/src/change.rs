@@ -11,6 +11,7 @@ use crate::netns::Netns;
 use crate::object::Maps;
 use crate::record::{Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
+use crate::standing::InForce;
 use crate::table_index::Edition;
 use crate::{commit, contents, gone, pool};
 
@@ -98,6 +99,7 @@ impl Change {
         commit::wait(maps, self.record.generation)?;
         // kept before any is used: the next one may be killed too, and must not use them again
         self.memory.skip_versions();
+        self.memory.in_force = InForce::default();
         self.run.set_memory(&self.memory)?;
         let (mut editions, mut counted) = (BTreeSet::new(), BTreeSet::new());
         for table in self.record.all_tables_mut() {

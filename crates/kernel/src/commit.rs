@@ -21,7 +21,7 @@ use crate::error::{Context, Error, Result};
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
-use crate::trees::{self, Planted};
+use crate::standing::{InForce, Meanings};
 use crate::{cells, forget, gone, interfaces, limiter, map, pool, spread};
 
 /// Rules that a map has room for at least.
@@ -129,21 +129,18 @@ pub(crate) fn write(
     };
     let fresh = rule_sets.iter().filter(|(path, _)| replaced.contains(*path));
     let fresh: Vec<u32> = fresh.flat_map(|(_, set)| set.all_slots()).collect();
-    let meaning = trees::meaning(new, &slots.spread);
-    let standing = match replaced.contains("") {
-        true => None,
-        false => memory.trees.standing(maps, old.generation, meaning),
-    };
+    let meanings = Meanings::of(new, &slots.spread);
+    let standing = memory.in_force.standing(maps, old.generation, (new, &replaced), &meanings);
     let (names, planner) = (&mut memory.names, memory.planner);
     let counters = &maps.rule_stats;
     // the kernel clears counters while we compile
     let (cleared, image) = beside(
         || counters.clear_many(&fresh),
-        || skipstep_classifier::compile(ruleset, host, &slots, names, planner, standing),
+        || skipstep_classifier::compile(ruleset, host, &slots, names, planner, &standing),
     )?;
     cleared?;
     let mut image = image?;
-    memory.trees = Planted::of(*generation, meaning, std::mem::take(&mut image.main_trees));
+    memory.in_force = InForce::of(*generation, &meanings, std::mem::take(&mut image.planted));
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     let in_force: SlotSet = old.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(slot))?;
@@ -418,7 +415,7 @@ fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
 }
 
 /// The map of a generation's rules, if it has one yet.
-fn rules_of(maps: &Maps, generation: u32) -> Result<Option<map::Map<u32, abi::Rule>>> {
+pub(crate) fn rules_of(maps: &Maps, generation: u32) -> Result<Option<map::Map<u32, abi::Rule>>> {
     let id = maps.rulesets.get(&(generation & 1))?;
     id.map(|id| map::by_id("rules", id)).transpose()
 }

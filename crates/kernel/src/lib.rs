@@ -48,12 +48,12 @@ pub mod saved;
 pub mod shared;
 mod source;
 mod spread;
+pub mod standing;
 mod state;
 pub mod table;
 mod table_index;
 pub mod tap;
 pub mod testing;
-pub mod trees;
 pub mod verifier;
 
 pub use counters::InterfaceCounters;

@@ -10,8 +10,8 @@ use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
 use crate::gone::GoneRule;
 use crate::netns::Netns;
+use crate::standing::InForce;
 use crate::table_index::Indexing;
-use crate::trees::Planted;
 use crate::{bridge, routing};
 
 /// What outlives rule sets.
@@ -37,9 +37,9 @@ pub struct Memory {
     /// Which tables have an index.
     #[serde(skip)]
     pub indexing: Indexing,
-    /// Trees of the main rule set.
+    /// Where the rule sets are in the kernel.
     #[serde(default)]
-    pub trees: Planted,
+    pub in_force: InForce,
     /// Seconds since 1970 when the counters of an interface were cleared, if ever.
     pub interfaces_zeroed: BTreeMap<String, u64>,
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.

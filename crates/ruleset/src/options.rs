@@ -143,7 +143,7 @@ pub enum Syncookies {
 }
 
 /// `set evaluator`: how the data plane finds the deciding rule. The answer is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Evaluator {
     /// one rule after the other, as iptables does
     Linear,

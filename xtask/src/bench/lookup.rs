@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use skipstep_abi as abi;
 use skipstep_abi::limits::MAX_RULES;
 use skipstep_classifier::sample::Kind;
-use skipstep_classifier::{Names, Planner, Slots};
+use skipstep_classifier::{Names, Planner, Slots, Standing};
 use skipstep_fwlab::lookups::{List, Loaded, classbench};
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 use skipstep_ruleset::Evaluator;
@@ -104,7 +104,7 @@ fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
         &slots,
         &mut Names::default(),
         Planner::default(),
-        None,
+        &Standing::default(),
     )?;
     let seconds = processor_seconds()? - begin;
     Ok((seconds, image.cells.len() * size_of::<abi::Cell>(), image.longest_search))
