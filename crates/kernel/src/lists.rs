@@ -1,5 +1,5 @@
-//! The addresses of tables, kept beside the record of a rule set: a million of them as JSON would take every pfctl
-//! seconds to read.
+//! The addresses of tables, kept beside the record of a rule set: whoever changes rules alone has a million of them to
+//! pass by, not to read one by one.
 //!
 //! The file is a head, then lists: which it is, the name of its table, how many entries it has, and these. Numbers
 //! are in the order of this machine's bytes, for the file does not outlive it.

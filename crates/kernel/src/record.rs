@@ -68,7 +68,6 @@ pub struct Record {
     /// Rules that are gone, by their slots, as long as they may have states.
     pub gone: BTreeMap<u32, GoneRule>,
     /// Names in the rules that were taken for groups.
-    #[serde(default)]
     pub groups: BTreeSet<String>,
 }
 
@@ -211,7 +210,6 @@ pub struct TableRecord {
     /// Its contents, if nobody changed them since they were loaded.
     pub contents: Option<Vec<TableEntry>>,
     /// Its entries stand in the trees of rules, so none may be added until they are planted without.
-    #[serde(default)]
     pub spread: bool,
     /// Seconds since 1970 when its counters were last cleared.
     pub zeroed_at: u64,

@@ -5,8 +5,6 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::is_default;
-
 /// Address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Family {
@@ -36,25 +34,19 @@ impl Family {
 
 /// `from`/`to`: who a packet comes from or goes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Endpoint {
     /// Address criterion with its negation.
-    #[serde(skip_serializing_if = "is_default")]
     pub host: Host,
     /// Port criterion; `None` does not look at ports.
-    #[serde(skip_serializing_if = "is_default")]
     pub ports: Option<Ports>,
 }
 
 /// An address criterion, perhaps negated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Host {
     /// `!` in front.
-    #[serde(skip_serializing_if = "is_default")]
     pub negated: bool,
     /// What is compared.
-    #[serde(skip_serializing_if = "is_default")]
     pub address: Address,
 }
 

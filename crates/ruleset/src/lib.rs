@@ -44,11 +44,6 @@ pub use rule::{
 pub use table::{Table, TableEntry, TableName};
 pub use translation::{AfTo, Divert, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind};
 
-/// Whether a field is as by default: then it is not written down.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 /// A whole pf.conf: what `pfctl -f` loads in one piece.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ruleset {

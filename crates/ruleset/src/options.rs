@@ -28,10 +28,8 @@ pub struct Options {
     /// `set evaluator`, of skipstep only
     pub evaluator: Evaluator,
     /// `set fast-forward`, of skipstep only
-    #[serde(default)]
     pub fast_forward: FastForward,
     /// `set xdp on`, of skipstep only: interface and group names.
-    #[serde(default)]
     pub xdp: Vec<String>,
     /// `set hostid`
     pub hostid: Option<u32>,

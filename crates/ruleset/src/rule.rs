@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::{Endpoint, Family, PortMatch};
 use crate::anchor::AnchorCall;
-use crate::is_default;
 use crate::options::Timeout;
 use crate::queue::LimiterUse;
 use crate::translation::{AfTo, Divert, Pool, Route};
@@ -15,148 +14,101 @@ use crate::translation::{AfTo, Divert, Pool, Route};
 pub const MOST_LABELS: usize = 5;
 
 /// A filter rule. Fields stand in the order in which pf tests and prints them; what is large and rare
-/// is boxed, and what is as by default is not written down, for there may be 100,000 of them.
+/// is boxed, for there may be 100,000 of them.
 /// The default is `pass`, without state, and looks at nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Rule {
     /// Position in its rule set, from 0.
-    #[serde(skip_serializing_if = "is_default")]
     pub number: u32,
     /// Line of the pf.conf it was written on, from 1; 0 if it was not written by anybody.
-    #[serde(skip_serializing_if = "is_default")]
     pub line: u32,
     /// The included file that the line is in; `None` is the pf.conf itself.
-    #[serde(skip_serializing_if = "is_default")]
     pub file: Option<Arc<str>>,
     /// The rule set this rule calls instead of deciding.
-    #[serde(skip_serializing_if = "is_default")]
     pub anchor: Option<Box<AnchorCall>>,
     /// What the rule does when it decides.
-    #[serde(skip_serializing_if = "is_default")]
     pub action: Action,
     /// How a block rule answers, and a pass rule that cannot make the state it asks for.
-    #[serde(skip_serializing_if = "is_default")]
     pub block_return: BlockReturn,
     /// `in`, `out` or both.
-    #[serde(skip_serializing_if = "is_default")]
     pub direction: Option<Direction>,
     /// `log`
-    #[serde(skip_serializing_if = "is_default")]
     pub log: Option<Log>,
     /// `quick`
-    #[serde(skip_serializing_if = "is_default")]
     pub quick: bool,
     /// `on`
-    #[serde(skip_serializing_if = "is_default")]
     pub interface: Option<Not<InterfaceMatch>>,
     /// `inet`, `inet6`
-    #[serde(skip_serializing_if = "is_default")]
     pub family: Option<Family>,
     /// IP protocol number.
-    #[serde(skip_serializing_if = "is_default")]
     pub protocol: Option<u8>,
     /// `from`
-    #[serde(skip_serializing_if = "is_default")]
     pub source: Endpoint,
     /// `to`
-    #[serde(skip_serializing_if = "is_default")]
     pub destination: Endpoint,
     /// `os`, as pf prints it
-    #[serde(skip_serializing_if = "is_default")]
     pub os: Option<String>,
     /// `user`
-    #[serde(skip_serializing_if = "is_default")]
     pub user: Option<Owner>,
     /// `group`
-    #[serde(skip_serializing_if = "is_default")]
     pub group: Option<Owner>,
     /// `received-on`
-    #[serde(skip_serializing_if = "is_default")]
     pub received_on: Option<Box<Not<InterfaceMatch>>>,
     /// `flags`; `None` does not look.
-    #[serde(skip_serializing_if = "is_default")]
     pub tcp_flags: Option<TcpFlags>,
     /// `icmp-type`, `icmp6-type`
-    #[serde(skip_serializing_if = "is_default")]
     pub icmp: Option<IcmpMatch>,
     /// `tos`
-    #[serde(skip_serializing_if = "is_default")]
     pub tos: Option<u8>,
     /// `prio`
-    #[serde(skip_serializing_if = "is_default")]
     pub prio: Option<u8>,
     /// `max-pkt-rate packets/seconds`
-    #[serde(skip_serializing_if = "is_default")]
     pub max_pkt_rate: Option<(u32, u32)>,
     /// `max-pkt-size` of FreeBSD: longest packet that the rule lets pass
-    #[serde(skip_serializing_if = "is_default")]
     pub max_pkt_size: Option<u16>,
     /// `state limiter`
-    #[serde(skip_serializing_if = "is_default")]
     pub state_limiter: Option<LimiterUse>,
     /// `source limiter`
-    #[serde(skip_serializing_if = "is_default")]
     pub source_limiter: Option<LimiterUse>,
     /// `set prio (ordinary, lowdelay)`
-    #[serde(skip_serializing_if = "is_default")]
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`
-    #[serde(skip_serializing_if = "is_default")]
     pub set_tos: Option<u8>,
     /// `set queue (ordinary, lowdelay)`
-    #[serde(skip_serializing_if = "is_default")]
     pub set_queue: Option<Box<(String, Option<String>)>>,
     /// `set delay`, milliseconds
-    #[serde(skip_serializing_if = "is_default")]
     pub set_delay: Option<u16>,
     /// State options if the rule makes state.
-    #[serde(skip_serializing_if = "is_default")]
     pub state: Option<Box<StateOptions>>,
     /// `probability`, as pf stores it: a fraction of 2^32 - 1.
-    #[serde(skip_serializing_if = "is_default")]
     pub probability: Option<u32>,
     /// `fragment`
-    #[serde(skip_serializing_if = "is_default")]
     pub fragment: bool,
     /// `scrub (...)`
-    #[serde(skip_serializing_if = "is_default")]
     pub scrub: Scrub,
     /// `allow-opts`
-    #[serde(skip_serializing_if = "is_default")]
     pub allow_opts: bool,
     /// `label`, macros already replaced; FreeBSD's rules can have several
-    #[serde(skip_serializing_if = "is_default")]
     pub labels: Vec<String>,
     /// `ridentifier` of FreeBSD: a number that tools know the rule by
-    #[serde(skip_serializing_if = "is_default")]
     pub ridentifier: Option<u32>,
     /// `once`
-    #[serde(skip_serializing_if = "is_default")]
     pub once: bool,
     /// `tag`
-    #[serde(skip_serializing_if = "is_default")]
     pub tag: Option<String>,
     /// `tagged`
-    #[serde(skip_serializing_if = "is_default")]
     pub tagged: Option<Box<Not<String>>>,
     /// `rtable`
-    #[serde(skip_serializing_if = "is_default")]
     pub rtable: Option<u32>,
     /// `divert-to` and its like
-    #[serde(skip_serializing_if = "is_default")]
     pub divert: Option<Divert>,
     /// `af-to`
-    #[serde(skip_serializing_if = "is_default")]
     pub af_to: Option<Box<AfTo>>,
     /// `nat-to`
-    #[serde(skip_serializing_if = "is_default")]
     pub nat: Option<Box<Pool>>,
     /// `rdr-to`
-    #[serde(skip_serializing_if = "is_default")]
     pub rdr: Option<Box<Pool>>,
     /// `route-to` and its like
-    #[serde(skip_serializing_if = "is_default")]
     pub route: Option<Box<Route>>,
 }
 
@@ -334,68 +286,48 @@ pub struct Overload {
 
 /// `keep state (...)`. Absent fields take the defaults of the rule set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct StateOptions {
     /// `keep`, `modulate`, `synproxy`
-    #[serde(skip_serializing_if = "is_default")]
     pub kind: KeepKind,
     /// `source-track`
-    #[serde(skip_serializing_if = "is_default")]
     pub source_track: Option<SourceTrack>,
     /// `max-src-states`
-    #[serde(skip_serializing_if = "is_default")]
     pub max_src_states: Option<u32>,
     /// `max-src-conn`
-    #[serde(skip_serializing_if = "is_default")]
     pub max_src_conn: Option<u32>,
     /// `max-src-conn-rate connections/seconds`
-    #[serde(skip_serializing_if = "is_default")]
     pub max_src_conn_rate: Option<(u32, u32)>,
     /// `max-src-nodes`
-    #[serde(skip_serializing_if = "is_default")]
     pub max_src_nodes: Option<u32>,
     /// `overload`
-    #[serde(skip_serializing_if = "is_default")]
     pub overload: Option<Overload>,
     /// `pflow`
-    #[serde(skip_serializing_if = "is_default")]
     pub pflow: bool,
     /// `max`
-    #[serde(skip_serializing_if = "is_default")]
     pub max: Option<u32>,
     /// `no-sync`
-    #[serde(skip_serializing_if = "is_default")]
     pub no_sync: bool,
     /// if-bound if true; what `set state-policy` or the option says
-    #[serde(skip_serializing_if = "is_default")]
     pub if_bound: bool,
     /// `sloppy`
-    #[serde(skip_serializing_if = "is_default")]
     pub sloppy: bool,
     /// timeouts of this rule that are not 0, by class; with `max` and without adaptive options the
     /// two adaptive ones that follow from it are here too
-    #[serde(skip_serializing_if = "is_default")]
     pub timeouts: Vec<(Timeout, u32)>,
 }
 
 /// `scrub (...)`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Scrub {
     /// clear DF
-    #[serde(skip_serializing_if = "is_default")]
     pub no_df: bool,
     /// random IP id
-    #[serde(skip_serializing_if = "is_default")]
     pub random_id: bool,
     /// lowest TTL
-    #[serde(skip_serializing_if = "is_default")]
     pub min_ttl: Option<u8>,
     /// highest MSS
-    #[serde(skip_serializing_if = "is_default")]
     pub max_mss: Option<u16>,
     /// `reassemble tcp`
-    #[serde(skip_serializing_if = "is_default")]
     pub reassemble_tcp: bool,
 }
 
