@@ -183,7 +183,8 @@ impl Lists<'_> {
         let start = self.image.rules.len();
         let sets = layout(self.ruleset, list, start);
         let end = sets.last().map_or(start, |(_, place)| place.end);
-        self.image.rules.reserve(end - start);
+        // and for what decides if no rule does
+        self.image.rules.reserve(end - start + 1);
         let called = |call: &AnchorCall| called(call, &sets);
         let mut compiler = Compiler {
             slots: self.slots,

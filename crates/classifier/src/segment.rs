@@ -28,7 +28,7 @@ use crate::planner::Planner;
 use crate::spread::{self, Spread};
 use crate::standing::{Planted, Standing};
 use crate::tree::{Covering, Forest, INET, INET6, Space};
-use crate::walk::longest_walk;
+use crate::walk::longest_walks;
 
 /// A rule set has no more stretches of which one rule decides: where they alternate with rules that act, each is a search.
 /// Shorter ones belong to what is between.
@@ -202,16 +202,16 @@ fn add_segment(
         abi::INET6 => candidates(&boxes6(kind)),
         _ => candidates(&boxes(kind)),
     };
-    for (head, direction) in [(head, direction::IN), (head + 1, direction::OUT)] {
-        let kinds: Vec<Option<Packets>> = (0..FORESTS)
-            .map(|number| Packets::new(direction, number))
-            .map(|kind| {
-                let walked = longest_walk(rules, stretch.clone(), &kind);
-                let spared = walked.saturating_sub(planner.sooner_walked);
-                let gains = spared > 0 && spared > planner.of_a_candidate * candidates(&kind);
-                gains.then_some(kind)
-            })
-            .collect();
+    let kinds = |direction| (0..FORESTS).map(move |number| Packets::new(direction, number));
+    let kinds: Vec<Packets> = [direction::IN, direction::OUT].into_iter().flat_map(kinds).collect();
+    let walks = longest_walks(rules, stretch.clone(), &kinds);
+    let mut searched = kinds.into_iter().zip(walks).map(|(kind, walked)| {
+        let spared = walked.saturating_sub(planner.sooner_walked);
+        let gains = spared > 0 && spared > planner.of_a_candidate * candidates(&kind);
+        gains.then_some(kind)
+    });
+    for head in [head, head + 1] {
+        let kinds: Vec<Option<Packets>> = searched.by_ref().take(FORESTS).collect();
         let (of_inet, of_inet6) = kinds.split_at(forest_of::INET6);
         let mut places = inet.places(of_inet, boxes, cells);
         places.extend(inet6.places(of_inet6, boxes6, cells));

@@ -5,6 +5,7 @@
 //! programs on made-up packets. This is the one crate with `unsafe` code and the one that needs
 //! root. Every call blocks and gives a one-line [`Error`] that names the object and the cause.
 
+pub mod allocator;
 mod attach;
 pub mod bridge;
 mod cells;

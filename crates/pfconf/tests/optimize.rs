@@ -67,6 +67,21 @@ fn superblocks_end_where_packets_fare_differently() {
 }
 
 #[test]
+fn a_rule_whose_pool_has_a_memory_goes_only_where_it_never_decides() {
+    let from = |from: &str, quick: &str| {
+        format!("pass in {quick}inet from {from} to any rdr-to <t> least-states")
+    };
+    for quick in ["", "quick "] {
+        let (all, some) = (from("any", quick), from("10.0.0.0/8", quick));
+        let (first, last) = if quick.is_empty() { (&some, &all) } else { (&all, &some) };
+        let one = format!("pass in {quick}inet all flags S/SA rdr-to <t> least-states");
+        becomes(&[first, last], &[&one]);
+        stays(&[last, first]);
+        becomes(&[&all, &all], &[&one]);
+    }
+}
+
+#[test]
 fn a_match_rule_that_does_more_covers_one_that_does_less() {
     becomes(
         &["match in scrub (min-ttl 8)", "match in from 10.0.0.1"],

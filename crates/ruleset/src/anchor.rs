@@ -14,6 +14,7 @@ pub const DEEPEST: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Anchor {
     /// Filter rules in order; `rules[i].number == i`.
+    #[serde(deserialize_with = "crate::many::read")]
     pub rules: Vec<Rule>,
     /// Translation and scrub rules of old times.
     pub old_rules: Vec<OldRule>,

@@ -8,6 +8,7 @@ pub mod anchor;
 pub mod automatic;
 pub mod fingerprint;
 pub mod interface;
+mod many;
 pub mod next;
 pub mod old;
 pub mod optimize;
@@ -50,6 +51,7 @@ pub struct Ruleset {
     /// What the `set` lines say.
     pub options: Options,
     /// Filter rules in order; `rules[i].number == i`.
+    #[serde(deserialize_with = "crate::many::read")]
     pub rules: Vec<Rule>,
     /// Translation and scrub rules of old times, in order.
     pub old_rules: Vec<OldRule>,

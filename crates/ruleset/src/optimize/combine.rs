@@ -11,14 +11,15 @@ use crate::{Address, AutomaticTables, Endpoint, Rule, Table, TableEntry};
 /// So many rules are slower than a table.
 const WORTH_A_TABLE: usize = 6;
 
-/// `rules` with tables in place of some; the tables join `tables`.
+/// `rules` with tables in place of some of their groups; the tables join `tables`.
 pub fn into_tables(
     mut rules: Vec<Rule>,
+    groups: Vec<Group>,
     names: &mut AutomaticTables,
     tables: &mut Vec<Table>,
 ) -> Vec<Rule> {
     let mut keep = vec![true; rules.len()];
-    for Group { side, members } in groups(&rules) {
+    for Group { side, members } in groups {
         if members.len() < WORTH_A_TABLE {
             names.skip();
             continue;
@@ -42,14 +43,14 @@ pub fn into_tables(
 }
 
 /// Rules that are alike but for one address; each rule is in one group at most.
-struct Group {
+pub struct Group {
     side: Side,
     members: Vec<usize>,
 }
 
 /// In order of rules, each one not taken yet takes all later ones that are like it but for the
 /// address on one side: on the side on which the nearest of them differs.
-fn groups(rules: &[Rule]) -> Vec<Group> {
+pub fn groups(rules: &[Rule]) -> Vec<Group> {
     let Buckets { mut buckets, places } = Buckets::of(rules);
     let mut taken = vec![false; rules.len()];
     let mut groups = Vec::new();

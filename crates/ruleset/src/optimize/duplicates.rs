@@ -7,26 +7,47 @@
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
-use super::hashing::{Map, Numbers, Set, set_for};
-use super::{fields, retain};
+use super::fields;
+use super::hashing::{Map, Numbers, Set, map_for};
 use crate::{Address, Endpoint, Rule, skip};
 
-/// `rules` without those that others cover. Of equals the first stays.
-pub fn remove(rules: Vec<Rule>) -> Vec<Rule> {
-    let Table { rows, hosts } = Table::of(&rules);
-    let mut known = set_for(rows.len());
-    let is_first: Vec<bool> = rows.iter().map(|row| known.insert(*row)).collect();
+/// Which of `rules` stay: those that no other covers, and of equals the first.
+///
+/// Rules whose pools have a memory stay, too, if they decide before one that covers them: what a packet gets of a pool
+/// hangs on what others got of it, and each rule has one of its own. pfctl removes these as well.
+pub fn kept(rules: &[Rule]) -> Vec<bool> {
+    let Table { rows, hosts } = Table::of(rules);
+    let mut places: Map<Row, Places> = map_for(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        places.entry(*row).or_insert(Places { first: index, last: index }).last = index;
+    }
     let shapes = Shapes::of(&rows, &hosts);
-    let is_covered = |row: &Row| shapes.above(row).any(|row| known.contains(&row));
-    let keep: Vec<bool> =
-        rows.iter().zip(is_first).map(|(row, is_first)| is_first && !is_covered(row)).collect();
-    retain(rules, &keep)
+    let (any_will_do, quick) = match rules.first() {
+        Some(rule) => (!fields::has_memory(rule), rule.quick),
+        None => return Vec::new(),
+    };
+    let decides_before = |wider: &Places, index| match quick {
+        true => wider.first < index,
+        false => wider.last > index,
+    };
+    let is_covered = |index, row: &Row| {
+        let mut wider = shapes.above(row).filter_map(|row| places.get(&row));
+        wider.any(|wider| any_will_do || decides_before(wider, index))
+    };
+    let stays = |(index, row): (usize, &Row)| places[row].first == index && !is_covered(index, row);
+    rows.iter().enumerate().map(stays).collect()
 }
 
 /// Whether the rule at `index` matches whatever any of `rules` matches.
 pub fn covers_all(rules: &[Rule], index: usize) -> bool {
     let Table { rows, hosts } = Table::of(rules);
     rows.iter().all(|row| rows[index].covers(row, &hosts))
+}
+
+/// Where rules with one row stand.
+struct Places {
+    first: usize,
+    last: usize,
 }
 
 /// How many criteria of a row are looked at or not.

@@ -14,11 +14,6 @@ pub fn map_for<K, V>(keys: usize) -> Map<K, V> {
     Map::with_capacity_and_hasher(keys, BuildHasherDefault::default())
 }
 
-/// An empty set with room for so many keys.
-pub fn set_for<K>(keys: usize) -> Set<K> {
-    Set::with_capacity_and_hasher(keys, BuildHasherDefault::default())
-}
-
 /// Gives each value a number, from 1.
 pub struct Numbers<T> {
     numbers: Map<T, u32>,

@@ -21,7 +21,7 @@ mod superblock;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::{iter, mem};
+use std::{iter, mem, thread};
 
 use self::fields::Role;
 use crate::{Anchor, AutomaticTables, Optimization, Rule, Table};
@@ -151,18 +151,55 @@ impl Optimizer<'_> {
         if rules.len() < 2 {
             return rules;
         }
-        let mut rules = duplicates::remove(rules);
+        let count = rules.len();
+        let Ahead { kept, groups, order } = Ahead::of(&rules);
+        let mut rules = retain(rules, &kept);
         if fields::has_memory(&rules[0]) {
             return rules;
         }
         // pfctl combines rules that count for themselves, too: then one counts for all
         if !rules[0].once && rules[0].max_pkt_rate.is_none() {
-            rules = combine::into_tables(rules, self.names, tables);
+            let groups = groups.unwrap_or_else(|| combine::groups(&rules));
+            rules = combine::into_tables(rules, groups, self.names, tables);
         }
         match profile {
             Some(profile) if rules[0].quick => profile::order(rules, &profile),
-            _ => reorder::for_skip_steps(rules),
+            _ => {
+                let order = order.filter(|_| rules.len() == count);
+                let order = order.unwrap_or_else(|| reorder::for_skip_steps(&rules));
+                arrange(rules, order)
+            }
         }
+    }
+}
+
+/// What the steps come to, each as if those before it changed nothing. Of many rules, that is what happens mostly, and
+/// the last step is as much work as the others: so they are made at the same time.
+struct Ahead {
+    /// Which rules stay.
+    kept: Vec<bool>,
+    /// Rules that differ in one address, if all stay.
+    groups: Option<Vec<combine::Group>>,
+    /// The order of all of them, if they are many.
+    order: Option<Vec<u32>>,
+}
+
+impl Ahead {
+    /// A thread costs as much as so many rules.
+    const MANY: usize = 2048;
+
+    fn of(rules: &[Rule]) -> Self {
+        if rules.len() < Self::MANY {
+            return Ahead { kept: duplicates::kept(rules), groups: None, order: None };
+        }
+        thread::scope(|scope| {
+            let order = || reorder::for_skip_steps(rules);
+            let order = thread::Builder::new().spawn_scoped(scope, order);
+            let kept = duplicates::kept(rules);
+            let groups = kept.iter().all(|is_kept| *is_kept).then(|| combine::groups(rules));
+            // without a thread it is made in its turn
+            Ahead { kept, groups, order: order.ok().and_then(|order| order.join().ok()) }
+        })
     }
 }
 
@@ -186,4 +223,61 @@ fn arrange(mut rules: Vec<Rule>, mut order: Vec<u32>) -> Vec<Rule> {
         order[place] = place as u32;
     }
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Address, Direction, Endpoint, PortMatch, Ports};
+
+    /// A rule that passes datagrams to an address and a port.
+    fn rule(number: u32, address: u32, port: u16) -> Rule {
+        let net = ipnet::Ipv4Net::from(std::net::Ipv4Addr::from_bits(address));
+        let mut destination = Endpoint::default();
+        destination.host.address = Address::Net(net.into());
+        destination.ports = Some(Ports { op: PortMatch::Equal, low: port, high: port });
+        let direction = number.is_multiple_of(3).then_some(Direction::In);
+        let action = Action::Pass;
+        Rule { quick: true, action, direction, protocol: Some(17), destination, ..Rule::default() }
+    }
+
+    fn all_differ(number: u32) -> Rule {
+        rule(number, 0x0a00_0000 + number, (number % 700) as u16)
+    }
+
+    fn some_are_alike(number: u32) -> Rule {
+        all_differ(number % 2900)
+    }
+
+    fn some_make_a_table(number: u32) -> Rule {
+        if number < 2990 { all_differ(number) } else { rule(1, 0x0b00_0000 + number, 5000) }
+    }
+
+    #[test]
+    fn many_rules_come_to_what_one_step_after_the_other_makes_of_them() {
+        let rules = |kind: fn(u32) -> Rule| (0..3000).map(kind).collect::<Vec<Rule>>();
+        for (rules, left, tables_made) in [
+            (rules(all_differ), 3000, 0),
+            (rules(some_are_alike), 2900, 0),
+            (rules(some_make_a_table), 2991, 1),
+        ] {
+            assert!(rules.len() >= Ahead::MANY);
+            let mut names = AutomaticTables::for_looking();
+            let mut tables = Vec::new();
+            let kept = retain(rules.clone(), &duplicates::kept(&rules));
+            let groups = combine::groups(&kept);
+            let combined = combine::into_tables(kept, groups, &mut names, &mut tables);
+            let order = reorder::for_skip_steps(&combined);
+            let expected = arrange(combined, order);
+            assert_eq!((expected.len(), tables.len()), (left, tables_made));
+
+            let mut names = AutomaticTables::for_looking();
+            let profile = &|_: &str| Vec::new();
+            let mut optimizer =
+                Optimizer { level: Optimization::Basic, names: &mut names, profile };
+            let mut tables_now = Vec::new();
+            assert!(optimizer.steps(rules, None, &mut tables_now) == expected);
+            assert_eq!(tables_now, tables);
+        }
+    }
 }

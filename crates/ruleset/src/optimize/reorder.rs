@@ -7,20 +7,20 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::fields;
 use super::hashing::{Map, Numbers};
-use super::{arrange, fields};
 use crate::address::DynamicAddress;
 use crate::skip::{self, Skip};
 use crate::{Address, Endpoint, InterfaceMatch, Rule};
 
-/// `rules` in the order that is best for skip steps.
-pub fn for_skip_steps(rules: Vec<Rule>) -> Vec<Rule> {
-    let values = values(&rules);
+/// The order of `rules` that is best for skip steps: the place that each one of the new order has now.
+pub fn for_skip_steps(rules: &[Rule]) -> Vec<u32> {
+    let values = values(rules);
     let highest = values.iter().flatten().max().copied().unwrap_or(0) as usize;
     let mut order = Vec::with_capacity(rules.len());
     let mut scratch = Scratch { is_left: vec![false; rules.len()], counts: vec![0; highest + 1] };
     reorder((0..rules.len() as u32).collect(), &values, &mut scratch, &mut order);
-    arrange(rules, order)
+    order
 }
 
 /// For each parameter a number for the rule's value; 0 if it has none to share.
