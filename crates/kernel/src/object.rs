@@ -65,7 +65,8 @@ impl Sizes {
         Sizes {
             states: states.max(LEAST_STATES),
             sources: sources.max(LEAST_SOURCES),
-            rule_slots: slots_for(rules).max(LEAST_RULE_SLOTS),
+            // a quarter more: while the filter runs it cannot be made anew for a rule set that has grown
+            rule_slots: slots_for(rules.saturating_add(rules / 4)).max(LEAST_RULE_SLOTS),
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
             pools: [65_536, 1_000_000, 65_536],
