@@ -45,7 +45,23 @@ said() {
 	python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
 }
 
-# lab_end - what the trap runs
+# interrupted WORD MEASUREMENTS [ARGUMENT] - runs `fwlab WORD ARGUMENT --full`, and types Ctrl-C once so many measurements
+# are done. $result is its result then, $WORK/text what it printed
+interrupted() {
+	local word=$1 position=$2 process
+	result=$WORK/cut/${3-$1}.json
+	shift 2
+	"$BIN/fwlab" "$word" "$@" --full --out "$WORK/cut" >"$WORK/text" 2>&1 &
+	process=$!
+	await 60 grep -q "\"position\": $position" "$result" || die "no round is done: $(cat "$WORK/text")"
+	kill -INT $process
+	wait $process
+	same "a run that is interrupted" 1 $?
+	same "is not complete" "(False, 'interrupted')" \
+		"$(said "$result" '(run["complete"], run["incomplete_because"])')"
+	same "its networks are gone" "" "$(ip netns list | grep "fwlab-$process-")"
+}
+
 lab_end() {
 	local status=$?
 	trap '' INT TERM HUP

@@ -36,14 +36,6 @@ same "without root" 1 $?
 holds "why is said" grep -q "speed: needs root" "$WORK/text"
 
 instances=$(ls /sys/fs/bpf/skipstep 2>/dev/null)
-"$BIN/fwlab" speed --full --out "$WORK/cut" >"$WORK/text" 2>&1 &
-process=$!
-await 60 grep -q '"position": 3' "$WORK/cut/speed.json" || die "no round is done: $(cat "$WORK/text")"
-kill -INT $process
-wait $process
-same "a run that is interrupted" 1 $?
-same "is not complete" "(False, 'interrupted')" \
-	"$(said "$WORK/cut/speed.json" '(run["complete"], run["incomplete_because"])')"
-same "its networks are gone" "" "$(ip netns list | grep "fwlab-$process-")"
+interrupted speed 3
 same "and so is what was pinned for them" "$instances" "$(ls /sys/fs/bpf/skipstep 2>/dev/null)"
 verdict

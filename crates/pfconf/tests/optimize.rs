@@ -64,6 +64,8 @@ fn superblocks_end_where_packets_fare_differently() {
     stays(&["pass quick tagged A", "pass quick"]);
     let sticks = "match in rdr-to { 10.0.0.1, 10.0.0.2 } round-robin sticky-address";
     stays(&[sticks, sticks]);
+    let hashes = "match out inet from 10.0.0.0/8 nat-to 10.0.0.0/24 source-hash 0x0123456789abcdef0123456789abcdef";
+    stays(&[hashes, hashes]);
 }
 
 #[test]
