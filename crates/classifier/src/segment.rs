@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
     CELL_WORDS, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_SHIFT, STRETCH_FIRST, STRETCH_MEETS_ALL,
@@ -26,7 +25,7 @@ use crate::boxes::{coverings, inet_addresses, inet6_addresses, only_decides};
 use crate::packets::Packets;
 use crate::planner::Planner;
 use crate::spread::{self, Spread};
-use crate::standing::{Planted, Standing};
+use crate::standing::{Planted, Standing, Stretch, Trees};
 use crate::tree::{Covering, Forest, INET, INET6, Space};
 use crate::walk::longest_walks;
 
@@ -35,25 +34,6 @@ use crate::walk::longest_walks;
 const MOST_THAT_DECIDE: usize = 64;
 /// Headers by which is told how many rules of a stretch may match one.
 const PROBES: usize = 64;
-
-/// Rules that stand together and are searched together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stretch {
-    /// Where they are in their rule set.
-    pub rules: Range<usize>,
-    /// Some act on the way, so each that matches is met.
-    pub meets_all: bool,
-    /// Where its trees are among those of the rule set.
-    pub cell: usize,
-}
-
-/// The trees of a rule set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Trees {
-    /// Cells that the longest search looks at.
-    longest: u32,
-    pub stretches: Vec<Stretch>,
-}
 
 /// The trees of all rule sets.
 pub(crate) struct Forestry {
@@ -90,7 +70,7 @@ pub(crate) fn plant(
     for (path, place) in sets {
         let begin = cells.len();
         let trees = standing.trees(path, place.start, &mut cells).unwrap_or_else(|| {
-            let trees = Trees::plant(rules, place.clone(), planner, spread, &mut cells);
+            let trees = plant_one(rules, place.clone(), planner, spread, &mut cells);
             keep_beginnings(&mut rules[place.clone()], place.start, &trees.stretches);
             trees
         });
@@ -114,26 +94,24 @@ fn steps(sets: &BTreeMap<String, Planted>) -> u32 {
     2 * stretches().count() as u32 + if anew { MATCH_RULES as u32 } else { 0 }
 }
 
-impl Trees {
-    /// Those of a rule set.
-    fn plant(
-        rules: &[abi::Rule],
-        set: Range<usize>,
-        planner: Planner,
-        spread: &Spread,
-        cells: &mut Vec<abi::Cell>,
-    ) -> Self {
-        let (begin, first) = (cells.len(), set.start);
-        let mut trees = Trees::default();
-        for (place, meets_all) in stretches(rules, set, planner) {
-            let cell = cells.len() - begin;
-            let longest = add_segment(rules, (place.clone(), meets_all), planner, spread, cells);
-            trees.longest = trees.longest.max(longest);
-            let place = place.start - first..place.end - first;
-            trees.stretches.push(Stretch { rules: place, meets_all, cell });
-        }
-        trees
+/// Plants the trees of the rule set that stands at this place.
+fn plant_one(
+    rules: &[abi::Rule],
+    set: Range<usize>,
+    planner: Planner,
+    spread: &Spread,
+    cells: &mut Vec<abi::Cell>,
+) -> Trees {
+    let (begin, first) = (cells.len(), set.start);
+    let mut trees = Trees::default();
+    for (place, meets_all) in stretches(rules, set, planner) {
+        let cell = cells.len() - begin;
+        let longest = add_segment(rules, (place.clone(), meets_all), planner, spread, cells);
+        trees.longest = trees.longest.max(longest);
+        let place = place.start - first..place.end - first;
+        trees.stretches.push(Stretch { rules: place, meets_all, cell });
     }
+    trees
 }
 
 /// The stretches of a set that are long enough to be searched: of rules that do nothing but decide, and of what is between

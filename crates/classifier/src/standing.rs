@@ -12,7 +12,24 @@ use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::forest::{FOREST_WALK, FORESTS, STRETCH_FIRST};
 
-use crate::segment::Trees;
+/// Rules that stand together and are searched together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stretch {
+    /// Where they are in their rule set.
+    pub rules: Range<usize>,
+    /// Some act on the way, so each that matches is met.
+    pub meets_all: bool,
+    /// Where its trees are among those of the rule set.
+    pub cell: usize,
+}
+
+/// The trees of a rule set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Trees {
+    /// Cells that the longest search looks at.
+    pub longest: u32,
+    pub stretches: Vec<Stretch>,
+}
 
 /// Where a rule set is, with its trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
