@@ -13,7 +13,7 @@ use crate::record::{Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
 use crate::standing::InForce;
 use crate::table_index::Edition;
-use crate::{commit, contents, gone, pool};
+use crate::{contents, gone, pool, rule_home};
 
 /// A change that has begun. Dropped without [`Change::keep`] it counts as unfinished.
 pub(crate) struct Change {
@@ -96,7 +96,7 @@ impl Change {
     /// it may have changed.
     fn recover(&mut self, maps: &Maps) -> Result<()> {
         // perhaps the page was turned only just now
-        commit::wait(maps, self.record.generation)?;
+        rule_home::wait(maps, self.record.generation)?;
         // kept before any is used: the next one may be killed too, and must not use them again
         self.memory.skip_versions();
         self.memory.in_force = InForce::default();

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
-use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 
 use skipstep_abi as abi;
@@ -21,41 +20,9 @@ use crate::error::{Context, Error, Result};
 use crate::object::Maps;
 use crate::place::{self, Replaced};
 use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
+use crate::rule_home::{self, RuleHome, Rules};
 use crate::standing::{InForce, Meanings};
-use crate::{cells, forget, gone, interfaces, limiter, map, pool, spread};
-
-/// Rules that a map has room for at least.
-const LEAST_ROOM: u32 = 256;
-
-/// Where rules are written.
-pub(crate) enum RuleHome {
-    /// Into the map of the generation before the last, which nobody reads any more, if it has room. A new
-    /// one costs what [`settle`] does: the kernel waits for its readers.
-    Fitting,
-    /// Into two maps that are there from the start, one for each generation. For tests, whose
-    /// packets come when they are sent: waiting for none takes tens of milliseconds.
-    Standing([map::Map<u32, abi::Rule>; 2]),
-}
-
-impl RuleHome {
-    /// Two maps with room for `rules` rules, as both generations' rule sets.
-    pub fn standing(maps: &Maps, rules: u32) -> Result<Self> {
-        let homes = [new_rules(rules)?, new_rules(rules)?];
-        for (generation, home) in (0..).zip(&homes) {
-            put(&maps.rulesets, generation, home)?;
-        }
-        Ok(RuleHome::Standing(homes))
-    }
-
-    /// Waits until all packets are through that began before now, while this generation is in force. In tests none is on
-    /// its way.
-    pub fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
-        match self {
-            RuleHome::Fitting => wait(maps, generation),
-            RuleHome::Standing(_) => Ok(()),
-        }
-    }
-}
+use crate::{cells, forget, gone, interfaces, limiter, pool, spread};
 
 /// A rule set that has its place beside the one in force, and is to be written there.
 pub(crate) struct Placed {
@@ -72,7 +39,7 @@ pub(crate) struct Prepared {
     /// Contents of tables that nobody sees once it is in force.
     outdated: Replaced,
     /// The map of its rules, if packets may read the old ones.
-    rules: Option<map::Map<u32, abi::Rule>>,
+    rules: Option<Rules>,
     /// The main rule set was loaded.
     main: bool,
     /// Rules that stay, and what their states are to know of them from now on.
@@ -148,7 +115,7 @@ pub(crate) fn write(
     if ruleset.options.keep_counters {
         keep_counters(maps, old, new, &replaced)?;
     }
-    let rules = write_rules(maps, home, *generation, &image)?;
+    let rules = home.write(maps, *generation, &image.rules)?;
     cells::write(maps, *generation, &image.cells)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let first = (generation & 1) * FINGERPRINTS;
@@ -184,7 +151,7 @@ pub(crate) fn flip(maps: &Maps, old: &Record, new: &Record) {
 /// Lets go of the old rule set, once nobody reads it.
 pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepared) -> Result<()> {
     if let Some(rules) = &prepared.rules {
-        wait_for_readers(maps, new.generation, rules)?;
+        rule_home::wait_for_readers(maps, new.generation, rules)?;
     }
     limiter::finish(maps, &old.ruleset, &new.ruleset, prepared.main);
     let in_force: SlotSet = new.slots().collect();
@@ -365,78 +332,4 @@ fn meanings(ruleset: &Ruleset, path: &str, set: &RuleSetRecord) -> Vec<(String, 
         (format!("{old:?}"), *slot)
     });
     filter.chain(old).collect()
-}
-
-fn write_rules(
-    maps: &Maps,
-    home: &RuleHome,
-    generation: u32,
-    image: &Image,
-) -> Result<Option<map::Map<u32, abi::Rule>>> {
-    let count = image.rules.len() as u32;
-    let numbers: Vec<u32> = (0..count).collect();
-    match home {
-        RuleHome::Fitting => {
-            let standing = rules_of(maps, generation)?.filter(|rules| fits(rules, count));
-            let rules = match standing {
-                Some(rules) => rules,
-                None => make_room(&maps.rulesets, generation, count, new_rules)?,
-            };
-            rules.set_many(&numbers, &image.rules)?;
-            Ok(Some(rules))
-        }
-        RuleHome::Standing(homes) => {
-            homes[(generation & 1) as usize].set_many(&numbers, &image.rules)?;
-            Ok(None)
-        }
-    }
-}
-
-/// Whether `count` rules have room, and no memory lies idle for many more.
-fn fits<T: map::Plain>(home: &map::Map<u32, T>, count: u32) -> bool {
-    let room = home.capacity();
-    count <= room && (room <= LEAST_ROOM || room / 4 <= count)
-}
-
-/// The map of a generation that is not in force, with room for some more than `count` rules.
-fn make_room<T: map::Plain>(
-    homes: &map::Map<u32, u32>,
-    generation: u32,
-    count: u32,
-    new: impl Fn(u32) -> Result<map::Map<u32, T>>,
-) -> Result<map::Map<u32, T>> {
-    let home = new(count.saturating_add(count / 4).max(LEAST_ROOM))?;
-    put(homes, generation, &home)?;
-    Ok(home)
-}
-
-fn new_rules(count: u32) -> Result<map::Map<u32, abi::Rule>> {
-    map::new_array("rules", count, map::INNER_MAP)
-}
-
-/// The map of a generation's rules, if it has one yet.
-pub(crate) fn rules_of(maps: &Maps, generation: u32) -> Result<Option<map::Map<u32, abi::Rule>>> {
-    let id = maps.rulesets.get(&(generation & 1))?;
-    id.map(|id| map::by_id("rules", id)).transpose()
-}
-
-fn put<T: map::Plain>(
-    homes: &map::Map<u32, u32>,
-    generation: u32,
-    home: &map::Map<u32, T>,
-) -> Result<()> {
-    homes.set(&(generation & 1), &(home.as_fd().as_raw_fd() as u32))
-}
-
-/// Waits until all packets are through that began before now.
-pub(crate) fn wait(maps: &Maps, generation: u32) -> Result<()> {
-    match rules_of(maps, generation)? {
-        Some(rules) => wait_for_readers(maps, generation, &rules),
-        None => Ok(()),
-    }
-}
-
-/// The kernel waits for its readers whenever a map of maps is changed, even into what it was.
-fn wait_for_readers(maps: &Maps, generation: u32, rules: &map::Map<u32, abi::Rule>) -> Result<()> {
-    put(&maps.rulesets, generation, rules)
 }

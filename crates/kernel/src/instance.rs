@@ -14,12 +14,12 @@ use skipstep_ruleset::{Next, Ruleset};
 use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
-use crate::commit::RuleHome;
 use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
 use crate::object::{Maps, Programs, Sizes};
 use crate::queue::QueueStats;
 use crate::record::{Load, Record, wall_clock};
+use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
 use crate::{

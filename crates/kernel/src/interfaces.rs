@@ -7,10 +7,10 @@ use skipstep_abi as abi;
 use skipstep_abi::interface::interface_flags;
 use skipstep_ruleset::interface::{Host, Interface};
 
-use crate::commit::RuleHome;
 use crate::error::Result;
 use crate::object::Maps;
 use crate::record::Memory;
+use crate::rule_home::RuleHome;
 
 /// Writes what there is and forgets what is gone. `generation` is in force; `skip` has the operands of `set skip on`, as
 /// even and odd generations see them.

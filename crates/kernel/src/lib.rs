@@ -44,6 +44,7 @@ pub mod record;
 pub mod report;
 pub mod ring;
 pub mod routing;
+mod rule_home;
 mod rundir;
 pub mod saved;
 pub mod shared;

@@ -9,12 +9,13 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Next, Options, Ruleset};
 
 use crate::change::Change;
-use crate::commit::{self, Prepared, RuleHome, beside};
+use crate::commit::{self, Prepared, beside};
 use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::lists::Lists;
 use crate::object::{Sizes, slots_for};
 use crate::record::{Record, wall_clock};
+use crate::rule_home::RuleHome;
 use crate::rundir::{Found, RunDir};
 use crate::{divert, host, pins, queue, routing};
 

@@ -12,7 +12,7 @@ use skipstep_classifier::{Planted, Standing};
 
 use crate::object::Maps;
 use crate::record::{Record, TableRecord};
-use crate::{cells, commit};
+use crate::{cells, rule_home};
 
 /// The rule sets of a generation as they are in the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl InForce {
     fn copied(&self, maps: &Maps, sets: BTreeMap<String, Planted>) -> Option<Standing> {
         let count = sets.values().map(|set| set.rules.end).max()?;
         let wanted = sets.values().map(|set| set.cells.end).max()?;
-        let rules = commit::rules_of(maps, self.generation).ok()??;
+        let rules = rule_home::rules_of(maps, self.generation).ok()??;
         let rules: Vec<_> = rules.first(count as u32).ok()?.collect();
         let cells = cells::read(maps, self.generation, wanted).ok()?;
         (rules.len() == count && cells.len() == wanted).then_some(Standing { rules, cells, sets })

@@ -30,11 +30,12 @@ use skipstep_scenario::engine::{
 
 use self::machine::Machine;
 use self::passage::{Passage, TCX_DROP};
-use crate::commit::{self, RuleHome};
+use crate::commit;
 use crate::error::{Error, Result};
 use crate::object::{self, Maps, Programs};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
+use crate::rule_home::RuleHome;
 use crate::table::{EntryInfo, EntryTraffic};
 use crate::table_index::Indexing;
 use crate::{contents, counters, limiter, source, state, table};
