@@ -299,14 +299,32 @@ mod tests {
     /// fails, change the digit of [`RULES_HEAD`] and `PF_ABI_VERSION`, and then what is expected.
     #[test]
     fn rule_sets_are_written_as_ever_under_this_version() {
-        let host = Host::default();
-        let loaded = skipstep_pfconf::load(RULES, &Context::new(&host));
-        let ruleset = loaded.unwrap_or_else(|why| panic!("{:?}", why.diagnostics)).ruleset;
-        let record = Record { ruleset, ..Record::default() };
-        let bytes = postcard::to_stdvec(&record).unwrap();
+        let bytes = postcard::to_stdvec(&record()).unwrap();
         let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
         assert_eq!((RULES_HEAD, bytes.len(), hash), (b"rules 1\n", 882, 0x4b4a_2191_cce4_83a6));
+    }
+
+    /// The rule set of [`RULES`].
+    fn record() -> Record {
+        let host = Host::default();
+        let loaded = skipstep_pfconf::load(RULES, &Context::new(&host));
+        let ruleset = loaded.unwrap_or_else(|why| panic!("{:?}", why.diagnostics)).ruleset;
+        Record { ruleset, ..Record::default() }
+    }
+
+    #[test]
+    fn a_file_that_was_damaged_is_refused_or_read_and_nothing_else_happens() {
+        let bytes = [&RULES_HEAD[..], &postcard::to_stdvec(&record()).unwrap()].concat();
+        assert_eq!(rules_from(&bytes), Some(record()));
+        for place in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[place] ^= 1 << bit;
+                let refused = rules_from(&damaged).is_none();
+                assert!(refused || place >= RULES_HEAD.len(), "{place}");
+            }
+        }
     }
 
     #[test]
