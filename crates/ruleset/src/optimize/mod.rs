@@ -152,7 +152,7 @@ impl Optimizer<'_> {
             return rules;
         }
         let count = rules.len();
-        let Ahead { kept, groups, order } = Ahead::of(&rules);
+        let Ahead { kept, groups, order } = Ahead::of(&rules, profile.is_none());
         let mut rules = retain(rules, &kept);
         if fields::has_memory(&rules[0]) {
             return rules;
@@ -188,8 +188,9 @@ impl Ahead {
     /// A thread costs as much as so many rules.
     const MANY: usize = 2048;
 
-    fn of(rules: &[Rule]) -> Self {
-        if rules.len() < Self::MANY {
+    /// `ordered`: by what they have in common, and not by a profile.
+    fn of(rules: &[Rule], ordered: bool) -> Self {
+        if rules.len() < Self::MANY || !ordered {
             return Ahead { kept: duplicates::kept(rules), groups: None, order: None };
         }
         thread::scope(|scope| {
