@@ -568,10 +568,13 @@ static int visit_rule(__unused __u32 i, void *arg)
 		count_evaluation(rule->slot);
 	result = test_rule(loop->skb, s, rule, false);
 	if (s->search.goes_on) {
-		if (result == MATCHES)
+		if (is_known_now(s, s->search.unknown))
+			begin_search(&s->search, s->search.stretch);
+		else if (result == MATCHES)
 			take_candidate(&s->search);
 		return 0;
 	}
+	note_look(s);
 	if (result == REFUSED) {
 		/* as in OpenBSD the walk leaves this rule set, but goes on behind the anchor rule */
 		reason_count(s, s->test.limited);
@@ -589,7 +592,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 		return 1;
 	}
 	if (rule->tag)
-		s->test.act.tag = rule->tag;
+		change_tag(s, rule->tag);
 	/* also if it excepts, or calls others */
 	if (is_old(rule->action) && rule->rtable)
 		s->test.act.rtable = rule->rtable;
@@ -635,7 +638,7 @@ __inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
 	test->decided_by = test->caller;
 	test->evaluator = config->evaluator;
 	test->decided = NO_RULE;
-	test->over = test->failed = test->limited = test->found = 0;
+	test->over = test->failed = test->limited = test->found = test->retagged = 0;
 	s->search.goes_on = 0;
 	forget_candidates(s);
 	/* spares the lookup of the first rule, which would say the same */

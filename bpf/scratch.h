@@ -145,6 +145,7 @@ struct pf_test_ctx {
 	__u8 asks_fragment;		/* only whether a `scrub` rule wants this fragment left alone: … */
 	__u8 leave_fragment;		/* … one does */
 	__u8 old_ends;			/* an old rule gave it new ends */
+	__u8 retagged;			/* candidates were forgotten so often since it got another tag */
 	__u32 source_nodes[PF_NODE_KINDS];	/* held for the state to come, as pf_state.source_nodes */
 	__u32 match_count;
 	struct pf_match_rule match[PF_MATCH_RULES];
@@ -286,6 +287,8 @@ struct pf_candidates {
 	__u32 count;
 	__u32 index[PF_CANDIDATES];	/* in no order */
 	__u8 every;			/* they are more, or were not sought: each rule may match */
+	__u8 asks;			/* pf_stretch_asks: they hang on that, too … */
+	__u8 unknown;			/* … and nobody had looked at it */
 };
 
 /* A search for the rule that decides among many, or for all that may match: search.h */
@@ -294,6 +297,7 @@ struct pf_tree_search {
 	__u32 point[PF_AXES];		/* the packet, on each axis */
 	__u32 first;			/* rule of the stretch */
 	__u32 end;			/* one more than the last */
+	__u32 stretch;			/* its cells' place */
 	__u32 forest;			/* its place */
 	__u32 trees;			/* how many there are */
 	__u32 tree;			/* the one in hand */
@@ -310,6 +314,7 @@ struct pf_tree_search {
 	__u8 six;			/* the packet is IPv6 */
 	__u8 goes_on;
 	__u8 meets_all;			/* it looks for candidates */
+	__u8 unknown;			/* nobody has looked at what its last axis is of: pf_stretch_asks */
 	struct pf_candidates candidates;
 };
 

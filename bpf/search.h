@@ -9,7 +9,10 @@
  *
  * Where rules act on the way (`match`, `anchor`, `tag` …) each one that matches is to be met, and in their order. There
  * the search goes through all trees and notes each rule whose box has the packet; the walk then goes from one of these
- * candidates to the next. Who gives the packet other addresses moves it in the space, and forgets them.
+ * candidates to the next. Who gives the packet other addresses, or another tag, moves it in the space, and forgets them.
+ *
+ * What rules ask besides headers, a tag or an owner, may be an axis, too. A search looks at neither: for a packet at which
+ * nobody has looked the rules that ask hide each other, the first of them that is tested looks, and the search begins anew.
  */
 #ifndef PF_SEARCH_H
 #define PF_SEARCH_H
@@ -281,8 +284,24 @@ static int look_at_more_cells(__unused __u32 i, void *arg)
 	return first ? look_at_cells(search, first) : 1;
 }
 
-/* Where the packet is in the space that the trees cut. */
-__inline void find_point(struct pf_scratch *s)
+/* Where the packet is on the axis of what rules ask besides headers. A plain walk looks at none of it. */
+__inline __u32 find_asked(const struct pf_scratch *s, __u32 asks)
+{
+	const struct pf_test_ctx *test = &s->test;
+	__u32 id = asks == PF_STRETCH_ASKS_USER ? s->owner_uid : s->owner_gid;
+
+	if (s->counts_later)
+		return PF_ASKED_UNKNOWN;
+	if (asks == PF_STRETCH_ASKS_TAG)
+		return test->act.tag || !s->tag ? test->act.tag : PF_ASKED_UNKNOWN;
+	if (!s->owner_sought)
+		return PF_ASKED_UNKNOWN;
+	/* as crates/classifier/src/asked.rs has it */
+	return id == PF_ASKED_UNKNOWN ? PF_ASKED_UNKNOWN - 1 : id;
+}
+
+/* Where the packet is in the space that the trees cut. Returns what is unknown of that, pf_stretch_asks. */
+__inline __u32 find_point(struct pf_scratch *s, __u32 asks)
 {
 	__u32 *point = s->search.point;
 	const struct pf_pdesc *pd = &s->pd;
@@ -310,6 +329,10 @@ __inline void find_point(struct pf_scratch *s)
 	}
 	point[2] = pd->protocol;
 	point[3] = min(s->interface.id, PF_CLASS_OTHER);
+	if (asks == PF_STRETCH_ASKS_NOTHING)
+		return PF_STRETCH_ASKS_NOTHING;
+	point[4] = find_asked(s, asks);
+	return point[4] == PF_ASKED_UNKNOWN ? asks : PF_STRETCH_ASKS_NOTHING;
 }
 
 __inline __u32 kind_of_packet(const struct pf_scratch *s)
@@ -332,7 +355,7 @@ __inline void begin_search(struct pf_tree_search *search, __u32 segment)
 {
 	search->goes_on = 1;
 	search->at = SEARCH_STRETCH;
-	search->cell = segment;
+	search->cell = search->stretch = segment;
 }
 
 /* Whether it is known which of the rules may match, from this one on. */
@@ -346,12 +369,46 @@ __inline void forget_candidates(struct pf_scratch *s)
 	s->search.candidates.end = 0;
 }
 
+/* So often what was known of tags is forgotten; then rules that ask for them are walked. */
+#define RETAGGED	PF_MATCH_RULES
+
+/* A rule gives the packet another tag: those that ask for it were passed over. */
+__inline void change_tag(struct pf_scratch *s, __u16 tag)
+{
+	struct pf_test_ctx *test = &s->test;
+
+	if (tag == test->act.tag)
+		return;
+	test->act.tag = tag;
+	if (s->search.candidates.asks != PF_STRETCH_ASKS_TAG || test->retagged >= RETAGGED)
+		return;
+	test->retagged++;
+	forget_candidates(s);
+}
+
+/* Whether a rule has looked by now at what nobody had looked at. */
+__inline bool is_known_now(const struct pf_scratch *s, __u32 unknown)
+{
+	return unknown == PF_STRETCH_ASKS_TAG ? s->test.act.tag : unknown && s->owner_sought;
+}
+
+/* A rule was tested. If it was the first one to look, the trees hid others behind it: what they said is forgotten. */
+__inline void note_look(struct pf_scratch *s)
+{
+	struct pf_tree_search *search = &s->search;
+
+	if (is_known_now(s, search->candidates.unknown)) {
+		search->candidates.unknown = 0;
+		forget_candidates(s);
+	}
+}
+
 /* Goes to the forest of packets like this one, if there is one and it is to be searched. */
 __inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
 {
 	struct pf_tree_search *search = &s->search;
 	struct pf_cell *cell;
-	__u32 forest;
+	__u32 forest, asks;
 
 	search->at = SEARCH_FAILED;
 	search->best = NO_RULE;
@@ -364,12 +421,18 @@ __inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
 	forest = 1 + kind_of_packet(s) + (search->six ? PF_FOREST_OF_INET6 : 0);
 	search->forest = cell->word[forest & (PF_CELL_WORDS - 1)];
 	search->goes_on = search->forest != PF_FOREST_WALK;
+	asks = cell->word[PF_STRETCH_ASKS];
+	if (asks == PF_STRETCH_ASKS_TAG && s->test.retagged >= RETAGGED)
+		search->goes_on = 0;
+	search->unknown = PF_STRETCH_ASKS_NOTHING;
 	search->meets_all = !!cell->word[PF_STRETCH_MEETS_ALL];
 	if (search->meets_all) {
 		search->candidates.from = s->test.next;
 		search->candidates.end = search->end;
 		search->candidates.count = 0;
 		search->candidates.every = !search->goes_on;
+		search->candidates.asks = asks;
+		search->candidates.unknown = PF_STRETCH_ASKS_NOTHING;
 	}
 	if (search->forest == PF_FOREST_NONE) {
 		search->at = SEARCH_OVER;
@@ -380,7 +443,9 @@ __inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
 		return;
 	search->trees = cell->word[0];
 	search->steps = cell->word[1];
-	find_point(s);
+	search->unknown = find_point(s, asks);
+	if (search->meets_all)
+		search->candidates.unknown = search->unknown;
 	go_to_tree(search, 0);
 }
 

@@ -6,8 +6,8 @@
  * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the place of the forest for
  * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
  * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which
- * all rules that match are met: their orders are their places in it, `quick` or not; and the index of its first rule.
- * These two cells alone say where rules and cells are. All others go on being true wherever they are moved to.
+ * all rules that match are met: their orders are their places in it, `quick` or not; the index of its first rule; and
+ * what its trees cut along besides headers, on the last axis. These two cells alone say where rules and cells are. All others go on being true wherever they are moved to.
  * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
  * A forest: how many trees, how many cells the longest search of it looks at, then for each tree how far behind the
  * forest it is and the least order in it, ascending; these words go on in the cells behind.
@@ -39,6 +39,8 @@
 #define PF_FORESTS	10		/* in either direction */
 #define PF_STRETCH_MEETS_ALL	11	/* word of a stretch's cells: not 0 if all that match are met */
 #define PF_STRETCH_FIRST	12	/* word of a stretch's cells: index of its first rule */
+#define PF_STRETCH_ASKS	13		/* word of a stretch's cells: pf_stretch_asks */
+#define PF_ASKED_UNKNOWN	0xfffffffe	/* the value of what nobody has looked at */
 #define PF_FOREST_NONE	0
 #define PF_FOREST_WALK	1		/* the second cell is none of a forest */
 
@@ -50,6 +52,14 @@ enum pf_forest_of {
 	PF_FOREST_OF_OTHER = 3,
 	PF_FOREST_OF_ICMP_FOLLOWS = 4,	/* the answer to a query */
 	PF_FOREST_OF_INET6 = 5,
+};
+
+/* what trees cut along besides, if rules ask it */
+enum pf_stretch_asks {
+	PF_STRETCH_ASKS_NOTHING = 0,
+	PF_STRETCH_ASKS_TAG = 1,
+	PF_STRETCH_ASKS_USER = 2,
+	PF_STRETCH_ASKS_GROUP = 3,
 };
 
 struct pf_cell {

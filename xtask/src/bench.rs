@@ -2,7 +2,8 @@
 //!
 //! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the server,
 //! and none of them matches the packets measured; or else each is a `match` rule for one address, as of a
-//! customer, and one of them matches; or each has a table of its own, none with the packet's. The kernel runs the programs with
+//! customer, and one of them matches; or each has a table of its own, none with the packet's; or asks for a tag, or
+//! an owner, that the packet has not. The kernel runs the programs with
 //! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
 //! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
 
@@ -29,7 +30,7 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::options::Evaluator;
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::{Carried, Engine, TestPacket, Verdict};
+use skipstep_scenario::engine::{Carried, Engine, SocketOwner, TestPacket, Verdict};
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 /// Numbers of rules; those of the paper, and one more.
@@ -42,6 +43,16 @@ const FTP_ROUNDS: u32 = 3;
 
 /// Tables that an engine for tests has room for, but for a few.
 const TABLES: usize = 250;
+
+/// Networks of a large table.
+const LARGE: usize = 500;
+/// So many of those of a table are neighbours.
+const IN_A_ROW: usize = 4;
+/// One that lies between two of them.
+const NEIGHBOUR: [u8; 4] = [192, 77, 1, 2];
+
+/// Tags that an instance has numbers for, but for a few.
+const TAGS: usize = 2000;
 
 /// What a tcx program returns to let a packet go on.
 const TCX_NEXT: u32 = u32::MAX;
@@ -102,10 +113,25 @@ enum Load {
     Customer,
     /// a UDP datagram from an address that is in none of many tables, for each of which there is a rule
     Table,
+    /// the same, where each has many networks
+    LargeTable,
+    /// a UDP datagram whose tag is none of many, for each of which there is a rule
+    Tag,
+    /// a UDP datagram of a user who is none of many, for each of whom there is a rule
+    User,
 }
 
 impl Load {
-    const ALL: [Load; 5] = [Load::Tcp, Load::Udp, Load::State, Load::Customer, Load::Table];
+    const ALL: [Load; 8] = [
+        Load::Tcp,
+        Load::Udp,
+        Load::State,
+        Load::Customer,
+        Load::Table,
+        Load::LargeTable,
+        Load::Tag,
+        Load::User,
+    ];
 
     fn heading(self) -> &'static str {
         match self {
@@ -114,6 +140,9 @@ impl Load {
             Load::State => "TCP with a state",
             Load::Customer => "UDP against match rules",
             Load::Table => "UDP against tables",
+            Load::LargeTable => "UDP against large tables",
+            Load::Tag => "tagged UDP against tags",
+            Load::User => "UDP against users",
         }
     }
 }
@@ -200,13 +229,22 @@ fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<
         Load::Tcp | Load::Udp => text(rules, " no state"),
         Load::State => text(rules, ""),
         Load::Customer => customers(rules),
-        Load::Table => tables_of(rules),
+        Load::Table => tables_of(rules, 4),
+        Load::LargeTable => tables_of(rules, LARGE),
+        Load::Tag => tags(rules),
+        Load::User => users(rules),
     };
     engine.load(&ruleset(&text)?, &host()).map_err(anyhow::Error::msg)?;
     let packet = match load {
         Load::Tcp => inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1))),
-        Load::Udp | Load::Customer | Load::Table => {
-            inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64])))
+        Load::Udp | Load::Customer | Load::Table => datagram(CLIENT),
+        Load::LargeTable => datagram(NEIGHBOUR),
+        Load::Tag => {
+            let tag = Some("other".to_string());
+            TestPacket { carried: Carried { tag, ..Carried::default() }, ..datagram(CLIENT) }
+        }
+        Load::User => {
+            TestPacket { owner: Some(SocketOwner { uid: 1, gid: 1 }), ..datagram(CLIENT) }
         }
         Load::State => connect(engine)?,
     };
@@ -253,19 +291,46 @@ fn customers(rules: usize) -> String {
     text
 }
 
-/// `rules` rules that block what is in a table, in turn of all there is room for, with four networks elsewhere each.
-fn tables_of(rules: usize) -> String {
+/// `rules` rules that block what is in a table, in turn of all there is room for, with some networks each. Of every eight
+/// networks one is in a table, and some in a row are in the same, as countries have them.
+fn tables_of(rules: usize, entries: usize) -> String {
     let tables = rules.min(TABLES);
     let mut text = String::from("pass all no state\n");
-    let networks = (0u32..).map(|number| Ipv4Addr::from_bits(number << 8 | 192 << 24));
-    let networks: Vec<String> = networks.take(4 * tables).map(|net| format!("{net}/24")).collect();
-    for (number, networks) in networks.chunks(4).enumerate() {
-        let _ = writeln!(text, "table <t{number}> {{ {} }}", networks.join(", "));
+    for table in 0..tables {
+        let network = |number: usize| {
+            let row = number / IN_A_ROW * tables + table;
+            Ipv4Addr::from_bits(((row * IN_A_ROW + number % IN_A_ROW) as u32) << 11 | 192 << 24)
+        };
+        let networks: Vec<String> =
+            (0..entries).map(|number| format!("{}/24", network(number))).collect();
+        let _ = writeln!(text, "table <t{table}> {{ {} }}", networks.join(", "));
     }
     for rule in 0..rules {
         let _ = writeln!(text, "block in from <t{}>", rule % tables);
     }
     text
+}
+
+/// `rules` rules that block what has a tag, in turn of all there are numbers for, behind one that gives none of these.
+fn tags(rules: usize) -> String {
+    let mut text = String::from("pass all no state\nmatch out tag other\n");
+    for rule in 0..rules {
+        let _ = writeln!(text, "block in proto udp tagged t{}", rule % TAGS);
+    }
+    text
+}
+
+/// `rules` rules that block what belongs to a user.
+fn users(rules: usize) -> String {
+    let mut text = String::from("pass all no state\n");
+    for user in 1000..1000 + rules {
+        let _ = writeln!(text, "block in proto udp user {user}");
+    }
+    text
+}
+
+fn datagram(from: [u8; 4]) -> TestPacket {
+    inbound(ipv4(from, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64])))
 }
 
 fn segment(flags: &str, seq: u32) -> Tcp {

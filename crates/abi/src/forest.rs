@@ -24,6 +24,10 @@ pub const FORESTS: usize = 10;
 pub const STRETCH_MEETS_ALL: usize = 1 + FORESTS;
 /// Word of a stretch's cells: index of its first rule.
 pub const STRETCH_FIRST: usize = 2 + FORESTS;
+/// Word of a stretch's cells: what trees cut along besides, [`stretch_asks`].
+pub const STRETCH_ASKS: usize = 3 + FORESTS;
+/// On the axis of what is asked besides: nobody has looked at it.
+pub const ASKED_UNKNOWN: u32 = 0xffff_fffe;
 /// In place of a forest: no rule of the stretch can match.
 pub const FOREST_NONE: u32 = 0;
 /// In place of a forest: skip steps are faster than a search.
@@ -51,6 +55,18 @@ pub mod forest_of {
     pub const ICMP_FOLLOWS: usize = 4;
     /// so many more are the same packets over IPv6
     pub const INET6: usize = 5;
+}
+
+/// `enum pf_stretch_asks`.
+pub mod stretch_asks {
+    /// no such axis
+    pub const NOTHING: u32 = 0;
+    /// the packet's tag
+    pub const TAG: u32 = 1;
+    /// who owns its socket
+    pub const USER: u32 = 2;
+    /// the group of the same
+    pub const GROUP: u32 = 3;
 }
 
 /// `struct pf_cell`: what forests are made of.

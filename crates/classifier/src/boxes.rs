@@ -9,6 +9,7 @@ use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags as flags};
 use skipstep_abi::verdict::{action, direction};
 
+use crate::asked::{self, Asks, Whole};
 use crate::packets::{ICMP, ICMP6, Packets, SCTP, TCP, UDP};
 use crate::spread::{self, Spread};
 use crate::tree::{Covering, Region, Space};
@@ -25,6 +26,10 @@ pub(crate) fn only_decides(rule: &abi::Rule) -> bool {
         && rule.tag == 0
         && rule.tagged == 0
         && rule.limiter == [0; 2]
+}
+
+fn asks_for_owner(rule: &abi::Rule) -> bool {
+    rule.user.op != 0 || rule.group.op != 0
 }
 
 /// A box while it is made.
@@ -57,7 +62,7 @@ pub(crate) fn coverings<const N: usize>(
     rules: &[abi::Rule],
     (stretch, meets_all): (Range<usize>, bool),
     kind: &Packets,
-    spread: Option<&Spread>,
+    (spread, asks): (Option<&Spread>, Option<Asks>),
     addresses: fn(&abi::Rule, &mut Asked<N>),
 ) -> Vec<Covering<N>> {
     let place = |index: usize| (index - stretch.start) as u32;
@@ -67,17 +72,17 @@ pub(crate) fn coverings<const N: usize>(
         let rule: &abi::Rule = &rules[index];
         let mut asked = Asked { region: space.whole, whole: true };
         addresses(rule, &mut asked);
-        header(rule, kind, &mut asked);
-        let hides = !meets_all || (is_quick(&index) && only_decides(rule));
+        header(rule, kind, space.addresses[1].end, &mut asked);
         let Asked { region, whole } = asked;
+        let may_hide = !meets_all || (is_quick(&index) && only_decides(rule));
+        let whole = Whole { header: whole, rule: whole && may_hide && !asks_for_owner(rule) };
         let table = spread.and_then(|spread| spread::of_rule(rule, spread));
         let own = table.is_none().then_some(region);
-        let (side, entries) = table.unwrap_or_default();
-        let of_entries = entries.iter();
-        let of_entries =
-            of_entries.filter_map(move |entry| spread::narrowed(space, region, side, entry));
-        let all = own.into_iter().chain(of_entries);
-        all.map(move |region| Covering { region, whole: whole && hides, order })
+        let (side, networks) = table.unwrap_or_default();
+        let of_table = networks.iter();
+        let of_table = of_table.filter_map(move |net| spread::narrowed(space, region, side, net));
+        let all = own.into_iter().chain(of_table);
+        all.flat_map(move |region| asked::boxes(space, asks, rule, region, whole, order))
     };
     if meets_all {
         let all = stretch.clone().map(|index| (index, place(index)));
@@ -119,9 +124,10 @@ fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
     rule.flags & flags::KEEP_STATE != 0 && rule.flags & flags::SLOPPY == 0
 }
 
-/// All but the addresses, whose axes come first.
-fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>) {
-    let [source_port, destination_port, protocol, interface] = [N - 4, N - 3, N - 2, N - 1];
+/// All but the addresses, behind whose axes is the first of the others, and but for what else is asked.
+fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, first: usize, asked: &mut Asked<N>) {
+    let [source_port, destination_port, protocol, interface] =
+        [0, 1, 2, 3].map(|axis| first + axis);
     if rule.protocol != kind.protocol && rule.protocol != 0 {
         asked.between(protocol, rule.protocol.into(), rule.protocol.into());
     }
@@ -163,7 +169,7 @@ fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, asked: &mut Asked<N>
         asked.more_if(makes_no_state_of_answers(rule) && kind.follows);
     }
     asked.more_if(rule.flags & (flags::MATCH_TOS | flags::MATCH_PRIO) != 0);
-    asked.more_if(rule.os != 0 || rule.user.op != 0 || rule.group.op != 0);
+    asked.more_if(rule.os != 0);
     asked.more_if(rule.received_match != interface_match::NONE);
 }
 
@@ -185,7 +191,7 @@ fn port<const N: usize>(port: &abi::Port, axis: usize, asked: &mut Asked<N>) {
     asked.between(axis, from, to);
 }
 
-pub(crate) fn inet_addresses(rule: &abi::Rule, asked: &mut Asked<6>) {
+pub(crate) fn inet_addresses<const N: usize>(rule: &abi::Rule, asked: &mut Asked<N>) {
     let word = |bytes: &[u8; 16]| {
         Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[..4]).expect("that many were taken")).to_bits()
     };
@@ -212,7 +218,7 @@ pub(crate) fn inet_addresses(rule: &abi::Rule, asked: &mut Asked<6>) {
 }
 
 /// Boxes of IPv6 are prefixes: a range is covered by the longest that has it all.
-pub(crate) fn inet6_addresses(rule: &abi::Rule, asked: &mut Asked<12>) {
+pub(crate) fn inet6_addresses<const N: usize>(rule: &abi::Rule, asked: &mut Asked<N>) {
     let number = |bytes: &[u8; 16]| Ipv6Addr::from(*bytes).to_bits();
     for (axis, address) in [(0, &rule.source), (4, &rule.destination)] {
         let (low, high) = (number(&address.low), number(&address.high));

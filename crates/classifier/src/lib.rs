@@ -6,7 +6,9 @@
 //! the loader gives each a slot, and [`compile`] makes the [`Image`]. Nothing here needs the kernel.
 
 pub mod address;
+mod asked;
 mod boxes;
+pub mod cover;
 pub mod dynamic;
 pub mod error;
 mod fingerprint;

@@ -3,7 +3,7 @@
 use skipstep_abi as abi;
 use skipstep_abi::forest::forest_of;
 
-use crate::tree::Covering;
+use crate::tree::{Covering, Space};
 
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
@@ -46,8 +46,13 @@ impl Packets {
     }
 
     /// Whether these rules are what those of all protocols mean to such packets.
-    pub fn is_part_of<const N: usize>(&self, all: &[Covering<N>], rules: &[Covering<N>]) -> bool {
-        let axis = N - 2;
+    pub fn is_part_of<const N: usize>(
+        &self,
+        space: &Space<N>,
+        all: &[Covering<N>],
+        rules: &[Covering<N>],
+    ) -> bool {
+        let axis = space.protocol();
         let any = u32::from(u8::MAX);
         let ours = all.iter().filter(|rule| {
             let (low, high) = (rule.region.low[axis], rule.region.high[axis]);

@@ -10,16 +10,19 @@ pub struct Planner {
     pub of_a_candidate: u32,
     /// If no more tables are asked by the rules of a set, none is spread ([`crate::spread`]).
     pub tables_asked: usize,
+    /// In its stead stand networks that cover it, in either family so many at most.
+    pub networks_of_a_table: usize,
 }
 
 impl Default for Planner {
     /// As measured (docs/performance.md).
     fn default() -> Self {
-        Planner { sooner_walked: 8, of_a_candidate: 2, tables_asked: 16 }
+        Planner { sooner_walked: 8, of_a_candidate: 2, tables_asked: 16, networks_of_a_table: 256 }
     }
 }
 
 impl Planner {
     /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip steps.
-    pub const EAGER: Self = Planner { sooner_walked: 2, of_a_candidate: 0, tables_asked: 2 };
+    pub const EAGER: Self =
+        Planner { sooner_walked: 2, of_a_candidate: 0, tables_asked: 2, networks_of_a_table: 2 };
 }

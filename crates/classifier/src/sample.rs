@@ -68,7 +68,7 @@ pub fn rules(kind: Kind, count: usize, seed: u64) -> Vec<Covering<6>> {
 
 /// The same of IPv6: networks are 32 bits longer, hosts are whole addresses.
 pub fn rules6(kind: Kind, count: usize, seed: u64) -> Vec<Covering<12>> {
-    let of = |Covering { region: Region { low, high }, whole, order }| {
+    let of = |Covering { region: Region { low, high }, whole, hides, order }| {
         let mut region = INET6.whole;
         for (address, at) in [(0, 0), (1, 4)] {
             let (first, last) = (lengthen(low[address], false), lengthen(high[address], true));
@@ -82,7 +82,7 @@ pub fn rules6(kind: Kind, count: usize, seed: u64) -> Vec<Covering<12>> {
         }
         region.low[8..].copy_from_slice(&low[2..]);
         region.high[8..].copy_from_slice(&high[2..]);
-        Covering { region, whole, order }
+        Covering { region, whole, hides, order }
     };
     rules(kind, count, seed).into_iter().map(of).collect()
 }
@@ -129,7 +129,8 @@ impl Draw {
         let [source, destination, from, to] = fields;
         let fields = [source, destination, from, to, protocol, interface];
         let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
-        Covering { region, whole: self.random.u32(..8) != 0, order: number as u32 }
+        let whole = self.random.u32(..8) != 0;
+        Covering { region, whole, hides: whole, order: number as u32 }
     }
 
     /// Source and destination, then their ports.

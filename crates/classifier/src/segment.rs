@@ -15,18 +15,19 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::{
-    CELL_WORDS, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_SHIFT, STRETCH_FIRST, STRETCH_MEETS_ALL,
-    forest_of,
+    CELL_WORDS, FOREST_NONE, FOREST_WALK, FORESTS, ORDER_SHIFT, STRETCH_ASKS, STRETCH_FIRST,
+    STRETCH_MEETS_ALL, forest_of, stretch_asks,
 };
 use skipstep_abi::limits::MATCH_RULES;
 use skipstep_abi::verdict::direction;
 
+use crate::asked::{self, Asks};
 use crate::boxes::{coverings, inet_addresses, inet6_addresses, only_decides};
 use crate::packets::Packets;
 use crate::planner::Planner;
 use crate::spread::{self, Spread};
 use crate::standing::{Planted, Standing, Stretch, Trees};
-use crate::tree::{Covering, Forest, INET, INET6, Space};
+use crate::tree::{Covering, Forest, INET, INET_ASKED, INET6, INET6_ASKED, Space};
 use crate::walk::longest_walks;
 
 /// A rule set has no more stretches of which one rule decides: where they alternate with rules that act, each is a search.
@@ -84,14 +85,25 @@ pub(crate) fn plant(
         planted.insert(path.clone(), place);
     }
     let longest = planted.values().map(|set| set.trees.longest).max().unwrap_or(0);
-    Forestry { cells, steps: steps(&planted), longest, sets: planted }
+    Forestry { steps: steps(&planted, &cells), cells, longest, sets: planted }
 }
 
-/// A search takes a step to begin and one to end; one for candidates begins anew behind each rule that translates.
-fn steps(sets: &BTreeMap<String, Planted>) -> u32 {
+/// A search takes a step to begin and one to end. One for candidates begins anew behind each rule that translates, or, so
+/// often at most, gives the packet another tag. Once a rule looks at the packet's tag, or at its owner, and a search
+/// begins anew that may meet rules once more.
+fn steps(sets: &BTreeMap<String, Planted>, cells: &[abi::Cell]) -> u32 {
     let stretches = || sets.values().flat_map(|set| &set.trees.stretches);
+    let asking = sets.values().flat_map(|set| {
+        let asks = |stretch: &&Stretch| {
+            cells[set.cells.start + stretch.cell].word[STRETCH_ASKS] != stretch_asks::NOTHING
+        };
+        set.trees.stretches.iter().filter(asks)
+    });
     let anew = stretches().any(|stretch| stretch.meets_all);
-    2 * stretches().count() as u32 + if anew { MATCH_RULES as u32 } else { 0 }
+    let longest = asking.map(|stretch| stretch.rules.len() as u32).max();
+    let begun = if anew { MATCH_RULES as u32 } else { 0 };
+    let looked = longest.map_or(0, |rules| 2 * (MATCH_RULES as u32 + 2) + rules);
+    2 * stretches().count() as u32 + begun + looked
 }
 
 /// Plants the trees of the rule set that stands at this place.
@@ -162,24 +174,40 @@ fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch])
 /// many cells the longest search looks at.
 fn add_segment(
     rules: &[abi::Rule],
-    (stretch, meets_all): (Range<usize>, bool),
+    place: (Range<usize>, bool),
     planner: Planner,
     spread: &Spread,
     cells: &mut Vec<abi::Cell>,
 ) -> u32 {
-    let spread = spread::of_stretch(&rules[stretch.clone()], spread);
+    let asks = Asks::of_stretch(&rules[place.0.clone()], planner.sooner_walked);
+    if asks.is_some() {
+        add_segment_in((&INET_ASKED, &INET6_ASKED), rules, place, planner, (spread, asks), cells)
+    } else {
+        add_segment_in((&INET, &INET6), rules, place, planner, (spread, None), cells)
+    }
+}
+
+fn add_segment_in<const N: usize, const N6: usize>(
+    (inet, inet6): (&'static Space<N>, &'static Space<N6>),
+    rules: &[abi::Rule],
+    (stretch, meets_all): (Range<usize>, bool),
+    planner: Planner,
+    (spread, asks): (&Spread, Option<Asks>),
+    cells: &mut Vec<abi::Cell>,
+) -> u32 {
+    let besides = (spread::of_stretch(&rules[stretch.clone()], spread), asks);
     let head = cells.len();
     cells.extend([abi::Cell::default(); 2]);
-    let mut inet = Forests { space: &INET, known: Vec::new(), longest: 0 };
-    let mut inet6 = Forests { space: &INET6, known: Vec::new(), longest: 0 };
     let all = || (stretch.clone(), meets_all);
-    let boxes = |kind: &Packets| coverings(&INET, rules, all(), kind, spread, inet_addresses);
-    let boxes6 = |kind: &Packets| coverings(&INET6, rules, all(), kind, spread, inet6_addresses);
+    let boxes = |kind: &Packets| coverings(inet, rules, all(), kind, besides, inet_addresses);
+    let boxes6 = |kind: &Packets| coverings(inet6, rules, all(), kind, besides, inet6_addresses);
     let candidates = |kind: &Packets| match kind.family {
         _ if !meets_all => 0,
-        abi::INET6 => candidates(&boxes6(kind)),
-        _ => candidates(&boxes(kind)),
+        abi::INET6 => candidates(inet6, &boxes6(kind)),
+        _ => candidates(inet, &boxes(kind)),
     };
+    let mut inet = Forests { space: inet, known: Vec::new(), longest: 0 };
+    let mut inet6 = Forests { space: inet6, known: Vec::new(), longest: 0 };
     let kinds = |direction| (0..FORESTS).map(move |number| Packets::new(direction, number));
     let kinds: Vec<Packets> = [direction::IN, direction::OUT].into_iter().flat_map(kinds).collect();
     let walks = longest_walks(rules, stretch.clone(), &kinds);
@@ -197,14 +225,18 @@ fn add_segment(
         cells[head].word[1..=FORESTS].copy_from_slice(&places);
         cells[head].word[STRETCH_MEETS_ALL] = meets_all.into();
         cells[head].word[STRETCH_FIRST] = stretch.start as u32;
+        cells[head].word[STRETCH_ASKS] = asks.map_or(stretch_asks::NOTHING, Asks::number);
     }
     inet.longest.max(inet6.longest)
 }
 
-/// How many of these boxes have a packet that is in one of them, in the mean.
-fn candidates<const N: usize>(rules: &[Covering<N>]) -> u32 {
+/// How many of these boxes have a packet that is in one of them, in the mean. Those of packets that nobody has looked at
+/// hide each other.
+fn candidates<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> u32 {
     let step = rules.len().div_ceil(PROBES).max(1);
-    let probes: Vec<[u32; N]> = rules.iter().step_by(step).map(|rule| rule.region.low).collect();
+    let regions = rules.iter().map(|rule| &rule.region);
+    let known = regions.filter(|region| !asked::is_unknown(space, region));
+    let probes: Vec<[u32; N]> = known.step_by(step).map(|region| region.low).collect();
     let having = |point| rules.iter().filter(|rule| rule.region.has(point)).count();
     let all: usize = probes.iter().map(having).sum();
     (all / probes.len().max(1)) as u32
@@ -242,7 +274,7 @@ impl<const N: usize> Forests<N> {
                 return FOREST_WALK;
             }
             match of_each.next() {
-                Some((kind, rules)) if shared && kind.is_part_of(&of_all, &rules) => {
+                Some((kind, rules)) if shared && kind.is_part_of(self.space, &of_all, &rules) => {
                     self.place(of_all.clone(), cells)
                 }
                 Some((_, rules)) => self.place(rules, cells),

@@ -16,6 +16,6 @@ pub struct Slots {
     /// Slot of every table and dynamic address that [`crate::tables`] gave. A table that its anchor
     /// has not defined has the slot of the one in the main rule set.
     pub tables: BTreeMap<TableName, u32>,
-    /// What is in tables that are spread.
+    /// The networks of tables that are spread.
     pub spread: Spread,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Placed {
     replaced: BTreeSet<String>,
     /// Contents of tables that nobody sees once it is in force.
     outdated: Replaced,
-    /// What is in tables that are spread.
+    /// The networks of tables that are spread.
     spread: Spread,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn place(
     let gone = gone::rules(maps, old, &slots(&rule_sets));
     gone::fill(maps, memory, &gone, &mut tables)?;
     spread::mark(ruleset, memory.planner, &mut tables);
-    let spread = spread::entries(&tables);
+    let spread = spread::networks(&tables);
     let groups = skipstep_classifier::groups(ruleset, host);
     let Next { ruleset, replaced, .. } = next;
     let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_classifier::{Names, Planner};
@@ -209,8 +210,9 @@ pub struct TableRecord {
     pub active: bool,
     /// Its contents, if nobody changed them since they were loaded.
     pub contents: Option<Vec<TableEntry>>,
-    /// Its entries stand in the trees of rules, so none may be added until they are planted without.
-    pub spread: bool,
+    /// What stands of it in the trees of rules: networks with all of its entries in them. Beyond these none may be added until
+    /// trees are planted without it.
+    pub spread: Option<Vec<IpNet>>,
     /// Seconds since 1970 when its counters were last cleared.
     pub zeroed_at: u64,
 }

@@ -1,11 +1,13 @@
-//! Tables that are spread: their entries stand in the trees of rules (`skipstep_classifier::spread`).
+//! Tables that are spread: they stand in the trees of rules (`skipstep_classifier::spread`).
 //!
-//! A table is one as long as its contents are those that it was loaded with, and the data plane adds nothing to it.
+//! A table is one from when it is loaded until something is added that its networks do not cover, unless the data plane adds
+//! to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use skipstep_classifier::Planner;
-use skipstep_classifier::spread::{self, MOST_ENTRIES, Spread};
+use skipstep_classifier::cover::cover;
+use skipstep_classifier::spread::{self, Spread};
 use skipstep_ruleset::{Ruleset, TableName};
 
 use crate::record::{TableRecord, slot_seen};
@@ -16,20 +18,25 @@ pub(crate) fn mark(
     planner: Planner,
     tables: &mut BTreeMap<TableName, TableRecord>,
 ) {
-    let named = spread::tables(ruleset, planner);
-    let seen: BTreeSet<u32> = named.iter().filter_map(|name| slot_seen(tables, name)).collect();
+    let mut looks: BTreeMap<u32, usize> = BTreeMap::new();
+    for (name, rules) in spread::tables(ruleset, planner) {
+        if let Some(slot) = slot_seen(tables, &name) {
+            *looks.entry(slot).or_default() += rules;
+        }
+    }
+    let most = spread::networks_of_a_table(planner, looks.values().sum());
     for table in tables.values_mut() {
-        table.spread = seen.contains(&table.slot) && may_be(table);
+        let may_be = looks.contains_key(&table.slot) && may_be(table);
+        let networks = || Some(cover(table.contents.as_ref()?, most));
+        table.spread = if may_be { table.spread.take().or_else(networks) } else { None };
     }
 }
 
 fn may_be(table: &TableRecord) -> bool {
-    let few = table.contents.as_ref().is_some_and(|entries| entries.len() <= MOST_ENTRIES);
-    few && table.active && !table.filled && !table.dynamic
+    table.active && !table.filled && !table.dynamic
 }
 
-/// What is in them.
-pub(crate) fn entries(tables: &BTreeMap<TableName, TableRecord>) -> Spread {
-    let marked = tables.values().filter(|table| table.spread);
-    marked.filter_map(|table| Some((table.slot, table.contents.clone()?))).collect()
+/// The networks of each.
+pub(crate) fn networks(tables: &BTreeMap<TableName, TableRecord>) -> Spread {
+    tables.values().filter_map(|table| Some((table.slot, table.spread.clone()?))).collect()
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ipnet::IpNet;
 use skipstep_abi as abi;
 pub use skipstep_abi::TableStats as Stats;
+use skipstep_classifier::cover::covers;
 use skipstep_ruleset::{Next, Ruleset, TableEntry, TableName};
 use skipstep_scenario::engine::{Edit, TableEdit};
 
@@ -275,22 +276,25 @@ impl Instance {
     }
 }
 
-/// Whether a table would have entries that the trees of rules do not know, though they know those it has.
+/// Whether a table that stands in the trees of rules would have entries that do not.
 fn outgrows_trees<T>(
     maps: &Maps,
     record: &Record,
     name: &TableName,
     decide: impl Fn(&[TableEntry]) -> (Step, T),
 ) -> Result<bool> {
-    let spread = record.tables.get(name).filter(|table| table.spread && !table.constant);
-    let Some(table) = spread else { return Ok(false) };
-    let before = place::current(maps, table)?;
-    Ok(decide(&before).0.grows(&before))
+    let Some(table) = record.tables.get(name).filter(|table| !table.constant) else {
+        return Ok(false);
+    };
+    let Some(networks) = &table.spread else { return Ok(false) };
+    let (step, _) = decide(&place::current(maps, table)?);
+    Ok(step.adds().iter().any(|entry| !entry.negated && !covers(networks, &entry.net)))
 }
 
-/// From now on only the kernel knows what is in a table.
+/// From now on only the kernel knows what is in a table, and no tree.
 fn forget_contents(record: &mut Record, name: &TableName) -> Result<()> {
-    find_mut(record, name)?.contents = None;
+    let table = find_mut(record, name)?;
+    (table.contents, table.spread) = (None, None);
     Ok(())
 }
 
@@ -384,16 +388,11 @@ enum Step {
 }
 
 impl Step {
-    /// Whether there will be entries that were not there `before`.
-    fn grows(&self, before: &[TableEntry]) -> bool {
+    /// Entries that will be there for it, if they were not there before.
+    fn adds(&self) -> &[TableEntry] {
         match self {
-            Step::Add(entries) => !entries.is_empty(),
-            Step::Date(_) | Step::Delete(_) => false,
-            Step::Replace(entries) => {
-                let there: BTreeSet<(IpNet, bool)> =
-                    before.iter().map(|entry| (entry.net, entry.negated)).collect();
-                entries.iter().any(|entry| !there.contains(&(entry.net, entry.negated)))
-            }
+            Step::Add(entries) | Step::Replace(entries) => entries,
+            Step::Date(_) | Step::Delete(_) => &[],
         }
     }
 

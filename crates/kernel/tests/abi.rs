@@ -325,9 +325,11 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "OLD_" abi::config::old_list { NAT, RDR, BINAT_OUT, BINAT_IN, SCRUB, LISTS }
         "" abi::forest {
             CELL_WORDS, CELL_CUTS, CELL_RULES, RULE_WORDS, CHUNK_BITS, CHUNKS, AXIS_LEAF, ORDER_LAST, ORDER_SHIFT,
-            ORDER_ASKS_MORE, CLASS_OTHER, FORESTS, STRETCH_MEETS_ALL, STRETCH_FIRST, FOREST_NONE, FOREST_WALK,
+            ORDER_ASKS_MORE, CLASS_OTHER, FORESTS, STRETCH_MEETS_ALL, STRETCH_FIRST, STRETCH_ASKS,
+            ASKED_UNKNOWN, FOREST_NONE, FOREST_WALK,
         }
         "FOREST_OF_" abi::forest::forest_of { TCP, TCP_FOLLOWS, UDP, OTHER, ICMP_FOLLOWS, INET6 }
+        "STRETCH_ASKS_" abi::forest::stretch_asks { NOTHING, TAG, USER, GROUP }
         "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
         "PLAIN_" abi::rule::plain { TEST, VERDICT, STATE }
         "EXPRESS_" abi::state::express { NOT, SHORT, ANY }

@@ -195,7 +195,8 @@ struct Parted {
 /// Grows a tree of each part that some [`Criterion::Narrow`] made, and parts it further where that would be too large.
 fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Vec<u32>>) -> Parted {
     let mut parted = Parted { trees: Vec::new(), left_over: Vec::new() };
-    let next = Criterion::Narrow(0).next();
+    let behind = |criterion: Criterion| criterion.next().filter(|next| next.is_of(space));
+    let next = behind(Criterion::Narrow(0));
     let mut waiting: Vec<(Vec<u32>, Option<Criterion>)> =
         parts.into_iter().map(|ranks| (ranks, next)).collect();
     while let Some((ranks, next)) = waiting.pop() {
@@ -205,7 +206,7 @@ fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Ve
             (Some(tree), _) => parted.trees.push((ranks[0], tree)),
             (None, Some(criterion)) => {
                 let parts = part(space, rules, &ranks, criterion);
-                waiting.extend(parts.into_iter().map(|ranks| (ranks, criterion.next())));
+                waiting.extend(parts.into_iter().map(|ranks| (ranks, behind(criterion))));
             }
             (None, None) => parted.left_over.extend(ranks),
         }

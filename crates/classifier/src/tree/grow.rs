@@ -97,13 +97,13 @@ impl<const N: usize> Growing<'_, N> {
         }
     }
 
-    /// No rule is asked behind one that takes every packet.
+    /// No rule is asked behind one that hides the others from every packet.
     fn seen(&self, mut ranks: Vec<u32>) -> Vec<u32> {
-        let takes_all = |rank: &u32| {
+        let hides_all = |rank: &u32| {
             let rule = &self.rules[*rank as usize];
-            rule.whole && rule.region.covers(&self.space.whole)
+            rule.hides && rule.region.covers(&self.space.whole)
         };
-        if let Some(last) = ranks.iter().position(takes_all) {
+        if let Some(last) = ranks.iter().position(hides_all) {
             ranks.truncate(last + 1);
         }
         ranks
@@ -148,7 +148,7 @@ impl<const N: usize> Growing<'_, N> {
         Some(1 + longest)
     }
 
-    /// The rules that reach into each part between cuts, up to the first one that takes every packet there.
+    /// The rules that reach into each part between cuts, up to the first one that hides the others there.
     fn children(&self, ranks: &[u32], part: &Region<N>, cut: &Cut) -> Vec<Vec<u32>> {
         let last = cut.at.len();
         let mut children = vec![Vec::new(); last + 1];
@@ -156,7 +156,7 @@ impl<const N: usize> Growing<'_, N> {
         let mut left = last + 1;
         for rank in ranks {
             let rule = &self.rules[*rank as usize];
-            let takes_all = rule.whole && rule.region.covers_but(part, cut.axis);
+            let hides_all = rule.hides && rule.region.covers_but(part, cut.axis);
             let (low, high) = rule.region.within(part, cut.axis);
             for child in self.reach(*rank, part, cut.axis, &cut.at) {
                 if !open[child] {
@@ -165,7 +165,7 @@ impl<const N: usize> Growing<'_, N> {
                 children[child].push(*rank);
                 let from = if child > 0 { cut.at[child - 1] } else { part.low[cut.axis] };
                 let to = cut.at.get(child).map_or(part.high[cut.axis], |next| next - 1);
-                if takes_all && low <= from && high >= to {
+                if hides_all && low <= from && high >= to {
                     open[child] = false;
                     left -= 1;
                 }

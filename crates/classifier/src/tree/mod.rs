@@ -24,7 +24,7 @@ mod space;
 pub use cell::Cell;
 pub use forest::{Forest, Root, Size};
 pub use region::{Covering, Region};
-pub use space::{INET, INET6, Space};
+pub use space::{INET, INET_ASKED, INET6, INET6_ASKED, Space};
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,8 @@ pub(super) enum Criterion {
     OnePort,
     /// By whether they name a protocol.
     Protocol,
+    /// By whether they are about what else is asked.
+    Else,
 }
 
 impl Criterion {
@@ -26,8 +28,14 @@ impl Criterion {
             Self::Asked => Some(Self::PortsAsked),
             Self::PortsAsked => Some(Self::OnePort),
             Self::OnePort => Some(Self::Protocol),
-            Self::Protocol => None,
+            Self::Protocol => Some(Self::Else),
+            Self::Else => None,
         }
+    }
+
+    /// Whether rules of a space may differ in it.
+    pub fn is_of<const N: usize>(self, space: &Space<N>) -> bool {
+        !matches!(self, Self::Else) || space.asked().is_some()
     }
 
     fn class<const N: usize>(self, space: &Space<N>, rule: &Covering<N>) -> usize {
@@ -46,7 +54,8 @@ impl Criterion {
             Self::Asked => pair(bits(0) > 0, bits(1) > 0),
             Self::PortsAsked => pair(asked(ports), asked(ports + 1)),
             Self::OnePort => pair(single(ports), single(ports + 1)),
-            Self::Protocol => usize::from(single(ports + 2)),
+            Self::Protocol => usize::from(single(space.protocol())),
+            Self::Else => space.asked().map_or(0, |axis| usize::from(asked(axis))),
         }
     }
 }

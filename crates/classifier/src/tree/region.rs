@@ -40,6 +40,8 @@ pub struct Covering<const N: usize> {
     pub region: Region<N>,
     /// It matches all of them: nothing else is asked of a packet.
     pub whole: bool,
+    /// Of them no rule behind it is asked: mostly for it matches them all.
+    pub hides: bool,
     /// What a leaf knows it by: less than that of any rule that it gives way to.
     pub order: u32,
 }

@@ -22,6 +22,17 @@ pub struct Space<const N: usize> {
 }
 
 impl<const N: usize> Space<N> {
+    /// The axis of the protocol, behind those of the ports.
+    pub(crate) fn protocol(&self) -> usize {
+        self.addresses[1].end + 2
+    }
+
+    /// The axis of what else is asked, which most spaces have not.
+    pub(crate) fn asked(&self) -> Option<usize> {
+        let axis = self.protocol() + 2;
+        (axis < N).then_some(axis)
+    }
+
     /// How many rules a cell has room for, behind its first two words.
     pub(super) fn rules_of_a_cell(&self) -> usize {
         (CELL_WORDS - CELL_RULES) / self.rule_words
@@ -30,52 +41,57 @@ impl<const N: usize> Space<N> {
 
 /// IPv4: source, destination, source port, destination port (of ICMP: type and code), protocol, class of
 /// interface. A leaf knows of an address the prefix that covers what a box has of it.
-pub const INET: Space<6> = Space {
-    whole: Region { low: [0; 6], high: [u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff] },
-    addresses: [0..1, 1..2],
-    borders: &[4, 12, 20, 0],
-    rule_words: RULE_WORDS,
-    write: |region, words| write(region, &[0..1, 1..2], words),
-    holds: |words, point| {
-        let rest = words[4];
-        same_prefix(&words[..1], &point[..1], rest >> 16 & 0xff)
-            && same_prefix(&words[1..2], &point[1..2], rest >> 24)
-            && rest_holds(&words[2..], &point[2..])
-    },
-};
+pub const INET: Space<6> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff]);
+
+/// The same, then what else is asked, which no leaf knows.
+pub const INET_ASKED: Space<7> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff, u32::MAX]);
 
 /// IPv6: the four words of the source, of the destination, and the rest as IPv4 has it. An address is a prefix;
 /// who has a range covers it by one.
-pub const INET6: Space<12> = Space {
-    whole: Region {
-        low: [0; 12],
-        high: [
-            u32::MAX,
-            u32::MAX,
-            u32::MAX,
-            u32::MAX,
-            u32::MAX,
-            u32::MAX,
-            u32::MAX,
-            u32::MAX,
-            0xffff,
-            0xffff,
-            0xff,
-            0xff,
-        ],
-    },
-    addresses: [0..4, 4..8],
-    // networks that are given to one site have 32 to 48 bits
-    borders: &[4, 36, 44, 52, 0],
-    rule_words: 2 * RULE_WORDS,
-    write: |region, words| write(region, &[0..4, 4..8], words),
-    holds: |words, point| {
-        let rest = words[10];
-        same_prefix(&words[..4], &point[..4], rest >> 16 & 0xff)
-            && same_prefix(&words[4..8], &point[4..8], rest >> 24)
-            && rest_holds(&words[8..], &point[8..])
-    },
-};
+pub const INET6: Space<12> = inet6(highest6());
+
+/// The same, then what else is asked.
+pub const INET6_ASKED: Space<13> = inet6(highest6());
+
+const fn inet<const N: usize>(high: [u32; N]) -> Space<N> {
+    Space {
+        whole: Region { low: [0; N], high },
+        addresses: [0..1, 1..2],
+        borders: &[4, 12, 20, 0],
+        rule_words: RULE_WORDS,
+        write: |region, words| write(region, &[0..1, 1..2], words),
+        holds: |words, point| {
+            let rest = words[4];
+            same_prefix(&words[..1], &point[..1], rest >> 16 & 0xff)
+                && same_prefix(&words[1..2], &point[1..2], rest >> 24)
+                && rest_holds(&words[2..], &point[2..])
+        },
+    }
+}
+
+const fn inet6<const N: usize>(high: [u32; N]) -> Space<N> {
+    Space {
+        whole: Region { low: [0; N], high },
+        addresses: [0..4, 4..8],
+        // networks that are given to one site have 32 to 48 bits
+        borders: &[4, 36, 44, 52, 0],
+        rule_words: 2 * RULE_WORDS,
+        write: |region, words| write(region, &[0..4, 4..8], words),
+        holds: |words, point| {
+            let rest = words[10];
+            same_prefix(&words[..4], &point[..4], rest >> 16 & 0xff)
+                && same_prefix(&words[4..8], &point[4..8], rest >> 24)
+                && rest_holds(&words[8..], &point[8..])
+        },
+    }
+}
+
+/// The greatest words of an address, ports, protocol and class of interface; `u32::MAX` for what is beyond.
+const fn highest6<const N: usize>() -> [u32; N] {
+    let mut high = [u32::MAX; N];
+    (high[8], high[9], high[10], high[11]) = (0xffff, 0xffff, 0xff, 0xff);
+    high
+}
 
 /// Addresses, then ports, protocol and interface.
 fn write<const N: usize>(region: &Region<N>, addresses: &[Range<usize>; 2], words: &mut [u32]) {

@@ -60,7 +60,7 @@ fn no_walk_is_longer_than_the_forest_says() {
 #[test]
 fn nothing_is_asked_behind_a_rule_that_takes_all() {
     let mut all = rules(Kind::Access, 1000, 1);
-    all[0] = Covering { region: INET.whole, whole: true, order: 0 };
+    all[0] = Covering { region: INET.whole, whole: true, hides: true, order: 0 };
     let forest = agree(&INET, &all, "behind everything");
     assert_eq!(forest.find(&[9; 6], |order| order == 0), Some(0));
     assert_eq!(forest.size().cells, 1);
@@ -75,7 +75,7 @@ fn no_rules_are_no_trees() {
 
 #[test]
 fn rules_that_differ_in_nothing_but_the_rest_are_found() {
-    let same = |order| Covering { region: INET.whole, whole: false, order };
+    let same = |order| Covering { region: INET.whole, whole: false, hides: false, order };
     let forest = agree(&INET, &(0..300).map(same).collect::<Vec<_>>(), "all alike");
     assert_eq!(forest.find(&[1; 6], |rank| rank == 250), Some(250));
 }

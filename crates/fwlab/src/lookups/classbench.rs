@@ -89,5 +89,5 @@ fn rule(line: &str, order: u32) -> anyhow::Result<Covering<6>> {
     let fields =
         [network(word(0)?)?, network(word(1)?)?, ports(2)?, ports(4)?, protocol, (0, 0xff)];
     let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
-    Ok(Covering { region, whole: true, order })
+    Ok(Covering { region, whole: true, hides: true, order })
 }
