@@ -48,7 +48,7 @@ daemon_of() {
 		[ "$(cat "/proc/$one/comm" 2>/dev/null)" != skipstepd ] || echo "$one"
 	done
 }
-await 10 eval '[ -n "$(daemon_of $search)" ]' || die "no skipstepd is started"
+await 60 eval '[ -n "$(daemon_of $search)" ]' || die "no skipstepd is started"
 await 10 ip netns exec "fwlab-$search-search-device" ip link show pffrag0 >/dev/null || die "no device for fragments"
 sleep 0.5
 kill -KILL "$(daemon_of $search)"
@@ -57,7 +57,7 @@ same "fragments through skipstep whose daemon was killed" "0 True" \
 	"$(said "$WORK/orphaned" 'str(run["result"][3]["received"]) + " " + str(run["result"][3]["served"] > 0)')"
 "$BIN/fwlab" search tcp-fragments --system skipstep-states --throughput 50 --seconds 60 --no-pauses >"$WORK/cut" 2>&1 &
 search=$!
-await 10 eval '[ -n "$(daemon_of $search)" ]' || die "no skipstepd is started"
+await 60 eval '[ -n "$(daemon_of $search)" ]' || die "no skipstepd is started"
 process=$(daemon_of $search)
 kill -INT $search
 wait $search
