@@ -7,7 +7,8 @@
  * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
  * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which
  * all rules that match are met: their orders are their places in it, `quick` or not; the index of its first rule; and
- * what its trees cut along besides headers, on the last axis. These two cells alone say where rules and cells are. All others go on being true wherever they are moved to.
+ * what its trees cut along besides headers, on the last axis. These two cells alone say where rules and cells are. All
+ * others go on being true wherever they are moved to.
  * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
  * A forest: how many trees, how many cells the longest search of it looks at, then for each tree how far behind the
  * forest it is and the least order in it, ascending; these words go on in the cells behind.

@@ -40,9 +40,15 @@ impl Asks {
 
     /// What most of these rules ask, if they are more than so few.
     pub fn of_stretch(rules: &[abi::Rule], few: u32) -> Option<Asks> {
-        let asking = |asks: Asks| rules.iter().filter(|rule| asks.is_asked_by(rule)).count();
-        let most = Asks::ALL.into_iter().max_by_key(|asks| asking(*asks))?;
-        (asking(most) > few as usize).then_some(most)
+        // all at once, for rules are far larger than this
+        let mut asking = [0; Asks::ALL.len()];
+        for rule in rules {
+            for (count, asks) in asking.iter_mut().zip(Asks::ALL) {
+                *count += u32::from(asks.is_asked_by(rule));
+            }
+        }
+        let (count, most) = asking.into_iter().zip(Asks::ALL).max_by_key(|(count, _)| *count)?;
+        (count > few).then_some(most)
     }
 
     fn is_asked_by(self, rule: &abi::Rule) -> bool {

@@ -10,7 +10,7 @@ use skipstep_ruleset::TableEntry;
 /// At most so many networks of either family, none in another, that cover these entries and little besides. As they are, if
 /// they are no more than that. What is taken out of a table counts for nothing.
 pub fn cover(entries: &[TableEntry], most: usize) -> Vec<IpNet> {
-    let nets = || entries.iter().filter(|entry| !entry.negated).map(|entry| entry.net.trunc());
+    let nets = || entries.iter().filter(|entry| !entry.negated).map(|entry| entry.net);
     let of_inet = nets().filter_map(|net| match net {
         IpNet::V4(net) => Some((net.network().to_bits().into(), net.broadcast().to_bits().into())),
         IpNet::V6(_) => None,
