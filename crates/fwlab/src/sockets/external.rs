@@ -2,6 +2,7 @@
 //! each of those there are to be at once. They are ordinary processes: more urgent ones, as ours are, would keep each other
 //! from the CPU, as they do not always sleep while they wait.
 
+use std::fs;
 use std::io::Read;
 use std::net::{IpAddr, TcpListener};
 use std::process::{Command, Stdio};
@@ -48,17 +49,37 @@ pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow
     };
     let at = Placement { priority: 0, ..at };
     for (port, command) in servers {
-        let is_free = || host.inside(|| TcpListener::bind((address, port)).map(drop));
-        is_free()?.with_context(|| format!("{address}, tcp port {port}"))?;
+        host.inside(|| TcpListener::bind((address, port)).map(drop))?
+            .with_context(|| format!("{address}, tcp port {port}"))?;
         at.run(|| host.start(command, ""))??;
         let since = Instant::now();
-        while is_free()?.is_ok() {
+        // who tried to bind the port meanwhile could take it from the server
+        while !host.inside(|| is_listened_at(address, port))?? {
             host.ensure_running()?;
             ensure!(since.elapsed() < PATIENCE, "nothing listens on port {port}");
             thread::sleep(TICK);
         }
     }
     Ok(())
+}
+
+/// Whether a socket of the calling thread's network listens at a port, at this address or any other of its family, as
+/// proc(5) has it.
+fn is_listened_at(address: IpAddr, port: u16) -> anyhow::Result<bool> {
+    let path = match address {
+        IpAddr::V4(_) => "/proc/thread-self/net/tcp",
+        IpAddr::V6(_) => "/proc/thread-self/net/tcp6",
+    };
+    let sockets = fs::read_to_string(path).context(path)?;
+    Ok(sockets.lines().any(|line| line_listens_at(line, port)))
+}
+
+/// Whether a line is one of a listening socket (state 0A) at a port: number, local and remote address, each with its port
+/// in hexadecimal digits, state.
+fn line_listens_at(line: &str, port: u16) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().take(4).collect();
+    let &[_, local, _, "0A"] = &fields[..] else { return false };
+    local.ends_with(&format!(":{port:04X}"))
 }
 
 fn port(number: usize) -> u16 {
@@ -164,6 +185,8 @@ fn seconds(talk: &Talk) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
@@ -173,5 +196,21 @@ mod tests {
         assert_eq!(received(r#"{"error":"unable to connect"}"#), None);
         assert_eq!(received(""), None);
         assert_eq!(complaint(r#"{"error":"unable to connect"}"#), "unable to connect");
+    }
+
+    #[test]
+    fn a_listening_port_is_seen_without_taking_it() {
+        for address in ["127.0.0.1", "::1"] {
+            let address: IpAddr = address.parse().unwrap();
+            let listener = TcpListener::bind((address, 0)).unwrap();
+            let served = listener.local_addr().unwrap();
+            let client = TcpStream::connect(served).unwrap();
+            assert!(is_listened_at(address, served.port()).unwrap());
+            assert!(!is_listened_at(address, client.local_addr().unwrap().port()).unwrap());
+        }
+        let line = "   0: 0200000A:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000";
+        assert!(line_listens_at(line, 5201));
+        assert!(!line_listens_at(line, 5202));
+        assert!(!line_listens_at(&line.replace(" 0A ", " 01 "), 5201));
     }
 }
