@@ -235,7 +235,13 @@ impl Lists<'_> {
             }
             // the second list of `binat` has the same rules once more
             if !states.is_empty() && list != Some(OldList::BinatIn) {
-                self.image.states.entry(path.clone()).or_default().append(&mut states);
+                let of_set = self.image.states.entry(path.clone()).or_default();
+                if of_set.is_empty() {
+                    // many megabytes of many rules: they stay where they are
+                    *of_set = states;
+                } else {
+                    of_set.append(&mut states);
+                }
             }
         }
         let main = sets[0].1.clone();

@@ -31,6 +31,9 @@ pub fn kept(rules: &[Rule]) -> Vec<bool> {
         false => wider.last > index,
     };
     let is_covered = |index, row: &Row| {
+        if shapes.are_one {
+            return false;
+        }
         let mut wider = shapes.above(row).filter_map(|row| places.get(&row));
         wider.any(|wider| any_will_do || decides_before(wider, index))
     };
@@ -198,13 +201,17 @@ impl Hosts {
 struct Shapes<'a> {
     /// What the criteria of the rows look like, by the shapes of source and destination.
     by_hosts: Map<[HostShape; 2], Vec<u16>>,
+    /// All rows look alike, as in most long lists: equals apart, none covers another.
+    are_one: bool,
     hosts: &'a [Hosts; 2],
 }
 
 impl<'a> Shapes<'a> {
     fn of(rows: &[Row], hosts: &'a [Hosts; 2]) -> Self {
-        let mut shapes = Shapes { by_hosts: Map::default(), hosts };
-        for shape in rows.iter().map(|row| shapes.shape(row)).collect::<Set<_>>() {
+        let mut shapes = Shapes { by_hosts: Map::default(), are_one: false, hosts };
+        let all: Set<Shape> = rows.iter().map(|row| shapes.shape(row)).collect();
+        shapes.are_one = all.len() == 1;
+        for shape in all {
             shapes.by_hosts.entry(shape.hosts).or_default().push(shape.looks);
         }
         shapes
