@@ -16,6 +16,7 @@ use skipstep_kernel::testing::{Lookup, LookupPacket, Lookups, PACKETS};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 
+use super::lookup::nothing;
 use super::{host, median};
 
 const COUNTS: [usize; 4] = [10, 1_000, 100_000, 1_000_000];
@@ -96,7 +97,7 @@ fn measure(
         lookups.set_packets(&packets)?;
         let mut of_table = Vec::new();
         for _ in 0..rounds {
-            let nothing = lookups.run(Lookup::Nothing)?;
+            let nothing = nothing(lookups)?;
             units.push(lookups.run(Lookup::Hash)? - nothing);
             of_table.push(lookups.run(Lookup::Table)? - nothing);
         }
