@@ -5,8 +5,9 @@
  * for all packets that have the same in what is a memo's key, so the end is taken for theirs, and what the walk has met
  * is counted as if they had met it.
  *
- * A memo stands where the hash of its key says, and drives out the one before. It needs no end: another generation of
- * the rules has other keys.
+ * A memo stands where the hash of its key says or, if another stands there, beside that place, where it drives out
+ * whatever does: two flows that meet do not drive out each other at every packet. It needs no end: another generation
+ * of the rules has other keys.
  */
 #ifndef PF_MEMO_H
 #define PF_MEMO_H
@@ -69,17 +70,38 @@ __inline bool same_memo_key(const struct pf_memo_key *one, const struct pf_memo_
 	return !difference;
 }
 
-/* The memo that has s->memo_key, or may get it. */
-__inline struct pf_memo *find_memo(struct pf_scratch *s)
+/* Where the memo with the key stands. Products that do not wait for each other are added: what they come to need not
+ * withstand anybody, for who makes flows meet makes them slower at most. */
+__inline __u32 place_of_memo(const struct pf_memo_key *key)
 {
-	const __u64 *word = (const __u64 *)&s->memo_key;
+	static const __u64 factor[] = {
+		0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xc2b2ae3d27d4eb4f,
+		0xff51afd7ed558ccd, 0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db,
+	};
+	const __u64 *word = (const __u64 *)key;
 	__u64 hash = 0;
 
+	_Static_assert(sizeof(factor) == sizeof(*key), "a factor for each word");
 #pragma unroll
 	for (__u32 i = 0; i < KEY_WORDS; i++)
-		hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15ull;
-	s->memo_at = hash >> (64 - MEMO_BITS);
-	return bpf_map_lookup_elem(&memos, &s->memo_at);
+		hash += word[i] * factor[i];
+	return hash >> (64 - MEMO_BITS);
+}
+
+/* The memo that has s->memo_key. NULL if there is none: s->memo_at is then where it may be kept. */
+__inline struct pf_memo *find_memo(struct pf_scratch *s)
+{
+	struct pf_memo *memo;
+
+	s->memo_at = place_of_memo(&s->memo_key);
+	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
+	if (!memo || same_memo_key(&memo->key, &s->memo_key))
+		return memo;
+	if (memo->key.generation != s->memo_key.generation)
+		return NULL;
+	s->memo_at ^= 1;
+	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
+	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
 }
 
 /* The same once more, if it is one of packets like this. */
@@ -90,12 +112,9 @@ __inline struct pf_memo *same_memo(struct pf_scratch *s)
 	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
 }
 
-/* Takes the end of the walk from the memo, if there is one of packets like this. */
-__inline bool recall_memo(struct pf_scratch *s, const struct pf_memo *memo,
-			  struct pf_plain_walk *walk)
+/* Takes the end of the walk from the memo of packets like this. */
+__inline void recall_memo(struct pf_plain_walk *walk, const struct pf_memo *memo)
 {
-	if (!same_memo_key(&memo->key, &s->memo_key))
-		return false;
 	walk->rule = memo->rule;
 	walk->keeps = 0;
 	walk->count = memo->count;
@@ -104,7 +123,6 @@ __inline bool recall_memo(struct pf_scratch *s, const struct pf_memo *memo,
 		walk->visit[i].slot = memo->slot[i];
 		walk->visit[i].kind = PF_VISIT_RULE;
 	}
-	return true;
 }
 
 /* Remembers how a walk ended. */

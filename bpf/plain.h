@@ -174,7 +174,10 @@ __inline int ask_plainly(struct pf_scratch *s)
 
 	set_memo_key(&s->memo_key, s);
 	memo = find_memo(s);
-	return memo && recall_memo(s, memo, walk) ? verdict_of(walk) : judge_plainly(s);
+	if (!memo)
+		return judge_plainly(s);
+	recall_memo(walk, memo);
+	return verdict_of(walk);
 }
 
 /* The plain verdict stands: counts the walk, and the packet. */
