@@ -36,6 +36,29 @@ __inline void fetch_line(const void *at)
 	asm volatile("%0 = *(u32 *)(%1 + 0)" : "=r"(unused) : "r"(at));
 }
 
+/* What is written in parts and read in one piece a moment later is waited for until the parts have left the CPU's store
+ * buffer, twelve cycles and more; so keys, which are hashed as soon as they are made, are made of whole words. */
+__inline __u32 word_of_bytes(__u8 a, __u8 b, __u8 c, __u8 d)
+{
+	const union { __u8 part[4]; __u32 whole; } word = { .part = { a, b, c, d } };
+
+	return word.whole;
+}
+
+__inline __u32 word_of_ports(__be16 first, __be16 second)
+{
+	const union { __be16 part[2]; __u32 whole; } word = { .part = { first, second } };
+
+	return word.whole;
+}
+
+__inline __u64 half_of_words(__u32 first, __u32 second)
+{
+	const union { __u32 part[2]; __u64 whole; } half = { .part = { first, second } };
+
+	return half.whole;
+}
+
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
 

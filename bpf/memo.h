@@ -41,20 +41,16 @@ struct {
 __inline void set_memo_key(struct pf_memo_key *key, const struct pf_scratch *s)
 {
 	const struct pf_pdesc *pd = &s->pd;
+	__u8 tcp_flags = pd->protocol == IPPROTO_TCP ? pd->tcp.flags : 0;
 
 	key->source = pd->source;
 	key->destination = pd->destination;
-	key->source_port = pd->source_port;
-	key->destination_port = pd->destination_port;
-	key->family = pd->family;
-	key->protocol = pd->protocol;
-	key->tos = pd->tos;
-	key->tcp_flags = pd->protocol == IPPROTO_TCP ? pd->tcp.flags : 0;
+	key->header = half_of_words(word_of_ports(pd->source_port, pd->destination_port),
+				    word_of_bytes(pd->family, pd->protocol, pd->tos, tcp_flags));
 	key->groups = s->interface.groups;
-	key->interface = s->interface.id;
-	key->interface_flags = s->interface.flags | (__u32)(pd->direction == PF_OUT) << 31;
-	key->rdomain = pd->rdomain;
-	key->generation = s->generation;
+	key->interface = half_of_words(s->interface.id,
+				       s->interface.flags | (__u32)(pd->direction == PF_OUT) << 31);
+	key->rules = half_of_words(pd->rdomain, s->generation);
 }
 
 #define KEY_WORDS	(sizeof(struct pf_memo_key) / sizeof(__u64))
@@ -97,7 +93,7 @@ __inline struct pf_memo *find_memo(struct pf_scratch *s)
 	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
 	if (!memo || same_memo_key(&memo->key, &s->memo_key))
 		return memo;
-	if (memo->key.generation != s->memo_key.generation)
+	if (memo->key.rules != s->memo_key.rules)
 		return NULL;
 	s->memo_at ^= 1;
 	memo = bpf_map_lookup_elem(&memos, &s->memo_at);

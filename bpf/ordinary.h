@@ -93,10 +93,9 @@ __inline bool read_ordinary_ip(struct pf_bytes frame, struct pf_pdesc *pd, __u32
 	pd->protocol = ip->protocol;
 	pd->ttl = ip->ttl;
 	pd->tos = ip->tos & ~IPTOS_ECN_MASK;
-	pd->source.half[0] = pd->source.half[1] = 0;
-	pd->destination.half[0] = pd->destination.half[1] = 0;
-	pd->source.word[0] = ip->source;
-	pd->destination.word[0] = ip->destination;
+	pd->source.half[0] = half_of_words(ip->source, 0);
+	pd->destination.half[0] = half_of_words(ip->destination, 0);
+	pd->source.half[1] = pd->destination.half[1] = 0;
 	return true;
 }
 
@@ -158,7 +157,7 @@ __inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **
 {
 	struct pf_state *state;
 
-	s->key.made = made;
+	set_made(&s->key, made);
 	if (!find_key(&s->key, &s->looked_at))
 		return true;
 	s->known = 1;

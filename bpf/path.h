@@ -155,7 +155,7 @@ __global int link_one(struct pf_scratch *s, __u32 made)
 
 	if (!s)
 		return 0;
-	s->key.made = made;
+	set_made(&s->key, made);
 	if (!find_key(&s->key, &s->far))
 		return 0;
 	state = bpf_map_lookup_elem(&states, &s->far.index);

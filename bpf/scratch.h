@@ -348,17 +348,10 @@ struct pf_plain_walk {
 struct pf_memo_key {
 	struct pf_addr source;
 	struct pf_addr destination;
-	__be16 source_port;
-	__be16 destination_port;
-	__u8 family;
-	__u8 protocol;
-	__u8 tos;
-	__u8 tcp_flags;
+	__u64 header;			/* both ports; family, protocol, tos and TCP flags */
 	__u64 groups;			/* of the interface, … */
-	__u32 interface;		/* … whose id this is, … */
-	__u32 interface_flags;		/* … with the direction on top */
-	__u32 rdomain;
-	__u32 generation;
+	__u64 interface;		/* … its id; its flags, with the direction on top */
+	__u64 rules;			/* rdomain; generation */
 };
 
 /* A key that is to lead to a new state, and the state to which it leads yet */

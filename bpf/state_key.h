@@ -47,25 +47,26 @@ __inline int source_index(__u8 direction)
 	return direction == PF_IN ? 0 : 1;
 }
 
+/* Says how the key has come about, in one word with what stands beside it. */
+__inline void set_made(struct pf_state_key *key, __u8 made)
+{
+	*(__u32 *)&key->made = word_of_bytes(made, key->family, key->protocol, 0);
+}
+
 __inline void set_key(struct pf_state_key *key, const struct pf_pdesc *pd, __u8 direction)
 {
 	if (source_index(direction) == 0) {
 		__builtin_memcpy(key->address[0], &pd->source, 16);
 		__builtin_memcpy(key->address[1], &pd->destination, 16);
-		key->port[0] = pd->source_port;
-		key->port[1] = pd->destination_port;
+		*(__u32 *)key->port = word_of_ports(pd->source_port, pd->destination_port);
 	} else {
 		__builtin_memcpy(key->address[1], &pd->source, 16);
 		__builtin_memcpy(key->address[0], &pd->destination, 16);
-		key->port[1] = pd->source_port;
-		key->port[0] = pd->destination_port;
+		*(__u32 *)key->port = word_of_ports(pd->destination_port, pd->source_port);
 	}
 	key->interface = 0;
 	key->rdomain = pd->rdomain;
-	key->made = 0;
-	key->family = pd->family;
-	key->protocol = pd->protocol;
-	key->pad = 0;
+	*(__u32 *)&key->made = word_of_bytes(PF_MADE_PLAIN, pd->family, pd->protocol, 0);
 }
 
 /* The ends of a packet have not been translated yet. */
