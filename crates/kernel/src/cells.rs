@@ -18,11 +18,8 @@ use crate::shared::Mapping;
 pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> {
     // the first cell belongs to none: alone it is not worth a chunk
     let cells = if cells.len() > 1 { cells } else { &[] };
+    ensure_room(cells.len())?;
     let chunks: Vec<&[Cell]> = cells.chunks(CHUNK_CELLS).collect();
-    if chunks.len() > CHUNKS as usize {
-        let limit = CHUNKS * CHUNK_CELLS as u32;
-        return Err(Error::MapFull { map: "forests".to_owned(), limit });
-    }
     let places = places(generation);
     let standing = standing(maps, generation)?;
     let mut changed = BTreeMap::new();
@@ -47,6 +44,15 @@ pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> 
     }
     let (places, homes): (Vec<u32>, Vec<u32>) = changed.into_iter().unzip();
     maps.forests.set_many(&places, &homes)
+}
+
+/// Whether so many cells have room in a generation.
+fn ensure_room(cells: usize) -> Result<()> {
+    let limit = CHUNKS * CHUNK_CELLS as u32;
+    if cells > limit as usize {
+        return Err(Error::Trees { cells, limit });
+    }
+    Ok(())
 }
 
 /// The first cells of a generation; fewer, if it has not so many.
@@ -113,4 +119,17 @@ fn extend(cells: &mut Vec<Cell>, chunk: &Chunk, count: usize) -> Result<()> {
         std::slice::from_raw_parts(there.base().cast::<Cell>().as_ptr(), count)
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_that_are_too_large_are_refused_with_what_to_write() {
+        assert!(ensure_room(4_194_304).is_ok());
+        let refused = ensure_room(4_194_305).unwrap_err().to_string();
+        assert!(refused.contains("4194305 cells, there is room for 4194304"), "{refused}");
+        assert!(refused.contains("`set evaluator skip-steps`"), "{refused}");
+    }
 }

@@ -115,6 +115,16 @@ pub enum Error {
         /// line of pf.conf
         line: u32,
     },
+    /// The trees of the rules are larger than the data plane holds.
+    #[error(
+        "the trees of these rules have {cells} cells, there is room for {limit}: write `set evaluator skip-steps`, or put addresses into tables"
+    )]
+    Trees {
+        /// how many they want
+        cells: usize,
+        /// how many there can be
+        limit: u32,
+    },
     /// A map is full.
     #[error("{map}: full, it holds at most {limit} entries")]
     MapFull {
