@@ -59,6 +59,9 @@ __inline __u64 half_of_words(__u32 first, __u32 second)
 	return half.whole;
 }
 
+/* A word whose parts are read by themselves elsewhere. */
+typedef __u32 __attribute__((may_alias)) word_of_parts;
+
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
 

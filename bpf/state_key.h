@@ -50,29 +50,23 @@ __inline int source_index(__u8 direction)
 /* Says how the key has come about, in one word with what stands beside it. */
 __inline void set_made(struct pf_state_key *key, __u8 made)
 {
-	const __u32 kind = word_of_bytes(made, key->family, key->protocol, 0);
-
-	__builtin_memcpy(&key->made, &kind, sizeof(kind));
+	*(word_of_parts *)&key->made = word_of_bytes(made, key->family, key->protocol, 0);
 }
 
 __inline void set_key(struct pf_state_key *key, const struct pf_pdesc *pd, __u8 direction)
 {
-	const __u32 kind = word_of_bytes(PF_MADE_PLAIN, pd->family, pd->protocol, 0);
-	__u32 ports;
-
 	if (source_index(direction) == 0) {
 		__builtin_memcpy(key->address[0], &pd->source, 16);
 		__builtin_memcpy(key->address[1], &pd->destination, 16);
-		ports = word_of_ports(pd->source_port, pd->destination_port);
+		*(word_of_parts *)key->port = word_of_ports(pd->source_port, pd->destination_port);
 	} else {
 		__builtin_memcpy(key->address[1], &pd->source, 16);
 		__builtin_memcpy(key->address[0], &pd->destination, 16);
-		ports = word_of_ports(pd->destination_port, pd->source_port);
+		*(word_of_parts *)key->port = word_of_ports(pd->destination_port, pd->source_port);
 	}
-	__builtin_memcpy(key->port, &ports, sizeof(ports));
 	key->interface = 0;
 	key->rdomain = pd->rdomain;
-	__builtin_memcpy(&key->made, &kind, sizeof(kind));
+	*(word_of_parts *)&key->made = word_of_bytes(PF_MADE_PLAIN, pd->family, pd->protocol, 0);
 }
 
 /* The ends of a packet have not been translated yet. */
