@@ -84,6 +84,14 @@ __inline __u32 place_of_memo(const struct pf_memo_key *key)
 	return hash >> (64 - MEMO_BITS);
 }
 
+/* The memo that stands at s->memo_at, if it has s->memo_key. */
+__inline struct pf_memo *same_memo(struct pf_scratch *s)
+{
+	struct pf_memo *memo = bpf_map_lookup_elem(&memos, &s->memo_at);
+
+	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
+}
+
 /* The memo that has s->memo_key. NULL if there is none: s->memo_at is then where it may be kept. */
 __inline struct pf_memo *find_memo(struct pf_scratch *s)
 {
@@ -96,16 +104,7 @@ __inline struct pf_memo *find_memo(struct pf_scratch *s)
 	if (memo->key.rules != s->memo_key.rules)
 		return NULL;
 	s->memo_at ^= 1;
-	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
-	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
-}
-
-/* The same once more, if it is one of packets like this. */
-__inline struct pf_memo *same_memo(struct pf_scratch *s)
-{
-	struct pf_memo *memo = bpf_map_lookup_elem(&memos, &s->memo_at);
-
-	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
+	return same_memo(s);
 }
 
 /* Takes the end of the walk from the memo of packets like this. */

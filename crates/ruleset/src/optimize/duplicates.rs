@@ -30,14 +30,14 @@ pub fn kept(rules: &[Rule]) -> Vec<bool> {
         true => wider.first < index,
         false => wider.last > index,
     };
+    let are_one = shapes.are_one();
     let is_covered = |index, row: &Row| {
-        if shapes.are_one {
-            return false;
-        }
         let mut wider = shapes.above(row).filter_map(|row| places.get(&row));
         wider.any(|wider| any_will_do || decides_before(wider, index))
     };
-    let stays = |(index, row): (usize, &Row)| places[row].first == index && !is_covered(index, row);
+    let stays = |(index, row): (usize, &Row)| {
+        places[row].first == index && (are_one || !is_covered(index, row))
+    };
     rows.iter().enumerate().map(stays).collect()
 }
 
@@ -201,20 +201,21 @@ impl Hosts {
 struct Shapes<'a> {
     /// What the criteria of the rows look like, by the shapes of source and destination.
     by_hosts: Map<[HostShape; 2], Vec<u16>>,
-    /// All rows look alike, as in most long lists: equals apart, none covers another.
-    are_one: bool,
     hosts: &'a [Hosts; 2],
 }
 
 impl<'a> Shapes<'a> {
     fn of(rows: &[Row], hosts: &'a [Hosts; 2]) -> Self {
-        let mut shapes = Shapes { by_hosts: Map::default(), are_one: false, hosts };
-        let all: Set<Shape> = rows.iter().map(|row| shapes.shape(row)).collect();
-        shapes.are_one = all.len() == 1;
-        for shape in all {
+        let mut shapes = Shapes { by_hosts: Map::default(), hosts };
+        for shape in rows.iter().map(|row| shapes.shape(row)).collect::<Set<_>>() {
             shapes.by_hosts.entry(shape.hosts).or_default().push(shape.looks);
         }
         shapes
+    }
+
+    /// Whether all rows look alike, as in most long lists: equals apart, none covers another then.
+    fn are_one(&self) -> bool {
+        self.by_hosts.values().map(Vec::len).sum::<usize>() == 1
     }
 
     fn shape(&self, row: &Row) -> Shape {
