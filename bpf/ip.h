@@ -129,10 +129,7 @@ __inline int read_ip(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pdes
 	} else if (ip.offset & bpf_htons(IP_OFFMASK)) {
 		return PF_REASON_FRAGMENT;	/* errors quote first fragments only */
 	}
-	pd->source.half[0] = pd->source.half[1] = 0;
-	pd->destination.half[0] = pd->destination.half[1] = 0;
-	pd->source.word[0] = ip.source;
-	pd->destination.word[0] = ip.destination;
+	set_inet_ends(pd, ip.source, ip.destination);
 	pd->tos = ip.tos & ~IPTOS_ECN_MASK;
 	pd->ttl = ip.ttl;
 	reason = walk_header(skb, s, pd, &ip);

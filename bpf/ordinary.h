@@ -93,9 +93,7 @@ __inline bool read_ordinary_ip(struct pf_bytes frame, struct pf_pdesc *pd, __u32
 	pd->protocol = ip->protocol;
 	pd->ttl = ip->ttl;
 	pd->tos = ip->tos & ~IPTOS_ECN_MASK;
-	pd->source.half[0] = half_of_words(ip->source, 0);
-	pd->destination.half[0] = half_of_words(ip->destination, 0);
-	pd->source.half[1] = pd->destination.half[1] = 0;
+	set_inet_ends(pd, ip->source, ip->destination);
 	return true;
 }
 

@@ -67,6 +67,14 @@ struct pf_pdesc {
 	};
 };
 
+/* Of IPv4 an address is the first word, and the others are zero. */
+__inline void set_inet_ends(struct pf_pdesc *pd, __be32 source, __be32 destination)
+{
+	pd->source.half[0] = half_of_words(source, 0);
+	pd->destination.half[0] = half_of_words(destination, 0);
+	pd->source.half[1] = pd->destination.half[1] = 0;
+}
+
 /* Whether rules, or a state, have translated it. */
 __inline bool has_new_ends(const struct pf_pdesc *pd)
 {
