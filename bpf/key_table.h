@@ -3,7 +3,9 @@
  * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one
  * of the cache's. A key's entry is in one of two lines that its hash says, in the one that had
  * fewer when it came (Azar, Broder, Karlin and Upfal, "Balanced allocations", 1994): so lines do
- * not run over, though nothing is ever moved or driven out.
+ * not run over, though nothing is ever moved or driven out. Two keys that have the same ends the other
+ * way round have the same two lines: mostly they are those of one flow, where it comes in and where it
+ * leaves, so lines that were read for one are in the cache for the other.
  *
  * An entry is one word: the place of the state, and a tag from the hash of the key, so that hardly
  * any state is looked at in vain. Words change by compare-and-swap alone. Of two CPUs that bring
@@ -39,24 +41,49 @@ struct key_spot {
 	__u32 index_mask;
 };
 
-/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ
- * have the same sum with a probability of 2^-32 for whoever does not know the secret, whatever keys
- * those are. What follows spreads its bits. */
+/* 1 if the ends of a key are hashed the other way round, else 0: so that a key and the one with the same ends turned
+ * come to the same. */
+__inline __u64 is_turned(const struct pf_state_key *key)
+{
+	const __u32 *first = (const __u32 *)key->address[0], *second = (const __u32 *)key->address[1];
+	__u64 before = first[0] ^ first[1] ^ first[2] ^ first[3];
+	__u64 after = second[0] ^ second[1] ^ second[2] ^ second[3];
+	__u64 difference = after - before;
+
+	/* no branch, which nobody could foretell */
+	barrier_var(difference);
+	return difference >> 63;
+}
+
+__inline __u64 sum_of_end(const __u8 *address, const __u32 *secret)
+{
+	const __u32 *word = (const __u32 *)address;
+
+	return (__u64)(word[0] + secret[0]) * (word[1] + secret[1]) +
+	       (__u64)(word[2] + secret[2]) * (word[3] + secret[3]);
+}
+
+/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ, and
+ * not only in that one is the other turned, have the same sum with a probability of 2^-32 for whoever
+ * does not know the secret, whatever keys those are. What follows spreads its bits. */
 __inline void locate_key(const struct pf_state_key *key, const struct pf_key_hash *hash,
 			 struct key_spot *spot)
 {
 	const __u32 *word = (const __u32 *)key;
-	__u64 sum = 0;
+	__u64 turned = is_turned(key);
+	const __u32 ports = ((__u64)word[8] << 32 | word[8]) >> (turned * 16);
+	__u64 sum = (__u64)(ports + hash->secret[8]) * (word[9] + hash->secret[9]) +
+		    (__u64)(word[10] + hash->secret[10]) * (word[11] + hash->secret[11]);
 
 	_Static_assert(sizeof(*key) == sizeof(hash->secret), "a word of the secret for each of the key");
-#pragma unroll
-	for (int i = 0; i < PF_KEY_WORDS; i += 2)
-		sum += (__u64)(word[i] + hash->secret[i]) * (word[i + 1] + hash->secret[i + 1]);
+	_Static_assert(offsetof(struct pf_state_key, port) == 8 * sizeof(*word), "ends, then ports");
+	sum += sum_of_end(key->address[turned], &hash->secret[0]);
+	sum += sum_of_end(key->address[turned ^ 1], &hash->secret[4]);
 	sum = (sum ^ sum >> 32) * 0x9e3779b97f4a7c15ull;
 	spot->line[0] = (sum >> 32) * hash->lines >> 32;
 	sum = (sum ^ sum >> 29) * 0xbf58476d1ce4e5b9ull;
 	spot->line[1] = (sum >> 32) * hash->lines >> 32;
-	spot->tag = (__u32)sum & ~hash->index_mask & ~PF_KEY_CLAIMED;
+	spot->tag = (__u32)(sum ^ -turned) & ~hash->index_mask & ~PF_KEY_CLAIMED;
 	spot->index_mask = hash->index_mask;
 }
 
@@ -157,8 +184,10 @@ __inline __u32 entries_in(const struct pf_key_line *line)
 	__u64 count = 0;
 
 #pragma unroll
-	for (int i = 0; i < PF_KEY_ENTRIES; i++)
+	for (int i = 0; i < PF_KEY_ENTRIES; i++) {
 		count += (now_in(line->entry[i]) + 0xffffffffull) >> 32;
+		barrier_var(count);	/* one after the other: the stack has no room for them all */
+	}
 	return count;
 }
 
@@ -229,10 +258,9 @@ __global int gives_way(const struct key_spot *spot, const struct pf_state_key *k
 		if (!line)
 			return 1;
 		for (__u32 i = 0; i < PF_KEY_ENTRIES; i++) {
-			if (number == claimed->line && i == claimed->at)
-				continue;
 			entry = now_in(line->entry[i]);
 			if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
+			    (number == claimed->line && i == claimed->at) ||
 			    !leads_to(entry, spot, key, &ref, 0))
 				continue;
 			behind = number > claimed->line ||

@@ -117,7 +117,7 @@ __inline __u32 walk(struct pf_scratch *s)
 	if (!config || !rules)
 		return LOOKUP_FAILED;
 	walk_plainly(s, &s->plain[0], rules, config);
-	return s->test.failed || is_cut_short(&s->test) ? LOOKUP_FAILED : s->test.decided;
+	return s->test.failed || has_rules_left(&s->test) ? LOOKUP_FAILED : s->test.decided;
 }
 
 /* One of the keys in lookup_hash: neighbours in the list have ones that are far apart. */

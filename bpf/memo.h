@@ -8,6 +8,9 @@
  * A memo stands where the hash of its key says or, if another stands there, beside that place, where it drives out
  * whatever does: two flows that meet do not drive out each other at every packet. It needs no end: another generation
  * of the rules has other keys.
+ *
+ * Of each memo a byte of its hash stands by itself, 4 kB of them that are always in the cache: the packet that has no
+ * memo, as has none that makes a state, does not wait for the memory to say so.
  */
 #ifndef PF_MEMO_H
 #define PF_MEMO_H
@@ -16,6 +19,7 @@
 #include "scratch.h"
 
 #define MEMO_BITS	12
+#define MEMO_MASK	((1 << MEMO_BITS) - 1)
 
 /* Visits that a memo has room for: longer walks are not remembered. */
 #define MEMO_VISITS	6
@@ -36,6 +40,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct pf_memo);
 } memos SEC(".maps");
+
+struct pf_memo_tags {
+	__u8 tag[1 << MEMO_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pf_memo_tags);
+} memo_tags SEC(".maps");
 
 /* All that a plain walk may ask of a packet */
 __inline void set_memo_key(struct pf_memo_key *key, const struct pf_scratch *s)
@@ -66,9 +81,10 @@ __inline bool same_memo_key(const struct pf_memo_key *one, const struct pf_memo_
 	return !difference;
 }
 
-/* Where the memo with the key stands. Products that do not wait for each other are added: what they come to need not
- * withstand anybody, for who makes flows meet makes them slower at most. */
-__inline __u32 place_of_memo(const struct pf_memo_key *key)
+/* Where the memo with the key stands is what its upper bits say, its tag the byte below them. Products that do not wait
+ * for each other are added: what they come to need not withstand anybody, for who makes flows meet makes them slower at
+ * most. */
+__inline __u64 hash_of_memo(const struct pf_memo_key *key)
 {
 	static const __u64 factor[] = {
 		0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xc2b2ae3d27d4eb4f,
@@ -81,7 +97,7 @@ __inline __u32 place_of_memo(const struct pf_memo_key *key)
 #pragma unroll
 	for (__u32 i = 0; i < KEY_WORDS; i++)
 		hash += word[i] * factor[i];
-	return hash >> (64 - MEMO_BITS);
+	return hash;
 }
 
 /* The memo that stands at s->memo_at, if it has s->memo_key. */
@@ -92,19 +108,27 @@ __inline struct pf_memo *same_memo(struct pf_scratch *s)
 	return memo && same_memo_key(&memo->key, &s->memo_key) ? memo : NULL;
 }
 
-/* The memo that has s->memo_key. NULL if there is none: s->memo_at is then where it may be kept. */
+/* The memo that has s->memo_key. NULL if there is none. */
 __inline struct pf_memo *find_memo(struct pf_scratch *s)
 {
+	const __u64 hash = hash_of_memo(&s->memo_key);
+	const __u8 tag = hash >> (56 - MEMO_BITS);
+	const struct pf_memo_tags *tags;
 	struct pf_memo *memo;
+	__u32 zero = 0;
 
-	s->memo_at = place_of_memo(&s->memo_key);
-	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
-	if (!memo || same_memo_key(&memo->key, &s->memo_key))
-		return memo;
-	if (memo->key.rules != s->memo_key.rules)
+	s->memo_at = hash >> (64 - MEMO_BITS);
+	s->memo_tag = tag;
+	tags = bpf_map_lookup_elem(&memo_tags, &zero);
+	if (!tags)
 		return NULL;
+	if (tags->tag[s->memo_at & MEMO_MASK] == tag) {
+		memo = same_memo(s);
+		if (memo)
+			return memo;
+	}
 	s->memo_at ^= 1;
-	return same_memo(s);
+	return tags->tag[s->memo_at & MEMO_MASK] == tag ? same_memo(s) : NULL;
 }
 
 /* Takes the end of the walk from the memo of packets like this. */
@@ -120,12 +144,35 @@ __inline void recall_memo(struct pf_plain_walk *walk, const struct pf_memo *memo
 	}
 }
 
-/* Remembers how a walk ended. */
-__inline void keep_memo(struct pf_scratch *s, struct pf_memo *memo,
-			const struct pf_plain_walk *walk)
+/* The place for a new memo of s->memo_key, which is at s->memo_at then: where its hash says, unless a memo that still
+ * holds stands there. */
+__inline struct pf_memo *place_for_memo(struct pf_scratch *s)
 {
+	const __u32 beside = s->memo_at;
+	struct pf_memo *memo;
+
+	s->memo_at ^= 1;
+	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
+	if (!memo || memo->key.rules != s->memo_key.rules)
+		return memo;
+	s->memo_at = beside;
+	return bpf_map_lookup_elem(&memos, &s->memo_at);
+}
+
+/* Remembers how a walk ended. Whoever looked for a memo of it before has found none. */
+__inline void keep_memo(struct pf_scratch *s, const struct pf_plain_walk *walk)
+{
+	struct pf_memo_tags *tags;
+	struct pf_memo *memo;
+	__u32 zero = 0;
+
 	if (walk->count > MEMO_VISITS || walk->asked_table)
 		return;
+	memo = place_for_memo(s);
+	tags = bpf_map_lookup_elem(&memo_tags, &zero);
+	if (!memo || !tags)
+		return;
+	tags->tag[s->memo_at & MEMO_MASK] = s->memo_tag;
 	memo->key = s->memo_key;
 	memo->rule = walk->rule;
 	memo->count = walk->count;

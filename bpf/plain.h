@@ -74,7 +74,7 @@ static int visit_plainly(__unused __u32 i, void *arg)
 	test->decided_by = test->caller;
 	test->found = 0;
 	test->over = !!(rule->flags & PF_RULE_QUICK);
-	return test->over;
+	return !has_rules_left(test);
 }
 
 /* Walks the rules, and notes how it went in s->plain. */
@@ -96,7 +96,7 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 		bpf_loop(config->steps, visit_plainly, &loop, 0);
 	s->counts_later = 0;
 	walk->generation = s->generation;
-	walk->known = !test->failed && !is_cut_short(test) && walk->count <= PF_VISITS;
+	walk->known = !test->failed && !has_rules_left(test) && walk->count <= PF_VISITS;
 	walk->decided = test->decided;
 	walk->decided_by = test->decided_by;
 }
@@ -145,7 +145,6 @@ __global int judge_plainly(struct pf_scratch *s)
 {
 	struct pf_plain_walk *walk;
 	struct pf_config *config;
-	struct pf_memo *memo;
 	__u32 generation;
 	void *rules;
 
@@ -160,9 +159,8 @@ __global int judge_plainly(struct pf_scratch *s)
 	walk_plainly(s, walk, rules, config);
 	if (!decide_plainly(s, walk, rules))
 		return PF_PLAINLY_UNKNOWN;
-	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
-	if (memo && !walk->keeps)
-		keep_memo(s, memo, walk);
+	if (!walk->keeps)
+		keep_memo(s, walk);
 	return verdict_of(walk);
 }
 

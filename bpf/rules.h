@@ -646,8 +646,8 @@ __inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
 		begin_search(&s->search, config->segment);
 }
 
-/* A walk that was cut short must not pass what the rest would have blocked. */
-__inline bool is_cut_short(const struct pf_test_ctx *test)
+/* Whether there is more to walk. A walk that ends so was cut short, and must not pass what the rest would have blocked. */
+__inline bool has_rules_left(const struct pf_test_ctx *test)
 {
 	return !test->over &&
 	       (test->depth || test->list < PF_LIST_FILTER || test->next < test->end);
@@ -673,7 +673,7 @@ __inline void walk_rules(struct __sk_buff *skb, struct pf_scratch *s, void *rule
 	test->lists[PF_LIST_FILTER].end = test->asks_fragment ? 0 : config->rules;
 	begin_walk(s, config);
 	bpf_loop(config->steps, visit_rule, &loop, 0);
-	if (is_cut_short(test))
+	if (has_rules_left(test))
 		test->failed = 1;
 }
 

@@ -171,8 +171,14 @@ fn key(number: u32, made: u8) -> abi::StateKey {
     let mut address = [[0; 16]; 2];
     address[0][..4].copy_from_slice(&number.to_be_bytes());
     address[1][..4].copy_from_slice(&[192, 0, 2, 1]);
-    let port = [[0, 53], [0, 53]];
+    let port = [[4, 0], [0, 53]];
     abi::StateKey { address, port, made, family: abi::INET, protocol: 17, ..Default::default() }
+}
+
+/// The key with its ends the other way round.
+fn turned(key: abi::StateKey) -> abi::StateKey {
+    let ([one, other], [from, to]) = (key.address, key.port);
+    abi::StateKey { address: [other, one], port: [to, from], ..key }
 }
 
 #[test]
@@ -210,12 +216,7 @@ fn threads_on_all_cpus_never_have_the_same_key_at_once() {
     assert!(won > 10_000 && lost > 0, "{won} states were made, {lost} were not");
 }
 
-#[test]
-fn there_is_room_for_both_keys_of_all_states() {
-    let table = KeyTable::new().unwrap();
-    let sides = |number: u32| {
-        [key(number, abi::state::made::IN), key(number | 1 << 31, abi::state::made::IN)]
-    };
+fn fill_and_empty(table: &KeyTable, sides: impl Fn(u32) -> [abi::StateKey; 2]) {
     let made: Vec<abi::Kill> = (0..table.capacity())
         .map(|number| table.insert(sides(number)).unwrap().expect("there is room"))
         .collect();
@@ -225,6 +226,31 @@ fn there_is_room_for_both_keys_of_all_states() {
         assert!(table.remove(state).unwrap());
     }
     assert_eq!(table.entries().unwrap(), 0);
+}
+
+#[test]
+fn there_is_room_for_both_keys_of_all_states() {
+    let table = KeyTable::new().unwrap();
+    let key = |number| key(number, abi::state::made::IN);
+    fill_and_empty(&table, |number| [key(number), key(number | 1 << 31)]);
+    // and where these want the same two lines
+    fill_and_empty(&table, |number| [key(number), turned(key(number))]);
+}
+
+/// The lines of the cache that a flow has where it comes in, it has where it leaves.
+#[test]
+fn a_key_and_the_one_with_its_ends_turned_have_the_same_lines() {
+    let table = KeyTable::new().unwrap();
+    for number in 0..100 {
+        let key = key(number, abi::state::made::PLAIN);
+        let lines = [[key, turned(key)], [turned(key), key]].map(|keys| {
+            let made = keys.map(|key| table.insert([key; 2]).unwrap().unwrap());
+            let lines = table.lines_in_use().unwrap();
+            assert!(made.into_iter().all(|state| table.remove(state).unwrap()));
+            lines
+        });
+        assert_eq!(lines[0], lines[1], "key {number}");
+    }
 }
 
 #[test]

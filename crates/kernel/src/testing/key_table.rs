@@ -54,6 +54,15 @@ impl KeyTable {
         Ok(lines.flat_map(|line| line.entry).filter(|entry| *entry != 0).count())
     }
 
+    /// Numbers of the lines that have an entry which is not free.
+    pub fn lines_in_use(&self) -> Result<Vec<u32>> {
+        let lines = (0..).zip(self.lines.first(self.lines.capacity())?);
+        Ok(lines
+            .filter(|(_, line)| line.entry != [0; abi::state::KEY_ENTRIES])
+            .map(|(number, _)| number)
+            .collect())
+    }
+
     /// Says of every entry, free or not, that this is the place, plus 1, of the state that knows its packets where they leave.
     pub fn lead_astray(&self, onward: u32) -> Result<()> {
         for (number, line) in (0..).zip(self.lines.first(self.lines.capacity())?) {
