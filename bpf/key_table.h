@@ -55,6 +55,7 @@ __inline __u64 is_turned(const struct pf_state_key *key)
 	return difference >> 63;
 }
 
+/* What one end of a key adds to its sum, under its words of the secret. */
 __inline __u64 sum_of_end(const __u8 *address, const __u32 *secret)
 {
 	const __u32 *word = (const __u32 *)address;
