@@ -81,9 +81,8 @@ __inline bool same_memo_key(const struct pf_memo_key *one, const struct pf_memo_
 	return !difference;
 }
 
-/* Where the memo with the key stands is what its upper bits say, its tag the byte below them. Products that do not wait
- * for each other are added: what they come to need not withstand anybody, for who makes flows meet makes them slower at
- * most. */
+/* Products that do not wait for each other are added: what they come to need not withstand anybody, for who makes flows
+ * meet makes them slower at most. */
 __inline __u64 hash_of_memo(const struct pf_memo_key *key)
 {
 	static const __u64 factor[] = {
@@ -100,6 +99,18 @@ __inline __u64 hash_of_memo(const struct pf_memo_key *key)
 	return hash;
 }
 
+/* Where a memo stands, or beside it: the upper bits of its hash. */
+__inline __u32 place_of_memo(__u64 hash)
+{
+	return hash >> (64 - MEMO_BITS);
+}
+
+/* Its tag: the byte below them. */
+__inline __u8 tag_of_memo(__u64 hash)
+{
+	return hash >> (56 - MEMO_BITS);
+}
+
 /* The memo that stands at s->memo_at, if it has s->memo_key. */
 __inline struct pf_memo *same_memo(struct pf_scratch *s)
 {
@@ -112,13 +123,13 @@ __inline struct pf_memo *same_memo(struct pf_scratch *s)
 __inline struct pf_memo *find_memo(struct pf_scratch *s)
 {
 	const __u64 hash = hash_of_memo(&s->memo_key);
-	const __u8 tag = hash >> (56 - MEMO_BITS);
+	const __u8 tag = tag_of_memo(hash);
 	const struct pf_memo_tags *tags;
 	struct pf_memo *memo;
 	__u32 zero = 0;
 
-	s->memo_at = hash >> (64 - MEMO_BITS);
-	s->memo_tag = tag;
+	s->memo_hash = hash;
+	s->memo_at = place_of_memo(hash);
 	tags = bpf_map_lookup_elem(&memo_tags, &zero);
 	if (!tags)
 		return NULL;
@@ -148,14 +159,13 @@ __inline void recall_memo(struct pf_plain_walk *walk, const struct pf_memo *memo
  * holds stands there. */
 __inline struct pf_memo *place_for_memo(struct pf_scratch *s)
 {
-	const __u32 beside = s->memo_at;
 	struct pf_memo *memo;
 
-	s->memo_at ^= 1;
+	s->memo_at = place_of_memo(s->memo_hash);
 	memo = bpf_map_lookup_elem(&memos, &s->memo_at);
 	if (!memo || memo->key.rules != s->memo_key.rules)
 		return memo;
-	s->memo_at = beside;
+	s->memo_at ^= 1;
 	return bpf_map_lookup_elem(&memos, &s->memo_at);
 }
 
@@ -172,7 +182,7 @@ __inline void keep_memo(struct pf_scratch *s, const struct pf_plain_walk *walk)
 	tags = bpf_map_lookup_elem(&memo_tags, &zero);
 	if (!memo || !tags)
 		return;
-	tags->tag[s->memo_at & MEMO_MASK] = s->memo_tag;
+	tags->tag[s->memo_at & MEMO_MASK] = tag_of_memo(s->memo_hash);
 	memo->key = s->memo_key;
 	memo->rule = walk->rule;
 	memo->count = walk->count;

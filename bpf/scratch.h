@@ -430,8 +430,8 @@ struct pf_scratch {
 	struct pf_plain_walk plain[2];	/* by direction, out last */
 	__u8 counts_later;		/* a plain walk is under way */
 	struct pf_memo_key memo_key;
-	__u32 memo_at;			/* where the memo of such packets is … */
-	__u32 memo_tag;			/* … and its tag */
+	__u64 memo_hash;
+	__u32 memo_at;			/* where the memo of such packets is */
 	struct pf_rule_actions act;	/* what is done in the end */
 	struct pf_deciding_rule rule;
 	struct pf_reply reply;
