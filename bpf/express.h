@@ -166,13 +166,18 @@ __inline void recall_judged(struct pf_scratch *s, const struct pf_judged *judged
 __inline bool keep_entering(struct pf_scratch *s)
 {
 	struct pf_judged *entering = &s->entering, leaving;
+	struct pf_key_spot spot;
 
 	keep_judged(&leaving, s);
 	recall_judged(s, entering, PF_IN);
-	if (!keep_plainly(s)) {
+	spot = s->spot;
+	s->spot = s->entering_spot;
+	if (!keep_plainly(s, false)) {
 		entering->ref = s->ref;
 		entering->has_state = entering->made = 1;
+		s->far_entry = s->entry;
 	}
+	s->spot = spot;
 	recall_judged(s, &leaving, PF_OUT);
 	if (!entering->made && s->has_state)
 		take_back(s);
@@ -184,14 +189,18 @@ __inline bool keep_entering(struct pf_scratch *s)
  * it can have no state there, as it would be behind the kernel. */
 __inline int keep_both(struct pf_scratch *s, bool keeps, int verdict)
 {
+	bool has_path;
+
 	if (keeps && !keep_entering(s))
 		return PF_PLAINLY_UNKNOWN;
+	has_path = s->entering.has_state && !is_port(&s->leaving);
 	if (verdict == PF_PLAINLY_KEEP) {
-		s->refused = keep_plainly(s);
+		s->refused = keep_plainly(s, has_path);
 		verdict = s->refused ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
 	}
 	s->far = s->entering.ref;
-	if (s->entering.has_state && s->has_state && !is_port(&s->leaving))
+	s->far_made = s->entering.made;
+	if (has_path && s->has_state)
 		keep_path(s);
 	return verdict;
 }
@@ -247,6 +256,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 		return XDP_PASS;
 	s->pd.direction = PF_IN;
 	s->pd.rdomain = 0;
+	seek_state(status, s);
 	s->segments = 1;
 	s->bytes = s->length = s->pd.length;
 	s->crosses_back = 0;
@@ -263,6 +273,8 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	}
 	keeps = verdict == PF_PLAINLY_KEEP;
 	keep_judged(&s->entering, s);
+	if (keeps)
+		s->entering_spot = s->spot;
 	translate_ordinary(s);
 	verdict = crosses ? find_way_across(xdp, s, length) :
 			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP);

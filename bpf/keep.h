@@ -14,9 +14,24 @@
 #include "plain.h"
 #include "scratch.h"
 
+/* Asks the memory for the place that will most likely be taken behind this one: those that were never used are taken in
+ * their order, those that the sweep has given back in it the other way round. */
+__inline void fetch_next_place(const struct pf_status *status, __u32 index)
+{
+	__u32 next = index + 1 == status->states_used ? index + 1 : index - 1;
+	const struct pf_state *state = bpf_map_lookup_elem(&states, &next);
+
+	if (!state)
+		return;
+	fetch_line(&state->serial);
+	fetch_line(&state->src);
+	fetch_line(&state->key);
+	fetch_line(&state->pad);
+}
+
 /* Writes the state to its place, where nobody else looks yet. It is a simple one: the rule wants nothing of its packets. */
 __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, const struct pf_rule *rule,
-			       __u32 anchor_slot)
+			       __u32 anchor_slot, bool has_path)
 {
 	__builtin_memset(&state->flags, 0, sizeof(*state) - offsetof(struct pf_state, flags));
 	state->key[PF_WIRE] = state->key[PF_STACK] = s->key;
@@ -28,6 +43,8 @@ __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, con
 	state->creation = state->expire = s->now;
 	state->packets[0] = s->segments;
 	state->bytes[0] = s->bytes;
+	if (has_path)
+		state->path = s->path;
 	create_other(state, s);
 }
 
@@ -35,7 +52,9 @@ __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, con
  * makes way is known to link_key(). */
 __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status)
 {
-	if (insert_key(&s->key, s->ref.index))
+	if (!s->sought || s->key.interface)
+		seek_key(&s->key, &s->spot);
+	if (insert_there(&s->key, &s->spot, s->ref.index, &s->entry))
 		return false;
 	if (!status->translated)
 		return true;
@@ -43,9 +62,10 @@ __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status
 	return !find_key(&s->key, &s->looked_at);
 }
 
-/* Makes the state that the rules want of the packet, whose walk came to PF_PLAINLY_KEEP. Returns 0, or the reason why
- * there can be none: then nothing has happened to the packet, but a place may wait for the sweep. */
-__global int keep_plainly(struct pf_scratch *s)
+/* Makes the state that the rules want of the packet, whose walk came to PF_PLAINLY_KEEP, with s->path if it has one: those
+ * behind it take that. Returns 0, or the reason why there can be none: then nothing has happened to the packet, but a
+ * place may wait for the sweep. */
+__global int keep_plainly(struct pf_scratch *s, __u32 has_path)
 {
 	struct pf_status *status = pf_status();
 	const struct pf_plain_walk *walk;
@@ -69,9 +89,12 @@ __global int keep_plainly(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_REASON_MEMORY;
+	/* most packets make another state where they leave: the memory is waited for once */
+	if (s->pd.direction == PF_IN)
+		fetch_next_place(status, s->ref.index);
 	s->cross_to = 0;
 	set_state_key(s, rule);
-	describe_plainly(state, s, rule, walk->decided_by.slot);
+	describe_plainly(state, s, rule, walk->decided_by.slot, has_path);
 	begin_state(state, status, s);
 	count_keys(status, state, 1);
 	if (!lead_to_state(s, status)) {

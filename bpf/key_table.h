@@ -34,13 +34,6 @@
 /* attempts to claim an entry, while others take those that are seen to be free */
 #define CLAIM_ATTEMPTS	4
 
-/* Where a key's entry may be, and what it looks like but for the place. */
-struct key_spot {
-	__u32 line[2];
-	__u32 tag;
-	__u32 index_mask;
-};
-
 /* 1 if the ends of a key are hashed the other way round, else 0: so that a key and the one with the same ends turned
  * come to the same. */
 __inline __u64 is_turned(const struct pf_state_key *key)
@@ -68,7 +61,7 @@ __inline __u64 sum_of_end(const __u8 *address, const __u32 *secret)
  * not only in that one is the other turned, have the same sum with a probability of 2^-32 for whoever
  * does not know the secret, whatever keys those are. What follows spreads its bits. */
 __inline void locate_key(const struct pf_state_key *key, const struct pf_key_hash *hash,
-			 struct key_spot *spot)
+			 struct pf_key_spot *spot)
 {
 	const __u32 *word = (const __u32 *)key;
 	__u64 turned = is_turned(key);
@@ -88,7 +81,7 @@ __inline void locate_key(const struct pf_state_key *key, const struct pf_key_has
 	spot->index_mask = hash->index_mask;
 }
 
-__inline bool find_spot(const struct pf_state_key *key, struct key_spot *spot)
+__inline bool find_spot(const struct pf_state_key *key, struct pf_key_spot *spot)
 {
 	__u32 zero = 0;
 	const struct pf_key_hash *hash = bpf_map_lookup_elem(&key_hash, &zero);
@@ -97,6 +90,29 @@ __inline bool find_spot(const struct pf_state_key *key, struct key_spot *spot)
 		return false;
 	locate_key(key, hash, spot);
 	return true;
+}
+
+/* Asks the memory for the lines of a spot, all at once. */
+__inline void fetch_lines(const struct pf_key_line *line, const struct pf_key_line *other)
+{
+	fetch_line(&line->entry);
+	fetch_line(&line->onward);
+	fetch_line(&other->entry);
+	fetch_line(&other->onward);
+}
+
+/* Finds the spot of a key, and asks the memory for its lines: who does something else before the key is looked for
+ * does not wait for them meanwhile. */
+__inline void seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
+{
+	const struct pf_key_line *line, *other;
+
+	if (!find_spot(key, spot))
+		return;
+	line = bpf_map_lookup_elem(&state_keys, &spot->line[0]);
+	other = bpf_map_lookup_elem(&state_keys, &spot->line[1]);
+	if (line && other)
+		fetch_lines(line, other);
 }
 
 /* Asks the memory for what a packet will need of its state, all lines of it at once: among many states none is in the
@@ -121,7 +137,7 @@ __inline void fetch_onward(__u32 place)
 }
 
 /* Whether an entry leads to a state that has the key; its place and serial number go to `ref`. */
-__inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf_state_key *key,
+__inline bool leads_to(__u32 entry, const struct pf_key_spot *spot, const struct pf_state_key *key,
 		       struct pf_state_ref *ref, __u32 onward)
 {
 	__u32 index = (entry & spot->index_mask) - 1, serial;
@@ -142,41 +158,44 @@ __inline bool leads_to(__u32 entry, const struct key_spot *spot, const struct pf
 	return serial & 1 && now_in(state->serial) == serial;
 }
 
-/* Finds the state that a key leads to. Returns 1, or 0 if there is none. */
-__global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
+/* Finds the state that a key leads to, whose entry is in a spot. Returns 1, or 0 if there is none. */
+__inline int find_there(const struct pf_state_key *key, const struct pf_key_spot *spot,
+			struct pf_state_ref *ref)
 {
-	const struct pf_key_line *line, *other;
-	struct key_spot spot;
+	const struct pf_key_line *line = bpf_map_lookup_elem(&state_keys, &spot->line[0]);
+	const struct pf_key_line *other = bpf_map_lookup_elem(&state_keys, &spot->line[1]);
 	__u32 entry;
 
-	if (!key || !ref || !find_spot(key, &spot))
-		return 0;
-	line = bpf_map_lookup_elem(&state_keys, &spot.line[0]);
-	other = bpf_map_lookup_elem(&state_keys, &spot.line[1]);
 	if (!line || !other)
 		return 0;
-	fetch_line(&line->onward);
-	fetch_line(&other->entry);
-	fetch_line(&other->onward);
+	fetch_lines(line, other);
 	for (int i = 0; i < 2; i++, line = other) {
 		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
 			entry = now_in(line->entry[j]);
 			/* one that is claimed differs in that bit */
-			if ((entry & ~spot.index_mask) == spot.tag &&
-			    leads_to(entry, &spot, key, ref, now_in(line->onward[j])))
+			if ((entry & ~spot->index_mask) == spot->tag &&
+			    leads_to(entry, spot, key, ref, now_in(line->onward[j])))
 				return 1;
 		}
 	}
 	return 0;
 }
 
-/* ---- change -------------------------------------------------------------------------------------- */
+/* The same of any key, and of one whose spot is known. */
+__global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
+{
+	struct pf_key_spot spot;
 
-/* Where an entry is */
-struct key_entry {
-	__u32 line;
-	__u32 at;
-};
+	return key && ref && find_spot(key, &spot) && find_there(key, &spot, ref);
+}
+
+__global int find_key_at(const struct pf_state_key *key, const struct pf_key_spot *spot,
+			 struct pf_state_ref *ref)
+{
+	return key && spot && ref && find_there(key, spot, ref);
+}
+
+/* ---- change -------------------------------------------------------------------------------------- */
 
 /* How many entries of a line are not free, counted without branches: to the verifier each would be
  * two ways on. */
@@ -206,7 +225,7 @@ __inline bool claim_in(struct pf_key_line *line, __u32 entry, __u32 *at)
 }
 
 /* Claims an entry in the emptier of the two lines. Returns 0, or -1 if both are full. */
-__inline int claim_entry(const struct key_spot *spot, __u32 entry, struct key_entry *claimed)
+__inline int claim_entry(const struct pf_key_spot *spot, __u32 entry, struct pf_key_entry *claimed)
 {
 	struct pf_key_line *one, *other;
 
@@ -243,8 +262,8 @@ __inline __u32 wait_for_claim(const __u32 *word, __u32 entry)
 }
 
 /* Whether a claim must give way to what else there is with its key in its two lines. */
-__global int gives_way(const struct key_spot *spot, const struct pf_state_key *key,
-		       const struct key_entry *claimed)
+__global int gives_way(const struct pf_key_spot *spot, const struct pf_state_key *key,
+		       const struct pf_key_entry *claimed)
 {
 	const struct pf_key_line *line;
 	struct pf_state_ref ref;
@@ -277,24 +296,21 @@ __global int gives_way(const struct key_spot *spot, const struct pf_state_key *k
 	return 0;
 }
 
-/* Leads a key to the state in a place. Returns 0, or -1 if it leads to one already or there is no
+/* Leads a key to the state in a place, by an entry in a spot. Returns 0, or -1 if it leads to one already or there is no
  * room. */
-__global int insert_key(const struct pf_state_key *key, __u32 index)
+__inline int insert_there(const struct pf_state_key *key, const struct pf_key_spot *spot, __u32 index,
+			  struct pf_key_entry *claimed)
 {
-	struct key_entry claimed = {};
+	const __u32 entry = spot->tag | (index + 1);
 	struct pf_key_line *line;
-	struct key_spot spot;
-	__u32 entry, at;
 	bool stays;
+	__u32 at;
 
-	if (!key || !find_spot(key, &spot))
+	if (claim_entry(spot, entry, claimed))
 		return -1;
-	entry = spot.tag | (index + 1);
-	if (claim_entry(&spot, entry, &claimed))
-		return -1;
-	stays = !gives_way(&spot, key, &claimed);
-	line = bpf_map_lookup_elem(&state_keys, &claimed.line);
-	at = claimed.at;
+	stays = !gives_way(spot, key, claimed);
+	line = bpf_map_lookup_elem(&state_keys, &claimed->line);
+	at = claimed->at;
 	if (!line || at >= PF_KEY_ENTRIES)
 		return -1;
 	line->onward[at] = 0;
@@ -302,12 +318,23 @@ __global int insert_key(const struct pf_state_key *key, __u32 index)
 	return stays ? 0 : -1;
 }
 
+/* The same of any key. */
+__global int insert_key(const struct pf_state_key *key, __u32 index)
+{
+	struct pf_key_entry claimed = {};
+	struct pf_key_spot spot;
+
+	if (!key || !find_spot(key, &spot))
+		return -1;
+	return insert_there(key, &spot, index, &claimed);
+}
+
 /* Leads a key that leads to the state in one place to that in another; to none for PF_NO_PLACE.
  * Returns 0, or -1 if it does not lead there any more. */
 __global int replace_key(const struct pf_state_key *key, __u32 before, __u32 after)
 {
 	struct pf_key_line *line;
-	struct key_spot spot;
+	struct pf_key_spot spot;
 	__u32 was, is;
 
 	if (!key || !find_spot(key, &spot))
@@ -332,7 +359,7 @@ __global int replace_key(const struct pf_state_key *key, __u32 before, __u32 aft
 __global int point_onward(const struct pf_state_key *key, __u32 index, __u32 onward)
 {
 	struct pf_key_line *line;
-	struct key_spot spot;
+	struct pf_key_spot spot;
 
 	if (!key || !find_spot(key, &spot))
 		return 0;
@@ -346,6 +373,15 @@ __global int point_onward(const struct pf_state_key *key, __u32 index, __u32 onw
 		}
 	}
 	return 0;
+}
+
+/* The same beside an entry that is known. */
+__inline void point_entry_onward(const struct pf_key_entry *entry, __u32 onward)
+{
+	struct pf_key_line *line = bpf_map_lookup_elem(&state_keys, &entry->line);
+
+	if (line && entry->at < PF_KEY_ENTRIES)
+		line->onward[entry->at] = onward + 1;
 }
 
 #endif /* PF_KEY_TABLE_H */

@@ -25,7 +25,6 @@ __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 
 	s->interface.id = interface->id;
 	s->made = s->refused = 0;
-	set_key(&s->key, &s->pd, s->pd.direction);
 	state = find_ordinary_state(status, s, s->interface.id);
 	s->has_state = !!state;
 	s->translated = PF_TRANSLATED_NOT;
@@ -47,6 +46,7 @@ __global int judge_leaving(struct pf_scratch *s)
 		return PF_PLAINLY_UNKNOWN;
 	s->pd.direction = PF_OUT;
 	keep_original(&s->pd);
+	seek_state(status, s);
 	return judge_shortly(s, status, &s->leaving, false);
 }
 
@@ -106,6 +106,8 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 	int verdict;
 
 	s->far = s->ref;
+	s->far_entry = s->entry;
+	s->far_made = s->made;
 	/* none of its packets was ever forwarded: it is likely for us */
 	if (was_known && !s->onward.serial)
 		return PF_PLAINLY_UNKNOWN;
@@ -120,7 +122,7 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 		return PF_PLAINLY_UNKNOWN;
 	verdict = judge_leaving(s);
 	if (!express && verdict == PF_PLAINLY_KEEP)
-		verdict = keep_plainly(s) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;
+		verdict = keep_plainly(s, had_state) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;
 	if (verdict == PF_PLAINLY_PASS && had_state && s->has_state)
 		keep_path(s);
 	return verdict;

@@ -149,6 +149,15 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 
 /* ---- their state --------------------------------------------------------------------------------- */
 
+/* Sets the packet's key, and asks the memory for the way from it to its state, where there are any. */
+__inline void seek_state(const struct pf_status *status, struct pf_scratch *s)
+{
+	set_key(&s->key, &s->pd, s->pd.direction);
+	s->sought = !!status->states;
+	if (s->sought)
+		seek_key(&s->key, &s->spot);
+}
+
 /* Looks for the state of s->key among those that have one of a kind, and notes its place in s->ref.
  * False if that is the second one found: which of them it is the long way knows. */
 __inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **found)
@@ -156,7 +165,8 @@ __inline bool look_ordinary(struct pf_scratch *s, __u32 made, struct pf_state **
 	struct pf_state *state;
 
 	set_made(&s->key, made);
-	if (!find_key(&s->key, &s->looked_at))
+	if (!(made || s->key.interface ? find_key(&s->key, &s->looked_at) :
+					 find_key_at(&s->key, &s->spot, &s->looked_at)))
 		return true;
 	s->known = 1;
 	state = bpf_map_lookup_elem(&states, &s->looked_at.index);
@@ -187,7 +197,7 @@ __inline struct pf_state *find_ordinary_state(const struct pf_status *status, st
 	struct pf_state *state = NULL;
 
 	s->known = 0;
-	if (!status->states)
+	if (!s->sought)
 		return NULL;
 	if (status->bound && interface) {
 		s->key.interface = interface;

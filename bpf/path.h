@@ -131,8 +131,8 @@ __inline __u32 ask_routes(struct __sk_buff *skb, struct pf_scratch *s)
 	return lookup->mtu_result;
 }
 
-/* Leads a state, whose place is s->far, onward to s->ref. */
-__inline void lead_onward(struct pf_scratch *s, struct pf_state *state)
+/* Leads a state, whose place is s->far, onward to s->ref. False if it leads there already. */
+__inline bool lead_onward(struct pf_scratch *s, struct pf_state *state)
 {
 	bool changes = false;
 
@@ -143,7 +143,13 @@ __inline void lead_onward(struct pf_scratch *s, struct pf_state *state)
 		state->onward = s->ref;
 	}
 	bpf_spin_unlock(&state->lock);
-	if (changes)
+	return changes;
+}
+
+/* The same, and so does its entry in the table of keys. */
+__inline void lead_entry_onward(struct pf_scratch *s, struct pf_state *state)
+{
+	if (lead_onward(s, state))
 		point_onward(&state->key[near_side(state->key[PF_WIRE].made, PF_IN)], s->far.index,
 			     s->ref.index);
 }
@@ -160,7 +166,7 @@ __global int link_one(struct pf_scratch *s, __u32 made)
 		return 0;
 	state = bpf_map_lookup_elem(&states, &s->far.index);
 	if (state && (!made || same_key(&s->key, &state->key[PF_STACK])))
-		lead_onward(s, state);
+		lead_entry_onward(s, state);
 	return 0;
 }
 
@@ -269,7 +275,7 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* Notes s->path for those behind the packet, which has not gone by the kernel: the state of s->ref
- * knows it where it leaves, that of s->far where it came in. */
+ * knows it where it leaves, and has the path already if it was made of it; that of s->far where it came in. */
 __global int keep_path(struct pf_scratch *s)
 {
 	struct pf_state *state;
@@ -279,10 +285,15 @@ __global int keep_path(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return 0;
-	store_path(s, state);
+	if (!s->made)
+		store_path(s, state);
 	state = bpf_map_lookup_elem(&states, &s->far.index);
-	if (state)
-		lead_onward(s, state);
+	if (!state)
+		return 0;
+	if (!s->far_made)
+		lead_entry_onward(s, state);
+	else if (lead_onward(s, state))
+		point_entry_onward(&s->far_entry, s->ref.index);
 	return 0;
 }
 

@@ -362,6 +362,19 @@ struct pf_memo_key {
 	__u64 rules;			/* rdomain; generation */
 };
 
+/* Where the entry of a key may be, and what it looks like but for the place: key_table.h */
+struct pf_key_spot {
+	__u32 line[2];
+	__u32 tag;
+	__u32 index_mask;
+};
+
+/* Where one is */
+struct pf_key_entry {
+	__u32 line;
+	__u32 at;
+};
+
 /* A key that is to lead to a new state, and the state to which it leads yet */
 struct pf_linking {
 	struct pf_state_key key;
@@ -405,6 +418,9 @@ struct pf_scratch {
 	struct pf_interface received;	/* where a forwarded packet came in */
 	struct pf_interface leaving;	/* where an ordinary one will leave */
 	struct pf_state_key key;
+	struct pf_key_spot spot;	/* of an ordinary packet's key, bound to no interface … */
+	__u8 sought;			/* … if anybody has looked */
+	struct pf_key_entry entry;	/* of the state that was made of it */
 	struct pf_state_ref ref;	/* of the state found or made */
 	struct pf_state_key far_key;	/* of the state that translates an ordinary packet: on the other side */
 	__u8 known;			/* a state may know the ordinary packet */
@@ -413,11 +429,14 @@ struct pf_scratch {
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
 	struct pf_hop hop;		/* to which it leads */
-	struct pf_judged entering;	/* by what a packet in XDP was judged where it came in */
+	struct pf_judged entering;	/* by what a packet in XDP was judged where it came in … */
+	struct pf_key_spot entering_spot;	/* … if that makes a state of it */
 	struct pf_crossed crossed;
 	struct pf_linking linking;
 	struct pf_state_ref looked_at;	/* the last one that the packet's key led to */
 	struct pf_state_ref far;	/* of one that has the packet's key on its far side */
+	struct pf_key_entry far_entry;	/* of one that was made of the ordinary packet where it came in … */
+	__u8 far_made;			/* … if it was: that is far */
 	__u64 first_id;			/* of states made since the packet came */
 	struct pf_source_key source_key;	/* of the source node looked for */
 	struct pf_addr source_chosen;	/* the address a pool chose for it, … */

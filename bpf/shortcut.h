@@ -114,6 +114,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		return STEP_ASIDE;
 	s->interface.id = interface->id;
 	s->pd.rdomain = interface->rdomain;
+	seek_state(status, s);
 	s->now = uptime_about(status);
 	if (direction == PF_OUT)
 		note_device(skb, s);
@@ -122,7 +123,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	s->crosses_back = 0;
 	verdict = judge_shortly(s, status, interface, false);
 	if (verdict == PF_PLAINLY_KEEP)
-		verdict = keep_plainly(s) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;
+		verdict = keep_plainly(s, false) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return STEP_ASIDE;
 	if (s->has_state && !s->made) {
