@@ -52,6 +52,7 @@ __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, con
  * makes way is known to link_key(). */
 __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status)
 {
+	/* nobody seeks one where there are no states, nor one that is of an interface alone */
 	if (!s->sought || s->key.interface)
 		seek_key(&s->key, &s->spot);
 	if (insert_there(&s->key, &s->spot, s->ref.index, &s->entry))
