@@ -166,18 +166,16 @@ __inline void recall_judged(struct pf_scratch *s, const struct pf_judged *judged
 __inline bool keep_entering(struct pf_scratch *s)
 {
 	struct pf_judged *entering = &s->entering, leaving;
-	struct pf_key_spot spot;
 
 	keep_judged(&leaving, s);
 	recall_judged(s, entering, PF_IN);
-	spot = s->spot;
-	s->spot = s->entering_spot;
+	/* last that of the key where it leaves was sought */
+	s->sought = false;
 	if (!keep_plainly(s, false)) {
 		entering->ref = s->ref;
 		entering->has_state = entering->made = 1;
 		s->far_entry = s->entry;
 	}
-	s->spot = spot;
 	recall_judged(s, &leaving, PF_OUT);
 	if (!entering->made && s->has_state)
 		take_back(s);
@@ -273,8 +271,6 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	}
 	keeps = verdict == PF_PLAINLY_KEEP;
 	keep_judged(&s->entering, s);
-	if (keeps)
-		s->entering_spot = s->spot;
 	translate_ordinary(s);
 	verdict = crosses ? find_way_across(xdp, s, length) :
 			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP);

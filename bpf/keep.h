@@ -23,9 +23,7 @@ __inline void fetch_next_place(const struct pf_status *status, __u32 index)
 
 	if (!state)
 		return;
-	fetch_line(&state->serial);
-	fetch_line(&state->src);
-	fetch_line(&state->key);
+	fetch_state(state);
 	fetch_line(&state->pad);
 }
 
@@ -53,8 +51,8 @@ __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, con
 __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status)
 {
 	/* nobody seeks one where there are no states, nor one that is of an interface alone */
-	if (!s->sought || s->key.interface)
-		seek_key(&s->key, &s->spot);
+	if ((!s->sought || s->key.interface) && !seek_key(&s->key, &s->spot))
+		return false;
 	if (insert_there(&s->key, &s->spot, s->ref.index, &s->entry))
 		return false;
 	if (!status->translated)

@@ -92,27 +92,23 @@ __inline bool find_spot(const struct pf_state_key *key, struct pf_key_spot *spot
 	return true;
 }
 
-/* Asks the memory for the lines of a spot, all at once. */
-__inline void fetch_lines(const struct pf_key_line *line, const struct pf_key_line *other)
-{
-	fetch_line(&line->entry);
-	fetch_line(&line->onward);
-	fetch_line(&other->entry);
-	fetch_line(&other->onward);
-}
-
-/* Finds the spot of a key, and asks the memory for its lines: who does something else before the key is looked for
+/* Finds the spot of a key, and asks the memory for its lines, all at once: who does something else before the key is looked for
  * does not wait for them meanwhile. */
-__inline void seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
+__inline bool seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
 {
 	const struct pf_key_line *line, *other;
 
 	if (!find_spot(key, spot))
-		return;
+		return false;
 	line = bpf_map_lookup_elem(&state_keys, &spot->line[0]);
 	other = bpf_map_lookup_elem(&state_keys, &spot->line[1]);
-	if (line && other)
-		fetch_lines(line, other);
+	if (!line || !other)
+		return false;
+	fetch_line(&line->entry);
+	fetch_line(&line->onward);
+	fetch_line(&other->entry);
+	fetch_line(&other->onward);
+	return true;
 }
 
 /* Asks the memory for what a packet will need of its state, all lines of it at once: among many states none is in the
@@ -158,7 +154,7 @@ __inline bool leads_to(__u32 entry, const struct pf_key_spot *spot, const struct
 	return serial & 1 && now_in(state->serial) == serial;
 }
 
-/* Finds the state that a key leads to, whose entry is in a spot. Returns 1, or 0 if there is none. */
+/* Finds the state that a key leads to, which was sought: its entry is in a spot. Returns 1, or 0 if there is none. */
 __inline int find_there(const struct pf_state_key *key, const struct pf_key_spot *spot,
 			struct pf_state_ref *ref)
 {
@@ -168,7 +164,6 @@ __inline int find_there(const struct pf_state_key *key, const struct pf_key_spot
 
 	if (!line || !other)
 		return 0;
-	fetch_lines(line, other);
 	for (int i = 0; i < 2; i++, line = other) {
 		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
 			entry = now_in(line->entry[j]);
@@ -181,12 +176,12 @@ __inline int find_there(const struct pf_state_key *key, const struct pf_key_spot
 	return 0;
 }
 
-/* The same of any key, and of one whose spot is known. */
+/* The same of any key, and of one that was sought. */
 __global int find_key(const struct pf_state_key *key, struct pf_state_ref *ref)
 {
 	struct pf_key_spot spot;
 
-	return key && ref && find_spot(key, &spot) && find_there(key, &spot, ref);
+	return key && ref && seek_key(key, &spot) && find_there(key, &spot, ref);
 }
 
 __global int find_key_at(const struct pf_state_key *key, const struct pf_key_spot *spot,

@@ -106,8 +106,6 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 	int verdict;
 
 	s->far = s->ref;
-	s->far_entry = s->entry;
-	s->far_made = s->made;
 	/* none of its packets was ever forwarded: it is likely for us */
 	if (was_known && !s->onward.serial)
 		return PF_PLAINLY_UNKNOWN;
@@ -120,6 +118,8 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 	if ((was_known && goes_astray(s)) || !find_hop(ctx, s, device, net, ifindex, hook) ||
 	    (express && !takes_frame(s, &s->hop)))
 		return PF_PLAINLY_UNKNOWN;
+	s->far_entry = s->entry;
+	s->far_made = s->made;
 	verdict = judge_leaving(s);
 	if (!express && verdict == PF_PLAINLY_KEEP)
 		verdict = keep_plainly(s, had_state) ? PF_PLAINLY_UNKNOWN : PF_PLAINLY_PASS;

@@ -153,9 +153,7 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 __inline void seek_state(const struct pf_status *status, struct pf_scratch *s)
 {
 	set_key(&s->key, &s->pd, s->pd.direction);
-	s->sought = !!status->states;
-	if (s->sought)
-		seek_key(&s->key, &s->spot);
+	s->sought = status->states && seek_key(&s->key, &s->spot);
 }
 
 /* Looks for the state of s->key among those that have one of a kind, and notes its place in s->ref.

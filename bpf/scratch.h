@@ -429,8 +429,7 @@ struct pf_scratch {
 	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
 	struct pf_hop hop;		/* to which it leads */
-	struct pf_judged entering;	/* by what a packet in XDP was judged where it came in … */
-	struct pf_key_spot entering_spot;	/* … if that makes a state of it */
+	struct pf_judged entering;	/* by what a packet in XDP was judged where it came in */
 	struct pf_crossed crossed;
 	struct pf_linking linking;
 	struct pf_state_ref looked_at;	/* the last one that the packet's key led to */
