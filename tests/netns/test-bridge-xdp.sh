@@ -266,7 +266,7 @@ on bridge ip link set port1 mtu 1500
 same "long enough again" 20 "$(came ask $S4 20)"
 on bridge tc qdisc add dev port1 root handle 1: htb default 1
 on bridge tc class add dev port1 parent 1: classid 1:1 htb rate 100mbit
-sleep 2.1
+sleep 3
 same "a queue on the way" 200 "$(came ask $S4 200)"
 at_least 200 "packets that it has seen" \
 	"$(on bridge tc -s qdisc show dev port1 | awk '/Sent/ { print $4; exit }')"

@@ -144,12 +144,12 @@ rules any
 same "before" 20 "$(goes_on "$SERVER4")"
 on gateway tc qdisc add dev wan0 root handle 1: htb default 1
 on gateway tc class add dev wan0 parent 1: classid 1:1 htb rate 100mbit
-sleep 2.1
+sleep 3
 same "a queue on the way" 200 "$(ask "$SERVER4" 200 | cut -d' ' -f1)"
 at_least 200 "packets that it has seen" \
 	"$(on gateway tc -s qdisc show dev wan0 | awk '/Sent/ { print $4; exit }')"
 on gateway tc qdisc delete dev wan0 root
-sleep 2.1
+sleep 3
 
 # Another's link address, or a tag, in packets that a state knows.
 cat >"$WORK/frames.py" <<'END_OF_PROGRAM'
