@@ -85,7 +85,14 @@ typedef struct {
 	int counter;
 } atomic_t;
 
-struct nf_hook_entries;
+struct nf_hook_entry {
+	const void *hook;
+} __kptr_access;
+
+struct nf_hook_entries {
+	__u16 num_hook_entries;
+	struct nf_hook_entry hooks[];
+} __kptr_access;
 
 /* of ipv4_devconf.data */
 #define DEVCONF_RP_FILTER	7

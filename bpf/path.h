@@ -15,6 +15,7 @@
 #include "interface.h"
 #include "kern.h"
 #include "neighbour.h"
+#include "netfilter.h"
 #include "scratch.h"
 #include "state.h"
 #include "state_key.h"
@@ -37,17 +38,6 @@ __inline __u32 number_of_routes(const struct net *net, __u8 family)
 __inline __u32 path_epoch(const struct pf_scratch *s, __u32 routes)
 {
 	return routes + (s->generation << 16);
-}
-
-/* Whether netfilter looks at packets that are forwarded: it may translate or block them. */
-__inline bool has_netfilter(const struct net *net, __u8 family)
-{
-	if (family == AF_INET)
-		return net->nf.hooks_ipv4[NF_INET_PRE_ROUTING] ||
-		       net->nf.hooks_ipv4[NF_INET_FORWARD] ||
-		       net->nf.hooks_ipv4[NF_INET_POST_ROUTING];
-	return net->nf.hooks_ipv6[NF_INET_PRE_ROUTING] || net->nf.hooks_ipv6[NF_INET_FORWARD] ||
-	       net->nf.hooks_ipv6[NF_INET_POST_ROUTING];
 }
 
 /* Whether IPsec has a policy for what goes on or out. */

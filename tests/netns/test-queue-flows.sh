@@ -18,7 +18,9 @@ await 5 on client ping -n -q -c 1 -W 1 10.0.2.2 || die "no way to the server"
 on gateway tc qdisc add dev lan0 root fq_codel 2>/dev/null || unable "this kernel has no fq_codel"
 on gateway tc qdisc del dev lan0 root
 
+# Past the kernel a packet stays its sender's, who is on this very machine here, and waits for those that wait.
 filter gateway <<'END'
+set fast-forward no
 queue line on wan0 bandwidth 1M
 queue rest parent line bandwidth 1M flows 16 default
 pass
