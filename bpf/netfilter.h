@@ -13,7 +13,7 @@
 #include "kern.h"
 
 /* Functions and words of the kernel that have no type to ask for; their addresses are zero where there are none, or where
- * /proc/kallsyms hides them (kernel.kptr_restrict). */
+ * /proc/kallsyms hides them from who loads the programs (kernel.kptr_restrict, CAP_SYSLOG). */
 extern const void apparmor_ip_postroute __ksym __weak;
 extern const void selinux_ip_forward __ksym __weak;
 extern const void selinux_ip_postroute __ksym __weak;
@@ -29,7 +29,7 @@ struct selinux_state {
 	bool policycap[POLICYDB_CAP_ALWAYSNETWORK + 1];
 } __kptr_access;
 
-/* of a refcount_t, whose count is an atomic_t and has its type no name */
+/* a refcount_t: it is an atomic_t, whose own type has no name to ask for */
 struct refcount_struct {
 	atomic_t refs;
 } __kptr_access;
