@@ -9,9 +9,10 @@ lab_begin
 gateway_between_client_and_server
 echo_server server 53
 
+# What is refused takes three seconds, and a state lives up to a second less than its timeout: that began in the middle of one.
 rules() {
 	cat <<END
-set timeout { udp.first 4, udp.single 4, udp.multiple 4 }
+set timeout { udp.first 8, udp.single 8, udp.multiple 8 }
 state limiter few id 1 limit 5
 source limiter each id 2 entries 10 limit 100 inet mask $1 table <many> above 2 below 2
 block all
