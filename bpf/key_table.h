@@ -92,8 +92,8 @@ __inline bool find_spot(const struct pf_state_key *key, struct pf_key_spot *spot
 	return true;
 }
 
-/* Finds the spot of a key, and asks the memory for its lines, all at once: who does something else before the key is looked for
- * does not wait for them meanwhile. */
+/* Finds the spot of a key, and asks the memory for its lines, all at once: who does something else before the key is
+ * looked for does not wait for them meanwhile. */
 __inline bool seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
 {
 	const struct pf_key_line *line, *other;

@@ -55,9 +55,10 @@ __inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->hop,
 		       s->pd.family))
 		return PF_TCX_DROP;
+	/* a card may have summed up the whole packet: what changes of IPv4 its header's own sum makes up for */
 	if (s->pd.family == AF_INET)
 		skb->priority = priority_of(s->pd.tos);
-	else	/* a card may have summed up all of it; the header of IPv4 has a sum that makes up for what changes */
+	else
 		bpf_csum_update(skb, ~(__u32)bpf_htons(1));
 	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_GIVEN_BACK, PF_DEFAULT_PRIO);
 	count_forwarded(PF_FORWARDED_TC);

@@ -9,7 +9,8 @@ lab_begin
 gateway_between_client_and_server
 echo_server server 53
 
-# What is refused takes three seconds, and a state lives up to a second less than its timeout: that began in the middle of one.
+# What is refused takes three seconds, and a state lives up to a second less than its timeout, which began in the middle
+# of one.
 rules() {
 	cat <<END
 set timeout { udp.first 8, udp.single 8, udp.multiple 8 }
