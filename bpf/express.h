@@ -250,7 +250,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	crosses = is_port(interface);
 	if (crosses ? !is_between_stations(frame.data, device) || !only_bridges(device) :
 		      !is_for_us(frame.data, device) ||
-			      !only_forwards(device, net, s->pd.family, config->fast_forward))
+			      left_to(device, net, s->pd.family, config->fast_forward) != PF_LEFT_TO_NOBODY)
 		return XDP_PASS;
 	s->pd.direction = PF_IN;
 	s->pd.rdomain = 0;

@@ -106,9 +106,6 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 	int verdict;
 
 	s->far = s->ref;
-	/* none of its packets was ever forwarded: it is likely for us */
-	if (was_known && !s->onward.serial)
-		return PF_PLAINLY_UNKNOWN;
 	if (was_known && fits_onward(s, ifindex, routes, hook)) {
 		s->ref = s->onward;
 		s->interface.id = s->hop.interface;

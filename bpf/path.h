@@ -47,19 +47,25 @@ __inline bool has_ipsec(const struct net *net)
 	       (net->xfrm.policy_count[XFRM_POLICY_OUT] || net->xfrm.policy_count[XFRM_POLICY_FWD]);
 }
 
-/* Whether the kernel would do nothing with a packet that comes in by the device but to forward it. */
-__inline bool only_forwards(const struct net_device *device, const struct net *net, __u8 family,
-			    __u32 fast_forward)
+/* For whom a packet that comes in by the device is the kernel's, which would do more with it than to forward it. */
+__inline enum pf_left_to left_to(const struct net_device *device, const struct net *net, __u8 family,
+				 __u32 fast_forward)
 {
 	const struct bpf_mprog_entry *programs = device->tcx_ingress;
 
-	/* a bridge (ours is a second program), a bond, or somebody else's program, may take it */
-	if (device->rx_handler || (programs && programs->parent->count > 1) || has_ipsec(net))
-		return false;
+	if (device->rx_handler)
+		return PF_LEFT_TO_UPPER;
+	/* a bridge of ours is a second program, too */
+	if (programs && programs->parent->count > 1)
+		return PF_LEFT_TO_PROGRAM;
+	if (has_ipsec(net))
+		return PF_LEFT_TO_IPSEC;
 	if (fast_forward == PF_FAST_FORWARD_YES)
-		return true;
-	return !(bpf_core_field_exists(device->nf_hooks_ingress) && device->nf_hooks_ingress) &&
-	       !has_netfilter(net, family);
+		return PF_LEFT_TO_NOBODY;
+	if ((bpf_core_field_exists(device->nf_hooks_ingress) && device->nf_hooks_ingress) ||
+	    has_netfilter(net, family))
+		return PF_LEFT_TO_NETFILTER;
+	return PF_LEFT_TO_NOBODY;
 }
 
 /* Whether the device's queueing discipline is one that the kernel gives devices by itself: nobody wants

@@ -107,6 +107,15 @@ __inline void count_forwarded(enum pf_forwarded by)
 		count->forwarded[by]++;
 }
 
+__inline void count_left_to(enum pf_left_to who)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count && who < PF_LEFT_TO_MAX)
+		count->left_to[who]++;
+}
+
 __inline void count_divert_lost(void)
 {
 	__u32 zero = 0;

@@ -65,18 +65,29 @@ __inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
 	return bpf_redirect(s->hop.leaves_by, 0);
 }
 
+/* Whether the packet is of a state none of whose packets was ever forwarded. */
+__inline bool is_likely_for_us(const struct pf_scratch *s)
+{
+	return s->has_state && !s->made && !s->onward.serial;
+}
+
 /* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the program returns. */
 __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 	const struct net_device *device = kern->dev;
 	const struct net *net = device->nd_net.net;
+	enum pf_left_to who;
 	int verdict;
 
 	if (s->pd.ip != sizeof(struct ethernet) || s->pd.rdomain ||
-	    skb->pkt_type != PACKET_HOST || skb->vlan_present ||
-	    !only_forwards(device, net, s->pd.family, fast_forward))
+	    skb->pkt_type != PACKET_HOST || skb->vlan_present || is_likely_for_us(s))
 		return PF_TCX_NEXT;
+	who = left_to(device, net, s->pd.family, fast_forward);
+	if (who != PF_LEFT_TO_NOBODY) {
+		count_left_to(who);
+		return PF_TCX_NEXT;
+	}
 	verdict = find_way_past(skb, s, device, net, skb->ifindex, PF_FORWARDED_TC);
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return PF_TCX_NEXT;

@@ -103,6 +103,15 @@ enum pf_forwarded {		/* who sent packets on past the kernel's forwarding */
 	PF_FORWARDED_MAX,
 };
 
+enum pf_left_to {		/* for whom packets that could go past the kernel's forwarding go by it */
+	PF_LEFT_TO_UPPER = 0,	/* a device on top of the one they came in by: bridge, bond, macvlan */
+	PF_LEFT_TO_PROGRAM,	/* of somebody else, on tcx */
+	PF_LEFT_TO_IPSEC,
+	PF_LEFT_TO_NETFILTER,
+	PF_LEFT_TO_MAX,
+	PF_LEFT_TO_NOBODY = PF_LEFT_TO_MAX,
+};
+
 /* per CPU; one element */
 struct pf_counters {
 	__u64 reason[PF_REASON_MAX];
@@ -112,6 +121,7 @@ struct pf_counters {
 	__u64 log_lost;			/* records that found the ring full */
 	__u64 flow_lost;		/* reports of states that found their ring full */
 	__u64 forwarded[PF_FORWARDED_MAX];
+	__u64 left_to[PF_LEFT_TO_MAX];
 	__u64 divert_lost;		/* packets for programs that did not come as far as skipstepd */
 };
 

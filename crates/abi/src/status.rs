@@ -142,6 +142,8 @@ pub struct Counters {
     pub flow_lost: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP (`enum pf_forwarded`).
     pub forwarded: [u64; forwarded::MAX],
+    /// Packets left to the kernel's forwarding for others that want them ([`left_to`]).
+    pub left_to: [u64; left_to::MAX],
     /// Packets for programs that did not come as far as skipstepd.
     pub divert_lost: u64,
 }
@@ -236,4 +238,20 @@ pub mod forwarded {
     pub const XDP: usize = 1;
     /// How many there are.
     pub const MAX: usize = 2;
+}
+
+/// `enum pf_left_to`: for whom packets that could go past the kernel's forwarding go by it.
+pub mod left_to {
+    /// a device on top of the one they came in by: bridge, bond, macvlan
+    pub const UPPER: usize = 0;
+    /// a program of somebody else, on tcx
+    pub const PROGRAM: usize = 1;
+    /// policies of IPsec
+    pub const IPSEC: usize = 2;
+    /// rules of netfilter
+    pub const NETFILTER: usize = 3;
+    /// How many there are.
+    pub const MAX: usize = 4;
+    /// Nobody wants them.
+    pub const NOBODY: usize = MAX;
 }

@@ -52,6 +52,7 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
         sum.log_lost += cpu.log_lost;
         sum.flow_lost += cpu.flow_lost;
         add(&mut sum.forwarded, &cpu.forwarded);
+        add(&mut sum.left_to, &cpu.left_to);
         sum.divert_lost += cpu.divert_lost;
     }
     Ok(sum)

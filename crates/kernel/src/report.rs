@@ -4,6 +4,8 @@ use std::mem::offset_of;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use skipstep_abi as abi;
+pub use skipstep_abi::names::LIMIT_COUNTERS;
+use skipstep_abi::status::{forwarded, left_to};
 use skipstep_scenario::engine::{RuleCounters, Status};
 
 use crate::change::Change;
@@ -14,9 +16,6 @@ use crate::error::Result;
 use crate::instance::Instance;
 use crate::record::{Memory, Record, wall_clock};
 use crate::{attach, counters};
-
-/// How many limit counters there are.
-pub const LIMIT_COUNTERS: usize = abi::status::LCOUNT_MAX;
 
 /// Fragments that wait for others of their datagram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,8 +53,8 @@ pub struct InstanceStatus {
     pub debug: u8,
     /// Searches, inserts, removals and reasons.
     pub engine: Status,
-    /// Limit counters in the order of `abi::names::LIMIT_COUNTERS`.
-    pub limits: [u64; LIMIT_COUNTERS],
+    /// Limit counters in the order of [`LIMIT_COUNTERS`].
+    pub limits: [u64; LIMIT_COUNTERS.len()],
     /// Fragments that wait, and what was done with them.
     pub fragments: FragmentStatus,
     /// Log records that found the ring full.
@@ -63,7 +62,9 @@ pub struct InstanceStatus {
     /// Reports of states that found their ring full.
     pub flow_lost: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP.
-    pub forwarded: [u64; 2],
+    pub forwarded: [u64; forwarded::MAX],
+    /// Packets left to the kernel's forwarding for others that want them, as `abi::status::left_to` numbers these.
+    pub left_to: [u64; left_to::MAX],
     /// Packets for programs, as skipstepd says once a second.
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
@@ -169,6 +170,7 @@ impl Instance {
             log_lost: totals.log_lost,
             flow_lost: totals.flow_lost,
             forwarded: totals.forwarded,
+            left_to: totals.left_to,
             divert: self.diverted()?,
             divert_lost: totals.divert_lost,
             delay: self.delayed()?,

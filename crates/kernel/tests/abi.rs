@@ -157,7 +157,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
-            reason, state, limit, source, log_lost, flow_lost, forwarded, divert_lost,
+            reason, state, limit, source, log_lost, flow_lost, forwarded, left_to, divert_lost,
         }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
@@ -334,6 +334,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "PLAIN_" abi::rule::plain { TEST, VERDICT, STATE }
         "EXPRESS_" abi::state::express { NOT, SHORT, ANY }
         "FORWARDED_" abi::status::forwarded { TC, XDP, MAX }
+        "LEFT_TO_" abi::status::left_to { UPPER, PROGRAM, IPSEC, NETFILTER, MAX, NOBODY }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
         "COOKIES_" abi::status::cookies_active { OFF, ON, BEGIN }
         "EVALUATOR_" abi::verdict::evaluator { LINEAR, SKIP_STEPS, COMPILED }

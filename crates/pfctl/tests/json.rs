@@ -199,6 +199,7 @@ fn status_and_interfaces() {
         flow_lost: 0,
         sweep_late: 0,
         forwarded: [0; 2],
+        left_to: [0; 4],
         divert: Default::default(),
         divert_lost: 0,
         delay: Default::default(),

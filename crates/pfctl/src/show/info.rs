@@ -1,7 +1,7 @@
 //! `-s info`: status and counters.
 
 use serde_json::{Map, Value, json};
-use skipstep_kernel::report::FragmentStatus;
+use skipstep_kernel::report::{FragmentStatus, LIMIT_COUNTERS};
 use skipstep_kernel::{DelayCounters, DivertCounters};
 use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_scenario::engine::Status;
@@ -10,18 +10,13 @@ use super::interfaces::InterfaceTraffic;
 use super::{Detail, Traffic};
 use crate::words::debug_level_name;
 
-/// Names of the limit counters, in the order of `enum pf_limit_counter` of bpf/abi.h.
-pub const LIMIT_COUNTERS: [&str; 10] = [
-    "max states per rule",
-    "max-src-states",
-    "max-src-nodes",
-    "max-src-conn",
-    "max-src-conn-rate",
-    "overload table insertion",
-    "overload flush states",
-    "synfloods detected",
-    "syncookies sent",
-    "syncookies validated",
+/// For whom packets go by the kernel's forwarding that could go past it, in text and in JSON, in the order of
+/// `enum pf_left_to` of bpf/abi/status.h.
+pub const LEFT_TO: [(&str, &str); 4] = [
+    ("left to upper devices", "upper"),
+    ("left to other programs", "program"),
+    ("left to IPsec", "ipsec"),
+    ("left to netfilter", "netfilter"),
 ];
 
 /// What there is to know about the firewall as a whole.
@@ -57,6 +52,8 @@ pub struct InfoView {
     pub sweep_late: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
     pub forwarded: [u64; 2],
+    /// Packets left to the kernel's forwarding, in the order of [`LEFT_TO`]. OpenBSD's text has none.
+    pub left_to: [u64; LEFT_TO.len()],
     /// Packets for programs, which OpenBSD's netstat counts.
     pub divert: DivertCounters,
     /// Packets for programs that did not come as far as skipstepd.
@@ -113,12 +110,7 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
         for (name, states) in [("start", marks.start), ("end", marks.end)] {
             text += &format!("  {name:<25} {states:>14} states\n");
         }
-        if view.forwarded != [0; 2] {
-            text += "Fast Forward\n";
-            for (by, count) in ["tc", "XDP"].into_iter().zip(view.forwarded) {
-                text += &counter_line(by, count, view.seconds);
-            }
-        }
+        text += &fast_forward_lines(view);
     }
     if view.enabled && view.sweep_late > SWEEP_MAY_BE_LATE {
         text += &format!(
@@ -159,6 +151,18 @@ fn interface_lines(interface: &InterfaceTraffic) -> String {
     .concat()
 }
 
+/// Which way packets are forwarded; nothing if OpenBSD's is all that there is.
+fn fast_forward_lines(view: &InfoView) -> String {
+    let by = ["tc", "XDP"].into_iter().zip(view.forwarded);
+    let left = LEFT_TO.into_iter().map(|(to, _)| to).zip(view.left_to);
+    let left: Vec<_> = left.filter(|&(_, count)| count > 0).collect();
+    if view.forwarded == [0; 2] && left.is_empty() {
+        return String::new();
+    }
+    let lines = by.chain(left).map(|(what, count)| counter_line(what, count, view.seconds));
+    ["Fast Forward\n".to_owned()].into_iter().chain(lines).collect()
+}
+
 fn current_line(name: &str, count: u64) -> String {
     format!("  {name:<25} {count:>14} {:>14}\n", "")
 }
@@ -183,6 +187,11 @@ pub fn json(view: &InfoView) -> Value {
         .zip(view.limits)
         .map(|(name, count)| (name.to_string(), json!(count)))
         .collect();
+    let left_to: Map<String, Value> = LEFT_TO
+        .into_iter()
+        .zip(view.left_to)
+        .map(|((_, name), count)| (name.to_string(), json!(count)))
+        .collect();
     json!({
         "enabled": view.enabled,
         "seconds": view.seconds,
@@ -205,7 +214,7 @@ pub fn json(view: &InfoView) -> Value {
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
         "sweep_late": view.sweep_late,
-        "fast_forward": { "tc": view.forwarded[0], "xdp": view.forwarded[1] },
+        "fast_forward": { "tc": view.forwarded[0], "xdp": view.forwarded[1], "left_to": left_to },
         "fragments": {
             "current": view.fragments.current,
             "searches": view.fragments.searches,
@@ -252,12 +261,24 @@ mod tests {
             flow_lost: 0,
             sweep_late: 0,
             forwarded: [0; 2],
+            left_to: [0; 4],
             divert: DivertCounters::default(),
             divert_lost: 0,
             delay: DelayCounters::default(),
         };
         let head = "Status: Disabled                                 Debug: err\n\nState Table";
         assert!(text(&view, Detail::default()).starts_with(head));
+
+        let left_to = [0, 0, 0, 7];
+        let verbose = Detail { verbose: 1, ..Detail::default() };
+        let forward = |view: &InfoView| text(view, verbose).contains("Fast Forward");
+        assert!(!forward(&view));
+        let kept = text(&InfoView { left_to, ..view.clone() }, verbose);
+        assert!(
+            kept.contains("Fast Forward\n  tc ")
+                && kept.contains("\n  left to netfilter                      7 ")
+        );
+        assert!(!kept.contains("left to IPsec"));
 
         let late = |enabled, sweep_late| {
             let view = InfoView { enabled, sweep_late, ..view.clone() };

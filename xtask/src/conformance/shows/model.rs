@@ -208,6 +208,7 @@ impl Filter for ShownModel {
             flow_lost: 0,
             sweep_late_secs: 0,
             forwarded: [0; 2],
+            left_to: [0; 4],
             divert: Default::default(),
             divert_lost: 0,
             delay: Default::default(),

@@ -1,0 +1,27 @@
+# Attaches a program that passes all packets on to tcx of an interface, as somebody else's would stand there, until it is
+# killed.
+#
+#   another-program.py INTERFACE ingress|egress
+import ctypes, platform, signal, socket, struct, sys
+
+BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+PROG_LOAD, LINK_CREATE, SCHED_CLS = 5, 28, 3
+ATTACH = {"ingress": 46, "egress": 47}  # BPF_TCX_INGRESS, BPF_TCX_EGRESS
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def bpf(command, attributes):
+    attributes = ctypes.create_string_buffer(attributes, 128)
+    fd = libc.syscall(BPF, command, attributes, len(attributes))
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "bpf")
+    return fd
+
+
+# r0 = TCX_NEXT; exit
+code = ctypes.create_string_buffer(struct.pack("<BBhi BBhi", 0xB7, 0, 0, -1, 0x95, 0, 0, 0))
+license = ctypes.create_string_buffer(b"ISC")
+program = bpf(PROG_LOAD, struct.pack("IIQQ", SCHED_CLS, 2, ctypes.addressof(code), ctypes.addressof(license)))
+link = bpf(LINK_CREATE, struct.pack("III", program, socket.if_nametoindex(sys.argv[1]), ATTACH[sys.argv[2]]))
+print("ready", flush=True)
+signal.pause()
