@@ -263,11 +263,15 @@ impl<const N: usize> Forests<N> {
         let Some(any) = kinds.iter().flatten().next() else {
             return vec![FOREST_WALK; kinds.len()];
         };
-        let of_all = boxes(&any.of_all_protocols());
         let of_each: Vec<_> = kinds.iter().flatten().map(|kind| (kind, boxes(kind))).collect();
-        let begin = of_each.iter().filter(|(kind, _)| !kind.follows);
-        let copies: usize = begin.map(|(_, rules)| rules.len()).sum();
-        let shared = copies * 4 > of_all.len() * 5;
+        let begin = || of_each.iter().filter(|(kind, _)| !kind.follows);
+        // one kind alone has no rule twice
+        let of_all = match begin().count() {
+            0 | 1 => Vec::new(),
+            _ => boxes(&any.of_all_protocols()),
+        };
+        let copies: usize = begin().map(|(_, rules)| rules.len()).sum();
+        let shared = !of_all.is_empty() && copies * 4 > of_all.len() * 5;
         let mut of_each = of_each.into_iter();
         let place = |kind: &Option<Packets>| {
             if kind.is_none() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::ptr::NonNull;
 
 use skipstep_abi::Cell;
 use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
@@ -11,7 +10,7 @@ use skipstep_abi::forest::{CHUNK_CELLS, CHUNKS};
 use crate::error::{Error, Result};
 use crate::map;
 use crate::object::Maps;
-use crate::shared::Mapping;
+use crate::shared::{self, Mapping};
 
 /// Writes the trees, into as many chunks as they fill. In place of those that are too many the first one is put again, for
 /// that gives all of them back in one call; a call for each would wait for packets each time.
@@ -29,7 +28,7 @@ pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> 
             Some(id) => by_id(*id)?,
             None => map::new_array("cells", 1, map::MMAPABLE)?,
         };
-        fill(&home, cells)?;
+        shared::fill(&home, cells)?;
         if index >= standing.len() {
             changed.insert(places.start + index as u32, descriptor(&home));
         }
@@ -95,20 +94,6 @@ fn by_id(id: u32) -> Result<Chunk> {
 /// By what a map of maps is told of it.
 fn descriptor(chunk: &Chunk) -> u32 {
     chunk.as_fd().as_raw_fd() as u32
-}
-
-/// Writes the first cells of a chunk that no packet looks at.
-fn fill(chunk: &Chunk, cells: &[Cell]) -> Result<()> {
-    let there = Mapping::new(chunk, size_of_val(cells))?;
-    // SAFETY: the mapping has room for so many cells; userland writes here under the instance's lock alone, and the
-    // kernel reads none of it before the generation is in force
-    unsafe {
-        there
-            .base()
-            .cast::<Cell>()
-            .copy_from_nonoverlapping(NonNull::from(cells).cast(), cells.len());
-    }
-    Ok(())
 }
 
 /// Reads the first cells of a chunk.

@@ -162,7 +162,8 @@ impl<K: Plain, V: Plain> Map<K, V> {
         format!("map {}: {step}", self.name)
     }
 
-    fn full(&self) -> Error {
+    /// What to say of more values than there is room for.
+    pub(crate) fn full(&self) -> Error {
         Error::MapFull { map: self.name.to_owned(), limit: self.capacity() }
     }
 }

@@ -7,6 +7,7 @@ use skipstep_abi as abi;
 use crate::error::Result;
 use crate::map;
 use crate::object::Maps;
+use crate::shared;
 
 /// The rules of a generation, as the image has them.
 pub(crate) type Rules = map::Map<u32, abi::Rule>;
@@ -42,7 +43,6 @@ impl RuleHome {
         rules: &[abi::Rule],
     ) -> Result<Option<Rules>> {
         let count = rules.len() as u32;
-        let numbers: Vec<u32> = (0..count).collect();
         match self {
             RuleHome::Fitting => {
                 let standing = rules_of(maps, generation)?.filter(|home| fits(home, count));
@@ -50,11 +50,15 @@ impl RuleHome {
                     Some(home) => home,
                     None => make_room(maps, generation, count)?,
                 };
-                home.set_many(&numbers, rules)?;
+                shared::fill(&home, rules)?;
                 Ok(Some(home))
             }
             RuleHome::Standing(homes) => {
-                homes[(generation & 1) as usize].set_many(&numbers, rules)?;
+                let home = &homes[(generation & 1) as usize];
+                if count > home.capacity() {
+                    return Err(home.full());
+                }
+                shared::fill(home, rules)?;
                 Ok(None)
             }
         }

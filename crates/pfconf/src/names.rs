@@ -8,6 +8,10 @@ use std::sync::LazyLock;
 pub struct Names {
     services: Vec<Service>,
     protocols: Vec<Protocol>,
+    /// By name and alias: the port at TCP, and at UDP. Of two with one name the first counts.
+    ports: HashMap<String, [Option<u16>; 2]>,
+    /// By name and alias; the first of two with one name counts.
+    numbers: HashMap<String, u8>,
     users: HashMap<String, u32>,
     groups: HashMap<String, u32>,
 }
@@ -79,6 +83,12 @@ impl Names {
                 continue;
             };
             words.remove(1);
+            if let Some(at) = ["tcp", "udp"].iter().position(|name| *name == protocol) {
+                for name in &words {
+                    let of_name = self.ports.entry(name.clone()).or_default();
+                    of_name[at].get_or_insert(port);
+                }
+            }
             self.services.push(Service { names: words, port, protocol });
         }
         for mut words in lines(protocols) {
@@ -86,6 +96,9 @@ impl Names {
                 continue;
             };
             words.remove(1);
+            for name in &words {
+                self.numbers.entry(name.clone()).or_insert(number);
+            }
             self.protocols.push(Protocol { names: words, number });
         }
         self
@@ -93,10 +106,7 @@ impl Names {
 
     /// The number of a protocol.
     pub fn protocol(&self, name: &str) -> Option<u8> {
-        self.protocols
-            .iter()
-            .find(|protocol| protocol.names.iter().any(|n| n == name))
-            .map(|p| p.number)
+        self.numbers.get(name).copied()
     }
 
     /// The name of a protocol.
@@ -109,12 +119,8 @@ impl Names {
 
     /// The port of a service: that of TCP, or else that of UDP.
     pub fn service(&self, name: &str) -> Option<u16> {
-        let find = |protocol| {
-            self.services.iter().find(|service| {
-                service.protocol == protocol && service.names.iter().any(|n| n == name)
-            })
-        };
-        find("tcp").or_else(|| find("udp")).map(|service| service.port)
+        let [tcp, udp] = *self.ports.get(name)?;
+        tcp.or(udp)
     }
 
     /// The name of the service at `port` of `protocol`, which is `tcp` or `udp`.

@@ -5,6 +5,7 @@ use crate::diagnostics::Kind as Severity;
 use crate::token::{Kind, Place, Token};
 
 impl Parser<'_> {
+    #[inline]
     pub(super) fn peek(&mut self) -> &Token {
         if self.lookahead.is_none() {
             self.lookahead = Some(self.read());
@@ -46,6 +47,7 @@ impl Parser<'_> {
         self.advance();
     }
 
+    #[inline]
     pub(super) fn at_keyword(&mut self, word: &str) -> bool {
         matches!(self.peek().kind, Kind::Keyword(here) if here == word)
     }
@@ -63,6 +65,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn accept(&mut self, word: &str) -> bool {
         let found = self.at_keyword(word);
         if found {
@@ -75,10 +78,12 @@ impl Parser<'_> {
         if self.accept(word) { Ok(()) } else { self.syntax_error() }
     }
 
+    #[inline]
     pub(super) fn at_sign(&mut self, sign: char) -> bool {
         self.peek().kind == Kind::Sign(sign)
     }
 
+    #[inline]
     pub(super) fn accept_sign(&mut self, sign: char) -> bool {
         let found = self.at_sign(sign);
         if found {
