@@ -25,19 +25,19 @@ pub struct Context<'a> {
     /// Names of services and protocols.
     pub names: &'a Names,
     /// Contents of a table file, an included file or one that `load anchor` names.
-    pub read_file: &'a dyn Fn(&str) -> io::Result<String>,
+    pub read_file: &'a (dyn Fn(&str) -> io::Result<String> + Sync),
     /// Fingerprints of operating systems, for `os`, if `set fingerprints` names no others.
-    pub fingerprints: &'a dyn Fn() -> io::Result<String>,
+    pub fingerprints: &'a (dyn Fn() -> io::Result<String> + Sync),
     /// Addresses of a host name, none if it is not known.
-    pub resolve: &'a dyn Fn(&str) -> Vec<IpAddr>,
+    pub resolve: &'a (dyn Fn(&str) -> Vec<IpAddr> + Sync),
     /// Random numbers, for the keys of `source-hash` that are not written.
-    pub random: &'a dyn Fn() -> u32,
+    pub random: &'a (dyn Fn() -> u32 + Sync),
     /// Whether to keep what `pfctl -v` prints; of a large rule set that takes as long as reading it.
     pub echo: bool,
     /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
     pub optimization: Option<Optimization>,
     /// For `-o profile`: the rules in force of the rule set with a path.
-    pub profile: &'a dyn Fn(&str) -> Vec<Counted>,
+    pub profile: &'a (dyn Fn(&str) -> Vec<Counted> + Sync),
     /// Names for the tables of pools and of the optimizer.
     pub automatic_tables: AutomaticTables,
 }

@@ -20,6 +20,7 @@ const MOST_EXPANDED: usize = 1 << 24;
 const LONGEST_SHOWN: usize = 4096;
 
 /// Reads tokens off a text and the texts it includes.
+#[derive(Clone)]
 pub struct Lexer {
     /// Every text so far, in the order in which they were opened.
     sources: Vec<Source>,
@@ -96,6 +97,28 @@ impl Lexer {
             let kind = self.kind(c, offset);
             return self.finish(kind, offset);
         }
+    }
+
+    /// Goes on at a line of the text, whose number it is.
+    pub fn move_to(&mut self, offset: usize, line: u32) {
+        self.source_mut().move_to(offset, line);
+    }
+
+    /// Whether what follows is read as by another lexer that has read less, but for where it is.
+    pub fn is_as(&self, other: &Lexer) -> bool {
+        self.sources.len() == 1 && other.sources.len() == 1 && self.macros.are_as(&other.macros)
+    }
+
+    /// Ends as `end` does, which began as `begin` was, as this one is. False if macros become too much text then.
+    pub fn end_as(&mut self, end: &Lexer, begin: &Lexer) -> bool {
+        let expanded = self.expanded + (end.expanded - begin.expanded);
+        if expanded > MOST_EXPANDED {
+            return false;
+        }
+        self.expanded = expanded;
+        self.macros.count_uses_of(&end.macros);
+        self.stop();
+        true
     }
 
     /// Leaves out the rest of the text.

@@ -6,7 +6,8 @@
 //! `lexer` makes tokens of the text, replacing macros; `parser` makes statements (`ast`) of them, looking
 //! up names, ports and addresses as it goes; `load` takes statement after statement, because macros,
 //! `set block-policy` and `set state-defaults` hold from their line on, and has `expand` make rules of
-//! them, which `check` looks at; `print` writes rules as pfctl does.
+//! them, which `check` looks at; `print` writes rules as pfctl does. The second `half` of a long list of rules is read beside the
+//! first, if nothing stands between that has a say in it.
 
 pub mod context;
 pub mod diagnostics;
@@ -19,6 +20,7 @@ mod anchor;
 mod ast;
 mod check;
 mod expand;
+mod half;
 mod keep;
 mod label;
 mod lexer;
@@ -63,7 +65,7 @@ pub struct Rejected {
 
 /// Parses and resolves a whole pf.conf.
 pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
-    load::load(text, context)
+    load::load(text, context, half::LONG)
 }
 
 /// Parses the text of a table file: addresses, networks, interfaces and host names, `!` before

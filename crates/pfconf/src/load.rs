@@ -1,6 +1,8 @@
 //! Puts a rule set together, statement by statement, and then the files that `load anchor` names.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::thread;
 
 use skipstep_ruleset::fingerprint::{self, Fingerprints, Wanted};
 use skipstep_ruleset::rule::InterfaceMatch;
@@ -13,6 +15,7 @@ use crate::ast::{AnchorStatement, OldStatement, Setting, StateOption, Statement,
 use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Kind};
 use crate::expand::{Expansion, MOST_POOLED, MOST_RULES, Message, Refused};
+use crate::half::{self, Half};
 use crate::macros::Macros;
 use crate::missing::Missing;
 use crate::parser::Parser;
@@ -32,6 +35,8 @@ const LONGEST_PATH: usize = 1023;
 /// What has been read so far.
 struct Builder<'a> {
     context: &'a Context<'a>,
+    /// Texts of so many bytes are read in two halves.
+    long: usize,
     ruleset: Ruleset,
     echo: String,
     /// Rule sets that are not complete: that of the text, and those of the braces that are open.
@@ -79,10 +84,11 @@ struct LoadAnchor {
     unreadable: Diagnostic,
 }
 
-/// See [`crate::load`].
-pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
+/// See [`crate::load`]. Texts of `long` bytes are read in two halves.
+pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
     let mut builder = Builder {
         context,
+        long,
         ruleset: Ruleset::default(),
         echo: String::new(),
         open: Vec::new(),
@@ -120,7 +126,7 @@ pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
 }
 
 /// The texts of a rule set.
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Reads a text into the rule set called `path`, and echoes its rules; `None` after errors.
     fn read(
         &mut self,
@@ -143,15 +149,11 @@ impl Builder<'_> {
             return None;
         }
         let mut main = OpenRuleset { path: path.to_string(), ..OpenRuleset::default() };
-        main.contents.rules.reserve(most_rules(text));
+        main.contents.rules.reserve(half::most_rules(text));
         self.open = vec![main];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
-        while let Some(statement) = parser.statement() {
-            if self.add(&statement, &mut parser).is_err() {
-                parser.recover();
-            }
-        }
+        self.statements(text, &mut parser);
         for name in parser.unused_macros() {
             parser.report_text(Kind::Note, &format!("warning: macro '{name}' not used"));
         }
@@ -174,6 +176,50 @@ impl Builder<'_> {
         self.echo_old_rules(&contents.old_rules);
         self.echo_rules(path, &contents, &made);
         Some(contents)
+    }
+
+    /// Takes one statement after the other, the second half of a long text at once.
+    fn statements(&mut self, text: &str, parser: &mut Parser<'a>) {
+        let mut middle = (text.len() >= self.long).then(|| half::middle(text)).flatten();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let mut half = None;
+            while let Some(statement) = parser.statement() {
+                if let Some(half) = half.take_if(|half: &mut Half| half.is_reached_by(&statement))
+                    && self.join(half, &statement, parser)
+                {
+                    break;
+                }
+                if self.add(&statement, parser).is_err() {
+                    parser.recover();
+                }
+                let is_rule = matches!(statement.kind, StatementKind::Rule(_));
+                if let Some(middle) = middle.take_if(|_| is_rule) {
+                    let (settings, from) = (self.settings(), (text, middle));
+                    half = Half::begin(scope, &stop, from, parser, settings, self.context);
+                }
+            }
+        });
+    }
+
+    /// Adds the rules of the second half of the text, if they were read as they are to be read.
+    fn join(&mut self, half: Half<'_, 'a>, statement: &Statement, parser: &mut Parser<'a>) -> bool {
+        let (settings, room) = (self.settings(), MOST_RULES.saturating_sub(self.rules));
+        if self.open.len() != 1 {
+            return false;
+        }
+        let rules = &mut self.current().contents.rules;
+        let before = rules.len();
+        let joined = half.join(statement, parser, &settings, rules, room);
+        let added = rules.len() - before;
+        self.rules += added;
+        joined
+    }
+
+    /// What the meaning of rules hangs on from here on.
+    fn settings(&self) -> half::Settings {
+        let options = self.ruleset.options.clone();
+        half::Settings { options, state_defaults: self.state_defaults.clone() }
     }
 
     /// Reads the files of `load anchor`, then those that these load. Each begins without macros and
@@ -552,12 +598,6 @@ impl Builder<'_> {
             }
         }
     }
-}
-
-/// How many rules to make room for: large texts have hardly anything but lines of one rule each, and moving
-/// rules as they become more takes longer than counting lines.
-fn most_rules(text: &str) -> usize {
-    text.bytes().filter(|byte| *byte == b'\n').count().min(MOST_RULES)
 }
 
 /// Tables that only rules mention exist too, empty. One that a rule fills with sources is as good as

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 /// The macros known so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Macros {
     list: Vec<Macro>,
     /// Where in the list each is.
     places: HashMap<String, usize>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Macro {
     name: String,
     value: String,
@@ -50,6 +50,20 @@ impl Macros {
     /// The value of a macro, for messages.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.list.iter().find(|known| known.name == name).map(|known| known.value.as_str())
+    }
+
+    /// Whether the same macros are known with the same values.
+    pub fn are_as(&self, others: &Macros) -> bool {
+        let both = || self.list.iter().zip(&others.list);
+        self.list.len() == others.list.len()
+            && both().all(|(own, other)| own.name == other.name && own.value == other.value)
+    }
+
+    /// What `others`, which are the same, were used for was a use of these.
+    pub fn count_uses_of(&mut self, others: &Macros) {
+        for (own, other) in self.list.iter_mut().zip(&others.list) {
+            own.used |= other.used;
+        }
     }
 
     /// Names of all macros.

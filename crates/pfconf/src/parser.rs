@@ -64,6 +64,7 @@ const HIGHEST_RTABLE: u32 = 255;
 const LONGEST_INTERFACE: usize = 15;
 
 /// Reads statements off a text.
+#[derive(Clone)]
 pub struct Parser<'a> {
     lexer: Lexer,
     context: &'a Context<'a>,
@@ -156,6 +157,37 @@ impl<'a> Parser<'a> {
                 }
             }
         }
+    }
+
+    /// This parser, which has read a rule of the text, at a line of it.
+    pub fn moved_to(mut self, offset: usize, text: &str) -> Self {
+        let lines = text[..offset].bytes().filter(|byte| *byte == b'\n').count();
+        self.lexer.move_to(offset, lines as u32 + 1);
+        self.lookahead = None;
+        self
+    }
+
+    /// Whether what follows is read as by another parser that has read less, but rules.
+    pub fn is_as_after_rules(&self, other: &Parser) -> bool {
+        let in_anchors = !self.anchors.is_empty() || !other.anchors.is_empty();
+        let ways = |parser: &Parser| (parser.old, parser.altq, parser.order, parser.silence);
+        !in_anchors
+            && ways(self) == ways(other)
+            && self.queues == other.queues
+            && self.limiters == other.limiters
+            && self.lexer.is_as(&other.lexer)
+    }
+
+    /// Ends as `end` does, which began as `begin` was, as this one is. False, and unchanged, if there is more than a text can have
+    /// then.
+    pub fn end_as(&mut self, end: &Parser, begin: &Parser) -> bool {
+        let items = self.items + (end.items - begin.items);
+        if items > MOST_ITEMS || !self.lexer.end_as(&end.lexer, &begin.lexer) {
+            return false;
+        }
+        self.items = items;
+        self.lookahead = None;
+        true
     }
 
     /// Leaves out the rest of the line after an error in a statement's meaning, and forgets the

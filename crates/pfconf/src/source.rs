@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// One text.
+#[derive(Clone)]
 pub struct Source {
     /// Its name in messages; of an included file as `include` has it.
     pub name: Arc<str>,
@@ -12,7 +13,7 @@ pub struct Source {
     pub included: bool,
     /// Line that is being read, from 1; 0 in front of the first line of an included file.
     pub line: u32,
-    text: String,
+    text: Arc<str>,
     position: usize,
     /// What comes before the rest of the text, last first: bytes that were read too far, the value of
     /// a macro and, as `None`, the end of such a value.
@@ -40,7 +41,7 @@ impl Source {
             name: name.into(),
             included: false,
             line: 1,
-            text: text.to_string(),
+            text: text.into(),
             position: 0,
             ahead: Vec::new(),
             ended: false,
@@ -105,6 +106,12 @@ impl Source {
     pub fn stop(&mut self) {
         self.position = self.text.len();
         self.ahead.clear();
+    }
+
+    /// Goes on at a line of the text, whose number it is.
+    pub fn move_to(&mut self, position: usize, line: u32) {
+        self.ahead.clear();
+        (self.position, self.line) = (position, line);
     }
 
     /// How many bytes of the text were read and not given back.

@@ -9,7 +9,11 @@ fn basic(text: &str) -> String {
     optimized(text, Optimization::Basic, &|_| Vec::new())
 }
 
-fn optimized(text: &str, level: Optimization, profile: &dyn Fn(&str) -> Vec<Counted>) -> String {
+fn optimized(
+    text: &str,
+    level: Optimization,
+    profile: &(dyn Fn(&str) -> Vec<Counted> + Sync),
+) -> String {
     let host = Host::default();
     let context = Context { optimization: Some(level), profile, ..Context::new(&host) };
     load(text, &context).unwrap().echo

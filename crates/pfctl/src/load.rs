@@ -95,7 +95,7 @@ pub fn fingerprints() -> std::io::Result<String> {
 }
 
 /// How host names get addresses: with `-N` not at all.
-pub fn resolver(args: &Args) -> &'static dyn Fn(&str) -> Vec<IpAddr> {
+pub fn resolver(args: &Args) -> &'static (dyn Fn(&str) -> Vec<IpAddr> + Sync) {
     if args.no_dns { &|_| Vec::new() } else { &addresses_of }
 }
 

@@ -1,0 +1,295 @@
+//! The second half of a long text is read beside the first. What a rule means hangs on what stands in front of it: macros,
+//! settings, queues. But in a long list hardly anything stands between the rules.
+//!
+//! When the reader comes to the first rule, a second one begins at a line in the middle, as if nothing in between had a
+//! say. When the first reader comes to that line, it looks whether that was so, and then has no more to read. If it was
+//! not, or if there is more in the second half than rules about which there is nothing to say, it reads on as if there
+//! were no second one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use skipstep_ruleset::{Options, Rule};
+
+use crate::ast::{StateOption, Statement, StatementKind};
+use crate::context::Context;
+use crate::expand::{Expansion, MOST_POOLED, MOST_RULES};
+use crate::missing::Missing;
+use crate::parser::Parser;
+
+/// Shorter texts, in bytes, are read before a thread has begun.
+pub const LONG: usize = 1 << 17;
+
+/// What the first reader had read when the second one began, as far as rules hang on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// What `set` lines said.
+    pub options: Options,
+    /// `set state-defaults`
+    pub state_defaults: Option<Vec<StateOption>>,
+}
+
+/// The second half of a text, while somebody reads it.
+pub struct Half<'scope, 'a> {
+    /// Where it begins: a byte of the text.
+    middle: usize,
+    parser: Parser<'a>,
+    settings: Settings,
+    reader: ScopedJoinHandle<'scope, Option<Contents<'a>>>,
+    stop: StopWhenDropped<'scope>,
+}
+
+/// What is in it.
+struct Contents<'a> {
+    rules: Vec<Rule>,
+    /// The parser at the end of the text.
+    parser: Parser<'a>,
+}
+
+/// Nobody wants to know what the reader reads any more.
+struct StopWhenDropped<'scope>(&'scope AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where a line of the second half begins that looks like a rule.
+pub fn middle(text: &str) -> Option<usize> {
+    let half = text.len() / 2;
+    let mut place = half + text.as_bytes()[half..].iter().position(|byte| *byte == b'\n')? + 1;
+    for line in text[place..].split_inclusive('\n') {
+        if ["pass ", "block ", "match "].iter().any(|action| line.starts_with(action)) {
+            return Some(place);
+        }
+        place += line.len();
+    }
+    None
+}
+
+impl<'scope, 'a: 'scope> Half<'scope, 'a> {
+    /// Has a text read from its `middle` on, as `parser` would read it that has come to its first rule. `None` if there
+    /// are no threads to be had.
+    pub fn begin(
+        scope: &'scope Scope<'scope, '_>,
+        stop: &'scope AtomicBool,
+        (text, middle): (&'scope str, usize),
+        parser: &Parser<'a>,
+        settings: Settings,
+        context: &'a Context<'a>,
+    ) -> Option<Self> {
+        let (own, ours) = (parser.clone(), settings.clone());
+        let read = move || {
+            let parser = own.moved_to(middle, text);
+            read(parser, &text[middle..], &ours, context, stop)
+        };
+        let reader = thread::Builder::new().spawn_scoped(scope, read).ok()?;
+        let stop = StopWhenDropped(stop);
+        Some(Half { middle, parser: parser.clone(), settings, reader, stop })
+    }
+
+    /// Whether the statement is not in front of it.
+    pub fn is_reached_by(&self, statement: &Statement) -> bool {
+        statement.place.source == 0 && statement.place.offset >= self.middle
+    }
+
+    /// Adds its rules to those in front of it, and leaves nothing for `parser` to read, which has come to this statement. False,
+    /// with nothing changed, if it has another meaning than it was read with.
+    pub fn join(
+        self,
+        statement: &Statement,
+        parser: &mut Parser<'a>,
+        settings: &Settings,
+        rules: &mut Vec<Rule>,
+        room: usize,
+    ) -> bool {
+        let begins = statement.place.offset == self.middle;
+        if !begins || self.settings != *settings || !parser.is_as_after_rules(&self.parser) {
+            return false;
+        }
+        // the first one has nothing else to do now
+        let Ok(Some(contents)) = self.reader.join() else { return false };
+        drop(self.stop);
+        let Contents { rules: more, parser: at_end } = contents;
+        if more.len() > room || !parser.end_as(&at_end, &self.parser) {
+            return false;
+        }
+        let first = rules.len() as u32;
+        rules.extend(more.into_iter().map(|rule| Rule { number: first + rule.number, ..rule }));
+        true
+    }
+}
+
+/// Reads rules to the end of the text; `None` if there is anything else, or anything to say.
+fn read<'a>(
+    mut parser: Parser<'a>,
+    text: &str,
+    settings: &Settings,
+    context: &Context,
+    stop: &AtomicBool,
+) -> Option<Contents<'a>> {
+    let mut rules = Vec::with_capacity(most_rules(text));
+    let (mut missing, messages) = (Missing::default(), parser.diagnostics.len());
+    let (mut pooled, mut automatic) = (MOST_POOLED, context.automatic_tables.clone());
+    while let Some(statement) = parser.statement() {
+        let StatementKind::Rule(rule) = &statement.kind else { return None };
+        let before = rules.len();
+        let mut expansion = Expansion {
+            context,
+            options: &settings.options,
+            state_defaults: settings.state_defaults.as_deref().unwrap_or_default(),
+            line: statement.place.line,
+            file: None,
+            rules: &mut rules,
+            room: MOST_RULES.saturating_sub(before),
+            pooled: &mut pooled,
+            automatic: &mut automatic,
+            tables: Vec::new(),
+            messages: Vec::new(),
+        };
+        expansion.rule(rule).ok()?;
+        let is_plain = expansion.tables.is_empty() && expansion.messages.is_empty();
+        let is_plain = is_plain && pooled == MOST_POOLED;
+        if !is_plain
+            || !missing.in_rules(&rules[before..], context).is_empty()
+            || stop.load(Ordering::Relaxed)
+        {
+            return None;
+        }
+    }
+    (parser.diagnostics.len() == messages).then_some(Contents { rules, parser })
+}
+
+/// How many rules to make room for: large texts have hardly anything but lines of one rule each, and moving
+/// rules as they become more takes longer than counting lines.
+pub fn most_rules(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count().min(MOST_RULES)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+    use std::thread::ThreadId;
+
+    use skipstep_ruleset::interface::Host;
+
+    use super::*;
+    use crate::load::load;
+
+    /// What is read of a text, if such with so many bytes are read in halves, and who asked for addresses of names.
+    fn read(text: &str, long: usize) -> (String, Vec<ThreadId>) {
+        let asked = Mutex::new(Vec::new());
+        let resolve = |name: &str| {
+            asked.lock().unwrap().push(thread::current().id());
+            if name == "gateway" { vec!["192.0.2.1".parse().unwrap()] } else { Vec::new() }
+        };
+        let read_file = |name: &str| match name {
+            "more" => Ok("pass to 10.9.9.9\nset block-policy return\n".to_owned()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
+        let host = Host::default();
+        let context = Context {
+            resolve: &resolve,
+            read_file: &read_file,
+            random: &|| 7,
+            ..Context::new(&host)
+        };
+        let said = format!("{:?}", load(text, &context, long));
+        (said, asked.into_inner().unwrap())
+    }
+
+    /// Whether a second reader's rules were taken: then the first one has not asked for all names.
+    fn is_read_in_halves(text: &str) -> bool {
+        let (in_halves, asked) = read(text, 0);
+        assert_eq!(in_halves, read(text, usize::MAX).0, "{text}");
+        let by_the_first = asked.iter().filter(|reader| **reader == thread::current().id());
+        by_the_first.count() < read(text, usize::MAX).1.len()
+    }
+
+    #[test]
+    fn rules_behind_rules_are_read_beside_them() {
+        let rules = "pass in quick proto tcp to gateway port 80 label \"$nr\"\nblock to gateway\n";
+        for (text, in_halves) in [
+            (rules.repeat(20), true),
+            ("set block-policy return\nx = gateway\n".to_owned() + &rules.repeat(20), true),
+            (format!("x = 1\n{}pass proto tcp to gateway port $x\n", rules.repeat(20)), true),
+            (
+                rules.repeat(20) + "pass proto tcp to gateway port {\n 1\n 2 3 }\npass to gateway",
+                true,
+            ),
+            // what stands between has its say
+            (rules.repeat(4) + "set block-policy return\n" + &rules.repeat(20), false),
+            (rules.repeat(4) + "set state-policy if-bound\n" + &rules.repeat(20), false),
+            (rules.repeat(4) + "x = \"gateway\"\n" + &rules.repeat(20), false),
+            (rules.repeat(4) + "include \"more\"\n" + &rules.repeat(20), false),
+            (rules.repeat(4) + "anchor a {\n" + &rules.repeat(20) + "}\n", false),
+            // and what stands in the second half
+            (rules.repeat(20) + "set block-policy return\nblock to gateway\n", false),
+            (rules.repeat(20) + "table <t> { gateway }\n", false),
+            (rules.repeat(20) + "pass to gateway nat-to { 10.0.0.1 10.0.0.2 }\n", false),
+            (rules.repeat(20) + "pass proto tcp to gateway port\n" + rules, false),
+            (rules.repeat(20) + "pass on nowhere0 to gateway\n", false),
+            // a line that looks like a rule need not be one
+            (
+                format!("{0}# {1} \\\npass to gateway\n{0}", "block\n".repeat(9), "x".repeat(99)),
+                false,
+            ),
+            (format!("{rules}pass to gateway label \"a\n{}\"\n", "pass to\n".repeat(40)), false),
+            (format!("{rules}block to {{ 10.0.0.1 \\\n{} }}\n", "block \\\n".repeat(40)), false),
+        ] {
+            assert_eq!(is_read_in_halves(&text), in_halves, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_golden_texts_mean_the_same_in_halves() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/conf");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let texts = files.filter(|file| file.extension().is_some_and(|name| name == "in"));
+        texts.for_each(|file| _ = is_read_in_halves(&std::fs::read_to_string(file).unwrap()));
+    }
+
+    #[test]
+    fn any_text_means_the_same_in_halves() {
+        let lines = [
+            "pass in to gateway",
+            "block drop in quick inet proto udp from any to 10.0.0.7 port 7",
+            "match out on em0 from 10.0.0.0/8 nat-to 192.0.2.7 label \"$dstport\"",
+            "pass proto udp from 10.0.0.1 to { 10.0.0.2 \n 10.0.0.3 } port $port",
+            "block from { $nets }",
+            "port = \"80\"",
+            "nets = \"10.1.0.0/16, 10.2.0.0/16\"",
+            "set state-defaults no-sync",
+            "set block-policy return",
+            "set require-order yes",
+            "pass tag \"one\ntwo\"",
+            "# pass to here, \\\npass proto tcp to port 1",
+            "table <t> { 10.0.0.9 }",
+            "pass to <t> rdr-to { 10.0.0.4, 10.0.0.5 } round-robin",
+            "anchor \"a\" {",
+            "}",
+            "include \"more\"",
+            "rdr on em0 proto tcp to port 21 -> 127.0.0.1",
+            "state limiter l id 7 limit 9",
+            "pass state limiter l",
+            "pass quick to port nobody",
+            "nonsense",
+            "queue q on em0 bandwidth 1M",
+            "pass set queue q",
+        ];
+        let mut seed = 1u64;
+        let mut draw = |below: usize| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) as usize % below
+        };
+        let mut in_halves = 0;
+        for _ in 0..3000 {
+            let kinds = [2, 5, 9, lines.len()][draw(4)];
+            let chosen: Vec<&str> = (0..1 + draw(24)).map(|_| lines[draw(kinds)]).collect();
+            in_halves += usize::from(is_read_in_halves(&(chosen.join("\n") + "\n")));
+        }
+        assert!((300..2000).contains(&in_halves), "{in_halves}");
+    }
+}
