@@ -220,6 +220,10 @@ mod tests {
                 true,
             ),
             // what stands between has its say
+            (
+                format!("x = 80\npass proto tcp to port $x\n{rules}x = 80\n{}", rules.repeat(20)),
+                false,
+            ),
             (rules.repeat(4) + "set block-policy return\n" + &rules.repeat(20), false),
             (rules.repeat(4) + "set state-policy if-bound\n" + &rules.repeat(20), false),
             (rules.repeat(4) + "x = \"gateway\"\n" + &rules.repeat(20), false),

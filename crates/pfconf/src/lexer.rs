@@ -109,15 +109,15 @@ impl Lexer {
         self.sources.len() == 1 && other.sources.len() == 1 && self.macros.are_as(&other.macros)
     }
 
-    /// Ends as `end` does, which began as `begin` was, as this one is. False if macros become too much text then.
-    pub fn end_as(&mut self, end: &Lexer, begin: &Lexer) -> bool {
+    /// Counts what was done from `begin` to `end` as done by this one. False, and nothing is, if macros become too much text
+    /// then.
+    pub fn count_as_read(&mut self, end: &Lexer, begin: &Lexer) -> bool {
         let expanded = self.expanded + (end.expanded - begin.expanded);
         if expanded > MOST_EXPANDED {
             return false;
         }
         self.expanded = expanded;
         self.macros.count_uses_of(&end.macros);
-        self.stop();
         true
     }
 

@@ -52,11 +52,13 @@ impl Macros {
         self.list.iter().find(|known| known.name == name).map(|known| known.value.as_str())
     }
 
-    /// Whether the same macros are known with the same values.
-    pub fn are_as(&self, others: &Macros) -> bool {
-        let both = || self.list.iter().zip(&others.list);
-        self.list.len() == others.list.len()
-            && both().all(|(own, other)| own.name == other.name && own.value == other.value)
+    /// Whether the same macros are known with the same values as before, and none that was used then has been defined anew
+    /// since, to be used once more.
+    pub fn are_as(&self, before: &Macros) -> bool {
+        let is_as = |(now, before): (&Macro, &Macro)| {
+            now.name == before.name && now.value == before.value && now.used >= before.used
+        };
+        self.list.len() == before.list.len() && self.list.iter().zip(&before.list).all(is_as)
     }
 
     /// What `others`, which are the same, were used for was a use of these.

@@ -178,15 +178,15 @@ impl<'a> Parser<'a> {
             && self.lexer.is_as(&other.lexer)
     }
 
-    /// Ends as `end` does, which began as `begin` was, as this one is. False, and unchanged, if there is more than a text can have
-    /// then.
+    /// Leaves out the rest of the text, which was read from `begin` to `end`. False, and unchanged, if there is more than a
+    /// text can have then.
     pub fn end_as(&mut self, end: &Parser, begin: &Parser) -> bool {
         let items = self.items + (end.items - begin.items);
-        if items > MOST_ITEMS || !self.lexer.end_as(&end.lexer, &begin.lexer) {
+        if items > MOST_ITEMS || !self.lexer.count_as_read(&end.lexer, &begin.lexer) {
             return false;
         }
         self.items = items;
-        self.lookahead = None;
+        self.stop();
         true
     }
 
