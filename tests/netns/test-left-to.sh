@@ -30,10 +30,10 @@ goes_by_the_kernel() {
 		at_least 38 "$1: packets left to $2" $(($(left_to "$2") - counted))
 	done
 }
-# another_program INTERFACE ingress|egress
+# another_program NAME INTERFACE ingress|egress - until `stop NAME`
 another_program() {
-	start another gateway python3 "$(dirname "$0")/another-program.py" "$@"
-	await 10 grep -q ready "$WORK/another.log" || die "no program on $*: $(cat "$WORK/another.log")"
+	start "$1" gateway python3 "$(dirname "$0")/another-program.py" "$2" "$3"
+	await 10 grep -q ready "$WORK/$1.log" || die "no program on $2: $(cat "$WORK/$1.log")"
 }
 
 for interfaces in none any; do
@@ -45,11 +45,10 @@ for interfaces in none any; do
 	END_OF_RULES
 	goes_past "xdp on $interfaces, nobody else"
 
-	another_program lan0 ingress
-	start second gateway python3 "$(dirname "$0")/another-program.py" wan0 ingress
-	await 10 grep -q ready "$WORK/second.log"
+	another_program first lan0 ingress
+	another_program second wan0 ingress
 	goes_by_the_kernel "xdp on $interfaces, another program" "other programs"
-	stop another
+	stop first
 	stop second
 	goes_past "xdp on $interfaces, and gone"
 
@@ -80,7 +79,7 @@ for interfaces in none any; do
 done
 
 # Frames are given to no driver that somebody sees them off from; tc sends them on, by there.
-another_program wan0 egress
+another_program last wan0 egress
 sleep 3
 before=$(by XDP)
 goes_past "a program where they leave"

@@ -178,20 +178,8 @@ fn counter_line(name: &str, count: u64, seconds: u64) -> String {
 /// An object.
 pub fn json(view: &InfoView) -> Value {
     let checksum: String = view.checksum.iter().map(|byte| format!("{byte:02x}")).collect();
-    let reasons: Map<String, Value> = Reason::ALL
-        .into_iter()
-        .map(|reason| (reason.name().to_string(), json!(view.status.reasons[reason as usize])))
-        .collect();
-    let limits: Map<String, Value> = LIMIT_COUNTERS
-        .into_iter()
-        .zip(view.limits)
-        .map(|(name, count)| (name.to_string(), json!(count)))
-        .collect();
-    let left_to: Map<String, Value> = LEFT_TO
-        .into_iter()
-        .zip(view.left_to)
-        .map(|((_, name), count)| (name.to_string(), json!(count)))
-        .collect();
+    let reasons = Reason::ALL.map(|reason| (reason.name(), view.status.reasons[reason as usize]));
+    let left_to = LEFT_TO.into_iter().map(|(_, name)| name);
     json!({
         "enabled": view.enabled,
         "seconds": view.seconds,
@@ -209,12 +197,16 @@ pub fn json(view: &InfoView) -> Value {
             "inserts": view.status.inserts,
             "removals": view.status.removals,
         },
-        "counters": reasons,
-        "limit_counters": limits,
+        "counters": counts(reasons),
+        "limit_counters": counts(LIMIT_COUNTERS.into_iter().zip(view.limits)),
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
         "sweep_late": view.sweep_late,
-        "fast_forward": { "tc": view.forwarded[0], "xdp": view.forwarded[1], "left_to": left_to },
+        "fast_forward": {
+            "tc": view.forwarded[0],
+            "xdp": view.forwarded[1],
+            "left_to": counts(left_to.zip(view.left_to)),
+        },
         "fragments": {
             "current": view.fragments.current,
             "searches": view.fragments.searches,
@@ -237,6 +229,11 @@ pub fn json(view: &InfoView) -> Value {
             "full": view.delay.full,
         },
     })
+}
+
+/// Counters by their names.
+fn counts<'a>(counters: impl IntoIterator<Item = (&'a str, u64)>) -> Map<String, Value> {
+    counters.into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect()
 }
 
 #[cfg(test)]
