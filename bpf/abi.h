@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		62
+#define PF_ABI_VERSION		63
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -94,6 +94,7 @@ enum pf_reason {
 	PF_REASON_SYNPROXY,
 	PF_REASON_TRANSLATE,
 	PF_REASON_NO_ROUTE,
+	PF_REASON_LINK_HEADER,		/* ours, OpenBSD has the ones above: IP behind headers not parsed */
 	PF_REASON_MAX,
 };
 
@@ -102,7 +103,7 @@ enum pf_reason {
 	"memory", "bad-timestamp", "congestion", "ip-option",		\
 	"proto-cksum", "state-mismatch", "state-insert",		\
 	"state-limit", "src-limit", "synproxy", "translate",		\
-	"no-route",							\
+	"no-route", "link-header",					\
 }
 
 /* counters of the state table (pfctl -si, "State Table") */

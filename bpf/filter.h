@@ -253,7 +253,7 @@ __inline int refuse_fragment(struct __sk_buff *skb, struct pf_scratch *s, struct
 	begin(s, status->generation);
 	find_interface(&s->interface, frame->ifindex);
 	s->pd.direction = frame->direction;
-	if (!find_ip(skb, &s->pd) || setup_pdesc(skb, s))
+	if (find_ip(skb, &s->pd) != PF_PAYLOAD_IP || setup_pdesc(skb, s))
 		return PF_TCX_DROP;
 	keep_original(&s->pd);
 	count_segments(skb, s);
@@ -316,6 +316,49 @@ __inline int come_back(struct __sk_buff *skb)
 	return PF_TCX_DROP;
 }
 
+/* Drops a frame whose packet stands behind link headers that are not parsed, and logs it from its link
+ * header on, without a family. No interface counts it, because interfaces count by family. */
+__global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	if (!s)
+		return PF_TCX_DROP;
+	__builtin_memset(&s->pd, 0, offsetof(struct pf_pdesc, ip) + sizeof(s->pd.ip));
+	s->pd.source_port = s->pd.destination_port = 0;
+	s->pd.original_source_port = s->pd.original_destination_port = 0;
+	s->pd.family = 0;
+	s->outcome.decision = PF_DECISION_DEFAULT;
+	s->outcome.verdict = PF_VERDICT_DROP;
+	bad_packet(s, PF_REASON_LINK_HEADER);
+	log_packet(skb, s);
+	return PF_TCX_DROP;
+}
+
+/* Decides about a frame that came in for another station's link address, before pf does: Linux hears such
+ * frames where an interface is promiscuous. They belong to a device on top of the interface, which has
+ * programs of its own, or to nobody (ether_input of OpenBSD drops them). Returns STEP_ASIDE if pf judges
+ * the frame, because a bridge, or something like one, may take it. */
+__global int turn_away(struct __sk_buff *skb)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	const struct net_device *device = kern->dev;
+	struct pf_status *status = pf_status();
+	struct pf_interface *interface = interface_at(skb->ifindex);
+	__u32 zero = 0;
+	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	bool has_tag = skb->vlan_present || is_vlan_tag(skb->protocol);
+
+	if (!s || !status || !status->running ||
+	    (interface && (is_port(interface) || skipped(interface, status->generation))))
+		return STEP_ASIDE;
+	if (device->rx_handler && !is_macvlan_port(device))
+		return STEP_ASIDE;
+	if (driven_by_test()) {
+		begin(s, status->generation);
+		s->outcome.verdict = has_tag ? PF_VERDICT_PASS : PF_VERDICT_DROP;
+	}
+	return has_tag || device->rx_handler ? PF_TCX_NEXT : PF_TCX_DROP;
+}
+
 __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 {
 	__u32 zero = 0;
@@ -340,8 +383,14 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	if (s->uncounted && !s->routed_here)
 		return PF_TCX_NEXT;
 	s->pd.direction = direction;
-	if (!find_ip(skb, &s->pd))
+	switch (find_ip(skb, &s->pd)) {
+	case PF_PAYLOAD_OTHER:
 		return PF_TCX_NEXT;
+	case PF_PAYLOAD_HIDDEN:
+		return drop_hidden(skb, s);
+	case PF_PAYLOAD_IP:
+		break;
+	}
 
 	find_interface(&s->received, direction == PF_IN ? skb->ifindex : s->came_in_by);
 	s->now = uptime();

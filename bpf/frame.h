@@ -9,9 +9,10 @@
 
 #include "kern.h"
 #include "scratch.h"
+#include "wire.h"
 
 #define MAX_HEADERS	20		/* as OpenBSD: more is an attack */
-#define MAX_VLAN_TAGS	2
+#define MAX_VLAN_TAGS	3		/* two of 802.1ad, and one that carries a priority alone */
 
 /* Copies a header out of the packet. Beyond the packet's end is too short; and behind the IP
  * header of a later fragment there are no headers. */
@@ -24,35 +25,80 @@ __inline int pull(struct __sk_buff *skb, struct pf_pdesc *pd, __u32 offset, void
 	return 0;
 }
 
-/* Finds the IP header: its offset and family go to the descriptor. False if it is not IP. */
-__inline bool find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
+/* What a frame carries */
+enum pf_payload {
+	PF_PAYLOAD_OTHER,		/* ARP and the like: pf has no say */
+	PF_PAYLOAD_IP,
+	PF_PAYLOAD_HIDDEN,		/* IP behind headers that pf does not parse: dropped */
+};
+
+/* True if the EtherType is that of a VLAN tag. Linux takes off the first two kinds by itself, cards and
+ * hosts behind a bridge also take off the third. */
+__inline bool is_vlan_tag(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_QINQ) ||
+	       type == bpf_htons(ETHERTYPE_QINQ_OLD);
+}
+
+__inline bool is_ip(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_IP) || type == bpf_htons(ETHERTYPE_IPV6);
+}
+
+/* True if the 802.2 header at `offset` stands in front of an IP packet: SNAP with the EtherType of IP,
+ * or of a tag, which may be followed by IP; or the service access point that once was IP's (RFC 1042). */
+__inline bool is_ip_in_llc(struct __sk_buff *skb, __u32 offset)
+{
+	struct llc_snap llc;
+
+	if (bpf_skb_load_bytes(skb, offset, &llc, sizeof(llc)))
+		return false;
+	if (llc.destination == LLC_SAP_IP)
+		return true;
+	return llc.destination == LLC_SAP_SNAP && llc.source == LLC_SAP_SNAP &&
+	       (is_ip(llc.type) || is_vlan_tag(llc.type));
+}
+
+/* True if the kernel takes the frame that came in for another kind of packet than its link header says. */
+__inline bool is_mislabelled(const struct __sk_buff *skb, const struct pf_pdesc *pd, __be16 type)
+{
+	return pd->direction == PF_IN && is_ip((__be16)skb->protocol) && type != (__be16)skb->protocol;
+}
+
+/* Finds the IP header and writes its offset and family to the descriptor, whose direction is set. */
+__inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 {
 	struct ethernet ethernet;
 	struct vlan_tag tag;
 	__be16 type = skb->protocol;
+	__u32 tags = !!skb->vlan_present;
 
 	pd->ip = 0;
 	if (has_ethernet_header(skb)) {
 		if (bpf_skb_load_bytes(skb, 0, &ethernet, sizeof(ethernet)))
-			return false;
+			return PF_PAYLOAD_OTHER;
 		type = ethernet.type;
 		pd->ip = sizeof(ethernet);
 		for (int i = 0; i < MAX_VLAN_TAGS; i++) {
-			if (type != bpf_htons(ETHERTYPE_VLAN) && type != bpf_htons(ETHERTYPE_QINQ))
+			if (!is_vlan_tag(type))
 				break;
 			if (bpf_skb_load_bytes(skb, pd->ip, &tag, sizeof(tag)))
-				return false;
+				return PF_PAYLOAD_HIDDEN;
 			type = tag.type;
 			pd->ip += sizeof(tag);
+			tags++;
 		}
+		if (is_mislabelled(skb, pd, type))
+			return PF_PAYLOAD_HIDDEN;
+		if (bpf_ntohs(type) < ETHERTYPE_MIN && is_ip_in_llc(skb, pd->ip))
+			return PF_PAYLOAD_HIDDEN;
 	}
-	if (type == bpf_htons(ETHERTYPE_IP))
-		pd->family = AF_INET;
-	else if (type == bpf_htons(ETHERTYPE_IPV6))
-		pd->family = AF_INET6;
-	else
-		return false;
-	return true;
+	if (is_vlan_tag(type))
+		return PF_PAYLOAD_HIDDEN;
+	if (!is_ip(type))
+		return PF_PAYLOAD_OTHER;
+	pd->family = type == bpf_htons(ETHERTYPE_IP) ? AF_INET : AF_INET6;
+	return tags > MAX_VLAN_TAGS ? PF_PAYLOAD_HIDDEN : PF_PAYLOAD_IP;
 }
 
 /* Takes the tag that a frame has besides its bytes; `protocol` is 0 if it has none. False if there are

@@ -90,6 +90,13 @@ __inline bool goes_to_kernel_bridge(struct __sk_buff *skb, const struct pf_scrat
 	return s->pd.direction == PF_IN && stays_on_bridge(skb, s) && kern->dev->rx_handler;
 }
 
+/* True if macvlan devices stand on the device: each takes the frames for its own link address. */
+__inline bool is_macvlan_port(const struct net_device *device)
+{
+	return BPF_CORE_READ_BITFIELD(device, priv_flags) &
+	       bpf_core_enum_value(enum netdev_priv_flags, IFF_MACVLAN_PORT);
+}
+
 /* Whether `on` names this interface. */
 __inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *interface)
 {

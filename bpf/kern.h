@@ -150,7 +150,12 @@ struct Qdisc {
 	const struct Qdisc_ops *ops;
 } __kptr_access;
 
+enum netdev_priv_flags {
+	IFF_MACVLAN_PORT = 1 << 8,
+};
+
 struct net_device {
+	unsigned long priv_flags : 32;	/* first, because clang wants a bit field aligned */
 	unsigned short type;
 	unsigned int xdp_features;
 	__u64 features;
@@ -194,6 +199,7 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 
 /* what newer kernels' headers call these; Debian 12's do not know them yet */
 #define PF_TCX_NEXT		(-1)
+#define STEP_ASIDE		(-2)	/* never returned by a program: a later part of it decides */
 #define PF_TCX_DROP		2
 #define PF_TCX_REDIRECT		7
 #define PF_FIB_LOOKUP_SKIP_NEIGH (1U << 2)	/* Linux 6.3 */
@@ -206,6 +212,7 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 #define PACKET_HOST		0
 #define PACKET_BROADCAST	1
 #define PACKET_MULTICAST	2
+#define PACKET_OTHERHOST	3
 
 #define LOOPBACK_IFINDEX	1
 

@@ -13,8 +13,14 @@
 SEC("tcx/ingress")
 int pf_ingress(struct __sk_buff *skb)
 {
-	int result = take_shortcut(skb, PF_IN);
+	int result;
 
+	if (skb->pkt_type == PACKET_OTHERHOST && !is_generated(skb)) {
+		result = turn_away(skb);
+		if (result != STEP_ASIDE)
+			return result;
+	}
+	result = take_shortcut(skb, PF_IN);
 	return result == STEP_ASIDE ? pf_test(skb, PF_IN) : result;
 }
 

@@ -193,7 +193,7 @@ __inline int fit(struct __sk_buff *skb)
 	s->came_in_by = 0;
 	s->reassembled = !!(skb->mark & PF_MARK_REASSEMBLED);
 	s->routed_here = 1;
-	if (!find_ip(skb, &s->pd) || setup_pdesc(skb, s))
+	if (find_ip(skb, &s->pd) != PF_PAYLOAD_IP || setup_pdesc(skb, s))
 		return PF_TCX_DROP;
 	if (!must_fragment(skb, s)) {
 		shrink(skb, s->pd.ip + s->pd.length);

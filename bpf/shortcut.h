@@ -11,9 +11,6 @@
 #include "ordinary.h"
 #include "queue.h"
 
-/* what the program returns, if the packet has not to go the long way */
-#define STEP_ASIDE	(-2)
-
 /* Whether the packet carries nothing from hook to hook, or from rules that had it before. */
 __inline bool carries_nothing(const struct __sk_buff *skb, __u8 direction)
 {

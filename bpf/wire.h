@@ -25,12 +25,26 @@ struct vlan_tag {
 	__be16 type;
 };
 
+/* 802.2 with SNAP; the first three bytes stand alone if the access points are other ones */
+struct llc_snap {
+	__u8 destination;		/* service access points */
+	__u8 source;
+	__u8 control;
+	__u8 organization[3];
+	__be16 type;
+} __attribute__((packed));
+
 #define ETHERTYPE_IP		0x0800
 #define ETHERTYPE_ARP		0x0806
 #define ETHERTYPE_REVARP	0x8035
 #define ETHERTYPE_IPV6		0x86dd
 #define ETHERTYPE_VLAN		0x8100
 #define ETHERTYPE_QINQ		0x88a8
+#define ETHERTYPE_QINQ_OLD	0x9100	/* as many switches had it before 802.1ad */
+#define ETHERTYPE_MIN		0x0600	/* below it the field is a length, and 802.2 follows */
+
+#define LLC_SAP_IP		0x06
+#define LLC_SAP_SNAP		0xaa
 
 struct ip {				/* RFC 791 */
 	__u8 version_ihl;

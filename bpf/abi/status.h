@@ -155,16 +155,16 @@ struct pf_outcome {
 	__u8 reason;			/* pf_reason: the one in the log */
 	__u8 decision;			/* pf_decision */
 	__u8 logged;			/* log records written */
-	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
 	__u8 copies;			/* packets sent besides */
+	__u8 next_hop_family;
 	__u16 rtable;			/* as pf_rule.rtable: of the packet that passed */
 	__u32 ifindex;			/* the packet, or a copy of it, is routed: by this interface … */
 	__u8 next_hop[16];		/* … to this neighbour */
 	__u8 route;			/* pf_route_kind */
 	__u8 divert;			/* pf_divert_kind: it goes to a socket or a program of this host */
 	__be16 divert_port;		/* of the program */
-	__u8 next_hop_family;
-	__u8 pad[3];
+	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
+	__u8 pad[2];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */

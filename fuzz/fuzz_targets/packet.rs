@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use skipstep_model::{Carried, Draw, Firewall, Packet};
+use skipstep_model::{Carried, Draw, Firewall, LinkHeader, Packet};
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::{Direction, Reason, Ruleset};
 use skipstep_scenario::host;
@@ -119,6 +119,7 @@ fn packet(how: &How, bytes: Vec<u8>) -> Packet {
         direction: how.direction(),
         interface: interface.to_string(),
         bytes,
+        link: LinkHeader::default(),
         received_on: received_on.map(str::to_string),
         carried: Carried::default(),
         owner: None,

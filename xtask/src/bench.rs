@@ -30,7 +30,7 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::options::Evaluator;
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::{Carried, Engine, SocketOwner, TestPacket, Verdict};
+use skipstep_scenario::engine::{Carried, Engine, LinkHeader, SocketOwner, TestPacket, Verdict};
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 /// Numbers of rules; those of the paper, and one more.
@@ -356,6 +356,7 @@ fn inbound(bytes: Vec<u8>) -> TestPacket {
         direction: Direction::In,
         interface: "em0".to_string(),
         bytes,
+        link: LinkHeader::default(),
         received_on: None,
         carried: Carried::default(),
         owner: None,

@@ -21,6 +21,7 @@ pub const REASONS: [&str; REASON_MAX] = [
     "synproxy",
     "translate",
     "no-route",
+    "link-header",
 ];
 
 /// Names of limit counters in the order of `enum pf_limit_counter`, as `pfctl -si` prints them.

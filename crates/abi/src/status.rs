@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Reasons there are (`PF_REASON_MAX`); their order is that of [`crate::names::REASONS`].
-pub const REASON_MAX: usize = 17;
+pub const REASON_MAX: usize = 18;
 
 /// `enum pf_state_counter`: indices of [`Counters::state`].
 #[allow(missing_docs)]
@@ -208,10 +208,10 @@ pub struct Outcome {
     pub decision: u8,
     /// Log records written.
     pub logged: u8,
-    /// How often the packet counted each reason.
-    pub counted: [u8; REASON_MAX],
     /// Packets sent besides.
     pub copies: u8,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub next_hop_family: u8,
     /// As [`crate::Rule::rtable`]: of the packet that passed.
     pub rtable: u16,
     /// The packet, or a copy of it, is routed: by this interface …
@@ -224,10 +224,10 @@ pub struct Outcome {
     pub divert: u8,
     /// Of the program, in network byte order.
     pub divert_port: [u8; 2],
-    /// [`crate::INET`] or [`crate::INET6`]
-    pub next_hop_family: u8,
+    /// How often the packet counted each reason.
+    pub counted: [u8; REASON_MAX],
     /// Zero.
-    pub pad: [u8; 3],
+    pub pad: [u8; 2],
 }
 
 /// `enum pf_forwarded`: who sent packets on past the kernel's forwarding.

@@ -15,7 +15,7 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::Model;
-use skipstep_scenario::engine::{Carried, Decision, Engine as _, TestPacket};
+use skipstep_scenario::engine::{Carried, Decision, Engine as _, LinkHeader, TestPacket};
 
 use self::header::Header;
 
@@ -133,6 +133,7 @@ fn inbound(interface: &str, bytes: Vec<u8>) -> TestPacket {
         direction: Direction::In,
         interface: interface.to_owned(),
         bytes,
+        link: LinkHeader::default(),
         received_on: None,
         carried: Carried::default(),
         owner: None,

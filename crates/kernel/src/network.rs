@@ -30,6 +30,9 @@ pub struct TestNetwork {
     next: u32,
 }
 
+/// Link address of every interface but loopback.
+pub const LINK_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
 /// How long the kernel may take to do what it was told.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -202,6 +205,7 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
     let mut link = LinkMessage::default();
     link.header.index = interface.index;
     link.attributes.push(LinkAttribute::IfName(interface.name.clone()));
+    link.attributes.push(LinkAttribute::Address(LINK_ADDRESS.to_vec()));
     if interface.mtu != 0 {
         link.attributes.push(LinkAttribute::Mtu(interface.mtu));
     }

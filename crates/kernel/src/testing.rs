@@ -166,7 +166,8 @@ impl TestEngine {
         context.gso_segs = segments.into();
         context.gso_size = size.into();
         let program = self.programs.of(packet.direction);
-        let run = program.run_packet(&arrival::frame(&packet.bytes), &context, 1)?;
+        let frame = arrival::frame(&arrival::link_header(packet, host), &packet.bytes);
+        let run = program.run_packet(&frame, &context, 1)?;
         Ok(run.returned != TCX_DROP)
     }
 

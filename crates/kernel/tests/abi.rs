@@ -167,9 +167,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_source_ref => abi::SourceRef { index, pad, key }
         pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
         pf_outcome => abi::Outcome {
-            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, counted, copies,
-            rtable, ifindex, next_hop, route, divert, divert_port, next_hop_family,
-            pad,
+            state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, copies,
+            next_hop_family, rtable, ifindex, next_hop, route, divert, divert_port, counted, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals, lost }

@@ -36,6 +36,16 @@ impl Firewall {
         fate(input, None, &Ruling::default(), Carried::default(), journal)
     }
 
+    /// Drops a frame whose packet stands behind link headers that are not parsed. No interface
+    /// counts it, because interfaces count by family.
+    pub(crate) fn refuse_hidden(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
+        journal.tracer.tell(|| Stage::Malformed(Reason::LinkHeader));
+        journal.set_reason(Reason::LinkHeader);
+        journal.log(None, LogPlace::default());
+        self.counters.status.reasons[Reason::LinkHeader as usize] += 1;
+        fate(input, None, &Ruling::default(), Carried::default(), journal)
+    }
+
     /// A fragment that belongs to no datagram.
     pub(crate) fn refuse_fragment(
         &mut self,

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use skipstep_reassembly::Fragmentation;
 use skipstep_ruleset::{Action, Direction, Reason, RuleId};
 
+use crate::link::LinkHeader;
 use crate::state::StateId;
 
 /// A packet on its way through the firewall.
@@ -16,6 +17,8 @@ pub struct Packet {
     pub interface: String,
     /// Bytes from the IP header on. What follows the length in an IPv4 header is cut off.
     pub bytes: Vec<u8>,
+    /// Link header in front of those bytes.
+    pub link: LinkHeader,
     /// Interface it once arrived on, for an outbound packet that is being forwarded.
     pub received_on: Option<String>,
     /// What an earlier pass of the firewall attached to it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Family, Reason, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, TableName};
 
 use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::endpoint::Endpoints;
@@ -179,6 +179,12 @@ impl Firewall {
             journal.tracer.tell(|| Stage::Skipped);
             return untouched(input);
         }
+        if let Some(fate) = self.turn_away(input, journal) {
+            return fate;
+        }
+        if input.link.hides_packet() {
+            return self.refuse_hidden(input, journal);
+        }
         let fate = match self.describe(input) {
             Ok(packet)
                 if packet.is_fragment()
@@ -204,6 +210,22 @@ impl Firewall {
             descriptor.read_sctp_ports()?;
         }
         Ok(descriptor)
+    }
+
+    /// Decides about a frame that came in for another station's link address: it belongs to a device on
+    /// top of the interface, or to nobody. `None` if it is judged, as one that a bridge may take is.
+    fn turn_away(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
+        let is_port = || self.world.interface(&input.interface).is_some_and(|found| found.port);
+        if !input.link.for_other_station || input.direction == Direction::Out || is_port() {
+            return None;
+        }
+        journal.tracer.tell(|| Stage::ForOtherStation);
+        let verdict = if input.link.tags.is_empty() { Verdict::Drop } else { Verdict::Pass };
+        let carried = match verdict {
+            Verdict::Pass => input.carried.clone(),
+            _ => Carried::default(),
+        };
+        Some(Fate { verdict, carried, ..untouched(input) })
     }
 
     fn is_skipped(&self, name: &str) -> bool {

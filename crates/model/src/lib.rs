@@ -34,6 +34,7 @@ mod icmp;
 mod icmp_convert;
 mod icmp_error;
 mod journal;
+mod link;
 mod lookup;
 mod modulate;
 mod normalize;
@@ -87,6 +88,7 @@ pub use fate::{
 };
 pub use firewall::Firewall;
 pub use limiter::{Admissions, LimitedSource, LimiterState};
+pub use link::{LinkHeader, VlanTag};
 pub use pool::Chosen;
 pub use route::NextHop;
 pub use source_node::{NodeKind, SourceNode};

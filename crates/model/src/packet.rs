@@ -384,6 +384,7 @@ impl Descriptor {
             direction: Direction::In,
             interface: "em0".into(),
             bytes,
+            link: Default::default(),
             received_on: None,
             carried: Default::default(),
             owner: None,

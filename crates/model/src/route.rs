@@ -11,6 +11,7 @@ use skipstep_ruleset::{Direction, InterfaceName, Reason, RouteKind};
 use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
+use crate::link::LinkHeader;
 use crate::normalize::IP_CHECKSUM;
 use crate::packet::{Descriptor, Malformed};
 use crate::patch;
@@ -175,6 +176,7 @@ impl Firewall {
         let mut outbound = Packet {
             direction: Direction::Out,
             interface: interface.to_owned(),
+            link: LinkHeader::default(),
             received_on: Some(packet.interface.clone()),
             // who forwards it looks for no socket
             owner: None,

@@ -20,6 +20,8 @@ pub struct Trace {
 pub enum Stage {
     /// The interface is in `set skip on`.
     Skipped,
+    /// The frame is for another station, and pf does not judge it.
+    ForOtherStation,
     /// The headers were refused.
     Malformed(Reason),
     /// What PF asks of every packet was not met.
@@ -202,6 +204,7 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Stage::Skipped => write!(f, "interface: skipped"),
+            Stage::ForOtherStation => write!(f, "link header: for another station"),
             Stage::Malformed(reason) => write!(f, "headers: refused, {}", reason.name()),
             Stage::Refused(reason) => write!(f, "normalize: refused, {}", reason.name()),
             Stage::Held => write!(f, "fragment: held until the others come"),

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{firewall, packet};
-use skipstep_model::{Carried, Decision, Packet, Stage, Verdict};
+use skipstep_model::{Carried, Decision, LinkHeader, Packet, Stage, Verdict};
 use skipstep_ruleset::{Action, Direction, Reason};
 use skipstep_wire::build::{self, Icmp, Tcp, Udp};
 
@@ -184,6 +184,7 @@ fn a_tag_travels_with_the_packet() {
         firewall("block all\npass in on em0 tag LAN\npass out on em1 tagged LAN received-on em0");
     let inside = firewall.packet(&packet(Direction::In, "em0", datagram()));
     let out = |received_on: Option<&str>, carried| Packet {
+        link: LinkHeader::default(),
         received_on: received_on.map(String::from),
         carried,
         ..packet(Direction::Out, "em1", datagram())

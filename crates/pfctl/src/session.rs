@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use anyhow::Result;
-use skipstep_model::{Carried, Decision, Firewall, Packet, Verdict};
+use skipstep_model::{Carried, Decision, Firewall, LinkHeader, Packet, Verdict};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId, Ruleset};
 use skipstep_scenario::engine::StateView;
@@ -49,6 +49,7 @@ impl Session {
             direction: Direction::In,
             interface: interface.to_string(),
             bytes: build::ip(self.client.0, self.server.0).tcp(&segment),
+            link: LinkHeader::default(),
             received_on: None,
             carried: Carried::default(),
             owner: None,

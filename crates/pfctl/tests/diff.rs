@@ -2,7 +2,7 @@
 
 use pfctl::diff::{Difference, Side};
 use proptest::prelude::*;
-use skipstep_model::{Carried, Firewall, Packet, Verdict};
+use skipstep_model::{Carried, Firewall, LinkHeader, Packet, Verdict};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::host;
@@ -201,6 +201,7 @@ fn packets() -> Vec<Packet> {
                     interface: interface.to_string(),
                     bytes: build::ip(last.parse().unwrap(), "198.51.100.1".parse().unwrap())
                         .tcp(&build::Tcp::new(1234, port).flags("S")),
+                    link: LinkHeader::default(),
                     received_on: None,
                     carried: Carried::default(),
                     owner: None,

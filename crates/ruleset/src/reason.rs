@@ -22,6 +22,7 @@ pub enum Reason {
     Synproxy,
     Translate,
     NoRoute,
+    LinkHeader,
 }
 
 impl Reason {
@@ -47,6 +48,7 @@ impl Reason {
         Reason::Synproxy,
         Reason::Translate,
         Reason::NoRoute,
+        Reason::LinkHeader,
     ];
 
     /// The name that `pfctl -si` prints.

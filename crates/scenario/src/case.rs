@@ -3,7 +3,7 @@
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 
-use crate::engine::{Draw, SocketOwner, TableEdit};
+use crate::engine::{Draw, LinkHeader, SocketOwner, TableEdit};
 use crate::expect::Expectation;
 use crate::host_change::HostChange;
 use crate::kill::Target;
@@ -118,6 +118,8 @@ pub struct Arrival {
     pub delay: Option<u16>,
     /// Who owns its socket on this host.
     pub owner: Option<SocketOwner>,
+    /// Link header in front of it.
+    pub link: LinkHeader,
 }
 
 impl Arrival {
@@ -133,6 +135,7 @@ impl Arrival {
             queue: None,
             delay: None,
             owner: None,
+            link: LinkHeader::default(),
         }
     }
 }

@@ -13,6 +13,19 @@ const PROTOCOLS: &[(u8, &str)] = &[
     (132, "sctp"),
 ];
 
+/// Kinds of VLAN tags by their EtherTypes.
+const TAGS: &[(u16, &str)] = &[(0x8100, "vlan"), (0x88a8, "qinq"), (0x9100, "qinq-old")];
+
+/// Returns the EtherType of the kind of VLAN tag called `name`.
+pub(crate) fn ether_type_of_tag(name: &str) -> Option<u16> {
+    TAGS.iter().find(|tag| tag.1 == name).map(|tag| tag.0)
+}
+
+/// Returns the name of the kind of VLAN tag with this EtherType.
+pub(crate) fn name_of_tag(ether_type: u16) -> &'static str {
+    TAGS.iter().find(|tag| tag.0 == ether_type).map_or("vlan", |tag| tag.1)
+}
+
 /// ICMP types by pf.conf's names.
 const ICMP_TYPES: &[(u8, &str)] = &[
     (0, "echorep"),

@@ -10,7 +10,7 @@ use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
 use self::host::write_host;
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
 use crate::engine::{
-    Decision, Diverted, Draw, Edit, Forwarded, SocketOwner, TableEdit, Verdict, Way,
+    Decision, Diverted, Draw, Edit, Forwarded, LinkHeader, SocketOwner, TableEdit, Verdict, Way,
 };
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
@@ -145,6 +145,13 @@ impl Display for Arrival {
         }
         if let Some(SocketOwner { uid, gid }) = self.owner {
             write!(f, "owner {uid}:{gid} ")?;
+        }
+        for tag in &self.link.tags {
+            write!(f, "{} {} ", names::name_of_tag(tag.ether_type), tag.id)?;
+        }
+        let LinkHeader { snap, for_other_station, .. } = self.link;
+        for (is_set, word) in [(snap, "snap "), (for_other_station, "other-station ")] {
+            f.write_str(if is_set { word } else { "" })?;
         }
         write!(f, "{}", self.packet)
     }

@@ -4,7 +4,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, RuleId, RulesChange, Ruleset};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
-use crate::engine::{Carried, Engine, Fate, RuleCounters, Status, TestPacket, Verdict};
+use crate::engine::{Carried, Engine, Fate, LinkHeader, RuleCounters, Status, TestPacket, Verdict};
 use crate::expect::{Differences, Expectation};
 use crate::host;
 use crate::limiter::LimiterCheck;
@@ -353,6 +353,7 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
         direction: arrival.direction,
         interface: arrival.interface.clone(),
         bytes: arrival.packet.bytes(),
+        link: arrival.link.clone(),
         received_on: arrival.received_on.clone(),
         carried: Carried {
             tag: arrival.tag.clone(),
@@ -379,6 +380,7 @@ fn forwarded(previous: Option<Passed>, interface: &str) -> Result<TestPacket, &'
         direction: Direction::Out,
         interface: interface.to_owned(),
         bytes: out.unwrap_or(packet.bytes),
+        link: LinkHeader::default(),
         received_on: Some(packet.interface),
         carried,
         owner: None,

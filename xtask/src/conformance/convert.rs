@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
-use skipstep_scenario::engine::{Decision, Draw, Forwarded, PeerView, Verdict, Way};
+use skipstep_scenario::engine::{Decision, Draw, Forwarded, LinkHeader, PeerView, Verdict, Way};
 use skipstep_scenario::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -124,6 +124,7 @@ fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow
         direction: direction(&packet.dir)?,
         interface: packet.ifname.clone(),
         packet: Packet::Hex(bytes(&packet.packet)?),
+        link: LinkHeader::default(),
         received_on: previous.map(|previous| previous.ifname.clone()),
         tag: previous.and_then(|previous| previous.result.tag.clone()),
         prio: previous.and_then(|previous| previous.result.prio),

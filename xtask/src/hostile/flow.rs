@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anyhow::{Context, ensure};
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::{Carried, TestPacket, Verdict};
+use skipstep_scenario::engine::{Carried, LinkHeader, TestPacket, Verdict};
 use skipstep_wire::build::{self, Icmp, Sctp, Tcp, Udp};
 use skipstep_wire::tcp_flag::{ACK, PUSH, SYN};
 
@@ -324,6 +324,7 @@ pub fn test_packet((direction, interface): Place, bytes: Vec<u8>) -> TestPacket 
         direction,
         interface: interface.to_owned(),
         bytes,
+        link: LinkHeader::default(),
         received_on: None,
         carried: Carried::default(),
         owner: None,

@@ -4,13 +4,17 @@ use skipstep_abi as abi;
 use skipstep_classifier::Names;
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::Host;
-use skipstep_scenario::engine::{Carried, TestPacket};
+use skipstep_scenario::engine::{Carried, TestPacket, VlanTag};
 
 use crate::error::{Error, Result};
+use crate::network::LINK_ADDRESS;
 use crate::program::{Program, Run, SkBuff};
 
-/// Ethernet header in front of every packet; the addresses mean nothing.
+/// Length of an Ethernet header without tags.
 pub(super) const LINK_HEADER: usize = 14;
+
+/// Link address of a station that is not this host.
+const OTHER_STATION: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
 /// Runs `program` `repeat` times on `packet`, which comes by on an interface of `host`.
 pub(super) fn run(
@@ -20,7 +24,8 @@ pub(super) fn run(
     names: &Names,
     repeat: u32,
 ) -> Result<Run> {
-    program.run_packet(&frame(&packet.bytes), &context(packet, host, names)?, repeat)
+    let frame = frame(&link_header(packet, host), &packet.bytes);
+    program.run_packet(&frame, &context(packet, host, names)?, repeat)
 }
 
 /// What the kernel knows of the packet besides its bytes.
@@ -63,12 +68,44 @@ pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
     })
 }
 
-/// The packet behind an Ethernet header.
-pub(super) fn frame(packet: &[u8]) -> Vec<u8> {
+/// The link header of a packet, whose last two bytes `frame` writes. On a port of a bridge every
+/// frame is for another station, because all others are not bridged.
+pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
+    let interface = host.interface(&packet.interface);
+    let is_port = interface.is_some_and(|interface| interface.port);
+    let is_loopback = interface.is_some_and(|interface| interface.loopback);
+    let destination = match packet.link.for_other_station || is_port {
+        true => OTHER_STATION,
+        false if is_loopback => [0; 6],
+        false => LINK_ADDRESS,
+    };
+    let mut header = destination.to_vec();
+    header.extend([2, 0, 0, 0, 0, 2]);
+    for VlanTag { ether_type, id } in &packet.link.tags {
+        header.extend(ether_type.to_be_bytes());
+        header.extend(id.to_be_bytes());
+    }
+    if packet.link.snap {
+        // a length, the service access points and the organization of EtherTypes
+        header.extend((packet.bytes.len() as u16 + 8).min(0x5ff).to_be_bytes());
+        header.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+    }
+    header.extend([0; 2]);
+    header
+}
+
+/// The packet behind a link header, which ends with the EtherType of the packet.
+pub(super) fn frame(link_header: &[u8], packet: &[u8]) -> Vec<u8> {
     let version = packet.first().map_or(4, |byte| byte >> 4);
-    let ethertype: u16 = if version == 6 { 0x86dd } else { 0x0800 };
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    frame.extend(ethertype.to_be_bytes());
+    let ether_type: u16 = if version == 6 { 0x86dd } else { 0x0800 };
+    let mut frame = link_header.to_vec();
+    frame.truncate(link_header.len() - 2);
+    frame.extend(ether_type.to_be_bytes());
     frame.extend(packet);
     frame
+}
+
+/// The link header of a frame for this host without tags.
+pub(super) fn plain_link_header() -> Vec<u8> {
+    [&LINK_ADDRESS[..], &[2, 0, 0, 0, 0, 2, 0, 0]].concat()
 }

@@ -50,7 +50,8 @@ impl Passage<'_> {
         let mut given_back = packet.bytes.clone();
         given_back.extend(handoff.as_bytes());
         let context = arrival::context(packet, self.host, self.names)?;
-        let run = self.machine.run(self.programs, Hook::Return, &given_back, &context)?;
+        let frame = (&arrival::plain_link_header()[..], &given_back[..]);
+        let run = self.machine.run(self.programs, Hook::Return, frame, &context)?;
         let outcome = self.outcome()?;
         self.fate(packet, &run, &outcome)
     }

@@ -149,7 +149,11 @@ impl Lookups {
         self.order.set(&0, &Order { next: 0, segment, found: 0 })?;
         let program = &self.programs[what as usize];
         let runs = PACKETS as u32 / BATCH;
-        let run = program.run_packet(&arrival::frame(&[0; 64]), &SkBuff::new(), runs)?;
+        let run = program.run_packet(
+            &arrival::frame(&arrival::plain_link_header(), &[0; 64]),
+            &SkBuff::new(),
+            runs,
+        )?;
         let done = self.order.at(0)?;
         let found = if what == Lookup::Hash { PACKETS as u64 } else { 0 };
         if done.next as usize != PACKETS || done.found != found {

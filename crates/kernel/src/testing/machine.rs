@@ -115,17 +115,17 @@ impl Machine {
         &self,
         programs: &Programs,
         hook: Hook,
-        packet: &[u8],
+        (link_header, packet): (&[u8], &[u8]),
         context: &SkBuff,
     ) -> Result<Run> {
         if OddLength::is_odd(packet) {
-            return self.odd_length.run(hook, packet, context);
+            return self.odd_length.run(hook, (link_header, packet), context);
         }
         let program = match hook {
             Hook::Filter(direction) => programs.of(direction),
             Hook::Return => &programs.come_back,
         };
-        program.run_packet(&arrival::frame(packet), context, 1)
+        program.run_packet(&arrival::frame(link_header, packet), context, 1)
     }
 
     /// What the program that ran last noted of its packet.

@@ -66,7 +66,12 @@ impl OddLength {
     }
 
     /// Runs the program of a hook on one.
-    pub fn run(&self, hook: Hook, packet: &[u8], context: &SkBuff) -> Result<Run> {
+    pub fn run(
+        &self,
+        hook: Hook,
+        (link_header, packet): (&[u8], &[u8]),
+        context: &SkBuff,
+    ) -> Result<Run> {
         let mut value = vec![0; self.packet.value_size() as usize];
         let length = packet.len() as u32;
         value[..4].copy_from_slice(&length.to_ne_bytes());
@@ -81,7 +86,7 @@ impl OddLength {
         };
         let mut stands_in = packet.to_vec();
         stands_in.resize(header(packet), 0);
-        let frame = arrival::frame(&stands_in);
+        let frame = arrival::frame(link_header, &stands_in);
         let run = program.run_packet_with_room(&frame, context, LONGEST)?;
         match run.returned {
             NOT_REACHED => Err(Error::Bpf {

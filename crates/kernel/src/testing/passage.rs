@@ -62,21 +62,23 @@ impl Passage<'_> {
             context.cb[1] = ROUTED_MAGIC;
         }
         let hook = Hook::Filter(packet.direction);
-        let run = self.machine.run(self.programs, hook, &packet.bytes, &context)?;
+        let link_header = arrival::link_header(packet, self.host);
+        let frame = (&link_header[..], &packet.bytes[..]);
+        let run = self.machine.run(self.programs, hook, frame, &context)?;
         let outcome = self.outcome()?;
         match outcome.verdict {
             verdict::HELD => self.hold(packet),
             verdict::REFRAGMENT => {
                 let mut fate = self.fate(packet, &run, &outcome)?;
                 if outcome.route == route_kind::DUP_TO {
-                    let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+                    let after = after(packet, &run);
                     fate = self.carry_on(packet, after, &outcome, fate)?;
                 }
                 Ok(self.fragment_again(packet, fate))
             }
             _ if outcome.route != route_kind::NO => {
                 let fate = self.fate(packet, &run, &outcome)?;
-                let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+                let after = after(packet, &run);
                 self.carry_on(packet, after, &outcome, fate)
             }
             _ => self.fate(packet, &run, &outcome),
@@ -85,7 +87,7 @@ impl Passage<'_> {
 
     /// What became of a packet, when the program has run on it.
     pub fn fate(&mut self, packet: &TestPacket, run: &Run, outcome: &abi::Outcome) -> Result<Fate> {
-        let after = run.packet.get(arrival::LINK_HEADER..).unwrap_or_default();
+        let after = after(packet, run);
         let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
         let mut carried = arrival::carried(run, self.names);
         carried.fragmentation = packet.carried.fragmentation.filter(|_| passed);
@@ -140,7 +142,7 @@ impl Passage<'_> {
             copies::forget()?;
             return Ok(Vec::new());
         }
-        let mut sent = vec![run.packet.get(arrival::LINK_HEADER..).unwrap_or_default().to_vec()];
+        let mut sent = vec![after(packet, run).to_vec()];
         if outcome.copies != 0 {
             sent.extend(copies::sent_by(arrival::index_of(self.host, &packet.interface)?)?);
         }
@@ -173,6 +175,12 @@ impl Passage<'_> {
             _ => Decision::Default,
         }
     }
+}
+
+/// The packet as the program left it: its link header is as long as it was.
+fn after<'a>(packet: &TestPacket, run: &'a Run) -> &'a [u8] {
+    let tags = packet.link.tags.len() * 4 + if packet.link.snap { 8 } else { 0 };
+    run.packet.get(arrival::LINK_HEADER + tags..).unwrap_or_default()
 }
 
 /// Each reason as often as it was counted, ascending.

@@ -5,7 +5,7 @@ use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
 use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::{Fate, Forwarded, TestPacket, Verdict, Way};
+use skipstep_scenario::engine::{Fate, Forwarded, LinkHeader, TestPacket, Verdict, Way};
 
 use super::passage::Passage;
 use crate::error::Result;
@@ -43,6 +43,7 @@ impl Passage<'_> {
                 direction: Direction::Out,
                 interface: sent.interface.clone(),
                 bytes,
+                link: LinkHeader::default(),
                 received_on: Some(packet.interface.clone()),
                 carried: fate.carried.clone(),
                 owner: None,

@@ -7,7 +7,7 @@ use etherparse::PacketBuilder;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::{Carried, TestPacket};
+use skipstep_scenario::engine::{Carried, LinkHeader, TestPacket};
 
 /// True if the test can go on; otherwise says that it was skipped and why.
 pub fn is_root() -> bool {
@@ -93,6 +93,7 @@ fn incoming(bytes: Vec<u8>) -> TestPacket {
         direction: Direction::In,
         interface: "em0".to_owned(),
         bytes,
+        link: LinkHeader::default(),
         received_on: None,
         carried: Carried::default(),
         owner: None,

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use skipstep_model::state::tcp_state;
-use skipstep_model::{Carried, Fate, Firewall, Packet, State, Verdict};
+use skipstep_model::{Carried, Fate, Firewall, LinkHeader, Packet, State, Verdict};
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_wire::build::{self, Icmp, Ip, Tcp, Udp};
@@ -59,6 +59,7 @@ pub fn packet(direction: Direction, interface: &str, bytes: Vec<u8>) -> Packet {
         direction,
         interface: interface.into(),
         bytes,
+        link: LinkHeader::default(),
         received_on: None,
         carried: Carried::default(),
         owner: None,

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Rule};
 use skipstep_scenario::case::Arrival;
+use skipstep_scenario::engine::LinkHeader;
 use skipstep_scenario::packet::{
     Body, Damage, Extension, Icmp, Ip, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
@@ -185,6 +186,7 @@ impl Point {
             direction: self.direction,
             interface: self.interface.clone(),
             packet: Packet::Words(Box::new(words)),
+            link: LinkHeader::default(),
             received_on: self.received_on.clone(),
             tag: self.tag.clone(),
             prio: (self.prio != 3).then_some(self.prio),

@@ -21,11 +21,12 @@ use self::host::interfaces;
 use self::line::{Fault, Word, number, words};
 pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
-use crate::engine::{Draw, Edit, SocketOwner, TableEdit};
+use crate::engine::{Draw, Edit, LinkHeader, SocketOwner, TableEdit, VlanTag};
 use crate::expect::Expectation;
 use crate::kill::Target;
 use crate::limiter::LimiterCheck;
 use crate::look::unhex;
+use crate::names::ether_type_of_tag;
 use crate::traffic::TrafficCheck;
 
 /// Longest file, in bytes.
@@ -330,7 +331,7 @@ fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
 fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     let interface = line.word("an interface")?.text.clone();
     let (mut received_on, mut tag, mut prio, mut queue) = (None, None, None, None);
-    let (mut delay, mut owner) = (None, None);
+    let (mut delay, mut owner, mut link) = (None, None, LinkHeader::default());
     loop {
         match line.peek() {
             Some("received-on") => received_on = Some(word_behind(line, "an interface")?),
@@ -349,11 +350,32 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
                 let (uid, gid) = line.value("a user and a group as 1000:100", ids)?;
                 owner = Some(SocketOwner { uid, gid });
             }
-            _ => break,
+            Some(word) => match read_link_word(word, line, &mut link)? {
+                true => {}
+                false => break,
+            },
+            None => break,
         }
     }
     let packet = packet::packet(line)?;
-    Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner })
+    Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner, link })
+}
+
+/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap` or `other-station`; false if `word` is none of them.
+fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<bool> {
+    if let Some(ether_type) = ether_type_of_tag(word) {
+        line.next();
+        link.tags.push(VlanTag { ether_type, id: line.number("a VLAN identifier")? });
+        return Ok(true);
+    }
+    let flag = match word {
+        "snap" => &mut link.snap,
+        "other-station" => &mut link.for_other_station,
+        _ => return Ok(false),
+    };
+    *flag = true;
+    line.next();
+    Ok(true)
 }
 
 /// `uid:gid`

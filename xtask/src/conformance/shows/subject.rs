@@ -5,7 +5,7 @@ use pfctl::filter::Filter;
 use skipstep_kernel::testing::TestInstance;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Ruleset};
-use skipstep_scenario::engine::{Carried, Draw, TestPacket};
+use skipstep_scenario::engine::{Carried, Draw, LinkHeader, TestPacket};
 use skipstep_scenario::look::unhex;
 
 use super::model::ShownModel;
@@ -77,6 +77,7 @@ impl Subject<'_> {
                 },
                 interface: packet.ifname.clone(),
                 bytes: unhex(&packet.packet).unwrap_or_default(),
+                link: LinkHeader::default(),
                 received_on,
                 carried,
                 owner: None,

@@ -1,0 +1,31 @@
+//! The link header in front of a packet, as far as it matters to the filter.
+
+/// A VLAN tag of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VlanTag {
+    /// EtherType of the tag: 0x8100 (802.1Q), 0x88a8 (802.1ad) or 0x9100 (before 802.1ad).
+    pub ether_type: u16,
+    /// VLAN identifier; 0 for a tag that carries a priority alone.
+    pub id: u16,
+}
+
+/// The link header of a frame. The default is that of a frame for this host without any tag.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkHeader {
+    /// VLAN tags, the outermost first.
+    pub tags: Vec<VlanTag>,
+    /// An 802.2 header with SNAP stands in front of the packet.
+    pub snap: bool,
+    /// The frame is for the link address of another station.
+    pub for_other_station: bool,
+}
+
+impl LinkHeader {
+    /// VLAN tags that the filter parses.
+    pub const MAX_TAGS: usize = 3;
+
+    /// True if the filter cannot parse all that stands in front of the packet.
+    pub(crate) fn hides_packet(&self) -> bool {
+        self.snap || self.tags.len() > Self::MAX_TAGS
+    }
+}
