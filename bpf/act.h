@@ -5,6 +5,7 @@
 #ifndef PF_ACT_H
 #define PF_ACT_H
 
+#include "answer.h"
 #include "cross.h"
 #include "divert.h"
 #include "divert_packet.h"

@@ -12,6 +12,7 @@
 #include "af_to.h"
 #include "checksum.h"
 #include "forward.h"
+#include "frame.h"
 #include "kern.h"
 #include "mark.h"
 #include "normalize.h"
@@ -181,12 +182,6 @@ __global int build_message(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* ---- the packet ------------------------------------------------------------------------------ */
 
-/* The kernel moves the link header as it knows it, without tags that are in the frame. */
-__inline bool has_tags_in_frame(const struct pf_pdesc *pd)
-{
-	return pd->ip && pd->ip != sizeof(struct ethernet);
-}
-
 /* Makes the packet's headers, `old` bytes, `new` bytes long and the packet one of the other family. */
 __inline bool make_room(struct __sk_buff *skb, struct pf_scratch *s, __s32 old, __s32 new)
 {
@@ -209,6 +204,7 @@ __global int change_family(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 header;
 
+	/* the kernel moves the link header as it knows it, without tags that are in the frame */
 	if (!s || has_tags_in_frame(&s->pd))
 		return -1;
 	header = header_length(s->cross_to);

@@ -101,6 +101,12 @@ __inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 	return tags > MAX_VLAN_TAGS ? PF_PAYLOAD_HIDDEN : PF_PAYLOAD_IP;
 }
 
+/* True if VLAN tags stand in the frame itself, in front of the IP header. */
+__inline bool has_tags_in_frame(const struct pf_pdesc *pd)
+{
+	return pd->ip && pd->ip != sizeof(struct ethernet);
+}
+
 /* Takes the tag that a frame has besides its bytes; `protocol` is 0 if it has none. False if there are
  * more tags, among the bytes. */
 __inline bool take_tag(struct __sk_buff *skb, __be16 *protocol, __u16 *tag)

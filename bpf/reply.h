@@ -3,9 +3,8 @@
  * Answers to dropped packets: TCP segments (RST, challenge ACK) and ICMP errors (pf-semantics
  * section 11, block returns).
  *
- * The packet is dropped anyway, so it is turned into its own answer, and sent with its link header
- * reversed: back to where it came from, or, if it was going out, in from where it was going to, as
- * if the other end had answered. The mark tells our programs to let it through.
+ * The packet is dropped anyway, so it is turned into its own answer, which answer.h sends. The mark
+ * tells our programs to let the answer through.
  */
 #ifndef PF_REPLY_H
 #define PF_REPLY_H
@@ -105,6 +104,9 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	*own = pd->destination;
 	if (find_route(skb, params, pd->family, &pd->destination, 0) == PF_ROUTE_LOCAL)
 		return true;
+	/* a bridge has no address but those it stands in front of, and shows no other one of this host */
+	if (is_bridged(s) || (pd->direction == PF_IN && stays_on_bridge(skb, s)))
+		return true;
 	if (is_everywhere(pd->family, &sender)) {	/* a neighbour on the packet's link */
 		if (of_link[0])
 			__builtin_memcpy(own, of_link, sizeof(*own));
@@ -121,8 +123,7 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	switch (route) {
 	case PF_ROUTE_NONE:
 	case PF_ROUTE_REFUSED:
-		/* a bridge needs no way, and has no address but those it stands in front of */
-		return is_port(&s->interface);
+		return false;
 	case PF_ROUTE_LOCAL:
 		if (pd->family == AF_INET6 || pd->direction == PF_IN || is_forwarded(s))
 			*own = sender;
@@ -356,49 +357,6 @@ __global int write_icmp_answer(struct __sk_buff *skb, struct pf_scratch *s)
 		return bpf_skb_store_bytes(skb, pd->ip, &answer, sizeof(answer),
 					   BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH);
 	}
-}
-
-/* ---- sending --------------------------------------------------------------------------------- */
-
-__inline void reverse_link_header(struct __sk_buff *skb)
-{
-	struct ethernet header;
-	__u8 source[6];
-
-	if (!has_ethernet_header(skb) || bpf_skb_load_bytes(skb, 0, &header, sizeof(header)))
-		return;
-	__builtin_memcpy(source, header.source, sizeof(source));
-	__builtin_memcpy(header.source, header.destination, sizeof(source));
-	__builtin_memcpy(header.destination, source, sizeof(source));
-	bpf_skb_store_bytes(skb, 0, &header, sizeof(header), 0);
-}
-
-/* Turns the packet into s->reply and sends it. Returns what the program returns. */
-__global int send_reply(struct __sk_buff *skb, struct pf_scratch *s)
-{
-	int failed;
-	bool in;
-
-	if (!s)
-		return PF_TCX_DROP;
-	in = s->pd.direction == PF_IN;
-	if (in && (skb->pkt_type == PACKET_BROADCAST || skb->pkt_type == PACKET_MULTICAST))
-		return PF_TCX_DROP;
-	failed = s->reply.kind == PF_REPLY_TCP ? write_tcp_answer(skb, s) :
-						 write_icmp_answer(skb, s);
-	if (failed)
-		return PF_TCX_DROP;
-
-	s->outcome.verdict = PF_VERDICT_REPLY;
-	carry_delay(skb, 0);
-	set_queue(skb, s->rule.queue);
-	write_mark(skb, PF_MARK_GENERATED, 0, s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
-	/* an error has our own address, with which it cannot come in: it is sent to where the
-	 * forwarded packet came from */
-	if (s->reply.kind == PF_REPLY_ICMP && is_forwarded(s) && !is_bridged(s))
-		return bpf_redirect_neigh(s->came_in_by, NULL, 0, 0);
-	reverse_link_header(skb);
-	return bpf_redirect(skb->ifindex, in ? 0 : BPF_F_INGRESS);
 }
 
 #endif /* PF_REPLY_H */

@@ -19,6 +19,7 @@
 #ifndef PF_SYNPROXY_H
 #define PF_SYNPROXY_H
 
+#include "answer.h"
 #include "cross.h"
 #include "forward.h"
 #include "kern.h"
@@ -261,28 +262,6 @@ __inline void aim(struct pf_scratch *s, __u32 from)
 	s->pd.source_port = key->port[!from];
 }
 
-/* Sends s->copy on the packet's interface, made of the packet, which is lost over it. */
-__global int send_copy(struct __sk_buff *skb, struct pf_scratch *s)
-{
-	struct pf_reply reply;
-	int failed;
-
-	if (!s)
-		return -1;
-	reply = s->reply;
-	s->reply = s->copy;
-	failed = write_tcp_answer(skb, s);
-	s->reply = reply;
-	if (failed)
-		return -1;
-	write_mark(skb, PF_MARK_GENERATED, 0, PF_DEFAULT_PRIO);
-	s->outcome.copies++;
-	bpf_clone_redirect(skb, skb->ifindex, 0);
-	/* what was written has no options */
-	s->pd.offset = header_length(s->pd.family);
-	return 0;
-}
-
 /* Sends what was written, which is for the packet's source, by the state's routing table. A test has no
  * ways. */
 __inline int send_by_table(struct __sk_buff *skb, struct pf_scratch *s)
@@ -317,15 +296,11 @@ __inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule may
- * have wanted to answer its SYN: so it does, back to the client. */
+ * have wanted to answer its SYN: then the client gets that answer first. */
 __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	if (s->copy.kind) {
-		reverse_link_header(skb);
-		if (send_copy(skb, s))
-			return PF_TCX_DROP;
-		reverse_link_header(skb);
-	}
+	if (s->copy.kind && answer_besides(skb, s))
+		return PF_TCX_DROP;
 	if (s->cross_to)
 		return send_across(skb, s);
 	aim(s, 0);
@@ -339,22 +314,17 @@ __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
  * packet of the connection that goes out to it; one of our own where the client's packets come in. */
 __inline int send_joined(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	if (s->cross_to) {
-		reverse_link_header(skb);
-		return send_copy(skb, s) ? PF_TCX_DROP : send_across(skb, s);
-	}
+	if (s->cross_to)
+		return answer_besides(skb, s) ? PF_TCX_DROP : send_across(skb, s);
 	aim(s, 1);
 	if (send_copy(skb, s))
 		return PF_TCX_DROP;
 	restore_original(&s->pd);
 	if (write_tcp_answer(skb, s))
 		return PF_TCX_DROP;
-	if (s->came_in_by) {
+	if (s->came_in_by)
 		write_mark(skb, 0, s->act.tag, PF_DEFAULT_PRIO);
-		return bpf_redirect_neigh(s->came_in_by, NULL, 0, 0);
-	}
-	reverse_link_header(skb);
-	return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	return send_answer(skb, s, find_answer_way(skb, s));
 }
 
 /* Sends what the handshakes want in the packet's place. Returns what the program returns. */

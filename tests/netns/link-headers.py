@@ -3,7 +3,7 @@
 #   send IFACE LINK-ADDRESS FROM TO   sends a datagram from FROM to port 7777 of TO behind each link
 #                                     header of the list below; prints how many frames were sent
 #   listen                            prints "ready"; after SIGTERM, prints the names of the link
-#                                     headers that datagrams arrived behind
+#                                     headers that datagrams arrived behind, and "end"
 #   names                             prints the names of all link headers
 #
 # The name of a header is the list of its tags, outermost first ("8100-88a8"), or "plain", or the
@@ -82,7 +82,8 @@ def send(iface, destination, source, target):
 def listen():
     heard = set()
     def end(*_):
-        print(" ".join(sorted(heard)), flush=True)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print(" ".join(sorted(heard)) + "\nend", flush=True)
         sys.exit()
     signal.signal(signal.SIGTERM, end)
     datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)

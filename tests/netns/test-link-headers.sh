@@ -23,8 +23,10 @@ heard() {
 	await 5 grep -q ready "$log" || die "the listener does not start"
 	on "$1" python3 "$program" send "$2" "$3" "$4" "$5" >/dev/null || die "no frame was sent"
 	sleep 0.2 # for a frame that should not arrive there is no event
+	kill "${PROCESSES[$listener]}"
+	await 5 grep -q '^end$' "$log"
 	stop "$listener"
-	grep -v ready "$log"
+	grep -v '^ready$\|^end$' "$log"
 }
 lan0=$(link_address host lan0)
 eth0=$(link_address peer eth0)

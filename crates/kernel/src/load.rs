@@ -179,9 +179,7 @@ impl Instance {
         if divert::is_used(&next.ruleset) {
             divert::set_up()?;
         }
-        if routing::is_used(&next.ruleset) {
-            routing::set_up(&mut change.memory.loopback)?;
-        }
+        routing::set_up(&mut change.memory.loopback)?;
         let main = next.replaces("");
         let (maps, run) = (&self.maps, &self.run);
         let (old, memory) = (&change.record, &mut change.memory);

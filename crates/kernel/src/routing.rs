@@ -1,19 +1,13 @@
-//! What rules that route need of the host. The kernel tells programs the way to an address only in the
-//! name of an interface that forwards. On a host that does not, loopback is let forward: no packet for
-//! others comes in by it, so nothing is forwarded, and the data plane asks in its name.
+//! Lets the data plane ask for routes. Answers of the filter, `route-to` and its like, and `rtable` go by
+//! routes, which the kernel tells programs only in the name of an interface that forwards. On a host
+//! that does not forward, loopback is let forward and asked in its place: no packet for others comes in
+//! by loopback, so nothing is forwarded.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use skipstep_ruleset::Ruleset;
-
 use crate::error::{Context, Result};
-
-/// Whether rules have `route-to` or its like, or `rtable`.
-pub(crate) fn is_used(ruleset: &Ruleset) -> bool {
-    ruleset.every_rule().any(|(_, rule)| rule.route.is_some() || rule.rtable.is_some())
-}
 
 /// The families in which loopback was let forward, with what all interfaces were told then.
 pub(crate) type Lent = BTreeMap<String, String>;

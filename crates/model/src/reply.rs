@@ -222,19 +222,21 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
 /// The address that an error about `packet` comes from: the one it was sent to if that is ours, the
 /// one it was sent from, else ours on the way to its sender. For a sender that is on every link it is
 /// that of the packet's link; who is elsewhere hears nothing of an address that is valid on a link only.
-/// The system may have none: the error names the destination then, as on a bridge, which needs no way.
+/// The system may have none: the error names the destination then. So does one on a bridge, which shows no
+/// other address of this host to those that it stands in front of.
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
-    for own in [packet.destination, packet.source] {
-        if world.is_local(own) && !is_on_every_link(own) {
-            return Some(own);
-        }
+    let is_own = |address| world.is_local(address) && !is_on_every_link(address);
+    if is_own(packet.destination) || world.interface(&packet.interface)?.port {
+        return Some(packet.destination);
+    }
+    if is_own(packet.source) {
+        return Some(packet.source);
     }
     let own = if is_on_every_link(packet.source) {
         world.interface(&packet.interface).and_then(Interface::link_local).map(IpAddr::V6)
     } else {
         match world.route(packet.source, packet.rdomain) {
             Some(route) => own_address::towards(packet.source, route, world),
-            None if world.interface(&packet.interface)?.port => None,
             None => return None,
         }
     };

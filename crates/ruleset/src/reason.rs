@@ -56,6 +56,11 @@ impl Reason {
         skipstep_abi::names::REASONS[self as usize]
     }
 
+    /// True for a reason that OpenBSD's pf has, false for one of skipstep alone.
+    pub fn is_of_pf(self) -> bool {
+        self <= Reason::NoRoute
+    }
+
     /// The reason called `name`.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)

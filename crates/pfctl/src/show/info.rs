@@ -98,7 +98,11 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     }
     text += "Counters\n";
     for reason in Reason::ALL {
-        text += &counter_line(reason.name(), status.reasons[reason as usize], view.seconds);
+        let count = status.reasons[reason as usize];
+        // OpenBSD's output has no line for a reason of ours
+        if reason.is_of_pf() || count != 0 {
+            text += &counter_line(reason.name(), count, view.seconds);
+        }
     }
     if detail.verbose() {
         text += "Limit Counters\n";

@@ -1,0 +1,114 @@
+# Packets with forged sources, and the answers that a wire carries.
+#
+#   send IFACE LINK-ADDRESS PROTOCOL FROM FROM-PORT TO TO-PORT [COUNT]
+#            sends SYNs (tcp) or datagrams (udp) to the link address
+#   ack IFACE LINK-ADDRESS FROM FROM-PORT TO TO-PORT
+#            sends a SYN, waits up to a second for the SYN|ACK, and acknowledges the SYN|ACK
+#   hear IFACE
+#            prints "ready"; after SIGTERM, a line for each TCP segment and ICMP error that came in
+#            on the wire, as "tcp SA from FROM to TO" or "icmp 3 3 from FROM to TO", then "end"
+import signal, socket, struct, sys
+
+ETH_P_ALL = 3
+TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
+FLAGS = "FSRPAU"
+
+def summed(data):
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack("!%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+def packet(source, destination, protocol, transport, sum_at):
+    six = ":" in source
+    ends = [socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, end)
+            for end in (source, destination)]
+    pseudo = ends[0] + ends[1] + struct.pack("!HH", protocol, len(transport))
+    checksum = struct.pack("!H", summed(pseudo + transport))
+    transport = transport[:sum_at] + checksum + transport[sum_at + 2:]
+    if six:
+        header = struct.pack("!IHBB", 6 << 28, len(transport), protocol, 64) + ends[0] + ends[1]
+        return 0x86dd, header + transport
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(transport), 1, 0, 64, protocol, 0)
+    ip += ends[0] + ends[1]
+    return 0x0800, ip[:10] + struct.pack("!H", summed(ip)) + ip[12:] + transport
+
+def segment(source, source_port, destination, destination_port, flags, seq, ack):
+    header = struct.pack("!HHIIBBHHH", source_port, destination_port, seq, ack, 0x50, flags, 65535,
+                         0, 0)
+    return packet(source, destination, TCP, header, 16)
+
+def datagram(source, source_port, destination, destination_port):
+    return packet(source, destination, UDP,
+                  struct.pack("!HHHH", source_port, destination_port, 12, 0) + b"ping", 6)
+
+class Wire:
+    def __init__(self, iface, link_address=None):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        self.socket.bind((iface, ETH_P_ALL))
+        own = self.socket.getsockname()[4]
+        self.addresses = link_address and bytes.fromhex(link_address.replace(":", "")) + own
+
+    def send(self, kind_and_packet):
+        kind, payload = kind_and_packet
+        self.socket.send(self.addresses + struct.pack("!H", kind) + payload)
+
+    def receive(self):
+        """Returns (protocol, source, destination, transport bytes) of the next packet to come in."""
+        while True:
+            frame, (_, _, way, *_) = self.socket.recvfrom(4000)
+            kind, = struct.unpack("!H", frame[12:14])
+            if way == socket.PACKET_OUTGOING or kind not in (0x0800, 0x86dd):
+                continue
+            ip = frame[14:]
+            if kind == 0x0800:
+                ends = [socket.inet_ntop(socket.AF_INET, ip[at:at + 4]) for at in (12, 16)]
+                return ip[9], *ends, ip[(ip[0] & 15) * 4:]
+            ends = [socket.inet_ntop(socket.AF_INET6, ip[at:at + 16]) for at in (8, 24)]
+            return ip[6], *ends, ip[40:]
+
+def send(iface, link_address, protocol, source, source_port, destination, destination_port,
+         count="1"):
+    wire = Wire(iface, link_address)
+    for number in range(int(count)):
+        ends = (source, int(source_port), destination, int(destination_port))
+        wire.send(datagram(*ends) if protocol == "udp" else segment(*ends, 2, 1000 + number, 0))
+
+def ack(iface, link_address, source, source_port, destination, destination_port):
+    wire = Wire(iface, link_address)
+    wire.socket.settimeout(1)
+    wire.send(segment(source, int(source_port), destination, int(destination_port), 2, 1000, 0))
+    try:
+        while True:
+            protocol, _, to, tcp = wire.receive()
+            if protocol == TCP and to == source and tcp[13] & 0x12 == 0x12:
+                break
+    except TimeoutError:
+        print("no SYN|ACK")
+        return
+    seq, = struct.unpack("!I", tcp[4:8])
+    wire.send(segment(source, int(source_port), destination, int(destination_port), 16, 1001,
+                      (seq + 1) & 0xffffffff))
+    print("acknowledged")
+
+def hear(iface):
+    heard = []
+    wire = Wire(iface)
+    # what has come in by the time of the signal is still read
+    signal.signal(signal.SIGTERM, lambda *_: wire.socket.settimeout(0))
+    print("ready", flush=True)
+    while True:
+        try:
+            protocol, source, destination, transport = wire.receive()
+        except (BlockingIOError, TimeoutError):
+            print("\n".join(heard + ["end"]), flush=True)
+            return
+        ends = "from %s to %s" % (source, destination)
+        if protocol == TCP:
+            names = "".join(name for bit, name in enumerate(FLAGS) if transport[13] >> bit & 1)
+            heard.append("tcp %s %s" % (names, ends))
+        elif protocol == ICMP or protocol == ICMP6 and transport[0] < 128:
+            heard.append("icmp %d %d %s" % (transport[0], transport[1], ends))
+
+{"send": send, "ack": ack, "hear": hear}[sys.argv[1]](*sys.argv[2:])
