@@ -22,7 +22,7 @@ control_apart() {
 
 # agent HOST [KEY] - starts one there
 agent() {
-	start "agent-$1" "$1" "$BIN/fwlab" agent --key "${2:-$KEY}"
+	start "agent-$1" "$1" "$BIN/fwlab" agent --key "${2:-$KEY}" --listen "[::]:19818"
 	await 5 grep -q ready "$WORK/agent-$1.log" || die "no agent: $(cat "$WORK/agent-$1.log")"
 }
 

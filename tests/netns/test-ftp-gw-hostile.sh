@@ -166,6 +166,30 @@ elif what == "timeout":
     s = Session(enter=False)
     s.reply()
     print(s.reply(), s.reply())
+elif what.startswith("endless-") or what == "warm-up":
+    def end(lines):
+        for line in lines:
+            if line.startswith(b"421"):
+                return "421"
+        return "no 421"
+    s = Session()
+    if what == "endless-transfer":
+        data = s.data()
+        s.socket.sendall(b"RETR x\r\n")
+    elif what == "endless-features":
+        s.socket.sendall(b"FEAT\r\n")
+    elif what == "endless-help":
+        s.socket.sendall(b"HELP\r\n")
+    elif what == "endless-line":
+        try:
+            for _ in range(1000):
+                s.socket.sendall(b"x" * 65536)
+        except ConnectionError:
+            pass
+    try:
+        print(end(s.stream) if what != "warm-up" else "over")
+    except (ConnectionError, TimeoutError) as problem:
+        print("421" if what == "endless-line" else type(problem).__name__)
 elif what == "limit":
     all = [Session(enter=False) for _ in range(4)]
     print(*[s.reply() for s in all])
@@ -212,6 +236,69 @@ same "a client beside them" "$wanted" "$(fetch 2121)"
 at_least "$(memory gw)" "kB in all, of 300 MB" 300000
 stop slow
 holds "they go, too" await 10 no_sockets
+
+# A server whose replies have no end, and clients whose lines have none.
+cat >"$WORK/endless.py" <<'END_OF_PROGRAM'
+import socket, threading
+MOST = 64 << 20
+def serve(control):
+    stream = control.makefile("rb")
+    say = lambda text: control.sendall(text.encode() + b"\r\n")
+    def without_end(text):
+        for _ in range(MOST // len(text) // 10000):
+            control.sendall(text * 10000)
+    say("220 hello")
+    for line in stream:
+        verb = line.split()[0].upper()
+        if verb == b"PASV":
+            data = socket.create_server((control.getsockname()[0], 0))
+            port = data.getsockname()[1]
+            say("227 (%s,%d,%d)" % (control.getsockname()[0].replace(".", ","), port >> 8, port & 255))
+        elif verb == b"RETR":
+            say("150 here")
+            data.accept()[0].close()
+            without_end(b"226-more\r\n")
+        elif verb == b"FEAT":
+            say("211-Features")
+            without_end(b" SIZE\r\n")
+        elif verb == b"HELP":
+            without_end(b"214-more\r\n")
+        else:
+            say("230 in")
+listener = socket.create_server(("", 2100))
+print("ready", flush=True)
+def quietly(control):
+    try:
+        serve(control)
+    except OSError:
+        pass
+while True:
+    threading.Thread(target=quietly, args=[listener.accept()[0]], daemon=True).start()
+END_OF_PROGRAM
+start endless server python3 "$WORK/endless.py"
+await 5 grep -q ready "$WORK/endless.log" || die "no server: $(cat "$WORK/endless.log")"
+cat >"$WORK/bounded.conf" <<END_OF_FILE
+listen = ["$GATEWAY:2131"]
+rule = [{ action = "allow", to = ["$SERVER4"], ports = [2100] }]
+END_OF_FILE
+start bounded gateway "$BIN/ftp-gw" -d -f "$WORK/bounded.conf"
+await 3 grep -q "listening.*2131" "$WORK/bounded.log" || die "no gateway: $(cat "$WORK/bounded.log")"
+endless() {
+	client "$1" 2131
+}
+SERVER4=$SERVER4:2100 endless warm-up >/dev/null
+before=$(memory bounded)
+for what in transfer features help; do
+	same "an endless reply: $what" "421" "$(SERVER4=$SERVER4:2100 endless "endless-$what")"
+	at_least "$(($(memory bounded) - before))" "kB more after it, of 8 MB" 8000
+done
+same "an endless line of a client" "421" "$(SERVER4=$SERVER4:2100 endless endless-line)"
+at_least "$(($(memory bounded) - before))" "kB more after it, of 8 MB" 8000
+for limit in "1000 lines in a reply" "1048576 bytes in an answer" "a line of more than 4096 bytes"; do
+	holds "the log names the limit: $limit" grep -q "session ends: .*$limit" "$WORK/bounded.log"
+done
+stop bounded
+stop endless
 
 gateway_at 2122 short <<'END_OF_FILE'
 timeouts = { login = 1 }

@@ -202,6 +202,22 @@ features=$(printf 'USER anonymous@%s\r\nPASS x\r\nFEAT\r\nQUIT\r\n' "$SERVER4" |
 same "features of both" "yes" "$(grep -q ' EPSV' <<<"$features" && grep -q ' REST STREAM' <<<"$features" &&
 	! grep -q AUTH <<<"$features" && echo yes)"
 
+# The shipped rules, and a service on the gateway's loopback interface.
+start loopback gateway python3 -c '
+import socket
+listeners = [socket.create_server(("127.0.0.1", 21)), socket.create_server(("::1", 21), family=socket.AF_INET6)]
+print("ready", flush=True)
+while True:
+    listeners[0].accept()[0].sendall(b"220 loopback\r\n")'
+await 3 grep -q ready "$WORK/loopback.log" || die "no service on the loopback interface"
+gateway_at 2125 shipped < <(sed -n '/^# Nobody reaches/,$p' "$ROOT/examples/ftp-gw.conf")
+for inside in 127.0.0.1 127.1 2130706433 localhost "[::1]" "[::ffff:127.0.0.1]" "[::127.0.0.1]" 0.0.0.0 0 \
+	"[::]" "[::ffff:0.0.0.0]" "[64:ff9b::127.0.0.1]" 169.254.0.1 "[::ffff:192.168.10.2]"; do
+	same "the shipped rules keep clients from $inside" "220 530" "$(talk $GATEWAY4 2125 "USER anonymous@$inside")"
+done
+stop shipped
+stop loopback
+
 # Who logs in at the gateway.
 echo secret | "$BIN/ftp-gw" password alice >"$WORK/accounts"
 chmod 640 "$WORK/accounts"

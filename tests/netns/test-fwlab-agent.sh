@@ -32,6 +32,11 @@ chmod 644 "$WORK/open"
 same "a key that others can read" 1 $?
 holds "what to do is said" grep -q "chmod 600 $WORK/open" "$WORK/said"
 
+start agent-control control "$BIN/fwlab" agent --key "$KEY"
+await 5 grep -q ready "$WORK/agent-control.log" || die "no agent: $(cat "$WORK/agent-control.log")"
+same "an agent listens on loopback unless told otherwise" 127.0.0.1:19818 \
+	"$(on control ss -Hlnt 'sport = :19818' | awk '{ print $4 }')"
+stop agent-control
 agent client
 agent server
 watch_words
@@ -96,6 +101,33 @@ KEY=$WORK/wrong between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
 same "with another key" 1 $?
 holds "the controller is told" grep -q "client agent 10.9.1.2: it has another key" "$WORK/said"
 holds "and so is the agent" grep -q "10.9.1.1:[0-9]* refused: it has another key" "$WORK/agent-client.log"
+
+# Peers that say nothing, or a byte now and then, from one host: they keep no controller out.
+start silent server python3 -c 'import socket, sys, time
+address = (sys.argv[1], 19818)
+silent = [socket.create_connection(address) for _ in range(200)]
+drip = socket.create_connection(address)
+drip.settimeout(0.001)
+begun = time.monotonic()
+print("ready", flush=True)
+while True:
+    try:
+        drip.sendall(b"x")
+        while drip.recv(4096):
+            pass
+        break
+    except TimeoutError:
+        time.sleep(0.09)
+    except OSError:
+        break
+print("dripped for", round(time.monotonic() - begun), flush=True)
+time.sleep(60)' "$CLIENT4"
+await 10 grep -q ready "$WORK/silent.log" || die "no strangers: $(cat "$WORK/silent.log")"
+between 0.1 1 --traffic rr --transport tcp --json "$WORK/rr.json" >"$WORK/said" || cat "$WORK/said"
+same "200 strangers keep no controller out" True "$(said "$WORK/rr.json" 'run["complete"]')"
+holds "a handshake has a deadline for bytes that drip, too" \
+	await 8 grep -q "dripped for [45]$" "$WORK/silent.log"
+stop silent
 
 between 0.2 200 --traffic rr --transport tcp --json "$WORK/lost.json" >"$WORK/lost" &
 measuring=$!

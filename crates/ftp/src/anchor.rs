@@ -1,6 +1,8 @@
 //! Rules for data connections. Those of each session are in an anchor of its own, `PROGRAM/PID.ID`,
 //! which the rule set calls by `anchor "PROGRAM/*"`.
 
+use std::net::IpAddr;
+
 use anyhow::{Context as _, Result, anyhow, bail};
 use skipstep_kernel::{Instance, Owner, Unsettled, host};
 use skipstep_pfconf::Context;
@@ -42,9 +44,7 @@ impl Anchors {
     /// # Errors
     /// They are wrong, or the filter does not take them.
     pub fn change(&mut self, changes: &[(u32, String)]) -> Result<Unsettled> {
-        if self.changes.changed()? {
-            self.host = host::read()?;
-        }
+        self.look_around()?;
         self.follow()?;
         let changes = changes.iter().map(|(id, rules)| {
             let path = self.path(*id);
@@ -87,6 +87,25 @@ impl Anchors {
     /// The filter does not let go.
     pub fn give_log_back(&mut self) -> Result<()> {
         Ok(self.instance.give_log_back(&mut self.owner)?)
+    }
+
+    /// Returns true if an interface of this host has the address.
+    ///
+    /// # Errors
+    /// The interfaces cannot be read.
+    pub fn is_own(&mut self, address: IpAddr) -> Result<bool> {
+        self.look_around()?;
+        let mut interfaces = self.host.interfaces.iter();
+        Ok(interfaces
+            .any(|interface| interface.addresses.iter().any(|own| own.net.addr() == address)))
+    }
+
+    /// Reads the interfaces again if they have changed.
+    fn look_around(&mut self) -> Result<()> {
+        if self.changes.changed()? {
+            self.host = host::read()?;
+        }
+        Ok(())
     }
 
     /// Whether the filter is the one that was opened.

@@ -1,6 +1,7 @@
-//! The process that may change the filter. It starts the worker, which reads what the world says and may do
-//! nothing else, does what that asks for, and when it is gone removes what is left of its rules. A request is
-//! a line of JSON, the answer a line, too: empty, or what is wrong.
+//! The process that may change the filter. It starts the worker, which reads bytes of strangers and
+//! may do nothing else, and carries out its requests as far as they fit sessions that the guardian
+//! knows by itself. When the worker is gone, it removes the rest of its rules. A request is a line of
+//! JSON, the answer a line, too: empty, or an error.
 //!
 //! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds more until it
 //! can be changed again; what is asked for meanwhile becomes one change.
@@ -9,6 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,9 @@ pub const WORKER: &str = "--worker";
 /// Bytes that are read at once.
 const BLOCK: usize = 1 << 16;
 
+/// The longest line of a request, in bytes.
+const LONGEST: usize = 4096;
+
 /// How long what nobody waits for may wait for others to share a change with.
 const COMPANY: Duration = Duration::from_millis(50);
 
@@ -43,14 +48,20 @@ pub enum Order {
     Nothing,
 }
 
-/// Serves a worker as long as it lives: `order` says what a request of it comes to. `input` is its standard input.
+/// Locks what two threads of a guardian share, also after a panic of one of them.
+pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Serves a worker as long as it lives: `order` judges each request, and returns the order that it
+/// comes to; `None` is nothing to do and has no answer. `input` is its standard input.
 ///
 /// # Errors
 /// It could not be started, it has failed, or rules of it stay.
 pub fn run<R: DeserializeOwned>(
     anchors: &mut Anchors,
     input: Stdio,
-    order: impl Fn(&Anchors, &R) -> Result<Order>,
+    order: impl FnMut(&mut Anchors, &R) -> Result<Option<Order>>,
 ) -> Result<()> {
     let (own, other) = UnixStream::pair().context("worker")?;
     let mut worker = start(input, other)?;
@@ -90,17 +101,18 @@ fn pass_signals_on(worker: &Child) -> Result<()> {
 fn serve<R: DeserializeOwned>(
     anchors: &mut Anchors,
     mut stream: &UnixStream,
-    order: impl Fn(&Anchors, &R) -> Result<Order>,
+    mut order: impl FnMut(&mut Anchors, &R) -> Result<Option<Order>>,
 ) -> Result<()> {
     let mut requests = Requests { stream, bytes: Vec::new() };
     while let Some(asked) = requests.next(None)? {
         let until = Instant::now() + COMPANY;
-        let mut orders: Vec<_> = asked.iter().map(|asked| order(anchors, asked)).collect();
+        let mut judge = |asked: &R| order(anchors, asked).transpose();
+        let mut orders: Vec<_> = asked.iter().filter_map(&mut judge).collect();
         let can_wait = |order: &Result<Order>| matches!(order, Ok(Order::Close(_)));
         while orders.iter().all(can_wait)
             && let Some(more) = requests.next(Some(until))?
         {
-            orders.extend(more.iter().map(|asked| order(anchors, asked)));
+            orders.extend(more.iter().filter_map(&mut judge));
         }
         let (answers, unsettled) = carry_out(anchors, orders);
         if stream.write_all(answers.as_bytes()).is_err() {
@@ -187,6 +199,9 @@ impl Requests<'_> {
                 let requests = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
                 return requests.context("the worker asks for nonsense").map(Some);
             }
+            if self.bytes.len() > LONGEST {
+                bail!("the worker asks for nonsense: a line of more than {LONGEST} bytes");
+            }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(None);
@@ -228,6 +243,16 @@ mod tests {
         assert!(requests.next::<u32>(None).is_err());
         drop(theirs);
         assert_eq!(requests.next::<u32>(None).unwrap(), None);
+    }
+
+    #[test]
+    fn a_request_without_end_is_nonsense() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut requests = Requests { stream: &ours, bytes: Vec::new() };
+        theirs.write_all(&[b' '; LONGEST + 1]).unwrap();
+        let soon = Instant::now() + Duration::from_secs(5);
+        let problem = requests.next::<u32>(Some(soon)).unwrap_err().to_string();
+        assert!(problem.contains("4096 bytes"), "{problem}");
     }
 
     #[test]

@@ -100,6 +100,9 @@ fn text(line: &[u8]) -> Result<Vec<u8>, Malformed> {
                 Some(IAC) => text.push(IAC),
                 Some(WILL..) => _ = bytes.next(),
                 Some(SE..) | None => {}
+                // no IAC makes one of these a part of the text
+                Some(0) => return Err(Malformed::Nul),
+                Some(b'\r') => return Err(Malformed::BareReturn),
                 // no command of Telnet: the byte stands for itself
                 Some(other) => text.push(other),
             },
@@ -169,6 +172,8 @@ mod tests {
     fn two_readings_of_a_line_are_none() {
         assert_eq!(lines(b"PORT 1,2\rPASV\n"), Err(Malformed::BareReturn));
         assert_eq!(lines(b"PA\0SV\r\n"), Err(Malformed::Nul));
+        assert_eq!(lines(b"RETR a\xff\0b\r\n"), Err(Malformed::Nul));
+        assert_eq!(lines(b"RETR a\xff\rb\r\n"), Err(Malformed::BareReturn));
         assert_eq!(lines(b"RETR a\r\0b\r\n"), Ok(vec![b"RETR a\rb".to_vec()]));
     }
 

@@ -8,12 +8,12 @@ mod handshake;
 mod key;
 mod message;
 mod post;
+mod strangers;
 
 use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +27,7 @@ use nix::unistd::Pid;
 use crate::interrupt::Interrupt;
 use crate::placement::{self, Placement};
 use channel::{Broken, Channel};
+use strangers::Strangers;
 
 pub use controller::{Agents, Pair};
 pub use envelope::{LONGEST, Malformed, Opener, Sealer};
@@ -40,9 +41,6 @@ pub use message::{
 /// The port of agents.
 pub const PORT: u16 = 19_818;
 
-/// Connections at once that have not shown yet that they have the key.
-const STRANGERS: usize = 16;
-
 /// How long what was made for a controller may take to go.
 const LEAVING: Duration = Duration::from_secs(1);
 
@@ -52,7 +50,7 @@ const TURN: u16 = 200;
 /// What `fwlab agent` is told.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Address and port to wait at, by default port 19818 of all addresses
+    /// Address and port to listen at, by default 127.0.0.1:19818; [::]:19818 is all addresses
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// File with the key that controllers have to have, readable by its owner alone
@@ -82,7 +80,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let interrupt = Interrupt::watch()?;
     let listener = listen(arguments.listen)?;
     println!("ready: waits for a controller at {}", listener.local_addr().context("address")?);
-    Agent { key, at, served: Mutex::default(), strangers: AtomicUsize::new(0), interrupt }
+    Agent { key, at, served: Mutex::default(), strangers: Strangers::default(), interrupt }
         .wait(&listener)
 }
 
@@ -99,13 +97,8 @@ fn place(wanted: Option<usize>) -> anyhow::Result<Placement> {
 }
 
 fn listen(wanted: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
-    let listener = match wanted {
-        Some(address) => TcpListener::bind(address),
-        // a kernel may have no IPv6
-        None => TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT))
-            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))),
-    };
-    let address = wanted.map_or(format!("port {PORT}"), |address| address.to_string());
+    let address = wanted.unwrap_or((Ipv4Addr::LOCALHOST, PORT).into());
+    let listener = TcpListener::bind(address);
     let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
     listener.set_nonblocking(true).context("listener")?;
     Ok(listener)
@@ -117,7 +110,7 @@ struct Agent {
     at: Placement,
     /// The controller whose orders are carried out.
     served: Mutex<Option<SocketAddr>>,
-    strangers: AtomicUsize,
+    strangers: Strangers,
     interrupt: Interrupt,
 }
 
@@ -136,14 +129,9 @@ impl Agent {
                     continue;
                 };
                 let peer = channel::plain(peer);
-                if self.strangers.fetch_add(1, Ordering::Relaxed) < STRANGERS {
-                    scope.spawn(move || self.meet(stream, peer));
-                } else {
-                    self.strangers.fetch_sub(1, Ordering::Relaxed);
-                    log(
-                        peer,
-                        "not heard: too many others have not shown yet that they have the key",
-                    );
+                match self.strangers.admit(&stream, peer) {
+                    Ok(number) => _ = scope.spawn(move || self.meet(stream, peer, number)),
+                    Err(why) => log(peer, &format!("not heard: {why}")),
                 }
             }
             Ok(())
@@ -151,11 +139,14 @@ impl Agent {
     }
 
     /// Sees who has connected, and serves a controller unless there is one already.
-    fn meet(&self, stream: TcpStream, peer: SocketAddr) {
+    fn meet(&self, stream: TcpStream, peer: SocketAddr, number: u64) {
         let greeted = Channel::to_controller(stream, &self.key, &self.interrupt);
-        self.strangers.fetch_sub(1, Ordering::Relaxed);
+        let had_to_leave = !self.strangers.remove(number);
         let mut channel = match greeted {
             Ok(channel) => channel,
+            Err(_) if had_to_leave => {
+                return log(peer, "refused: it made room for others before it showed the key");
+            }
             Err(why) => return log(peer, &format!("refused: {why:#}")),
         };
         let _turn = match self.await_turn(peer) {

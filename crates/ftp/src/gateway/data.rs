@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::gateway::expected::Expected;
+use crate::gateway::network::Network;
 use crate::gateway::ports::from_anywhere;
 
 /// A side's data connection, as it will come or is already there.
@@ -30,13 +31,13 @@ impl Way {
     ///
     /// # Errors
     /// It does not come in time, or those of the system.
-    pub async fn meet(self, patience: Duration) -> Result<TcpStream> {
+    pub async fn meet(self, network: &dyn Network, patience: Duration) -> Result<TcpStream> {
         let meeting = async {
             match self {
                 Way::Connected(stream) => Ok(stream),
                 Way::Listening(listener, peer) => accept(&listener, peer).await,
                 Way::Expected(expected) => expected.come().await,
-                Way::Connecting(to, from) => connect(to, from).await,
+                Way::Connecting(to, from) => network.connect(to, from).await,
             }
         };
         timeout(patience, meeting).await.context("nobody comes")?
@@ -95,6 +96,7 @@ fn socket_for(address: IpAddr) -> Result<TcpSocket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::network::System;
 
     #[tokio::test]
     async fn only_the_peer_is_let_in() {
@@ -104,7 +106,7 @@ mod tests {
         let way = Way::Listening(listener, "127.0.0.2".parse().unwrap());
         let stranger = connect(address, own).await.unwrap();
         let _peer = connect(address, "127.0.0.2".parse().unwrap()).await.unwrap();
-        let met = way.meet(Duration::from_secs(5)).await.unwrap();
+        let met = way.meet(&System, Duration::from_secs(5)).await.unwrap();
         assert_eq!(met.peer_addr().unwrap().ip().to_string(), "127.0.0.2");
         // it was closed: the end of its stream comes, or a reset
         stranger.readable().await.unwrap();

@@ -6,6 +6,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::gateway::address::{canonical, canonical_endpoint};
+use crate::gateway::network::Network;
+
 /// Where FTP servers listen.
 pub const FTP_PORT: u16 = 21;
 
@@ -26,7 +29,7 @@ pub struct Destination {
 pub enum Host {
     /// A name to be looked up.
     Name(String),
-    /// An address.
+    /// An address in its canonical notation.
     Address(IpAddr),
 }
 
@@ -35,7 +38,8 @@ impl Destination {
     pub fn parse(text: &str) -> Option<Destination> {
         let text = text.trim();
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Some(Destination { host: Host::Address(address), port: FTP_PORT });
+            let host = Host::Address(canonical(address));
+            return Some(Destination { host, port: FTP_PORT });
         }
         let (host, port) = match text.rsplit_once([':', ' ']) {
             // the last colon of an address in brackets is one of its own
@@ -44,7 +48,7 @@ impl Destination {
         };
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let host = match bare.parse() {
-            Ok(address) => Host::Address(address),
+            Ok(address) => Host::Address(canonical(address)),
             Err(_) if is_name(host) => Host::Name(host.to_string()),
             Err(_) => return None,
         };
@@ -65,16 +69,17 @@ impl Destination {
         }
     }
 
-    /// What it stands for. Looking a name up may take long.
+    /// Returns all its addresses, in canonical notation. `network` resolves a name, which may take
+    /// long.
     ///
     /// # Errors
-    /// Nobody knows the name.
-    pub async fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
+    /// The name is unknown.
+    pub async fn addresses(&self, network: &dyn Network) -> std::io::Result<Vec<SocketAddr>> {
         match &self.host {
             Host::Address(address) => Ok(vec![(*address, self.port).into()]),
             Host::Name(name) => {
-                let found = tokio::net::lookup_host((name.as_str(), self.port)).await?;
-                Ok(found.collect())
+                let found = network.resolve(name, self.port).await?;
+                Ok(found.into_iter().map(canonical_endpoint).collect())
             }
         }
     }
@@ -113,6 +118,8 @@ mod tests {
             ("2001:db8::1", "2001:db8::1 21"),
             ("[2001:db8::1]", "2001:db8::1 21"),
             ("[2001:db8::1]:2121", "2001:db8::1 2121"),
+            ("::ffff:192.0.2.1", "192.0.2.1 21"),
+            ("[::ffff:192.0.2.1]:2121", "192.0.2.1 2121"),
         ] {
             assert_eq!(read(text).as_deref(), Some(wanted));
         }

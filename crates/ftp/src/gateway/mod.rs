@@ -7,14 +7,17 @@
 //! `shovel` moves. [`config`] is what an administrator wrote, [`policy`] its rules on who may go where.
 
 pub mod accounts;
+mod address;
 pub mod config;
 mod control;
 mod course;
 mod data;
 mod destination;
 mod expected;
+mod held;
 mod journal;
 mod limits;
+pub mod network;
 pub mod options;
 pub mod policy;
 mod ports;
@@ -25,9 +28,13 @@ mod replies;
 pub mod serve;
 mod server;
 mod session;
+#[cfg(test)]
+mod session_tests;
 mod shovel;
 mod transfer;
 mod verbs;
+
+pub use session::{Gateway, Session};
 
 /// The program.
 pub const NAME: &str = "ftp-gw";

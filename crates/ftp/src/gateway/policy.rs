@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
+use crate::gateway::address::{embedded, is_special, is_special_network};
 use crate::gateway::verbs::Commands;
 
 /// What a rule does.
@@ -54,6 +55,11 @@ impl Pattern {
             Pattern::Under(end) => name.is_some_and(|name| name.ends_with(end)),
         }
     }
+
+    /// Returns true for a network of special destinations.
+    fn is_special(&self) -> bool {
+        matches!(self, Pattern::Network(network) if is_special_network(network))
+    }
 }
 
 /// A rule. What is not named fits everything.
@@ -67,8 +73,8 @@ pub struct Rule {
     pub accounts: Option<Vec<String>>,
     /// The servers.
     pub to: Option<Vec<Pattern>>,
-    /// Their ports.
-    pub ports: Vec<u16>,
+    /// Their ports; all of them without a list.
+    pub ports: Option<Vec<u16>>,
     /// The names that may be used at the server.
     pub users: Option<Vec<String>>,
     /// The commands that may be sent there.
@@ -82,8 +88,31 @@ impl Rule {
             && self.accounts.as_ref().is_none_or(|names| {
                 account.is_some_and(|account| names.iter().any(|name| name == account))
             })
-            && self.ports.contains(&server.port())
-            && self.to.as_ref().is_none_or(|to| to.iter().any(|to| to.fits(name, server.ip())))
+            && self.ports.as_ref().is_none_or(|ports| ports.contains(&server.port()))
+            && match self.action {
+                Action::Allow => self.leads_to(name, server.ip()),
+                Action::Deny => self.keeps_from(name, server.ip()),
+            }
+    }
+
+    /// Returns true if a rule that allows names the server. A special destination needs a network
+    /// of such destinations: no wider network, no name and no missing list allows it.
+    fn leads_to(&self, name: Option<&str>, address: IpAddr) -> bool {
+        let is_special = is_special(address);
+        match &self.to {
+            None => !is_special,
+            Some(to) => {
+                to.iter().any(|to| to.fits(name, address) && (!is_special || to.is_special()))
+            }
+        }
+    }
+
+    /// Returns true if a rule that denies names the server, or the IPv4 address that its IPv6
+    /// address embeds.
+    fn keeps_from(&self, name: Option<&str>, address: IpAddr) -> bool {
+        let forms = [Some(address), embedded(address)];
+        let names = |to: &Pattern| forms.iter().flatten().any(|form| to.fits(name, *form));
+        self.to.as_ref().is_none_or(|to| to.iter().any(names))
     }
 
     /// Whether the server may be told that name.
@@ -125,6 +154,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use crate::gateway::config::Config;
+    use crate::gateway::destination::{Destination, Host};
 
     use super::*;
 
@@ -184,5 +214,80 @@ mod tests {
         assert!(rule.may_be(b"ftp") && !rule.may_be(b"alice"));
         assert!(decided(rules, "::1", Some("bob"), None, "192.0.2.2:21").is_none());
         assert!(decided(rules, "::1", None, None, "192.0.2.2:21").is_none());
+    }
+
+    #[test]
+    fn the_shipped_deny_list_holds_in_every_notation() {
+        let example = include_str!("../../../../examples/ftp-gw.conf");
+        let policy = Config::parse("ftp-gw.conf", example).unwrap().policy;
+        let reaches = |host: &str| {
+            let (_, destination) = Destination::of_user(&format!("anonymous@{host}")).unwrap();
+            let Host::Address(address) = destination.host else { panic!("{host} is a name") };
+            let server = SocketAddr::new(address, destination.port);
+            let client = "192.168.100.2".parse().unwrap();
+            policy.decide(&Request { client, account: None, name: None, server }).is_some()
+        };
+        assert!(reaches("192.0.2.1") && reaches("2001:db8:10::2"), "other servers are allowed");
+        for host in [
+            "127.0.0.1",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "::ffff:10.1.2.3",
+            "[::127.0.0.1]",
+            "[64:ff9b::127.0.0.1]",
+            "[64:ff9b::c0a8:101]",
+            "[2002:7f00:1::1]",
+            "[2002:a01:203::1]",
+            "0.0.0.0",
+            "0.1.2.3",
+            "[::]",
+            "[::ffff:0.0.0.0]",
+            "[64:ff9b::]",
+            "169.254.169.254",
+            "[::ffff:169.254.169.254]",
+            "fe80::1",
+            "224.0.0.1",
+            "[ff02::1]",
+            "255.255.255.255",
+        ] {
+            assert!(!reaches(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn special_destinations_need_a_rule_that_names_them() {
+        let to = |rule: &str, address: &str| {
+            let rule = format!("[[rule]]\naction = \"allow\"\n{rule}");
+            decided(&rule, "10.0.0.1", None, Some("localhost"), address).is_some()
+        };
+        for rule in ["", "to = [\"0.0.0.0/0\", \"::/0\"]", "to = [\"localhost\"]"] {
+            assert!(!to(rule, "127.0.0.1:21"), "{rule}");
+            assert!(!to(rule, "[::1]:21"), "{rule}");
+            assert!(!to(rule, "169.254.0.1:21"), "{rule}");
+        }
+        assert!(to("to = [\"127.0.0.1\"]", "127.0.0.1:21"));
+        assert!(to("to = [\"127.0.0.0/8\"]", "127.0.0.1:21"));
+        assert!(to("to = [\"::1\"]", "[::1]:21"));
+        assert!(!to("to = [\"127.0.0.1\"]", "127.0.0.2:21"));
+        assert!(to("to = [\"::ffff:127.0.0.0/104\"]", "127.0.0.1:21"), "a network is mapped, too");
+    }
+
+    #[test]
+    fn an_allowed_ipv4_network_allows_no_tunnel_to_it() {
+        let rules = "[[rule]]\naction = \"allow\"\nto = [\"192.0.2.0/24\"]\n";
+        let to = |address| decided(rules, "::1", None, None, address).is_some();
+        assert!(to("192.0.2.1:21"));
+        assert!(!to("[64:ff9b::192.0.2.1]:21") && !to("[2002:c000:201::1]:21"));
+    }
+
+    #[test]
+    fn a_deny_without_ports_denies_all_ports() {
+        let rules = "[[rule]]\naction = \"deny\"\nto = [\"192.0.2.1\"]\n\
+                     [[rule]]\naction = \"deny\"\nto = [\"192.0.2.2\"]\nports = [21]\n\
+                     [[rule]]\naction = \"allow\"\nports = [21, 2121]\n";
+        let to = |address| decided(rules, "10.0.0.1", None, None, address).is_some();
+        assert!(!to("192.0.2.1:21") && !to("192.0.2.1:2121"));
+        assert!(!to("192.0.2.2:21") && to("192.0.2.2:2121"));
+        assert!(to("192.0.2.3:21") && to("192.0.2.3:2121") && !to("192.0.2.3:22"));
     }
 }

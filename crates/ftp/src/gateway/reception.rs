@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::command::Command;
+use crate::gateway::address::{canonical, canonical_endpoint};
 use crate::gateway::destination::Destination;
 use crate::gateway::policy::{Request, Rule};
 use crate::gateway::replies;
@@ -199,17 +200,18 @@ impl Session {
 
     /// Connects a transparent client.
     async fn believed_server(&mut self) -> Result<Server> {
-        let server = self.at;
+        let server = canonical_endpoint(self.at);
         let Some(rule) = self.may(None, server) else {
             bail!("the rules of the gateway do not let you go to {server}");
         };
         self.journal.server = Some(server.to_string());
-        Server::connect(&self.gateway.config, server, rule).await
+        Server::connect(&self.gateway, server, rule).await
     }
 
     /// Connects to the server that `command` named; `None` if the rules do not allow it.
     async fn go(&mut self, command: &Command, destination: &Destination) -> Result<Option<Server>> {
-        let Ok(addresses) = destination.addresses().await else {
+        let gateway = self.gateway.clone();
+        let Ok(addresses) = destination.addresses(&*gateway.network).await else {
             self.answer(command, "530 There is no such host").await?;
             return Ok(None);
         };
@@ -228,7 +230,7 @@ impl Session {
                 Some(name) => format!("{name}[{}]:{}", address.ip(), address.port()),
                 None => address.to_string(),
             });
-            match Server::connect(&self.gateway.config, address, rule).await {
+            match Server::connect(&gateway, address, rule).await {
                 Ok(server) => return Ok(Some(server)),
                 Err(error) => problem = Some(error),
             }
@@ -241,7 +243,7 @@ impl Session {
 
     fn may(&self, name: Option<&str>, server: SocketAddr) -> Option<Arc<Rule>> {
         self.gateway.config.policy.decide(&Request {
-            client: self.from.ip(),
+            client: canonical(self.from.ip()),
             account: self.journal.account.as_deref(),
             name,
             server,

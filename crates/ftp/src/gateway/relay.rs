@@ -13,6 +13,7 @@ use crate::dialogue::Mode;
 use crate::endpoint::{self, Endpoint, LOWEST_PORT};
 use crate::gateway::data::{self, Way};
 use crate::gateway::destination::Destination;
+use crate::gateway::held::Lines;
 use crate::gateway::reception::Opening;
 use crate::gateway::replies;
 use crate::gateway::server::Server;
@@ -100,7 +101,7 @@ impl<'a> Relay<'a> {
         };
         let greeting = self.server.end(client).await?;
         if !(200..300).contains(&greeting.code) {
-            bail!("the server does not want to: {} {}", greeting.code, greeting.text);
+            bail!("the server refused: {} {}", greeting.code, greeting.text);
         }
         match opening {
             Opening::Greeting | Opening::Nothing => Ok(()),
@@ -246,7 +247,7 @@ impl<'a> Relay<'a> {
     async fn features(&mut self, command: &Command) -> Result<()> {
         let began = Instant::now();
         self.server.control.say("FEAT").await?;
-        let mut features: Vec<String> = replies::FEATURES.map(str::to_string).to_vec();
+        let mut heard = Lines::default();
         let idle = self.session.gateway.config.timeouts.idle;
         loop {
             let line = timeout(idle, self.server.line()).await;
@@ -255,9 +256,11 @@ impl<'a> Relay<'a> {
                 // one that knows of none has those of the gateway
                 Some(reply) if !reply.is_preliminary() => break,
                 Some(_) => {}
-                None => features.extend(self.feature(&line)),
+                None => heard.push(line)?,
             }
         }
+        let mut features: Vec<String> = replies::FEATURES.map(str::to_string).to_vec();
+        features.extend(heard.iter().filter_map(|text| self.feature(text)));
         features.sort();
         self.session.client.say("211-Features").await?;
         for feature in features {
@@ -268,8 +271,8 @@ impl<'a> Relay<'a> {
     }
 
     /// A line of the server's features, if they are for the client.
-    fn feature(&self, line: &Line) -> Option<String> {
-        let text = str::from_utf8(&line.text).ok()?.strip_prefix(' ')?.trim();
+    fn feature(&self, text: &[u8]) -> Option<String> {
+        let text = str::from_utf8(text).ok()?.strip_prefix(' ')?.trim();
         let word = text.split(' ').next()?.to_ascii_uppercase();
         let is_own = replies::FEATURES.contains(&word.as_str());
         // these are not commands, but say how names are written
@@ -389,8 +392,9 @@ impl<'a> Relay<'a> {
             return Ok(Err("425 The server names no port for data".into()));
         };
         let to = Endpoint::new(self.server.address.ip(), port);
-        let patience = self.session.gateway.config.timeouts.connect;
-        let way = Way::Connecting(to, self.server.own).meet(patience).await;
+        let gateway = &self.session.gateway;
+        let patience = gateway.config.timeouts.connect;
+        let way = Way::Connecting(to, self.server.own).meet(&*gateway.network, patience).await;
         Ok(way.map(Way::Connected).map_err(|problem| {
             log::warn!("#{} data connection: {problem:#}", self.session.journal.id);
             "425 No data connection to the server".to_string()

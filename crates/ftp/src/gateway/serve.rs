@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::gateway::accounts::Accounts;
 use crate::gateway::config::Config;
-use crate::gateway::limits::{Guesses, Sessions};
+use crate::gateway::network::System;
 use crate::gateway::privileges;
 use crate::gateway::session::{Gateway, Session};
 use crate::socket;
@@ -53,14 +53,7 @@ pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<(
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
-    let limits = config.limits;
-    let gateway = Arc::new(Gateway {
-        config,
-        accounts,
-        expectations: Arc::default(),
-        sessions: Arc::new(Sessions::new(limits.sessions, limits.sessions_per_client)),
-        guesses: Guesses::new(limits.login_failures),
-    });
+    let gateway = Arc::new(Gateway::new(config, accounts, Box::new(System)));
     runtime.block_on(async {
         let ids = Arc::new(AtomicU64::new(1));
         let plain = doors.plain.into_iter().map(|listener| (listener, false));

@@ -7,10 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tokio::time::timeout;
 
-use crate::gateway::config::Config;
 use crate::gateway::control::Control;
-use crate::gateway::data;
 use crate::gateway::policy::Rule;
+use crate::gateway::session::Gateway;
 use crate::line::Line;
 use crate::reply::{Replies, Reply};
 
@@ -24,38 +23,57 @@ pub struct Server {
     /// The rule that lets the client go there.
     pub rule: Arc<Rule>,
     replies: Replies,
+    /// Bytes that it has sent since its last reply that was not preliminary.
+    said: usize,
     patience: Duration,
 }
+
+/// The longest answer to a command, preliminary replies and lines without a code included, in
+/// bytes. `STAT` of a folder with 10,000 files has less.
+const LONGEST_ANSWER: usize = 1 << 20;
 
 impl Server {
     /// Connects to it.
     ///
     /// # Errors
     /// It does not answer.
-    pub async fn connect(config: &Config, address: SocketAddr, rule: Arc<Rule>) -> Result<Server> {
+    pub async fn connect(
+        gateway: &Gateway,
+        address: SocketAddr,
+        rule: Arc<Rule>,
+    ) -> Result<Server> {
+        let config = &gateway.config;
         let source = config.source.iter().find(|source| source.is_ipv4() == address.is_ipv4());
         let anywhere = match address {
             SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
         };
-        let connecting = data::connect(address, *source.unwrap_or(&anywhere));
+        let connecting = gateway.network.connect(address, *source.unwrap_or(&anywhere));
         let stream = timeout(config.timeouts.connect, connecting).await;
         let stream = stream.with_context(|| format!("{address} does not answer"))??;
         let control = Control::new("server", stream, config.timeouts.idle)?;
         let own = control.ends()?.0.ip();
-        let replies = Replies::default();
-        Ok(Server { control, address, own, rule, replies, patience: config.timeouts.idle })
+        let (replies, patience) = (Replies::default(), config.timeouts.idle);
+        Ok(Server { control, address, own, rule, replies, said: 0, patience })
     }
 
-    /// The next line, and the reply that ends with it, if one does. A call that is given up loses nothing.
+    /// Returns the next line, and the reply that ends with it, if one does. A cancelled call loses
+    /// nothing.
     ///
     /// # Errors
-    /// It has closed the connection.
+    /// The server has closed the connection, or answers without end.
     pub async fn line(&mut self) -> Result<(Line, Option<Reply>)> {
         let Some(line) = self.control.line().await? else {
             bail!("the server has closed the connection");
         };
+        self.said += line.raw.len();
+        if self.said > LONGEST_ANSWER {
+            bail!("server: limit of {LONGEST_ANSWER} bytes in an answer exceeded");
+        }
         let reply = self.replies.take(&line);
+        if reply.as_ref().is_some_and(|reply| !reply.is_preliminary()) {
+            self.said = 0;
+        }
         Ok((line, reply))
     }
 

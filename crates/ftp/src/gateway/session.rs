@@ -14,28 +14,45 @@ use crate::gateway::control::Control;
 use crate::gateway::expected::Expectations;
 use crate::gateway::journal::Journal;
 use crate::gateway::limits::{Guesses, Sessions};
+use crate::gateway::network::Network;
 
 /// What all sessions have in common.
 pub struct Gateway {
-    pub config: Config,
-    pub accounts: Option<Accounts>,
-    pub expectations: Arc<Expectations>,
-    pub sessions: Arc<Sessions>,
-    pub guesses: Guesses,
+    pub(super) config: Config,
+    pub(super) accounts: Option<Accounts>,
+    pub(super) expectations: Arc<Expectations>,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) guesses: Guesses,
+    pub(super) network: Box<dyn Network>,
+}
+
+impl Gateway {
+    /// Creates a gateway without sessions, which reaches the outside through `network`.
+    pub fn new(config: Config, accounts: Option<Accounts>, network: Box<dyn Network>) -> Gateway {
+        let limits = config.limits;
+        Gateway {
+            config,
+            accounts,
+            expectations: Arc::default(),
+            sessions: Arc::new(Sessions::new(limits.sessions, limits.sessions_per_client)),
+            guesses: Guesses::new(limits.login_failures),
+            network,
+        }
+    }
 }
 
 /// A session.
 pub struct Session {
-    pub gateway: Arc<Gateway>,
-    pub client: Control,
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) client: Control,
     /// The client.
-    pub from: SocketAddr,
+    pub(super) from: SocketAddr,
     /// Where it came: at our own end, or at the server's that it believes to speak with.
-    pub at: SocketAddr,
+    pub(super) at: SocketAddr,
     /// Whether it knows nothing of the gateway.
-    pub transparent: bool,
-    pub journal: Journal,
-    pub began: Instant,
+    pub(super) transparent: bool,
+    pub(super) journal: Journal,
+    pub(super) began: Instant,
 }
 
 impl Session {

@@ -8,9 +8,10 @@ use anyhow::{Result, bail};
 use tokio::time::{Instant as Deadline, sleep_until};
 
 use crate::command::Command;
-use crate::gateway::config::Config;
+use crate::gateway::held::Lines;
 use crate::gateway::relay::{Relay, Ways, line};
 use crate::gateway::replies;
+use crate::gateway::session::Gateway;
 use crate::gateway::shovel::Load;
 use crate::line::Line;
 use crate::reply::Reply;
@@ -38,8 +39,8 @@ enum Event {
 /// How a transfer ended.
 #[derive(Default)]
 struct End {
-    /// What the server has said last.
-    lines: Vec<Line>,
+    /// The server's last reply.
+    lines: Lines,
     reply: Option<Reply>,
     /// What became of the data.
     carried: Option<Result<()>>,
@@ -62,7 +63,7 @@ impl Relay<'_> {
         }
         let gateway = self.session.gateway.clone();
         let moved = AtomicU64::new(0);
-        let carrying = Box::pin(carry(ways, up, &gateway.config, &moved));
+        let carrying = Box::pin(carry(ways, up, &gateway, &moved));
         let end = self.follow(carrying, gateway.config.timeouts.data).await?;
         let code = self.tell(&end).await?;
         self.session.journal.command(command, code, began, Some(moved.load(Relaxed)));
@@ -100,7 +101,7 @@ impl Relay<'_> {
                 }
                 Event::Server(line, reply) => {
                     let is_last = reply.as_ref().is_some_and(|reply| !reply.is_preliminary());
-                    end.lines.push(line);
+                    end.lines.push(line)?;
                     if is_last {
                         if reply.as_ref().is_some_and(|reply| reply.code >= 400) {
                             deadline = Some(Deadline::now() + LINGER);
@@ -134,17 +135,18 @@ impl Relay<'_> {
             client.say("426 The data connection broke").await?;
             return Ok(426);
         }
-        for line in &end.lines {
-            client.say(&line.text).await?;
+        for line in end.lines.iter() {
+            client.say(line).await?;
         }
         Ok(code)
     }
 }
 
 /// Brings both connections about, and moves everything.
-async fn carry(ways: Ways, up: bool, config: &Config, moved: &AtomicU64) -> Result<()> {
+async fn carry(ways: Ways, up: bool, gateway: &Gateway, moved: &AtomicU64) -> Result<()> {
+    let (config, network) = (&gateway.config, &*gateway.network);
     let patience = config.timeouts.connect;
-    let meeting = (ways.client.meet(patience), ways.server.meet(patience));
+    let meeting = (ways.client.meet(network, patience), ways.server.meet(network, patience));
     let (client, server) = tokio::try_join!(meeting.0, meeting.1)?;
     let (from, to) = if up { (client, server) } else { (server, client) };
     Ok(Load::new(from, to).carry(config.shovel, config.timeouts.data, moved).await?)

@@ -1,9 +1,11 @@
-//! Between the worker, which speaks with the world and may do nothing else, and the guardian, which may
-//! change the filter. The worker asks for data connections, not for rules: who has taken it over can open
-//! nothing that FTP could not.
+//! Between the worker, which speaks with the world and may do nothing else, and the guardian, which
+//! may change the filter. The worker asks for data connections of sessions that the guardian knows,
+//! and names neither rules nor hosts: an attacker who has taken the worker over can open the filter
+//! between the two hosts of a session, for ports of FTP, and for nobody else.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::rc::Rc;
@@ -16,15 +18,15 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_local;
 
-use crate::proxy::rules::{Expected, Hosts};
+use crate::proxy::rules::Expected;
 
 /// What the worker asks for, as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The filter shall let this data connection of a session through. The answer is a line, too: empty, or
-    /// what is wrong.
-    Open(u32, Hosts, Expected),
-    /// A session is over. That has no answer.
+    /// Lets this data connection of a session through. The address is the worker's own, on its way
+    /// to the server. The answer is a line, too: empty, or an error.
+    Open(u32, IpAddr, Expected),
+    /// Ends a session. That has no answer.
     Close(u32),
 }
 
@@ -69,10 +71,10 @@ impl Gate {
     ///
     /// # Errors
     /// What the filter says, or the guardian is gone.
-    pub async fn open(&self, id: u32, hosts: Hosts, expected: Expected) -> Result<()> {
+    pub async fn open(&self, id: u32, proxy: IpAddr, expected: Expected) -> Result<()> {
         let gone = || anyhow!("the guardian is gone");
         let (asker, answer) = oneshot::channel();
-        let request = (Request::Open(id, hosts, expected), Some(asker));
+        let request = (Request::Open(id, proxy, expected), Some(asker));
         self.requests.send(request).map_err(|_| gone())?;
         match answer.await.map_err(|_| gone())?.trim_end() {
             "" => Ok(()),
@@ -127,9 +129,7 @@ mod tests {
         let check = async {
             let (ours, theirs) = UnixStream::pair().unwrap();
             let gate = Gate::new(ours).unwrap();
-            let address = "192.0.2.1".parse().unwrap();
-            let hosts =
-                Hosts { client: address, original: address, server: address, proxy: address };
+            let proxy = "192.0.2.1".parse().unwrap();
             let expected = Expected { mode: Mode::Active, port: 4000, told: 5000, extended: false };
             let guardian = async {
                 let (requests, mut answers) = theirs.into_split();
@@ -145,19 +145,19 @@ mod tests {
                     // who does not wait any more does not take another one's answer
                     tokio::select! {
                         biased;
-                        _ = gate.open(1, hosts, expected) => unreachable!("it had no answer yet"),
+                        _ = gate.open(1, proxy, expected) => unreachable!("it had no answer yet"),
                         () = tokio::task::yield_now() => gate.close(1),
                     }
                 };
                 first.await;
-                gate.open(2, hosts, expected).await
+                gate.open(2, proxy, expected).await
             };
             let (answer, ()) = tokio::join!(asking, guardian);
             assert_eq!(answer.unwrap_err().to_string(), "no");
             while !gate.is_gone() {
                 tokio::task::yield_now().await;
             }
-            assert!(gate.open(3, hosts, expected).await.is_err());
+            assert!(gate.open(3, proxy, expected).await.is_err());
         };
         LocalSet::new().run_until(check).await;
     }

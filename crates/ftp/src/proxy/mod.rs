@@ -2,28 +2,33 @@
 //! the data connections that they agree upon.
 //!
 //! The control connection comes by `divert-to`; the address that the client wanted is that of the
-//! socket. Two processes share the work: a `worker` without rights speaks with the world, a guardian
-//! changes the filter for it. What a data connection needs is in `rules`.
+//! socket. Two processes share the work. A guardian accepts `clients`, remembers them as `sessions`,
+//! and changes the filter; a `worker` without rights serves the clients that the guardian hands it,
+//! and asks for data connections of these sessions. What a data connection needs is in `rules`.
 
+mod clients;
 pub mod gate;
 pub mod options;
 pub mod rules;
 mod session;
+mod sessions;
 pub mod worker;
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use nix::unistd::geteuid;
 
 use crate::anchor::Anchors;
-use crate::endpoint::LOWEST_PORT;
-use crate::guardian::{self, Order};
+use crate::guardian::{self, lock};
 use crate::socket;
-use gate::Request;
 use options::Options;
+use sessions::Sessions;
 
 /// The program, and the anchor that rule sets call.
 pub const NAME: &str = "ftp-proxy";
@@ -42,19 +47,18 @@ pub fn listen(options: &Options) -> Result<TcpListener> {
     socket::transparent(options.listen())
 }
 
-/// Lets the worker serve those who come to `listener`, and opens the filter for it.
+/// Accepts clients at `listener`, has the worker serve them, and opens the filter for it.
 ///
 /// # Errors
 /// Those of the guardian.
 pub fn serve(options: &Options, anchors: &mut Anchors, listener: TcpListener) -> Result<()> {
-    let input = Stdio::from(OwnedFd::from(listener));
-    guardian::run(anchors, input, |_, request| match request {
-        Request::Open(_, _, expected) if expected.port < LOWEST_PORT => {
-            bail!("no data connection goes to port {}", expected.port)
-        }
-        Request::Open(id, hosts, expected) => {
-            Ok(Order::Open(*id, rules::rules(hosts, expected, options)))
-        }
-        Request::Close(id) => Ok(Order::Close(*id)),
+    listener.set_nonblocking(false).context("listen")?;
+    let (own, worker) = UnixStream::pair().context("worker")?;
+    let sessions = Arc::new(Mutex::new(Sessions::default()));
+    let (known, allowed) = (sessions.clone(), options.clone());
+    // it ends with the worker, or with this process
+    thread::spawn(move || clients::accept(&listener, &own, &known, &allowed));
+    guardian::run(anchors, Stdio::from(OwnedFd::from(worker)), |anchors, request| {
+        lock(&sessions).order(request, options, |address| anchors.is_own(address))
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +12,14 @@ use crate::proxy::options::Options;
 /// Ports that connections through the filter come from: those that nat-to takes by itself.
 const SOURCE_PORTS: &str = "50001:65535";
 
+/// The ports that are told to the connecting side: those that IANA leaves to everybody.
+pub const TOLD_PORTS: RangeInclusive<u16> = 49_152..=65_535;
+
 /// Where active data connections come from (RFC 959 section 3.2).
 const DATA_PORT: &str = "20";
 
 /// Who speaks with whom, on a control connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hosts {
     /// The client.
     pub client: IpAddr,
@@ -29,6 +33,7 @@ pub struct Hosts {
 
 /// A data connection to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Who connects.
     pub mode: Mode,

@@ -1,6 +1,5 @@
 //! One client and one server, with the proxy between them.
 
-use std::cell::Cell;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -17,13 +16,10 @@ use crate::endpoint::{self, Endpoint, LOWEST_PORT};
 use crate::line::{Line, Lines};
 use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
-use crate::proxy::rules::{Expected, Hosts};
+use crate::proxy::rules::{Expected, Hosts, TOLD_PORTS};
 
 /// Bytes that are read at once.
 const BLOCK: usize = 4096;
-
-/// The ports that are told to the connecting side: those that IANA leaves to everybody.
-const TOLD_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 /// A session.
 pub struct Session<'a> {
@@ -35,8 +31,6 @@ pub struct Session<'a> {
     pub options: &'a Options,
     /// Who opens the filter.
     pub gate: &'a Gate,
-    /// Whether it was opened for the session.
-    pub opened: Cell<bool>,
 }
 
 /// A side of the control connection.
@@ -118,13 +112,6 @@ impl Session<'_> {
         }
     }
 
-    /// Has removed what the filter was opened for.
-    pub fn close(&self) {
-        if self.opened.take() {
-            self.gate.close(self.id);
-        }
-    }
-
     /// What the client has said, as the server is to hear it.
     async fn command(
         &self,
@@ -187,8 +174,7 @@ impl Session<'_> {
             Mode::Passive => "passive: client to server",
         };
         info!("#{} {way} port {} via port {told}", self.id, to.port());
-        self.opened.set(true);
-        self.gate.open(self.id, self.hosts, expected).await?;
+        self.gate.open(self.id, self.hosts.proxy, expected).await?;
         if mode == Mode::Active {
             return Ok(line);
         }

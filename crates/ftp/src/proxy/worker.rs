@@ -1,21 +1,20 @@
 //! The process that speaks with clients and servers. It may do nothing else: it has no files, and is
 //! nobody.
 
-use std::cell::Cell;
-use std::net::{SocketAddr, TcpListener as StdListener};
-use std::os::fd::AsFd;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use log::{error, info, warn};
 use nix::sys::resource::{Resource, setrlimit};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
 use crate::privileges;
+use crate::proxy::clients::Clients;
 use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
 use crate::proxy::rules::Hosts;
@@ -41,37 +40,31 @@ struct Worker {
 pub fn run(options: Options) -> Result<()> {
     let files = 2 * u64::from(options.sessions) + OTHER_FILES;
     setrlimit(Resource::RLIMIT_NOFILE, files, files).context("open files")?;
-    let listener = StdListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     privileges::drop()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let worker = Rc::new(Worker { options, gate: Gate::inherited()? });
-        worker.serve(TcpListener::from_std(listener)?).await
+        worker.serve(Clients::inherited()?).await
     })
 }
 
 impl Worker {
-    async fn serve(self: Rc<Self>, listener: TcpListener) -> Result<()> {
-        warn!("listening on {}", listener.local_addr()?);
+    async fn serve(self: Rc<Self>, clients: Clients) -> Result<()> {
+        warn!("listening on {}", self.options.listen());
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut sessions = JoinSet::new();
-        let mut ids = 1..;
         while !self.gate.is_gone() {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((client, from)) if sessions.len() < self.options.sessions as usize => {
-                        let id = ids.next().unwrap_or_default();
-                        sessions.spawn_local(self.clone().session(id, client, from));
+                client = clients.next() => match client? {
+                    Some((id, Some(client))) => {
+                        sessions.spawn_local(self.clone().session(id, client));
                     }
-                    Ok((_, from)) => {
-                        error!("limit of {} sessions reached, refusing {from}", self.options.sessions);
+                    Some((id, None)) => {
+                        error!("#{id} no descriptor is left for the client");
+                        self.gate.close(id);
                     }
-                    Err(problem) => {
-                        error!("accept: {problem}");
-                        // out of descriptors, most likely: sessions that end give some back
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
+                    None => break,
                 },
                 Some(_) = sessions.join_next() => {}
                 _ = terminate.recv() => break,
@@ -83,29 +76,24 @@ impl Worker {
     }
 
     /// A session from its first byte to the end of its rules.
-    async fn session(self: Rc<Self>, id: u32, mut client: TcpStream, from: SocketAddr) {
-        match self.connect(id, &client, from).await {
+    async fn session(self: Rc<Self>, id: u32, mut client: TcpStream) {
+        match self.connect(id, &client).await {
             Ok((mut server, hosts)) => {
                 let (options, gate) = (&self.options, &self.gate);
-                let session = Session { id, hosts, options, gate, opened: Cell::new(false) };
-                let over = session.run(&mut client, &mut server).await;
-                session.close();
-                match over {
+                let session = Session { id, hosts, options, gate };
+                match session.run(&mut client, &mut server).await {
                     Ok(()) => info!("#{id} ending session"),
                     Err(problem) => error!("#{id} ending session: {problem:#}"),
                 }
             }
             Err(problem) => error!("#{id} {problem:#}"),
         }
+        self.gate.close(id);
     }
 
     /// Connects to whom the client wanted to speak with.
-    async fn connect(
-        &self,
-        id: u32,
-        client: &TcpStream,
-        from: SocketAddr,
-    ) -> Result<(TcpStream, Hosts)> {
+    async fn connect(&self, id: u32, client: &TcpStream) -> Result<(TcpStream, Hosts)> {
+        let from = client.peer_addr().context("client")?;
         let original = client.local_addr().context("client")?;
         let to = match self.options.server {
             Some(server) => SocketAddr::new(server, self.options.server_port),

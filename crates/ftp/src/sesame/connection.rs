@@ -10,6 +10,7 @@ use crate::line::{Line, Lines, Malformed};
 use crate::sesame::rules::Expected;
 use crate::sesame::segment::Segment;
 use crate::sesame::stream::{Fault, Stream};
+use crate::sesame::watch::Watched;
 
 /// The server's answer to `AUTH TLS`: what follows is not for us.
 const ENCRYPTED: u16 = 234;
@@ -91,9 +92,8 @@ impl Side {
     }
 }
 
-impl Connection {
-    /// One that begins with `syn`.
-    pub fn new(syn: &Segment) -> Connection {
+impl Watched for Connection {
+    fn new(syn: &Segment) -> Connection {
         let commands = Side::new(syn.sequence);
         Connection {
             client: syn.from,
@@ -106,21 +106,15 @@ impl Connection {
         }
     }
 
-    /// Whether `syn` is the one that it began with, once more.
-    pub fn began_with(&self, syn: &Segment) -> bool {
+    fn began_with(&self, syn: &Segment) -> bool {
         syn.from == self.client && syn.sequence.wrapping_add(1) == self.first
     }
 
-    /// Whether the server has answered.
-    pub fn is_established(&self) -> bool {
+    fn is_established(&self) -> bool {
         self.replies.is_some()
     }
 
-    /// A segment of either side.
-    ///
-    /// # Errors
-    /// It is the last that is looked at.
-    pub fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, Over> {
+    fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, Over> {
         if segment.end {
             return Err(Over::Ended);
         }
@@ -139,7 +133,9 @@ impl Connection {
         }
         self.read()
     }
+}
 
+impl Connection {
     /// The server's SYN.
     fn accept(&mut self, segment: &Segment) -> Result<Vec<Finding>, Over> {
         if !segment.ack || segment.acknowledgment != self.first {
@@ -183,12 +179,12 @@ impl Connection {
     /// another host has the server attack it (RFC 2577).
     fn judge(&self, agreement: &Agreement) -> Finding {
         let Agreement { mode, to, extended } = *agreement;
-        let (client, server) = (self.client.ip(), self.server.ip());
+        let (client, server) = (self.client, self.server);
         let host = match mode {
             Mode::Active => client,
             Mode::Passive => server,
         };
-        if to.ip() != host {
+        if to.ip() != host.ip() {
             return Finding::Refused("another host's address", to);
         }
         if to.port() < LOWEST_PORT {
@@ -272,7 +268,7 @@ pub(crate) mod tests {
     }
 
     fn expected(mode: Mode, port: u16) -> Finding {
-        let [client, server] = [CLIENT, SERVER].map(|end| end.parse::<SocketAddr>().unwrap().ip());
+        let [client, server] = [CLIENT, SERVER].map(|end| end.parse().unwrap());
         Finding::Expected(Expected { mode, client, server, port })
     }
 

@@ -1,5 +1,5 @@
-//! Between the worker, which reads what strangers send, and the guardian. The worker asks for data
-//! connections, not for rules.
+//! Between the worker, which reads bytes of strangers, and the guardian. The worker asks for data
+//! connections of control connections that the guardian has seen in the log, and not for rules.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -16,8 +16,8 @@ const AT_ONCE: usize = 64;
 /// What the worker asks for, as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The filter shall let this data connection of a control connection through, and no other of it. The
-    /// answer is a line, too: empty, or what is wrong.
+    /// Lets this data connection of a control connection through, and no other of it. The answer is
+    /// a line, too: empty, or an error.
     Open(u32, Expected),
     /// No further one. That has no answer.
     Close(u32),

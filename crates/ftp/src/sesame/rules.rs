@@ -1,7 +1,7 @@
 //! The rules that let one data connection through, as text.
 
 use std::fmt::{self, Write as _};
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,20 +10,22 @@ use crate::sesame::options::Options;
 
 /// A data connection to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Who connects.
     pub mode: Mode,
-    /// The client of the control connection.
-    pub client: IpAddr,
-    /// Its server.
-    pub server: IpAddr,
+    /// The client's end of the control connection.
+    pub client: SocketAddr,
+    /// The server's end of it.
+    pub server: SocketAddr,
     /// The port that the waiting side listens at.
     pub port: u16,
 }
 
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Expected { mode, client, server, port } = self;
+        let Expected { mode, port, .. } = self;
+        let (client, server) = (self.client.ip(), self.server.ip());
         match mode {
             Mode::Active => write!(f, "active: {server} to {client} port {port}"),
             Mode::Passive => write!(f, "passive: {client} to {server} port {port}"),
@@ -33,7 +35,8 @@ impl fmt::Display for Expected {
 
 /// Lets the connection in and, where it is forwarded, out. Once.
 pub fn rules(expected: &Expected, options: &Options) -> String {
-    let Expected { mode, client, server, port } = *expected;
+    let Expected { mode, port, .. } = *expected;
+    let (client, server) = (expected.client.ip(), expected.server.ip());
     let (from, to) = match mode {
         Mode::Active => (server, client),
         Mode::Passive => (client, server),
@@ -69,7 +72,7 @@ mod tests {
     use clap::Parser;
 
     fn text(arguments: &[&str], mode: Mode) -> String {
-        let [client, server] = ["10.0.0.5", "192.0.2.1"].map(|ip| ip.parse().unwrap());
+        let [client, server] = ["10.0.0.5:40000", "192.0.2.1:21"].map(|end| end.parse().unwrap());
         let options = Options::parse_from([&["ftpsesame"], arguments].concat());
         rules(&Expected { mode, client, server, port: 4000 }, &options)
     }

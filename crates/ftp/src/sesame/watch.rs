@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::sesame::connection::{Connection, Finding, Over};
+use crate::sesame::connection::{Finding, Over};
 use crate::sesame::rules::Expected;
 use crate::sesame::segment::Segment;
 
@@ -34,10 +34,28 @@ type Ends = (SocketAddr, SocketAddr);
 /// Whether it is established, its last segment, its number: the least goes first.
 type Age = (bool, Instant, u32);
 
+/// A connection, of which a watch has many.
+pub trait Watched {
+    /// Creates the connection that begins with `syn`.
+    fn new(syn: &Segment) -> Self;
+
+    /// Returns true if `syn` is the one that the connection began with, once more.
+    fn began_with(&self, syn: &Segment) -> bool;
+
+    /// Returns true if the server has answered.
+    fn is_established(&self) -> bool;
+
+    /// Takes a segment of either side, and returns what both have agreed upon with it.
+    ///
+    /// # Errors
+    /// The connection is to be watched no longer.
+    fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, Over>;
+}
+
 /// The connections.
-pub struct Watch {
+pub struct Watch<C> {
     most: usize,
-    connections: HashMap<Ends, (Age, Connection)>,
+    connections: HashMap<Ends, (Age, C)>,
     ages: BTreeMap<Age, Ends>,
     /// No segment was earlier.
     start: Instant,
@@ -45,9 +63,9 @@ pub struct Watch {
     displaced: u64,
 }
 
-impl Watch {
+impl<C: Watched> Watch<C> {
     /// Room for `most` connections, from `start` on.
-    pub fn new(most: usize, start: Instant) -> Watch {
+    pub fn new(most: usize, start: Instant) -> Watch<C> {
         let (connections, ages) = (HashMap::new(), BTreeMap::new());
         Watch { most, connections, ages, start, next: 1, displaced: 0 }
     }
@@ -60,6 +78,11 @@ impl Watch {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.connections.is_empty()
+    }
+
+    /// Returns true if the server of a connection has answered, and the connection is not over.
+    pub fn is_established(&self, ends: &Ends) -> bool {
+        self.connections.get(ends).is_some_and(|(age, _)| age.0)
     }
 
     /// How many have made room for others.
@@ -117,7 +140,7 @@ impl Watch {
         let age = (false, now, self.next);
         self.next = self.next.wrapping_add(1);
         self.ages.insert(age, ends);
-        self.connections.insert(ends, (age, Connection::new(syn)));
+        self.connections.insert(ends, (age, C::new(syn)));
     }
 
     /// Watches those no longer that have been silent for too long.
@@ -157,10 +180,11 @@ impl From<Finding> for Event {
 mod tests {
     use super::*;
     use crate::dialogue::Mode;
+    use crate::sesame::connection::Connection;
     use crate::sesame::connection::tests::Player;
 
     struct Played {
-        watch: Watch,
+        watch: Watch<Connection>,
         now: Instant,
         events: Vec<(u32, Event)>,
     }
@@ -201,7 +225,6 @@ mod tests {
         assert_eq!(played.events(), [(1, Event::Begun(client, server))]);
         let reply = player.said(b"< 229 (|||2000|)\r\n");
         played.segment(&reply);
-        let (client, server) = (client.ip(), server.ip());
         let expected = Expected { mode: Mode::Passive, client, server, port: 2000 };
         assert_eq!(played.events(), [(1, Event::Open(expected))]);
         played.segment(&reply);

@@ -8,17 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use log::{debug, error, info, warn};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use skipstep_kernel::{Instance, LiveLog};
 
 use crate::privileges;
-use crate::sesame::connection::Over;
+use crate::sesame::connection::{Connection, Over};
 use crate::sesame::gate::{Gate, Request};
 use crate::sesame::options::Options;
+use crate::sesame::packets::{Packets, TICK};
 use crate::sesame::segment::Segment;
 use crate::sesame::watch::{Event, Watch};
-
-/// How often it looks for what is over, when no packets come.
-const TICK: Duration = Duration::from_secs(1);
 
 /// For which connections the filter is open.
 #[derive(Default)]
@@ -55,19 +52,19 @@ pub fn run(options: &Options) -> Result<()> {
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, stop.clone())?;
     }
-    let mut log = LiveLog::open(&Instance::open(&options.instance())?, options.log)?;
+    let mut packets = Packets::inherited()?;
     let mut gate = Gate::inherited()?;
     privileges::drop()?;
     warn!("watching pflog{}", options.log);
-    let mut watch = Watch::new(options.connections as usize, Instant::now());
+    let mut watch: Watch<Connection> = Watch::new(options.connections as usize, Instant::now());
     let mut opened = Opened::default();
     let mut checked = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let mut events = Vec::new();
         let mut tell = |id, event| events.push((id, event));
         let displaced = watch.displaced();
-        log.poll(TICK, |packet| {
-            if let Some(segment) = Segment::parse(&packet.data).filter(|_| packet.passed) {
+        packets.poll(|packet| {
+            if let Some(segment) = Segment::parse(packet) {
                 watch.segment(&segment, Instant::now(), &mut tell);
             }
         })?;

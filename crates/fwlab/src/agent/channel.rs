@@ -222,16 +222,15 @@ fn some(
         if interrupt.came() {
             return Err(Broken::Interrupted);
         }
+        // here, because a peer may send a byte now and then
+        if Instant::now() >= until {
+            return Err(Broken::Silent(HANDSHAKE));
+        }
         match stream.read(bytes) {
             Ok(0) => return Err(Broken::Closed),
             Ok(count) => return Ok(count),
             Err(error)
-                if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) =>
-            {
-                if Instant::now() >= until {
-                    return Err(Broken::Silent(HANDSHAKE));
-                }
-            }
+                if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -17,6 +17,8 @@ pub use mistake::Mistake;
 
 use crate::dialogue::Mode;
 use crate::endpoint::LOWEST_PORT;
+use crate::gateway::address::canonical_network;
+use crate::gateway::destination::FTP_PORT;
 use crate::gateway::policy::{Action, Pattern, Policy, Rule};
 use crate::gateway::shovel::Shovel;
 use crate::gateway::verbs::{self, Commands};
@@ -174,8 +176,9 @@ impl Reader<'_> {
             accounts: rule.accounts.as_ref().map(text),
             to: self.list(&rule.to, |word| self.pattern(word))?,
             ports: match &rule.ports {
-                Some(ports) => self.each(ports, |port| self.port(port))?,
-                None => vec![21],
+                Some(ports) => Some(self.each(ports, |port| self.port(port))?),
+                None if action == Action::Deny => None,
+                None => Some(vec![FTP_PORT]),
             },
             users: rule.users.as_ref().map(text),
             commands: match &rule.commands {
@@ -289,9 +292,10 @@ impl Reader<'_> {
     }
 }
 
-/// A network; an address alone is one, too.
+/// Reads a network in canonical notation; an address alone is one, too.
 fn network(text: &str) -> Option<IpNet> {
-    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+    let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    network.map(canonical_network)
 }
 
 #[cfg(test)]
