@@ -72,7 +72,9 @@ impl Instance {
     pub fn open(name: &str) -> Result<Self> {
         let directory = directory(name)?;
         exists(name, &directory)?;
-        if is_stale(name, &directory)? {
+        let run = RunDir::new(name);
+        run.mend()?;
+        if is_stale(&run, &directory)? {
             return Err(Error::NoInstance { name: name.to_owned() });
         }
         let maps = match Maps::open(&directory) {
@@ -90,7 +92,6 @@ impl Instance {
             return Err(Error::Version { name: name.to_owned(), found, ours: abi::VERSION });
         }
         let programs = Programs::open(&directory)?;
-        let run = RunDir::new(name);
         Ok(Instance { name: name.to_owned(), directory, run, maps, programs })
     }
 
@@ -418,10 +419,9 @@ fn give_back(run: &RunDir) {
 }
 
 /// Whether what is pinned filtered a network namespace that is gone.
-fn is_stale(name: &str, directory: &Path) -> Result<bool> {
-    let run = RunDir::new(name);
+fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     if !run.is_known() {
-        return Err(Error::Forgotten { name: name.to_owned() });
+        return Err(Error::Forgotten { name: run.name() });
     }
     let (here, there) = (Netns::current(), run.memory()?.namespace);
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
