@@ -59,8 +59,10 @@ impl Instance {
     /// The name meant by nobody saying one: `main` in the network namespace of the first process,
     /// `netns-INODE` in others.
     pub fn default_name() -> String {
-        let here = Netns::current().inode;
-        if netns::first_inode() == Some(here) { "main".to_owned() } else { format!("netns-{here}") }
+        match netns::is_first() {
+            true => "main".to_owned(),
+            false => format!("netns-{}", Netns::current().inode),
+        }
     }
 
     /// Names of all instances.
