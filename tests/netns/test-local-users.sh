@@ -176,5 +176,10 @@ holds "the mode is named" grep -q "$named" <<<"$said"
 rmdir /sys/fs/bpf/skipstep
 pf gateway -q -f - <<<"$(rules)"
 same "pfctl -f without that folder" 0 $?
+chmod 777 /sys/fs/bpf
+said=$(pf gateway -sr 2>&1)
+same "exit status where everybody may rename the folder" 1 $?
+holds "it is said how to close it" grep -q "^pfctl: /sys/fs/bpf: other .*chmod 700" <<<"$said"
+chmod 1777 /sys/fs/bpf
 same "what others may do with the pins" "" "$(open_to_others /sys/fs/bpf/skipstep)"
 verdict

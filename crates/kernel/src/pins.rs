@@ -49,29 +49,36 @@ pub(crate) fn root() -> Result<PathBuf> {
     }
     let root = bpffs.join("skipstep");
     if nix::unistd::geteuid().is_root() {
-        check(bpffs, STICKY)?;
-        check(&root, 0)?;
-        if root.exists() {
-            // an earlier version let others look in
-            private::narrow_folder(&root)?;
-        }
+        check_mount(bpffs)?;
+        check_directory(&root)?;
     }
     Ok(root)
 }
 
-/// Refuses a directory in which another user could have put or replaced something. One that is
-/// missing is as good as ours; `protection` is a bit that makes it harmless that others can write.
-fn check(directory: &Path, protection: u32) -> Result<()> {
+/// Refuses a BPF file system in which another user could rename or replace what we pin.
+fn check_mount(bpffs: &Path) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(bpffs) else { return Ok(()) };
+    let mode = metadata.mode() & 0o7777;
+    let is_ours = private::check_owner(&metadata, bpffs).is_ok();
+    let is_open = mode & WRITABLE != 0 && mode & STICKY == 0;
+    let remedy = match (is_ours, is_open) {
+        (true, false) => return Ok(()),
+        (true, true) => format!("close it (chmod 700 {}) and look what is in it", bpffs.display()),
+        (false, _) => "unmount it and load the rules again".to_owned(),
+    };
+    Err(Error::Writable { path: bpffs.to_owned(), mode, remedy })
+}
+
+/// Refuses a directory of pins in which another user could have put something, and takes the right
+/// to look into it, which an earlier version gave, from other users. It may be missing.
+fn check_directory(directory: &Path) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(directory) else { return Ok(()) };
     private::check_owner(&metadata, directory)?;
     let mode = metadata.mode() & 0o7777;
-    if mode & WRITABLE == 0 || mode & protection != 0 {
-        return Ok(());
+    if mode & WRITABLE == 0 {
+        return private::narrow_folder(directory);
     }
-    let remedy = match directory.ends_with("skipstep") {
-        true => format!("remove it (rm -r {}) and load the rules again", directory.display()),
-        false => format!("close it (chmod 700 {}) and look what is in it", directory.display()),
-    };
+    let remedy = format!("remove it (rm -r {}) and load the rules again", directory.display());
     Err(Error::Writable { path: directory.to_owned(), mode, remedy })
 }
 
