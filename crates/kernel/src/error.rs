@@ -192,6 +192,46 @@ pub enum Error {
         /// what the system says
         cause: io::Error,
     },
+    /// A file or folder of ours belongs to another user.
+    #[error(
+        "{path}: belongs to user {owner}, who could stop or change the filter by it: remove it (rm -r {path}) and load the rules again", path = .path.display()
+    )]
+    Foreign {
+        /// the file or folder
+        path: PathBuf,
+        /// number of the user
+        owner: u32,
+    },
+    /// Other users may write to the folder of the pins.
+    #[error(
+        "{path}: other users may write to it (mode {mode:o}), so they could have put anything there: {remedy}", path = .path.display()
+    )]
+    Writable {
+        /// the folder
+        path: PathBuf,
+        /// its mode
+        mode: u32,
+        /// how to mend it
+        remedy: String,
+    },
+    /// Another process holds a lock for too long.
+    #[error(
+        "{path}: still locked after {seconds} s, by {holder}: wait until it is done, or end it, and try again", path = .path.display()
+    )]
+    Locked {
+        /// the file
+        path: PathBuf,
+        /// how long we waited
+        seconds: u64,
+        /// number and command of the process that holds the lock
+        holder: String,
+    },
+    /// A signal ended a wait for a lock.
+    #[error("{path}: locked by another process, and a signal ended the wait", path = .path.display())]
+    Stopped {
+        /// the file
+        path: PathBuf,
+    },
     /// A file of ours cannot be understood.
     #[error("{path}: {cause}", path = .path.display())]
     Record {

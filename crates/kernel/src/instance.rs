@@ -59,8 +59,10 @@ impl Instance {
     /// The name meant by nobody saying one: `main` in the network namespace of the first process,
     /// `netns-INODE` in others.
     pub fn default_name() -> String {
-        let here = Netns::current().inode;
-        if netns::first_inode() == Some(here) { "main".to_owned() } else { format!("netns-{here}") }
+        match netns::is_first() {
+            true => "main".to_owned(),
+            false => format!("netns-{}", Netns::current().inode),
+        }
     }
 
     /// Names of all instances.
@@ -72,7 +74,9 @@ impl Instance {
     pub fn open(name: &str) -> Result<Self> {
         let directory = directory(name)?;
         exists(name, &directory)?;
-        if is_stale(name, &directory)? {
+        let run = RunDir::new(name);
+        run.mend()?;
+        if is_stale(&run, &directory)? {
             return Err(Error::NoInstance { name: name.to_owned() });
         }
         let maps = match Maps::open(&directory) {
@@ -90,7 +94,6 @@ impl Instance {
             return Err(Error::Version { name: name.to_owned(), found, ours: abi::VERSION });
         }
         let programs = Programs::open(&directory)?;
-        let run = RunDir::new(name);
         Ok(Instance { name: name.to_owned(), directory, run, maps, programs })
     }
 
@@ -418,10 +421,9 @@ fn give_back(run: &RunDir) {
 }
 
 /// Whether what is pinned filtered a network namespace that is gone.
-fn is_stale(name: &str, directory: &Path) -> Result<bool> {
-    let run = RunDir::new(name);
+fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     if !run.is_known() {
-        return Err(Error::Forgotten { name: name.to_owned() });
+        return Err(Error::Forgotten { name: run.name() });
     }
     let (here, there) = (Netns::current(), run.memory()?.namespace);
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))

@@ -11,9 +11,10 @@ use nix::fcntl::{Flock, FlockArg};
 use skipstep_ruleset::Ruleset;
 
 use crate::error::{Context, Result};
-use crate::host;
 use crate::instance::Instance;
+use crate::lock::is_held_by_stranger;
 use crate::rundir::RunDir;
+use crate::{host, private};
 
 /// Held by the process that the anchors belong to.
 pub struct Owner {
@@ -61,12 +62,13 @@ impl Instance {
     /// Makes this process the owner of the anchors `PROGRAM/PID.…`.
     pub fn own_anchors(&self, program: &str) -> Result<Owner> {
         let directory = self.run.owners();
-        fs::create_dir_all(&directory).context(|| format!("{}: create", directory.display()))?;
+        private::folder(&directory)?;
         let name = format!("{program}.{}", std::process::id());
         let path = directory.join(&name);
         // nobody may find it before it is locked
         let unseen = directory.with_file_name(format!("owner.{name}"));
-        let file = File::create(&unseen).context(|| format!("{}: open", unseen.display()))?;
+        let file = private::new_file(&unseen);
+        let file = file.context(|| format!("{}: open", unseen.display()))?;
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
             .map_err(|(_, error)| io::Error::from(error))
             .context(|| format!("{}: lock", unseen.display()))?;
@@ -78,7 +80,7 @@ impl Instance {
     /// without opening it.
     pub fn has_orphans(name: &str) -> bool {
         let owners = fs::read_dir(RunDir::new(name).owners()).into_iter().flatten().flatten();
-        owners.into_iter().any(|owner| lock_of_dead(&owner.path()).is_some())
+        owners.into_iter().any(|owner| is_dead(&owner.path()).is_some())
     }
 
     /// Removes the anchors of processes that have died, and the rings of the logs that they read. How many
@@ -87,7 +89,7 @@ impl Instance {
         let Ok(entries) = fs::read_dir(self.run.owners()) else { return Ok(0) };
         let mut removed = 0;
         for entry in entries.flatten() {
-            if let Some(_lock) = lock_of_dead(&entry.path()) {
+            if let Some(_alone) = is_dead(&entry.path()) {
                 self.clear_anchors(&prefix(&entry.file_name().to_string_lossy()))?;
                 if let Some(log) =
                     fs::read_to_string(entry.path()).ok().and_then(|n| n.parse().ok())
@@ -123,10 +125,20 @@ fn prefix(name: &str) -> String {
     }
 }
 
-/// The lock of a process that lives no more; `None` if it does.
-fn lock_of_dead(path: &Path) -> Option<Flock<File>> {
+/// Returned for a process that has died. As long as this is held, no other process removes what the
+/// dead one has left; two processes may remove it at once if a stranger holds the lock.
+struct Dead {
+    _lock: Option<Flock<File>>,
+}
+
+/// Looks whether the process that made this file has died. A living one holds the lock, so one that
+/// a stranger holds belongs to a dead process.
+fn is_dead(path: &Path) -> Option<Dead> {
     let file = File::open(path).ok()?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Some(Dead { _lock: Some(lock) }),
+        Err((file, _)) => is_held_by_stranger(&file).then_some(Dead { _lock: None }),
+    }
 }
 
 #[cfg(test)]
@@ -143,8 +155,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let held = File::open(file.path()).unwrap();
         let held = Flock::lock(held, FlockArg::LockExclusiveNonblock).unwrap();
-        assert!(lock_of_dead(file.path()).is_none());
+        assert!(is_dead(file.path()).is_none());
         drop(held);
-        assert!(lock_of_dead(file.path()).is_some());
+        assert!(is_dead(file.path()).is_some());
     }
 }

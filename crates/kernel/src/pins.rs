@@ -2,16 +2,17 @@
 //! in `links/`, those of bridges in `bridge/`. A directory is complete or absent: it is filled under another name and renamed.
 
 use std::fs::{self, File};
-use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::error::{Context, Error, Result};
+use crate::lock::{PATIENCE, wait};
 use crate::object::{self, Maps, Programs, Sizes};
+use crate::{private, rundir};
 
 /// Where BPF file systems are mounted by custom.
 const BPFFS: &str = "/sys/fs/bpf";
@@ -26,7 +27,15 @@ pub(crate) const LINKS: &str = "links";
 /// Folder of links that make ports of bridges: they stay when the filter is disabled.
 pub(crate) const BRIDGE_LINKS: &str = "bridge";
 
-/// Directory of all instances; mounts the BPF file system if it is missing and that can be of use.
+/// Bits of a mode that let other users write, and that keep them from renaming what others have.
+const WRITABLE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Returns the directory of all instances. Mounts the BPF file system if it is missing and the
+/// mount can be of use.
+///
+/// # Errors
+/// Other users could have put their own maps and programs there.
 pub(crate) fn root() -> Result<PathBuf> {
     let bpffs = Path::new(BPFFS);
     if !is_bpffs(bpffs) {
@@ -38,22 +47,53 @@ pub(crate) fn root() -> Result<PathBuf> {
         }
         mount_once(bpffs)?;
     }
-    Ok(bpffs.join("skipstep"))
+    let root = bpffs.join("skipstep");
+    if nix::unistd::geteuid().is_root() {
+        check_mount(bpffs)?;
+        check_directory(&root)?;
+    }
+    Ok(root)
 }
 
-/// Mounts the BPF file system unless another has just done it: a second one on top would hide what
-/// was pinned in the first.
+/// Refuses a BPF file system in which another user could rename or replace what we pin.
+fn check_mount(bpffs: &Path) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(bpffs) else { return Ok(()) };
+    let mode = metadata.mode() & 0o7777;
+    let is_ours = private::check_owner(&metadata, bpffs).is_ok();
+    let is_open = mode & WRITABLE != 0 && mode & STICKY == 0;
+    let remedy = match (is_ours, is_open) {
+        (true, false) => return Ok(()),
+        (true, true) => format!("close it (chmod 700 {}) and look what is in it", bpffs.display()),
+        (false, _) => "unmount it and load the rules again".to_owned(),
+    };
+    Err(Error::Writable { path: bpffs.to_owned(), mode, remedy })
+}
+
+/// Refuses a directory of pins in which another user could have put something, and takes the right
+/// to look into it, which an earlier version gave, from other users. It may be missing.
+fn check_directory(directory: &Path) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(directory) else { return Ok(()) };
+    private::check_owner(&metadata, directory)?;
+    let mode = metadata.mode() & 0o7777;
+    if mode & WRITABLE == 0 {
+        return private::narrow_folder(directory);
+    }
+    let remedy = format!("remove it (rm -r {}) and load the rules again", directory.display());
+    Err(Error::Writable { path: directory.to_owned(), mode, remedy })
+}
+
+/// Mounts the BPF file system unless another process has just done it: a second one on top would
+/// hide what was pinned in the first. Nobody but root can take the lock.
 fn mount_once(bpffs: &Path) -> Result<()> {
     let failed = || format!("{BPFFS}: mount");
-    let parent = File::open(bpffs.parent().unwrap_or(bpffs)).context(failed)?;
-    let _lock = Flock::lock(parent, FlockArg::LockExclusive)
-        .map_err(|(_, error)| io::Error::from(error))
-        .context(failed)?;
+    let folder = rundir::root()?;
+    let open = || File::open(rundir::root()?).context(failed);
+    let _lock = wait(&folder, PATIENCE, open)?;
     if is_bpffs(bpffs) {
         return Ok(());
     }
-    let none = None::<&str>;
-    mount(Some("bpf"), bpffs, Some("bpf"), MsFlags::empty(), none).context(failed)
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("bpf"), bpffs, Some("bpf"), flags, Some("mode=0700")).context(failed)
 }
 
 /// Names of the instances there are.
@@ -77,9 +117,9 @@ pub(crate) fn create(directory: &Path, sizes: &Sizes) -> Result<(Maps, Programs)
     let (mut maps, programs) = object::load(sizes)?;
     let unfinished = directory.with_file_name(unfinished_name());
     remove(&unfinished)?;
-    for folder in [LINKS, BRIDGE_LINKS] {
-        fs::create_dir_all(unfinished.join(folder))
-            .context(|| format!("{}: create", unfinished.display()))?;
+    let folders = [&unfinished, &unfinished.join(LINKS), &unfinished.join(BRIDGE_LINKS)];
+    for folder in unfinished.parent().into_iter().chain(folders.map(PathBuf::as_path)) {
+        private::folder(folder)?;
     }
     maps.pin(&unfinished)?;
     programs.pin(&unfinished)?;

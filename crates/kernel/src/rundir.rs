@@ -5,13 +5,34 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 
 use crate::error::{Context, Error, Result};
 use crate::lists::Lists;
+use crate::lock::{PATIENCE, is_same_file, wait};
+use crate::private;
 use crate::record::{Memory, Record};
 
+/// Folder of all instances.
 const ROOT: &str = "/run/skipstep";
+
+/// Makes the folder of all instances, in which nobody but root sees anything, and returns its path.
+pub(crate) fn root() -> Result<PathBuf> {
+    let path = PathBuf::from(ROOT);
+    private::folder(&path)?;
+    Ok(path)
+}
+
+/// Makes an empty folder for processes that are to see no files, and returns its path. A process
+/// has to change its root to it before it gives its rights up.
+///
+/// # Errors
+/// Another user owns the folder, or the system refuses.
+pub fn empty_folder() -> Result<PathBuf> {
+    let path = root()?.join("empty");
+    private::folder(&path)?;
+    Ok(path)
+}
 
 /// What the file of a rule set begins with; the digit is its version.
 const RULES_HEAD: &[u8; 8] = b"rules 2\n";
@@ -72,22 +93,37 @@ impl RunDir {
         self.path.exists()
     }
 
-    /// Waits until nobody else changes the instance.
-    pub fn lock(&self) -> Result<Lock> {
-        fs::create_dir_all(&self.path).context(|| format!("{}: create", self.path.display()))?;
-        let path = self.path.join("lock");
-        loop {
-            let file = File::create(&path).context(|| format!("{}: open", path.display()))?;
-            let file = Flock::lock(file, FlockArg::LockExclusive)
-                .map_err(|(_, error)| io::Error::from(error))
-                .context(|| format!("{}: lock", path.display()))?;
-            if is_same_file(&file, &path) {
-                return Ok(Lock { _file: file });
-            }
-            // the instance was removed while we waited, and the folder with it
-            fs::create_dir_all(&self.path)
-                .context(|| format!("{}: create", self.path.display()))?;
+    /// Makes the folder unless it exists.
+    fn make(&self) -> Result<()> {
+        root()?;
+        private::folder(&self.path)
+    }
+
+    /// Takes every right to the folder and its files from other users: an earlier version, or a
+    /// wide umask, may have left them some.
+    ///
+    /// # Errors
+    /// Another user owns a file of it.
+    pub fn mend(&self) -> Result<()> {
+        if !self.exists() {
+            return Ok(());
         }
+        root()?;
+        private::mend(&self.path)
+    }
+
+    /// Waits until no other process changes the instance, but not for ever.
+    ///
+    /// # Errors
+    /// Another process has held the lock all the time: the error names it.
+    pub fn lock(&self) -> Result<Lock> {
+        let path = self.path.join("lock");
+        let open = || {
+            // whoever removed the instance while we waited has removed its folder
+            self.make()?;
+            private::file(&path)
+        };
+        Ok(Lock { _file: wait(&path, PATIENCE, open)? })
     }
 
     /// Whether anything is remembered.
@@ -180,7 +216,7 @@ impl RunDir {
     /// Marks that a loader began to write, and may be killed before it cleaned up.
     pub fn begin(&self) -> Result<()> {
         let path = self.unfinished();
-        fs::write(&path, []).context(|| format!("{}: write", path.display()))
+        write(&path, &[])
     }
 
     /// Whether some loader began and did not end.
@@ -225,12 +261,6 @@ impl RunDir {
     }
 }
 
-fn is_same_file(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let inode = |metadata: io::Result<fs::Metadata>| metadata.map(|m| (m.dev(), m.ino())).ok();
-    inode(file.metadata()) == inode(fs::metadata(path))
-}
-
 fn open(path: PathBuf) -> Result<(PathBuf, File)> {
     let file = File::open(&path).context(|| format!("{}: read", path.display()))?;
     Ok((path, file))
@@ -248,13 +278,14 @@ fn draft_of(path: &Path) -> PathBuf {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).context(|| format!("{}: write", path.display()))
+    let written = private::new_file(path).and_then(|mut file| file.write_all(bytes));
+    written.context(|| format!("{}: write", path.display()))
 }
 
 /// Writes a rule set as a head and what postcard makes of it: JSON would take every pfctl five times as long to read.
 fn write_rules(path: &Path, record: &Record) -> Result<()> {
     let written = || {
-        let mut file = BufWriter::with_capacity(WRITTEN_AT_ONCE, File::create(path)?);
+        let mut file = BufWriter::with_capacity(WRITTEN_AT_ONCE, private::new_file(path)?);
         file.write_all(RULES_HEAD)?;
         postcard::to_io(record, file).map_err(io::Error::other)?.flush()
     };

@@ -3,13 +3,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::Instance;
 use skipstep_kernel::saved::SavedState;
+use skipstep_kernel::{Instance, private};
 
 use crate::views;
 
@@ -45,21 +44,11 @@ pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
         text.push('\n');
     }
     let unfinished = Path::new(file).with_extension("new");
-    write_private(&unfinished, &text)
+    // who talks to whom is nobody's business
+    private::new_file(&unfinished)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&unfinished, file))
         .with_context(|| file.to_owned())
-}
-
-/// Who talks to whom is nobody's business.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?
-        .write_all(text.as_bytes())
 }
 
 /// Puts the states of `file` in place, but for those that are there.

@@ -18,6 +18,7 @@ use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
 use skipstep_kernel::{
     DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
+    stop_waits_with,
 };
 
 use crate::clock::boot_time;
@@ -56,6 +57,7 @@ impl Signals {
             flag::register(signal, signals.stop.clone()).context("signals")?;
         }
         flag::register(SIGHUP, signals.reopen.clone()).context("signals")?;
+        stop_waits_with(signals.stop.clone());
         Ok(signals)
     }
 

@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, setsockopt, socket, sockopt,
 };
-use skipstep_kernel::DivertCounters;
+use skipstep_kernel::{DivertCounters, private};
 use zerocopy::IntoBytes;
 
 use crate::envelope::{self, Envelope};
@@ -196,7 +196,7 @@ impl Drop for Ports {
 
 /// A socket where messages keep their bounds.
 fn listener(directory: &Path, port: u16) -> io::Result<UnixListener> {
-    fs::create_dir_all(directory)?;
+    private::folder(directory).map_err(io::Error::other)?;
     let path = directory.join(port.to_string());
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -205,6 +205,7 @@ fn listener(directory: &Path, port: u16) -> io::Result<UnixListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     bind(socket.as_raw_fd(), &UnixAddr::new(&path)?)?;
+    private::narrow_socket(&path)?;
     listen(&socket, Backlog::new(1)?)?;
     Ok(UnixListener::from(socket))
 }

@@ -63,6 +63,9 @@ names another file.
 Names of ports, beside the built-in ones.
 .It Pa /etc/protocols
 Names of protocols, beside the built-in ones.
+.It Pa /run/skipstep/main/lock
+Locked by the process that changes the instance main.
+Others wait for at most 10 seconds, and then end with a message that names this process.
 .El
 .Sh EXIT STATUS
 .Nm

@@ -1,0 +1,152 @@
+# The services of packaging/ have few rights and can do their work with them, as far as a test
+# without systemd can show: they get the capabilities and mounts of their units, but no filters for
+# system calls, address families or devices.
+#
+#   client ----------------- gateway (the services) ----------------- server
+#                  lan0                               wan0
+#
+# The gateway is this script's own namespaces, of which it is process 1, as systemd is of a machine's.
+[ -n "${UNITS:-}" ] || UNITS=1 exec unshare --mount --propagation private --net --pid --fork \
+	--kill-child=TERM --mount-proc bash "$0"
+. "$(dirname "$0")/lab.sh"
+command -v systemd-analyze >/dev/null ||
+	unable "systemd-analyze is missing (Debian's package systemd)"
+mount -t tmpfs -o mode=755 tmpfs /run || die "no /run of the test's own"
+mount -t tmpfs -o mode=755 tmpfs /var/log
+while umount /sys/fs/bpf 2>/dev/null; do :; done
+mount -t bpf -o mode=700 bpf /sys/fs/bpf # as systemd does
+lab_begin
+chmod 755 "$WORK"
+host client server
+
+# unit NAME - the path of a unit whose programs are those of this test
+unit() {
+	local file=$WORK/$1.service
+	sed "s,@sbin@,$BIN,; s,@data@,$ROOT/packaging," "$ROOT/packaging/$1.service" >"$file"
+	echo "$file"
+}
+# setting NAME KEY - its value in a unit
+setting() {
+	sed -n "s/^$2=//p" "$ROOT/packaging/$1.service"
+}
+# command NAME KEY [N] - the words of the n-th command of a unit, without the signs before it
+command_of() {
+	sed -n "s/^$2=[-+]*//p" "$(unit "$1")" | sed -n "${3:-1}p"
+}
+# as_service NAME COMMAND... - runs a command with capabilities and mounts like those of a unit
+as_service() {
+	local name=$1 capabilities
+	shift
+	capabilities=$(setting "$name" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
+	# what the manager makes before it starts a program
+	[ -z "$(setting "$name" RuntimeDirectory)" ] || mkdir -p -m 700 /run/skipstep
+	[ -z "$(setting "$name" LogsDirectory)" ] || mkdir -p /var/log/skipstep
+	# shellcheck disable=SC2016
+	exec unshare --mount --propagation slave bash -c '
+		for kept in /run/skipstep /var/log/skipstep; do
+			[ ! -d $kept ] || mount --bind $kept $kept
+		done
+		cut -d " " -f 5 /proc/self/mountinfo | sort -u | while read -r at; do
+			case $at in
+			/proc* | /sys* | /dev* | /run/skipstep | /var/log/skipstep) ;;
+			*) mount -o remount,bind,ro "$at" 2>/dev/null ;; # some are hidden behind others
+			esac
+		done
+		! : 2>/dev/null >/usr/writable || { echo "the file system can be written to"; exit 1; }
+		capabilities=$1
+		shift
+		exec setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,$capabilities" "$@"' \
+		bash "$capabilities" "$@"
+}
+# service NAME COMMAND... - starts a service
+service() {
+	local name=$1
+	shift
+	(as_service "$name" "$@") </dev/null >"$WORK/$name.log" 2>&1 &
+	PROCESSES[$name]=$!
+}
+
+for name in skipstepd skipstep-boot ftp-proxy ftpsesame ftp-gw; do
+	said=$(systemd-analyze security --offline=true --threshold=30 --no-pager "$(unit "$name")" 2>&1)
+	same "is $name.service exposed less than 3.1" 0 $?
+	sed -n 's/.*\(Overall.*: [0-9.]*\).*/\1/p' <<<"$said"
+	[ "$name" = ftp-gw ] ||
+		same "its programs may change the filter" 1 "$(setting "$name" SystemCallFilter | grep -cw bpf)"
+done
+
+ip link set lo up
+echo 1 >/proc/sys/net/ipv4/ip_forward
+echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
+ip link add eth0 netns "$LAB-client" type veth peer name lan0
+ip link add eth0 netns "$LAB-server" type veth peer name wan0
+ip address add 192.168.100.1/24 dev lan0
+ip address add 192.168.10.81/24 dev wan0
+ip link set lan0 up
+ip link set wan0 up
+address client eth0 192.168.100.2/24
+address server eth0 192.168.10.2/24
+on client ip route add default via 192.168.100.1
+on server ip route add default via 192.168.10.81
+await 5 on client ping -n -q -c 1 -W 1 192.168.10.2 || die "the hosts do not reach each other"
+
+# the rules before the network
+for number in 1 2; do
+	# shellcheck disable=SC2046
+	said=$(as_service skipstep-boot $(command_of skipstep-boot ExecStart $number) 2>&1)
+	same "command $number of skipstep-boot.service" "0 " "$? $said"
+done
+same "the instance" main "$(ls /sys/fs/bpf/skipstep)"
+same "what others may do in /run/skipstep" "" "$(find /run/skipstep -perm /077)"
+same "the rules of boot.conf" "block drop all" "$("$BIN/pfctl" -sr | head -n 1)"
+
+# the machine's own rules, with all rights, and the daemon
+"$BIN/pfctl" -q -f - <<-'END_OF_RULES' || die "the rules were not loaded"
+	block log all
+	pass inet proto icmp
+	pass in on lan0 proto udp to port 700 divert-packet port 700
+	pass in on lan0 inet proto tcp to port 21 divert-to 127.0.0.1 port 8021
+	pass out on wan0 proto tcp from self to port 21
+	anchor "ftp-proxy/*"
+	anchor "ftpsesame/*"
+END_OF_RULES
+# shellcheck disable=SC2046
+service skipstepd $(command_of skipstepd ExecStart)
+holds "skipstepd is ready" await 5 grep -q "skipstepd: ready" "$WORK/skipstepd.log"
+probe_udp client 192.168.10.2 53 >/dev/null # it is blocked, and logged
+holds "it writes the log" await 5 test -s /var/log/skipstep/pflog0
+holds "it opens sockets for programs" await 5 test -S /run/skipstep/main/divert/700
+same "it puts fragments together" passed \
+	"$(on client ping -n -q -c 1 -W 2 -s 4000 192.168.10.2 >/dev/null && echo passed)"
+ip link add later0 type veth peer name later1
+holds "it attaches interfaces" await 5 eval '"$BIN/pfctl" -sI | grep -q later0'
+same "it complains about nothing" "skipstepd: ready" "$(cat "$WORK/skipstepd.log")"
+
+# FTP: rules of a session come into force, and go with it
+start naive server python3 "$HERE/naive_ftp.py" serve
+await 10 listening server tcp 21 || die "no FTP server: $(cat "$WORK/naive.log")"
+# shellcheck disable=SC2046
+service ftp-proxy $(command_of ftp-proxy ExecStart)
+await 5 eval '[ -n "$(ss -Hlnt "sport = :8021")" ]' ||
+	die "no ftp-proxy: $(cat "$WORK/ftp-proxy.log")"
+in_force() {
+	"$BIN/pfctl" -a '*' -sr | grep -q 'keep state (max 1)'
+}
+start hold client python3 "$HERE/naive_ftp.py" hold 192.168.10.2 -
+holds "ftp-proxy opens the filter" await 5 in_force
+stop hold
+holds "and closes it" await 5 eval '! in_force'
+# shellcheck disable=SC2046
+service ftpsesame $(command_of ftpsesame ExecStart)
+# the file that its guardian locks names the log
+holds "ftpsesame reads its log" await 5 grep -qr 1 /run/skipstep/main/owners --include='ftpsesame.*'
+for name in ftpsesame ftp-proxy; do
+	worker=$(pgrep --parent "${PROCESSES[$name]}")
+	holds "$name has a worker" kill -0 "$worker"
+	kill "$worker" # as systemd does, to all processes of a service
+	stop "$name"
+	same "$name ends" 0 $?
+	same "it leaves nothing" "" "$(find /run/skipstep/main/owners -name "$name.*")"
+done
+stop skipstepd
+same "skipstepd ends" 0 $?
+verdict
