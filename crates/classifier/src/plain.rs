@@ -84,7 +84,8 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
     states.max == 0 && states.source_flags == 0 && states.pflow == 0
 }
 
-/// Whether it is of use to ask filter rules that way: nothing comes before them, and not each of them wants more.
+/// Whether it is of use to ask filter rules that way: nothing comes before them, and not each of
+/// them wants more.
 pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> bool {
     options.syncookies == Syncookies::Never
         && old.iter().all(|list| list.first == list.end)

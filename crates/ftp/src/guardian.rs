@@ -1,9 +1,9 @@
-//! The process that may change the filter. It starts the worker, which reads what the world says and may do
-//! nothing else, does what that asks for, and when it is gone removes what is left of its rules. A request is
-//! a line of JSON, the answer a line, too: empty, or what is wrong.
+//! The process that may change the filter. It starts the worker, which reads what the world says
+//! and may do nothing else, does what that asks for, and when it is gone removes what is left of
+//! its rules. A request is a line of JSON, the answer a line, too: empty, or what is wrong.
 //!
-//! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds more until it
-//! can be changed again; what is asked for meanwhile becomes one change.
+//! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds
+//! more until it can be changed again; what is asked for meanwhile becomes one change.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -43,7 +43,8 @@ pub enum Order {
     Nothing,
 }
 
-/// Serves a worker as long as it lives: `order` says what a request of it comes to. `input` is its standard input.
+/// Serves a worker as long as it lives: `order` says what a request of it comes to. `input` is its
+/// standard input.
 ///
 /// # Errors
 /// It could not be started, it has failed, or rules of it stay.
@@ -113,8 +114,8 @@ fn serve<R: DeserializeOwned>(
     Ok(())
 }
 
-/// Carries out orders in one change, or each by itself if that fails. Returns the answers, and the change
-/// that is not settled yet.
+/// Carries out orders in one change, or each by itself if that fails. Returns the answers, and the
+/// change that is not settled yet.
 fn carry_out(anchors: &mut Anchors, orders: Vec<Result<Order>>) -> (String, Option<Unsettled>) {
     let mut changes = Vec::new();
     for order in orders.iter().flatten() {

@@ -1,6 +1,6 @@
-//! What rules that route need of the host. The kernel tells programs the way to an address only in the
-//! name of an interface that forwards. On a host that does not, loopback is let forward: no packet for
-//! others comes in by it, so nothing is forwarded, and the data plane asks in its name.
+//! What rules that route need of the host. The kernel tells programs the way to an address only in
+//! the name of an interface that forwards. On a host that does not, loopback is let forward: no
+//! packet for others comes in by it, so nothing is forwarded, and the data plane asks in its name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,8 +34,8 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
     Ok(())
 }
 
-/// Has loopback do again as it did, unless all interfaces were told something else meanwhile, it among
-/// them.
+/// Has loopback do again as it did, unless all interfaces were told something else meanwhile, it
+/// among them.
 pub(crate) fn tear_down(lent: &Lent) {
     for (family, all) in lent {
         if forwarding(family, "all").as_ref() == Some(all) {

@@ -47,7 +47,8 @@ impl Server {
         Ok(Server { control, address, own, rule, replies, patience: config.timeouts.idle })
     }
 
-    /// The next line, and the reply that ends with it, if one does. A call that is given up loses nothing.
+    /// The next line, and the reply that ends with it, if one does. A call that is given up loses
+    /// nothing.
     ///
     /// # Errors
     /// It has closed the connection.

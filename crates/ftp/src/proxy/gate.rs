@@ -1,6 +1,6 @@
-//! Between the worker, which speaks with the world and may do nothing else, and the guardian, which may
-//! change the filter. The worker asks for data connections, not for rules: who has taken it over can open
-//! nothing that FTP could not.
+//! Between the worker, which speaks with the world and may do nothing else, and the guardian, which
+//! may change the filter. The worker asks for data connections, not for rules: who has taken it
+//! over can open nothing that FTP could not.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,8 +21,8 @@ use crate::proxy::rules::{Expected, Hosts};
 /// What the worker asks for, as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The filter shall let this data connection of a session through. The answer is a line, too: empty, or
-    /// what is wrong.
+    /// The filter shall let this data connection of a session through. The answer is a line, too:
+    /// empty, or what is wrong.
     Open(u32, Hosts, Expected),
     /// A session is over. That has no answer.
     Close(u32),
@@ -34,7 +34,8 @@ type Asker = oneshot::Sender<String>;
 /// Who waits for an answer: the guardian answers in order.
 type Waiting = Rc<RefCell<VecDeque<Asker>>>;
 
-/// The worker's end. Many may ask at once, and the guardian does in one change what has come together.
+/// The worker's end. Many may ask at once, and the guardian does in one change what has come
+/// together.
 pub struct Gate {
     requests: mpsc::UnboundedSender<(Request, Option<Asker>)>,
 }

@@ -1,9 +1,9 @@
-//! ftp-proxy: the helper that rewrites what client and server tell each other, and opens the filter for
-//! the data connections that they agree upon.
+//! ftp-proxy: the helper that rewrites what client and server tell each other, and opens the filter
+//! for the data connections that they agree upon.
 //!
 //! The control connection comes by `divert-to`; the address that the client wanted is that of the
-//! socket. Two processes share the work: a `worker` without rights speaks with the world, a guardian
-//! changes the filter for it. What a data connection needs is in `rules`.
+//! socket. Two processes share the work: a `worker` without rights speaks with the world, a
+//! guardian changes the filter for it. What a data connection needs is in `rules`.
 
 pub mod gate;
 pub mod options;

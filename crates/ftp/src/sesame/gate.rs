@@ -16,8 +16,8 @@ const AT_ONCE: usize = 64;
 /// What the worker asks for, as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The filter shall let this data connection of a control connection through, and no other of it. The
-    /// answer is a line, too: empty, or what is wrong.
+    /// The filter shall let this data connection of a control connection through, and no other of
+    /// it. The answer is a line, too: empty, or what is wrong.
     Open(u32, Expected),
     /// No further one. That has no answer.
     Close(u32),
@@ -40,8 +40,8 @@ impl Gate {
         Ok(Gate { stream: BufReader::new(stream) })
     }
 
-    /// Asks, and waits until all is done. `tell` hears of each request that has an answer what is wrong with
-    /// it, if anything.
+    /// Asks, and waits until all is done. `tell` hears of each request that has an answer what is
+    /// wrong with it, if anything.
     ///
     /// # Errors
     /// The guardian is gone.

@@ -1,10 +1,11 @@
-//! ftpsesame: no proxy, it only watches. It reads copies of the packets of control connections that the
-//! filter has let pass, and has it let each data connection through that both sides agreed upon: between
-//! the two hosts of its control connection, once, for a short time.
+//! ftpsesame: no proxy, it only watches. It reads copies of the packets of control connections that
+//! the filter has let pass, and has it let each data connection through that both sides agreed
+//! upon: between the two hosts of its control connection, once, for a short time.
 //!
-//! Packets come by a log of the filter ([`skipstep_kernel::LiveLog`]). What is read of them (`segment`)
-//! becomes bytes in order (`stream`), and both directions a dialogue (`connection`), of which there are
-//! many (`watch`). A worker without rights does that; the guardian opens the filter (`rules`).
+//! Packets come by a log of the filter ([`skipstep_kernel::LiveLog`]). What is read of them
+//! (`segment`) becomes bytes in order (`stream`), and both directions a dialogue (`connection`), of
+//! which there are many (`watch`). A worker without rights does that; the guardian opens the filter
+//! (`rules`).
 
 mod connection;
 pub mod gate;
