@@ -1,5 +1,6 @@
-# How long skipstepd takes to see that an interface has another address: pings to an address that comes are
-# answered until the rule about (wan0) knows it. Says how long; that it ends is what is tested.
+# How long skipstepd takes to see that an interface has another address: pings to an address that
+# comes are answered until the rule about (wan0) knows it. Says how long; that it ends is what is
+# tested.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
