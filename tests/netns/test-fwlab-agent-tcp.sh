@@ -1,6 +1,7 @@
 # Searches with TCP connections between two machines with agents and a router between them, told by
 # a third what to do: what is found is what was put there, what the ports of a client allow is said,
-# and nobody says a word in a trial. alone
+# and nobody says a word in a trial.
+# alone
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/agents.sh"
 lab_begin

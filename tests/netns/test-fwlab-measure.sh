@@ -1,5 +1,6 @@
 # Every system of the laboratory is built, does what it should and is measured, in all modes; a
-# system that lets pass what it should drop is found out before anything is measured. alone
+# system that lets pass what it should drop is found out before anything is measured.
+# alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

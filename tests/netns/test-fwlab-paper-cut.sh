@@ -1,5 +1,6 @@
 # A paper is repeated without what is missing here, which it says; one that is interrupted keeps
-# what it has. alone
+# what it has.
+# alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

@@ -1,5 +1,6 @@
 # Proxies of the laboratory serve, deny, refuse a configuration, and go, also after a run that was
-# killed. alone
+# killed.
+# alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

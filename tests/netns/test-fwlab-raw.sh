@@ -1,5 +1,6 @@
 # The laboratory's frames go through each of its networks, are well-formed and are counted; the
-# networks go whatever ends the program. alone
+# networks go whatever ends the program.
+# alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

@@ -1,5 +1,6 @@
 # Searches on a real firewall in a network of its own: they end, say what they are not, and leave
-# nothing, at Ctrl-C neither. alone
+# nothing, at Ctrl-C neither.
+# alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"

@@ -1,5 +1,6 @@
 # The table of targets is measured to its end, each row with a verdict or why it has none; a run
-# that is interrupted keeps what it has. What the figures are does not matter here. alone
+# that is interrupted keeps what it has. What the figures are does not matter here.
+# alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
