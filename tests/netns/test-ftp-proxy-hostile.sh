@@ -1,5 +1,6 @@
 # Clients of ftp-proxy that are hostile, slow, or too many: each is heard out or cut off, and others
 # are served.
+# long: 17 s of a processor, 62 s beside five others
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpproxy.sh"
 lab_begin

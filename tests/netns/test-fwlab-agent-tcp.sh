@@ -2,6 +2,7 @@
 # a third what to do: what is found is what was put there, what the ports of a client allow is said,
 # and nobody says a word in a trial.
 # alone
+# long: 4 s of a processor, 47 s beside five others
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/agents.sh"
 lab_begin

@@ -1,6 +1,7 @@
 # Two machines with a router between them, and a third that measures them by way of two agents: what
 # they say, what they do not say in a trial, and what happens when one of them is lost.
 # alone
+# long: 17 s of a processor, 42 s beside five others
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/agents.sh"
 lab_begin

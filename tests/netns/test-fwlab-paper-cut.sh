@@ -1,6 +1,7 @@
 # A paper is repeated without what is missing here, which it says; one that is interrupted keeps
 # what it has.
 # alone
+# long: 74 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

@@ -1,6 +1,7 @@
 # The laboratory's frames go through each of its networks, are well-formed and are counted; the
 # networks go whatever ends the program.
 # alone
+# long: 13 s of a processor, 28 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

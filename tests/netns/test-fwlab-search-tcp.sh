@@ -1,5 +1,6 @@
 # Searches with TCP connections through a real firewall: what is found is what was put there.
 # alone
+# long: it searches by trials, as fwlab-search does; not measured
 . "$(dirname "$0")/lab.sh"
 lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"

@@ -1,6 +1,7 @@
 # Searches on a real firewall in a network of its own: they end, say what they are not, and leave
 # nothing, at Ctrl-C neither.
 # alone
+# long: 81 s of a processor, 207 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"

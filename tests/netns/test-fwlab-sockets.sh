@@ -1,5 +1,6 @@
 # Loads of real sockets go through a firewall of the laboratory, and give values.
 # alone
+# long: it measures, as fwlab-measure does; not measured
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

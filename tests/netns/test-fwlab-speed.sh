@@ -1,6 +1,7 @@
 # The table of targets is measured to its end, each row with a verdict or why it has none; a run
 # that is interrupted keeps what it has. What the figures are does not matter here.
 # alone
+# long: it measures, as fwlab-measure does; not measured
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

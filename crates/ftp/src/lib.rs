@@ -1,7 +1,7 @@
 //! The control connection of FTP, as all three ways through a firewall need it: the application
 //! proxy, the helper that rewrites, and the one that only watches.
 //!
-//! Bytes become lines ([`line`]), lines of a client commands ([`command`]), lines of a server
+//! Bytes become lines ([`mod@line`]), lines of a client commands ([`command`]), lines of a server
 //! replies ([`reply`]), and both together say which data connection was agreed upon ([`dialogue`]).
 //! That much is one for all; [`proxy`] is the helper that rewrites, [`sesame`] the one that
 //! watches, [`gateway`] the application proxy.

@@ -84,7 +84,7 @@ struct LoadAnchor {
     unreadable: Diagnostic,
 }
 
-/// See [`crate::load`]. Texts of `long` bytes are read in two halves.
+/// See [`fn@crate::load`]. Texts of `long` bytes are read in two halves.
 pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
     let mut builder = Builder {
         context,

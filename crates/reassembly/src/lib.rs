@@ -2,8 +2,8 @@
 //!
 //! The model and skipstepd share this code: it knows neither clock nor socket. A fragment becomes a
 //! [`Piece`]; a [`Reassembler`] holds the pieces of each datagram in a queue until none is missing,
-//! under pf's limits, and then hands out the [`Whole`]. [`refragment`] makes fragments of the size
-//! that an IPv6 datagram had before.
+//! under pf's limits, and then hands out the [`Whole`]. [`fn@refragment`] makes fragments of the
+//! size that an IPv6 datagram had before.
 
 #![forbid(unsafe_code)]
 
