@@ -74,7 +74,7 @@ demo: kernel packages-lab build ## three hosts, a rule set, real programs: what 
 check: packages-check ## format, lints, documentation, dependencies; warnings are errors
 	@tests/run check
 
-test: packages-lab ## what a change needs, in less than 12 minutes; says what it skipped and why
+test: packages-lab ## what a change needs; says what it skipped and why
 	@$(RUN) test
 
 test-full: packages-full ## all tests there are, and FUZZ_SECONDS of fuzzing a target; says what it skipped and why
