@@ -3,8 +3,9 @@
 # What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
 PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
-# For the tests on another kernel, in an emulated machine.
-PACKAGES_VM    := $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils)
+PACKAGES_CHECK := shellcheck
+# For `make test-full`: another kernel in an emulated machine, readers of files, libFuzzer.
+PACKAGES_FULL  := tshark chromium g++ $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils)
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
 
@@ -30,17 +31,18 @@ UNITS       := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,/
 CARGO  := cargo
 BIN    := $(or $(CARGO_TARGET_DIR),target)/release
 XTASK  := $(BIN)/xtask
+RUN    := VECTORS=$(VECTORS) REGRESS=$(REGRESS) tests/run
 SAY    := @printf '\n\033[1m%s\033[0m\n'
 ifeq ($(shell test -t 1 && echo tty),)
 SAY    := @printf '\n%s\n'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-lab packages-vm kernel root build demo test check bench conformance regress fuzz install uninstall clean
+.PHONY: help packages packages-check packages-lab packages-full kernel root build demo check test test-full bench conformance regress fuzz install uninstall clean
 
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 	@printf '\nVariables: PREFIX=%s DESTDIR= VECTORS=%s PACKETS=%s SEED= FUZZ_SECONDS=%s\n' '$(PREFIX)' '$(VECTORS)' '$(PACKETS)' '$(FUZZ_SECONDS)'
 
 packages: # what a build needs
@@ -50,8 +52,11 @@ packages: # what a build needs
 packages-lab: packages # what the demonstration and the tests need besides
 	@packaging/prepare packages '' $(PACKAGES_LAB)
 
-packages-vm: packages-lab # what the tests need besides
-	@packaging/prepare packages '' $(PACKAGES_VM)
+packages-check: packages # what `make check` needs besides
+	@packaging/prepare packages '' $(PACKAGES_CHECK)
+
+packages-full: packages-lab # what `make test-full` needs besides
+	@packaging/prepare packages '' $(PACKAGES_FULL)
 
 kernel: root # refuses where the programs cannot run
 	@packaging/prepare kernel
@@ -66,14 +71,14 @@ build: packages ## build pfctl, skipstepd and the rest (release)
 demo: kernel packages-lab build ## three hosts, a rule set, real programs: what passes and what it costs
 	@BIN=$(abspath $(BIN)) tests/netns/demo.sh
 
-test: packages-vm ## every test there is; says what it skipped and why
-	@BIN=$(abspath $(BIN)) VECTORS=$(VECTORS) REGRESS=$(REGRESS) tests/run
+check: packages-check ## format, lints, documentation, dependencies; warnings are errors
+	@tests/run check
 
-check: packages ## format, clippy and C, warnings as errors
-	$(SAY) "Format"
-	$(CARGO) fmt --all --check
-	$(SAY) "Clippy, and bpf/ with -Wall -Wextra -Werror, as always"
-	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
+test: packages-lab ## what a change needs; says what it skipped and why
+	@$(RUN) test
+
+test-full: packages-full ## all tests there are, and FUZZ_SECONDS of fuzzing a target; says what it skipped and why
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(RUN) full
 
 bench: kernel packages-lab build ## ns a packet by evaluator and number of rules, the time to load rules, FTP by each front
 	@$(XTASK) bench

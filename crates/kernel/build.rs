@@ -33,8 +33,8 @@ fn main() {
     compile(&clang, &bpf, &layouts, &out.join("abi.bpf.o"));
 }
 
-/// A program that mentions every struct of abi.h and bpf/abi/: the compiler leaves out of BTF those that
-/// the data plane only uses inside functions, and the test of crates/abi wants them all.
+/// A program that mentions every struct of abi.h and bpf/abi/: the compiler leaves out of BTF those
+/// that the data plane only uses inside functions, and the test of crates/abi wants them all.
 fn every_struct(bpf: &Path) -> String {
     let parts = fs::read_dir(bpf.join("abi")).expect("bpf/abi is there");
     let parts = parts.map(|part| part.expect("bpf/abi can be read").path());

@@ -1,5 +1,6 @@
-//! Whatever comes on a control connection is read without harm, however it is cut into pieces: nothing is believed that has no
-//! code, messages come out as they went in, and an order that is read and lawful is read again as it was.
+//! Whatever comes on a control connection is read without harm, however it is cut into pieces:
+//! nothing is believed that has no code, messages come out as they went in, and an order that is
+//! read and lawful is read again as it was.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,12 @@
-//! Any bytes are a capture of which a workload can be made, or no capture for a reason; a workload that was made can be read.
+//! Any bytes are a capture of which a workload can be made, or no capture for a reason; a workload
+//! that was made can be read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use skipstep_fwlab::workload::{derive, parse};
 
-/// The head of a pcap file, so that the bytes get past it now and then; only the link type is theirs.
+/// The head of a pcap file, so that the bytes get past it now and then; only the link type is
+/// theirs.
 fn file(bytes: &[u8]) -> Vec<u8> {
     let links = [1, 12, 101, 113, 117, 276];
     let link = links[usize::from(bytes.first().copied().unwrap_or(0)) % links.len()];

@@ -1,4 +1,5 @@
-//! Any text that loads means the same when it is formatted, and formatting it again changes nothing.
+//! Any text that loads means the same when it is formatted, and formatting it again changes
+//! nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any two streams are a control connection, or none. What is agreed upon can be written and read again.
-//! The first byte of each stretch says who speaks and how long.
+//! Any two streams are a control connection, or none. What is agreed upon can be written and read
+//! again. The first byte of each stretch says who speaks and how long.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Any text is a configuration of ftp-gw or has a mistake, which is told with its line and how it would be
-//! right; any text is a list of accounts, too, or none. examples/ftp-gw.conf is a good corpus to begin with.
+//! Any text is a configuration of ftp-gw or has a mistake, which is told with its line and how it
+//! would be right; any text is a list of accounts, too, or none. examples/ftp-gw.conf is a good
+//! corpus to begin with.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

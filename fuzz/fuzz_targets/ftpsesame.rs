@@ -1,6 +1,6 @@
-//! Any packets are control connections, or none, and the filter is opened between their two hosts at most. Each
-//! segment begins with who sends it, which flags it has, how far it is from where the sender was, and how long it is;
-//! the whole is a packet, too.
+//! Any packets are control connections, or none, and the filter is opened between their two hosts
+//! at most. Each segment begins with who sends it, which flags it has, how far it is from where the
+//! sender was, and how long it is; the whole is a packet, too.
 #![no_main]
 
 use std::net::SocketAddr;

@@ -1,5 +1,6 @@
-//! Any bytes are a packet, in any order and direction: the model decides about each without a panic,
-//! `explain` tells of the fate the packet really has, and what the firewall itself sends is sound.
+//! Any bytes are a packet, in any order and direction: the model decides about each without a
+//! panic, `explain` tells of the fate the packet really has, and what the firewall itself sends is
+//! sound.
 //!
 //! The input is one packet after the other, each behind two bytes that say how it arrives
 //! ([`How`]) and how long it is.
@@ -136,8 +137,8 @@ fn check_reply(firewall: &Firewall, bytes: Vec<u8>) {
     assert_ne!(fate.reason, Reason::Short, "{:02x?}", reply.bytes);
 }
 
-/// Whether this is an ICMP error over IPv4 about a packet with an authentication header. It quotes eight
-/// bytes of that, which do not show what follows: pf drops such errors, too.
+/// Whether this is an ICMP error over IPv4 about a packet with an authentication header. It quotes
+/// eight bytes of that, which do not show what follows: pf drops such errors, too.
 fn quotes_authentication(bytes: &[u8]) -> bool {
     const ICMP: u8 = 1;
     const AUTHENTICATION: u8 = 51;

@@ -1,4 +1,5 @@
-# What the tests of agents share: two machines with a router between them, and a third that reaches both by networks of its own.
+# What the tests of agents share: two machines with a router between them, and a third that reaches
+# both by networks of its own.
 #
 #            control ctl1 -------------------- ctl0 server
 #               ctl0                                 |
@@ -15,7 +16,8 @@ control_apart() {
 	address client ctl0 10.9.1.2/24
 	address control ctl1 10.9.2.1/24
 	address server ctl0 10.9.2.2/24
-	await 5 on control ping -n -q -c 1 -W 1 10.9.1.2 && await 5 on control ping -n -q -c 1 -W 1 10.9.2.2 ||
+	await 5 on control ping -n -q -c 1 -W 1 10.9.1.2 &&
+		await 5 on control ping -n -q -c 1 -W 1 10.9.2.2 ||
 		die "the agents' machines cannot be reached"
 	KEY=$WORK/key
 }
@@ -29,5 +31,6 @@ agent() {
 # watch_words - writes down what is said on the control networks, in $WORK/words
 watch_words() {
 	start words control python3 "$HERE/control-words.py" "$WORK/words"
-	await 5 grep -q watching "$WORK/words" || die "nobody watches the control network: $(cat "$WORK/words.log")"
+	await 5 grep -q watching "$WORK/words" ||
+		die "nobody watches the control network: $(cat "$WORK/words.log")"
 }

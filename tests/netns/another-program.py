@@ -1,5 +1,5 @@
-# Attaches a program that passes all packets on to tcx of an interface, as somebody else's would stand there, until it is
-# killed.
+# Attaches a program that passes all packets on to tcx of an interface, as somebody else's would
+# stand there, until it is killed.
 #
 #   another-program.py INTERFACE ingress|egress
 import ctypes, platform, signal, socket, struct, sys

@@ -1,5 +1,5 @@
-# A client and a server with a gateway between them, and on each side of it a network that loses frames,
-# repeats them, lets others overtake them and cuts them short. Sourced by the tests of that.
+# A client and a server with a gateway between them, and on each side of it a network that loses
+# frames, repeats them, lets others overtake them and cuts them short. Sourced by the tests of that.
 #
 #   client === bad network === gateway === bad network === server
 #                          lan0       wan0
@@ -15,8 +15,8 @@ bad_network_begin() {
 	daemon gateway
 }
 
-# impatient HOST... - a connection that lost several frames in a row asks again after a second, and not
-# later every time (Linux 6.15 on)
+# impatient HOST... - a connection that lost several frames in a row asks again after a second, and
+# not later every time (Linux 6.15 on)
 impatient() {
 	local host
 	for host; do
@@ -24,8 +24,8 @@ impatient() {
 	done
 }
 
-# transfers ADDRESS4 ADDRESS6 PORT - eight connections to each address at once, over each of which a megabyte
-# goes there and comes back; says of how many of them the checksums are equal
+# transfers ADDRESS4 ADDRESS6 PORT - eight connections to each address at once, over each of which a
+# megabyte goes there and comes back; says of how many of them the checksums are equal
 transfers() {
 	on client python3 - "$@" <<'END_OF_PROGRAM'
 import hashlib, os, socket, sys, threading
@@ -88,7 +88,8 @@ no_state() {
 	[ "$(pf gateway -ss | grep -c ' tcp \| udp ')" = 0 ]
 }
 
-# bad_network_end - no state may be left once they end soon; and that the networks were as bad as they should
+# bad_network_end - no state may be left once they end soon; and that the networks were as bad as
+# they should
 bad_network_end() {
 	local wire what
 	rules <<-END
@@ -101,7 +102,8 @@ bad_network_end() {
 		cat "$WORK/bad-$wire.log"
 		for what in lost repeated overtaken cut; do
 			at_least 200 "frames that $wire's network has $what" \
-				"$(grep -o " $what=[0-9]*" "$WORK/bad-$wire.log" | awk -F= '{ sum += $2 } END { print sum }')"
+				"$(grep -o " $what=[0-9]*" "$WORK/bad-$wire.log" |
+				awk -F= '{ sum += $2 } END { print sum }')"
 		done
 	done
 	verdict

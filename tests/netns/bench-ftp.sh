@@ -1,8 +1,10 @@
-# FTP through a gateway, by each front: called by `xtask bench --ftp`, which makes the table. Prints in each of ROUNDS
-# rounds, in which all fronts take their turns, a line for each: what it is, sessions a second of CLIENTS at once, and
-# bytes a second of one, and for ftp-gw its milliseconds on a processor for 1 GB; at the end the memory of an idle session.
+# FTP through a gateway, by each front: called by `xtask bench --ftp`, which makes the table. Prints
+# in each of ROUNDS rounds, in which all fronts take their turns, a line for each: what it is,
+# sessions a second of CLIENTS at once, and bytes a second of one, and for ftp-gw its milliseconds
+# on a processor for 1 GB; at the end the memory of an idle session.
 #
-# A small file makes sessions, and one large file bytes. Every front has an address of the server for itself.
+# A small file makes sessions, and one large file bytes. Every front has an address of the server
+# for itself.
 . "$(dirname "$0")/lab.sh"
 ROUNDS=${ROUNDS:-5} CLIENTS=6 SECONDS_EACH=${SECONDS_EACH:-1} IDLE=300 LARGE=400
 lab_begin

@@ -56,21 +56,31 @@ with_filter_off() {
 
 with_filter_on() {
 	table_head "what" "the rule that says so"
-	expect "HTTP, port 80, IPv4" "pass in .. {21,22,80,5001}" passed probe_web client $SERVER4 80
-	expect "HTTP, port 80, IPv6" "pass in .. {21,22,80,5001}" passed probe_web client $SERVER6 80
-	expect "HTTP, port 8080, IPv4" "block return in log .. 8080" refused probe_web client $SERVER4 8080
-	expect "HTTP, port 8080, IPv6" "block return in log .. 8080" refused probe_web client $SERVER6 8080
+	expect "HTTP, port 80, IPv4" "pass in .. {21,22,80,5001}" passed probe_web client $SERVER4 \
+		80
+	expect "HTTP, port 80, IPv6" "pass in .. {21,22,80,5001}" passed probe_web client $SERVER6 \
+		80
+	expect "HTTP, port 8080, IPv4" "block return in log .. 8080" refused probe_web client \
+		$SERVER4 8080
+	expect "HTTP, port 8080, IPv6" "block return in log .. 8080" refused probe_web client \
+		$SERVER6 8080
 	expect "HTTP, port 23, IPv4" "block in log .. 23" "no answer" probe_web client $SERVER4 23
 	expect "HTTP, port 23, IPv6" "block in log .. 23" "no answer" probe_web client $SERVER6 23
 	expect "ping, IPv4" "pass in proto icmp" passed probe_ping client $SERVER4
 	expect "ping, IPv6" "pass in inet6 proto icmp6" passed probe_ping client $SERVER6
-	expect "UDP echo, port 53, IPv4" "pass in .. { udp, tcp } .. 53" passed probe_udp client $SERVER4 53
-	expect "UDP echo, port 53, IPv6" "pass in .. { udp, tcp } .. 53" passed probe_udp client $SERVER6 53
+	expect "UDP echo, port 53, IPv4" "pass in .. { udp, tcp } .. 53" passed probe_udp client \
+		$SERVER4 53
+	expect "UDP echo, port 53, IPv6" "pass in .. { udp, tcp } .. 53" passed probe_udp client \
+		$SERVER6 53
 	expect "UDP echo, port 9, IPv4" "block all" "no answer" probe_udp client $SERVER4 9
-	expect "HTTP, server > client" "pass out on lan0 proto tcp" passed probe_web server $CLIENT4 8000
-	expect "UDP echo, port 9, server > client" "block all (out on lan0)" "no answer" probe_udp server $CLIENT4 9
-	expect "gateway's port 22, from outside" "pass in on wan0 .. port 22" passed probe_web server 192.168.10.81 22
-	expect "gateway's port 22, from inside" "block all" "no answer" probe_web client 192.168.100.1 22
+	expect "HTTP, server > client" "pass out on lan0 proto tcp" passed probe_web server \
+		$CLIENT4 8000
+	expect "UDP echo, port 9, server > client" "block all (out on lan0)" "no answer" probe_udp \
+		server $CLIENT4 9
+	expect "gateway's port 22, from outside" "pass in on wan0 .. port 22" passed probe_web \
+		server 192.168.10.81 22
+	expect "gateway's port 22, from inside" "block all" "no answer" probe_web client \
+		192.168.100.1 22
 	expect "gateway to itself over lo" "pass on lo" passed probe_web gateway 127.0.0.1 22
 	expect "iperf3, port 5001, IPv4" "pass in .. {21,22,80,5001}" passed probe_iperf $SERVER4
 	expect "iperf3, port 5001, IPv6" "pass in .. {21,22,80,5001}" passed probe_iperf $SERVER6
@@ -78,7 +88,8 @@ with_filter_on() {
 
 # throughput ADDRESS - Gbit/s of one TCP stream for a second
 throughput() {
-	on client iperf3 --client "$1" --port 5001 --time 1 --connect-timeout 1000 --json 2>/dev/null |
+	on client iperf3 --client "$1" --port 5001 --time 1 --connect-timeout 1000 --json \
+		2>/dev/null |
 		sed -n '/"sum_received"/,/}/s/.*"bits_per_second":[[:space:]]*\([0-9.e+]*\).*/\1/p' |
 		awk '{ printf "%.2f\n", $1 / 1e9; got = 1 } END { exit !got }'
 }
@@ -89,7 +100,8 @@ probe_iperf() {
 
 # transactions tcp|udp SIZE - requests answered in a second, one at a time, everything on one CPU
 transactions() {
-	on client taskset -c 0 "$BIN/fwlab" rr "$1" "$SERVER4:53" --size "$2" --seconds 0.7 2>/dev/null |
+	on client taskset -c 0 "$BIN/fwlab" rr "$1" "$SERVER4:53" --size "$2" --seconds 0.7 \
+		2>/dev/null |
 		sed -n 's/^rate=\([0-9]*\).*/\1/p'
 }
 
@@ -101,7 +113,8 @@ measure_once() {
 }
 
 median() {
-	sort -g "$1" | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+	sort -g "$1" | awk \
+		'{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
 # compared NAME FILE UNIT - median and all rounds, filter off and on, and their ratio
@@ -128,12 +141,14 @@ figures() {
 		measure_once on
 	done
 	[ ! -t 1 ] || printf '\r%42s\r' ""
-	printf '  %s%-28s %10s %10s %-8s %6s   %s%s\n' "$DIM" "median of $rounds rounds" "filter off" "filter on" "" "ratio" \
+	printf '  %s%-28s %10s %10s %-8s %6s   %s%s\n' "$DIM" "median of $rounds rounds" \
+		"filter off" "filter on" "" "ratio" \
 		"each round, off | on" "$PLAIN"
 	compared "iperf3, one TCP stream" iperf3 "Gbit/s"
 	compared "TCP request/response 1024" tcp "a second"
 	compared "UDP request/response 64" udp "a second"
-	awk -v cpus="$(nproc)" '$1 > cpus + 1 { printf "  The machine is busy (load %s on %d CPUs): these figures mean little.\n", $1, cpus }' /proc/loadavg
+	awk -v cpus="$(nproc)" \
+		'$1 > cpus + 1 { printf "  The machine is busy (load %s on %d CPUs): these figures mean little.\n", $1, cpus }' /proc/loadavg
 	printf '  %sVirtual wires on one machine: compare the columns, not the figures with other machines.%s\n' "$DIM" "$PLAIN"
 }
 
@@ -171,7 +186,8 @@ title "What the firewall knows"
 shown gateway pfctl -vvsr
 shown gateway pfctl -ss
 shown gateway pfctl -si
-shown gateway tcpdump -n -e -ttt -r "$WORK/gateway-pflog0" 2>&1 | grep -v '^reading from' | tail -n 14
+shown gateway tcpdump -n -e -ttt -r "$WORK/gateway-pflog0" 2>&1 | grep -v '^reading from' |
+	tail -n 14
 logged=$(tcpdump -n -e -r "$WORK/gateway-pflog0" 2>/dev/null | grep -c "block in on lan0")
 [ "${logged:-0}" -ge 4 ] || {
 	BROKEN=$((BROKEN + 1))

@@ -1,7 +1,8 @@
 # Frames that no program sends, for tests:
 #   send IFACE DESTINATION TYPE COUNT [SOURCE]       frames of that type
-#   tagged IFACE DESTINATION VLAN FROM TO [pieces]   a datagram in a VLAN, in two fragments if so told
-#   count IFACE TYPE [TO]                            says "ready", and how many have come, for an IPv4 address, when it is ended
+#   tagged IFACE DESTINATION VLAN FROM TO [pieces]   a datagram in a VLAN, in two fragments if told
+#   count IFACE TYPE [TO]                            says "ready" and, when it is ended, how many
+#                                                    have come, for an IPv4 address
 import signal, socket, struct, sys
 
 def link_address(text):
@@ -30,7 +31,8 @@ def tagged(iface, destination, vlan, source, target, pieces=None):
     datagram = struct.pack("!HHHH", 1000, 7777, 2200 if pieces else 88, 0) + bytes(2192 if pieces else 80)
     parts = [(0x2000, datagram[:1400]), (175, datagram[1400:])] if pieces else [(0, datagram)]
     for offset, data in parts:
-        s.send(link_address(destination) + own + struct.pack("!HHH", 0x8100, int(vlan), 0x0800) + packet(source, target, offset, data))
+        header = link_address(destination) + own + struct.pack("!HHH", 0x8100, int(vlan), 0x0800)
+        s.send(header + packet(source, target, offset, data))
 
 def count(iface, kind, target=None):
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(int(kind, 16)))

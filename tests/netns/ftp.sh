@@ -1,4 +1,5 @@
-# What the tests of FTP share: sessions with real servers and clients. Sourced by them, behind lab.sh. They say in
+# What the tests of FTP share: sessions with real servers and clients. Sourced by them, behind
+# lab.sh. They say in
 # $FILTER on which host the filter is, and in $RULE how a rule of a data connection is to be known.
 
 command -v lftp >/dev/null || unable "no lftp here"
@@ -41,7 +42,8 @@ sessions() {
 		same "$1: curl, passive, $address" "$WANTED" "$(fetch "$address")"
 		same "$1: curl, active, $address" "$WANTED" "$(fetch "$address" --ftp-port -)"
 		for flag in -p -A; do
-			on client tnftp "$flag" -q 30 -o "$WORK/tnftp" "ftp://$name/large" >"$WORK/tnftp.log" 2>&1
+			on client tnftp "$flag" -q 30 -o "$WORK/tnftp" "ftp://$name/large" \
+				>"$WORK/tnftp.log" 2>&1
 			same "$1: tnftp $flag, $address" "$WANTED" "$(sha256sum <"$WORK/tnftp")"
 			rm -f "$WORK/tnftp"
 		done
@@ -57,29 +59,34 @@ sessions() {
 			mirror --parallel=2 many $WORK/many
 			put -O upload $WORK/ftp/large -o large" >"$WORK/lftp.log" 2>&1
 		same "$1: a listing, passive $passive" 1 "$(grep -c ' large$' "$WORK/lftp.log")"
-		same "$1: many files, passive $passive" "" "$(diff -r "$WORK/ftp/many" "$WORK/many" 2>&1)"
-		same "$1: an upload, passive $passive" "$WANTED" "$(sha256sum <"$WORK/ftp/upload/large")"
+		same "$1: many files, passive $passive" "" \
+			"$(diff -r "$WORK/ftp/many" "$WORK/many" 2>&1)"
+		same "$1: an upload, passive $passive" "$WANTED" \
+			"$(sha256sum <"$WORK/ftp/upload/large")"
 	done
 	head -c 3M "$WORK/ftp/large" >"$WORK/part"
-	on client curl --silent --noproxy '*' --max-time 30 -C - -o "$WORK/part" "ftp://$SERVER4/large"
+	on client curl --silent --noproxy '*' --max-time 30 -C - -o "$WORK/part" \
+		"ftp://$SERVER4/large"
 	same "$1: a download that goes on where it was" "$WANTED" "$(sha256sum <"$WORK/part")"
 	holds "$1: no rules after the sessions" await 2 no_rules_left
 }
 
-# aborts WHERE - a transfer, and begins another one. Not with pure-ftpd where nobody rewrites: it throws an ABOR away
-# whose last byte is urgent if it hears of it in time, and answers nothing.
+# aborts WHERE - a transfer, and begins another one. Not with pure-ftpd where nobody rewrites: it
+# throws an ABOR away whose last byte is urgent if it hears of it in time, and answers nothing.
 aborts() {
 	same "$1: a transfer that is aborted, and the next" "file 1" \
 		"$(on client python3 "$HERE/naive_ftp.py" abort "$SERVER4" -)"
 }
 
-# huge WHERE - a file of FTP_BYTES, 1G on a machine that has the time; sparse, with something to lose at both ends
+# huge WHERE - a file of FTP_BYTES, 1G on a machine that has the time; sparse, with something to
+# lose at both ends
 huge() {
 	local size=${FTP_BYTES:-100M}
 	head -c 1M /dev/urandom >"$WORK/ftp/huge"
 	truncate --size "$size" "$WORK/ftp/huge"
 	head -c 1M /dev/urandom >>"$WORK/ftp/huge"
-	same "$1: a download of $size" "whole" "$(on client curl --silent --noproxy '*' --max-time 300 "ftp://$SERVER4/huge" |
+	same "$1: a download of $size" "whole" \
+		"$(on client curl --silent --noproxy '*' --max-time 300 "ftp://$SERVER4/huge" |
 		cmp - "$WORK/ftp/huge" && echo whole)"
 	rm "$WORK/ftp/huge"
 }

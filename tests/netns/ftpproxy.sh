@@ -3,7 +3,8 @@
 . "$HERE/ftp.sh"
 FILTER=gateway RULE='keep state (max 1)'
 
-# proxied - a gateway that diverts control connections to proxies, and hides its network from the server
+# proxied - a gateway that diverts control connections to proxies, and hides its network from the
+# server
 proxied() {
 	gateway_between_client_and_server
 	on server ip route del default

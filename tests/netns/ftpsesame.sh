@@ -3,7 +3,8 @@
 . "$HERE/ftp.sh"
 RULE=' once'
 
-# watched HOST INNER OUTER - filters there: FTP from the side of one interface to that of the other; starts ftpsesame
+# watched HOST INNER OUTER - filters there: FTP from the side of one interface to that of the other;
+# starts ftpsesame
 watched() {
 	filter "$1" <<-END_OF_RULES
 		block

@@ -16,7 +16,7 @@ declare -A HOSTS=() PINS=() PROCESSES=()
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
 	BOLD=$'\e[1m' DIM=$'\e[2m' RED=$'\e[31m' GREEN=$'\e[32m' PLAIN=$'\e[0m'
 else
-	BOLD= DIM= RED= GREEN= PLAIN=
+	BOLD='' DIM='' RED='' GREEN='' PLAIN=''
 fi
 
 # die TEXT... - says why and ends; lab_end does the rest
@@ -27,7 +27,8 @@ die() {
 
 # lab_begin - work directory and the trap that cleans up, also after Ctrl-C and errors
 lab_begin() {
-	[ "$(id -u)" = 0 ] || die "this makes network namespaces and loads BPF programs: run it as root"
+	[ "$(id -u)" = 0 ] ||
+		die "this makes network namespaces and loads BPF programs: run it as root"
 	[ -x "$BIN/pfctl" ] || die "$BIN/pfctl is missing: make build"
 	trap lab_end EXIT
 	trap 'exit 130' INT
@@ -40,20 +41,24 @@ measure() {
 	"$BIN/fwlab" measure --rounds 2 --seconds 0.02 "$@" 2>&1
 }
 
-# said FILE EXPRESSION - a value of a result file of the laboratory, which is `run` in the expression
+# said FILE EXPRESSION - a value of a result file of the laboratory, which is `run` in the
+# expression
 said() {
-	python3 -c 'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+	python3 -c \
+		'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
+		"$1" "$2"
 }
 
-# interrupted WORD MEASUREMENTS [ARGUMENT] - runs `fwlab WORD ARGUMENT --full`, and types Ctrl-C once so many measurements
-# are done. $result is its result then, $WORK/text what it printed
+# interrupted WORD MEASUREMENTS [ARGUMENT] - runs `fwlab WORD ARGUMENT --full`, and types Ctrl-C
+# once so many measurements are done. $result is its result then, $WORK/text what it printed
 interrupted() {
 	local word=$1 position=$2 process
 	result=$WORK/cut/${3-$1}.json
 	shift 2
 	"$BIN/fwlab" "$word" "$@" --full --out "$WORK/cut" >"$WORK/text" 2>&1 &
 	process=$!
-	await 60 grep -q "\"position\": $position" "$result" || die "no round is done: $(cat "$WORK/text")"
+	await 60 grep -q "\"position\": $position" "$result" ||
+		die "no round is done: $(cat "$WORK/text")"
 	kill -INT $process
 	wait $process
 	same "a run that is interrupted" 1 $?
@@ -113,7 +118,8 @@ host() {
 		ip netns add "$LAB-$name" || die "cannot make a network namespace"
 		HOSTS[$name]=1
 		# Each network namespace has an instance of its own, which pfctl finds by itself.
-		PINS[$name]=/sys/fs/bpf/skipstep/netns-$(stat --dereference --format %i "/run/netns/$LAB-$name")
+		PINS[$name]=/sys/fs/bpf/skipstep/netns-$(stat --dereference --format %i \
+			"/run/netns/$LAB-$name")
 		on "$name" ip link set lo up
 	done
 }
@@ -135,13 +141,14 @@ wire() {
 		die "cannot join $1 and $3"
 }
 
-# bad_wire HOST IFACE HOST IFACE - joins two hosts by a network that treats frames badly, in a way that the
-# numbers in $BADNESS say; what it did stands in $WORK/bad-IFACE.log when it was stopped
+# bad_wire HOST IFACE HOST IFACE - joins two hosts by a network that treats frames badly, in a way
+# that the numbers in $BADNESS say; what it did stands in $WORK/bad-IFACE.log when it was stopped
 bad_wire() {
 	local name="bad-$4"
 	# shellcheck disable=SC2086
 	start "$name" "$1" "$BIN/fwlab" bad-network "$2" far0 ${BADNESS:-}
-	await 3 grep -q ready "$WORK/$name.log" || die "cannot join $1 and $3: $(cat "$WORK/$name.log")"
+	await 3 grep -q ready "$WORK/$name.log" ||
+		die "cannot join $1 and $3: $(cat "$WORK/$name.log")"
 	on "$1" ip link set far0 netns "$LAB-$3" name "$4" || die "cannot join $1 and $3"
 }
 
@@ -160,7 +167,8 @@ address() {
 	on "$host" ip link set "$interface" up
 }
 
-# gateway_between_client_and_server [WIRE] - the usual three hosts, joined by `wire` or what is named:
+# gateway_between_client_and_server [WIRE] - the usual three hosts, joined by `wire` or what is
+# named:
 #
 #   client                      gateway                      server
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -181,13 +189,16 @@ gateway_between_client_and_server() {
 	on server ip route add default via 192.168.10.81
 	on server ip -6 route add default via 2001:db8:10::81
 	# The first packet of a new wire can be lost while IPv6 finds its neighbours.
-	await 5 on client ping -n -q -c 1 -W 1 2001:db8:10::2 || die "the hosts do not reach each other over IPv6"
-	await 5 on client ping -n -q -c 1 -W 1 192.168.10.2 || die "the hosts do not reach each other over IPv4"
+	await 5 on client ping -n -q -c 1 -W 1 2001:db8:10::2 ||
+		die "the hosts do not reach each other over IPv6"
+	await 5 on client ping -n -q -c 1 -W 1 192.168.10.2 ||
+		die "the hosts do not reach each other over IPv4"
 	CLIENT4=192.168.100.2 CLIENT6=2001:db8:100::2
 	SERVER4=192.168.10.2 SERVER6=2001:db8:10::2
 }
 
-# bridge_between_client_and_server - the same two on one network, and what joins them has no address:
+# bridge_between_client_and_server - the same two on one network, and what joins them has no
+# address:
 #
 #   client                  bridge                  server
 #   eth0 -------------- port0 (br0) port1 -------------- eth0
@@ -206,8 +217,10 @@ bridge_between_client_and_server() {
 	done
 	address client eth0 192.168.100.2/24 2001:db8:100::2/64
 	address server eth0 192.168.100.3/24 2001:db8:100::3/64
-	await 5 on client ping -n -q -c 1 -W 1 2001:db8:100::3 || die "the hosts do not reach each other over IPv6"
-	await 5 on client ping -n -q -c 1 -W 1 192.168.100.3 || die "the hosts do not reach each other over IPv4"
+	await 5 on client ping -n -q -c 1 -W 1 2001:db8:100::3 ||
+		die "the hosts do not reach each other over IPv6"
+	await 5 on client ping -n -q -c 1 -W 1 192.168.100.3 ||
+		die "the hosts do not reach each other over IPv4"
 	CLIENT4=192.168.100.2 CLIENT6=2001:db8:100::2
 	SERVER4=192.168.100.3 SERVER6=2001:db8:100::3
 }
@@ -222,7 +235,8 @@ gateway_with_dmz() {
 	on dmz ip route add default via 192.168.200.1
 }
 
-# gateway_with_two_ways_out - two providers lead to the same server; the default route is the first's:
+# gateway_with_two_ways_out - two providers lead to the same server; the default route is the
+# first's:
 #
 #   client        gateway                      isp1, isp2                 server
 #   eth0 ---- lan0      wan1 ---------- gw0 [isp1] net0 ----------------- eth1
@@ -230,8 +244,9 @@ gateway_with_dmz() {
 #                       wan2 ---------- gw0 [isp2] net0 ----------------- eth2
 #                      10.2.0.2    10.2.0.1      10.12.0.1         10.12.0.2
 #
-# and the same in IPv6 under 2001:db8. The server is 192.0.2.80 and 2001:db8:80::80, and answers by the
-# way that a packet came, as far as its source tells. No provider takes what has an address of the other.
+# and the same in IPv6 under 2001:db8. The server is 192.0.2.80 and 2001:db8:80::80, and answers by
+# the way that a packet came, as far as its source tells. No provider takes what has an address of
+# the other.
 gateway_with_two_ways_out() {
 	local way
 	host client server
@@ -259,8 +274,10 @@ gateway_with_two_ways_out() {
 	on gateway ip route add default via 10.1.0.1
 	on gateway ip -6 route add default via 2001:db8:1::1
 	for way in 1 2; do
-		await 5 on gateway ping -n -q -c 1 -W 1 "10.$way.0.1" || die "no way to isp$way over IPv4"
-		await 5 on gateway ping -n -q -c 1 -W 1 "2001:db8:$way::1" || die "no way to isp$way over IPv6"
+		await 5 on gateway ping -n -q -c 1 -W 1 "10.$way.0.1" ||
+			die "no way to isp$way over IPv4"
+		await 5 on gateway ping -n -q -c 1 -W 1 "2001:db8:$way::1" ||
+			die "no way to isp$way over IPv6"
 	done
 }
 
@@ -282,7 +299,8 @@ while True:
     c, (address, *_) = s.accept()
     c.sendall(address.removeprefix("::ffff:").encode() + b"\n")
     c.close()' "$port"
-		await 3 grep -q ready "$WORK/witness-$host-$port.log" || die "no witness on port $port of $host"
+		await 3 grep -q ready "$WORK/witness-$host-$port.log" ||
+			die "no witness on port $port of $host"
 	done
 }
 
@@ -293,7 +311,8 @@ on() {
 	nsenter --net="/run/netns/$LAB-$host" -- "$@"
 }
 
-# start NAME HOST COMMAND... - runs a command there in the background; its output goes to $WORK/NAME.log
+# start NAME HOST COMMAND... - runs a command there in the background; its output goes to
+# $WORK/NAME.log
 start() {
 	local name=$1 host=$2
 	shift 2
@@ -302,7 +321,8 @@ start() {
 	PROCESSES[$name]=$!
 }
 
-# stop NAME [SIGNAL] - ends what `start NAME` began and waits until it is gone; the exit status is its own
+# stop NAME [SIGNAL] - ends what `start NAME` began and waits until it is gone; the exit status is
+# its own
 stop() {
 	local pid=${PROCESSES[$1]}
 	unset "PROCESSES[$1]"
@@ -318,6 +338,28 @@ await() {
 		[ "${EPOCHREALTIME/[.,]/}" -lt "$deadline" ] || return 1
 		sleep 0.02
 	done
+}
+
+# records FILE PATTERN - how many records of a pflog file tcpdump prints that match (extended regex)
+records() {
+	tcpdump -n -e -r "$1" 2>/dev/null | grep -Ec -- "$2"
+}
+
+# has_records N FILE PATTERN - true if that are at least N: skipstepd writes them when it comes to
+# it
+has_records() {
+	[ "$(records "$2" "$3")" -ge "$1" ]
+}
+
+# has_read NAME FILE - true if the process that `start NAME` began has read a file to its end
+has_read() {
+	local descriptor place=/proc/${PROCESSES[$1]}
+	for descriptor in "$place"/fd/*; do
+		[ "$descriptor" -ef "$2" ] || continue
+		grep -qx "pos:[[:space:]]*$(stat --format %s "$2")" \
+			"$place/fdinfo/${descriptor##*/}" && return
+	done
+	return 1
 }
 
 # listening HOST tcp|udp PORT - whether some process listens there
@@ -338,8 +380,8 @@ web() {
 	done
 }
 
-# offloads HOST IFACE 0|1 [WHICH...] - what the kernel leaves to the card, all of it or what is named: checksums,
-# segments, joining them
+# offloads HOST IFACE 0|1 [WHICH...] - what the kernel leaves to the card, all of it or what is
+# named: checksums, segments, joining them
 offloads() {
 	local host=$1
 	shift
@@ -369,8 +411,8 @@ echo_server() {
 	await 3 grep -q ready "$WORK/echo-$1-$2.log" || die "no echo on port $2 of $1"
 }
 
-# one_by_one HOST ADDRESS COUNT [PAUSE [PORT [TOS]]] - datagrams to an echo server of one_by_one_server, and back; prints how many
-# came back and their time to live there
+# one_by_one HOST ADDRESS COUNT [PAUSE [PORT [TOS]]] - datagrams to an echo server of
+# one_by_one_server, and back; prints how many came back and their time to live there
 one_by_one() {
 	on "$1" python3 "$(dirname "$0")/one-by-one.py" ask "${@:2}"
 }
@@ -380,7 +422,8 @@ one_by_one_server() {
 	local host=$1 address
 	shift
 	for address; do
-		start "serve-$address" "$host" python3 "$(dirname "$0")/one-by-one.py" serve "$address"
+		start "serve-$address" "$host" python3 "$(dirname "$0")/one-by-one.py" serve \
+			"$address"
 		await 3 grep -q ready "$WORK/serve-$address.log" || die "no echo at $address"
 	done
 }
@@ -433,7 +476,8 @@ pf() {
 	on "$host" "$BIN/pfctl" "$@"
 }
 
-# daemon HOST [PATH] - skipstepd on that host; it logs to PATH0, $WORK/HOST-pflog0 if no PATH is given
+# daemon HOST [PATH] - skipstepd on that host; it logs to PATH0, $WORK/HOST-pflog0 if no PATH is
+# given
 daemon() {
 	local host=$1 path=${2:-$WORK/$1-pflog}
 	start "skipstepd-$host" "$host" "$BIN/skipstepd" -f "$path"
@@ -448,8 +492,8 @@ daemon_stop() {
 	stop "skipstepd-$1" "${2:-TERM}"
 }
 
-# unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed: its program would
-# be a service of this machine
+# unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed:
+# its program would be a service of this machine
 unpacked() {
 	local packages folder
 	packages=$(dirname "$BIN")/packages
@@ -460,7 +504,8 @@ unpacked() {
 		[ ! -e "$folder" ] || exit 0
 		rm -rf "$folder.new"
 		mkdir "$folder.new"
-		cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root -o Acquire::Retries=3 download "$@" || exit
+		cd "$folder.new" && apt-get -qq -o APT::Sandbox::User=root -o Acquire::Retries=3 \
+			download "$@" || exit
 		for package in *.deb; do dpkg -x "$package" . || exit; done
 		mv "$folder.new" "$folder"
 	) 9>"$packages/lock" >"$packages/log" 2>&1 || {
@@ -470,8 +515,9 @@ unpacked() {
 	echo "$folder"
 }
 
-# ftp_server HOST [pure-ftpd] - vsftpd, or the other, for anonymous: what is in $WORK/ftp can be read, and written in
-# its folder upload. One after the other on a host, `stop ftp-HOST` between them.
+# ftp_server HOST [pure-ftpd] - vsftpd, or the other, for anonymous: what is in $WORK/ftp can be
+# read, and written in its folder upload. One after the other on a host, `stop ftp-HOST` between
+# them.
 ftp_server() {
 	local host=$1 server=${2:-vsftpd} folder
 	mkdir -p "$WORK/ftp/upload" "$WORK/nothing"
@@ -488,11 +534,16 @@ ftp_server() {
 		set -- "$@" "$folder/usr/sbin/vsftpd" "$WORK/vsftpd.conf"
 		;;
 	*) # It wants a user `ftp`, whom no machine needs to have outside of this test.
-		{ grep -v ^ftp: /etc/passwd; echo "ftp:x:$(id -u daemon):$(id -g daemon)::$WORK/ftp:/bin/false"; } >"$WORK/passwd"
+		{ grep -v ^ftp: /etc/passwd; echo \
+			"ftp:x:$(id -u daemon):$(id -g daemon)::$WORK/ftp:/bin/false"; } \
+			>"$WORK/passwd"
 		# shellcheck disable=SC2016
-		set -- "$@" unshare --mount sh -c 'mount --bind "$1" /etc/passwd && shift && exec "$@"' sh "$WORK/passwd" \
-			"$folder/usr/sbin/pure-ftpd" --anonymousonly --dontresolve --maxclientsnumber 20000 \
-			--maxclientsperip 20000 --pidfile "$WORK/pure-ftpd.pid" --syslogfacility none --autorename
+		set -- "$@" unshare --mount sh \
+			-c 'mount --bind "$1" /etc/passwd && shift && exec "$@"' sh "$WORK/passwd" \
+			"$folder/usr/sbin/pure-ftpd" --anonymousonly --dontresolve \
+			--maxclientsnumber 20000 \
+			--maxclientsperip 20000 --pidfile "$WORK/pure-ftpd.pid" --syslogfacility \
+			none --autorename
 		;;
 	esac
 	start "ftp-$host" "$host" "$@"

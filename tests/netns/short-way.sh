@@ -1,11 +1,12 @@
-# What the tests of the short way share: packets between client and server of gateway_between_client_and_server that
-# come back one by one, and what the kernel may want with them instead of forwarding them.
+# What the tests of the short way share: packets between client and server of
+# gateway_between_client_and_server that come back one by one, and what the kernel may want with
+# them instead of forwarding them.
 
 # the host between them, whose counters tell which way packets went
 MIDDLE=gateway
 
-# between_drivers - lets frames go from one veth device to another: its other end takes them, with GRO it does, and what
-# they carry has its checksum, for no card is here to make it
+# between_drivers - lets frames go from one veth device to another: its other end takes them, with
+# GRO it does, and what they carry has its checksum, for no card is here to make it
 between_drivers() {
 	local end
 	for end in client server; do
@@ -14,14 +15,16 @@ between_drivers() {
 	done
 }
 
-# ask ADDRESS COUNT [PAUSE [PORT [TOS]]] - how many of so many datagrams come back, and their time to live at the server
+# ask ADDRESS COUNT [PAUSE [PORT [TOS]]] - how many of so many datagrams come back, and their time
+# to live at the server
 ask() {
 	one_by_one client "$@"
 }
 
 # by tc|XDP - packets that were sent on past the kernel's forwarding
 by() {
-	pf "$MIDDLE" -si -v | awk -v by="$1" '/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
+	pf "$MIDDLE" -si -v | awk -v by="$1" \
+		'/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
 }
 
 # goes_on SERVER - how many of 20 datagrams come back: then the way they take is a fresh one
@@ -37,8 +40,8 @@ stops() {
 	ask "$server" 3 | cut -d' ' -f1
 }
 
-# xdp_comes_and_goes SERVER TTL - none of 1500 datagrams is lost when rules take XDP and leave it, six times; the server sees
-# this time to live
+# xdp_comes_and_goes SERVER TTL - none of 1500 datagrams is lost when rules take XDP and leave it,
+# six times; the server sees this time to live
 xdp_comes_and_goes() {
 	local times
 	rules none
@@ -60,24 +63,29 @@ kernel_has_its_way() {
 	same "a route that goes away" 0 "$(stops "$SERVER4" ip route add blackhole "$SERVER4")"
 	on gateway ip route delete blackhole "$SERVER4"
 	same "and comes back" 20 "$(goes_on "$SERVER4")"
-	same "a router that is none any more" 0 "$(stops "$SERVER4" sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
+	same "a router that is none any more" 0 \
+		"$(stops "$SERVER4" sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward')"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 	same "and is one again" 20 "$(goes_on "$SERVER4")"
-	same "an interface that is none any more" 0 "$(stops "$SERVER4" sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/forwarding')"
+	same "an interface that is none any more" 0 \
+		"$(stops "$SERVER4" sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/forwarding')"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv4/conf/lan0/forwarding'
 	same "and is one again" 20 "$(goes_on "$SERVER4")"
 	same "a rule of routing" 0 "$(stops "$SERVER4" ip rule add to "$SERVER4" blackhole)"
 	on gateway ip rule delete to "$SERVER4" blackhole
 	same "that goes away" 20 "$(goes_on "$SERVER4")"
 	same "over IPv6: at first" 20 "$(goes_on "$SERVER6")"
-	same "over IPv6: a route that goes away" 0 "$(stops "$SERVER6" ip -6 route add blackhole "$SERVER6")"
+	same "over IPv6: a route that goes away" 0 \
+		"$(stops "$SERVER6" ip -6 route add blackhole "$SERVER6")"
 	on gateway ip -6 route delete blackhole "$SERVER6"
 	same "over IPv6: and comes back" 20 "$(goes_on "$SERVER6")"
-	same "over IPv6: a rule of routing" 0 "$(stops "$SERVER6" ip -6 rule add to "$SERVER6" blackhole)"
+	same "over IPv6: a rule of routing" 0 \
+		"$(stops "$SERVER6" ip -6 rule add to "$SERVER6" blackhole)"
 	on gateway ip -6 rule delete to "$SERVER6" blackhole
 	same "over IPv6: that goes away" 20 "$(goes_on "$SERVER6")"
 	same "a rule of netfilter" 0 \
-		"$(stops "$SERVER4" nft 'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
+		"$(stops "$SERVER4" nft \
+		'table ip t { chain c { type filter hook forward priority 0; policy drop; }; }')"
 	on gateway nft delete table ip t
 	same "that goes away" 20 "$(goes_on "$SERVER4")"
 	on gateway ip route add blackhole "$SERVER4" tos 0x10
@@ -92,7 +100,8 @@ flow() {
 	ask "$1" 10 0.35 >/dev/null
 }
 
-# kernel_has_its_way_soon - what the kernel would do else within two or three seconds, though packets go on
+# kernel_has_its_way_soon - what the kernel would do else within two or three seconds, though
+# packets go on
 kernel_has_its_way_soon() {
 	on gateway ip -6 route delete 2001:db8:10::/64 dev wan0
 	flow "$SERVER6"
@@ -101,12 +110,14 @@ kernel_has_its_way_soon() {
 	same "over IPv6: and is there again" 20 "$(goes_on "$SERVER6")"
 	on gateway sh -c 'echo 0 >/proc/sys/net/ipv6/conf/all/forwarding'
 	flow "$SERVER6"
-	same "over IPv6: a router that is none any more, while packets go on" 0 "$(stops "$SERVER6" true)"
+	same "over IPv6: a router that is none any more, while packets go on" 0 \
+		"$(stops "$SERVER6" true)"
 	on gateway sh -c 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
 	same "over IPv6: and is one again" 20 "$(goes_on "$SERVER6")"
 	on gateway ip neighbour replace "$SERVER4" lladdr 02:00:00:00:00:99 dev wan0 nud permanent
 	flow "$SERVER4"
-	same "a neighbour with another link address, while packets go on" 0 "$(stops "$SERVER4" true)"
+	same "a neighbour with another link address, while packets go on" 0 \
+		"$(stops "$SERVER4" true)"
 	on gateway ip neighbour delete "$SERVER4" dev wan0
 	same "that has its own again" 20 "$(flow "$SERVER4"; goes_on "$SERVER4")"
 }

@@ -1,8 +1,10 @@
-# How long skipstepd takes to see that an interface has another address: pings to an address that comes are
-# answered until the rule about (wan0) knows it. Says how long; that it ends is what is tested.
+# How long skipstepd takes to see that an interface has another address: pings to an address that
+# comes are answered until the rule about (wan0) knows it. Says how long; that it ends is what is
+# tested.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
+# long: 7 s of a processor, 60 s beside five others, as it waits for 2,500 pings
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server

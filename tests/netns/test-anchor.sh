@@ -26,7 +26,8 @@ same "rules, with those of anchors" "$(printf '%s\n' 'pass all flags S/SA' \
 same "anchors" "guests guests/bad" "$(pf gateway -sA | xargs)"
 same "tables" "bad@guests/bad" "$(pf gateway -a '*' -sT)"
 same "packets the label counted" 1 "$(pf gateway -a guests/bad -sl | cut -d ' ' -f 3)"
-same "an anchor that is not there" "pfctl: Anchor does not exist." "$(pf gateway -a nowhere -sr 2>&1)"
+same "an anchor that is not there" "pfctl: Anchor does not exist." \
+	"$(pf gateway -a nowhere -sr 2>&1)"
 pf gateway -q -f - <<<'anchor "guests/*"'
 same "web under other main rules" "refused" "$(probe_web client $SERVER4 80)"
 same "-a -F rules" "rules cleared" "$(pf gateway -a guests/bad -F rules 2>&1)"

@@ -22,7 +22,8 @@ printf 'table <friends> { 192.168.100.0/24 }\npass proto tcp from <friends> to p
 	pf gateway -q -a services/other -f -
 same "one more beside it" passed "$(probe_web client $SERVER4 8080)"
 same "that does not change the first" passed "$(probe_web client $SERVER4 80)"
-same "its table is its own" "192.168.100.0/24" "$(pf gateway -a services/other -t friends -T show | xargs)"
+same "its table is its own" "192.168.100.0/24" \
+	"$(pf gateway -a services/other -t friends -T show | xargs)"
 pf gateway -q -a services/other -t friends -T flush
 same "and can be changed" "no answer" "$(probe_web client $SERVER4 8080)"
 
@@ -36,7 +37,7 @@ same "a new main rule set keeps the anchors" passed "$(probe_web client $SERVER4
 pf gateway -q -a services/web -F rules
 same "a flushed one passes nothing any more" "no answer" "$(probe_web client $SERVER4 80)"
 
-sleep 0.3
+await 5 has_records 1 "$WORK/gateway-pflog0" 'rule 3\.web\.0/0\(match\): pass in on lan0'
 tcpdump -n -e -r "$WORK/gateway-pflog0" >"$WORK/tcpdump" 2>/dev/null
 cat "$WORK/tcpdump"
 holds "anchor rule, anchor and rule in the log" \

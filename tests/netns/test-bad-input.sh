@@ -19,7 +19,8 @@ said=$(pf gateway -f "$WORK/none.conf" 2>&1)
 same "exit status for a missing file" 1 $?
 holds "it is named" grep -q "none.conf: No such file or directory" <<<"$said"
 
-said=$(on gateway setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/pfctl" -f "$ROOT/examples/gateway.conf" 2>&1)
+said=$(on gateway setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/pfctl" \
+	-f "$ROOT/examples/gateway.conf" 2>&1)
 same "exit status without root" 1 $?
 holds "the message says so" grep -qi "permi\|root" <<<"$said"
 echo "$said"

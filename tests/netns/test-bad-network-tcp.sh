@@ -1,5 +1,5 @@
-# Two real TCP stacks with a bad network on either side of a gateway that takes part in their conversations:
-# every transfer arrives whole, both ways.
+# Two real TCP stacks with a bad network on either side of a gateway that takes part in their
+# conversations: every transfer arrives whole, both ways.
 . "$(dirname "$0")/bad-network.sh"
 bad_network_begin
 

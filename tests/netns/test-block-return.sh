@@ -1,5 +1,5 @@
-# `block return` answers at once, to whoever sent the packet: a host behind the router when blocked on
-# the way in or on the way out, and a program of the router's own.
+# `block return` answers at once, to whoever sent the packet: a host behind the router when blocked
+# on the way in or on the way out, and a program of the router's own.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -27,7 +27,8 @@ for address in $SERVER4 $SERVER6; do
 	same "on the way out, UDP, $address" refused "$(probe_udp client $address 92)"
 	same "the router's own, TCP, $address" refused "$(probe_web gateway $address 82)"
 	same "the router's own, UDP, $address" refused "$(probe_udp gateway $address 92)"
-	# The answer comes so fast that the client may still be busy with its SYN; it believes the next one.
+	# The answer comes so fast that the client may still be busy with its SYN; it believes the
+	# next one.
 	same "an ICMP error for TCP, $address" refused "$(PATIENCE=4 probe_web client $address 83)"
 done
 for address in 192.168.100.1 2001:db8:100::1; do

@@ -1,6 +1,6 @@
-# The kernel's own bridge, without any address: packets that cross it are filtered on its ports, where they come in and
-# where they leave, as they are on a bridge of skipstep's own (test-bridge.sh). The host forwards, so it has routes, but
-# none to anybody here.
+# The kernel's own bridge, without any address: packets that cross it are filtered on its ports,
+# where they come in and where they leave, as they are on a bridge of skipstep's own
+# (test-bridge.sh). The host forwards, so it has routes, but none to anybody here.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 bridge_between_client_and_server
@@ -24,7 +24,8 @@ same "over IPv6 too" passed "$(probe_web client "$SERVER6" 80)"
 same "UDP" passed "$(probe_udp client "$SERVER4" 7)"
 same "a ping" passed "$(probe_ping client "$SERVER4")"
 same "the other way nothing begins" "no answer" "$(probe_ping server "$CLIENT4")"
-same "a state on the way in, and one on the way out" 2 "$(pf bridge -ss | grep -c "tcp.*$SERVER4:80 ")"
+same "a state on the way in, and one on the way out" 2 \
+	"$(pf bridge -ss | grep -c "tcp.*$SERVER4:80 ")"
 for server in "$SERVER4" "$SERVER6"; do
 	same "block return in, to $server" refused "$(probe_web client "$server" 8080)"
 	same "block return out" refused "$(probe_web client "$server" 443)"
@@ -43,12 +44,14 @@ filter bridge <<-END_OF_RULES
 END_OF_RULES
 witness server 4242
 on client ip address add 192.168.100.9/32 dev eth0
-on client ip neighbour replace 192.168.100.99 lladdr "$(on server ip -o link show eth0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/')" dev eth0
+on client ip neighbour replace 192.168.100.99 lladdr \
+	"$(on server ip -o link show eth0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/')" dev eth0
 same "rdr-to on the way in" passed "$(probe_web client "$SERVER4" 81)"
 same "rdr-to on the way out" passed "$(probe_web client 192.168.100.99 82)"
 same "nat-to on the way out" 192.168.100.9 "$(seen_from client "$SERVER4" 4242)"
 
-# Fragments: put together on both ports, and in pieces again for the kernel's bridge and for the link.
+# Fragments: put together on both ports, and in pieces again for the kernel's bridge and for the
+# link.
 filter bridge <<-END_OF_RULES
 	set reassemble yes
 	pass
@@ -64,5 +67,6 @@ same "fragments with it" passed "$(large_ping client "$SERVER4")"
 same "over IPv6" passed "$(large_ping client "$SERVER6")"
 same "those that rules block" "no answer" "$(large_ping server "$CLIENT4")"
 same "what rules block where it leaves" "no answer" "$(
-	head -c 4000 /dev/zero | tr '\0' x | on client timeout 1 nc -u -W 1 "$SERVER4" 7 | grep -q x || echo no answer)"
+	head -c 4000 /dev/zero | tr '\0' x | on client timeout 1 nc -u -W 1 "$SERVER4" 7 |
+		grep -q x || echo no answer)"
 verdict

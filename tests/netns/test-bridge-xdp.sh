@@ -1,5 +1,6 @@
-# `set xdp on` the ports of a bridge of skipstep's own: ordinary packets of states cross it by the ports' drivers, with the
-# same counters as by tc; all else, and what the bridge has to learn, goes the long way.
+# `set xdp on` the ports of a bridge of skipstep's own: ordinary packets of states cross it by the
+# ports' drivers, with the same counters as by tc; all else, and what the bridge has to learn, goes
+# the long way.
 #
 #   client                  bridge                  server
 #   eth0 --------------- port0  port1 --------------- eth0
@@ -49,7 +50,9 @@ knows third $C4 "$CLIENT"
 knows third $S4 "$SERVER"
 
 json() { # EXPRESSION about `bridges`
-	pf bridge bridge show --json | python3 -c 'import json, sys; bridges = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+	pf bridge bridge show --json |
+		python3 -c \
+		'import json, sys; bridges = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
 }
 port() { # NAME EXPRESSION about its `port`
 	json "[$2 for b in bridges for port in b['ports'] if port['name'] == '$1'][0]"
@@ -95,7 +98,8 @@ counters() { # all that pf has counted for the packets of a run
 counted_by_ports() {
 	local name
 	for name in port0 port1; do
-		port $name "[port[way][what] for way in ('in', 'out') for what in ('packets', 'bytes')]"
+		port $name \
+			"[port[way][what] for way in ('in', 'out') for what in ('packets', 'bytes')]"
 	done
 }
 clear() {
@@ -104,14 +108,16 @@ clear() {
 	pf bridge -q -z
 }
 
-# The same packets by either way, counted alike by pf, and by the bridge but for what else the hosts may say.
+# The same packets by either way, counted alike by pf, and by the bridge but for what else the hosts
+# may say.
 for interfaces in none '{ port0, port1 }'; do
 	rules "$interfaces"
 	came ask $S4 20 >/dev/null
 	clear
 	before=$(by XDP)
 	counted_by_ports >"$WORK/ports"
-	same "on $interfaces: every datagram comes and goes, as long-lived as before" "1000 64" "$(ask $S4 1000)"
+	same "on $interfaces: every datagram comes and goes, as long-lived as before" "1000 64" \
+		"$(ask $S4 1000)"
 	same "on $interfaces: over IPv6 too" "1000 64" "$(ask $S6 1000)"
 	send $S4 9 300
 	after=$(by XDP)
@@ -135,7 +141,8 @@ for interfaces in none '{ port0, port1 }'; do
 		        least = 2000 + asked[way]
 		        print(least <= packets <= least + 20, 0 <= octets - (304000 + 142 * asked[way]) <= 2000)
 	END_OF_PROGRAM
-	same "on $interfaces: the bridge has counted packets and bytes at both ports" "4 True True" \
+	same "on $interfaces: the bridge has counted packets and bytes at both ports" \
+		"4 True True" \
 		"$(sort "$WORK/counted" | uniq -c | tr -s ' ' | sed 's/^ //')"
 done
 same "counters of states, rules and interfaces are the same" "$(cat "$WORK/counters-none")" \
@@ -159,7 +166,8 @@ for setting in none any; do
 	crossed=$(($(by XDP) - before))
 	[ $setting = none ] || at_least 900 "of 1000 packets crossed in XDP" $crossed
 	counters >"$WORK/nat-$setting"
-	pf bridge -ss | grep udp | sed 's/100\.9:[0-9]* (/100.9:PORT (/' | sort >>"$WORK/nat-$setting"
+	pf bridge -ss | grep udp | sed 's/100\.9:[0-9]* (/100.9:PORT (/' |
+		sort >>"$WORK/nat-$setting"
 done
 same "counted alike" "$(cat "$WORK/nat-none")" "$(cat "$WORK/nat-any")"
 
@@ -172,7 +180,8 @@ crossed=$(($(by XDP) - before))
 at_least 450 "of the 500 that came in there crossed in XDP" $crossed
 at_most 500 "and no others" $crossed
 
-# What crosses in XDP shows that its station is there. Somebody else's packets have the way out be a known one.
+# What crosses in XDP shows that its station is there. Somebody else's packets have the way out be a
+# known one.
 start other third python3 "$HERE/one-by-one.py" ask $S4 800 0.005
 same "for some seconds" 500 "$(came ask $S4 500 0.007)"
 age=$(station "$CLIENT" "address['age']")
@@ -180,11 +189,15 @@ await 10 grep -q . "$WORK/other.log"
 stop other
 same "the client has been seen just now" True "$(python3 -c "print($age in ([0], [1]))")"
 
-# A station that is silent for too long is not known, nor takes what a state knows the way where it was.
+# A station that is silent for too long is not known, nor takes what a state knows the way where it
+# was.
 rules any
 pf bridge bridge timeout port1 2
-heard() { # how many of 20 datagrams to the quiet station come to the server and to the third host, and how they crossed
-	local host crossed before=$(by XDP)
+# how many of 20 datagrams to the quiet station come to the server and to the third host, and how
+# they crossed
+heard() {
+	local host crossed before
+	before=$(by XDP)
 	for host in server third; do
 		start "heard-$host" "$host" python3 "$HERE/frames.py" count eth0 0x0800 $QUIET4
 		await 3 grep -q ready "$WORK/heard-$host.log"
@@ -194,7 +207,8 @@ heard() { # how many of 20 datagrams to the quiet station come to the server and
 	stop heard-server
 	stop heard-third
 	crossed=$(($(by XDP) - before))
-	# the first may go by tc, to show what the device is like, and the others follow within that second
+	# the first may go by tc, to show what the device is like, and the others follow within that
+	# second
 	[ "$crossed" -lt 19 ] || crossed=XDP
 	echo "$(tail -n 1 "$WORK/heard-server.log") $(tail -n 1 "$WORK/heard-third.log") $crossed"
 }

@@ -14,8 +14,10 @@ pass in on lan0 proto tcp to port 80
 pass out on wan0 proto tcp to port 80
 END
 daemon gateway
-start transfer client curl --silent --output /dev/null --limit-rate 40M --write-out '%{size_download}' "http://$SERVER4/large"
-await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' || die "the transfer does not start"
+start transfer client curl --silent --output /dev/null --limit-rate 40M --write-out \
+	'%{size_download}' "http://$SERVER4/large"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' ||
+	die "the transfer does not start"
 daemon_stop gateway KILL
 
 same "a passed port" passed "$(probe_web client $SERVER4 80)"

@@ -1,5 +1,5 @@
-# set delay: what a rule says waits before it leaves, and nothing else does; in order, whatever it is, and
-# never past the limit. Without the daemon nothing leaves unwaited for, and it is counted.
+# set delay: what a rule says waits before it leaves, and nothing else does; in order, whatever it
+# is, and never past the limit. Without the daemon nothing leaves unwaited for, and it is counted.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -8,7 +8,8 @@ web server 80
 
 # delays NAME - a counter of the JSON form of -si
 delays() {
-	pf gateway --json -si | python3 -c 'import json, sys; print(json.load(sys.stdin)["delay"][sys.argv[1]])' "$1"
+	pf gateway --json -si | python3 \
+		-c 'import json, sys; print(json.load(sys.stdin)["delay"][sys.argv[1]])' "$1"
 }
 # counted NAME N - when skipstepd has said so
 counted() {
@@ -44,7 +45,8 @@ same "and that has not waited" 6 "$(delays sent)"
 
 # long packets of the kernel wait in pieces as they are on the wire, in the direction of the data
 for address in "$SERVER4" "[$SERVER6]"; do
-	on client curl --silent --noproxy '*' --max-time 20 "http://$address/large" | cmp - "$WORK/www/large"
+	on client curl --silent --noproxy '*' --max-time 20 "http://$address/large" |
+		cmp - "$WORK/www/large"
 	same "64 MB from $address are what they were" "0 0" "${PIPESTATUS[*]}"
 done
 holds "they have waited" await 5 counted sent 90000
@@ -108,11 +110,14 @@ wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 wire.bind(("bridged0", 0))
 wire.send(bytes.fromhex("ffffffffffff 020000000001 8100 0005 0800") + udp)
 END_OF_FRAME
-holds "through a bridge, with its tag" await 5 grep -q "vlan 5.*192.168.5.2.1 > 192.168.5.1.7" "$WORK/tags.log"
+holds "through a bridge, with its tag" await 5 grep -q "vlan 5.*192.168.5.2.1 > 192.168.5.1.7" \
+	"$WORK/tags.log"
 holds "after its delay" await 5 counted sent $((sent + 2))
 
 same "what has a queue of its own" passed "$(probe_udp client "$SERVER4" 53)"
-at_least 1 "packets in that queue" "$(pf gateway -s queue -v | awk '/^queue prompt/ { here = 1 } here && /pkts:/ { print $3; exit }')"
+at_least 1 "packets in that queue" \
+	"$(pf gateway -s queue -v | awk \
+	'/^queue prompt/ { here = 1 } here && /pkts:/ { print $3; exit }')"
 
 # no more than the limit
 filter gateway <<'END_OF_RULES'
@@ -122,7 +127,8 @@ pass out on wan0 proto icmp set delay 2500
 END_OF_RULES
 sleep 1.2 # the daemon heeds it
 before=$(reason gateway memory)
-answers=$(on client ping -n -q -c 20 -i 0.01 -W 4 "$SERVER4" | sed -n 's/.* \([0-9]*\) received.*/\1/p')
+answers=$(on client ping -n -q -c 20 -i 0.01 -W 4 "$SERVER4" |
+	sed -n 's/.* \([0-9]*\) received.*/\1/p')
 same "as many as may wait come back" 5 "$answers"
 same "the others are counted as without memory" $((before + 15)) "$(reason gateway memory)"
 holds "and as refused" await 5 counted refused 15

@@ -2,6 +2,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
+# long: 23 s of a processor, 71 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -13,7 +14,8 @@ picture() {
 	on gateway ip route
 	on gateway ip -6 route
 	on gateway ip rule
-	on gateway sh -c 'grep -r . /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf 2>/dev/null' | grep -v stable_secret
+	on gateway sh -c 'grep -r . /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf 2>/dev/null' |
+		grep -v stable_secret
 	if command -v nft >/dev/null; then on gateway nft list ruleset; fi
 	if command -v tc >/dev/null; then
 		on gateway tc qdisc show
@@ -43,10 +45,12 @@ same "and packets pass" passed "$(probe_web client $SERVER4 80)"
 
 # loopback forwards where rules route, and does afterwards as it did before
 loopback() {
-	on gateway cat /proc/sys/net/ipv4/conf/lo/forwarding /proc/sys/net/ipv6/conf/lo/forwarding | paste -sd ' '
+	on gateway cat /proc/sys/net/ipv4/conf/lo/forwarding /proc/sys/net/ipv6/conf/lo/forwarding |
+		paste -sd ' '
 }
 let_forward() {
-	on gateway sh -c "echo $1 >/proc/sys/net/ipv4/conf/$2/forwarding; echo $1 >/proc/sys/net/ipv6/conf/$2/forwarding"
+	on gateway sh \
+		-c "echo $1 >/proc/sys/net/ipv4/conf/$2/forwarding; echo $1 >/proc/sys/net/ipv6/conf/$2/forwarding"
 }
 # route INTERFACE VALUE... - while rules route, interfaces are told to forward, or not to
 route() {

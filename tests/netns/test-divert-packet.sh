@@ -1,5 +1,5 @@
-# divert-packet: a program sees what passes, in both directions and families, drops it or writes it back,
-# changed or not. Without a program, or a daemon, nothing passes and it is counted.
+# divert-packet: a program sees what passes, in both directions and families, drops it or writes it
+# back, changed or not. Without a program, or a daemon, nothing passes and it is counted.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -7,11 +7,13 @@ echo_server server 53
 web server 80
 program() {
 	start "divert-$1" gateway python3 "$ROOT/examples/divert.py" -p "${PINS[gateway]##*/}" "$@"
-	await 5 grep -q ready "$WORK/divert-$1.log" || die "no program: $(cat "$WORK/divert-$1.log")"
+	await 5 grep -q ready "$WORK/divert-$1.log" ||
+		die "no program: $(cat "$WORK/divert-$1.log")"
 }
 # diverted NAME - a counter of the JSON form of -si
 diverted() {
-	pf gateway --json -si | python3 -c 'import json, sys; print(json.load(sys.stdin)["divert"][sys.argv[1]])' "$1"
+	pf gateway --json -si | python3 \
+		-c 'import json, sys; print(json.load(sys.stdin)["divert"][sys.argv[1]])' "$1"
 }
 # counted NAME N - when skipstepd has said so
 counted() {
@@ -59,8 +61,10 @@ holds "counted: returned" await 5 counted returned 8
 PATIENCE=5
 same "TCP, IPv4" passed "$(probe_web client "$SERVER4" 80)"
 same "TCP, IPv6" passed "$(probe_web client "$SERVER6" 80)"
-same "no packet is longer than the link" 1500 "$(awk '$NF + 0 > max { max = $NF + 0 } END { print max }' "$WORK/divert-702.log")"
-on client curl --silent --noproxy '*' --max-time 20 "http://$SERVER4/large" | cmp - "$WORK/www/large"
+same "no packet is longer than the link" 1500 \
+	"$(awk '$NF + 0 > max { max = $NF + 0 } END { print max }' "$WORK/divert-702.log")"
+on client curl --silent --noproxy '*' --max-time 20 "http://$SERVER4/large" |
+	cmp - "$WORK/www/large"
 same "64 MB are what they were" "0 0" "${PIPESTATUS[*]}"
 
 # a program that drops, and one that changes

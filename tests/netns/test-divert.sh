@@ -1,6 +1,6 @@
-# Sockets that take what is for others: a proxy on the gateway answers in the server's name (divert-to),
-# asks the server in the client's name and hears its answers (divert-reply). Over TCP and UDP, and to raw
-# sockets, in both families, with no other set-up than the rules.
+# Sockets that take what is for others: a proxy on the gateway answers in the server's name
+# (divert-to), asks the server in the client's name and hears its answers (divert-reply). Over TCP
+# and UDP, and to raw sockets, in both families, with no other set-up than the rules.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -140,7 +140,8 @@ ready
 $CLIENT6 to 2001:db8:ffff::7 hello" "$(cat "$WORK/raw.log")"
 
 same "in the client's name" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
-same "in the client's name, IPv6" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"
+same "in the client's name, IPv6" hello \
+	"$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"
 
 # the same ports by one socket after the other, while pf still has the state of the one before
 again() {
@@ -172,8 +173,10 @@ $CLIENT6 to 2001:db8:ffff::7 80
 $CLIENT6 to 2001:db8:ffff::7 5353"
 for time in first second; do
 	same "from port 7777, the $time time" "$heard" \
-		"$(again tcp/198.51.100.7 udp/198.51.100.7 tcp/2001:db8:ffff::7 udp/2001:db8:ffff::7)"
-	same "in the client's name from port 4444, the $time time" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
+		"$(again tcp/198.51.100.7 udp/198.51.100.7 tcp/2001:db8:ffff::7 \
+		udp/2001:db8:ffff::7)"
+	same "in the client's name from port 4444, the $time time" hello \
+		"$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
 	# the next is another program's socket
 	stop proxy
 	start proxy gateway python3 "$WORK/proxy.py"
@@ -181,9 +184,11 @@ for time in first second; do
 done
 # rules that divert nothing: the state knows better
 filter gateway <<<"pass"
-same "the state still leads to the socket" "$CLIENT4 to 198.51.100.7 5353" "$(again udp/198.51.100.7)"
+same "the state still leads to the socket" "$CLIENT4 to 198.51.100.7 5353" \
+	"$(again udp/198.51.100.7)"
 
 # what pfctl made for it goes with it
 pf gateway -q --remove
-same "nothing is left" "" "$(on gateway ip rule show | grep 28774; on gateway ip route show table 28774)"
+same "nothing is left" "" \
+	"$(on gateway ip rule show | grep 28774; on gateway ip route show table 28774)"
 verdict

@@ -1,5 +1,6 @@
-# Packets of states that want nothing but to judge and count them go past the kernel's forwarding: with the
-# same counters, time to live and errors, and only while the kernel would do nothing else with them.
+# Packets of states that want nothing but to judge and count them go past the kernel's forwarding:
+# with the same counters, time to live and errors, and only while the kernel would do nothing else
+# with them.
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
@@ -29,15 +30,18 @@ counters() { # of the states, each with the packets there and back
 for setting in no auto yes; do
 	rules "$setting"
 	before=$(sum_forwarded)
-	same "$setting: every datagram comes and goes, one hop less" "1000 63" "$(ask "$SERVER4" 1000)"
+	same "$setting: every datagram comes and goes, one hop less" "1000 63" \
+		"$(ask "$SERVER4" 1000)"
 	same "$setting: over IPv6 too" "1000 63" "$(ask "$SERVER6" 1000)"
 	same "$setting: counted in each state" \
-		"1000:1000 pkts, 128000:128000 bytes 1000:1000 pkts, 148000:148000 bytes" "$(counters | xargs)"
+		"1000:1000 pkts, 128000:128000 bytes 1000:1000 pkts, 148000:148000 bytes" \
+		"$(counters | xargs)"
 	after=$(sum_forwarded)
 	if [ "$setting" = no ]; then
 		same "no: the kernel forwards them all" 4000 $((after - before))
 	else
-		holds "$setting: hardly one of 4000 goes by the kernel" [ $((after - before)) -lt 400 ]
+		holds "$setting: hardly one of 4000 goes by the kernel" [ $((after - before)) \
+			-lt 400 ]
 	fi
 	pf gateway -q -F states
 done
@@ -86,8 +90,10 @@ web server 80
 for address in "$SERVER4" "[$SERVER6]"; do
 	before=$(sum_forwarded)
 	same "64 MB from $address" "$(sha256sum <"$WORK/www/large")" \
-		"$(on client curl -s --noproxy '*' --max-time 20 "http://$address/large" | sha256sum)"
+		"$(on client curl -s --noproxy '*' --max-time 20 "http://$address/large" |
+		sha256sum)"
 	after=$(sum_forwarded)
-	holds "hardly a packet of them went by the kernel ($((after - before)))" [ $((after - before)) -lt 3000 ]
+	holds "hardly a packet of them went by the kernel ($((after - before)))" [ \
+		$((after - before)) -lt 3000 ]
 done
 verdict

@@ -1,5 +1,5 @@
-# `os` on real hosts: the SYNs of this Linux are known as Linux's over IPv4 and IPv6, by the fingerprints that
-# skipstep comes with and by those of `set fingerprints`; `-s osfp` lists them.
+# `os` on real hosts: the SYNs of this Linux are known as Linux's over IPv4 and IPv6, by the
+# fingerprints that skipstep comes with and by those of `set fingerprints`; `-s osfp` lists them.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -28,12 +28,16 @@ holds "-s osfp" eval 'pf gateway -so | grep -Pq "^Linux\t6.18\t$"'
 
 echo '*:64:1:*:M*,S,T,N,W*:Penguin:2:x:as wide as can be' >"$WORK/pf.os"
 rules Penguin "$WORK/pf.os" | filter gateway
-same "where Penguin is refused, whose file says that it looks so" refused "$(probe_web client $SERVER4 80)"
+same "where Penguin is refused, whose file says that it looks so" refused \
+	"$(probe_web client $SERVER4 80)"
 holds "-s osfp" eval 'pf gateway -so | grep -Pq "^Penguin\t2\tx\t$"'
 rules Linux "$WORK/pf.os" | filter gateway
-same "where Linux is refused, which that file does not know" passed "$(probe_web client $SERVER4 80)"
-holds "-vv tells of it" eval 'rules Linux "$WORK/pf.os" | pf gateway -nvvf - 2>&1 | grep -q "unknown .Linux. OS fingerprint"'
+same "where Linux is refused, which that file does not know" passed \
+	"$(probe_web client $SERVER4 80)"
+holds "-vv tells of it" eval \
+	'rules Linux "$WORK/pf.os" | pf gateway -nvvf - 2>&1 | grep -q "unknown .Linux. OS fingerprint"'
 echo 'broken' >"$WORK/pf.os"
 rules Linux "$WORK/pf.os" | pf gateway -f - 2>"$WORK/refused" && die "a broken file was loaded"
-same "a broken file" "error loading fingerprints $WORK/pf.os:1: not a fingerprint" "$(head -n 1 "$WORK/refused")"
+same "a broken file" "error loading fingerprints $WORK/pf.os:1: not a fingerprint" \
+	"$(head -n 1 "$WORK/refused")"
 verdict

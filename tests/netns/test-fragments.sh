@@ -1,5 +1,5 @@
-# Fragments are put together in skipstepd before rules see them, and made again on the way out; without
-# the daemon they are dropped and counted. Asked to, the filter matches them one by one.
+# Fragments are put together in skipstepd before rules see them, and made again on the way out;
+# without the daemon they are dropped and counted. Asked to, the filter matches them one by one.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -10,7 +10,8 @@ GATEWAY4=192.168.100.1 GATEWAY6=2001:db8:100::1
 
 # large_ping HOST ADDRESS [BYTES] - an echo request of several fragments
 large_ping() {
-	if on "$1" ping -n -q -c 1 -W 1 -s "${3:-4000}" "$2" >/dev/null 2>&1; then echo passed; else echo "no answer"; fi
+	if on "$1" ping -n -q -c 1 -W 1 -s "${3:-4000}" "$2" >/dev/null 2>&1; then echo passed; \
+		else echo "no answer"; fi
 }
 
 # large_udp ADDRESS PORT - 4000 bytes to an echo server and back
@@ -70,7 +71,8 @@ same "fragments of 1300 bytes" passed "$(large_ping client $SERVER6)"
 await 3 grep -q "frag" "$WORK/sniffer.log"
 stop sniffer
 same "longest fragment at the server" 1248 \
-	"$(grep -o 'frag ([0-9]*|[0-9]*)' "$WORK/sniffer.log" | sed 's/.*|//; s/)//' | sort -n | tail -1)"
+	"$(grep -o 'frag ([0-9]*|[0-9]*)' "$WORK/sniffer.log" | sed 's/.*|//; s/)//' | sort -n |
+	tail -1)"
 
 echo_server server 7
 echo_server server 8
@@ -93,12 +95,14 @@ END
 daemon gateway
 await 5 on gateway ip link show pffrag0
 before=$(reason gateway fragment)
-raw_fragments 'fragment(1, 16, False, bytes(8)); fragment(1, 24, False, bytes(8)); fragment(2, 8, True, bytes(7))'
+raw_fragments \
+	'fragment(1, 16, False, bytes(8)); fragment(1, 24, False, bytes(8)); fragment(2, 8, True, bytes(7))'
 await 3 eval '[ "$(reason gateway fragment)" -ge $((before + 2)) ]'
 at_least $((before + 2)) "packets counted as fragment" "$(reason gateway fragment)"
 raw_fragments 'for n in range(3000): fragment(n + 10, 8, True, bytes(8))'
 held() {
-	pf gateway -vsi | awk '/^Fragments/ { found = 1 } found && /current entries/ { print $3; exit }'
+	pf gateway -vsi | awk \
+		'/^Fragments/ { found = 1 } found && /current entries/ { print $3; exit }'
 }
 await 3 eval '[ "$(held)" -gt 50 ]'
 holds "no more than 100 fragments are held: $(held)" [ "$(held)" -le 100 ]
@@ -108,7 +112,8 @@ done
 
 # more than skipstepd takes: what the kernel drops in front of it is counted
 lost() {
-	pf gateway --json -si | python3 -c 'import json, sys; print(json.load(sys.stdin)["fragments"]["lost"])'
+	pf gateway --json -si | python3 \
+		-c 'import json, sys; print(json.load(sys.stdin)["fragments"]["lost"])'
 }
 kill -STOP "${PROCESSES[skipstepd-gateway]}"
 raw_fragments 'for n in range(3000): fragment(n + 10, 8, True, bytes(8))'
@@ -141,6 +146,7 @@ pass all no state
 block in on lan0 fragment
 END
 for address in $SERVER4 $SERVER6; do
-	same "fragments to $address, which a rule blocks" "no answer" "$(large_ping client $address)"
+	same "fragments to $address, which a rule blocks" "no answer" \
+		"$(large_ping client $address)"
 done
 verdict

@@ -1,5 +1,6 @@
-# What an application proxy for FTP has to survive: lines that are none, thousands of sessions that say nothing, clients
-# that do not read, transfers that break off at either end, a file of 1 GiB, and its own end at any time.
+# What an application proxy for FTP has to survive: lines that are none, thousands of sessions that
+# say nothing, clients that do not read, transfers that break off at either end, a file of 1 GiB,
+# and its own end at any time.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -22,11 +23,13 @@ gateway_at() {
 		cat
 	} >"$WORK/$name.conf"
 	start "$name" gateway "$BIN/ftp-gw" -d -f "$WORK/$name.conf"
-	await 3 grep -q "listening.*$port" "$WORK/$name.log" || die "no gateway: $(cat "$WORK/$name.log")"
+	await 3 grep -q "listening.*$port" "$WORK/$name.log" ||
+		die "no gateway: $(cat "$WORK/$name.log")"
 }
 
 fetch() {
-	on client curl --silent --noproxy '*' --max-time 20 "ftp://anonymous%40$SERVER4:x@$GATEWAY:$1/large" | sha256sum
+	on client curl --silent --noproxy '*' --max-time 20 \
+		"ftp://anonymous%40$SERVER4:x@$GATEWAY:$1/large" | sha256sum
 }
 
 # memory NAME - kB that a gateway has
@@ -46,7 +49,8 @@ no_sockets() {
 gateway_at 2121 gw <<'END_OF_FILE'
 limits = { sessions = 11000, sessions-per-client = 11000 }
 END_OF_FILE
-same "it is somebody else" "0 0000000000000000" "$(awk '$1 == "Uid:" { print ($2 == 0) + ($3 == 0) + ($4 == 0) }
+same "it is somebody else" "0 0000000000000000" \
+	"$(awk '$1 == "Uid:" { print ($2 == 0) + ($3 == 0) + ($4 == 0) }
 	$1 == "CapEff:" { print $2 }' "/proc/${PROCESSES[gw]}/status" | xargs)"
 
 # Sessions, by a client of our own: a line for each thing that it saw.
@@ -203,7 +207,8 @@ same "lines that are none" "over" "$(client malformed 2121)"
 same "a client after them" "$wanted" "$(fetch 2121)"
 same "ABOR, and another transfer" "150 426 225 broken 200 150 whole 226 221" "$(client abort 2121)"
 same "a client that closes its data connection" "150 426 200" "$(client close 2121)"
-same "commands within a transfer wait for its end" "150 whole 226 200 221 end" "$(client later 2121)"
+same "commands within a transfer wait for its end" "150 whole 226 200 221 end" \
+	"$(client later 2121)"
 client leave 2121
 holds "nothing is left of one that leaves" await 3 no_sockets
 start broken client python3 "$WORK/client.py" broken "$GATEWAY" 2121 "$SERVER4"
@@ -218,7 +223,8 @@ stop broken
 for shovel in 64k splice; do
 	gateway_at 2130 large <<<"shovel = \"$shovel\""
 	same "1 GiB, $shovel" "whole" "$(on client curl --silent --noproxy '*' --max-time 25 \
-		"ftp://anonymous%40$SERVER4:x@$GATEWAY:2130/gigabyte" | cmp - "$WORK/ftp/gigabyte" && echo whole)"
+		"ftp://anonymous%40$SERVER4:x@$GATEWAY:2130/gigabyte" |
+		cmp - "$WORK/ftp/gigabyte" && echo whole)"
 	stop large
 done
 
@@ -318,7 +324,8 @@ said() {
 	echo "$1" >"$WORK/wrong.conf"
 	on gateway "$BIN/ftp-gw" -d -f "$WORK/wrong.conf" 2>&1
 }
-same "a key that is none" "ftp-gw: $WORK/wrong.conf:1: unknown field" "$(said 'lisen = []' | sed -n '1s/ .lisen.*//p')"
+same "a key that is none" "ftp-gw: $WORK/wrong.conf:1: unknown field" \
+	"$(said 'lisen = []' | sed -n '1s/ .lisen.*//p')"
 same "a user that is none" "ftp-gw: there is no user nobody-of-this-name" \
 	"$(said "listen = [\"$GATEWAY:2140\"]
 user = \"nobody-of-this-name\"")"

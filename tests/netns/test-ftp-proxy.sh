@@ -1,6 +1,7 @@
-# FTP through a gateway that hides its network: ftp-proxy rewrites what client and server tell each other
-# and opens the filter for the data connections, and for nothing else. Real servers and real clients, active and
-# passive, in both families, with translation on either side; and what is left when a process of it is killed.
+# FTP through a gateway that hides its network: ftp-proxy rewrites what client and server tell each
+# other and opens the filter for the data connections, and for nothing else. Real servers and real
+# clients, active and passive, in both families, with translation on either side; and what is left
+# when a process of it is killed.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpproxy.sh"
 lab_begin
@@ -27,12 +28,14 @@ ftp_server server
 same "the server behind the gateway, passive" "$WANTED" "$(fetch 192.168.100.1:2121)"
 same "the server behind the gateway, active" "$WANTED" "$(fetch 192.168.100.1:2121 --ftp-port -)"
 same "who shuts its side behind QUIT is answered" 221 \
-	"$(printf 'QUIT\r\n' | on client timeout 5 nc -N 192.168.100.1 2121 | tail -n 1 | cut -c 1-3)"
+	"$(printf 'QUIT\r\n' | on client timeout 5 nc -N 192.168.100.1 2121 | tail -n 1 |
+	cut -c 1-3)"
 stop reverse
 
 huge "through the proxy"
 
-# A session waits for its data connection; whatever of the proxy is killed meanwhile, its rules are gone within a second.
+# A session waits for its data connection; whatever of the proxy is killed meanwhile, its rules are
+# gone within a second.
 stop ftp-server
 start naive server python3 "$HERE/naive_ftp.py" serve
 await 10 listening server tcp 21 || die "no FTP server: $(cat "$WORK/naive.log")"

@@ -1,5 +1,6 @@
-# FTP through a filtering bridge, which no proxy could stand on: ftpsesame watches control connections as they
-# cross and opens the filter for the data connections. Real servers and clients, both ways, both families.
+# FTP through a filtering bridge, which no proxy could stand on: ftpsesame watches control
+# connections as they cross and opens the filter for the data connections. Real servers and clients,
+# both ways, both families.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
 lab_begin

@@ -1,5 +1,6 @@
-# FTP where addresses are translated and nobody rewrites what is said: ftpsesame opens the filter for what it can, the
-# rules carry each data connection on by its tag. Clients that hide behind the gateway, and a server that does.
+# FTP where addresses are translated and nobody rewrites what is said: ftpsesame opens the filter
+# for what it can, the rules carry each data connection on by its tag. Clients that hide behind the
+# gateway, and a server that does.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
 lab_begin
@@ -12,7 +13,8 @@ daemon gateway
 transfers() {
 	same "$1: EPSV" "$WANTED" "$(fetch "$2")"
 	same "$1: PASV" "$WANTED" "$(fetch "$2" --disable-epsv)"
-	on client curl --silent --noproxy '*' --max-time 30 --upload-file "$WORK/ftp/large" "ftp://$2/upload/$3"
+	on client curl --silent --noproxy '*' --max-time 30 --upload-file "$WORK/ftp/large" \
+		"ftp://$2/upload/$3"
 	same "$1: an upload" "$WANTED" "$(sha256sum <"$WORK/ftp/upload/$3")"
 	holds "$1: no rules after them" await 2 no_rules_left
 }
@@ -48,7 +50,8 @@ for server in vsftpd pure-ftpd; do
 	ftp_server server "$server"
 	transfers "a server behind NAT, $server" 192.168.100.1 "found-$server"
 	same "a server behind NAT, $server: EPRT" "$WANTED" "$(fetch 192.168.100.1 --ftp-port -)"
-	same "a server behind NAT, $server: PORT" "$WANTED" "$(fetch 192.168.100.1 --ftp-port - --disable-eprt)"
+	same "a server behind NAT, $server: PORT" "$WANTED" \
+		"$(fetch 192.168.100.1 --ftp-port - --disable-eprt)"
 	stop ftp-server
 done
 verdict

@@ -1,5 +1,6 @@
-# FTP through a filter where nobody rewrites anything: ftpsesame watches control connections and opens the filter for
-# the data connections. Real servers and clients, active and passive, both families.
+# FTP through a filter where nobody rewrites anything: ftpsesame watches control connections and
+# opens the filter for the data connections. Real servers and clients, active and passive, both
+# families.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
 lab_begin

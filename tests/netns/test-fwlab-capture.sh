@@ -1,5 +1,5 @@
-# A client and a server talk, tcpdump writes it down, and what fwlab makes of the capture says the same again, at the same
-# times.
+# A client and a server talk, tcpdump writes it down, and what fwlab makes of the capture says the
+# same again, at the same times.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 command -v tcpdump >/dev/null || unable "no tcpdump"
@@ -9,7 +9,8 @@ start answer server "$BIN/fwlab" answer 80 5353
 await 5 grep -q ready "$WORK/answer.log" || die "nobody answers: $(cat "$WORK/answer.log")"
 # capture NAME - writes down what the server hears and says
 capture() {
-	start "$1" server tcpdump -n --immediate-mode -U -s 96 -i eth0 -w "$WORK/$1.pcap" 'tcp or udp'
+	start "$1" server tcpdump -n --immediate-mode -U -s 96 -i eth0 -w "$WORK/$1.pcap" \
+		'tcp or udp'
 	await 5 grep -q "listening on" "$WORK/$1.log" || die "no capture: $(cat "$WORK/$1.log")"
 }
 # derived NAME [ARGUMENT...] - the workload of a capture
@@ -18,18 +19,23 @@ derived() {
 }
 
 capture first
-on client "$BIN/fwlab" converse tcp "$SERVER4:80" --sends 3000 --gets 200000 --stays 0.3 || die "no conversation"
+on client "$BIN/fwlab" converse tcp "$SERVER4:80" --sends 3000 --gets 200000 --stays 0.3 ||
+	die "no conversation"
 sleep 1.2
-on client "$BIN/fwlab" converse udp "$SERVER4:5353" --sends 90 --gets 3000 --datagrams 3 || die "no datagrams"
+on client "$BIN/fwlab" converse udp "$SERVER4:5353" --sends 90 --gets 3000 --datagrams 3 ||
+	die "no datagrams"
 on client "$BIN/fwlab" converse tcp "$SERVER4:80" || die "no connection"
 sleep 0.2
 stop first
 derived first >"$WORK/workload"
 same "conversations" 3 "$(grep -c converse "$WORK/workload")"
 holds "bytes of TCP both ways, though packets were cut off" \
-	grep -q "converse tcp $SERVER4:80 --stays 0.3[0-9]* --sends 3000 --gets 200000\"" "$WORK/workload"
-holds "datagrams" grep -q "converse udp $SERVER4:5353 .*--sends 90 --gets 3000 --datagrams 3\"" "$WORK/workload"
-holds "a connection without a word, in the second after" grep -q "converse tcp $SERVER4:80 --after 0\.[0-9]*\( --stays [0-9.]*\)\?\"" "$WORK/workload"
+	grep -q "converse tcp $SERVER4:80 --stays 0.3[0-9]* --sends 3000 --gets 200000\"" \
+	"$WORK/workload"
+holds "datagrams" grep -q "converse udp $SERVER4:5353 .*--sends 90 --gets 3000 --datagrams 3\"" \
+	"$WORK/workload"
+holds "a connection without a word, in the second after" grep \
+	-q "converse tcp $SERVER4:80 --after 0\.[0-9]*\( --stays [0-9.]*\)\?\"" "$WORK/workload"
 holds "who answers" grep -q "^# Their server is: fwlab answer 80 5353" "$WORK/workload"
 
 capture again
@@ -44,7 +50,8 @@ bytes() {
 derived again >"$WORK/second"
 same "and what it says is the same" "$(bytes "$WORK/workload")" "$(bytes "$WORK/second")"
 same "the second one began a second later" 1 \
-	"$(python3 -c 'import json, sys; one = json.load(open(sys.argv[1]))["executed"]; print(round(one[-1]["start"] - one[0]["start"]))' "$WORK/outcome.json")"
+	"$(python3 \
+	-c 'import json, sys; one = json.load(open(sys.argv[1]))["executed"]; print(round(one[-1]["start"] - one[0]["start"]))' "$WORK/outcome.json")"
 same "another server" 3 "$(derived first --server 192.0.2.9 | grep -c " 192.0.2.9:")"
 
 head -c 300 /dev/urandom >"$WORK/noise.pcap"

@@ -1,5 +1,7 @@
-# A paper is repeated without what is missing here, which it says; one that is interrupted keeps what it has.
+# A paper is repeated without what is missing here, which it says; one that is interrupted keeps
+# what it has.
 # alone
+# long: 74 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
@@ -12,9 +14,11 @@ PATH="$WORK/few" "$BIN/fwlab" paper adamo-tablo --smoke --systems iptables-legac
 same "without iptables" 0 $?
 holds "what is left out is said" grep -q "left out: iptables-legacy: no such program" "$WORK/errors"
 same "and written down" True \
-	"$(said "$WORK/some/adamo-tablo.json" 'any("iptables-legacy: no such" in text for text in run["paper"]["differences"])')"
+	"$(said "$WORK/some/adamo-tablo.json" \
+	'any("iptables-legacy: no such" in text for text in run["paper"]["differences"])')"
 
-setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" paper gigabit --smoke >"$WORK/text" 2>&1
+setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" paper gigabit --smoke \
+	>"$WORK/text" 2>&1
 same "without root" 1 $?
 holds "why is said" grep -q "paper: needs root" "$WORK/text"
 

@@ -1,22 +1,29 @@
-# Every paper is repeated to its end, with its table and a verdict on each finding. What the figures are does not matter here.
+# Every paper is repeated to its end, with its table and a verdict on each finding. The figures do
+# not matter here. PAPERS names the papers; all of them unless set.
 # alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
-PAPERS="adamo-tablo hartmeier molitor freebsd-openbsd gigabit"
+PAPERS=${PAPERS:-all}
+papers=$PAPERS
+[ "$PAPERS" != all ] || papers="adamo-tablo hartmeier molitor freebsd-openbsd gigabit"
 [ "$(nproc)" -ge 2 ] || unable "one CPU: hartmeier needs another for the firewall"
 
-"$BIN/fwlab" paper all --smoke --out "$WORK/all" >"$WORK/text" 2>"$WORK/errors" || cat "$WORK/errors"
-for paper in $PAPERS; do
+"$BIN/fwlab" paper "$PAPERS" --smoke --out "$WORK/all" >"$WORK/text" 2>"$WORK/errors" ||
+	cat "$WORK/errors"
+for paper in $papers; do
 	result=$WORK/all/$paper.json
 	same "$paper: complete" True "$(said "$result" 'run["complete"]')"
-	at_least 4 "$paper: rows of its tables" "$(said "$result" 'sum(len(t["rows"]) for t in run["paper"]["tables"])')"
+	at_least 4 "$paper: rows of its tables" \
+		"$(said "$result" 'sum(len(t["rows"]) for t in run["paper"]["tables"])')"
 	at_least 3 "$paper: findings" "$(said "$result" 'len(run["findings"])')"
 	if grep -q "left out: [^s]" "$WORK/errors"; then
-		echo "left out here, so findings may lack figures: $(grep -c 'left out' "$WORK/errors")"
+		echo "left out here, so findings may lack figures: $(grep -c 'left out' \
+			"$WORK/errors")"
 	else
 		same "$paper: findings without figures" "[]" \
-			"$(said "$result" '[f["claim"] for f in run["findings"] if f["evidence"] == "not measured"]')"
+			"$(said "$result" \
+			'[f["claim"] for f in run["findings"] if f["evidence"] == "not measured"]')"
 	fi
 	same "$paper: cells without a figure of ours" 0 "$(said "$result" \
 		'sum(not row[-1] for t in run["paper"]["tables"] for row in t["rows"])')"

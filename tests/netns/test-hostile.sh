@@ -1,6 +1,6 @@
-# Frames that nobody should send, from both sides of a gateway, many with the ends of connections that go
-# through it. The connections go on, whatever they are: plain, modulated, of synproxy, translated, UDP.
-# Neither the daemon nor the kernel complains, and pfctl does what it always does.
+# Frames that nobody should send, from both sides of a gateway, many with the ends of connections
+# that go through it. The connections go on, whatever they are: plain, modulated, of synproxy,
+# translated, UDP. Neither the daemon nor the kernel complains, and pfctl does what it always does.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -34,7 +34,8 @@ await 20 test -e "$WORK/ends" || die "nobody talks: $(cat "$WORK/talk.log")"
 mac_of() { on gateway ip -o link show dev "$1" | sed 's/.*link.ether \([^ ]*\).*/\1/'; }
 on client python3 "$HERE/hostile.py" throw "$WORK/ends" eth0 "$(mac_of lan0)" client 6000 1
 same "frames of the client's side are sent" 0 $?
-on server python3 "$HERE/hostile.py" throw "$WORK/ends" eth0 "$(mac_of wan0)" server 6000 2 192.168.10.81
+on server python3 "$HERE/hostile.py" throw "$WORK/ends" eth0 "$(mac_of wan0)" server 6000 2 \
+	192.168.10.81
 same "frames of the server's side are sent" 0 $?
 for name in short ip-option fragment normalize state-mismatch match; do
 	at_least 1 "packets counted under $name" "$(reason gateway "$name")"
@@ -45,9 +46,11 @@ wait "${PROCESSES[talk]}"
 same "the conversations" "10 conversations go on" "$(tail -n 1 "$WORK/talk.log")"
 unset "PROCESSES[talk]"
 # the daemon may still be at theirs, and what comes in too many at once is dropped
-holds "a datagram in fragments, after so many pieces of others" await 5 on client ping -n -q -c 1 -W 1 -s 3000 $SERVER4
+holds "a datagram in fragments, after so many pieces of others" await 5 on client ping -n -q -c 1 \
+	-W 1 -s 3000 $SERVER4
 holds "the daemon runs" kill -0 "${PROCESSES[skipstepd-gateway]}"
-same "what the daemon said besides that it is ready" "" "$(grep -v "skipstepd: ready" "$WORK/skipstepd-gateway.log")"
+same "what the daemon said besides that it is ready" "" \
+	"$(grep -v "skipstepd: ready" "$WORK/skipstepd-gateway.log")"
 same "what pfctl says besides what it is asked" "" "$(pf gateway -s all 2>&1 >/dev/null)"
 same "complaints of the kernel" "$before" "$(complaints)"
 verdict

@@ -32,7 +32,8 @@ COMMIT' | on gateway "$RESTORE" || unable "iptables does not work here"
 # compare SETS PACKETS [--states] - as many rule sets from $SEED on, each with so many packets
 compare() {
 	echo "seeds from $SEED: $*"
-	on world python3 "$HERE/import_iptables.py" "/run/netns/$LAB-gateway" "$BIN/pfctl" "$SEED" "$@" || FAILED=1
+	on world python3 "$HERE/import_iptables.py" "/run/netns/$LAB-gateway" "$BIN/pfctl" "$SEED" \
+		"$@" || FAILED=1
 }
 compare 5 300
 compare 5 300 --states

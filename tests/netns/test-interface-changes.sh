@@ -1,5 +1,5 @@
-# Interfaces that change while the filter runs: they get and lose addresses, go into a group and out of
-# it, and have another name. Rules, dynamic addresses and skipped groups follow.
+# Interfaces that change while the filter runs: they get and lose addresses, go into a group and out
+# of it, and have another name. Rules, dynamic addresses and skipped groups follow.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -41,9 +41,11 @@ on client ip route replace default via 192.168.100.1 dev eth0
 on gateway ip link set lan0 down
 on gateway ip link set lan0 name inner0
 on gateway ip link set inner0 up
-holds "the rule of its new name holds for a renamed interface" becomes passed probe_web client $SERVER4 81
+holds "the rule of its new name holds for a renamed interface" becomes passed probe_web client \
+	$SERVER4 81
 same "the rule of its old name does not" "no answer" "$(probe_web client $SERVER4 80)"
-same "interfaces that are there, and that rules name" "all inner0 lan0 lo wan0" "$(pf gateway -sI | sort | xargs)"
+same "interfaces that are there, and that rules name" "all inner0 lan0 lo wan0" \
+	"$(pf gateway -sI | sort | xargs)"
 on gateway ip link set inner0 down
 on gateway ip link set inner0 name lan0
 on gateway ip link set lan0 up

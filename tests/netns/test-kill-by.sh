@@ -1,5 +1,5 @@
-# `pfctl -k` by the ends of a state, its rule's label, its id, its key and its next hop, on one interface or on all;
-# `pfctl -ss` shows the states that are left.
+# `pfctl -k` by the ends of a state, its rule's label, its id, its key and its next hop, on one
+# interface or on all; `pfctl -ss` shows the states that are left.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -26,12 +26,14 @@ talk() {
 	for from in $CLIENT4 $OTHER4 $CLIENT6; do
 		case $from in *:*) to=$SERVER6 ;; *) to=$SERVER4 ;; esac
 		for port in 51 52; do
-			echo hello | on client timeout 1 nc -u -W 1 -s "$from" -p $((4000 + port)) "$to" $port >/dev/null || die "no echo"
+			echo hello | on client timeout 1 nc -u -W 1 -s "$from" -p $((4000 + port)) \
+				"$to" $port >/dev/null || die "no echo"
 		done
 	done
 }
 
-# killed WHAT COUNT LEFT ARGUMENT... - how many states pfctl says that it killed, and how many are left
+# killed WHAT COUNT LEFT ARGUMENT... - how many states pfctl says that it killed, and how many are
+# left
 killed() {
 	local what=$1 count=$2 left=$3
 	shift 3
@@ -41,7 +43,8 @@ killed() {
 
 # id PATTERN - of the state whose line matches
 id() {
-	pf gateway -ss -vv | awk -v pattern="$1" '$0 ~ pattern { found = 1 } found && $1 == "id:" { print $2; exit }'
+	pf gateway -ss -vv | awk -v pattern="$1" \
+		'$0 ~ pattern { found = 1 } found && $1 == "id:" { print $2; exit }'
 }
 
 talk
@@ -57,11 +60,13 @@ killed "by label" 3 9 -k label -k one
 killed "by a label that no rule has" 0 9 -k label -k three
 killed "by key, on both sides of the gateway" 2 7 -k key -k "udp $CLIENT4:4052 -> $SERVER4:52"
 killed "by a key of which one end is another" 0 7 -k key -k "udp $OTHER4:4053 -> $SERVER4:52"
-killed "by key, written from the other end" 2 5 -k key -k "udp $SERVER6[52] <- $CLIENT6[4052]"
-same "the state that is to be killed by its id" 1 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
+killed "by key, written from the other end" 2 5 -k key -k "udp ${SERVER6}[52] <- ${CLIENT6}[4052]"
+same "the state that is to be killed by its id" 1 \
+	"$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
 killed "by id" 1 4 -k id -k "$(id "$SERVER4:52 <- $OTHER4:4052")"
 same "that state" 0 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
-same "the one of the same packets on the other side" 1 "$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
+same "the one of the same packets on the other side" 1 \
+	"$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
 
 # a state that sends its packets by a next hop of its own
 filter gateway <<END
@@ -72,7 +77,8 @@ END
 talk
 killed "by a gateway that no state has" 0 12 -k gateway -k 192.168.10.3
 killed "by gateway" 2 10 -k gateway -k $SERVER4
-same "states to the port of that rule, over IPv4 into lan0" 0 "$(state_count gateway "$SERVER4:51 <- ")"
+same "states to the port of that rule, over IPv4 into lan0" 0 \
+	"$(state_count gateway "$SERVER4:51 <- ")"
 
 # floating states are bound to no interface; those that are bound can be killed by it
 filter gateway <<'END'

@@ -17,10 +17,12 @@ for family in 4 6; do
 	server=SERVER$family
 	address=${!server}
 	case $address in *:*) address="[$address]" ;; esac
-	start "transfer$family" client curl --silent --output /dev/null --limit-rate 20M --speed-time 2 --speed-limit 1000 \
+	start "transfer$family" client curl --silent --output /dev/null --limit-rate 20M \
+		--speed-time 2 --speed-limit 1000 \
 		--write-out '%{size_download}' "http://$address/large"
 done
-await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 4 ]' || die "the transfers do not start"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 4 ]' ||
+	die "the transfers do not start"
 holds "pfctl -k" pf gateway -k $CLIENT4
 same "states that are left" 2 "$(state_count gateway ESTABLISHED:ESTABLISHED)"
 wait "${PROCESSES[transfer6]}"

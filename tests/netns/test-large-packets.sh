@@ -17,10 +17,12 @@ pass out on wan0 proto tcp to port 5001 label "out"
 END
 for address in $SERVER4 $SERVER6; do
 	pf gateway -q -z
-	on client iperf3 --client "$address" --port 5001 --bytes 100M --connect-timeout 1000 >/dev/null || die "iperf3 failed"
+	on client iperf3 --client "$address" --port 5001 --bytes 100M --connect-timeout 1000 \
+		>/dev/null || die "iperf3 failed"
 	# label evaluations packets bytes packets-in bytes-in packets-out bytes-out states
 	for label in in out; do
-		read -r packets bytes < <(pf gateway -sl | awk -v l=$label '$1 == l { print $3, $4 }')
+		read -r packets bytes \
+			< <(pf gateway -sl | awk -v l=$label '$1 == l { print $3, $4 }')
 		at_least 104857600 "bytes to and from $address, $label" "$bytes"
 		at_least $((bytes / 1500)) "packets to and from $address, $label" "$packets"
 	done

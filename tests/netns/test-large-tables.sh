@@ -1,5 +1,5 @@
-# A table of 100,000 addresses: each command says what it did, in time that does not grow with the square of
-# them, and packets pass meanwhile as the old contents or the new ones say.
+# A table of 100,000 addresses: each command says what it did, in time that does not grow with the
+# square of them, and packets pass meanwhile as the old contents or the new ones say.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -19,7 +19,8 @@ printf '%s\n' 192.168.0.0/16 2001:db8::/32 | tee -a "$WORK/old" >>"$WORK/new"
 commanded() {
 	local expected=$1
 	shift
-	same "-T $*" "$expected" "$(on gateway timeout 20 "$BIN/pfctl" -t large -T "$@" 2>&1 | xargs)"
+	same "-T $*" "$expected" \
+		"$(on gateway timeout 20 "$BIN/pfctl" -t large -T "$@" 2>&1 | xargs)"
 }
 
 filter gateway <<END
@@ -42,11 +43,14 @@ commanded "50000/100000 addresses match." test -f "$WORK/hosts"
 commanded "50000/100000 addresses deleted." delete -f "$WORK/hosts"
 commanded "0/0 addresses expired." expire 3600
 same "addresses shown" 50002 "$(pf gateway -t large -T show | wc -l)"
-same "addresses counted" 50002 "$(pf gateway -sT -vv | awk '/large/ { here = 1 } here && /Addresses:/ { print $2; exit }')"
-same "what another table says" "1/1 addresses added." "$(pf gateway -t another -T add 192.0.2.2 2>&1)"
+same "addresses counted" 50002 \
+	"$(pf gateway -sT -vv | awk '/large/ { here = 1 } here && /Addresses:/ { print $2; exit }')"
+same "what another table says" "1/1 addresses added." \
+	"$(pf gateway -t another -T add 192.0.2.2 2>&1)"
 for name in ping4 ping6; do
 	stop $name INT
-	at_least 50 "packets of $name" "$(grep -o '^[0-9]* packets' "$WORK/$name.log" | grep -o '^[0-9]*')"
+	at_least 50 "packets of $name" \
+		"$(grep -o '^[0-9]* packets' "$WORK/$name.log" | grep -o '^[0-9]*')"
 	holds "none of $name was lost" grep -q ' 0% packet loss' "$WORK/$name.log"
 done
 commanded "50002 addresses deleted." flush
@@ -54,6 +58,7 @@ same "a client that is in the table no more" "no answer" "$(probe_ping client $S
 same "over IPv6 too" "no answer" "$(probe_ping client $SERVER6)"
 
 addresses 0 299999 >"$WORK/many"
-commanded 'pfctl: 300002 table entries exceed the limit of 300000: write `set limit table-entries 300002`' add -f "$WORK/many"
+commanded \
+	'pfctl: 300002 table entries exceed the limit of 300000: write `set limit table-entries 300002`' add -f "$WORK/many"
 commanded "" show
 verdict

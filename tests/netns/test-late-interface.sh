@@ -1,4 +1,5 @@
-# An interface that comes after the rules is filtered as soon as skipstepd sees it, and when it comes again.
+# An interface that comes after the rules is filtered as soon as skipstepd sees it, and when it
+# comes again.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0      late0     wan0

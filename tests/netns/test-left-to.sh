@@ -1,5 +1,5 @@
-# Packets that others want go by the kernel, on tcx and in XDP, as long as these are there: `pfctl -s info -v` says for
-# whom, and counts them.
+# Packets that others want go by the kernel, on tcx and in XDP, as long as these are there: `pfctl
+# -s info -v` says for whom, and counts them.
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
@@ -64,7 +64,8 @@ for interfaces in none any; do
 	on gateway ip link delete above1
 	goes_past "xdp on $interfaces, and gone"
 
-	on gateway nft "table netdev t { chain c { type filter hook ingress devices = { lan0, wan0 } priority 0; }; }"
+	on gateway nft \
+		"table netdev t { chain c { type filter hook ingress devices = { lan0, wan0 } priority 0; }; }"
 	goes_by_the_kernel "xdp on $interfaces, netfilter at the device" netfilter
 	on gateway nft delete table netdev t
 	on gateway nft "table inet t { chain c { type filter hook forward priority 0; }; }"

@@ -1,6 +1,6 @@
-# State limiters and source limiters on real hosts: what they refuse, what `pfctl -s LimiterStates` and
-# `-s LimiterSrcs` show of it, that they stay when rules are loaded again, that a source leaves their table, and
-# that `pfctl -I id -k source` has one forget it.
+# State limiters and source limiters on real hosts: what they refuse, what `pfctl -s LimiterStates`
+# and `-s LimiterSrcs` show of it, that they stay when rules are loaded again, that a source leaves
+# their table, and that `pfctl -I id -k source` has one forget it.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -9,8 +9,8 @@ lab_begin
 gateway_between_client_and_server
 echo_server server 53
 
-# What is refused takes three seconds, and a state lives up to a second less than its timeout, which began in the middle
-# of one.
+# What is refused takes three seconds, and a state lives up to a second less than its timeout, which
+# began in the middle of one.
 rules() {
 	cat <<END
 set timeout { udp.first 8, udp.single 8, udp.multiple 8 }
@@ -32,15 +32,20 @@ at_least 3 "packets refused" "$(reason gateway state-limit)"
 pf gateway -sLimiterStates >"$WORK/states"
 pf gateway -v -sLimiterSrcs >"$WORK/sources"
 cat "$WORK/states" "$WORK/sources"
-holds "the state limiter" grep -Eq '^  1        5/5          nil/nil          5 +[3-9] +0$' "$WORK/states"
-holds "the source limiter" grep -Eq '^  2        1/10         100   nil/nil          5 +0 +0 +0$' "$WORK/sources"
-holds "its source" grep -Eq "^	$CLIENT4/32 rdomain 0 inuse 5/100 admit 5 hardlim 0 ratelim 0$" "$WORK/sources"
+holds "the state limiter" grep -Eq '^  1        5/5          nil/nil          5 +[3-9] +0$' \
+	"$WORK/states"
+holds "the source limiter" grep -Eq '^  2        1/10         100   nil/nil          5 +0 +0 +0$' \
+	"$WORK/sources"
+holds "its source" grep -Eq "^	$CLIENT4/32 rdomain 0 inuse 5/100 admit 5 hardlim 0 ratelim 0$" \
+	"$WORK/sources"
 same "the table" "$CLIENT4" "$(pf gateway -t many -T show | tr -d ' ')"
 
 rules 32 | filter gateway
-same "a reload keeps what is used" "5/5" "$(pf gateway -sLimiterStates | awk '$1 == 1 { print $2 }')"
+same "a reload keeps what is used" "5/5" \
+	"$(pf gateway -sLimiterStates | awk '$1 == 1 { print $2 }')"
 same "one more is refused" "no answer" "$(probe_udp client $SERVER4 53)"
-rules 24 | on gateway "$BIN/pfctl" -q -f - 2>"$WORK/refused" && die "masks changed while there are sources"
+rules 24 | on gateway "$BIN/pfctl" -q -f - 2>"$WORK/refused" &&
+	die "masks changed while there are sources"
 cat "$WORK/refused"
 holds "another mask is refused" grep -q 'source limiter each tracks sources' "$WORK/refused"
 

@@ -1,4 +1,5 @@
-# The log's disk is full: the filter does not mind, the daemon says so and goes on when there is room.
+# The log's disk is full: the filter does not mind, the daemon says so and goes on when there is
+# room.
 #
 #   client ----------------- gateway (log on 64 kB of tmpfs) ----------------- server
 #                  lan0                                         wan0

@@ -1,4 +1,5 @@
-# Who writes the log is too slow: packets do not wait for it, and each record that finds no room is counted.
+# Who writes the log is too slow: packets do not wait for it, and each record that finds no room is
+# counted.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -28,7 +29,8 @@ blocked() {
 	pf gateway -vsr | awk '/7777/ { getline; print $5 }'
 }
 lost() {
-	pf gateway --json -si | python3 -c 'import json, sys; print(json.load(sys.stdin)["log_lost"])'
+	pf gateway --json -si | python3 \
+		-c 'import json, sys; print(json.load(sys.stdin)["log_lost"])'
 }
 written() {
 	tcpdump -n -r "$log" 2>/dev/null | grep -c 7777

@@ -32,6 +32,7 @@ same "different ones" 20000 "$(sort -u "$WORK/states" | wc -l)"
 same "of the first port" 10000 "$(grep -c ":5000 <- " "$WORK/states")"
 same "as JSON" 20000 "$(pf gateway -ss --json | grep -o '"udp"' | wc -l)"
 stop pings INT
-same "killed by port's key: one" "killed 1 states" "$(pf gateway -k key -k "udp $CLIENT4:25000 -> $SERVER4:5000" 2>&1)"
+same "killed by port's key: one" "killed 1 states" \
+	"$(pf gateway -k key -k "udp $CLIENT4:25000 -> $SERVER4:5000" 2>&1)"
 same "flushed" 0 "$(pf gateway -q -F states; state_count gateway udp)"
 verdict

@@ -1,7 +1,7 @@
 # A gateway that hides its network behind its own address and sends some of what comes in to a host
-# inside, as real programs see it: transfers with large packets (GSO) and without, checksums that the
-# kernel leaves to the card and that it makes itself, errors of the network, and the way from inside to
-# a host inside by the outer address.
+# inside, as real programs see it: transfers with large packets (GSO) and without, checksums that
+# the kernel leaves to the card and that it makes itself, errors of the network, and the way from
+# inside to a host inside by the outer address.
 #
 #   client, dmz (inside)        gateway            server (outside)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -31,16 +31,21 @@ for offload in 1 0; do
 	for pair in client:eth0 gateway:lan0 gateway:wan0 gateway:dmz0 server:eth0 dmz:eth0; do
 		offloads "${pair%:*}" "${pair#*:}" $offload
 	done
-	same "a transfer from outside, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest client "$SERVER4" 80)"
-	same "a transfer to outside, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.81 8080)"
+	same "a transfer from outside, offloads $offload" "$(sha256sum <"$WORK/www/random")" \
+		"$(digest client "$SERVER4" 80)"
+	same "a transfer to outside, offloads $offload" "$(sha256sum <"$WORK/www/random")" \
+		"$(digest server 192.168.10.81 8080)"
 	same "web, offloads $offload" passed "$(probe_web client "$SERVER4" 80)"
 	same "UDP, offloads $offload" passed "$(probe_udp client "$SERVER4" 53)"
 	same "ping, offloads $offload" passed "$(probe_ping client "$SERVER4")"
-	same "web to the outer address, offloads $offload" passed "$(probe_web server 192.168.10.81 8080)"
-	same "web from inside to the outer address, offloads $offload" passed "$(probe_web client 192.168.10.81 8080)"
+	same "web to the outer address, offloads $offload" passed \
+		"$(probe_web server 192.168.10.81 8080)"
+	same "web from inside to the outer address, offloads $offload" passed \
+		"$(probe_web client 192.168.10.81 8080)"
 done
 pf gateway -ss
-at_least 1 "states with the address of the gateway" "$(pf gateway -ss | grep -c '192.168.10.81:[0-9]* (192.168.100.2')"
+at_least 1 "states with the address of the gateway" \
+	"$(pf gateway -ss | grep -c '192.168.10.81:[0-9]* (192.168.100.2')"
 
 # An error about a datagram goes to who sent it.
 same "a closed port" "refused" "$(on client python3 - "$SERVER4" <<'END_OF_PROGRAM'
@@ -58,8 +63,8 @@ except TimeoutError:
 END_OF_PROGRAM
 )"
 
-# A new destination on the way out is where it is: for packets of the gateway's own, and for those that
-# come through it. The routing table leads all of them to the server.
+# A new destination on the way out is where it is: for packets of the gateway's own, and for those
+# that come through it. The routing table leads all of them to the server.
 web client 80
 on gateway ip route add 203.0.113.0/24 via "$SERVER4"
 on dmz ip route add 203.0.113.0/24 via 192.168.200.1
@@ -70,6 +75,7 @@ END_OF_RULES
 pf gateway -q -F states
 same "its own packets, to another link" passed "$(probe_web gateway 203.0.113.9 80)"
 same "packets that come through" passed "$(probe_web dmz 203.0.113.9 80)"
-at_least 2 "states of the other destination" "$(pf gateway -ss | grep -c '192.168.100.2:80 (203.0.113.9:80')"
+at_least 2 "states of the other destination" \
+	"$(pf gateway -ss | grep -c '192.168.100.2:80 (203.0.113.9:80')"
 same "none of it went to the server" 0 "$(on server ss -Htan | grep -c '192.168.100.2')"
 verdict

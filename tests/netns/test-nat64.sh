@@ -1,6 +1,7 @@
-# A network without IPv4 and one without IPv6 with a gateway between them that translates (af-to), as
-# real programs see it: transfers with large packets (GSO) and without, datagrams, echo, errors of the
-# network and of the gateway itself, and the other way round; and a gateway that shakes hands first.
+# A network without IPv4 and one without IPv6 with a gateway between them that translates (af-to),
+# as real programs see it: transfers with large packets (GSO) and without, datagrams, echo, errors
+# of the network and of the gateway itself, and the other way round; and a gateway that shakes hands
+# first.
 #
 #   client (IPv6 only)         gateway            server (IPv4 only)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -37,15 +38,19 @@ for offload in 1 0; do
 	for pair in client:eth0 gateway:lan0 gateway:wan0 server:eth0; do
 		offloads "${pair%:*}" "${pair#*:}" $offload
 	done
-	same "a transfer from IPv4 to IPv6, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
-	same "a transfer from IPv6 to IPv4, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
+	same "a transfer from IPv4 to IPv6, offloads $offload" "$(sha256sum <"$WORK/www/random")" \
+		"$(digest client $SERVER64 80)"
+	same "a transfer from IPv6 to IPv4, offloads $offload" "$(sha256sum <"$WORK/www/random")" \
+		"$(digest server 192.168.10.100 80)"
 	same "web, offloads $offload" passed "$(probe_web client $SERVER64 80)"
 	same "UDP, offloads $offload" passed "$(probe_udp client $SERVER64 53)"
 	same "echo to IPv4, offloads $offload" passed "$(probe_ping client $SERVER64)"
 	same "echo to IPv6, offloads $offload" passed "$(probe_ping server 192.168.10.100)"
 done
 pf gateway -ss
-at_least 1 "states between the families" "$(pf gateway -ss | grep -c '^all tcp 192.168.10.81:[0-9]* (2001:db8:100::2\[[0-9]*\]) -> 192.168.10.2:80 (64:ff9b::c0a8:a02\[80\])')"
+at_least 1 "states between the families" \
+	"$(pf gateway -ss | grep \
+	-c '^all tcp 192.168.10.81:[0-9]* (2001:db8:100::2\[[0-9]*\]) -> 192.168.10.2:80 (64:ff9b::c0a8:a02\[80\])')"
 
 # closed HOST ADDRESS - what a program hears about a datagram to a port that nobody has
 closed() {
@@ -75,14 +80,17 @@ same "the gateway is the first hop" 2001:db8:100::1 "$(hops client $SERVER64 1)"
 # What comes in fragments is put together before it crosses.
 daemon gateway
 on client ip route change default via 2001:db8:100::1 mtu 1280
-same "echo in fragments" "1 received" "$(on client ping -n -c 1 -W 3 -s 1400 $SERVER64 | grep -o '1 received')"
+same "echo in fragments" "1 received" \
+	"$(on client ping -n -c 1 -W 3 -s 1400 $SERVER64 | grep -o '1 received')"
 on client ip route change default via 2001:db8:100::1
 
 # The link to the server is shorter: TCP hears of it and goes on, in both directions.
 on gateway ip link set wan0 mtu 1300
 on server ip link set eth0 mtu 1300
-same "a transfer over a shorter link" "$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
-same "a transfer to a shorter link" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
+same "a transfer over a shorter link" "$(sha256sum <"$WORK/www/random")" \
+	"$(digest client $SERVER64 80)"
+same "a transfer to a shorter link" "$(sha256sum <"$WORK/www/random")" \
+	"$(digest server 192.168.10.100 80)"
 same "too long for the link" 1320 "$(on client python3 - $SERVER64 <<'END_OF_PROGRAM'
 import socket, sys, time
 IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, IPV6_MTU = 23, 2, 24
@@ -97,9 +105,11 @@ END_OF_PROGRAM
 
 # Nobody knows the way.
 on gateway ip route add prohibit 203.0.113.0/24
-same "an address without a way" "No route" "$(on client ping -n -c 1 -W 2 64:ff9b::203.0.113.1 | grep -o 'No route')"
+same "an address without a way" "No route" \
+	"$(on client ping -n -c 1 -W 2 64:ff9b::203.0.113.1 | grep -o 'No route')"
 
-# The gateway shakes hands first, with the client in its family and then with the server in the other.
+# The gateway shakes hands first, with the client in its family and then with the server in the
+# other.
 for rules in "" "set syncookies always"; do
 	state=
 	[ -n "$rules" ] || state="synproxy state"
@@ -114,9 +124,12 @@ for rules in "" "set syncookies always"; do
 		for pair in client:eth0 gateway:lan0 gateway:wan0 server:eth0; do
 			offloads "${pair%:*}" "${pair#*:}" $offload
 		done
-		same "a transfer from IPv4, ${state:-$rules}, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
-		same "a transfer from IPv6, ${state:-$rules}, offloads $offload" "$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
+		same "a transfer from IPv4, ${state:-$rules}, offloads $offload" \
+			"$(sha256sum <"$WORK/www/random")" "$(digest client $SERVER64 80)"
+		same "a transfer from IPv6, ${state:-$rules}, offloads $offload" \
+			"$(sha256sum <"$WORK/www/random")" "$(digest server 192.168.10.100 80)"
 	done
 done
-at_least 4 "cookies that came back" "$(pf gateway -si -v | awk '/syncookies validated/ { print $3 }')"
+at_least 4 "cookies that came back" \
+	"$(pf gateway -si -v | awk '/syncookies validated/ { print $3 }')"
 verdict

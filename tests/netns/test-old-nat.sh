@@ -1,6 +1,6 @@
-# A router with nothing but the rules that FreeBSD's handbook has for one: nat, rdr, binat, their anchors,
-# and filter rules that see what these made of the packets. Real connections both ways, and pfctl's
-# figures of the rules.
+# A router with nothing but the rules that FreeBSD's handbook has for one: nat, rdr, binat, their
+# anchors, and filter rules that see what these made of the packets. Real connections both ways, and
+# pfctl's figures of the rules.
 #
 #   client, dmz (inside)        gateway            server (outside)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -41,7 +41,8 @@ same "web from inside" passed "$(probe_web client "$SERVER4" 80)"
 same "UDP from inside" passed "$(probe_udp client "$SERVER4" 53)"
 same "ping from inside" passed "$(probe_ping client "$SERVER4")"
 pf gateway -ss
-at_least 3 "states with the address of the gateway" "$(pf gateway -ss | grep -c '192.168.10.81[: ].*(192.168.100.2')"
+at_least 3 "states with the address of the gateway" \
+	"$(pf gateway -ss | grep -c '192.168.10.81[: ].*(192.168.100.2')"
 
 # rdr pass asks no filter rule; without pass they see the host inside.
 same "web from outside, rdr pass" passed "$(probe_web server 192.168.10.81 8080)"
@@ -51,7 +52,8 @@ same "web from outside, no rule" "no answer" "$(probe_web server 192.168.10.81 7
 
 # binat: out with its own address, and in to it.
 same "web from the dmz" passed "$(probe_web dmz "$SERVER4" 80)"
-at_least 1 "states with the address of the dmz" "$(pf gateway -ss | grep -c '192.168.10.90:[0-9]* (192.168.200.2:')"
+at_least 1 "states with the address of the dmz" \
+	"$(pf gateway -ss | grep -c '192.168.10.90:[0-9]* (192.168.200.2:')"
 
 # A proxy's rules come and go in an anchor.
 pf gateway -q -a proxy/1 -f - <<'END_OF_RULES'
@@ -80,16 +82,21 @@ pass in on lan0
 END_OF_RULES
 daemon gateway
 same "web from outside" passed "$(probe_web server 192.168.10.81 8080)"
-sleep 0.3
+await 5 has_records 1 "$WORK/gateway-pflog0" 'rdr in on wan0'
 tcpdump -n -e -r "$WORK/gateway-pflog0" 2>&1 | tee "$WORK/tcpdump"
-holds "one record, of rdr" grep -Eq 'rule 0/0\(match\): rdr in on wan0: .* > 192.168.10.81.8080: Flags \[S\]' "$WORK/tcpdump"
+holds "one record, of rdr" grep \
+	-Eq 'rule 0/0\(match\): rdr in on wan0: .* > 192.168.10.81.8080: Flags \[S\]' \
+	"$WORK/tcpdump"
 
-# Without them nothing is translated any more; all other rules stay as they are, with what they counted.
+# Without them nothing is translated any more; all other rules stay as they are, with what they
+# counted.
 filters=$(pf gateway -sr | wc -l)
 pf gateway -F nat
 same "translation rules" "" "$(pf gateway -sn)"
 same "other rules" "$filters" "$(pf gateway -sr | wc -l)"
 at_least 1 "states that go on" "$(state_count gateway)"
-at_least 1 "states that pass out had made" "$(pf gateway -sr -v | grep -A2 '^pass out' | sed -n 's/.*State Creations: \([0-9]*\).*/\1/p')"
+at_least 1 "states that pass out had made" \
+	"$(pf gateway -sr -v | grep -A2 '^pass out' |
+	sed -n 's/.*State Creations: \([0-9]*\).*/\1/p')"
 same "web from outside without rdr" "no answer" "$(probe_web server 192.168.10.81 8080)"
 verdict

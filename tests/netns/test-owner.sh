@@ -23,7 +23,8 @@ fetch() {
 	local address=$1 code
 	shift
 	case $address in *:*) address="[$address]" ;; esac
-	code=$("$@" curl --silent --output /dev/null --noproxy '*' --max-time 1 --write-out '%{http_code}' "http://$address/")
+	code=$("$@" curl --silent --output /dev/null --noproxy '*' --max-time 1 --write-out \
+		'%{http_code}' "http://$address/")
 	[ "$code" = 200 ] && echo "passed" || echo "no answer"
 }
 
@@ -70,5 +71,6 @@ pass in proto udp to port 53 user unknown
 block in proto udp to port 53 user != unknown
 END
 same "what is forwarded is nobody's" passed "$(probe_udp client $SERVER4 53)"
-same "what comes to the gateway's own server is somebody's" "no answer" "$(probe_udp client 192.168.100.1 53)"
+same "what comes to the gateway's own server is somebody's" "no answer" \
+	"$(probe_udp client 192.168.100.1 53)"
 verdict

@@ -13,7 +13,8 @@ web gateway 22 25
 echo_server server 53
 
 filter gateway < <(sed '/^## What the demonstration adds/,$d' "$ROOT/examples/gateway.conf")
-same "rules after lists are expanded, without those of scrub" 42 "$(pf gateway -sr | grep -vc "^scrub ")"
+same "rules after lists are expanded, without those of scrub" 42 \
+	"$(pf gateway -sr | grep -vc "^scrub ")"
 same "inside to outside, port 80" passed "$(probe_web client $SERVER4 80)"
 same "inside to outside, port 5001" passed "$(probe_web client $SERVER4 5001)"
 same "inside to outside, port 8080" "no answer" "$(probe_web client $SERVER4 8080)"

@@ -1,6 +1,6 @@
-# Packets that are too long for a link, and those whose hops are used up: the errors of the gateway and
-# of the router behind it reach who sent the packet, about the addresses that it was sent to, also when
-# those are redirected and hidden.
+# Packets that are too long for a link, and those whose hops are used up: the errors of the gateway
+# and of the router behind it reach who sent the packet, about the addresses that it was sent to,
+# also when those are redirected and hidden.
 #
 #   client ------------ gateway ------- 1400 ------- router ------- 1300 ------- server
 #   eth0           lan0       wan0                 r0      r1                      eth0
@@ -30,8 +30,10 @@ on router ip route add 192.168.100.0/24 via 192.168.10.81
 on router ip -6 route add 2001:db8:100::/64 via 2001:db8:10::81
 on server ip route add default via 192.168.20.1
 on server ip -6 route add default via 2001:db8:20::1
-await 5 on client ping -n -q -c 1 -W 1 2001:db8:20::2 || die "the hosts do not reach each other over IPv6"
-await 5 on client ping -n -q -c 1 -W 1 192.168.20.2 || die "the hosts do not reach each other over IPv4"
+await 5 on client ping -n -q -c 1 -W 1 2001:db8:20::2 ||
+	die "the hosts do not reach each other over IPv6"
+await 5 on client ping -n -q -c 1 -W 1 192.168.20.2 ||
+	die "the hosts do not reach each other over IPv4"
 web server 80
 echo_server server 7
 
@@ -55,7 +57,8 @@ forget_mtu() {
 	on client ip -6 route flush cache
 }
 
-# too_long ADDRESS BYTES - the MTU that the answer to a packet of so many bytes tells, and who says so
+# too_long ADDRESS BYTES - the MTU that the answer to a packet of so many bytes tells, and who says
+# so
 too_long() {
 	local header=28
 	case $1 in *:*) header=48 ;; esac
@@ -70,8 +73,9 @@ hop() {
 			s/^[0-9]* bytes from \([0-9a-f.:]*[0-9a-f]\): icmp_seq=1.*/reached \1/p'
 }
 
-# hop_udp ADDRESS TTL - who says that a datagram with so many hops to go went no further: the client's
-# kernel gives the error to the socket that sent it, by the addresses and ports in the quoted packet
+# hop_udp ADDRESS TTL - who says that a datagram with so many hops to go went no further: the
+# client's kernel gives the error to the socket that sent it, by the addresses and ports in the
+# quoted packet
 hop_udp() {
 	on client python3 - "$1" "$2" <<'END'
 import select, socket, sys
@@ -105,8 +109,9 @@ for family in 4 6; do
 		case $which$family in
 		PLAIN4) first=192.168.100.1 second=192.168.10.2 ;;
 		PLAIN6) first=2001:db8:100::1 second=2001:db8:10::2 ;;
-		# Who gets an error about a redirected packet sees the address that it sent the packet to: pf
-		# gives the error the source that the receiver of the quoted packet has.
+		# Who gets an error about a redirected packet sees the address that it sent the
+		# packet to: pf gives the error the source that the receiver of the quoted packet
+		# has.
 		*) first=$address second=$address ;;
 		esac
 		same "ping $address" passed "$(probe_ping client "$address")"
@@ -129,7 +134,8 @@ stop sniffer
 for address in $PLAIN4 $OTHER4; do
 	for length in 1500 1400; do
 		same "an error quotes $length bytes from $CLIENT4 to $address" 1 \
-			"$(grep -A 1 "proto ICMP (1), length $length" "$WORK/sniffer.log" | grep -c "$CLIENT4 > $address: ICMP echo request")"
+			"$(grep -A 1 "proto ICMP (1), length $length" "$WORK/sniffer.log" |
+			grep -c "$CLIENT4 > $address: ICMP echo request")"
 	done
 done
 verdict

@@ -1,5 +1,5 @@
-# What pfctl does to a filter that is running, and what it leaves alone: -T load, -o profile, -r, -F Reset,
-# -k gateway, and a load, which changes no weight and with set keepcounters no counter.
+# What pfctl does to a filter that is running, and what it leaves alone: -T load, -o profile, -r, -F
+# Reset, -k gateway, and a load, which changes no weight and with set keepcounters no counter.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -51,7 +51,8 @@ END
 holds "a rule set" pf gateway -o none -f "$WORK/profile.conf"
 for _ in 1 2 3; do probe_web client $SERVER4 80 >/dev/null; done
 pf gateway -q -F states
-at_least 1 "packets of the last rule" "$(pf gateway -vsr -R 3 | grep -o 'Packets: [0-9]*' | grep -o '[0-9]*')"
+at_least 1 "packets of the last rule" \
+	"$(pf gateway -vsr -R 3 | grep -o 'Packets: [0-9]*' | grep -o '[0-9]*')"
 holds "pfctl -o profile" pf gateway -o profile -f "$WORK/profile.conf"
 same "rules" "$(pf gateway -nvf "$WORK/profile.conf" -o none | sort)" "$(pf gateway -sr | sort)"
 same "a connection" passed "$(probe_web client $SERVER4 80)"
@@ -69,13 +70,15 @@ same "a timeout" "tcp.established 18000s" "$(pf gateway -st | grep established |
 holds "pfctl -F Reset" pf gateway -F Reset
 same "the timeout" "tcp.established 86400s" "$(pf gateway -st | grep established | xargs)"
 same "the limit" 100000 "$(pf gateway -sm | awk '$1 == "states" { print $NF }')"
-same "rules" "$(pf gateway -nvf "$WORK/rules.conf" | grep -c '^pass\|^block')" "$(pf gateway -sr | wc -l)"
+same "rules" "$(pf gateway -nvf "$WORK/rules.conf" | grep -c '^pass\|^block')" \
+	"$(pf gateway -sr | wc -l)"
 same "states" "$states" "$(state_count gateway tcp)"
 same "a connection" passed "$(probe_web client $SERVER4 80)"
 
 # counters over a load, if they shall stay
 counted() {
-	pf gateway -vsr | grep -A 1 '^pass in on lan0' | grep -o 'Packets: [0-9]*' | grep -o '[0-9]*'
+	pf gateway -vsr | grep -A 1 '^pass in on lan0' | grep -o 'Packets: [0-9]*' |
+		grep -o '[0-9]*'
 }
 (echo set keepcounters; rules) | filter gateway
 same "a connection" passed "$(probe_web client $SERVER4 80)"

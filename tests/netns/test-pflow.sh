@@ -1,5 +1,6 @@
-# pflow: states that end are reported to a collector as IPFIX, translated or not, in both families, by
-# skipstepd. Wireshark's dissector reads the reports. Without a daemon they are counted when they are lost.
+# pflow: states that end are reported to a collector as IPFIX, translated or not, in both families,
+# by skipstepd. Wireshark's dissector reads the reports. Without a daemon they are counted when they
+# are lost.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 command -v tshark >/dev/null || unable "tshark is not there"
@@ -25,7 +26,8 @@ on server sh -c "exec nc -u -l -k 4739" >/dev/null 2>&1 &
 PROCESSES[sink]=$!
 reports() {
 	start reporter gateway "$BIN/skipstepd" -f "$WORK/pflog" "$@"
-	await 5 grep -q "skipstepd: ready" "$WORK/reporter.log" || die "no skipstepd: $(cat "$WORK/reporter.log")"
+	await 5 grep -q "skipstepd: ready" "$WORK/reporter.log" ||
+		die "no skipstepd: $(cat "$WORK/reporter.log")"
 }
 # fields FIELD... - of all records in the capture, a line for each message
 fields() {
@@ -57,12 +59,16 @@ same "no UDP state was reported" "" "$(fields protocol | tr ',' '\n' | grep -x 1
 messages() {
 	tshark -r "$WORK/flows.pcap" -d udp.port==4739,cflow -V 2>/dev/null
 }
-same "the dissector has no complaint" "" "$(messages | grep -iE 'malformed|no template|unexpected|expert' | sort -u)"
-same "templates" "256 257 258" "$(messages | sed -n 's/.*Template (Id = \([0-9]*\), Count = [0-9]*).*/\1/p' | sort -u | xargs)"
+same "the dissector has no complaint" "" \
+	"$(messages | grep -iE 'malformed|no template|unexpected|expert' | sort -u)"
+same "templates" "256 257 258" \
+	"$(messages | sed -n 's/.*Template (Id = \([0-9]*\), Count = [0-9]*).*/\1/p' | sort -u |
+	xargs)"
 holds "bytes as pfctl showed them" grep -q "Octets: $sent " <<<"$(messages | sed 's/$/ /')"
 holds "and those of the answers" grep -q "Octets: $answered " <<<"$(messages | sed 's/$/ /')"
 translated=$(messages | grep -A 30 'FlowSet Id: (Data) (257)')
-holds "the translated state tells whom the server knows" grep -q "Post NAT Source IPv4 Address: 192.168.10.81" <<<"$translated"
+holds "the translated state tells whom the server knows" grep \
+	-q "Post NAT Source IPv4 Address: 192.168.10.81" <<<"$translated"
 holds "and who it is" grep -q "SrcAddr: $CLIENT4" <<<"$translated"
 lan0=$(on gateway ip -o link show lan0 | cut -d: -f1)
 holds "interfaces of a state that came in" grep -q "InputInt: $lan0" <<<"$(messages)"
@@ -70,7 +76,8 @@ holds "interfaces of a state that came in" grep -q "InputInt: $lan0" <<<"$(messa
 
 # without a daemon the ring holds what it can, and the rest is counted
 lost() {
-	pf gateway --json -si | python3 -c 'import json, sys; print(json.load(sys.stdin)["flow_lost"])'
+	pf gateway --json -si | python3 \
+		-c 'import json, sys; print(json.load(sys.stdin)["flow_lost"])'
 }
 same "nothing was lost" 0 "$(lost)"
 on client python3 -c '
@@ -83,5 +90,6 @@ for port in range(10000, 19000):
         pass # the server refuses' "$SERVER4"
 holds "9000 states" pf gateway -F states
 at_least 1000 "lost" "$(lost)"
-same "exit status for a collector that is no address" 2 "$("$BIN/skipstepd" -e nowhere >/dev/null 2>&1; echo $?)"
+same "exit status for a collector that is no address" 2 \
+	"$("$BIN/skipstepd" -e nowhere >/dev/null 2>&1; echo $?)"
 verdict

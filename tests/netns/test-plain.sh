@@ -1,5 +1,6 @@
-# Packets that no state knows, where rules want nothing but to let them go or to drop them: judged in XDP and on
-# tc before the kernel has them, counted as by the long way, and sent where the kernel would send them.
+# Packets that no state knows, where rules want nothing but to let them go or to drop them: judged
+# in XDP and on tc before the kernel has them, counted as by the long way, and sent where the kernel
+# would send them.
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
@@ -23,7 +24,8 @@ rules() { # SETTING
 }
 counters() { # all that was counted for the packets of a run
 	pf gateway -s labels | awk '$3 > 100 { print }'
-	pf gateway -sr -v | grep -A1 'label "\(there\|back\|bad\)"' | grep -o 'Evaluations: [0-9]*  *Packets: [0-9]*  *Bytes: [0-9]*'
+	pf gateway -sr -v | grep -A1 'label "\(there\|back\|bad\)"' |
+		grep -o 'Evaluations: [0-9]*  *Packets: [0-9]*  *Bytes: [0-9]*'
 	pf gateway -t bad -T show -vv | grep -v Cleared | grep '[1-9][0-9][0-9]'
 	for interface in lan0 wan0; do
 		pf gateway -sI -vv -i "$interface" | grep 4/ | tr -s ' \t' ' '
@@ -51,7 +53,8 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 	pf gateway -q -z
 	pf gateway -q -t bad -T zero
 	before=$(by tc) before_xdp=$(by XDP)
-	same "$setting: every datagram comes and goes, one hop less" "500 63" "$(ask "$SERVER4" 500)"
+	same "$setting: every datagram comes and goes, one hop less" "500 63" \
+		"$(ask "$SERVER4" 500)"
 	send "$CLIENT4" 64 17 200	# which the anchor blocks
 	send 192.168.100.66 64 7 200	# in the table
 	send 192.168.100.5 64 7 200	# in a network of it
@@ -68,7 +71,8 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 done
 at_least 8 "lines of counters" "$(wc -l <"$WORK/counters-set fast-forward no")"
 for setting in "set xdp on none" "set xdp on any"; do
-	same "$setting: counted as by the long way" "$(cat "$WORK/counters-set fast-forward no")" "$(cat "$WORK/counters-$setting")"
+	same "$setting: counted as by the long way" "$(cat "$WORK/counters-set fast-forward no")" \
+		"$(cat "$WORK/counters-$setting")"
 done
 
 # A state where it leaves, none where it comes in.
@@ -90,8 +94,8 @@ for setting in "set xdp on none" "set xdp on any"; do
 	at_least 450 "of 500 went past the kernel" $(($(by tc) + $(by XDP) - before))
 done
 
-# Datagrams each of which is the first of its flow: states are made, counted and named as by the long way, on both sides, on
-# one, or where rules drop it then.
+# Datagrams each of which is the first of its flow: states are made, counted and named as by the
+# long way, on both sides, on one, or where rules drop it then.
 cat >"$WORK/flows.py" <<'END_OF_PROGRAM'
 import socket, struct, sys
 sender, server, port, count = sys.argv[1:]
@@ -121,8 +125,11 @@ state_rules() { # SETTING
 		pass proto udp to port 7
 	END_OF_RULES
 }
-states_of() { # all that there is of the states, but for their ages, and all that was counted for packets of IPv4
-	pf gateway -ss -vv | sed 's/age [0-9:]*, expires in [0-9:]*//; s/id: [0-9a-f]* creatorid: .*//' | paste - - - | sort
+states_of() \
+	{ # all that there is of the states, but for their ages, and all that was counted for packets of IPv4
+	pf gateway -ss -vv | sed \
+		's/age [0-9:]*, expires in [0-9:]*//; s/id: [0-9a-f]* creatorid: .*//' |
+		paste - - - | sort
 	pf gateway -s labels
 	pf gateway -sr -v | grep -o 'Evaluations: .*' | tail -n +2
 	pf gateway -si | grep -E '^  (inserts|memory|state-insert)' | tr -s ' ' | cut -d' ' -f1-3
@@ -150,7 +157,8 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 		"$(for port in 9 10 11 12; do pf gateway -ss | grep -c ":$port\b"; done | xargs)"
 	states_of >"$WORK/states-$setting"
 	flows 9 600
-	at_least 1 "$setting: states are at their limit" "$(pf gateway -si | awk '/^  memory/ { print $2 }')"
+	at_least 1 "$setting: states are at their limit" \
+		"$(pf gateway -si | awk '/^  memory/ { print $2 }')"
 	case $setting in
 	*no) same "the kernel forwards them" "0 0" "$forwarded $by_xdp" ;;
 	*none) at_least 550 "of 600 went by tc" "$forwarded" ;;
@@ -158,7 +166,8 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 	esac
 done
 for setting in "set xdp on none" "set xdp on any"; do
-	same "$setting: states and counters as by the long way" "$(cat "$WORK/states-set fast-forward no")" \
+	same "$setting: states and counters as by the long way" \
+		"$(cat "$WORK/states-set fast-forward no")" \
 		"$(cat "$WORK/states-$setting")"
 done
 on server nft delete table ip t
@@ -174,10 +183,11 @@ for setting in "set xdp on none" "set xdp on any"; do
 	ask "$SERVER4" 3 | cut -d' ' -f1)"
 done
 
-# Sources that the kernel does not believe in: its own address, those of no host, and with rp_filter those that are
-# somewhere else. The server hears of none.
+# Sources that the kernel does not believe in: its own address, those of no host, and with rp_filter
+# those that are somewhere else. The server hears of none.
 arrives() { # SOURCE [TTL] - datagrams of 20 from it that come as far as the server's wire
-	start listener server timeout 2 tcpdump -n -i eth0 -Q in --immediate-mode udp and src host "$1"
+	start listener server timeout 2 tcpdump -n -i eth0 -Q in --immediate-mode udp and src host \
+		"$1"
 	await 3 grep -q listening "$WORK/listener.log" || die "tcpdump does not listen"
 	goes_on "$SERVER4" >/dev/null
 	send "$1" "${2:-64}" 7 20

@@ -1,5 +1,6 @@
-# Pools on a live gateway: who keeps the address that it got, what becomes of it when the address leaves
-# the pool, ports that run out, ports that nobody can foretell, and what the log says of all this.
+# Pools on a live gateway: who keeps the address that it got, what becomes of it when the address
+# leaves the pool, ports that run out, ports that nobody can foretell, and what the log says of all
+# this.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0  192.168.10.81, .82
@@ -28,7 +29,8 @@ for _ in 1 2 3; do
 done
 same "the address that it got" "$first" "$(chosen)"
 same "states with it" 4 "$(pf gateway -ss | grep -c "udp $first:")"
-same "of one node" "( states 4, connections 0," "$(pf gateway -sS | grep -o '( states 4, connections 0,')"
+same "of one node" "( states 4, connections 0," \
+	"$(pf gateway -sS | grep -o '( states 4, connections 0,')"
 
 pf gateway -q -t outer -T delete "$first"
 same "UDP, when the address has left the pool" passed "$(probe_udp client "$SERVER4" 53)"
@@ -37,8 +39,8 @@ same "its node counts no old states" 1 "$(pf gateway -sS | grep -c '( states 1,'
 same "which are nobody's" 1 "$(pf gateway -ss -v | grep -c source-track)"
 
 # what the log says: addresses as translated, and that they are not those of the packet
-sleep 0.3
 log=$WORK/gateway-pflog0
+await 5 has_records 1 "$log" .
 same "pflog: rewritten, source as translated" "01 192.168.10" "$(python3 - "$log" <<'END'
 import sys
 data = open(sys.argv[1], "rb").read()
@@ -69,7 +71,8 @@ def answered(flow):
 print("".join("y" if answered(flow) else "n" for flow in flows + flows[:1]))
 END
 before=$(reason gateway translate)
-same "two ports for three flows; the first goes on" yyny "$(on client python3 "$WORK/flows.py" "$SERVER4" 53 3)"
+same "two ports for three flows; the first goes on" yyny \
+	"$(on client python3 "$WORK/flows.py" "$SERVER4" 53 3)"
 same "which is counted" $((before + 1)) "$(reason gateway translate)"
 
 # who sees some ports does not know the next

@@ -1,4 +1,5 @@
-# A queue with `flows` lets who sends little pass by who sends much, which a plain line of packets would not.
+# A queue with `flows` lets who sends little pass by who sends much, which a plain line of packets
+# would not.
 #
 #   client 10.0.1.2 ------- lan0 10.0.1.1 [gateway] wan0 10.0.2.1 ------- 10.0.2.2 server
 #                                                 1 Mbit/s
@@ -18,7 +19,8 @@ await 5 on client ping -n -q -c 1 -W 1 10.0.2.2 || die "no way to the server"
 on gateway tc qdisc add dev lan0 root fq_codel 2>/dev/null || unable "this kernel has no fq_codel"
 on gateway tc qdisc del dev lan0 root
 
-# Past the kernel a packet stays its sender's, who is on this very machine here, and waits for those that wait.
+# Past the kernel a packet stays its sender's, who is on this very machine here, and waits for those
+# that wait.
 filter gateway <<'END'
 set fast-forward no
 queue line on wan0 bandwidth 1M
@@ -27,13 +29,16 @@ pass
 END
 same "it is told as it was written" "queue rest parent line flows 16 bandwidth 1M default" \
 	"$(pf gateway -s queue | grep parent)"
-same "packets wait by flows" 1 "$(on gateway tc qdisc show dev wan0 | grep -c 'fq_codel.* flows 16 ')"
+same "packets wait by flows" 1 \
+	"$(on gateway tc qdisc show dev wan0 | grep -c 'fq_codel.* flows 16 ')"
 
 # what the line takes half a minute for; a plain line of packets would hold fifty of them
-on client bash -c 'exec 3>/dev/udp/10.0.2.2/9; for ((i = 0; i < 3000; i++)); do printf %1000s x >&3; done' \
+on client bash \
+	-c 'exec 3>/dev/udp/10.0.2.2/9; for ((i = 0; i < 3000; i++)); do printf %1000s x >&3; done' \
 	2>/dev/null # the server has no such port
 answers=$(on client ping -n -i 0.2 -c 5 -W 5 10.0.2.2 | grep -c 'bytes from')
-waiting=$(pf gateway -s queue -v | awk '$1 == "queue" { here = $2 == "rest" } here && /qlength:/ { print $3; exit }')
+waiting=$(pf gateway -s queue -v |
+	awk '$1 == "queue" { here = $2 == "rest" } here && /qlength:/ { print $3; exit }')
 at_least 5 "answers of 5" "$answers"
 at_least 500 "packets that they have passed by" "${waiting%/*}"
 verdict

@@ -1,5 +1,5 @@
-# Queues share a slow line: bulk may not push aside what has a queue of its own, chosen on the way in
-# or on the way out.
+# Queues share a slow line: bulk may not push aside what has a queue of its own, chosen on the way
+# in or on the way out.
 #
 #   client                gateway                server
 #   eth0 ------------ lan0      wan0 ------------ eth0
@@ -12,7 +12,8 @@ web server 80
 
 # sent QUEUE - packets that went through a queue
 sent() {
-	pf gateway -s queue -v | awk -v name="$1" '$1 == "queue" { here = $2 == name } here && /pkts:/ { print $3; exit }'
+	pf gateway -s queue -v | awk -v name="$1" \
+		'$1 == "queue" { here = $2 == name } here && /pkts:/ { print $3; exit }'
 }
 
 # classes - how many classes the kernel has at the outer interface
@@ -67,7 +68,8 @@ pf gateway -q -f - <<<"queue a on wan0 bandwidth 1M
 queue b parent a bandwidth 1M flows 16 default
 pass" 2>"$WORK/error"
 if [ -s "$WORK/error" ]; then
-	same "no fq_codel: a message with the queue" 1 "$(grep -c 'queue b: fq_codel' "$WORK/error")"
+	same "no fq_codel: a message with the queue" 1 \
+		"$(grep -c 'queue b: fq_codel' "$WORK/error")"
 	same "and the queues before are still there" 2 "$(classes)"
 else
 	same "queues with flows" 2 "$(classes)"

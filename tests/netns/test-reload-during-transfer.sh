@@ -1,5 +1,5 @@
-# Rules are replaced again and again while a transfer runs: the connection keeps its state, and at no
-# moment is there anything but one whole rule set, even when loads race or are killed half way.
+# Rules are replaced again and again while a transfer runs: the connection keeps its state, and at
+# no moment is there anything but one whole rule set, even when loads race or are killed half way.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -22,14 +22,16 @@ pf gateway -q -ef "$WORK/small" || die "the rules were not loaded"
 # 64 MB at 8 MB/s: about eight seconds, of which ten loads take one or two.
 start transfer client curl --silent --show-error --output /dev/null --limit-rate 8M \
 	--write-out '%{size_download}' "http://$SERVER4/large"
-await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' || die "the transfer does not start"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' ||
+	die "the transfer does not start"
 for ((i = 0; i < 5; i++)); do
 	pf gateway -q -f "$WORK/large" && pf gateway -q -f "$WORK/small" || die "a reload failed"
 done
 pf gateway -q -f "$WORK/large"
 kill -0 "${PROCESSES[transfer]}" || die "the transfer is over before the loads are"
 same "states that survived them" 2 "$(state_count gateway ESTABLISHED:ESTABLISHED)"
-same "a new connection, which the last rules do not pass" "no answer" "$(probe_web client $SERVER4 80)"
+same "a new connection, which the last rules do not pass" "no answer" \
+	"$(probe_web client $SERVER4 80)"
 wait "${PROCESSES[transfer]}"
 same "curl's exit status" 0 $?
 unset "PROCESSES[transfer]"

@@ -1,5 +1,6 @@
-# fwlab's report in a real browser, with a phone's width: everything is there, drawn and inside of the page,
-# and nothing is fetched or complained about. fwlab-run.json is a made-up run of three systems.
+# fwlab's report in a real browser, with a phone's width: everything is there, drawn and inside of
+# the page, and nothing is fetched or complained about. fwlab-run.json is a made-up run of three
+# systems.
 . "$(dirname "$0")/lab.sh"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
@@ -7,9 +8,11 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
 WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 
-"$BIN/fwlab" report "$HERE/fwlab-run.json" "$HERE/fwlab-run.json" --out "$WORK/report.html" || die "no report"
+"$BIN/fwlab" report "$HERE/fwlab-run.json" "$HERE/fwlab-run.json" --out "$WORK/report.html" ||
+	die "no report"
 
-# What the browser makes of the page, as its title. A frame has the width of a phone whatever the window's least is.
+# What the browser makes of the page, as its title. A frame has the width of a phone whatever the
+# window's least is.
 cat >"$WORK/look.html" <<'END'
 <iframe id="page" style="width: 360px; height: 800px"></iframe>
 <script>
@@ -47,7 +50,8 @@ look = open(folder + "/look.html").read()
 policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'unsafe-inline'\">"
 open(folder + "/look.html", "w").write(policy + look.replace("PAGE", json.dumps(page)))
 END
-seen=$(HOME=$WORK timeout 100 "$browser" --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 \
+seen=$(HOME=$WORK timeout 100 "$browser" --headless --no-sandbox --disable-gpu \
+	--virtual-time-budget=5000 \
 	--user-data-dir="$WORK/profile" --dump-dom "file://$WORK/look.html" 2>"$WORK/said" |
 	sed -n 's/.*<title>\(.*\)<\/title>.*/\1/p')
 [ -n "$seen" ] || { cat "$WORK/said"; die "the browser shows nothing"; }

@@ -1,5 +1,5 @@
-# A gateway with two providers: route-to sends some connections by the second, reply-to answers by the
-# one that asked, dup-to copies to a collector; and what a router tells a sender, through it.
+# A gateway with two providers: route-to sends some connections by the second, reply-to answers by
+# the one that asked, dup-to copies to a collector; and what a router tells a sender, through it.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_with_two_ways_out
@@ -42,14 +42,16 @@ same "the routing table's way" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
 same "the other way" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
 same "the routing table's way, IPv6" 2001:db8:1::2 "$(seen_from client 2001:db8:80::80 80)"
 same "the other way, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8080)"
-at_least 1 "states that show the next hop" "$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.1} <- 192.168.100.2')"
+at_least 1 "states that show the next hop" \
+	"$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.1} <- 192.168.100.2')"
 
 # the packet is filtered once more where it leaves
 same "refused where it leaves" "no answer" "$(seen_from client 192.0.2.80 81)"
 
 # time to live: the gateway spends one, and answers when it was the last
 expired_at() {
-	on client ping -n -c 1 -W 2 -t "$1" "$2" | sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\).*[Tt]ime.*exceeded.*/\1/p'
+	on client ping -n -c 1 -W 2 -t "$1" "$2" |
+		sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\).*[Tt]ime.*exceeded.*/\1/p'
 }
 same "the first router" 192.168.100.1 "$(expired_at 1 192.0.2.80)"
 same "the second router" 10.2.0.1 "$(expired_at 2 192.0.2.80)"
@@ -90,32 +92,43 @@ next=$(on isp2 ip -o link show gw0 | sed -n 's/.*ether \([^ ]*\).*/\1/p')
 for address in 192.168.100.255 255.255.255.255 239.1.2.3 ff0e::7; do
 	to_all $address 9 9
 	await 3 grep -q "> $next, .* > $address\.9: " "$WORK/ear.log"
-	same "to $address, at the next hop" 1 "$(grep -c "> $next, .* > $address\.9: " "$WORK/ear.log")"
+	same "to $address, at the next hop" 1 \
+		"$(grep -c "> $next, .* > $address\.9: " "$WORK/ear.log")"
 done
 to_all 192.168.100.255 1 9
 to_all 239.1.2.3 1 9
 same "the first router, still" 192.168.100.1 "$(expired_at 1 192.0.2.80)"
 await 3 grep -q "time exceeded" "$WORK/own-ear.log"
 stop own-ear
-same "errors, about the last packet and none to all" 1 "$(grep -c 'time exceeded' "$WORK/own-ear.log")"
+same "errors, about the last packet and none to all" 1 \
+	"$(grep -c 'time exceeded' "$WORK/own-ear.log")"
 stop ear
 filter gateway <<<"$rules"
 
 # a link that takes less: told, or fragmented
 on gateway ip link set wan2 mtu 1400
 on isp2 ip link set gw0 mtu 1400
-same "too big" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 192.0.2.80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
-same "too big, IPv6" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 2001:db8:80::80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
+same "too big" 1400 \
+	"$(on client ping -n -c 1 -W 2 -M 'do' -s 1400 192.0.2.80 |
+	sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
+same "too big, IPv6" 1400 \
+	"$(on client ping -n -c 1 -W 2 -M 'do' -s 1400 2001:db8:80::80 |
+	sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
 on client ip route flush cache
 await 3 on gateway ip link show pffrag0
-same "fragmented" passed "$(on client ping -n -q -c 1 -W 2 -M dont -s 1450 192.0.2.80 >/dev/null && echo passed)"
+same "fragmented" passed \
+	"$(on client ping -n -q -c 1 -W 2 -M dont -s 1450 192.0.2.80 >/dev/null && echo passed)"
 on gateway ip link set wan2 mtu 1500
 on isp2 ip link set gw0 mtu 1500
 
 # reply-to: of the gateway's own, and through it
 echo_server gateway 22
-same "answers go back where the question came from" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 10.2.0.2 22' | grep -q hello && echo passed)"
-same "the same in IPv6" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 2001:db8:2::2 22' | grep -q hello && echo passed)"
+same "answers go back where the question came from" passed \
+	"$(on server timeout 3 sh -c 'echo hello | nc -w 2 10.2.0.2 22' | grep -q hello &&
+	echo passed)"
+same "the same in IPv6" passed \
+	"$(on server timeout 3 sh -c 'echo hello | nc -w 2 2001:db8:2::2 22' | grep -q hello &&
+	echo passed)"
 same "a web server behind it" passed "$(PATIENCE=3 probe_web server 10.2.0.2 8000)"
 
 # reply-to on a host that forwards nothing, and whose own way back leads nowhere
@@ -179,11 +192,14 @@ pass in on wan2 reply-to (wan2 10.2.0.9) inet proto tcp from any to any port 22
 END_OF_RULES
 same "the table's way" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
 same "the named way" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
-at_least 1 "states that show it" "$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.9@wan2} <- 192.168.100.2')"
+at_least 1 "states that show it" \
+	"$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.9@wan2} <- 192.168.100.2')"
 same "a neighbour's link-local address" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8080)"
 same "a link without neighbours" 192.168.100.2 "$(seen_from client 192.0.2.80 81)"
 on gateway ip route replace 10.12.0.0/24 via 10.1.0.1
-same "answers by the named way" passed "$(on server timeout 3 sh -c 'echo hello | nc -w 2 -s 10.12.0.2 10.2.0.2 22' | grep -q hello && echo passed)"
+same "answers by the named way" passed \
+	"$(on server timeout 3 sh -c 'echo hello | nc -w 2 -s 10.12.0.2 10.2.0.2 22' |
+	grep -q hello && echo passed)"
 # IPv4 by way of an IPv6 neighbour
 filter gateway <<END_OF_RULES
 nat on wan2 inet from 192.168.100.0/24 to any -> (wan2)
@@ -198,7 +214,8 @@ same "IPv4 by an address of IPv6" 10.2.0.2 "$(seen_from client 192.0.2.80 80)"
 start copies-ear collector tcpdump --immediate-mode -n -l -i eth0 -Q in udp port 53
 await 3 grep -q "listening on" "$WORK/copies-ear.log"
 probe_udp client 10.11.0.2 53 >/dev/null
-holds "a copy of IPv4 by an address of IPv6" await 3 grep -q "> 10.11.0.2\.53: " "$WORK/copies-ear.log"
+holds "a copy of IPv4 by an address of IPv6" await 3 grep -q "> 10.11.0.2\.53: " \
+	"$WORK/copies-ear.log"
 stop copies-ear
 
 # the interface may go, and come back as another
@@ -226,6 +243,7 @@ start collector-ear collector tcpdump --immediate-mode -n -l -i eth0 -Q in udp p
 await 3 grep -q "listening on" "$WORK/collector-ear.log"
 for address in 192.168.100.255 239.1.2.3 ff0e::7; do
 	to_all $address 9 53
-	holds "a copy of what is for $address" await 3 grep -q "> $address\.53: " "$WORK/collector-ear.log"
+	holds "a copy of what is for $address" await 3 grep -q "> $address\.53: " \
+		"$WORK/collector-ear.log"
 done
 verdict

@@ -1,5 +1,5 @@
-# A gateway with two providers whose rules choose between routing tables: what a rule with `rtable` lets
-# in is forwarded as that table says, with all that a router does.
+# A gateway with two providers whose rules choose between routing tables: what a rule with `rtable`
+# lets in is forwarded as that table says, with all that a router does.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_with_two_ways_out
@@ -28,11 +28,14 @@ same "the other table" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
 same "the main table, IPv6" 2001:db8:1::2 "$(seen_from client 2001:db8:80::80 80)"
 same "the other table, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8080)"
 same "the other table, through synproxy" 10.2.0.2 "$(seen_from client 192.0.2.80 8081)"
-same "the other table, through synproxy, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 8081)"
-same "the gateway itself is in every table" passed "$(echo hello | on client timeout 3 nc -w 2 192.168.100.1 7 | grep -q hello && echo passed)"
+same "the other table, through synproxy, IPv6" 2001:db8:2::2 \
+	"$(seen_from client 2001:db8:80::80 8081)"
+same "the gateway itself is in every table" passed \
+	"$(echo hello | on client timeout 3 nc -w 2 192.168.100.1 7 | grep -q hello && echo passed)"
 
 expired_at() {
-	on client ping -n -c 1 -W 2 -t "$1" "$2" | sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\).*[Tt]ime.*exceeded.*/\1/p'
+	on client ping -n -c 1 -W 2 -t "$1" "$2" |
+		sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\).*[Tt]ime.*exceeded.*/\1/p'
 }
 same "the first router" 192.168.100.1 "$(expired_at 1 192.0.2.80)"
 same "the second router" 10.2.0.1 "$(expired_at 2 192.0.2.80)"
@@ -40,7 +43,9 @@ same "the first router, IPv6" 2001:db8:100::1 "$(expired_at 1 2001:db8:80::80)"
 same "the second router, IPv6" 2001:db8:2::1 "$(expired_at 2 2001:db8:80::80)"
 
 on gateway ip link set wan2 mtu 1400
-same "too big" 1400 "$(on client ping -n -c 1 -W 2 -M do -s 1400 192.0.2.80 | sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
+same "too big" 1400 \
+	"$(on client ping -n -c 1 -W 2 -M 'do' -s 1400 192.0.2.80 |
+	sed -n 's/.*[Mm]tu *= *\([0-9]*\).*/\1/p' | head -n 1)"
 
 unreachable() {
 	on client ping -n -c 1 -W 2 "$1" | grep -o 'Destination Host Unreachable'

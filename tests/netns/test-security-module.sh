@@ -1,5 +1,6 @@
-# A kernel's security module stands among netfilter's hooks in every namespace (AppArmor does, and SELinux), and
-# does nothing there with packets that are forwarded: they go past the kernel still. A rule beside it stops that.
+# A kernel's security module stands among netfilter's hooks in every namespace (AppArmor does, and
+# SELinux), and does nothing there with packets that are forwarded: they go past the kernel still. A
+# rule beside it stops that.
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
@@ -11,7 +12,8 @@ filter gateway <<-'END'
 END
 echo_server server 7
 
-# talk ADDRESS - 20 small segments to an echo server, and its answers; $past of all these went past the kernel
+# talk ADDRESS - 20 small segments to an echo server, and its answers; $past of all these went past
+# the kernel
 talk() {
 	local before answers
 	before=$(by tc)
@@ -27,7 +29,8 @@ for address in "$SERVER4" "$SERVER6"; do
 	at_least 30 "packets went past the kernel" "$past"
 done
 for hook in prerouting forward postrouting; do
-	on gateway nft "table inet t { chain c { type filter hook $hook priority 0; }; }" || die "cannot hook $hook"
+	on gateway nft "table inet t { chain c { type filter hook $hook priority 0; }; }" ||
+		die "cannot hook $hook"
 	for address in "$SERVER4" "$SERVER6"; do
 		talk "$address"
 		same "none with a chain of $hook" 0 "$past"

@@ -1,5 +1,5 @@
-# What `pfctl -s Sources` shows of sources that are tracked, and of the address that a pool keeps for one;
-# -v, --json and -K.
+# What `pfctl -s Sources` shows of sources that are tracked, and of the address that a pool keeps
+# for one; -v, --json and -K.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -24,12 +24,17 @@ done
 pf gateway -sS >"$WORK/sources"
 cat "$WORK/sources"
 same "sources" 2 "$(wc -l <"$WORK/sources")"
-holds "the one that is tracked" grep -Eq "^$CLIENT4 \( states [0-3], connections [0-3], rate [1-3]\.[0-9]/60s \)$" "$WORK/sources"
-holds "the one with an address" grep -Eq "^$CLIENT4 nat-to 192.168.10.[89] \( states [0-3], connections 0, rate 0.0/0s \)$" "$WORK/sources"
+holds "the one that is tracked" grep \
+	-Eq "^$CLIENT4 \( states [0-3], connections [0-3], rate [1-3]\.[0-9]/60s \)$" \
+	"$WORK/sources"
+holds "the one with an address" grep \
+	-Eq "^$CLIENT4 nat-to 192.168.10.[89] \( states [0-3], connections 0, rate 0.0/0s \)$" \
+	"$WORK/sources"
 chosen=$(grep -o 'nat-to [0-9.]*' "$WORK/sources")
 same "a fourth connection" passed "$(probe_web client $SERVER4 80)"
 same "its address" "$chosen" "$(pf gateway -sS | grep -o 'nat-to [0-9.]*')"
-holds "-v" eval 'pf gateway -v -sS | grep -Eq "^   age 00:00:[0-9]+(, expires in 00:0[01]:[0-9]+)?, [0-9]+ pkts, [0-9]+ bytes, rule [23]$"'
+holds "-v" eval \
+	'pf gateway -v -sS | grep -Eq "^   age 00:00:[0-9]+(, expires in 00:0[01]:[0-9]+)?, [0-9]+ pkts, [0-9]+ bytes, rule [23]$"'
 same "--json" 2 "$(pf gateway --json -sS | grep -c "\"source\": \"$CLIENT4\"")"
 
 holds "-K" pf gateway -K $CLIENT4

@@ -14,8 +14,10 @@ set timeout { adaptive.start 0, adaptive.end 0 }
 pass inet
 pass inet6 no state
 END
-start transfer client curl --silent --output /dev/null --limit-rate 20M --write-out '%{size_download}' "http://$SERVER4/large"
-await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' || die "the transfer does not start"
+start transfer client curl --silent --output /dev/null --limit-rate 20M --write-out \
+	'%{size_download}' "http://$SERVER4/large"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' ||
+	die "the transfer does not start"
 passed=0
 for ((i = 0; i < 14; i++)); do
 	[ "$(probe_udp client $SERVER4 53)" != passed ] || passed=$((passed + 1))

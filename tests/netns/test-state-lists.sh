@@ -1,5 +1,5 @@
-# Very many states are put in place and listed in all forms, while connections go on to be made. Says how
-# long it takes, and with how much memory; STATES says how many.
+# Very many states are put in place and listed in all forms, while connections go on to be made.
+# Says how long it takes, and with how much memory; STATES says how many.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -52,6 +52,7 @@ print(usage.ru_maxrss)' "$BIN/pfctl" $form
 	took=$(((${EPOCHREALTIME/[.,]/} - before) / 1000))
 	at_least 1 "connections meanwhile" "$answers"
 	at_least "$STATES" "states that $form lists" "$(grep -c '10\.200\.0\.1' "$WORK/list.log")"
-	echo "$form: $took ms, $(stat -c %s "$WORK/list.log") bytes, $(tail -1 "$WORK/list.log") KiB, $answers connections meanwhile"
+	echo "$form: $took ms, $(stat -c %s "$WORK/list.log") bytes, $(tail -1 \
+		"$WORK/list.log") KiB, $answers connections meanwhile"
 done
 verdict

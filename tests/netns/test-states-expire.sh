@@ -16,7 +16,9 @@ same "UDP" passed "$(probe_udp client $SERVER4 53)"
 same "UDP, IPv6" passed "$(probe_udp client $SERVER6 53)"
 same "TCP, opened and closed" passed "$(probe_web client $SERVER4 80)"
 at_least 6 "states" "$(state_count gateway)"
-sleep 4.5
-same "states after their time" 0 "$(state_count gateway 'udp\|tcp')"
+are_gone() {
+	[ "$(state_count gateway 'udp\|tcp')" = 0 ]
+}
+holds "states go after their time" await 10 are_gone
 at_least 6 "removals counted" "$(reason gateway removals)"
 verdict

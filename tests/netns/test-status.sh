@@ -16,7 +16,8 @@ END
 same "ping $SERVER4" passed "$(probe_ping client $SERVER4)"
 same "ping $SERVER6" passed "$(probe_ping client $SERVER6)"
 
-# An echo goes in and out of each of two interfaces: four look-ups of a family, two of which make a state.
+# An echo goes in and out of each of two interfaces: four look-ups of a family, two of which make a
+# state.
 at_least 8 "searches" "$(reason gateway searches)"
 at_least 4 "inserts" "$(reason gateway inserts)"
 at_least 4 "packets that rules decided" "$(reason gateway match)"
@@ -32,7 +33,8 @@ same "packets out of lan0" 1 "$(interface "out passed")"
 same "packets blocked" 0 "$(interface "in blocked")"
 same "labels: evaluations, packets, bytes, in, out, states" "ping lan0 1 2 168 1 84 1 84 1" \
 	"$(pf gateway -sl | awk '$1 == "ping" { print $1, $2, $3, $5, $6, $7, $8, $9, $10, $11 }')"
-holds "counters of rules" eval 'pf gateway -sr -v | grep -A 1 ping | grep -q "Packets: 2         Bytes: 168         States: 1 "'
+holds "counters of rules" eval \
+	'pf gateway -sr -v | grep -A 1 ping | grep -q "Packets: 2         Bytes: 168         States: 1 "'
 holds "-z clears those of rules" pf gateway -z
 same "labels" "ping lan0 1 0 0 0 0 0 0 0 0 six 0 0 0 0 0 0 0 0" "$(pf gateway -sl | xargs)"
 at_least 4 "and nothing else, inserts" "$(reason gateway inserts)"
@@ -56,7 +58,8 @@ set limit { states 50, src-nodes 20, frags 30, tables 40, table-entries 60 }
 pass
 END
 same "limits" "states 50 src-nodes 20 frags 30 tables 40 table-entries 60" \
-	"$(pf gateway -sm | awk '$1 ~ /^(states|src-nodes|frags|tables|table-entries)$/ { print $1, $4 }' | xargs)"
+	"$(pf gateway -sm | awk \
+	'$1 ~ /^(states|src-nodes|frags|tables|table-entries)$/ { print $1, $4 }' | xargs)"
 for n in $(seq 1 41); do echo "table <t$n> persist"; done >"$WORK/tables"
 (echo "set limit tables 40"; cat "$WORK/tables"; echo pass) | pf gateway -q -f - 2>/dev/null
 same "exit status of a rule set with more tables than the limit" 1 $?
@@ -72,7 +75,8 @@ pf gateway -q -F states
 same "a rule that holds once" passed "$(probe_ping client $SERVER4)"
 same "does not hold twice" "no answer" "$(probe_ping client $SERVER4)"
 same "it is not shown any more" 0 "$(pf gateway -sr | grep -c once)"
-same "unless all is asked for" 1 "$(pf gateway -sr -vv | grep -c '^@1 pass in on lan0 inet proto icmp all once # expired')"
+same "unless all is asked for" 1 \
+	"$(pf gateway -sr -vv | grep -c '^@1 pass in on lan0 inet proto icmp all once # expired')"
 pf gateway -q -F states
 same "nor does it when its states are gone" "no answer" "$(probe_ping client $SERVER4)"
 verdict

@@ -1,5 +1,5 @@
-# States that `pfctl -S` has stored and `pfctl -L` loads again go on where they were, under rules that
-# pass new connections only.
+# States that `pfctl -S` has stored and `pfctl -L` loads again go on where they were, under rules
+# that pass new connections only.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -22,13 +22,16 @@ matched() {
 	pf gateway -vsr -R 2 | grep -o "$1: [0-9]*" | grep -o '[0-9]*$'
 }
 rules
-start transfer client curl --silent --output /dev/null --limit-rate 16M --speed-time 5 --speed-limit 1000 \
+start transfer client curl --silent --output /dev/null --limit-rate 16M --speed-time 5 \
+	--speed-limit 1000 \
 	--write-out '%{size_download}' "http://$SERVER4/large"
-await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' || die "the transfer does not start"
+await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' ||
+	die "the transfer does not start"
 # nothing moves on while the states are away: stored ones are behind by what passes meanwhile
 kill -STOP "${PROCESSES[transfer]}"
 await 3 eval 'now=$(pf gateway -ss -v | grep pkts | cut -d , -f 3); sleep 0.3
-	[ "$now" = "$(pf gateway -ss -v | grep pkts | cut -d , -f 3)" ]' || die "the transfer does not stop"
+	[ "$now" = "$(pf gateway -ss -v | grep pkts | cut -d , -f 3)" ]' ||
+		die "the transfer does not stop"
 
 holds "pfctl -S" pf gateway -S "$WORK/states"
 same "who may read the file" 600 "$(stat --format %a "$WORK/states")"

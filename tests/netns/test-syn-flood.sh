@@ -1,6 +1,6 @@
 # A flood of SYNs from sources that do not exist, through a gateway with a small state table. With
-# syncookies that begin by themselves the table does not fill and clients get in as ever; without, it fills
-# and they do not. Who was connected before notices nothing either way.
+# syncookies that begin by themselves the table does not fill and clients get in as ever; without,
+# it fills and they do not. Who was connected before notices nothing either way.
 #
 #   client, attacker ----------------- gateway ----------------- server
 #                          lan0                    wan0
@@ -10,7 +10,8 @@ gateway_between_client_and_server
 web server 80
 echo_server server 7
 
-# flood SYNS - so many from the client's wire to the web server, half of them over IPv6, 5000 in a second
+# flood SYNS - so many from the client's wire to the web server, half of them over IPv6, 5000 in a
+# second
 flood() {
 	start flood client python3 -c '
 import random, socket, struct, sys, time
@@ -47,7 +48,8 @@ start = time.monotonic()
 for number in range(count):
     wire.send(gateway + bytes(6) + (ipv4, ipv6)[number % 2]())
     if number % 50 == 0:
-        time.sleep(max(0, start + number / 5000 - time.monotonic()))' "$1" "$SERVER4" "$SERVER6" "$(on gateway ip -o link show lan0 | sed -n 's/.*ether \([^ ]*\).*/\1/p')"
+        time.sleep(max(0, start + number / 5000 - time.monotonic()))' "$1" "$SERVER4" "$SERVER6" \
+	"$(on gateway ip -o link show lan0 | sed -n 's/.*ether \([^ ]*\).*/\1/p')"
 }
 
 # steady - a connection that says something twenty times a second and hears it, until it is stopped; it prints
@@ -75,7 +77,8 @@ print("heard", heard)' "$1"
 
 # counter NAME - of `pfctl -si -v`
 counter() {
-	pf gateway -si -v | awk -v name="$1" 'index($0, "  " name " ") == 1 { $0 = substr($0, length(name) + 3); print $1; exit }'
+	pf gateway -si -v | awk -v name="$1" \
+		'index($0, "  " name " ") == 1 { $0 = substr($0, length(name) + 3); print $1; exit }'
 }
 
 # states - how many there are
@@ -114,7 +117,8 @@ end_of_flood() {
 	[ ! -s "$WORK/flood.log" ] || die "$(cat "$WORK/flood.log")"
 	for address in $SERVER4 $SERVER6; do
 		stop "steady-$address"
-		at_least 20 "answers to who was connected to $address" "$(sed -n 's/^heard //p' "$WORK/steady-$address.log")"
+		at_least 20 "answers to who was connected to $address" \
+			"$(sed -n 's/^heard //p' "$WORK/steady-$address.log")"
 	done
 }
 

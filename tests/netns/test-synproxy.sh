@@ -1,5 +1,5 @@
-# synproxy state and syncookies as real programs see them: a server behind the gateway, and one on the
-# gateway itself, in both families. Every transfer arrives whole.
+# synproxy state and syncookies as real programs see them: a server behind the gateway, and one on
+# the gateway itself, in both families. Every transfer arrives whole.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -14,7 +14,9 @@ want=$(sha256sum <"$WORK/www/random")
 try() {
 	local a
 	for a in "$SERVER4:80" "[$SERVER6]:80" "192.168.100.1:81" "[2001:db8:100::1]:81"; do
-		same "$1 $a" "$want" "$(on client curl --silent --noproxy '*' --max-time 15 "http://$a/random" | sha256sum)"
+		same "$1 $a" "$want" \
+			"$(on client curl --silent --noproxy '*' --max-time 15 "http://$a/random" |
+			sha256sum)"
 	done
 }
 filter gateway <<'END'
@@ -32,5 +34,6 @@ pass in on lan0 proto tcp
 pass out on wan0
 END
 try syncookies
-at_least 4 "cookies that came back" "$(pf gateway -si -v | awk '/syncookies validated/ { print $3 }')"
+at_least 4 "cookies that came back" \
+	"$(pf gateway -si -v | awk '/syncookies validated/ { print $3 }')"
 verdict

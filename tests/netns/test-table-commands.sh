@@ -1,5 +1,5 @@
-# `pfctl -T`: which addresses match, what each command says and leaves, counters of addresses, tables of
-# anchors, and tables that only rules mention.
+# `pfctl -T`: which addresses match, what each command says and leaves, counters of addresses,
+# tables of anchors, and tables that only rules mention.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -91,7 +91,8 @@ pf gateway -q -F rules
 commanded "-pa---C counted cpa---- pinned" -g -sT -v
 
 # tables of anchors
-printf 'table <inner> { 192.0.2.1 }\ntable <other> persist\nblock from <inner>\n' | pf gateway -q -a sub/one -f -
+printf 'table <inner> { 192.0.2.1 }\ntable <other> persist\nblock from <inner>\n' |
+	pf gateway -q -a sub/one -f -
 commanded "--a-r-- inner@sub/one -pa---- other@sub/one" -a sub/one -sT -v
 commanded "inner@sub/one other@sub/one" -a 'sub/*' -sT
 commanded "192.0.2.1" -a sub/one -t inner -T show

@@ -1,4 +1,5 @@
-# A tag set on the way in is known on the way out, on another interface; so is where a packet came in.
+# A tag set on the way in is known on the way out, on another interface; so is where a packet came
+# in.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -19,8 +20,11 @@ pass out on lan0 proto tcp received-on lo
 END
 for address in $SERVER4 $SERVER6; do
 	same "tagged, and its tag is asked for, $address" passed "$(probe_web client $address 80)"
-	same "not tagged, though its port is right, $address" "no answer" "$(probe_web client $address 81)"
-	same "tagged, though its port is not right, $address" "no answer" "$(probe_web client $address 82)"
+	same "not tagged, though its port is right, $address" "no answer" \
+		"$(probe_web client $address 81)"
+	same "tagged, though its port is not right, $address" "no answer" \
+		"$(probe_web client $address 82)"
 done
-same "received on another interface than the rule says" "no answer" "$(probe_web server $CLIENT4 80)"
+same "received on another interface than the rule says" "no answer" \
+	"$(probe_web server $CLIENT4 80)"
 verdict

@@ -9,7 +9,8 @@ lab_begin
 gateway_between_client_and_server
 for to in "gateway 192.168.10.81 192.168.10.2 1" "server 192.168.10.2 192.168.10.81 2"; do
 	read -r name local remote number <<<"$to"
-	on "$name" ip link add tun0 type vxlan id 7 local "$local" remote "$remote" dstport 4789 2>/dev/null ||
+	on "$name" ip link add tun0 type vxlan id 7 local "$local" remote "$remote" dstport 4789 \
+		2>/dev/null ||
 		unable "this kernel has no VXLAN"
 	on "$name" ip address add "192.168.77.$number/24" dev tun0
 	on "$name" ip address add "2001:db8:77::$number/64" dev tun0 nodad

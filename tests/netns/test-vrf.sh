@@ -1,5 +1,5 @@
-# Two customers with the same addresses on one gateway, each in a VRF of its own, which is a routing domain
-# of pf. Neither sees the other's states, and rules mean one or the other.
+# Two customers with the same addresses on one gateway, each in a VRF of its own, which is a routing
+# domain of pf. Neither sees the other's states, and rules mean one or the other.
 #
 #   red    10.0.1.2 ---- red0 10.0.1.1 [gateway, VRF red, table 10] red1 10.0.2.1 ---- 10.0.2.2 redsrv
 #   blue   10.0.1.2 ---- blue0 10.0.1.1 [gateway, VRF blue, table 20] blue1 10.0.2.1 ---- 10.0.2.2 bluesrv
@@ -28,7 +28,8 @@ for vrf in red blue; do
 	echo_server ${vrf}srv 7
 done
 for address in 10.0.2.2 2001:db8:2::2; do
-	same "red reaches its server at $address without a filter" passed "$(probe_udp red $address 7)"
+	same "red reaches its server at $address without a filter" passed \
+		"$(probe_udp red $address 7)"
 done
 
 filter gateway <<'END'
@@ -39,14 +40,17 @@ END
 for address in 10.0.2.2 2001:db8:2::2; do
 	same "red, UDP to $address" passed "$(probe_udp red $address 7)"
 	same "red, ping to $address" passed "$(probe_ping red $address)"
-	same "blue, UDP to $address: a rule for red is none for blue" refused "$(probe_udp blue $address 7)"
+	same "blue, UDP to $address: a rule for red is none for blue" refused \
+		"$(probe_udp blue $address 7)"
 done
 # the gateway itself, by its addresses in the VRF and from there
 for address in 10.0.1.1 2001:db8:1::1; do
 	same "red, ping to the gateway's $address" passed "$(probe_ping red $address)"
 done
-same "the gateway's own packets in VRF red" passed "$(on gateway ping -n -q -c 1 -W 1 -I red 10.0.2.2 >/dev/null && echo passed)"
-same "the gateway's own packets in VRF blue" "" "$(on gateway ping -n -q -c 1 -W 1 -I blue 10.0.2.2 >/dev/null && echo passed)"
+same "the gateway's own packets in VRF red" passed \
+	"$(on gateway ping -n -q -c 1 -W 1 -I red 10.0.2.2 >/dev/null && echo passed)"
+same "the gateway's own packets in VRF blue" "" \
+	"$(on gateway ping -n -q -c 1 -W 1 -I blue 10.0.2.2 >/dev/null && echo passed)"
 
 # the same flow in both at once: the same ports too
 filter gateway <<'END'
@@ -59,8 +63,10 @@ same "a flow in red" x "$(flow red)"
 same "the same in blue" x "$(flow blue)"
 pf gateway -ss | grep ':1234'
 same "its states" 4 "$(pf gateway -ss | grep -c ':1234')"
-holds "one that came in in domain 10" eval 'pf gateway -ss | grep -F "all udp (10) 10.0.2.2:7 <- (10) 10.0.1.2:1234       SINGLE:MULTIPLE"'
-holds "and one in domain 20" eval 'pf gateway -ss | grep -F "all udp (20) 10.0.2.2:7 <- (20) 10.0.1.2:1234       SINGLE:MULTIPLE"'
+holds "one that came in in domain 10" eval \
+	'pf gateway -ss | grep -F "all udp (10) 10.0.2.2:7 <- (10) 10.0.1.2:1234       SINGLE:MULTIPLE"'
+holds "and one in domain 20" eval \
+	'pf gateway -ss | grep -F "all udp (20) 10.0.2.2:7 <- (20) 10.0.1.2:1234       SINGLE:MULTIPLE"'
 pf gateway -q -V 10 -k 10.0.1.2 -k 10.0.2.2
 same "those of domain 10 are killed" 0 "$(pf gateway -ss | grep ':1234' | grep -c '(10)')"
 same "those of domain 20 are left" 2 "$(pf gateway -ss | grep ':1234' | grep -c '(20)')"
@@ -78,7 +84,9 @@ same "blue's server" passed "$(probe_udp blue 10.0.2.2 7)"
 same "blue has no route there" refused "$(probe_udp blue 203.0.113.200 7)"
 same "red has" "no answer" "$(probe_udp red 203.0.113.200 7)"
 on red ip address add 10.0.2.77/32 dev eth0
-same "red with a source that belongs elsewhere" "no answer" "$(on red ping -n -q -c 1 -W 1 -I 10.0.2.77 10.0.2.2 >/dev/null && echo passed || echo "no answer")"
+same "red with a source that belongs elsewhere" "no answer" \
+	"$(on red ping -n -q -c 1 -W 1 -I 10.0.2.77 10.0.2.2 >/dev/null && echo passed ||
+	echo "no answer")"
 
 # fragments of both at once
 daemon gateway
@@ -86,7 +94,9 @@ filter gateway <<'END'
 pass
 END
 for vrf in red blue; do
-	same "$vrf, a ping in fragments" passed "$(on $vrf ping -n -q -c 1 -W 1 -s 4000 10.0.2.2 >/dev/null && echo passed)"
-	same "$vrf, a ping in fragments over IPv6" passed "$(on $vrf ping -n -q -c 1 -W 1 -s 4000 2001:db8:2::2 >/dev/null && echo passed)"
+	same "$vrf, a ping in fragments" passed \
+		"$(on $vrf ping -n -q -c 1 -W 1 -s 4000 10.0.2.2 >/dev/null && echo passed)"
+	same "$vrf, a ping in fragments over IPv6" passed \
+		"$(on $vrf ping -n -q -c 1 -W 1 -s 4000 2001:db8:2::2 >/dev/null && echo passed)"
 done
 verdict

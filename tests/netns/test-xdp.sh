@@ -1,5 +1,6 @@
-# `set xdp on`: packets of states leave by the driver of another interface before the kernel has them, with
-# the same counters and time to live, and no packet that the filter or the kernel would treat otherwise does.
+# `set xdp on`: packets of states leave by the driver of another interface before the kernel has
+# them, with the same counters and time to live, and no packet that the filter or the kernel would
+# treat otherwise does.
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
@@ -38,7 +39,8 @@ for interfaces in none '{ lan0, wan0 }'; do
 	rules "$interfaces"
 	clear
 	before=$(by XDP)
-	same "on $interfaces: every datagram comes and goes, one hop less" "1000 63" "$(ask "$SERVER4" 1000)"
+	same "on $interfaces: every datagram comes and goes, one hop less" "1000 63" \
+		"$(ask "$SERVER4" 1000)"
 	same "on $interfaces: over IPv6 too" "1000 63" "$(ask "$SERVER6" 1000)"
 	after=$(by XDP)
 	counters >"$WORK/counters-$interfaces"
@@ -54,8 +56,8 @@ same "counters of states, rules and interfaces are the same" "$(cat "$WORK/count
 	"$(cat "$WORK/counters-{ lan0, wan0 }")"
 at_least 7 "lines of counters" "$(wc -l <"$WORK/counters-none")"
 
-# Behind translation, with the rules of most gateways: by either way the server sees the gateway, and the client
-# who it asked; a server inside is reached from outside.
+# Behind translation, with the rules of most gateways: by either way the server sees the gateway,
+# and the client who it asked; a server inside is reached from outside.
 nat_rules() { # SETTING
 	filter gateway <<-END_OF_RULES
 		$1
@@ -88,7 +90,8 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 	esac
 done
 for setting in "set xdp on none" "set xdp on any"; do
-	same "$setting: counted as by the long way" "$(cat "$WORK/nat-set fast-forward no")" "$(cat "$WORK/nat-$setting")"
+	same "$setting: counted as by the long way" "$(cat "$WORK/nat-set fast-forward no")" \
+		"$(cat "$WORK/nat-$setting")"
 done
 web server 80
 for checksums in 0 1; do
@@ -97,8 +100,10 @@ for checksums in 0 1; do
 	done
 	for setting in "set xdp on none" "set xdp on any"; do
 		nat_rules "$setting"
-		same "$setting, checksums offloaded $checksums: 64 MB through translation" "$(sha256sum <"$WORK/www/large")" \
-			"$(on client curl -s --noproxy '*' --max-time 20 "http://$SERVER4/large" | sha256sum)"
+		same "$setting, checksums offloaded $checksums: 64 MB through translation" \
+			"$(sha256sum <"$WORK/www/large")" \
+			"$(on client curl -s --noproxy '*' --max-time 20 "http://$SERVER4/large" |
+			sha256sum)"
 	done
 done
 for end in client server; do
@@ -122,7 +127,8 @@ for end in client server; do
 done
 for address in "$SERVER4" "[$SERVER6]"; do
 	same "64 MB from $address, checksums offloaded" "$(sha256sum <"$WORK/www/large")" \
-		"$(on client curl -s --noproxy '*' --max-time 20 "http://$address/large" | sha256sum)"
+		"$(on client curl -s --noproxy '*' --max-time 20 "http://$address/large" |
+		sha256sum)"
 done
 
 same "none of them by XDP" 0 $(($(by XDP) - before))

@@ -1,11 +1,12 @@
 //! `xtask bench`: what a packet costs, by evaluator and number of rules.
 //!
-//! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the server,
-//! and none of them matches the packets measured; or else each is a `match` rule for one address, as of a
-//! customer, and one of them matches; or each has a table of its own, none with the packet's; or asks for a tag, or
-//! an owner, that the packet has not. The kernel runs the programs with
-//! `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same block, is
-//! taken off. Rounds are interleaved, so that whatever else the machine does meets all alike.
+//! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the
+//! server, and none of them matches the packets measured; or else each is a `match` rule for one
+//! address, as of a customer, and one of them matches; or each has a table of its own, none with
+//! the packet's; or asks for a tag, or an owner, that the packet has not. The kernel runs the
+//! programs with `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same
+//! block, is taken off. Rounds are interleaved, so that whatever else the machine does meets all
+//! alike.
 
 mod classifier;
 mod ftp;
@@ -89,7 +90,8 @@ pub struct Arguments {
     /// Only among so many rules
     #[arg(long, value_name = "RULES", requires = "lookup")]
     among: Option<usize>,
-    /// With --classifier or --lookup: also among the lists in this folder, as ClassBench writes them
+    /// With --classifier or --lookup: also among the lists in this folder, as ClassBench writes
+    /// them
     #[arg(long, value_name = "DIR")]
     classbench: Option<PathBuf>,
     /// Only FTP through a gateway, by each front: sessions and bytes a second
@@ -111,7 +113,8 @@ enum Load {
     State,
     /// a UDP datagram of one of many customers, for each of whom there is a `match` rule
     Customer,
-    /// a UDP datagram from an address that is in none of many tables, for each of which there is a rule
+    /// a UDP datagram from an address that is in none of many tables, for each of which there is a
+    /// rule
     Table,
     /// the same, where each has many networks
     LargeTable,
@@ -291,8 +294,9 @@ fn customers(rules: usize) -> String {
     text
 }
 
-/// `rules` rules that block what is in a table, in turn of all there is room for, with some networks each. Of every eight
-/// networks one is in a table, and some in a row are in the same, as countries have them.
+/// `rules` rules that block what is in a table, in turn of all there is room for, with some
+/// networks each. Of every eight networks one is in a table, and some in a row are in the same, as
+/// countries have them.
 fn tables_of(rules: usize, entries: usize) -> String {
     let tables = rules.min(TABLES);
     let mut text = String::from("pass all no state\n");
@@ -311,7 +315,8 @@ fn tables_of(rules: usize, entries: usize) -> String {
     text
 }
 
-/// `rules` rules that block what has a tag, in turn of all there are numbers for, behind one that gives none of these.
+/// `rules` rules that block what has a tag, in turn of all there are numbers for, behind one that
+/// gives none of these.
 fn tags(rules: usize) -> String {
     let mut text = String::from("pass all no state\nmatch out tag other\n");
     for rule in 0..rules {

@@ -37,8 +37,9 @@ impl Choice {
         }
     }
 
-    /// Those of the chosen evaluators that can run here. BPF without root or on an old kernel cannot,
-    /// which is said; whatever else keeps one from starting is an error when it is to start.
+    /// Those of the chosen evaluators that can run here. BPF without root or on an old kernel
+    /// cannot, which is said; whatever else keeps one from starting is an error when it is to
+    /// start.
     pub fn available(self) -> anyhow::Result<Vec<Choice>> {
         let mut available = Vec::new();
         for &choice in self.expand() {

@@ -6,7 +6,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const BRIDGE_PORTS: u32 = 64;
 /// Addresses known to all bridges together (`PF_BRIDGE_ADDRESSES`).
 pub const BRIDGE_ADDRESSES: u32 = 4096;
-/// Seconds that an address is known from which nothing comes, unless told otherwise (`PF_BRIDGE_TIMEOUT`).
+/// Seconds that an address is known from which nothing comes, unless told otherwise
+/// (`PF_BRIDGE_TIMEOUT`).
 pub const BRIDGE_TIMEOUT: u32 = 240;
 /// Most that can be said (`PF_BRIDGE_TIMEOUT_MAX`).
 pub const BRIDGE_TIMEOUT_MAX: u32 = 0x7fff_ffff;

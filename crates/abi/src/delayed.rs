@@ -35,8 +35,8 @@ pub const DELAYED_MAGIC: u32 = 0x7066_646c;
 /// The longest delay (`PF_MAX_DELAY`): what is more in `skb->tstamp` is a time.
 pub const MAX_DELAY: u32 = 0xffff;
 
-/// `struct pf_delayed`: the first bytes of a frame on its way to the daemon; on the way back they stand
-/// behind its Ethernet header.
+/// `struct pf_delayed`: the first bytes of a frame on its way to the daemon; on the way back they
+/// stand behind its Ethernet header.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]

@@ -20,7 +20,8 @@ pub const CHUNKS: u32 = 64;
 pub const AXIS_LEAF: u32 = 255;
 /// Forests of a stretch of rules in either direction, numbered by [`forest_of`].
 pub const FORESTS: usize = 10;
-/// Word of a stretch's cells: not 0 if all of its rules that match are met, instead of the one that decides.
+/// Word of a stretch's cells: not 0 if all of its rules that match are met, instead of the one that
+/// decides.
 pub const STRETCH_MEETS_ALL: usize = 1 + FORESTS;
 /// Word of a stretch's cells: index of its first rule.
 pub const STRETCH_FIRST: usize = 2 + FORESTS;

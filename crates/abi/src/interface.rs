@@ -54,7 +54,8 @@ pub struct Interface {
     pub link_address: [u8; 16],
 }
 
-/// `struct pf_near_interface`: the same in two places, of which packets read one while the other is written.
+/// `struct pf_near_interface`: the same in two places, of which packets read one while the other is
+/// written.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]

@@ -217,7 +217,8 @@ pub struct Mapping {
 )]
 #[repr(C)]
 pub struct PoolLoadKey {
-    /// Where the table counts ([`crate::Table::stats`]), which stays when its contents and its slot change.
+    /// Where the table counts ([`crate::Table::stats`]), which stays when its contents and its slot
+    /// change.
     pub table: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u32,

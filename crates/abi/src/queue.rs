@@ -1,5 +1,5 @@
-//! How a packet says which queue it waits in: `skb->priority` has [`MAJOR`] in its upper half and the
-//! number of the queue in the lower.
+//! How a packet says which queue it waits in: `skb->priority` has [`MAJOR`] in its upper half and
+//! the number of the queue in the lower.
 
 /// Handle of the HTB qdisc whose classes are queues (`PF_QUEUE_MAJOR`).
 pub const MAJOR: u16 = 0x7066;

@@ -266,8 +266,8 @@ pub struct Rule {
     pub limiter: [u16; LIMITER_KINDS],
     /// One more than the index of the last rule of its rule set.
     pub set_end: u32,
-    /// The first of a stretch that trees search, or any of one in which all that match are met: cell that says where
-    /// the trees are, else 0.
+    /// The first of a stretch that trees search, or any of one in which all that match are met:
+    /// cell that says where the trees are, else 0.
     pub segment: u32,
     /// Milliseconds that its packets wait before they leave, 0 leaves it.
     pub delay: u16,

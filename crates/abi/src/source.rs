@@ -73,7 +73,7 @@ pub struct SourceNode {
     pub expire: u32,
     /// The address that a pool gave it, zero for none.
     pub chosen: [u8; 16],
-    /// Of a next hop: as [`crate::State::hop_interface`].
+    /// Of a next hop: as [`crate::Annex::hop_interface`].
     pub interface: u32,
     /// [`crate::INET`] or [`crate::INET6`], of `chosen`.
     pub chosen_family: u8,

@@ -154,9 +154,11 @@ pub const NO_PLACE: u32 = u32::MAX;
 )]
 #[repr(C)]
 pub struct KeyLine {
-    /// From the highest bit: [`KEY_CLAIMED`], bits of the key's hash, the place of its state plus 1. 0: free.
+    /// From the highest bit: [`KEY_CLAIMED`], bits of the key's hash, the place of its state plus
+    /// 1. 0: free.
     pub entry: [u32; KEY_ENTRIES],
-    /// The place plus 1 of the state that knows packets of an entry's where they leave, as far as is known; 0: not.
+    /// The place plus 1 of the state that knows packets of an entry's where they leave, as far as
+    /// is known; 0: not.
     pub onward: [u32; KEY_ENTRIES],
 }
 
@@ -374,7 +376,8 @@ pub struct State {
     pub pad: [u8; 16],
 }
 
-/// `struct pf_annex`: what few states have, with [`state_flags::ANNEX`]. Zero where one has none of it.
+/// `struct pf_annex`: what few states have, with [`state_flags::ANNEX`]. Zero where one has none of
+/// it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -390,7 +393,8 @@ pub struct Annex {
     pub rdr_slot: u32,
     /// Id of the interface by which the next hop is; 0: as the routes say.
     pub hop_interface: u32,
-    /// Who is next for the packets that are routed; zero by way of `hop_interface`: their destination.
+    /// Who is next for the packets that are routed; zero by way of `hop_interface`: their
+    /// destination.
     pub next_hop: [u8; 16],
     /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
     pub source_nodes: [u32; NODE_KINDS],

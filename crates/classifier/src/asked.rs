@@ -1,9 +1,11 @@
-//! What rules ask of a packet besides its headers, and trees may cut along: its tag, or who owns its socket.
+//! What rules ask of a packet besides its headers, and trees may cut along: its tag, or who owns
+//! its socket.
 //!
-//! Of 10,000 rules `pass tagged T` that differ in their tags alone each packet would have to ask all. So where rules of a
-//! stretch ask such a thing, its trees have one axis more. Nobody has looked at it when the search begins, it may be, and
-//! to look has a price (sockets are sought), or an effect (the packet's tag becomes that of its state). For such a packet
-//! there is a value of its own, [`UNKNOWN`], on which all stand that ask: the first one that is tested looks, and the
+//! Of 10,000 rules `pass tagged T` that differ in their tags alone each packet would have to ask
+//! all. So where rules of a stretch ask such a thing, its trees have one axis more. Nobody has
+//! looked at it when the search begins, it may be, and to look has a price (sockets are sought), or
+//! an effect (the packet's tag becomes that of its state). For such a packet there is a value of
+//! its own, [`UNKNOWN`], on which all stand that ask: the first one that is tested looks, and the
 //! search begins anew. So it hides there all behind it.
 
 use skipstep_abi as abi;

@@ -54,9 +54,10 @@ impl<const N: usize> Asked<N> {
     }
 }
 
-/// The boxes of those rules of a stretch that packets of a kind may match, several of one that looks into a table that is
-/// spread, in the order in which they decide: the first `quick` one, or else the last of the others. Or else in that in
-/// which they are met; there only a `quick` rule hides others.
+/// The boxes of those rules of a stretch that packets of a kind may match, several of one that
+/// looks into a table that is spread, in the order in which they decide: the first `quick` one, or
+/// else the last of the others. Or else in that in which they are met; there only a `quick` rule
+/// hides others.
 pub(crate) fn coverings<const N: usize>(
     space: &Space<N>,
     rules: &[abi::Rule],
@@ -124,7 +125,8 @@ fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
     rule.flags & flags::KEEP_STATE != 0 && rule.flags & flags::SLOPPY == 0
 }
 
-/// All but the addresses, behind whose axes is the first of the others, and but for what else is asked.
+/// All but the addresses, behind whose axes is the first of the others, and but for what else is
+/// asked.
 fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, first: usize, asked: &mut Asked<N>) {
     let [source_port, destination_port, protocol, interface] =
         [0, 1, 2, 3].map(|axis| first + axis);

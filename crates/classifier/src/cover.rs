@@ -7,8 +7,9 @@ use std::ops::Range;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use skipstep_ruleset::TableEntry;
 
-/// At most so many networks of either family, none in another, that cover these entries and little besides. As they are, if
-/// they are no more than that. What is taken out of a table counts for nothing.
+/// At most so many networks of either family, none in another, that cover these entries and little
+/// besides. As they are, if they are no more than that. What is taken out of a table counts for
+/// nothing.
 pub fn cover(entries: &[TableEntry], most: usize) -> Vec<IpNet> {
     let nets = || entries.iter().filter(|entry| !entry.negated).map(|entry| entry.net);
     let of_inet = nets().filter_map(|net| match net {
@@ -47,8 +48,9 @@ struct Networks {
     width: u32,
 }
 
-/// Some that stand together, with what they waste: the addresses of the least network around them that none of them has.
-/// The most wasteful is the greatest; its bits are in the order of numbers that are not negative.
+/// Some that stand together, with what they waste: the addresses of the least network around them
+/// that none of them has. The most wasteful is the greatest; its bits are in the order of numbers
+/// that are not negative.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     waste: u64,
@@ -75,8 +77,8 @@ impl Networks {
         Networks { ends, before, width }
     }
 
-    /// The first addresses and the bits of at most so many networks around them: again and again the one that wastes most
-    /// is halved.
+    /// The first addresses and the bits of at most so many networks around them: again and again
+    /// the one that wastes most is halved.
     fn parts(&self, most: usize) -> Vec<(u128, u32)> {
         let mut parts = BinaryHeap::new();
         parts.extend((!self.ends.is_empty()).then(|| self.part(0..self.ends.len())));

@@ -29,11 +29,11 @@ const LISTS_OF_A_PACKET: u32 = 4;
 pub struct Image {
     /// Which of the rules belong to which anchor: path and place.
     pub rule_sets: Vec<(String, Range<usize>)>,
-    /// Rules with their skip steps: the main rule set, then the anchors, then the lists of old rules in
-    /// the same order, and last what decides if no rule does.
+    /// Rules with their skip steps: the main rule set, then the anchors, then the lists of old
+    /// rules in the same order, and last what decides if no rule does.
     pub rules: Vec<abi::Rule>,
-    /// What is kept for the states of each rule of an anchor, with its slot; nothing for those of one that stands, of
-    /// which it is there.
+    /// What is kept for the states of each rule of an anchor, with its slot; nothing for those of
+    /// one that stands, of which it is there.
     pub states: BTreeMap<String, Vec<(u32, abi::RuleStates)>>,
     /// Pools of the rules, likewise.
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
@@ -78,7 +78,8 @@ fn count_anchors(ruleset: &Ruleset) -> usize {
     paths.len()
 }
 
-/// Makes the image. `slots` has one for every rule and every table; rule sets that stand are taken as they are.
+/// Makes the image. `slots` has one for every rule and every table; rule sets that stand are taken
+/// as they are.
 pub fn compile(
     ruleset: &Ruleset,
     host: &Host,
@@ -283,7 +284,8 @@ fn leaving_fragments(ruleset: &Ruleset, slots: &Slots, path: &str) -> BTreeSet<u
 }
 
 /// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one
-/// anchor stand together in the order of their names, so that a wildcard means one stretch of rules.
+/// anchor stand together in the order of their names, so that a wildcard means one stretch of
+/// rules.
 fn layout(ruleset: &Ruleset, list: Option<OldList>, start: usize) -> Vec<(String, Range<usize>)> {
     let mut paths: Vec<&str> = ruleset.anchors.keys().map(String::as_str).collect();
     paths.sort_by_key(|path| path.rsplit_once('/').unwrap_or(("", path)));

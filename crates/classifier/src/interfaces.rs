@@ -48,8 +48,9 @@ fn interface(
     })
 }
 
-/// Names in rules that mean a group of the host, but for the standing ones. What is neither an interface nor a group is taken for an
-/// interface that will come; if it comes as a group, the rules have to be compiled anew.
+/// Names in rules that mean a group of the host, but for the standing ones. What is neither an
+/// interface nor a group is taken for an interface that will come; if it comes as a group, the
+/// rules have to be compiled anew.
 pub fn groups(ruleset: &Ruleset, host: &Host) -> BTreeSet<String> {
     let operands = ruleset
         .every_rule()

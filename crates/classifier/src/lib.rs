@@ -2,8 +2,9 @@
 //!
 //! Names become numbers on the way: interfaces, groups and tags through [`Names`], which grows and
 //! is kept as long as the instance lives; tables and rules through slots that the loader hands out.
-//! Loading a rule set takes three steps: [`tables`] says which tables it needs and what is in them,
-//! the loader gives each a slot, and [`compile`] makes the [`Image`]. Nothing here needs the kernel.
+//! Loading a rule set takes three steps: [`fn@tables`] says which tables it needs and what is in
+//! them, the loader gives each a slot, and [`compile`] makes the [`Image`]. Nothing here needs the
+//! kernel.
 
 pub mod address;
 mod asked;

@@ -19,8 +19,8 @@ pub(crate) struct Packets {
     pub protocol: u8,
     /// 0 is for all protocols
     all_protocols: bool,
-    /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them that asks for
-    /// `flags S/SA`, or keeps state, matches. None of the others is such a packet.
+    /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them
+    /// that asks for `flags S/SA`, or keeps state, matches. None of the others is such a packet.
     pub follows: bool,
 }
 

@@ -3,10 +3,11 @@
 /// What is searched, and what is left to skip steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planner {
-    /// A search costs about as much as testing so many rules: what skip steps test no more of, whatever the
-    /// packet, is walked.
+    /// A search costs about as much as testing so many rules: what skip steps test no more of,
+    /// whatever the packet, is walked.
     pub sooner_walked: u32,
-    /// What one more costs in tests for each rule that such a search finds, if it is for all that may match.
+    /// What one more costs in tests for each rule that such a search finds, if it is for all that
+    /// may match.
     pub of_a_candidate: u32,
     /// If no more tables are asked by the rules of a set, none is spread ([`crate::spread`]).
     pub tables_asked: usize,
@@ -22,7 +23,8 @@ impl Default for Planner {
 }
 
 impl Planner {
-    /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip steps.
+    /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip
+    /// steps.
     pub const EAGER: Self =
         Planner { sooner_walked: 2, of_a_candidate: 0, tables_asked: 2, networks_of_a_table: 2 };
 }

@@ -24,8 +24,8 @@ pub struct Pools {
     pub members: Vec<(PoolMemberKey, PoolMember)>,
 }
 
-/// The pools of a rule of `anchor`, which is kept under `slot`; `old` says what it is about if it is an
-/// old one.
+/// The pools of a rule of `anchor`, which is kept under `slot`; `old` says what it is about if it
+/// is an old one.
 pub fn pools(
     rule: &Rule,
     old: Option<OldKind>,

@@ -1,6 +1,6 @@
-//! The addresses that `route "label"` stands for at this moment: those whose route in the main table has
-//! the label. All routes become one table, where the longest match decides as it does for routes; those
-//! with another label, or none, are in it negated.
+//! The addresses that `route "label"` stands for at this moment: those whose route in the main
+//! table has the label. All routes become one table, where the longest match decides as it does for
+//! routes; those with another label, or none, are in it negated.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub fn contents(label: &str, host: &Host) -> Vec<TableEntry> {
     has_label.into_iter().map(entry).collect()
 }
 
-/// What names its table slot, and no table: it has a quotation mark, but no blank, as no name has. It
-/// means the same in every anchor.
+/// What names its table slot, and no table: it has a quotation mark, but no blank, as no name has.
+/// It means the same in every anchor.
 pub fn name(label: &str) -> TableName {
     let label = label.replace('\\', "\\\\").replace(' ', "\\s");
     format!("route\"{label}\"").as_str().into()

@@ -310,8 +310,8 @@ fn family_number(family: Option<Family>) -> u8 {
     }
 }
 
-/// What an old rule does in a list. Without a pool it is an exception; one that calls an anchor is not
-/// asked.
+/// What an old rule does in a list. Without a pool it is an exception; one that calls an anchor is
+/// not asked.
 pub fn old_action(list: OldList, rule: &Rule) -> u8 {
     let translates = rule.nat.is_some() || rule.rdr.is_some();
     match (list, translates) {

@@ -1,5 +1,5 @@
-//! Rules and packets for tests and measurements: drawn from a seed, shaped like what people write, and
-//! like what an adversary would.
+//! Rules and packets for tests and measurements: drawn from a seed, shaped like what people write,
+//! and like what an adversary would.
 
 use fastrand::Rng;
 
@@ -168,7 +168,8 @@ impl Draw {
         }
     }
 
-    /// Draws until an address is said: of 100,000 rules without any the first few would meet all packets.
+    /// Draws until an address is said: of 100,000 rules without any the first few would meet all
+    /// packets.
     fn of_hosts(&mut self, draw: impl Fn(&mut Self) -> [(u32, u32); 4]) -> [(u32, u32); 4] {
         loop {
             let fields = draw(self);

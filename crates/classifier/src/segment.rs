@@ -1,14 +1,15 @@
 //! Stretches of rules that trees search.
 //!
-//! Between two rules that do something on the way (`match`, `anchor`, `tag`, …) the walk over a rule set only looks
-//! for the one that decides: the first `quick` rule that matches, or else the last of the others. So a stretch of
-//! rules that do nothing but decide is a list in which the first match wins, and trees are planted of it, one forest
-//! for each kind of packet. What they find is tested like any rule: a box may be wider than its rule, never narrower,
-//! and is called whole only if every packet in it matches.
+//! Between two rules that do something on the way (`match`, `anchor`, `tag`, …) the walk over a
+//! rule set only looks for the one that decides: the first `quick` rule that matches, or else the
+//! last of the others. So a stretch of rules that do nothing but decide is a list in which the
+//! first match wins, and trees are planted of it, one forest for each kind of packet. What they
+//! find is tested like any rule: a box may be wider than its rule, never narrower, and is called
+//! whole only if every packet in it matches.
 //!
-//! The rules between such stretches act on the way, so all of them that match are to be met, one after the other. They
-//! are stretches too, in whose trees no rule hides another: a search finds each rule whose box has the packet, and the
-//! walk passes over the others.
+//! The rules between such stretches act on the way, so all of them that match are to be met, one
+//! after the other. They are stretches too, in whose trees no rule hides another: a search finds
+//! each rule whose box has the packet, and the walk passes over the others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,8 +31,8 @@ use crate::standing::{Planted, Standing, Stretch, Trees};
 use crate::tree::{Covering, Forest, INET, INET_ASKED, INET6, INET6_ASKED, Space};
 use crate::walk::longest_walks;
 
-/// A rule set has no more stretches of which one rule decides: where they alternate with rules that act, each is a search.
-/// Shorter ones belong to what is between.
+/// A rule set has no more stretches of which one rule decides: where they alternate with rules that
+/// act, each is a search. Shorter ones belong to what is between.
 const MOST_THAT_DECIDE: usize = 64;
 /// Headers by which is told how many rules of a stretch may match one.
 const PROBES: usize = 64;
@@ -56,8 +57,8 @@ impl Forestry {
     }
 }
 
-/// Plants the trees of rule sets that stand at these places, and marks where their stretches begin. Some tables are spread.
-/// What stands already is not planted again.
+/// Plants the trees of rule sets that stand at these places, and marks where their stretches begin.
+/// Some tables are spread. What stands already is not planted again.
 pub(crate) fn plant(
     rules: &mut [abi::Rule],
     sets: &[(String, Range<usize>)],
@@ -88,9 +89,9 @@ pub(crate) fn plant(
     Forestry { steps: steps(&planted, &cells), cells, longest, sets: planted }
 }
 
-/// A search takes a step to begin and one to end. One for candidates begins anew behind each rule that translates, or, so
-/// often at most, gives the packet another tag. Once a rule looks at the packet's tag, or at its owner, and a search
-/// begins anew that may meet rules once more.
+/// A search takes a step to begin and one to end. One for candidates begins anew behind each rule
+/// that translates, or, so often at most, gives the packet another tag. Once a rule looks at the
+/// packet's tag, or at its owner, and a search begins anew that may meet rules once more.
 fn steps(sets: &BTreeMap<String, Planted>, cells: &[abi::Cell]) -> u32 {
     let stretches = || sets.values().flat_map(|set| &set.trees.stretches);
     let asking = sets.values().flat_map(|set| {
@@ -126,8 +127,8 @@ fn plant_one(
     trees
 }
 
-/// The stretches of a set that are long enough to be searched: of rules that do nothing but decide, and of what is between
-/// them. With each stands whether all of its rules that match are met.
+/// The stretches of a set that are long enough to be searched: of rules that do nothing but decide,
+/// and of what is between them. With each stands whether all of its rules that match are met.
 fn stretches(
     rules: &[abi::Rule],
     set: Range<usize>,
@@ -151,8 +152,8 @@ fn stretches(
     stretches
 }
 
-/// A skip that leads from outside into a stretch leads to its first rule, where the search for the one that decides begins.
-/// The `rules` are those of a set, whose first one has this index.
+/// A skip that leads from outside into a stretch leads to its first rule, where the search for the
+/// one that decides begins. The `rules` are those of a set, whose first one has this index.
 fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch]) {
     let around = |place: usize| {
         let next = stretches.partition_point(|stretch| stretch.rules.end <= place);
@@ -170,8 +171,8 @@ fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch])
     }
 }
 
-/// Adds a stretch: for either direction a cell with its end and the places of its forests, then these. Returns how
-/// many cells the longest search looks at.
+/// Adds a stretch: for either direction a cell with its end and the places of its forests, then
+/// these. Returns how many cells the longest search looks at.
 fn add_segment(
     rules: &[abi::Rule],
     place: (Range<usize>, bool),
@@ -230,8 +231,8 @@ fn add_segment_in<const N: usize, const N6: usize>(
     inet.longest.max(inet6.longest)
 }
 
-/// How many of these boxes have a packet that is in one of them, in the mean. Those of packets that nobody has looked at
-/// hide each other.
+/// How many of these boxes have a packet that is in one of them, in the mean. Those of packets that
+/// nobody has looked at hide each other.
 fn candidates<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> u32 {
     let step = rules.len().div_ceil(PROBES).max(1);
     let regions = rules.iter().map(|rule| &rule.region);
@@ -242,7 +243,8 @@ fn candidates<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> u32 {
     (all / probes.len().max(1)) as u32
 }
 
-/// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share one.
+/// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share
+/// one.
 struct Forests<const N: usize> {
     space: &'static Space<N>,
     known: Vec<(Vec<Covering<N>>, u32)>,
@@ -253,7 +255,8 @@ struct Forests<const N: usize> {
 impl<const N: usize> Forests<N> {
     /// Where the forests of kinds of packets stand; none is for those that are walked.
     ///
-    /// Rules that name no protocol would stand in that of each. Where they are many, the kinds share one.
+    /// Rules that name no protocol would stand in that of each. Where they are many, the kinds
+    /// share one.
     fn places(
         &mut self,
         kinds: &[Option<Packets>],

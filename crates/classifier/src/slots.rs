@@ -13,8 +13,8 @@ pub struct Slots {
     pub rules: BTreeMap<String, Vec<u32>>,
     /// The same of old rules, in the order in which their anchor has them.
     pub old_rules: BTreeMap<String, Vec<u32>>,
-    /// Slot of every table and dynamic address that [`crate::tables`] gave. A table that its anchor
-    /// has not defined has the slot of the one in the main rule set.
+    /// Slot of every table and dynamic address that [`fn@crate::tables`] gave. A table that its
+    /// anchor has not defined has the slot of the one in the main rule set.
     pub tables: BTreeMap<TableName, u32>,
     /// The networks of tables that are spread.
     pub spread: Spread,

@@ -1,11 +1,13 @@
 //! Tables that stand in the trees.
 //!
-//! Rules that differ in nothing but their tables have one and the same box, so a search finds all of them, and each is
-//! asked: of 10,000 rules `block from <tN>` each packet would look into 10,000 tables. So where many rules of a set look
-//! into tables, these are spread: a rule has a box for each entry, as if it were written so often, or for each of some networks
-//! that have all entries in them (`cover`) if those are many. The rule that is found asks its table all the same. A box may
-//! stay behind when an entry goes, but none may be missing: who adds something that lies in none of them first has the
-//! rules compiled without that table, and from then on it is one that changes.
+//! Rules that differ in nothing but their tables have one and the same box, so a search finds all
+//! of them, and each is asked: of 10,000 rules `block from <tN>` each packet would look into 10,000
+//! tables. So where many rules of a set look into tables, these are spread: a rule has a box for
+//! each entry, as if it were written so often, or for each of some networks that have all entries
+//! in them (`cover`) if those are many. The rule that is found asks its table all the same. A box
+//! may stay behind when an entry goes, but none may be missing: who adds something that lies in
+//! none of them first has the rules compiled without that table, and from then on it is one that
+//! changes.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +29,8 @@ pub fn networks_of_a_table(planner: Planner, looks: usize) -> usize {
     (MOST_BOXES / 2 / looks.max(1)).max(FEWEST_NETWORKS).min(planner.networks_of_a_table)
 }
 
-/// The tables that may be spread, as rules name them: by the path of their anchor. With each, how many rules do.
+/// The tables that may be spread, as rules name them: by the path of their anchor. With each, how
+/// many rules do.
 pub fn tables(ruleset: &Ruleset, planner: Planner) -> BTreeMap<TableName, usize> {
     let mut all = BTreeMap::new();
     if ruleset.options.evaluator != Evaluator::Compiled {

@@ -1,9 +1,10 @@
 //! Rule sets that stand: where others change, these are taken as they are in force.
 //!
-//! What the kernel walks of a rule set comes of its rules, and of what the names in them mean. As long as both are the
-//! same, all that changes is where it is, because there are more or fewer rules and cells before it. Rules say of
-//! others by their indexes where they are, and so do the first cells of a stretch; these are moved. All other cells are
-//! true wherever they are (`bpf/abi/forest.h`).
+//! What the kernel walks of a rule set comes of its rules, and of what the names in them mean. As
+//! long as both are the same, all that changes is where it is, because there are more or fewer
+//! rules and cells before it. Rules say of others by their indexes where they are, and so do the
+//! first cells of a stretch; these are moved. All other cells are true wherever they are
+//! (`bpf/abi/forest.h`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,8 +55,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// The rules of a rule set, if it stands, as they are where its first one has this index. Which rules they call is
-    /// still what it was.
+    /// The rules of a rule set, if it stands, as they are where its first one has this index. Which
+    /// rules they call is still what it was.
     pub(crate) fn rules(
         &self,
         path: &str,
@@ -71,7 +72,8 @@ impl Standing {
         }))
     }
 
-    /// The trees of a rule set, if it stands; their cells are added to `cells`, for rules whose first one has this index.
+    /// The trees of a rule set, if it stands; their cells are added to `cells`, for rules whose
+    /// first one has this index.
     pub(crate) fn trees(
         &self,
         path: &str,

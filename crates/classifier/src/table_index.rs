@@ -1,12 +1,14 @@
-//! Makes the index of a table with many entries: lines of hosts, and a trie of networks. The data plane only reads it
-//! (bpf/table_index.h searches it, bpf/abi/table_index.h says what stands where).
+//! Makes the index of a table with many entries: lines of hosts, and a trie of networks. The data
+//! plane only reads it (bpf/table_index.h searches it, bpf/abi/table_index.h says what stands
+//! where).
 
 use skipstep_abi as abi;
 use skipstep_abi::table_index::{INDEX_NEGATED, INDEX_NODE, LINE_GOES_ON, LINE_KEYS};
 use skipstep_abi::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 use zerocopy::{Immutable, IntoBytes};
 
-/// Hosts of a line, on the average. Half of the keys are free then, and of a thousand hosts one finds no room or two.
+/// Hosts of a line, on the average. Half of the keys are free then, and of a thousand hosts one
+/// finds no room or two.
 const HOSTS_OF_A_LINE: usize = LINE_KEYS / 2;
 
 /// Values that a node would have if none were the same as the one before.
@@ -63,8 +65,8 @@ fn word(number: u32, entry: &IndexEntry) -> u32 {
     if entry.entry.negated == 0 { number } else { number | INDEX_NEGATED }
 }
 
-/// Puts hosts of one family into lines, and their entries in the order in which these have them. Hosts for which a line
-/// has no room are left over.
+/// Puts hosts of one family into lines, and their entries in the order in which these have them.
+/// Hosts for which a line has no room are left over.
 fn place_hosts(
     hosts: &[IndexEntry],
     secret: &[u32; 4],
@@ -163,7 +165,8 @@ impl Trie {
         }
     }
 
-    /// The value that leads to networks with a bit or more, ascending, inside of what is `otherwise` the longest match.
+    /// The value that leads to networks with a bit or more, ascending, inside of what is
+    /// `otherwise` the longest match.
     fn grow(&mut self, networks: &[Network], otherwise: u32) -> u32 {
         let (Some(first), Some(last)) = (networks.first(), networks.last()) else {
             return otherwise;
@@ -248,7 +251,8 @@ mod tests {
         }
     }
 
-    /// What bpf/table_index.h does: the entry that is the longest match, and how many steps the trie took.
+    /// What bpf/table_index.h does: the entry that is the longest match, and how many steps the
+    /// trie took.
     fn search(cells: &[IndexCell], address: &IndexEntry) -> (Option<IndexEntry>, u32) {
         let head: IndexHead = view(&cells[0]);
         let six = usize::from(is_inet6(address));

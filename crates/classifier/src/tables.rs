@@ -26,10 +26,9 @@ pub struct TableUse {
     pub entries: Option<Vec<TableEntry>>,
 }
 
-/// The tables of `ruleset` in its order, then its dynamic addresses in order of name, and the labels of
-/// routes. For each table
-/// of an anchor there is one in the main rule set, perhaps empty, which stands in for it as long as
-/// the anchor has not defined it.
+/// The tables of `ruleset` in its order, then its dynamic addresses in order of name, and the
+/// labels of routes. For each table of an anchor there is one in the main rule set, perhaps empty,
+/// which stands in for it as long as the anchor has not defined it.
 pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     let limits = &ruleset.options.limits;
     let count = ruleset.all_tables().count();

@@ -8,16 +8,18 @@ use skipstep_ruleset::skip::Skip;
 
 use crate::packets::Packets;
 
-/// The most rules of a stretch that are tested for a packet of each kind, none of them `quick` and matching.
+/// The most rules of a stretch that are tested for a packet of each kind, none of them `quick` and
+/// matching.
 ///
-/// What a kind has in common leads over rules for certain; anything else that a rule asks may fail or not, and
-/// the way that is the longest counts.
+/// What a kind has in common leads over rules for certain; anything else that a rule asks may fail
+/// or not, and the way that is the longest counts.
 pub(crate) fn longest_walks(
     rules: &[abi::Rule],
     stretch: Range<usize>,
     kinds: &[Packets],
 ) -> Vec<u32> {
-    // for each rule the longest walk from it on, kind by kind; all kinds at once, for rules are far larger than this
+    // for each rule the longest walk from it on, kind by kind; all kinds at once, for rules are far
+    // larger than this
     let mut longest = vec![0u32; (stretch.len() + 1) * kinds.len()];
     for index in stretch.clone().rev() {
         let rule = &rules[index];
@@ -41,7 +43,8 @@ pub(crate) fn longest_walks(
     longest
 }
 
-/// The parameter in which a rule differs from all packets of a kind, in the order in which a rule's tests are made.
+/// The parameter in which a rule differs from all packets of a kind, in the order in which a rule's
+/// tests are made.
 fn certain_skip(rule: &abi::Rule, kind: &Packets) -> Option<Skip> {
     if rule.direction != 0 && rule.direction != kind.direction {
         Some(Skip::Direction)

@@ -247,8 +247,8 @@ fn stretches_of_rules_that_only_decide_are_searched() {
     let image = image(&rules);
     let begins: Vec<usize> =
         (0..image.rules.len()).filter(|index| image.rules[*index].segment != 0).collect();
-    // eight in a row between those that look at tags are not searched for one that decides, but with these for all that
-    // match, from wherever the walk comes in
+    // eight in a row between those that look at tags are not searched for one that decides, but
+    // with these for all that match, from wherever the walk comes in
     let expected: Vec<usize> = [1].into_iter().chain(10..20).chain([20]).collect();
     assert_eq!(begins, expected);
     let end = |index: usize| image.cells[image.rules[index].segment as usize].word[0];
@@ -317,7 +317,8 @@ fn what_stands_is_as_if_it_were_compiled() {
     }
 }
 
-/// The places of the forests of the stretch that begins the rule set, of inbound and outbound packets.
+/// The places of the forests of the stretch that begins the rule set, of inbound and outbound
+/// packets.
 fn forests(image: &Image) -> [Vec<u32>; 2] {
     let head = image.rules[0].segment as usize;
     [head, head + 1].map(|cell| image.cells[cell].word[1..=abi::forest::FORESTS].to_vec())

@@ -37,9 +37,9 @@ impl Anchors {
         Ok(Anchors { program, name: name.to_owned(), instance, owner, host, changes })
     }
 
-    /// Puts rules, texts in the language of pf.conf(5), in the place of those of sessions, all in one piece. A
-    /// text without rules removes them; states that they have made stay. What is left to do when the new
-    /// rules are in force is for [`Anchors::settle`].
+    /// Puts rules, texts in the language of pf.conf(5), in the place of those of sessions, all in
+    /// one piece. A text without rules removes them; states that they have made stay. What is left
+    /// to do when the new rules are in force is for [`Anchors::settle`].
     ///
     /// # Errors
     /// They are wrong, or the filter does not take them.
@@ -73,7 +73,8 @@ impl Anchors {
         Ok(self.instance.clear_anchors(self.owner.prefix())?)
     }
 
-    /// Has the packets of pflog `log` come to this process, as [`skipstep_kernel::LiveLog`] reads them.
+    /// Has the packets of pflog `log` come to this process, as [`skipstep_kernel::LiveLog`] reads
+    /// them.
     ///
     /// # Errors
     /// Another program reads them.

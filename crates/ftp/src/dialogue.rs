@@ -36,8 +36,8 @@ pub struct Agreement {
     pub extended: bool,
 }
 
-/// A control connection that somebody follows, who may give each command a note to come back with its
-/// reply.
+/// A control connection that somebody follows, who may give each command a note to come back with
+/// its reply.
 #[derive(Debug)]
 pub struct Dialogue<N> {
     server: Endpoint,
@@ -46,8 +46,9 @@ pub struct Dialogue<N> {
     replies: Replies,
     /// The server has spoken first: its greeting answers no command.
     greeted: bool,
-    /// `ABOR`s since the last data connection was asked for. There are servers that answer one together with the
-    /// transfer that it ends (pure-ftpd), so that a reply may be missing for each.
+    /// `ABOR`s since the last data connection was asked for. There are servers that answer one
+    /// together with the transfer that it ends (pure-ftpd), so that a reply may be missing for
+    /// each.
     aborted: usize,
 }
 

@@ -18,8 +18,8 @@ pub fn plain(address: SocketAddr) -> Result<TcpListener> {
     listen(address, |_| Ok(())).with_context(|| format!("listen on {address}"))
 }
 
-/// Listens for connections that `divert-to` brings, whatever their destination; it is the address of
-/// the socket that is accepted.
+/// Listens for connections that `divert-to` brings, whatever their destination; it is the address
+/// of the socket that is accepted.
 ///
 /// # Errors
 /// Those of the system, with the address.
@@ -48,9 +48,10 @@ fn listen(
     Ok(socket.into())
 }
 
-/// Prepares a control connection. Whether the other side is still there is asked once in a while: a session may
-/// be silent for hours. Lines go out at once: one that waits for the acknowledgement of the last waits for 40 ms.
-/// What is sent as urgent stays in its place, else a byte of the line is missing that aborts a transfer.
+/// Prepares a control connection. Whether the other side is still there is asked once in a while: a
+/// session may be silent for hours. Lines go out at once: one that waits for the acknowledgement of
+/// the last waits for 40 ms. What is sent as urgent stays in its place, else a byte of the line is
+/// missing that aborts a transfer.
 ///
 /// # Errors
 /// Those of the system.

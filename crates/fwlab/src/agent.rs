@@ -1,5 +1,6 @@
-//! `fwlab agent`: an end of a measurement on a machine of its own. A controller connects to it, both show that they have
-//! the same key, and it does its part in trials; while one runs, nobody says a word on that connection.
+//! `fwlab agent`: an end of a measurement on a machine of its own. A controller connects to it,
+//! both show that they have the same key, and it does its part in trials; while one runs, nobody
+//! says a word on that connection.
 
 mod channel;
 mod controller;
@@ -124,7 +125,8 @@ impl Agent {
                     other => other.context("waiting for a controller")?,
                 };
                 let Ok((stream, peer)) = listener.accept() else {
-                    // who has gone again is nobody's concern; without descriptors it would come again at once
+                    // who has gone again is nobody's concern; without descriptors it would come
+                    // again at once
                     thread::sleep(LEAVING / 20);
                     continue;
                 };

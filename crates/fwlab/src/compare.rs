@@ -1,7 +1,8 @@
 //! `fwlab compare`: what got faster or slower from one run to another, and whether that is noise.
 //!
-//! What is judged is a system's ratio to the plain router of its own rounds (or to the null firewall,
-//! if there is no router), so that a machine that was busier the second time does not count.
+//! What is judged is a system's ratio to the plain router of its own rounds (or to the null
+//! firewall, if there is no router), so that a machine that was busier the second time does not
+//! count.
 
 mod comparable;
 mod text;
@@ -210,7 +211,8 @@ fn compare_point(runs: [&Run; 2], series: [&Series; 2], points: [&Point; 2]) -> 
     runs[0].systems.iter().filter_map(cell).collect()
 }
 
-/// A change is one if the interval leaves out 1, and if it is larger than what equal things differ by.
+/// A change is one if the interval leaves out 1, and if it is larger than what equal things differ
+/// by.
 fn judge(change: Interval, noise: f64, better: Better) -> Verdict {
     let size = f64::max(change.middle, 1.0 / change.middle) - 1.0;
     if change.contains(1.0) || size <= noise {

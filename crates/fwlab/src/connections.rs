@@ -1,5 +1,6 @@
-//! Many TCP connections, begun at a rate: the virtual clients and the server of RFC 3511. Each client is an address of a
-//! network behind the client's host, and all of them are one thread; so is the server.
+//! Many TCP connections, begun at a rate: the virtual clients and the server of RFC 3511. Each
+//! client is an address of a network behind the client's host, and all of them are one thread; so
+//! is the server.
 
 mod beside;
 mod client;
@@ -53,8 +54,8 @@ impl Pages {
 /// Virtual clients.
 const CLIENTS: u32 = 250;
 
-/// Who is not connected or served after so long has failed: at a second the kernel tries to connect again, and that would
-/// be another attempt.
+/// Who is not connected or served after so long has failed: at a second the kernel tries to connect
+/// again, and that would be another attempt.
 const PATIENCE: Duration = Duration::from_millis(900);
 
 /// How long the last of what was sent may be under way.
@@ -69,7 +70,8 @@ const OTHER_FILES: u64 = 256;
 pub struct Calls {
     /// Where to.
     pub server: SocketAddr,
-    /// Ports of the server from that one on; each combination of one with a client's address has its turn.
+    /// Ports of the server from that one on; each combination of one with a client's address has
+    /// its turn.
     pub ports: u16,
     /// The clients' addresses; none are the one that the route to the server has.
     pub clients: Vec<IpAddr>,
@@ -77,10 +79,11 @@ pub struct Calls {
     pub count: u64,
     /// Attempts a second.
     pub rate: f64,
-    /// Whether all stay open until each was attempted, and only then fetch their page; otherwise each fetches it at
-    /// once and is closed.
+    /// Whether all stay open until each was attempted, and only then fetch their page; otherwise
+    /// each fetches it at once and is closed.
     pub hold: bool,
-    /// Connections a second that are closed in the end, if that is to be seen; only if they are held.
+    /// Connections a second that are closed in the end, if that is to be seen; only if they are
+    /// held.
     pub close: Option<f64>,
     /// Of a hundred attempts those that go to a port where a rule forbids them.
     pub forbidden: u32,
@@ -156,11 +159,13 @@ pub struct Answers {
     pub setup: Vec<u64>,
     /// From when the first attempt was made to when the last was.
     pub took: Duration,
-    /// Nanoseconds from when each connection was closed by its client until the server had done the same.
+    /// Nanoseconds from when each connection was closed by its client until the server had done the
+    /// same.
     pub closed: Vec<u64>,
     /// From when the first was closed to when the last was.
     pub closing: Duration,
-    /// How long there was something to do, which is all the time but that in which nothing was due and nothing came.
+    /// How long there was something to do, which is all the time but that in which nothing was due
+    /// and nothing came.
     pub busy: Duration,
 }
 
@@ -181,8 +186,8 @@ fn client_network(family: Family) -> IpAddr {
     }
 }
 
-/// Gives the client's host the addresses of the virtual clients, both hosts room for many connections, and this process
-/// as many files as `most` connections take at both ends.
+/// Gives the client's host the addresses of the virtual clients, both hosts room for many
+/// connections, and this process as many files as `most` connections take at both ends.
 ///
 /// # Errors
 /// The kernel refuses something.
@@ -204,7 +209,8 @@ pub fn prepare(lab: &Lab, family: Family, most: u64) -> anyhow::Result<()> {
     server.set("net/ipv4/tcp_max_syn_backlog", "65535")
 }
 
-/// Lets this process have as many files open as so many connections at once take, if it has some of their ends, one or both.
+/// Lets this process have as many files open as so many connections at once take, if it has some of
+/// their ends, one or both.
 ///
 /// # Errors
 /// The kernel refuses that.

@@ -1,8 +1,8 @@
-//! `fwlab converse` and `fwlab answer`: a client that says so many bytes and gets so many at a time, and the server that
-//! gives them. Workloads that are made of captures consist of them.
+//! `fwlab converse` and `fwlab answer`: a client that says so many bytes and gets so many at a
+//! time, and the server that gives them. Workloads that are made of captures consist of them.
 //!
-//! What a client says begins with two numbers of 64 bits, highest byte first: how many bytes it says in all, these included,
-//! and how many it wants.
+//! What a client says begins with two numbers of 64 bits, highest byte first: how many bytes it
+//! says in all, these included, and how many it wants.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -96,7 +96,8 @@ fn exchange(stream: &mut TcpStream, arguments: &Arguments) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Sends datagrams one after the other, as far apart as it takes to last so long, and waits for an answer to each.
+/// Sends datagrams one after the other, as far apart as it takes to last so long, and waits for an
+/// answer to each.
 fn exchange_datagrams(
     arguments: &Arguments,
     begin: Instant,

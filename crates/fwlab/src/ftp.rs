@@ -1,5 +1,5 @@
-//! The load of FTP: clients that log in, fetch a file and leave, one session after the other. Passive by `EPSV`, which
-//! every front takes, or active by `EPRT`.
+//! The load of FTP: clients that log in, fetch a file and leave, one session after the other.
+//! Passive by `EPSV`, which every front takes, or active by `EPRT`.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -162,8 +162,8 @@ impl Session {
         Ok(data)
     }
 
-    /// Leaves. The client is the first to close: the other end would have the pair of ports in TIME-WAIT, and a
-    /// proxy that packets are diverted to takes no connection from such a pair.
+    /// Leaves. The client is the first to close: the other end would have the pair of ports in
+    /// TIME-WAIT, and a proxy that packets are diverted to takes no connection from such a pair.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.control.get_mut().write_all(b"QUIT\r\n")?;
         self.control.get_ref().shutdown(Shutdown::Write)?;

@@ -1,5 +1,5 @@
-//! Hosts are network namespaces, with names that say which process made them, and programs that run there; or the one this
-//! program was started on.
+//! Hosts are network namespaces, with names that say which process made them, and programs that run
+//! there; or the one this program was started on.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -33,7 +33,8 @@ pub struct Host {
     daemons: Mutex<Vec<Daemon>>,
 }
 
-/// A program that stays, and the thread that started it: the kernel kills it when that is gone, however this process ends.
+/// A program that stays, and the thread that started it: the kernel kills it when that is gone,
+/// however this process ends.
 #[derive(Debug)]
 struct Daemon {
     child: Child,
@@ -110,8 +111,8 @@ impl Host {
         self.inside(|| run(command, input))?
     }
 
-    /// Starts a command there that stays, but not longer than this process; `input` is what it reads. It is on the CPU of
-    /// who starts it.
+    /// Starts a command there that stays, but not longer than this process; `input` is what it
+    /// reads. It is on the CPU of who starts it.
     ///
     /// # Errors
     /// It cannot be run.
@@ -242,8 +243,8 @@ impl Drop for Host {
     }
 }
 
-/// Removes a namespace, and before it what outlives one: programs whose starter was killed, and a skipstep
-/// instance, pinned under its inode.
+/// Removes a namespace, and before it what outlives one: programs whose starter was killed, and a
+/// skipstep instance, pinned under its inode.
 fn remove(name: &str) -> anyhow::Result<()> {
     let processes = run(Command::new("ip").args(["netns", "pids", name]), "")?;
     for process in processes.lines().filter_map(|line| line.trim().parse().ok()) {

@@ -53,7 +53,8 @@ impl Interrupt {
         if self.came() { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// What came of something. If a signal came meanwhile, what failed did so for that: commands that we had started get it too.
+    /// What came of something. If a signal came meanwhile, what failed did so for that: commands
+    /// that we had started get it too.
     ///
     /// # Errors
     /// It failed, or one came.

@@ -20,8 +20,8 @@
 //!
 //! Agents: the ends of a measurement that are other machines.
 //!
-//! Results: what a measurement is written down as, with all that is needed to judge and to repeat it;
-//! statistics and summaries say what follows from it.
+//! Results: what a measurement is written down as, with all that is needed to judge and to repeat
+//! it; statistics and summaries say what follows from it.
 
 pub mod agent;
 pub mod bad_network;

@@ -1,8 +1,9 @@
 //! Lists of rules among which the BPF programs look up the one that decides, and nothing else.
 //!
-//! Rules are the samples of `skipstep_classifier::sample`, or lists of ClassBench's; each is loaded as a pf.conf says
-//! it. All packets lie in the box of some rule drawn at random, so that caches are of little use. What is found for
-//! some of them is compared with what the model finds, which asks one rule after the other.
+//! Rules are the samples of `skipstep_classifier::sample`, or lists of ClassBench's; each is loaded
+//! as a pf.conf says it. All packets lie in the box of some rule drawn at random, so that caches
+//! are of little use. What is found for some of them is compared with what the model finds, which
+//! asks one rule after the other.
 
 pub mod classbench;
 mod header;
@@ -52,8 +53,8 @@ impl List {
         }
     }
 
-    /// One of ClassBench's, with packets of ours, or with those that ClassBench drew: a run of them for each rule, so they
-    /// are shuffled.
+    /// One of ClassBench's, with packets of ours, or with those that ClassBench drew: a run of them
+    /// for each rule, so they are shuffled.
     pub fn of_classbench(name: &str, rules: &[Covering<6>], trace: Option<Vec<[u32; 6]>>) -> List {
         let Some(mut trace) = trace else {
             let packets = sample::packets(rules, PACKETS, 2);
@@ -103,8 +104,8 @@ impl List {
         Ok(Loaded { ruleset, host })
     }
 
-    /// How many of the lookups, each of which came to what `decided` says, the model sees otherwise, of those that it is
-    /// asked about.
+    /// How many of the lookups, each of which came to what `decided` says, the model sees
+    /// otherwise, of those that it is asked about.
     ///
     /// # Errors
     /// A lookup failed.

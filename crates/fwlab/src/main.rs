@@ -31,7 +31,8 @@ enum Command {
         #[arg(required = true)]
         ports: Vec<u16>,
     },
-    /// Be an end of a measurement: wait for a controller, which is a `fwlab measure` that names this agent
+    /// Be an end of a measurement: wait for a controller, which is a `fwlab measure` that names
+    /// this agent
     Agent {
         #[command(flatten)]
         arguments: agent::Arguments,
@@ -60,7 +61,8 @@ enum Command {
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
     },
-    /// Log in at an FTP server, fetch a file and leave, and so on; print sessions and bytes per second
+    /// Log in at an FTP server, fetch a file and leave, and so on; print sessions and bytes per
+    /// second
     Ftp {
         #[command(flatten)]
         load: ftp::Load,
@@ -105,7 +107,8 @@ enum Command {
         #[command(flatten)]
         report: report::Arguments,
     },
-    /// Print what a shell completes commands and flags with; `make install` puts it where bash, zsh and fish look
+    /// Print what a shell completes commands and flags with; `make install` puts it where bash, zsh
+    /// and fish look
     Completions {
         /// For this one
         #[arg(value_enum)]

@@ -1,4 +1,5 @@
-//! `fwlab measure`: what a packet costs in each system, beside a cable, a plain router and the same router again.
+//! `fwlab measure`: what a packet costs in each system, beside a cable, a plain router and the same
+//! router again.
 
 mod apart;
 pub(crate) mod plan;
@@ -378,7 +379,8 @@ impl Arguments {
         })
     }
 
-    /// The frames: those of the load, or those that show what a system does before sockets measure it.
+    /// The frames: those of the load, or those that show what a system does before sockets measure
+    /// it.
     fn frames(&self) -> Load {
         let mut load = self.load.clone();
         if self.traffic.is_some() {

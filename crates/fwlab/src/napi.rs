@@ -1,4 +1,5 @@
-//! Threads that take packets from a device, so that a firewall has a CPU and a queue of its own (`queue` mode).
+//! Threads that take packets from a device, so that a firewall has a CPU and a queue of its own
+//! (`queue` mode).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,8 @@ use crate::host::Host;
 use crate::placement::pin;
 use crate::program;
 
-/// More urgent than what else runs on that CPU, so that its queue overflows by load and not by waiting.
+/// More urgent than what else runs on that CPU, so that its queue overflows by load and not by
+/// waiting.
 const PRIORITY: u8 = 50;
 
 /// Lets threads take the packets of interfaces of a host, and ties them to a CPU. The threads.
@@ -24,7 +26,8 @@ const PRIORITY: u8 = 50;
 pub fn give_threads(host: &Host, interfaces: &[&str], cpu: usize) -> anyhow::Result<Vec<u32>> {
     let before = threads();
     for interface in interfaces {
-        // /sys shows the devices of the namespace it was mounted in, and `ip netns exec` mounts it anew
+        // /sys shows the devices of the namespace it was mounted in, and `ip netns exec` mounts it
+        // anew
         let order = format!("echo 1 >/sys/class/net/{interface}/threaded");
         let mut command = Command::new("ip");
         command.args(["netns", "exec", host.name(), "sh", "-c", &order]);

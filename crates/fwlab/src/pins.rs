@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::program::{beside, run};
 
-/// Removes the instance of a host that is about to go: its programs and tables are pinned in the file
-/// system, and would stay.
+/// Removes the instance of a host that is about to go: its programs and tables are pinned in the
+/// file system, and would stay.
 pub fn forget(namespace: &str) {
     let path = PathBuf::from("/run/netns").join(namespace);
     let Ok(inode) = std::fs::metadata(&path).map(|metadata| metadata.ino()) else { return };

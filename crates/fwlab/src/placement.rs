@@ -17,7 +17,8 @@ use crate::process::user_time;
 /// What /proc/stat counts in.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Involuntary switches of a trial that are no reason to repeat it: the kernel's own threads cause some.
+/// Involuntary switches of a trial that are no reason to repeat it: the kernel's own threads cause
+/// some.
 const FEW_SWITCHES: i64 = 4;
 
 /// Where a thread runs.
@@ -33,17 +34,17 @@ impl Placement {
     /// Puts the calling thread there.
     ///
     /// # Errors
-    /// There is no such CPU. Where the system allows no urgent threads, as in some containers, it is an
-    /// ordinary one: what others do to it is seen by [`Watch`].
+    /// There is no such CPU. Where the system allows no urgent threads, as in some containers, it
+    /// is an ordinary one: what others do to it is seen by [`Watch`].
     pub fn take(self) -> anyhow::Result<()> {
         pin(Pid::from_raw(0), &[self.cpu])?;
         let _ = realtime::set_priority(0, self.priority);
         Ok(())
     }
 
-    /// Puts the calling thread there for work that wants the CPU for seconds without a break: the kernel keeps a share
-    /// of every second from urgent threads (`kernel.sched_rt_runtime_us`), 50 ms at once, so it is the most favoured
-    /// of the ordinary ones instead.
+    /// Puts the calling thread there for work that wants the CPU for seconds without a break: the
+    /// kernel keeps a share of every second from urgent threads (`kernel.sched_rt_runtime_us`), 50
+    /// ms at once, so it is the most favoured of the ordinary ones instead.
     ///
     /// # Errors
     /// There is no such CPU.
@@ -97,8 +98,8 @@ pub struct Watch {
     switches: i64,
 }
 
-/// Watches what programs other than these have of a CPU: this one, those it ran to their end, and those that were started
-/// on some hosts.
+/// Watches what programs other than these have of a CPU: this one, those it ran to their end, and
+/// those that were started on some hosts.
 pub struct KinWatch<'h> {
     cpu: usize,
     hosts: Vec<&'h Host>,
@@ -182,19 +183,22 @@ impl Watch {
 }
 
 impl Disturbance {
-    /// Why what was measured meanwhile is not to be believed, where the thread wanted the CPU for so long without a break.
+    /// Why what was measured meanwhile is not to be believed, where the thread wanted the CPU for
+    /// so long without a break.
     pub fn why(&self, busy: Duration) -> Option<String> {
         let switches = FEW_SWITCHES * (busy.as_secs() as i64).max(1);
         self.beyond(busy.saturating_sub(self.own), busy / 50, TICK, switches)
     }
 
-    /// The same of an ordinary thread. That one has to leave for the kernel's own threads now and then, all the more often if the other
-    /// CPUs are busy: what it takes is counted, how often says nothing.
+    /// The same of an ordinary thread. That one has to leave for the kernel's own threads now and
+    /// then, all the more often if the other CPUs are busy: what it takes is counted, how often
+    /// says nothing.
     pub fn of_ordinary(self) -> Disturbance {
         Disturbance { switches: 0, ..self }
     }
 
-    /// The same of so long a time, where nobody knows when the thread wanted the CPU: all that others had of it counts.
+    /// The same of so long a time, where nobody knows when the thread wanted the CPU: all that
+    /// others had of it counts.
     pub fn why_in(&self, time: Duration) -> Option<String> {
         let switches = FEW_SWITCHES * (time.as_secs() as i64).max(1);
         self.beyond(self.others, (2 * TICK).max(time / 50), TICK.max(time / 100), switches)

@@ -1,5 +1,5 @@
-//! `fwlab raw`: frames with serial number and time through a network, as many and as fast as asked for,
-//! and what became of them.
+//! `fwlab raw`: frames with serial number and time through a network, as many and as fast as asked
+//! for, and what became of them.
 
 pub mod extension;
 pub mod flood;

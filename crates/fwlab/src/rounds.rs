@@ -1,10 +1,12 @@
-//! Rounds: each system has one trial in each, in an order that is drawn anew, so that what happens to the machine
-//! meanwhile happens to all. A trial that was disturbed is done again, and every repeat is written down.
+//! Rounds: each system has one trial in each, in an order that is drawn anew, so that what happens
+//! to the machine meanwhile happens to all. A trial that was disturbed is done again, and every
+//! repeat is written down.
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::results::{Counts, Latency, Repeat, Sample};
 
-/// A trial that was disturbed is repeated so often at most; then its value stands, and is called doubtful.
+/// A trial that was disturbed is repeated so often at most; then its value stands, and is called
+/// doubtful.
 const REPEATS: usize = 3;
 
 /// What a trial gave.

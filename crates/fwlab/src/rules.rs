@@ -12,7 +12,8 @@ const FIRST_BLOCKED: u16 = 20_000;
 /// Rules there may be, each with a port of its own.
 pub const MOST_RULES: u32 = 40_000;
 
-/// Rules as in the article of Adamo and Tablò: each blocks one port of the server, everything else passes.
+/// Rules as in the article of Adamo and Tablò: each blocks one port of the server, everything else
+/// passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// How many.
@@ -36,7 +37,8 @@ impl Rules {
     /// A port that none of them blocks, next to those that are.
     pub const OPEN: u16 = FIRST_BLOCKED - 1;
 
-    /// Blocked ports that show whether rules are obeyed: that of the first, of one in the middle, and of the last.
+    /// Blocked ports that show whether rules are obeyed: that of the first, of one in the middle,
+    /// and of the last.
     pub fn tried(&self) -> Vec<u16> {
         let ports: Vec<u16> = self.ports().collect();
         let some = [ports.first(), ports.get(ports.len() / 2), ports.last()];

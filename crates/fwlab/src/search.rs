@@ -98,7 +98,8 @@ pub struct Trial {
     pub busy: Option<f64>,
 }
 
-/// What is known of a trial's connections, besides how many were attempted and got what they asked for.
+/// What is known of a trial's connections, besides how many were attempted and got what they asked
+/// for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Connections {
     /// Attempts that became connections.
@@ -143,7 +144,8 @@ pub trait Measurer {
         None
     }
 
-    /// The most connections a second that can be attempted if each fetches these, where that depends on it.
+    /// The most connections a second that can be attempted if each fetches these, where that
+    /// depends on it.
     ///
     /// # Errors
     /// It cannot be found out.
@@ -204,7 +206,8 @@ pub enum Failure {
     Endless(usize),
 }
 
-/// Pauses of a trial, RFC 2544 section 23: before it, after its last frame, and for the device to rest.
+/// Pauses of a trial, RFC 2544 section 23: before it, after its last frame, and for the device to
+/// rest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Waits {
     /// Seconds after the learning frames.
@@ -231,11 +234,13 @@ impl Waits {
 /// A trial that was run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Record {
-    /// Frames a second that were to be sent, or connections to be attempted; of several phases the first.
+    /// Frames a second that were to be sent, or connections to be attempted; of several phases the
+    /// first.
     pub rate: f64,
     /// Seconds, all phases together.
     pub seconds: f64,
-    /// Frames that were to be sent, or connections to be made. What the generator did not send counts as lost.
+    /// Frames that were to be sent, or connections to be made. What the generator did not send
+    /// counts as lost.
     pub intended: u64,
     /// Frames that came, or connections over which something did.
     pub received: u64,
@@ -285,7 +290,8 @@ impl<'m> Bench<'m> {
         self.run(&Order { phases: &[Phase { rate, seconds }], besides })
     }
 
-    /// The most connections a second that can be attempted if each fetches these; as it is if that is all the same.
+    /// The most connections a second that can be attempted if each fetches these; as it is if that
+    /// is all the same.
     ///
     /// # Errors
     /// It cannot be found out.

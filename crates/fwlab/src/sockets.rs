@@ -1,5 +1,5 @@
-//! Loads of real sockets: a server at one end of a network, clients at the other. What a client does is what
-//! netperf, netstrain and their like do.
+//! Loads of real sockets: a server at one end of a network, clients at the other. What a client
+//! does is what netperf, netstrain and their like do.
 
 mod client;
 mod external;
@@ -66,11 +66,13 @@ pub enum Way {
     Straight,
     /// By the address of the host in the middle, which knows the server.
     Proxy,
-    /// By the address of the host in the middle, to which the user of an FTP session names the server.
+    /// By the address of the host in the middle, to which the user of an FTP session names the
+    /// server.
     Named,
     /// By an address that was given.
     At(IpAddr),
-    /// Each client by the address of a server of its own, from an address of its own: [`crate::topology::Lab::multiply`].
+    /// Each client by the address of a server of its own, from an address of its own:
+    /// [`crate::topology::Lab::multiply`].
     Each,
 }
 
@@ -197,8 +199,8 @@ struct Turn {
     end: Instant,
 }
 
-/// The rate of all clients from when the first began to when the last was done: clients that share a CPU may not all be at
-/// work at the same time.
+/// The rate of all clients from when the first began to when the last was done: clients that share
+/// a CPU may not all be at work at the same time.
 fn together<'t>(turns: impl Iterator<Item = &'t Turn> + Clone) -> f64 {
     let begin = turns.clone().map(|turn| turn.begin).min();
     let end = turns.clone().map(|turn| turn.end).max();
@@ -216,7 +218,8 @@ pub fn talk(lab: &Lab, talk: &Talk, at: Placement, interrupt: &Interrupt) -> any
     talk_from(lab.end(End::Client), others, talk, at, interrupt)
 }
 
-/// Talks from a host: values of several clients are added up, times put together. What runs on the `others` takes part.
+/// Talks from a host: values of several clients are added up, times put together. What runs on the
+/// `others` takes part.
 ///
 /// # Errors
 /// The server cannot be reached, or it was interrupted.

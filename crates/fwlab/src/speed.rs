@@ -1,5 +1,5 @@
-//! `fwlab speed`: how fast skipstep is meant to be, and how fast it is here. Each row of its table is a ratio of what was
-//! measured in the same rounds; docs/speed.md says what the rows are.
+//! `fwlab speed`: how fast skipstep is meant to be, and how fast it is here. Each row of its table
+//! is a ratio of what was measured in the same rounds; docs/speed.md says what the rows are.
 
 mod cores;
 mod loading;
@@ -90,7 +90,8 @@ pub struct Arguments {
     /// Measure these parts alone
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     only: Vec<Part>,
-    /// Look up rules among ClassBench's lists, too: files in this folder as ClassBench writes them, gzipped or not
+    /// Look up rules among ClassBench's lists, too: files in this folder as ClassBench writes them,
+    /// gzipped or not
     #[arg(long, value_name = "FOLDER")]
     classbench: Option<PathBuf>,
     #[command(flatten)]

@@ -79,8 +79,8 @@ fn ratio_of_medians(pairs: &[(f64, f64)], drawn: &[usize]) -> Option<f64> {
     Some(median(|pair| pair.0)? / median(|pair| pair.1)?)
 }
 
-/// The statistic of samples as they are, and between which values it lies in 95 of 100 cases when as
-/// many are drawn from each set, with repetition.
+/// The statistic of samples as they are, and between which values it lies in 95 of 100 cases when
+/// as many are drawn from each set, with repetition.
 fn bootstrap<const SETS: usize>(
     sizes: [usize; SETS],
     seed: u64,

@@ -1,6 +1,6 @@
-//! Systems under test. One is a file here: what it is called, the exact text that configures it, how that text is
-//! loaded on the host between client and server, and which hooks a packet crosses there. docs/fwlab.md says how
-//! to add one.
+//! Systems under test. One is a file here: what it is called, the exact text that configures it,
+//! how that text is loaded on the host between client and server, and which hooks a packet crosses
+//! there. docs/fwlab.md says how to add one.
 
 mod bare_route;
 mod ftp_gw;
@@ -50,8 +50,8 @@ pub trait System: Sync {
     /// Its whole configuration, as its own program reads it.
     fn configuration(&self, rules: &Rules) -> String;
 
-    /// What is added to its configuration if it is to translate the addresses of clients to its own towards the server; none
-    /// if it cannot there.
+    /// What is added to its configuration if it is to translate the addresses of clients to its own
+    /// towards the server; none if it cannot there.
     fn translation(&self, _: &Rules) -> Option<String> {
         None
     }
@@ -65,7 +65,8 @@ pub trait System: Sync {
     /// Its program or the kernel refuses it.
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()>;
 
-    /// What a reset of it is, as far as there is anything but the host to be reset: what [`System::restart`] does.
+    /// What a reset of it is, as far as there is anything but the host to be reset: what
+    /// [`System::restart`] does.
     fn reset(&self) -> Option<&'static str> {
         None
     }
@@ -78,7 +79,8 @@ pub trait System: Sync {
         anyhow::bail!("{} has nothing to reset", self.name())
     }
 
-    /// Whether it does what the rules say. What does not is there to be compared with, like a plain router.
+    /// Whether it does what the rules say. What does not is there to be compared with, like a plain
+    /// router.
     fn filters(&self) -> bool {
         self.role() == Role::Subject
     }
@@ -98,8 +100,8 @@ pub trait System: Sync {
         true
     }
 
-    /// Where frames to the ports of [`Rules`] do not show what gets through: a TCP port of the server that clients must
-    /// not get to, while what they are to do is done.
+    /// Where frames to the ports of [`Rules`] do not show what gets through: a TCP port of the
+    /// server that clients must not get to, while what they are to do is done.
     fn closed(&self, topology: Topology) -> Option<u16> {
         (topology == Topology::Proxy).then_some(sockets::HTTP)
     }

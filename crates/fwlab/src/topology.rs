@@ -1,5 +1,5 @@
-//! Networks as code: a client, a server, and what stands between them. Addresses are those that RFC 2544
-//! and RFC 5180 set aside for benchmarks, the same in each topology:
+//! Networks as code: a client, a server, and what stands between them. Addresses are those that RFC
+//! 2544 and RFC 5180 set aside for benchmarks, the same in each topology:
 //!
 //! ```text
 //! client                        device                       server
@@ -12,9 +12,10 @@
 //!                       dmz eth0 192.0.2.2, 2001:2:0:3::2
 //! ```
 //!
-//! A proxy's host has the same addresses as a router, but forwards nothing: who wants to get through has to be served
-//! by it. A bridge has no addresses, and a direct cable no device: client and server are in one network there.
-//! Neighbours are static, so that no frame waits for one to be found.
+//! A proxy's host has the same addresses as a router, but forwards nothing: who wants to get
+//! through has to be served by it. A bridge has no addresses, and a direct cable no device: client
+//! and server are in one network there. Neighbours are static, so that no frame waits for one to be
+//! found.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -129,7 +130,8 @@ pub struct Shape {
     pub topology: Topology,
     /// Longest IP packet of all cables.
     pub mtu: u32,
-    /// Whether the device's interfaces take packets in turns of NAPI, by way of GRO, as generated frames need it.
+    /// Whether the device's interfaces take packets in turns of NAPI, by way of GRO, as generated
+    /// frames need it.
     pub napi: bool,
 }
 
@@ -260,7 +262,8 @@ impl Lab {
         self.set_napi(self.shape.napi)
     }
 
-    /// Lets devices sum, cut and join packets, as they do where nobody measures single ones, or no longer.
+    /// Lets devices sum, cut and join packets, as they do where nobody measures single ones, or no
+    /// longer.
     ///
     /// # Errors
     /// The kernel refuses it.
@@ -273,8 +276,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Lets the interfaces of the host in the middle take redirected frames, or no longer: veth does once GRO is
-    /// switched on while both its ends are up.
+    /// Lets the interfaces of the host in the middle take redirected frames, or no longer: veth
+    /// does once GRO is switched on while both its ends are up.
     ///
     /// # Errors
     /// The kernel refuses it.
@@ -287,8 +290,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Makes the ends' interfaces as slow as a link of so many bits a second, in tc's words, and keeps the host in the
-    /// middle from joining packets to longer ones, as NAPI does.
+    /// Makes the ends' interfaces as slow as a link of so many bits a second, in tc's words, and
+    /// keeps the host in the middle from joining packets to longer ones, as NAPI does.
     ///
     /// # Errors
     /// The kernel has no such queue.
@@ -307,8 +310,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Gives client and server so many addresses of IPv4 each, as if they were so many hosts: from each of the client's to
-    /// the server's of the same number.
+    /// Gives client and server so many addresses of IPv4 each, as if they were so many hosts: from
+    /// each of the client's to the server's of the same number.
     ///
     /// # Errors
     /// The kernel refuses one.

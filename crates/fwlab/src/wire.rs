@@ -19,7 +19,8 @@ pub struct Interfaces {
     /// Interface to receive by in the mode wire
     #[arg(long, value_name = "NAME", requires = "client_if")]
     server_if: Option<String>,
-    /// Link address of who takes frames in the mode wire; by default that of the interface that receives
+    /// Link address of who takes frames in the mode wire; by default that of the interface that
+    /// receives
     #[arg(long, value_name = "ADDRESS", value_parser = link_address)]
     next_link: Option<[u8; 6]>,
 }

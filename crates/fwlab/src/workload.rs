@@ -1,5 +1,6 @@
-//! `fwlab workload`: runs commands as a file says, in the language of the workload tool of "Firewall
-//! Performance" (Molitor), or makes such a file of a capture. docs/workload.md describes it.
+//! `fwlab workload`: runs commands as a file says, in the language of the workload tool of
+//! "Firewall Performance" (Molitor), or makes such a file of a capture. docs/workload.md describes
+//! it.
 
 mod capture;
 mod conversation;
@@ -53,7 +54,8 @@ pub struct Arguments {
 /// Reads the file and runs it, or prints one that a capture shows.
 ///
 /// # Errors
-/// The file cannot be read, the capture is none, or the system refuses what is needed to run commands.
+/// The file cannot be read, the capture is none, or the system refuses what is needed to run
+/// commands.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     if let Some(path) = &arguments.from {

@@ -1,9 +1,9 @@
-//! What iptables-save prints: tables of chains of rules. docs/import-iptables.md says what becomes of
-//! them and what is assumed.
+//! What iptables-save prints: tables of chains of rules. docs/import-iptables.md says what becomes
+//! of them and what is assumed.
 //!
-//! `dump` reads the lines, `rule` the words of a rule; `criteria` is what a rule asks of a packet and how
-//! pf.conf writes that; `connection` is about states, `hook` about the places of built-in chains; `write`
-//! makes the pf.conf, and `order` looks for rules that pf will not ask.
+//! `dump` reads the lines, `rule` the words of a rule; `criteria` is what a rule asks of a packet
+//! and how pf.conf writes that; `connection` is about states, `hook` about the places of built-in
+//! chains; `write` makes the pf.conf, and `order` looks for rules that pf will not ask.
 
 mod address;
 mod connection;

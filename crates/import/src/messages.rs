@@ -80,7 +80,8 @@ impl<'a> Messages<'a> {
         });
     }
 
-    /// The line of `place`, if it is short enough to be shown; a long one is not searched for its end.
+    /// The line of `place`, if it is short enough to be shown; a long one is not searched for its
+    /// end.
     fn line(&self, place: Place) -> Option<&str> {
         let rest = &self.text[place.line_start..];
         let length = match rest.bytes().take(LONGEST_SHOWN + 1).position(|byte| byte == b'\n') {

@@ -104,8 +104,8 @@ pub fn interface(name: &str) -> String {
     if plain { name.to_string() } else { format!("\"{name}\"") }
 }
 
-/// Text as it may stand behind `#`: no line end, and no `\` at the end, which would go on. Nobody reads
-/// more than the beginning of a very long one.
+/// Text as it may stand behind `#`: no line end, and no `\` at the end, which would go on. Nobody
+/// reads more than the beginning of a very long one.
 pub fn comment(text: &str) -> String {
     let mut characters = text.chars();
     let begun = characters.by_ref().take(LONGEST_COMMENT);

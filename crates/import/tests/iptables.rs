@@ -1,6 +1,6 @@
 //! iptables-save to pf.conf: what each criterion and target becomes, how chains are called, what is
-//! refused, and what of connections and translation pf does in another way. That the result does with
-//! packets what iptables does is for tests/netns/test-import-iptables.sh.
+//! refused, and what of connections and translation pf does in another way. That the result does
+//! with packets what iptables does is for tests/netns/test-import-iptables.sh.
 
 use skipstep_import::{Imported, iptables};
 use skipstep_pfconf::{Context, load};

@@ -1,5 +1,5 @@
-//! The filter language of docs/pcf.md: what texts become, what is refused, and that the example means
-//! what its comments say.
+//! The filter language of docs/pcf.md: what texts become, what is refused, and that the example
+//! means what its comments say.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! Links: to tcx, both directions of every interface, pinned as `links/IFINDEX-in` and `-out`, and to XDP
-//! (`-xdp`) where it is wanted; and, apart, behind the one of ingress where an interface is a port of a bridge. They
-//! outlive us and go when their interface goes.
+//! Links: to tcx, both directions of every interface, pinned as `links/IFINDEX-in` and `-out`, and
+//! to XDP (`-xdp`) where it is wanted; and, apart, behind the one of ingress where an interface is
+//! a port of a bridge. They outlive us and go when their interface goes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,8 @@ pub(crate) fn attach(programs: &Programs, directory: &Path, index: u32) -> Resul
     attach_one(&programs.egress, BPF_TCX_EGRESS, 0, &path(directory, index, "out"), index)
 }
 
-/// Has an interface be a port of a bridge: what the filter lets in by it goes on there, unless it already does.
+/// Has an interface be a port of a bridge: what the filter lets in by it goes on there, unless it
+/// already does.
 pub(crate) fn attach_bridge(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
     attach_one(&programs.bridge, BPF_TCX_INGRESS, 0, &bridge_path(directory, index), index)
 }
@@ -71,8 +72,8 @@ pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has the drivers of the interfaces that `wanted` names, by their own names or by those of groups, run the
-/// program of XDP, and no others; those that do not, with the reason. They do without it.
+/// Has the drivers of the interfaces that `wanted` names, by their own names or by those of groups,
+/// run the program of XDP, and no others; those that do not, with the reason. They do without it.
 pub(crate) fn follow_xdp(
     programs: &Programs,
     directory: &Path,

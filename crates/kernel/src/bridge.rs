@@ -1,6 +1,6 @@
-//! Transparent bridges: which interfaces are ports of which, what rules for frames they have, and what the
-//! programs know of their stations. Ports are remembered by name: an interface that vanishes and comes back is
-//! one again.
+//! Transparent bridges: which interfaces are ports of which, what rules for frames they have, and
+//! what the programs know of their stations. Ports are remembered by name: an interface that
+//! vanishes and comes back is one again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -158,7 +158,8 @@ pub struct Station {
 }
 
 impl Instance {
-    /// Joins interfaces by a bridge: by that of those which are ports already, if there is one, else by a new one.
+    /// Joins interfaces by a bridge: by that of those which are ports already, if there is one,
+    /// else by a new one.
     pub fn bridge_add(&self, names: &[String]) -> Result<()> {
         let mut change = self.begin()?;
         let host = host::read()?;
@@ -215,7 +216,8 @@ impl Instance {
         change.keep()
     }
 
-    /// Has the bridge of a port know stations so many seconds from which nothing comes, or for good: 0.
+    /// Has the bridge of a port know stations so many seconds from which nothing comes, or for
+    /// good: 0.
     pub fn bridge_timeout(&self, name: &str, seconds: u32) -> Result<()> {
         let mut change = self.begin()?;
         let Some(bridge) = change.memory.ports.get(name).map(|port| port.bridge) else {
@@ -391,7 +393,8 @@ fn forget(maps: &Maps, is_meant: impl Fn(u32) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// A port sees no more rules than [`write_port`] tells it of: those that are removed, it has been told.
+/// A port sees no more rules than [`write_port`] tells it of: those that are removed, it has been
+/// told.
 fn write_rules(maps: &Maps, port: &Port) -> Result<()> {
     for (way, number) in [(Direction::In, direction::IN), (Direction::Out, direction::OUT)] {
         let key = |place: usize| abi::BridgeRuleKey {
@@ -423,7 +426,8 @@ fn write_port(maps: &Maps, port: &Port, hears: u32) -> Result<()> {
     maps.bridge_ports.set(&port.number, &image)
 }
 
-/// Whether the host can be spoken to there, by others than neighbours who seek a link-local address.
+/// Whether the host can be spoken to there, by others than neighbours who seek a link-local
+/// address.
 fn has_addresses(interface: &Interface) -> bool {
     interface.addresses.iter().any(|own| match own.net.addr() {
         std::net::IpAddr::V4(_) => true,

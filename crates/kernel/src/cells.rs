@@ -1,4 +1,5 @@
-//! Cells of trees in the kernel: a list for each generation, in chunks of one size (`bpf/search.h`).
+//! Cells of trees in the kernel: a list for each generation, in chunks of one size
+//! (`bpf/search.h`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,8 +13,9 @@ use crate::map;
 use crate::object::Maps;
 use crate::shared::{self, Mapping};
 
-/// Writes the trees, into as many chunks as they fill. In place of those that are too many the first one is put again, for
-/// that gives all of them back in one call; a call for each would wait for packets each time.
+/// Writes the trees, into as many chunks as they fill. In place of those that are too many the
+/// first one is put again, for that gives all of them back in one call; a call for each would wait
+/// for packets each time.
 pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> {
     // the first cell belongs to none: alone it is not worth a chunk
     let cells = if cells.len() > 1 { cells } else { &[] };

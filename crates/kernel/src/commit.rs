@@ -2,8 +2,9 @@
 //! word, the generation in `status`, turns the page. Killed before that, a loader leaves the old
 //! rule set whole; killed after, the new one. Whoever calls holds the instance's lock.
 //!
-//! Packets that began before the page was turned may go on reading the old one for a moment. What they see
-//! is let go of by [`settle`], which waits for them; until then nothing may be written beside the new one.
+//! Packets that began before the page was turned may go on reading the old one for a moment. What
+//! they see is let go of by [`settle`], which waits for them; until then nothing may be written
+//! beside the new one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -46,8 +47,8 @@ pub(crate) struct Prepared {
     staying: Vec<(u32, abi::RuleStates)>,
 }
 
-/// Finds slots for a rule set beside the one in force, which `old` describes, and writes its tables. Returns what to
-/// remember of it, too.
+/// Finds slots for a rule set beside the one in force, which `old` describes, and writes its
+/// tables. Returns what to remember of it, too.
 pub(crate) fn place(
     maps: &Maps,
     old: &Record,
@@ -71,7 +72,8 @@ pub(crate) fn place(
     Ok((record, Placed { replaced, outdated, spread }))
 }
 
-/// Writes the rules of a rule set that has its place. What is in its tables is not looked at any more.
+/// Writes the rules of a rule set that has its place. What is in its tables is not looked at any
+/// more.
 pub(crate) fn write(
     maps: &Maps,
     home: &RuleHome,
@@ -183,7 +185,8 @@ fn places(tables: &BTreeMap<TableName, TableRecord>) -> Vec<(&TableName, u32, bo
     tables.iter().map(|(name, table)| (name, table.slot, table.active)).collect()
 }
 
-/// The host has changed while rules stay: interfaces that came, went or changed groups, and addresses.
+/// The host has changed while rules stay: interfaces that came, went or changed groups, and
+/// addresses.
 pub(crate) fn follow_host(
     maps: &Maps,
     home: &RuleHome,
@@ -198,8 +201,8 @@ pub(crate) fn follow_host(
     place::follow_addresses(maps, memory, record, host)
 }
 
-/// Whether a name in the rules means something else than when they were compiled: a group that has come,
-/// or an interface that is called as a group was.
+/// Whether a name in the rules means something else than when they were compiled: a group that has
+/// come, or an interface that is called as a group was.
 pub(crate) fn is_outdated(record: &Record, host: &Host) -> bool {
     let now = skipstep_classifier::groups(&record.ruleset, host);
     !now.is_subset(&record.groups)
@@ -277,7 +280,8 @@ fn free_rule_slots(
     Ok(slots)
 }
 
-/// Fills the slots of new rules, which nobody else looks at yet. Returns what is to be known of those that stay.
+/// Fills the slots of new rules, which nobody else looks at yet. Returns what is to be known of
+/// those that stay.
 fn write_rule_states(
     maps: &Maps,
     replaced: &BTreeSet<String>,
@@ -296,8 +300,8 @@ fn write_rule_states(
     staying
 }
 
-/// `set keepcounters`: a rule that was in its rule set before goes on counting where it was. Of rules
-/// that are equal the first one's counters are taken, as FreeBSD does.
+/// `set keepcounters`: a rule that was in its rule set before goes on counting where it was. Of
+/// rules that are equal the first one's counters are taken, as FreeBSD does.
 fn keep_counters(
     maps: &Maps,
     old: &Record,

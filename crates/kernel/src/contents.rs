@@ -1,5 +1,6 @@
-//! Contents of tables, in the one trie that holds them all but those with an index of their own. A version belongs to one
-//! table at one time; what is written under a version that no slot names is seen by nobody.
+//! Contents of tables, in the one trie that holds them all but those with an index of their own. A
+//! version belongs to one table at one time; what is written under a version that no slot names is
+//! seen by nobody.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,8 +34,9 @@ pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result
     write_to_trie(maps, version, entries, &Dates::new())
 }
 
-/// Writes the `entries` of an edition that is not in force: into the trie, or to be put in place with other `indexes`. As
-/// in pf, those that were there before, and are negated or not as they were, keep their `dates`.
+/// Writes the `entries` of an edition that is not in force: into the trie, or to be put in place
+/// with other `indexes`. As in pf, those that were there before, and are negated or not as they
+/// were, keep their `dates`.
 pub(crate) fn write_dated(
     maps: &Maps,
     edition: Edition,
@@ -121,8 +123,8 @@ pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) ->
     Ok(())
 }
 
-/// Forgets what was counted for whatever is not `there`, or was `before` and is negated now or no longer:
-/// what counters are kept under, and the entries that they are of.
+/// Forgets what was counted for whatever is not `there`, or was `before` and is negated now or no
+/// longer: what counters are kept under, and the entries that they are of.
 pub(crate) fn keep_counters(
     maps: &Maps,
     before: &BTreeMap<u32, Cow<[TableEntry]>>,
@@ -181,7 +183,8 @@ pub(crate) fn count(maps: &Maps) -> Result<HashMap<u32, usize>> {
     Ok(count)
 }
 
-/// What is in the kernel of an edition, ascending: found in its index, or by walking the whole trie.
+/// What is in the kernel of an edition, ascending: found in its index, or by walking the whole
+/// trie.
 fn stored(maps: &Maps, edition: Edition) -> Result<Vec<(IpNet, abi::TableEntry)>> {
     let mut stored = Vec::new();
     if edition.is_indexed() {
@@ -214,8 +217,9 @@ fn traffic(maps: &Maps, counters: u32, net: &IpNet) -> Result<Option<EntryTraffi
     Ok(own.map(|abi::EntryStats { packets, bytes, .. }| EntryTraffic { packets, bytes }))
 }
 
-/// Says whether the entries of the table in `slot` have counters of their own. They are kept under a
-/// number that stays with the table when its contents or its slot change, so nothing is lost then.
+/// Says whether the entries of the table in `slot` have counters of their own. They are kept under
+/// a number that stays with the table when its contents or its slot change, so nothing is lost
+/// then.
 pub(crate) fn set_counters(
     maps: &Maps,
     memory: &mut Memory,
@@ -231,8 +235,8 @@ pub(crate) fn set_counters(
     maps.tables.set(&slot, &abi::Table { counters, ..table })
 }
 
-/// Removes everything that is not of one of the editions in use, or under one of the numbers of `counters`: what
-/// replaced tables and loaders that were killed left behind.
+/// Removes everything that is not of one of the editions in use, or under one of the numbers of
+/// `counters`: what replaced tables and loaders that were killed left behind.
 pub(crate) fn remove_unused(
     maps: &Maps,
     in_use: &BTreeSet<Edition>,

@@ -1,5 +1,5 @@
-//! skipstepd's device for packets that wait (`set delay`): where they come out, and where they go in when
-//! their time has come.
+//! skipstepd's device for packets that wait (`set delay`): where they come out, and where they go
+//! in when their time has come.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -36,8 +36,8 @@ impl Delayer {
         Ok(device)
     }
 
-    /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in front
-    /// of the device is added.
+    /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in
+    /// front of the device is added.
     pub fn publish(&self, instance: &Instance, counters: DelayCounters) -> Result<()> {
         let DelayCounters { waiting, sent, refused, full } = counters;
         let full = full + self.0.dropped()?;

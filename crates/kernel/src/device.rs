@@ -12,8 +12,8 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::own_device::{OwnDevice, Purpose};
 
-/// Says who puts fragments together, at which device (0 for none), what was done, and how many packets never
-/// came so far.
+/// Says who puts fragments together, at which device (0 for none), what was done, and how many
+/// packets never came so far.
 pub(crate) fn publish(
     maps: &Maps,
     ifindex: u32,

@@ -1,5 +1,5 @@
-//! Where packets that are diverted are delivered: a policy rule for their mark, and a routing table in
-//! which every address is one of this host's.
+//! Where packets that are diverted are delivered: a policy rule for their mark, and a routing table
+//! in which every address is one of this host's.
 
 use std::io::ErrorKind;
 

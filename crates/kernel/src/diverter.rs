@@ -1,5 +1,5 @@
-//! skipstepd's device for packets that `divert-packet` hands to programs: where they come out, and where
-//! what the programs write goes in.
+//! skipstepd's device for packets that `divert-packet` hands to programs: where they come out, and
+//! where what the programs write goes in.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -37,8 +37,8 @@ impl Diverter {
         Ok(device)
     }
 
-    /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in front
-    /// of the device is added.
+    /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in
+    /// front of the device is added.
     pub fn publish(&self, instance: &Instance, counters: DivertCounters) -> Result<()> {
         let DivertCounters { delivered, returned, no_program, full, malformed } = counters;
         let full = full + self.0.dropped()?;

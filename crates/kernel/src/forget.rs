@@ -1,5 +1,5 @@
-//! Names of interfaces, groups, tags and anchors that nobody uses any more make room for new ones, when room
-//! is short: a host of containers sees thousands of interface names in its life.
+//! Names of interfaces, groups, tags and anchors that nobody uses any more make room for new ones,
+//! when room is short: a host of containers sees thousands of interface names in its life.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Rules that are gone while their states live: as in pf these go on counting for the tables that the
-//! rules name, filling them, and having their addresses, as long as there are tables of these names, and are
-//! killed by their labels.
+//! Rules that are gone while their states live: as in pf these go on counting for the tables that
+//! the rules name, filling them, and having their addresses, as long as there are tables of these
+//! names, and are killed by their labels.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;

@@ -61,7 +61,8 @@ pub fn read() -> Result<Host> {
         }
     }
     for interface in interfaces.values_mut().filter(|interface| interface.loopback) {
-        // OpenBSD gives the loopback its IPv6 addresses first; rules that name it come in that order
+        // OpenBSD gives the loopback its IPv6 addresses first; rules that name it come in that
+        // order
         interface.addresses.sort_by_key(|address| address.net.addr().is_ipv4());
     }
     let mut routes = Vec::new();
@@ -291,9 +292,9 @@ impl Watch {
         Ok(Watch { socket })
     }
 
-    /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for good. A
-    /// burst of changes is one, but the indices of interfaces that are new or other than they were go to
-    /// `interfaces` at once.
+    /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for
+    /// good. A burst of changes is one, but the indices of interfaces that are new or other than
+    /// they were go to `interfaces` at once.
     pub fn wait(
         &mut self,
         timeout: Option<Duration>,
@@ -335,8 +336,8 @@ impl Watch {
         }
     }
 
-    /// Reads what is there; that messages were lost also means that something changed. The indices of
-    /// interfaces that it tells of.
+    /// Reads what is there; that messages were lost also means that something changed. The indices
+    /// of interfaces that it tells of.
     fn drain(&mut self) -> BTreeSet<u32> {
         let mut told_of = BTreeSet::new();
         while let Ok((datagram, _)) = self.socket.recv_from_full() {

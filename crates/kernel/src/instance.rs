@@ -222,8 +222,8 @@ impl Instance {
         })
     }
 
-    /// The rule sets in force by the numbers that log records name them by: path, empty for the main
-    /// one, and who loaded it.
+    /// The rule sets in force by the numbers that log records name them by: path, empty for the
+    /// main one, and who loaded it.
     pub fn origins(&self) -> Result<BTreeMap<u32, (String, Load)>> {
         let names = self.run.memory()?.names.anchors;
         let origins = self.record()?.rule_sets.into_iter().filter_map(|(path, set)| {
@@ -240,8 +240,8 @@ impl Instance {
         Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
-    /// Attaches the data plane to interfaces, if packets are filtered. Until [`Instance::refresh`] only
-    /// rules that name no interface match on those that are new.
+    /// Attaches the data plane to interfaces, if packets are filtered. Until [`Instance::refresh`]
+    /// only rules that name no interface match on those that are new.
     pub fn guard(&self, interfaces: &BTreeSet<u32>) -> Result<()> {
         let _lock = self.run.lock()?;
         if self.running() {
@@ -293,7 +293,8 @@ impl Instance {
         queue::complete(&change.record.ruleset.queues, &change.memory.names, host)
     }
 
-    /// Ends a change that followed the host, with the rules compiled anew if their names mean others now.
+    /// Ends a change that followed the host, with the rules compiled anew if their names mean
+    /// others now.
     fn keep(&self, change: Change, host: &Host) -> Result<()> {
         if !commit::is_outdated(&change.record, host) {
             return change.keep();
@@ -332,8 +333,8 @@ impl Instance {
         state::kill(&self.maps, &self.programs, &names, |found| wanted(&found.view))
     }
 
-    /// Removes those of the states that `wanted` names which rules with this label made, be those gone or
-    /// not; how many.
+    /// Removes those of the states that `wanted` names which rules with this label made, be those
+    /// gone or not; how many.
     pub fn kill_labelled(
         &self,
         label: &str,
@@ -411,8 +412,8 @@ fn directory(name: &str) -> Result<PathBuf> {
     Ok(pins::root()?.join(name))
 }
 
-/// Gives loopback and ports of bridges back, as far as it is known what was done to them: another version's memory
-/// may not be readable.
+/// Gives loopback and ports of bridges back, as far as it is known what was done to them: another
+/// version's memory may not be readable.
 fn give_back(run: &RunDir) {
     if let Ok(memory) = run.memory() {
         routing::tear_down(&memory.loopback);

@@ -12,8 +12,8 @@ use crate::object::Maps;
 use crate::record::Memory;
 use crate::rule_home::RuleHome;
 
-/// Writes what there is and forgets what is gone. `generation` is in force; `skip` has the operands of `set skip on`, as
-/// even and odd generations see them.
+/// Writes what there is and forgets what is gone. `generation` is in force; `skip` has the operands
+/// of `set skip on`, as even and odd generations see them.
 pub(crate) fn write(
     maps: &Maps,
     home: &RuleHome,
@@ -48,8 +48,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes those that are new or have changed to the array of small ifindexes, each beside what packets may be reading: so
-/// it must be over that any reads what was there before that.
+/// Writes those that are new or have changed to the array of small ifindexes, each beside what
+/// packets may be reading: so it must be over that any reads what was there before that.
 fn write_near(
     maps: &Maps,
     home: &RuleHome,

@@ -1,5 +1,6 @@
-//! What the laboratory needs of the kernel: frames made by a program of bpf/lab at the speed of XDP, counted
-//! by another, a router in XDP and one on tcx, offloads of devices, a thread that no other takes the CPU from, and programs that end with who started them.
+//! What the laboratory needs of the kernel: frames made by a program of bpf/lab at the speed of
+//! XDP, counted by another, a router in XDP and one on tcx, offloads of devices, a thread that no
+//! other takes the CPU from, and programs that end with who started them.
 //!
 //! Nothing here knows of skipstep's data plane.
 

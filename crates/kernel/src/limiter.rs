@@ -32,8 +32,8 @@ fn missing_from<'a>(ruleset: &'a Ruleset, other: &'a Ruleset) -> impl Iterator<I
     ruleset.limiters.iter().filter(move |limiter| !is_there(limiter))
 }
 
-/// Writes the limiters of a generation that is not in force. A source limiter that knows sources must
-/// name them as before, as in pf.
+/// Writes the limiters of a generation that is not in force. A source limiter that knows sources
+/// must name them as before, as in pf.
 pub(crate) fn write(
     maps: &Maps,
     generation: u32,
@@ -76,8 +76,8 @@ pub(crate) fn retire(maps: &Maps, old: &Ruleset, new: &Ruleset) {
     }
 }
 
-/// The rest of [`retire`], once no packet is under way that saw the old rule set. If the main rule set
-/// was loaded, state limiters have all their tokens again, as in pf.
+/// The rest of [`retire`], once no packet is under way that saw the old rule set. If the main rule
+/// set was loaded, state limiters have all their tokens again, as in pf.
 pub(crate) fn finish(maps: &Maps, old: &Ruleset, new: &Ruleset, loaded: bool) {
     for limiter in missing_from(old, new) {
         clear(maps, place_of(limiter));
@@ -115,8 +115,8 @@ pub(crate) fn settle(maps: &Maps, programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// Forgets a source of a source limiter: its states go on uncounted. Whether the limiter knew it; `None`
-/// if there is no such limiter.
+/// Forgets a source of a source limiter: its states go on uncounted. Whether the limiter knew it;
+/// `None` if there is no such limiter.
 pub(crate) fn forget(
     maps: &Maps,
     programs: &Programs,

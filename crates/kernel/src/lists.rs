@@ -1,8 +1,8 @@
-//! The addresses of tables, kept beside the record of a rule set: whoever changes rules alone has a million of them to
-//! pass by, not to read one by one.
+//! The addresses of tables, kept beside the record of a rule set: whoever changes rules alone has a
+//! million of them to pass by, not to read one by one.
 //!
-//! The file is a head, then lists: which it is, the name of its table, how many entries it has, and these. Numbers
-//! are in the order of this machine's bytes, for the file does not outlive it.
+//! The file is a head, then lists: which it is, the name of its table, how many entries it has, and
+//! these. Numbers are in the order of this machine's bytes, for the file does not outlive it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -66,7 +66,8 @@ impl Lists {
         lists
     }
 
-    /// Puts them where they belong. Tables that the record does not have are passed over: it is older, or younger.
+    /// Puts them where they belong. Tables that the record does not have are passed over: it is
+    /// older, or younger.
     pub fn put(mut self, record: &mut Record) {
         for_each_said(record, |name, entries| {
             if let Some(said) = self.said.remove(&name) {

@@ -1,5 +1,6 @@
-//! A log that a program reads itself, as the packets come: pflogN with N of its own. While it does, their
-//! records are not skipstepd's, which would write them to a file, and bring the packet as a whole.
+//! A log that a program reads itself, as the packets come: pflogN with N of its own. While it does,
+//! their records are not skipstepd's, which would write them to a file, and bring the packet as a
+//! whole.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;

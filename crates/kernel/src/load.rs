@@ -19,9 +19,9 @@ use crate::rule_home::RuleHome;
 use crate::rundir::{Found, RunDir};
 use crate::{divert, host, pins, queue, routing};
 
-/// Rules that are in force, while packets that began before may still read the old ones. As long as this
-/// lives nobody else changes the instance; [`Instance::settle`] ends it. Who drops it leaves that to whoever
-/// changes the instance next.
+/// Rules that are in force, while packets that began before may still read the old ones. As long as
+/// this lives nobody else changes the instance; [`Instance::settle`] ends it. Who drops it leaves
+/// that to whoever changes the instance next.
 #[must_use]
 pub struct Unsettled {
     change: Change,
@@ -29,7 +29,8 @@ pub struct Unsettled {
     prepared: Prepared,
 }
 
-/// The rule set in force, being read in a thread of its own while nothing keeps others from replacing it.
+/// The rule set in force, being read in a thread of its own while nothing keeps others from
+/// replacing it.
 pub struct Ahead(io::Result<JoinHandle<Option<Found>>>);
 
 impl Ahead {
@@ -41,9 +42,9 @@ impl Ahead {
 
 impl Instance {
     /// `pfctl -f`: puts the main rule set and the anchors that come with it in force in one piece.
-    /// Anchors that were loaded by themselves stay, and so do states. What needs more room than there
-    /// is, for states or for rules, makes the instance anew if it is not running, and is refused if
-    /// it is.
+    /// Anchors that were loaded by themselves stay, and so do states. What needs more room than
+    /// there is, for states or for rules, makes the instance anew if it is not running, and is
+    /// refused if it is.
     pub fn load(&mut self, ruleset: Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::main(&change.record.ruleset, ruleset);
@@ -62,14 +63,16 @@ impl Instance {
         self.put_in_force(change, next, host)
     }
 
-    /// Begins to read what is in force, for who is to change it soon and has something else to do first.
+    /// Begins to read what is in force, for who is to change it soon and has something else to do
+    /// first.
     pub fn read_ahead(&self) -> Ahead {
         let (run, generation) = (self.run.clone(), self.generation());
         Ahead(thread::Builder::new().spawn(move || run.find(generation).ok()))
     }
 
     /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
-    /// one piece with its `anchors`, whose paths are whole. Its options and queues mean nothing here.
+    /// one piece with its `anchors`, whose paths are whole. Its options and queues mean nothing
+    /// here.
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
@@ -82,9 +85,9 @@ impl Instance {
         self.load_anchor(path, &Ruleset::default(), &host::read()?)
     }
 
-    /// [`Instance::load_anchor`] for several anchors in one piece; an empty rule set removes one. They are in
-    /// force when this returns, and the milliseconds until no packet reads the old ones are left to
-    /// [`Instance::settle`].
+    /// [`Instance::load_anchor`] for several anchors in one piece; an empty rule set removes one.
+    /// They are in force when this returns, and the milliseconds until no packet reads the old ones
+    /// are left to [`Instance::settle`].
     pub fn change_anchors<'a>(
         &mut self,
         changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
@@ -103,8 +106,8 @@ impl Instance {
         change.end()
     }
 
-    /// `pfctl -F nat`: removes the translation rules of old times from the main rule set, or from an
-    /// anchor. All else stays as it is.
+    /// `pfctl -F nat`: removes the translation rules of old times from the main rule set, or from
+    /// an anchor. All else stays as it is.
     pub fn flush_translation(&self, path: &str) -> Result<()> {
         let change = self.begin()?;
         let next = Next::without_translation(&change.record.ruleset, path);

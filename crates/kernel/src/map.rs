@@ -84,8 +84,8 @@ impl<K: Plain, V: Plain> Map<K, V> {
         Ok(all)
     }
 
-    /// Takes what is in a hash or an LPM trie, in as few system calls as may be. Of a trie from which
-    /// others delete, entries may come twice.
+    /// Takes what is in a hash or an LPM trie, in as few system calls as may be. Of a trie from
+    /// which others delete, entries may come twice.
     pub fn for_each(&self, mut take: impl FnMut(&K, &V)) -> Result<()> {
         let mut keys = vec![K::new_zeroed(); BATCH];
         let mut values = vec![V::new_zeroed(); BATCH];
@@ -100,8 +100,8 @@ impl<K: Plain, V: Plain> Map<K, V> {
             let mut count = BATCH as u32;
             let mut after = place.clone();
             let before = if is_first { std::ptr::null_mut() } else { after.as_mut_ptr() };
-            // SAFETY: keys and values have room for as many as `count` says, both places for a number
-            // and for a key; all that is pointed to lives until the call returns
+            // SAFETY: keys and values have room for as many as `count` says, both places for a
+            // number and for a key; all that is pointed to lives until the call returns
             let result = unsafe {
                 libbpf_sys::bpf_map_lookup_batch(
                     self.as_fd().as_raw_fd(),
@@ -115,7 +115,8 @@ impl<K: Plain, V: Plain> Map<K, V> {
             };
             // the last of them come with this
             let is_end = result == -(Errno::ENOENT as i32);
-            // kernels before 6.14 say so where an entry of a trie goes while they are about to read it
+            // kernels before 6.14 say so where an entry of a trie goes while they are about to read
+            // it
             let is_disturbed = result == -(Errno::EINTR as i32);
             if !is_end && !is_disturbed {
                 check(result).context(|| self.what("read"))?;
@@ -206,8 +207,8 @@ impl<V: Plain> Map<u32, V> {
             sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as _,
             ..Default::default()
         };
-        // SAFETY: keys and values have room for as many as `count` says, one behind the other as the
-        // kernel has them; all that is pointed to lives until the call returns
+        // SAFETY: keys and values have room for as many as `count` says, one behind the other as
+        // the kernel has them; all that is pointed to lives until the call returns
         let result = unsafe {
             libbpf_sys::bpf_map_lookup_batch(
                 self.as_fd().as_raw_fd(),
@@ -340,8 +341,8 @@ pub(crate) fn read_per_cpu(map: &MapHandle, values: &mut Vec<u8>) -> Result<()> 
     let bytes = cpus()? * (map.value_size() as usize).next_multiple_of(8);
     values.resize(bytes, 0);
     let key = 0u32;
-    // SAFETY: the kernel writes a value for each possible CPU, rounded up to 8 bytes, for which there
-    // is room; key and values live until the call returns
+    // SAFETY: the kernel writes a value for each possible CPU, rounded up to 8 bytes, for which
+    // there is room; key and values live until the call returns
     let result = unsafe {
         libbpf_sys::bpf_map_lookup_elem(
             map.as_fd().as_raw_fd(),

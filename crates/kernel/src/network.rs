@@ -67,8 +67,8 @@ impl TestNetwork {
         &self.host
     }
 
-    /// Changes the network into what `host` says, as an administrator would: links first, then addresses
-    /// and routes, of which the kernel makes and forgets some by itself.
+    /// Changes the network into what `host` says, as an administrator would: links first, then
+    /// addresses and routes, of which the kernel makes and forgets some by itself.
     pub fn change(&mut self, host: &Host) -> Result<()> {
         let mut netlink = Rtnetlink::open()?;
         let before = std::mem::take(&mut self.host);
@@ -94,8 +94,8 @@ impl TestNetwork {
         self.settle(&mut netlink)
     }
 
-    /// Waits until links carry packets and those to the IPv6 addresses are the host's own: the kernel sees to
-    /// both some time after it was told of links and addresses.
+    /// Waits until links carry packets and those to the IPv6 addresses are the host's own: the
+    /// kernel sees to both some time after it was told of links and addresses.
     fn settle(&self, netlink: &mut Rtnetlink) -> Result<()> {
         let up = || self.host.interfaces.iter().filter(|interface| !interface.down);
         let links: BTreeSet<u32> =
@@ -165,8 +165,8 @@ impl TestNetwork {
 }
 
 /// Packets are forwarded: without it the kernel answers no question about routes. Interfaces have
-/// no addresses but those that they are given, and those that stay when one of their network goes. A kernel
-/// without IPv6 has no such files for it.
+/// no addresses but those that they are given, and those that stay when one of their network goes.
+/// A kernel without IPv6 has no such files for it.
 fn settings() {
     for (file, value) in [
         ("ipv4/ip_forward", "1"),
@@ -218,8 +218,8 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
     set_up(netlink, peer_index, true)
 }
 
-/// Gives an interface other addresses. The kernel has them as if they had always been these alone, in
-/// this order: the first one of a network is the one that others are sent from.
+/// Gives an interface other addresses. The kernel has them as if they had always been these alone,
+/// in this order: the first one of a network is the one that others are sent from.
 fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -> Result<()> {
     let present = |name: &str| -> Result<Vec<InterfaceAddress>> {
         let host = crate::host::read()?;
@@ -289,8 +289,9 @@ fn has(all: &[InterfaceAddress], one: &InterfaceAddress) -> bool {
     all.iter().any(|other| (other.net, other.peer) == (one.net, one.peer))
 }
 
-/// The order in which addresses must come for the kernel to have them in this one: it has the first one of
-/// each IPv4 network before the others, and of IPv6 the one that came last before those that were there.
+/// The order in which addresses must come for the kernel to have them in this one: it has the first
+/// one of each IPv4 network before the others, and of IPv6 the one that came last before those that
+/// were there.
 fn in_turn(addresses: &[InterfaceAddress]) -> Vec<InterfaceAddress> {
     let (ipv4, ipv6): (Vec<InterfaceAddress>, Vec<InterfaceAddress>) =
         addresses.iter().copied().partition(|own| own.net.addr().is_ipv4());

@@ -48,7 +48,8 @@ pub struct Sizes {
     pub table_slots: u32,
     /// Addresses in all tables and dynamic addresses, both versions of one being replaced.
     pub table_entries: u32,
-    /// Pools of rules, blocks of the tables they choose from, addresses for which they count states.
+    /// Pools of rules, blocks of the tables they choose from, addresses for which they count
+    /// states.
     pub pools: [u32; 3],
     /// Sources that limiters know.
     pub limited_sources: u32,
@@ -59,13 +60,14 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes for an instance with room for `states` states, `sources` source nodes, and for rule sets
-    /// of `rules` rules that follow one another.
+    /// Sizes for an instance with room for `states` states, `sources` source nodes, and for rule
+    /// sets of `rules` rules that follow one another.
     pub fn instance(states: u32, sources: u32, rules: u32) -> Self {
         Sizes {
             states: states.max(LEAST_STATES),
             sources: sources.max(LEAST_SOURCES),
-            // a quarter more: while the filter runs it cannot be made anew for a rule set that has grown
+            // a quarter more: while the filter runs it cannot be made anew for a rule set that has
+            // grown
             rule_slots: slots_for(rules.saturating_add(rules / 4)).max(LEAST_RULE_SLOTS),
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
@@ -91,20 +93,23 @@ impl Sizes {
         }
     }
 
-    /// Lines of the table of keys: three entries for each state, which has one key, or two if it is translated. Then
-    /// lines of sixteen do not run over, as each key has two of them to choose from.
+    /// Lines of the table of keys: three entries for each state, which has one key, or two if it is
+    /// translated. Then lines of sixteen do not run over, as each key has two of them to choose
+    /// from.
     fn key_lines(&self) -> u32 {
         let entries = u64::from(self.states) * 3;
         (entries.div_ceil(abi::state::KEY_ENTRIES as u64).max(4)) as u32
     }
 
-    /// Entries for endpoints, of which each has two and one state at least: room for half as many as states or more.
-    /// The kernel makes as many buckets as the next power of two, whether used or not, so this is one.
+    /// Entries for endpoints, of which each has two and one state at least: room for half as many
+    /// as states or more. The kernel makes as many buckets as the next power of two, whether used
+    /// or not, so this is one.
     fn mappings(&self) -> u32 {
         1 << (self.states.saturating_mul(2) | 1).ilog2()
     }
 
-    /// Bits of the number that stands for a place in an entry of that table, which has one for none.
+    /// Bits of the number that stands for a place in an entry of that table, which has one for
+    /// none.
     fn index_mask(&self) -> u32 {
         u32::MAX >> self.states.leading_zeros()
     }

@@ -1,5 +1,6 @@
-//! Devices of skipstepd: where the programs send packets, and where they come back. They last as long
-//! as the process that made them, so that the programs see by their absence that nobody is there.
+//! Devices of skipstepd: where the programs send packets, and where they come back. They last as
+//! long as the process that made them, so that the programs see by their absence that nobody is
+//! there.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -19,12 +20,13 @@ const FRAGMENTS: &str = "pffrag";
 const DIVERTED: &str = "pfdivert";
 const DELAYED: &str = "pfdelay";
 
-/// Packets that may wait in front of the device of those that are delayed: a burst that comes while the
-/// daemon sleeps until the next is due.
+/// Packets that may wait in front of the device of those that are delayed: a burst that comes while
+/// the daemon sleeps until the next is due.
 const BURST: u32 = 4096;
 
-/// Held while a device is made. Where something else has the kernel's lock of networks, writing `disable_ipv6` does not
-/// wait but spins; our other devices, whose making takes that lock for longest, are not to be the cause.
+/// Held while a device is made. Where something else has the kernel's lock of networks, writing
+/// `disable_ipv6` does not wait but spins; our other devices, whose making takes that lock for
+/// longest, are not to be the cause.
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// What a device is for.

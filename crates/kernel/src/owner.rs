@@ -1,6 +1,7 @@
-//! Anchors that belong to a process, `PROGRAM/PID` and what begins with `PROGRAM/PID.`: they go when it
-//! goes, however it ends, and with them its place at a log. As long as it lives it holds a lock on a file
-//! of that name; whoever can take the lock knows that it is dead, and removes what was its.
+//! Anchors that belong to a process, `PROGRAM/PID` and what begins with `PROGRAM/PID.`: they go
+//! when it goes, however it ends, and with them its place at a log. As long as it lives it holds a
+//! lock on a file of that name; whoever can take the lock knows that it is dead, and removes what
+//! was its.
 
 use std::fs::{self, File};
 use std::io;
@@ -76,15 +77,15 @@ impl Instance {
         Ok(Owner { prefix: prefix(&name), path, lock, log: None })
     }
 
-    /// Whether a process that owned anchors of the instance of this name has died, which can be told
-    /// without opening it.
+    /// Whether a process that owned anchors of the instance of this name has died, which can be
+    /// told without opening it.
     pub fn has_orphans(name: &str) -> bool {
         let owners = fs::read_dir(RunDir::new(name).owners()).into_iter().flatten().flatten();
         owners.into_iter().any(|owner| is_dead(&owner.path()).is_some())
     }
 
-    /// Removes the anchors of processes that have died, and the rings of the logs that they read. How many
-    /// processes that were.
+    /// Removes the anchors of processes that have died, and the rings of the logs that they read.
+    /// How many processes that were.
     pub fn remove_orphans(&mut self) -> Result<usize> {
         let Ok(entries) = fs::read_dir(self.run.owners()) else { return Ok(0) };
         let mut removed = 0;

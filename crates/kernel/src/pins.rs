@@ -1,5 +1,6 @@
 //! Where an instance lives: `/sys/fs/bpf/skipstep/NAME/` holds its maps and programs, and its links
-//! in `links/`, those of bridges in `bridge/`. A directory is complete or absent: it is filled under another name and renamed.
+//! in `links/`, those of bridges in `bridge/`. A directory is complete or absent: it is filled
+//! under another name and renamed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

@@ -34,8 +34,8 @@ pub(crate) struct Contents {
 }
 
 /// Gives every table a slot and writes its contents: the tables, the host's own addresses, and what
-/// is to be forgotten once they are in force. A table whose contents change gets a new slot, so that
-/// the old rules go on seeing the old ones until the page is turned.
+/// is to be forgotten once they are in force. A table whose contents change gets a new slot, so
+/// that the old rules go on seeing the old ones until the page is turned.
 pub(crate) fn tables(
     maps: &Maps,
     old: &Record,
@@ -112,7 +112,8 @@ pub(crate) fn tables(
     Ok((tables, Some(own), replaced))
 }
 
-/// Tables of the main rule set that stay though its rules go, because an anchor has one of the same name.
+/// Tables of the main rule set that stay though its rules go, because an anchor has one of the same
+/// name.
 fn held_by_anchors(
     old: &Record,
     tables: &BTreeMap<TableName, TableRecord>,
@@ -274,8 +275,8 @@ struct Own<'a> {
     interface: &'a Interface,
 }
 
-/// What the host is reached by. An address of its own that is its network's last as well (10.0.0.7/30
-/// without another broadcast address) is its own.
+/// What the host is reached by. An address of its own that is its network's last as well
+/// (10.0.0.7/30 without another broadcast address) is its own.
 fn own(host: &Host) -> BTreeMap<IpAddr, Own<'_>> {
     let mut all = BTreeMap::new();
     for interface in &host.interfaces {
@@ -348,8 +349,8 @@ pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Res
     pool::publish(maps, memory, table.slot, seen, listing(true, table.dynamic), &entries)
 }
 
-/// Replaces the contents of one table in one piece; `known` are its contents so far if they are, and
-/// `dates` those that entries keep.
+/// Replaces the contents of one table in one piece; `known` are its contents so far if they are,
+/// and `dates` those that entries keep.
 pub(crate) fn replace(
     maps: &Maps,
     memory: &mut Memory,

@@ -1,5 +1,5 @@
-//! What pools need in the kernel: the pools of rules, and lists of the tables that they choose from.
-//! A list has a version of its own; one that no table names is seen by nobody.
+//! What pools need in the kernel: the pools of rules, and lists of the tables that they choose
+//! from. A list has a version of its own; one that no table names is seen by nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -82,8 +82,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Tells pools where the tables are that they choose from: those of rules that stay, and those that count the
-/// states of rules that are gone.
+/// Tells pools where the tables are that they choose from: those of rules that stay, and those that
+/// count the states of rules that are gone.
 pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
     for (path, set) in &record.rule_sets {
         let filter = record.ruleset.rules_of(path).iter().zip(&set.slots);
@@ -136,8 +136,8 @@ fn follow_members(
     Ok(())
 }
 
-/// Forgets lists and counters of tables that are gone. There are no lists if pools chose from no table before: who
-/// looks for them goes through a map with room for a million.
+/// Forgets lists and counters of tables that are gone. There are no lists if pools chose from no
+/// table before: who looks for them goes through a map with room for a million.
 pub(crate) fn release(maps: &Maps, before: &Tables, after: &Tables) -> Result<()> {
     let counted = || maps.pool_loads.keys().next().is_some();
     let pooled = before.values().any(|table| table.pooled);
@@ -161,8 +161,8 @@ pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Forgets how many states addresses have that are not among the `entries` of the table which counts in
-/// `stats`: if they come back to it, they begin anew.
+/// Forgets how many states addresses have that are not among the `entries` of the table which
+/// counts in `stats`: if they come back to it, they begin anew.
 pub(crate) fn keep_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> Result<()> {
     let mut loads = maps.pool_loads.keys_at_once()?;
     loads.retain(|load| load.table == stats);

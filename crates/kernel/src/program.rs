@@ -64,7 +64,8 @@ impl Default for SkBuff {
     }
 }
 
-/// The kernel's `struct xdp_md`: where a test's frame comes by, and where its bytes end, counted from its beginning.
+/// The kernel's `struct xdp_md`: where a test's frame comes by, and where its bytes end, counted
+/// from its beginning.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct XdpMd {
@@ -125,8 +126,8 @@ impl Program {
         self.run_on(packet, context, 1, room + GROWTH)
     }
 
-    /// Runs a program of XDP `repeat` times on a frame that comes by an interface of the calling thread's network
-    /// namespace; what it returned the last time, and the mean time of a run.
+    /// Runs a program of XDP `repeat` times on a frame that comes by an interface of the calling
+    /// thread's network namespace; what it returned the last time, and the mean time of a run.
     pub(crate) fn run_frame(
         &self,
         frame: &[u8],

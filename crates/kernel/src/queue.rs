@@ -1,8 +1,8 @@
 //! Queues: a tree of HTB classes on each interface that has a root queue (pf-features section 11).
 //!
 //! A class has the number of its queue, and packets name it by `skb->priority` (bpf/queue.h). A
-//! child's `bandwidth`, or `min` if that is more, is its rate, `max` its ceiling. What is not said is
-//! the parent's, and `burst` is what a class may send at once beyond its rate.
+//! child's `bandwidth`, or `min` if that is more, is its rate, `max` its ceiling. What is not said
+//! is the parent's, and `burst` is what a class may send at once beyond its rate.
 
 use netlink_packet_core::{DefaultNla, Emitable, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage as Message;

@@ -28,7 +28,8 @@ pub struct Memory {
     pub debug: u8,
     /// The network namespace that the instance filters.
     pub namespace: Netns,
-    /// Who we are to others, unless `set hostid` says something else; drawn when the instance was made.
+    /// Who we are to others, unless `set hostid` says something else; drawn when the instance was
+    /// made.
     pub hostid: u32,
     /// Seconds since 1970 when the instance was made.
     pub created_at: u64,
@@ -210,8 +211,8 @@ pub struct TableRecord {
     pub active: bool,
     /// Its contents, if nobody changed them since they were loaded.
     pub contents: Option<Vec<TableEntry>>,
-    /// What stands of it in the trees of rules: networks with all of its entries in them. Beyond these none may be added until
-    /// trees are planted without it.
+    /// What stands of it in the trees of rules: networks with all of its entries in them. Beyond
+    /// these none may be added until trees are planted without it.
     pub spread: Option<Vec<IpNet>>,
     /// Seconds since 1970 when its counters were last cleared.
     pub zeroed_at: u64,

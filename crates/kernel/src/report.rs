@@ -63,7 +63,8 @@ pub struct InstanceStatus {
     pub flow_lost: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP.
     pub forwarded: [u64; forwarded::MAX],
-    /// Packets left to the kernel's forwarding for others that want them, as `abi::status::left_to` numbers these.
+    /// Packets left to the kernel's forwarding for others that want them, as `abi::status::left_to`
+    /// numbers these.
     pub left_to: [u64; left_to::MAX],
     /// Packets for programs, as skipstepd says once a second.
     pub divert: DivertCounters,
@@ -115,7 +116,8 @@ impl Instance {
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
-    /// Counters of every old rule of an anchor, of the main rule set if the path is empty, in order.
+    /// Counters of every old rule of an anchor, of the main rule set if the path is empty, in
+    /// order.
     pub fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let record = self.record()?;
         let slots = record.rule_sets.get(anchor).map_or(&[][..], |set| &set.old_slots);
@@ -127,8 +129,8 @@ impl Instance {
         counters::rule(&self.maps, abi::limits::IDLE_SLOT)
     }
 
-    /// Clears the counters of all rules of an anchor, of the main rule set if the path is empty; that
-    /// of states ever made too, as pf does.
+    /// Clears the counters of all rules of an anchor, of the main rule set if the path is empty;
+    /// that of states ever made too, as pf does.
     pub fn zero_rule_counters(&self, anchor: &str) -> Result<()> {
         let change = self.begin()?;
         let mut slots = slots_of(&change.record, anchor);

@@ -1,5 +1,5 @@
-//! What the programs put in rings for skipstepd: records of the log and of flows. They come out in the
-//! order in which they were made.
+//! What the programs put in rings for skipstepd: records of the log and of flows. They come out in
+//! the order in which they were made.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-//! Where the rules of a generation are in the kernel: an array for each of two, made to their measure.
+//! Where the rules of a generation are in the kernel: an array for each of two, made to their
+//! measure.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -17,8 +18,8 @@ const LEAST_ROOM: u32 = 256;
 
 /// Where rules are written.
 pub(crate) enum RuleHome {
-    /// Into the map of the generation before the last, which nobody reads any more, if it has room. A new
-    /// one costs what [`wait`] does: the kernel waits for its readers.
+    /// Into the map of the generation before the last, which nobody reads any more, if it has room.
+    /// A new one costs what [`wait`] does: the kernel waits for its readers.
     Fitting,
     /// Into two maps that are there from the start, one for each generation. For tests, whose
     /// packets come when they are sent: waiting for none takes tens of milliseconds.
@@ -35,7 +36,8 @@ impl RuleHome {
         Ok(RuleHome::Standing(homes))
     }
 
-    /// Writes the rules of a generation. Returns their map if packets may read those that were there before.
+    /// Writes the rules of a generation. Returns their map if packets may read those that were
+    /// there before.
     pub fn write(
         &self,
         maps: &Maps,
@@ -64,8 +66,8 @@ impl RuleHome {
         }
     }
 
-    /// Waits until all packets are through that began before now, while this generation is in force. In tests none is on
-    /// its way.
+    /// Waits until all packets are through that began before now, while this generation is in
+    /// force. In tests none is on its way.
     pub fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
         match self {
             RuleHome::Fitting => wait(maps, generation),

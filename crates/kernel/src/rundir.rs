@@ -1,5 +1,6 @@
-//! The files of an instance in `/run/skipstep/NAME/`: its lock, its memory and its rule sets, with the addresses of
-//! their tables beside them. Each is written under another name and renamed, so a reader finds a whole one.
+//! The files of an instance in `/run/skipstep/NAME/`: its lock, its memory and its rule sets, with
+//! the addresses of their tables beside them. Each is written under another name and renamed, so a
+//! reader finds a whole one.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -54,7 +55,8 @@ pub struct Lock {
     _file: Flock<File>,
 }
 
-/// A rule set, and the files it was found in: as long as these are open no others can be taken for them.
+/// A rule set, and the files it was found in: as long as these are open no others can be taken for
+/// them.
 pub struct Found {
     record: Record,
     generation: u32,
@@ -282,7 +284,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     written.context(|| format!("{}: write", path.display()))
 }
 
-/// Writes a rule set as a head and what postcard makes of it: JSON would take every pfctl five times as long to read.
+/// Writes a rule set as a head and what postcard makes of it: JSON would take every pfctl five
+/// times as long to read.
 fn write_rules(path: &Path, record: &Record) -> Result<()> {
     let written = || {
         let mut file = BufWriter::with_capacity(WRITTEN_AT_ONCE, private::new_file(path)?);
@@ -326,8 +329,9 @@ mod tests {
         pass out proto tcp received-on em1 route-to 192.0.2.1
     "#;
 
-    /// Who reads a rule set that another version wrote would make nonsense of it, for postcard writes no names: if this
-    /// fails, change the digit of [`RULES_HEAD`] and `PF_ABI_VERSION`, and then what is expected.
+    /// Who reads a rule set that another version wrote would make nonsense of it, for postcard
+    /// writes no names: if this fails, change the digit of [`RULES_HEAD`] and `PF_ABI_VERSION`, and
+    /// then what is expected.
     #[test]
     fn rule_sets_are_written_as_ever_under_this_version() {
         let bytes = postcard::to_stdvec(&record()).unwrap();

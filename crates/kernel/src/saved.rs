@@ -160,9 +160,9 @@ impl Instance {
         Ok(saved)
     }
 
-    /// Puts states in place; how many. One whose key is taken, for which there is no room, or that is
-    /// bound to an interface that is not known, is left out. With `same_rules` they belong to their
-    /// rules again, else to none.
+    /// Puts states in place; how many. One whose key is taken, for which there is no room, or that
+    /// is bound to an interface that is not known, is left out. With `same_rules` they belong to
+    /// their rules again, else to none.
     pub fn restore_states(&self, saved: &[SavedState], same_rules: bool) -> Result<u64> {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let mut placed = 0;
@@ -349,8 +349,9 @@ fn restored(
         scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
         ..abi::Annex::default()
     };
-    // those whose packets cross families, are checked for their timestamps, or are reported get more there, and those
-    // that are between two handshakes look for it, those of a cookie without a rule's synproxy too
+    // those whose packets cross families, are checked for their timestamps, or are reported get
+    // more there, and those that are between two handshakes look for it, those of a cookie without
+    // a rule's synproxy too
     let wants_annex = crosses
         || saved.protocol == protocol::TCP && saved.source.state >= tcp_state::PROXY_SRC
         || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0

@@ -40,13 +40,13 @@ impl Drop for Mapping {
     }
 }
 
-/// Writes the first elements of an array that no packet looks at, made with `BPF_F_MMAPABLE`. Their size is as the kernel
-/// has them, a multiple of 8 bytes.
+/// Writes the first elements of an array that no packet looks at, made with `BPF_F_MMAPABLE`. Their
+/// size is as the kernel has them, a multiple of 8 bytes.
 pub(crate) fn fill<V: Plain>(map: impl AsFd, elements: &[V]) -> Result<()> {
     const { assert!(size_of::<V>().is_multiple_of(8)) };
     let there = Mapping::new(map, size_of_val(elements))?;
-    // SAFETY: the mapping has room for so many elements; userland writes here under the instance's lock alone, and the
-    // kernel reads none of it before the generation is in force
+    // SAFETY: the mapping has room for so many elements; userland writes here under the instance's
+    // lock alone, and the kernel reads none of it before the generation is in force
     unsafe {
         let elements_there = there.base().cast::<V>();
         elements_there.copy_from_nonoverlapping(NonNull::from(elements).cast(), elements.len());

@@ -1,7 +1,7 @@
 //! Tables that are spread: they stand in the trees of rules (`skipstep_classifier::spread`).
 //!
-//! A table is one from when it is loaded until something is added that its networks do not cover, unless the data plane adds
-//! to it.
+//! A table is one from when it is loaded until something is added that its networks do not cover,
+//! unless the data plane adds to it.
 
 use std::collections::BTreeMap;
 

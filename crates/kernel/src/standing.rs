@@ -1,7 +1,8 @@
 //! Rule sets that stand: a change of others does not compile them again.
 //!
-//! What the kernel has of a rule set comes of its rules, and of what interfaces, groups, tables and systems mean to
-//! these. As long as nobody loads it and all of that is the same, it is copied from the generation in force.
+//! What the kernel has of a rule set comes of its rules, and of what interfaces, groups, tables and
+//! systems mean to these. As long as nobody loads it and all of that is the same, it is copied from
+//! the generation in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -41,8 +42,8 @@ impl InForce {
         }
     }
 
-    /// What stands of a generation that is in force, where those at the paths `replaced` are loaded and `new` is to be
-    /// in force. What cannot be read does not stand.
+    /// What stands of a generation that is in force, where those at the paths `replaced` are loaded
+    /// and `new` is to be in force. What cannot be read does not stand.
     pub(crate) fn standing(
         &self,
         maps: &Maps,

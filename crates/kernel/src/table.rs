@@ -209,8 +209,8 @@ impl Instance {
         change.keep()
     }
 
-    /// Deletes all tables of an anchor (of the main rule set if the path is empty) that rules do not
-    /// look into, and empties the others; how many were deleted or emptied.
+    /// Deletes all tables of an anchor (of the main rule set if the path is empty) that rules do
+    /// not look into, and empties the others; how many were deleted or emptied.
     pub fn flush_tables(&self, anchor: &str) -> Result<u32> {
         let names = self.table_list()?.into_iter().map(|table| table.name);
         let names: Vec<TableName> = names.filter(|name| name.anchor == anchor).collect();
@@ -220,8 +220,8 @@ impl Instance {
         Ok(names.len() as u32)
     }
 
-    /// What has entries in the kernel, versions in the trie and places of indexes: one for each table that is not
-    /// empty, unless a loader was killed since the last load.
+    /// What has entries in the kernel, versions in the trie and places of indexes: one for each
+    /// table that is not empty, unless a loader was killed since the last load.
     pub fn table_versions(&self) -> Result<BTreeSet<u32>> {
         let in_trie = self.maps.table_entries.keys().map(|key| key.version);
         let indexes = table_index::occupied(&self.maps)?.into_iter();
@@ -259,8 +259,8 @@ impl Instance {
         self.commit(change, next, &host::read()?)
     }
 
-    /// A table that does not exist is made, and one that rules only name begins to exist; whether it
-    /// does so now.
+    /// A table that does not exist is made, and one that rules only name begins to exist; whether
+    /// it does so now.
     fn make_active(&self, record: &mut Record, name: &TableName) -> Result<bool> {
         if !record.tables.contains_key(name) {
             let table = new_table(&self.maps, record)?;

@@ -1,5 +1,6 @@
-//! Indexes of tables with many entries: an array for each, written once. A version of a table's contents says whether it
-//! has an index, and in which of the two places of its slot, so versions that follow one another take turns.
+//! Indexes of tables with many entries: an array for each, written once. A version of a table's
+//! contents says whether it has an index, and in which of the two places of its slot, so versions
+//! that follow one another take turns.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
@@ -22,8 +23,8 @@ const NAME: &str = "table_index";
 /// Entries from which on an index is faster than the trie.
 const WORTH_AN_INDEX: usize = 64;
 
-/// Which tables have an index, of those that the data plane does not add to. Only tests and measurements want others than
-/// those that it makes faster.
+/// Which tables have an index, of those that the data plane does not add to. Only tests and
+/// measurements want others than those that it makes faster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Indexing {
     /// With many entries.
@@ -59,7 +60,8 @@ impl Edition {
         Ok(Edition { slot, version: maps.tables.at(slot)?.version })
     }
 
-    /// A new one for so many entries, to follow what is in force. One that the data plane adds to has no index.
+    /// A new one for so many entries, to follow what is in force. One that the data plane adds to
+    /// has no index.
     pub fn next(
         maps: &Maps,
         memory: &mut Memory,
@@ -91,7 +93,8 @@ impl Edition {
     }
 }
 
-/// Indexes that are made, to be put in their places together: the kernel waits for its readers each time.
+/// Indexes that are made, to be put in their places together: the kernel waits for its readers each
+/// time.
 pub(crate) struct NewIndexes<'m> {
     maps: &'m Maps,
     made: Vec<(u32, Index)>,
@@ -188,7 +191,8 @@ pub(crate) fn occupied(maps: &Maps) -> Result<Vec<u32>> {
     Ok(occupied)
 }
 
-/// Puts an index without entries in places: the kernel takes one for many at once, but nothing only one by one.
+/// Puts an index without entries in places: the kernel takes one for many at once, but nothing only
+/// one by one.
 fn empty(maps: &Maps, places: &[u32]) -> Result<()> {
     if places.is_empty() {
         return Ok(());

@@ -139,8 +139,8 @@ impl TestEngine {
         Ok(engine)
     }
 
-    /// Small rule sets are searched too, and small tables indexed, or no test would. From now on only what it is worth
-    /// for, as in instances.
+    /// Small rule sets are searched too, and small tables indexed, or no test would. From now on
+    /// only what it is worth for, as in instances.
     pub fn search_where_cheaper(&mut self) {
         self.planner = Planner::default();
         self.indexing = Indexing::default();
@@ -158,8 +158,8 @@ impl TestEngine {
         Ok(Bench { returned: run.returned, duration: run.duration })
     }
 
-    /// Runs one packet as one of several segments that the kernel has joined, each with so much of the payload;
-    /// whether it passed.
+    /// Runs one packet as one of several segments that the kernel has joined, each with so much of
+    /// the payload; whether it passed.
     pub fn joined(&mut self, packet: &TestPacket, segments: u16, size: u16) -> Result<bool> {
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let mut context = arrival::context(packet, host, &self.memory.names)?;

@@ -1,5 +1,5 @@
-//! What libbpf says while it loads: kept aside, so that an error can quote the verifier, and so that
-//! what verification costs can be told.
+//! What libbpf says while it loads: kept aside, so that an error can quote the verifier, and so
+//! that what verification costs can be told.
 
 use std::cell::RefCell;
 use std::time::Duration;

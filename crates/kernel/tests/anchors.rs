@@ -28,6 +28,7 @@ fn entry(net: &str) -> TableEntry {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn an_anchor_is_replaced_alone() {
     isolated(|| {
         let mut fixture = Fixture::new("anchor");
@@ -75,6 +76,7 @@ fn an_anchor_is_replaced_alone() {
 
 /// The trees of the main rule set are taken as they stand, those of the anchor are planted.
 #[test]
+#[ignore = "needs root"]
 fn rules_beside_an_anchor_are_found_as_before() {
     isolated(|| {
         let mut fixture = Fixture::new("anchor-trees");
@@ -99,6 +101,7 @@ fn rules_beside_an_anchor_are_found_as_before() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn an_anchor_looks_into_the_main_table_until_it_has_its_own() {
     isolated(|| {
         let mut fixture = Fixture::new("anchor-table");
@@ -136,6 +139,7 @@ fn an_anchor_looks_into_the_main_table_until_it_has_its_own() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn more_anchors_than_the_limit_are_refused() {
     isolated(|| {
         let mut fixture = Fixture::new("anchor-limit");

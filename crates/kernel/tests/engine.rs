@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{host, is_root, other, ruleset, tcp, udp};
+use common::shared_engine::ENGINES;
+use common::{host, other, ruleset, tcp, udp};
 use skipstep_kernel::testing::{Sizes, TestEngine};
 use skipstep_ruleset::{Evaluator, Reason};
 use skipstep_scenario::Engine;
@@ -11,20 +12,15 @@ use skipstep_scenario::engine::{Decision, Verdict};
 const CLIENT: ([u8; 4], u16) = ([10, 0, 1, 9], 4000);
 const SSH: ([u8; 4], u16) = ([10, 0, 1, 1], 22);
 
-fn both(test: impl Fn(TestEngine) + Copy + Send + 'static) {
-    if !is_root() {
-        return;
-    }
-    for evaluator in [Evaluator::Linear, Evaluator::SkipSteps, Evaluator::Compiled] {
-        // each engine has a thread, and so a network, of its own
-        let thread = std::thread::spawn(move || test(TestEngine::new(evaluator).unwrap()));
-        thread.join().unwrap();
-    }
+/// Runs a test on the engine of each evaluator.
+fn on_each(test: fn(&mut TestEngine)) {
+    ENGINES.iter().for_each(|engine| engine.run(test));
 }
 
 #[test]
+#[ignore = "needs root"]
 fn rules_decide_and_make_states() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let rules = ruleset("block log all\npass in on em0 proto tcp to port 22\n", &host);
         engine.load(&rules, &host).unwrap();
@@ -49,8 +45,9 @@ fn rules_decide_and_make_states() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn states_end_with_the_clock_and_loading_starts_afresh() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let rules = ruleset("pass\n", &host);
         engine.load(&rules, &host).unwrap();
@@ -70,8 +67,9 @@ fn states_end_with_the_clock_and_loading_starts_afresh() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn reloading_keeps_states() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         engine.load(&ruleset("pass\n", &host), &host).unwrap();
         let state = engine.packet(&udp(CLIENT, SSH, 0)).state;
@@ -84,8 +82,9 @@ fn reloading_keeps_states() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn tables_and_dynamic_addresses_decide() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let text = "table <bad> { 10.0.1.0/24, !10.0.1.9 }\nblock from <bad>\nblock to ! (em0)\n";
         engine.load(&ruleset(text, &host), &host).unwrap();
@@ -98,9 +97,10 @@ fn tables_and_dynamic_addresses_decide() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn every_entry_of_a_table_has_room_for_its_counters() {
     const ENTRIES: u16 = 5000;
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let sources = (0..ENTRIES).map(|number| number.to_be_bytes()).map(|[a, b]| [10, 3, a, b]);
         let list = sources.clone().map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d} "));
@@ -118,12 +118,11 @@ fn every_entry_of_a_table_has_room_for_its_counters() {
     });
 }
 
-/// Twelve states: eight endpoints are what fits into the largest power of two of entries, two for each.
+/// Twelve states: eight endpoints are what fits into the largest power of two of entries, two for
+/// each.
 #[test]
+#[ignore = "needs root"]
 fn an_endpoint_too_many_is_dropped_and_others_go_on() {
-    if !is_root() {
-        return;
-    }
     let sizes = Sizes { states: 12, ..Sizes::test() };
     let mut engine = TestEngine::with_sizes(Evaluator::Compiled, &sizes).unwrap();
     let host = host();
@@ -141,8 +140,9 @@ fn an_endpoint_too_many_is_dropped_and_others_go_on() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_run_can_be_timed() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         engine.load(&ruleset("block\n", &host), &host).unwrap();
         let packet = udp(CLIENT, SSH, 0);
@@ -153,12 +153,13 @@ fn a_run_can_be_timed() {
     });
 }
 
-/// Three segments with 1000, 1000 and 500 bytes: the headers that they have on the wire count, and what must not be
-/// longer than so much is each of them.
+/// Three segments with 1000, 1000 and 500 bytes: the headers that they have on the wire count, and
+/// what must not be longer than so much is each of them.
 #[test]
+#[ignore = "needs root"]
 fn joined_packets_count_as_their_segments() {
     const SCTP: u8 = 132;
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let sctp = {
             let header = [0x0f, 0xa0, 0x0f, 0x1c, 0, 0, 0, 1, 0, 0, 0, 0];
@@ -183,8 +184,9 @@ fn joined_packets_count_as_their_segments() {
 
 /// Each packet matches three of 600 rules that act on the way, and meets them in their order.
 #[test]
+#[ignore = "needs root"]
 fn of_many_rules_that_act_those_that_match_are_met() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let mut text = String::from("pass in proto udp\nmatch in proto udp set prio 7\n");
         for customer in 1..=150 {
@@ -209,8 +211,9 @@ fn of_many_rules_that_act_those_that_match_are_met() {
 
 /// More rules than candidates are noted of: each is asked.
 #[test]
+#[ignore = "needs root"]
 fn of_many_rules_that_may_match_none_is_forgotten() {
-    both(|mut engine| {
+    on_each(|engine| {
         let host = host();
         let mut text = String::from("match in proto udp tag T99\n");
         for number in 0..100 {

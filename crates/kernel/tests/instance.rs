@@ -23,6 +23,7 @@ use skipstep_ruleset::TableEntry;
 use zerocopy::{FromBytes, IntoBytes};
 
 #[test]
+#[ignore = "needs root"]
 fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
     isolated(|| {
         let mut fixture = Fixture::new("enable");
@@ -63,6 +64,7 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn states_survive_a_reload_and_can_be_killed() {
     isolated(|| {
         let mut fixture = Fixture::new("reload");
@@ -91,6 +93,7 @@ fn states_survive_a_reload_and_can_be_killed() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn another_process_finds_what_was_loaded() {
     isolated(|| {
         let mut fixture = Fixture::new("reopen");
@@ -109,6 +112,7 @@ fn another_process_finds_what_was_loaded() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
     isolated(|| {
         let mut fixture = Fixture::new("limit");
@@ -132,6 +136,7 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_limit_below_what_is_in_use_is_refused() {
     isolated(|| {
         let mut fixture = Fixture::new("in-use");
@@ -155,6 +160,7 @@ fn a_limit_below_what_is_in_use_is_refused() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn counters_stay_over_a_load_if_they_shall() {
     isolated(|| {
         let mut fixture = Fixture::new("keepcounters");
@@ -182,6 +188,7 @@ fn counters_stay_over_a_load_if_they_shall() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
     isolated(|| {
         let mut fixture = Fixture::new("refused");
@@ -208,6 +215,7 @@ fn a_rule_set_that_does_not_fit_leaves_the_old_one() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn tables_change_while_rules_stay() {
     isolated(|| {
         let mut fixture = Fixture::new("tables");
@@ -258,6 +266,7 @@ fn tables_change_while_rules_stay() {
 
 /// Of so many rules that look into tables trees know the entries, which is nobody's to see.
 #[test]
+#[ignore = "needs root"]
 fn many_tables_change_while_rules_stay() {
     isolated(|| {
         let mut fixture = Fixture::new("many-tables");
@@ -291,6 +300,7 @@ fn many_tables_change_while_rules_stay() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn no_packet_goes_uncounted_while_tables_are_replaced() {
     isolated(|| {
         let mut fixture = Fixture::new("counted");
@@ -317,6 +327,7 @@ fn no_packet_goes_uncounted_while_tables_are_replaced() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn the_firewall_follows_its_host() {
     isolated(|| {
         let mut fixture = Fixture::new("follow");
@@ -338,6 +349,7 @@ fn the_firewall_follows_its_host() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_group_that_comes_is_what_rules_mean() {
     isolated(|| {
         let mut fixture = Fixture::new("group");
@@ -364,6 +376,7 @@ fn a_group_that_comes_is_what_rules_mean() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn what_a_dead_namespace_left_is_not_taken_for_running() {
     isolated(|| {
         let mut fixture = Fixture::new("stale");
@@ -387,6 +400,7 @@ fn what_a_dead_namespace_left_is_not_taken_for_running() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn more_rules_than_there_is_room_for_are_refused_only_while_running() {
     isolated(|| {
         let mut fixture = Fixture::new("slots");
@@ -410,6 +424,7 @@ fn more_rules_than_there_is_room_for_are_refused_only_while_running() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_name_is_free_again_when_its_namespace_is_gone() {
     isolated(|| {
         let name = format!("test-{}-reuse", std::process::id());
@@ -436,6 +451,7 @@ fn a_name_is_free_again_when_its_namespace_is_gone() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn what_a_killed_process_began_can_be_removed() {
     isolated(|| {
         let name = format!("test-{}-partial", std::process::id());
@@ -450,6 +466,7 @@ fn what_a_killed_process_began_can_be_removed() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn names_of_interfaces_that_are_gone_make_room() {
     isolated(|| {
         let mut fixture = Fixture::new("names");
@@ -477,6 +494,7 @@ fn names_of_interfaces_that_are_gone_make_room() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn states_end_while_nobody_does_anything() {
     isolated(|| {
         let mut fixture = Fixture::new("expire");
@@ -493,6 +511,7 @@ fn states_end_while_nobody_does_anything() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn a_clock_that_stands_still_is_not_believed() {
     isolated(|| {
         let mut fixture = Fixture::new("late");

@@ -1,5 +1,5 @@
-//! A program that reads a log itself: it gets whole packets, those of its log only, and when it is gone
-//! skipstepd has them again.
+//! A program that reads a log itself: it gets whole packets, those of its log only, and when it is
+//! gone skipstepd has them again.
 
 mod common;
 
@@ -10,6 +10,7 @@ use common::fixture::{Fixture, isolated, receiver};
 use skipstep_kernel::{Instance, LiveLog, LogReader, LoggedPacket};
 
 #[test]
+#[ignore = "needs root"]
 fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
     isolated(|| {
         let mut fixture = Fixture::new("live");
@@ -49,6 +50,7 @@ fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn records_that_find_the_ring_full_are_counted_and_their_packets_pass() {
     isolated(|| {
         let mut fixture = Fixture::new("full");
@@ -87,6 +89,7 @@ fn records_that_find_the_ring_full_are_counted_and_their_packets_pass() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn the_log_of_a_dead_process_is_given_back() {
     isolated(|| {
         let mut fixture = Fixture::new("dead");

@@ -36,6 +36,7 @@ fn has_index(instance: &Instance) -> bool {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn entries_come_and_go() {
     isolated(|| {
         let mut fixture = Fixture::new("index");
@@ -82,6 +83,7 @@ fn entries_come_and_go() {
 }
 
 #[test]
+#[ignore = "needs root"]
 fn no_packet_misses_a_table_that_is_replaced() {
     isolated(|| {
         let mut fixture = Fixture::new("index-replaced");
@@ -106,6 +108,7 @@ fn no_packet_misses_a_table_that_is_replaced() {
 
 /// What the data plane adds to has no index, and what it had is in it all the same.
 #[test]
+#[ignore = "needs root"]
 fn a_table_that_rules_begin_to_fill_keeps_what_it_has() {
     isolated(|| {
         let mut fixture = Fixture::new("index-filled");

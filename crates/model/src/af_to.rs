@@ -1,5 +1,6 @@
 //! `af-to`: the ends that a packet gets in the other family (pf-semantics section 11). The source
-//! comes from a pool, as with `nat-to`; the destination carries the IPv4 address in IPv6 (RFC 6052).
+//! comes from a pool, as with `nat-to`; the destination carries the IPv4 address in IPv6 (RFC
+//! 6052).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -48,8 +49,8 @@ pub(crate) fn destination_port(protocol: u8, port: u16, pool: Option<&Pool>) -> 
     }
 }
 
-/// The IPv4 destination of an IPv6 packet. `None` if the prefix of the rule's destination is none of
-/// RFC 6052's, so that nobody can tell where the IPv4 address is.
+/// The IPv4 destination of an IPv6 packet. `None` if the prefix of the rule's destination is none
+/// of RFC 6052's, so that nobody can tell where the IPv4 address is.
 ///
 /// With a pool its network stays and the host bits are those of the packet.
 pub(crate) fn to_inet(

@@ -390,8 +390,8 @@ fn rules_of(state: &State) -> impl Iterator<Item = usize> {
 }
 
 /// Source and destination of the packet that made the state. PF takes them from the same places if
-/// the state crosses to the other family, where they are the other way round and are no addresses of
-/// the family that it looks for.
+/// the state crosses to the other family, where they are the other way round and are no addresses
+/// of the family that it looks for.
 fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
     let [first, second] = state.key[STACK].address.map(|address| read_as(family, address));
     match state.direction {
@@ -400,7 +400,8 @@ fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
     }
 }
 
-/// Whether an entry goes on counting: it is still there. One whose negation changes begins anew, as in pf.
+/// Whether an entry goes on counting: it is still there. One whose negation changes begins anew, as
+/// in pf.
 fn goes_on(net: IpNet, before: &[TableEntry], now: &[TableEntry]) -> bool {
     let negated = |entries: &[TableEntry]| {
         entries.iter().find(|entry| entry.net == net).map(|entry| entry.negated)

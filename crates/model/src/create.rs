@@ -130,8 +130,8 @@ impl Firewall {
         })
     }
 
-    /// The node of the packet's source, if the rule's limits allow it one more state. Rules may have
-    /// translated the packet: its own source is meant.
+    /// The node of the packet's source, if the rule's limits allow it one more state. Rules may
+    /// have translated the packet: its own source is meant.
     fn track_source(&mut self, packet: &Descriptor, rule: &Entry) -> Result<NodeKey, Reason> {
         let key = NodeKey { rule: rule.place, kind: NodeKind::Track, source: packet.source };
         let (limit, now) = (self.ruleset.options.limits.src_nodes, self.world.now);
@@ -156,8 +156,8 @@ impl Firewall {
         }
     }
 
-    /// Who is next for the packets of the state. Rules may have translated the packet: it is chosen for
-    /// its own source.
+    /// Who is next for the packets of the state. Rules may have translated the packet: it is chosen
+    /// for its own source.
     fn next_hop(
         &mut self,
         packet: &Descriptor,
@@ -237,8 +237,8 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
 
 /// Writes to the packet what its state says. A packet of which nothing has changed up to its
 /// transport header since it was `received` does not cross to the other family, though its state
-/// does: PF asks just that. It is what becomes of a protocol that it cannot look into, and of a message
-/// that it cannot convert.
+/// does: PF asks just that. It is what becomes of a protocol that it cannot look into, and of a
+/// message that it cannot convert.
 pub(crate) fn translate_first(packet: &mut Descriptor, answer: &Answer, received: &[u8]) {
     let ends = answer.translation.ends;
     let mapping = mapping_of(packet);

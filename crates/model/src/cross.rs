@@ -1,6 +1,6 @@
 //! Packets that cross from one family to the other (`af-to`, pf-semantics sections 10 and 11): the
-//! transport header and what an ICMP error quotes are changed when the state is known, the IP header
-//! when the packet goes on.
+//! transport header and what an ICMP error quotes are changed when the state is known, the IP
+//! header when the packet goes on.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -18,8 +18,8 @@ use crate::world::World;
 /// The hop limit of a packet that had a higher one, or none.
 const HOP_LIMIT: u8 = 64;
 
-/// Writes ports, or type and id, of the other side to a packet's transport header. PF writes the id of
-/// a packet that makes a state only if it is an echo; `id` says which.
+/// Writes ports, or type and id, of the other side to a packet's transport header. PF writes the id
+/// of a packet that makes a state only if it is an echo; `id` says which.
 pub(crate) fn transport(
     packet: &mut Descriptor,
     ends: &Ends,
@@ -43,7 +43,8 @@ pub(crate) fn transport(
     Ok(())
 }
 
-/// Makes a message of the other family of the one at `at`, that of the packet or one that it quotes.
+/// Makes a message of the other family of the one at `at`, that of the packet or one that it
+/// quotes.
 fn convert_icmp(packet: &mut Descriptor, at: usize) -> Result<(), Untranslatable> {
     let header: [u8; 8] = packet.bytes[at..at + 8].try_into().map_err(|_| Untranslatable)?;
     let converted = match packet.family {
@@ -113,8 +114,8 @@ pub(crate) fn error(
     Ok(())
 }
 
-/// The source of an ICMP error that becomes one of ICMPv6: who sent it, in the place of the one whom
-/// the quoted packet was for. So traceroute shows routers behind NAT64.
+/// The source of an ICMP error that becomes one of ICMPv6: who sent it, in the place of the one
+/// whom the quoted packet was for. So traceroute shows routers behind NAT64.
 pub(crate) fn name_sender(ends: &mut Ends, packet: &Descriptor) {
     if let (IpAddr::V6(v6), IpAddr::V4(sender)) = (ends.source.0, packet.source) {
         let upper = v6.to_bits() & !u128::from(u32::MAX);

@@ -111,7 +111,8 @@ impl Firewall {
         }
     }
 
-    /// Lets the rules decide. The mapping of the packet's endpoint is held by its state, if it has one.
+    /// Lets the rules decide. The mapping of the packet's endpoint is held by its state, if it has
+    /// one.
     fn ask_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,

@@ -1,5 +1,5 @@
-//! `endpoint-independent`: UDP packets from one address and port inside have the same ones outside, whoever
-//! they are for, as long as one of their states lives. As FreeBSD has it.
+//! `endpoint-independent`: UDP packets from one address and port inside have the same ones outside,
+//! whoever they are for, as long as one of their states lives. As FreeBSD has it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;

@@ -65,8 +65,8 @@ pub enum Diverted {
     To,
     /// `divert-reply`: the one that has sent what it answers.
     Reply,
-    /// `divert-packet`: the program at this port, which may write it back. Then it goes on from here,
-    /// and carries nothing.
+    /// `divert-packet`: the program at this port, which may write it back. Then it goes on from
+    /// here, and carries nothing.
     Packet(u16),
 }
 

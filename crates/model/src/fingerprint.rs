@@ -42,8 +42,8 @@ pub(crate) fn is_from(ruleset: &Ruleset, name: &str, packet: &Descriptor) -> boo
 }
 
 impl Syn {
-    /// `None` if it is no SYN or has options that no system is known by. One that was made again from a
-    /// cookie is ours.
+    /// `None` if it is no SYN or has options that no system is known by. One that was made again
+    /// from a cookie is ours.
     fn of(packet: &Descriptor) -> Option<Syn> {
         let tcp = packet.tcp().filter(|tcp| Tcp::opens(tcp) && !packet.recreated)?;
         let mut syn = Syn {

@@ -72,7 +72,8 @@ impl Firewall {
         // all are looked at before the first is removed, which makes the others live longer
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
-        // the oldest last, as in pf: its rule says how long a source that several of them shared stays
+        // the oldest last, as in pf: its rule says how long a source that several of them shared
+        // stays
         for state in over.iter().rev() {
             self.remove(state);
         }
@@ -111,7 +112,8 @@ impl Firewall {
         timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &crowd)
     }
 
-    /// The rule that made a state; `None` if it is gone, or no rule matched, but an old one had translated.
+    /// The rule that made a state; `None` if it is gone, or no rule matched, but an old one had
+    /// translated.
     pub fn rule_of(&self, state: &State) -> Option<RuleId> {
         self.rulebook.written(state.rule).filter(|rule| !rule.gone).map(Entry::id)
     }

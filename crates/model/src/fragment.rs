@@ -1,6 +1,6 @@
 //! Fragments under `set reassemble yes`: they are held until their datagram is whole, which is then
-//! filtered in their place; and an IPv6 datagram that is forwarded leaves in fragments of the size it
-//! had (pf-semantics section 12).
+//! filtered in their place; and an IPv6 datagram that is forwarded leaves in fragments of the size
+//! it had (pf-semantics section 12).
 
 use skipstep_reassembly::{Counters, Outcome, Piece, refragment, settle_checksum};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};

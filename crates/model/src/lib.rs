@@ -14,7 +14,8 @@
 //! lets a state be made, `create` makes it, `reply` answers what is blocked. `act` carries out the
 //! `ruling`: `scrub` changes what passes, `cross` and `icmp_convert` turn a packet into one of the
 //! other family, [`counters`] counts, `journal` notes reasons and log records, and [`trace`] tells.
-//! `change` and `reload` are what others do while packets flow, `release` what a state gives back when it ends.
+//! `change` and `reload` are what others do while packets flow, `release` what a state gives back
+//! when it ends.
 //!
 //! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
 //! does something odd it does it here too, with a comment that says so.

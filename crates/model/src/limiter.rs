@@ -1,4 +1,5 @@
-//! State limiters and source limiters: what many rules may use up together (pf-semantics section 16).
+//! State limiters and source limiters: what many rules may use up together (pf-semantics section
+//! 16).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -34,7 +35,8 @@ pub struct LimiterState {
     pub sources_made: u64,
     /// Packets of sources beyond `entries`.
     pub sources_limited: u64,
-    /// The sources that it knows, by their routing domain and what the mask leaves of their address.
+    /// The sources that it knows, by their routing domain and what the mask leaves of their
+    /// address.
     pub sources: BTreeMap<(u32, IpAddr), LimitedSource>,
     tokens: Tokens,
 }
@@ -123,8 +125,8 @@ impl Limiters {
         limiters
     }
 
-    /// Whether they can make way for those of `ruleset`: a source limiter that knows sources must name
-    /// them as before.
+    /// Whether they can make way for those of `ruleset`: a source limiter that knows sources must
+    /// name them as before.
     pub fn accept(&self, ruleset: &Ruleset) -> Result<(), String> {
         for limiter in ruleset.limiters.iter().filter(|limiter| limiter.source) {
             let before = self.of_sources.get(&limiter.id).filter(|state| !state.sources.is_empty());
@@ -135,9 +137,9 @@ impl Limiters {
         Ok(())
     }
 
-    /// Puts those of `ruleset` in their place. Those with a number that is known go on with what is used of
-    /// them; if the main rule set is `loaded`, state limiters have all their tokens again, as in pf.
-    /// Returns the others, by kind and number.
+    /// Puts those of `ruleset` in their place. Those with a number that is known go on with what is
+    /// used of them; if the main rule set is `loaded`, state limiters have all their tokens again,
+    /// as in pf. Returns the others, by kind and number.
     pub fn replace(&mut self, ruleset: &Ruleset, loaded: bool) -> BTreeSet<(bool, u32)> {
         let number = |limiter: &Limiter| (limiter.source, limiter.id);
         let mut gone: BTreeSet<(bool, u32)> =

@@ -10,8 +10,9 @@ use skipstep_ruleset::interface::{Interface, Route};
 use crate::address::is_on_every_link;
 use crate::world::World;
 
-/// The address for a receiver that `route` leads to: one of the interface that the packet leaves by, of
-/// another one only if that has none, and one that is valid on a link only if there is no other.
+/// The address for a receiver that `route` leads to: one of the interface that the packet leaves
+/// by, of another one only if that has none, and one that is valid on a link only if there is no
+/// other.
 pub(crate) fn towards(receiver: IpAddr, route: &Route, world: &World) -> Option<IpAddr> {
     let (out, others): (Vec<&Interface>, Vec<&Interface>) =
         world.host.interfaces.iter().partition(|interface| interface.name == route.interface);

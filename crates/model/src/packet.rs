@@ -258,8 +258,8 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Whether rules give it other addresses only: the ports of SCTP belong to an association that may
-    /// have more addresses, as in FreeBSD.
+    /// Whether rules give it other addresses only: the ports of SCTP belong to an association that
+    /// may have more addresses, as in FreeBSD.
     pub fn keeps_ports(&self) -> bool {
         matches!(self.transport, Transport::Sctp { .. })
     }

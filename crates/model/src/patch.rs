@@ -44,7 +44,8 @@ impl Checksum {
         self.exchange(bytes, &old, new);
     }
 
-    /// Corrects the checksum: it covers `new` words in the place of `old` ones, perhaps not as many.
+    /// Corrects the checksum: it covers `new` words in the place of `old` ones, perhaps not as
+    /// many.
     pub fn exchange(self, bytes: &mut [u8], old: &[u8], new: &[u8]) {
         let Some(place) = self.at else { return };
         let word = |bytes: &[u8]| u16::from_ne_bytes([bytes[0], bytes[1]]);

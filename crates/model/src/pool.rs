@@ -111,7 +111,8 @@ pub(crate) struct Block {
     weight: u16,
 }
 
-/// A table's or an interface's addresses of one family, in the order in which a radix tree has them.
+/// A table's or an interface's addresses of one family, in the order in which a radix tree has
+/// them.
 pub(crate) struct List {
     name: Listed,
     family: Family,
@@ -161,8 +162,8 @@ impl Pools {
 
     /// Chooses an address of `family` for a packet from `source`.
     ///
-    /// `first` is the first address of a search over several, `None` in it as long as there is none;
-    /// who does not search has no `first`.
+    /// `first` is the first address of a search over several, `None` in it as long as there is
+    /// none; who does not search has no `first`.
     pub fn choose(
         &mut self,
         of: PoolOf,
@@ -452,8 +453,9 @@ impl List {
         }
     }
 
-    /// Weighted round-robin: moves the cursor on to an address that is heavy enough for this turn. PF
-    /// tries each one; but all of a block are as light, and the turn changes in the first block only.
+    /// Weighted round-robin: moves the cursor on to an address that is heavy enough for this turn.
+    /// PF tries each one; but all of a block are as light, and the turn changes in the first block
+    /// only.
     fn step_by_weight(&self, cursor: &mut Cursor, loads: &Loads) -> Option<()> {
         for _ in 0..MOST_STEPS {
             let block = self.step(cursor, loads)?;
@@ -468,9 +470,9 @@ impl List {
         None
     }
 
-    /// The first address of the block from `at` on that lies in no smaller block inside of it. Behind
-    /// the last address of all comes none: OpenBSD begins again at 0.0.0.0 and, where smaller blocks
-    /// cover all of 0.0.0.0/0, never ends.
+    /// The first address of the block from `at` on that lies in no smaller block inside of it.
+    /// Behind the last address of all comes none: OpenBSD begins again at 0.0.0.0 and, where
+    /// smaller blocks cover all of 0.0.0.0/0, never ends.
     fn outside_of_others(&self, block: &Block, mut at: u128) -> Option<u128> {
         loop {
             let best = self.best(at)?;

@@ -1,5 +1,5 @@
-//! A list of several addresses, tables and interfaces behind `->` of an old rule, or of next hops by way
-//! of interfaces: its members have their turn as they are written, each to its end.
+//! A list of several addresses, tables and interfaces behind `->` of an old rule, or of next hops
+//! by way of interfaces: its members have their turn as they are written, each to its end.
 
 use skipstep_ruleset::{Family, PoolAddress};
 
@@ -49,8 +49,8 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Chooses from a list as FreeBSD does: its members as they are written, each to its end, and at the
-    /// very beginning the second one. Returns the address and its family.
+    /// Chooses from a list as FreeBSD does: its members as they are written, each to its end, and
+    /// at the very beginning the second one. Returns the address and its family.
     pub fn choose(&self, cursor: &mut Cursor, members: &[PoolAddress]) -> Option<(Family, u128)> {
         let mut found = self.step(members.get(cursor.member)?, cursor, false);
         for _ in members {
@@ -65,7 +65,8 @@ impl Walk<'_> {
         Some((family, chosen))
     }
 
-    /// Moves the cursor to the next address of a member: of a pool that prefers IPv6 to those first.
+    /// Moves the cursor to the next address of a member: of a pool that prefers IPv6 to those
+    /// first.
     fn step(&self, member: &PoolAddress, cursor: &mut Cursor, anew: bool) -> Option<Family> {
         if !self.of.pool.prefer_ipv6 {
             return self.step_in(self.family, member, cursor, anew);
@@ -95,7 +96,8 @@ impl Walk<'_> {
         member.step(cursor, anew, self.loads).map(|()| family)
     }
 
-    /// `prefer-ipv6-nexthop` and a table: first through its IPv6 addresses, then through its IPv4 ones.
+    /// `prefer-ipv6-nexthop` and a table: first through its IPv6 addresses, then through its IPv4
+    /// ones.
     pub fn choose_of_both(
         &self,
         cursor: &mut Cursor,
@@ -120,7 +122,8 @@ impl Walk<'_> {
         self.family == Family::Inet && !cursor.turned
     }
 
-    /// IPv6 addresses have their turn, or those of IPv4, which IPv6 packets cannot use. Returns which.
+    /// IPv6 addresses have their turn, or those of IPv4, which IPv6 packets cannot use. Returns
+    /// which.
     fn turn_to(&self, inet: bool, cursor: &mut Cursor) -> Family {
         let inet = inet && self.family == Family::Inet;
         if cursor.turned != inet {

@@ -34,8 +34,8 @@ pub(crate) enum Found {
     Taken,
 }
 
-/// The ranges of ports to search, one after the other: those of a MAP-E port set upward from a random
-/// one, then downward; of all others there is one range.
+/// The ranges of ports to search, one after the other: those of a MAP-E port set upward from a
+/// random one, then downward; of all others there is one range.
 pub(crate) fn sets(ports: PoolPorts, world: &World) -> impl Iterator<Item = PoolPorts> {
     let (count, range): (u16, Box<dyn Fn(u16) -> PoolPorts>) = match ports {
         PoolPorts::MapE { offset, length, id } => {

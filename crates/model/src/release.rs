@@ -19,8 +19,8 @@ impl Firewall {
         }
     }
 
-    /// The limiters that count a state lose it. One that was not made after all gives back what it took
-    /// of their rates.
+    /// The limiters that count a state lose it. One that was not made after all gives back what it
+    /// took of their rates.
     pub(crate) fn release_limiters(&mut self, state: &State, unmade: bool) {
         if let Some(id) = state.state_limiter {
             self.limiters.release_state(id, unmade);

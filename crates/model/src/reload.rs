@@ -1,5 +1,5 @@
-//! Other rules come into force while states live on: with the timeouts, the limits, the pools and the
-//! source nodes of the rules that made them, be those gone or not (pf-semantics section 19).
+//! Other rules come into force while states live on: with the timeouts, the limits, the pools and
+//! the source nodes of the rules that made them, be those gone or not (pf-semantics section 19).
 
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ fn table<'a>(ruleset: &'a Ruleset, name: &TableName) -> Option<&'a Table> {
     ruleset.tables_of(&name.anchor).iter().find(|table| table.name == name.name)
 }
 
-/// The rule set to be, with tables that are as they were: those that nobody defines with contents, those
-/// of anchors that stay, and those that are to persist.
+/// The rule set to be, with tables that are as they were: those that nobody defines with contents,
+/// those of anchors that stay, and those that are to persist.
 fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
     let mut ruleset = next.ruleset.clone();
     let anchors = ruleset.anchors.iter_mut().map(|(path, anchor)| (&path[..], &mut anchor.tables));
@@ -67,7 +67,8 @@ fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
             }
         }
     }
-    // an anchor's table, be it one that only persists, holds that of the same name of the main rule set
+    // an anchor's table, be it one that only persists, holds that of the same name of the main rule
+    // set
     let (main, of_anchors): (Vec<_>, Vec<_>) =
         old.all_tables().partition(|(path, _)| path.is_empty());
     for (path, table) in of_anchors.into_iter().chain(main) {
@@ -98,8 +99,8 @@ fn come_alive(table: &mut Table, before: &Table) {
     }
 }
 
-/// `set keepcounters`: rules that were there before go on counting where they were. Of rules that are equal
-/// the first one's counters are taken, as FreeBSD does.
+/// `set keepcounters`: rules that were there before go on counting where they were. Of rules that
+/// are equal the first one's counters are taken, as FreeBSD does.
 fn keep_counters(counters: &mut crate::counters::Counters, before: &Rulebook, now: &Rulebook) {
     for new in now.since(before.len()) {
         let same = before.in_force().find(|old| old.is_like(new));

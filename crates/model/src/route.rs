@@ -49,8 +49,8 @@ impl fmt::Display for NextHop {
 }
 
 impl State {
-    /// Where its packets in this direction are sent. Those against it are routed by no table that a rule
-    /// names.
+    /// Where its packets in this direction are sent. Those against it are routed by no table that a
+    /// rule names.
     fn course(&self, direction: Direction) -> Option<Course> {
         let along = direction == self.direction;
         let hop = self.route.clone().filter(|route| match route.kind {
@@ -85,7 +85,8 @@ impl Firewall {
             fate.verdict = Verdict::Consumed;
             fate.carried.diverted = None;
         }
-        // what it is was seen before it spent a hop: a neighbour solicitation would be none any more
+        // what it is was seen before it spent a hop: a neighbour solicitation would be none any
+        // more
         let described =
             self.describe(&packet).or_else(|_| self.describe_translated(input, &packet)).ok();
         match self.send(&mut packet, &course, fate, journal) {
@@ -107,8 +108,8 @@ impl Firewall {
         }
     }
 
-    /// What is told of a packet that translation gave port 0, which none comes with: what it was, between
-    /// the ends that it has now.
+    /// What is told of a packet that translation gave port 0, which none comes with: what it was,
+    /// between the ends that it has now.
     fn describe_translated(
         &self,
         before: &Packet,
@@ -151,8 +152,8 @@ impl Firewall {
         Ok(())
     }
 
-    /// The interface by which the packet gets to its next hop. One that the rule names is not asked for
-    /// in the routing table, in which there is no way to who is here.
+    /// The interface by which the packet gets to its next hop. One that the rule names is not asked
+    /// for in the routing table, in which there is no way to who is here.
     fn way_to(&self, next_hop: IpAddr, course: &Course, packet: &Packet) -> Option<&Interface> {
         let by_table = || {
             if self.world.is_local(next_hop) {
@@ -164,8 +165,8 @@ impl Firewall {
         self.world.interface(course.hop.interface.as_ref().or_else(by_table)?)
     }
 
-    /// Filters a routed packet on the interface that it leaves by, and says how it leaves. What that
-    /// causes is added to `fate`.
+    /// Filters a routed packet on the interface that it leaves by, and says how it leaves. What
+    /// that causes is added to `fate`.
     fn filter_routed(
         &mut self,
         packet: &Packet,
@@ -184,8 +185,8 @@ impl Firewall {
         };
         // whoever routes it makes the fragments, not the filter
         outbound.carried.fragmentation = None;
-        // its state may have ended others by their number: adaptive timeouts. Where pf would wait for
-        // its purge, the data plane finds none whose time is up
+        // its state may have ended others by their number: adaptive timeouts. Where pf would wait
+        // for its purge, the data plane finds none whose time is up
         self.set_time(self.world.now);
         let mut nested = Journal::new(None, std::mem::take(&mut journal.tracer));
         let mut second = self.run(&outbound, &mut nested);

@@ -1,5 +1,5 @@
-//! All rules in one list: first what decides if no rule does, then those of the main rule set, those of
-//! each anchor, and old rules in the same order; behind them those that were loaded later.
+//! All rules in one list: first what decides if no rule does, then those of the main rule set,
+//! those of each anchor, and old rules in the same order; behind them those that were loaded later.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
@@ -27,8 +27,8 @@ const DEFAULT: usize = 0;
 /// A rule with its place in the list.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// What it is known by to states and counters: its index in the list, and for a rule that is there
-    /// twice that of the first.
+    /// What it is known by to states and counters: its index in the list, and for a rule that is
+    /// there twice that of the first.
     pub place: usize,
     /// What it is about if it is an old rule.
     pub old: Option<OldKind>,
@@ -190,8 +190,8 @@ impl Rulebook {
     }
 }
 
-/// Replaces the rule sets of one kind: their rules with the paths of their anchors, and whether they leave
-/// fragments alone, those of the main rule set first.
+/// Replaces the rule sets of one kind: their rules with the paths of their anchors, and whether
+/// they leave fragments alone, those of the main rule set first.
 fn add(
     rules: &mut Vec<Entry>,
     sets: &mut Sets,

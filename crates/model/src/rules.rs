@@ -205,8 +205,8 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         }
     }
 
-    /// The lists of old rules. The first rule that matches ends its list, and if it translates there is
-    /// no other. A fragment has no flow that could be translated.
+    /// The lists of old rules. The first rule that matches ends its list, and if it translates
+    /// there is no other. A fragment has no flow that could be translated.
     fn old_lists(&mut self) -> End {
         for list in OldList::walked(self.question.packet.direction) {
             if self.question.packet.is_fragment() && list != OldList::Scrub {

@@ -191,8 +191,8 @@ impl State {
         !self.sources.is_empty()
     }
 
-    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
-    /// random-id, 0x100 reassemble tcp, 0x200 set prio.
+    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos,
+    /// 0x80 random-id, 0x100 reassemble tcp, 0x200 set prio.
     pub fn flags(&self) -> u16 {
         u16::from(self.allow_opts)
             | u16::from(self.sloppy) << 1
@@ -304,8 +304,8 @@ pub(crate) struct StateTable {
 pub(crate) struct Collision(pub Box<State>);
 
 impl StateTable {
-    /// Finds the state of a packet in `direction` on `interface`. A state whose packets cross to the
-    /// other family has only such that come in, on either side.
+    /// Finds the state of a packet in `direction` on `interface`. A state whose packets cross to
+    /// the other family has only such that come in, on either side.
     pub fn find(&self, key: &Key, direction: Direction, interface: &str) -> Option<StateId> {
         let side = if direction == Direction::In { WIRE } else { STACK };
         self.by_key.get(key)?.iter().copied().find(|id| {
@@ -331,10 +331,10 @@ impl StateTable {
     }
 
     /// Puts a state in, with its number. A closed TCP connection makes way for a new one with the
-    /// same addresses and ports on one side, and is put among the replaced. If several are in the way,
-    /// as those whose packets cross families may be, the last one goes, and the others are closed for
-    /// good: PF looks at one after the other until one is not closed. One that does not cross goes in any
-    /// case, which PF would leave there, to have the packets of the new one.
+    /// same addresses and ports on one side, and is put among the replaced. If several are in the
+    /// way, as those whose packets cross families may be, the last one goes, and the others are
+    /// closed for good: PF looks at one after the other until one is not closed. One that does not
+    /// cross goes in any case, which PF would leave there, to have the packets of the new one.
     pub fn insert(
         &mut self,
         mut state: State,

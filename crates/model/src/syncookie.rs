@@ -98,8 +98,8 @@ impl Firewall {
         true
     }
 
-    /// Whether a SYN is to be answered with a cookie; begins with it if there are too many handshakes
-    /// under way.
+    /// Whether a SYN is to be answered with a cookie; begins with it if there are too many
+    /// handshakes under way.
     fn cookies_are_sent(&mut self) -> bool {
         let options = &self.ruleset.options;
         match options.syncookies {
@@ -159,8 +159,8 @@ impl Firewall {
         }
     }
 
-    /// What becomes of a packet without a state that may bring back a cookie. Its SYN is made again,
-    /// and if that makes a state, the client has shaken hands already.
+    /// What becomes of a packet without a state that may bring back a cookie. Its SYN is made
+    /// again, and if that makes a state, the client has shaken hands already.
     pub(crate) fn redeem_cookie(
         &mut self,
         input: &Packet,

@@ -1,9 +1,9 @@
 //! `synproxy state`: the firewall shakes hands with the client before the server hears of it
 //! (pf-semantics section 14).
 //!
-//! While the state of its maker is [`PROXY_SRC`] the client has to acknowledge our SYN|ACK; while it
-//! is [`PROXY_DST`] the server has to answer our SYN. `src.seqhi` is where our numbers towards the
-//! client begin, `dst.seqhi` those towards the server. Then the two handshakes are joined: from
+//! While the state of its maker is [`PROXY_SRC`] the client has to acknowledge our SYN|ACK; while
+//! it is [`PROXY_DST`] the server has to answer our SYN. `src.seqhi` is where our numbers towards
+//! the client begin, `dst.seqhi` those towards the server. Then the two handshakes are joined: from
 //! there on the state modulates, and windows are not scaled.
 //!
 //! With `af-to` each of the two is in the family of its side.
@@ -201,8 +201,8 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
     })
 }
 
-/// What fits into a packet on the way to `address`. The packet's own link leads to addresses that every
-/// link has, and stands for the one that has an address of ours, ours alone or with others.
+/// What fits into a packet on the way to `address`. The packet's own link leads to addresses that
+/// every link has, and stands for the one that has an address of ours, ours alone or with others.
 fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
     let headers = if address.is_ipv4() { 40 } else { 60 };
     let is_ours = world.is_local(address) || world.is_shared(address);

@@ -28,7 +28,8 @@ pub mod flag {
     pub const DATA_NO_TS: u16 = 0x80;
 }
 
-/// Clocks of timestamps tick 1000 times a second at most (RFC 7323 section 5.4), and 10% is allowed.
+/// Clocks of timestamps tick 1000 times a second at most (RFC 7323 section 5.4), and 10% is
+/// allowed.
 const TICKS_A_SECOND: u32 = 1100;
 
 /// The fastest clock comes round in so many seconds.

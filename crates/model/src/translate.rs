@@ -160,8 +160,8 @@ impl<'r> Translation<'r> {
         Ok(())
     }
 
-    /// An address of the pool with a port that is free there. For a packet that crosses to the other
-    /// family PF looks for the packet's own destination there, so every port is free.
+    /// An address of the pool with a port that is free there. For a packet that crosses to the
+    /// other family PF looks for the packet's own destination there, so every port is free.
     fn new_source(
         &self,
         of: PoolOf,
@@ -283,8 +283,8 @@ fn chooses_again(kind: &PoolKind) -> bool {
     matches!(kind, PoolKind::Random | PoolKind::RoundRobin | PoolKind::LeastStates)
 }
 
-/// The port that `rdr-to` makes of a packet's: its place in the range that the rule looks for is the
-/// place in the new range.
+/// The port that `rdr-to` makes of a packet's: its place in the range that the rule looks for is
+/// the place in the new range.
 fn redirected(port: u16, new: PoolPorts, sought: Option<Ports>) -> u16 {
     let PoolPorts::Range(low, high) = new else {
         return port;

@@ -65,7 +65,8 @@ impl World {
         self.host.route(address, rdomain)
     }
 
-    /// The interface by which `address` is reached in a routing domain; an own one by that which has it.
+    /// The interface by which `address` is reached in a routing domain; an own one by that which
+    /// has it.
     pub(crate) fn way(&self, address: IpAddr, rdomain: u32) -> Option<&str> {
         let has = |interface: &&Interface| {
             interface.rdomain == rdomain

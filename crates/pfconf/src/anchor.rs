@@ -7,9 +7,9 @@ pub fn join(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_string() } else { format!("{parent}/{name}") }
 }
 
-/// What a rule in the rule set `parent` calls by `name`: with a slash in front the path is taken from
-/// the main rule set, each `../` goes up by one, `/*` at the end are all anchors below. `None` if that
-/// leads above the main rule set.
+/// What a rule in the rule set `parent` calls by `name`: with a slash in front the path is taken
+/// from the main rule set, each `../` goes up by one, `/*` at the end are all anchors below. `None`
+/// if that leads above the main rule set.
 pub fn call(name: &str, parent: &str) -> Option<AnchorCall> {
     let mut path = match name.strip_prefix('/') {
         Some(absolute) => absolute.to_string(),

@@ -15,8 +15,8 @@ use crate::names::Names;
 pub struct Context<'a> {
     /// Name of the text in messages: `stdin`, `/etc/pf.conf`.
     pub file_name: &'a str,
-    /// Path of the rule set that the text becomes (`pfctl -a`), without a slash in front; empty for the
-    /// main rule set.
+    /// Path of the rule set that the text becomes (`pfctl -a`), without a slash in front; empty for
+    /// the main rule set.
     pub anchor: &'a str,
     /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
     pub host: &'a Host,
@@ -32,7 +32,8 @@ pub struct Context<'a> {
     pub resolve: &'a (dyn Fn(&str) -> Vec<IpAddr> + Sync),
     /// Random numbers, for the keys of `source-hash` that are not written.
     pub random: &'a (dyn Fn() -> u32 + Sync),
-    /// Whether to keep what `pfctl -v` prints; of a large rule set that takes as long as reading it.
+    /// Whether to keep what `pfctl -v` prints; of a large rule set that takes as long as reading
+    /// it.
     pub echo: bool,
     /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
     pub optimization: Option<Optimization>,

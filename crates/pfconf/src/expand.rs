@@ -27,7 +27,8 @@ const TCP: u8 = 6;
 /// More rules than this the data plane cannot hold (`PF_MAX_RULES` of bpf/abi.h).
 pub const MOST_RULES: usize = 131_072;
 
-/// The addresses of a list are counted for each rule that translates to it; more than this is a mistake.
+/// The addresses of a list are counted for each rule that translates to it; more than this is a
+/// mistake.
 pub const MOST_POOLED: usize = 1 << 18;
 
 /// Longest label or tag, in bytes.

@@ -1,4 +1,5 @@
-//! Macros in labels and tags: `$if`, `$srcaddr`, `$dstaddr`, `$srcport`, `$dstport`, `$proto`, `$nr`.
+//! Macros in labels and tags: `$if`, `$srcaddr`, `$dstaddr`, `$srcport`, `$dstport`, `$proto`,
+//! `$nr`.
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{Family, PortMatch, Ports, Rule};

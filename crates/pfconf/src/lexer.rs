@@ -109,8 +109,8 @@ impl Lexer {
         self.sources.len() == 1 && other.sources.len() == 1 && self.macros.are_as(&other.macros)
     }
 
-    /// Counts what was done from `begin` to `end` as done by this one. False, and nothing is, if macros become too much text
-    /// then.
+    /// Counts what was done from `begin` to `end` as done by this one. False, and nothing is, if
+    /// macros become too much text then.
     pub fn count_as_read(&mut self, end: &Lexer, begin: &Lexer) -> bool {
         let expanded = self.expanded + (end.expanded - begin.expanded);
         if expanded > MOST_EXPANDED {
@@ -363,8 +363,8 @@ impl Lexer {
         }
     }
 
-    /// The next byte outside quotes: a backslash joins lines, and behind the end of an included text
-    /// comes the rest of the one that includes it.
+    /// The next byte outside quotes: a backslash joins lines, and behind the end of an included
+    /// text comes the rest of the one that includes it.
     fn byte(&mut self) -> Option<u8> {
         let mut c = self.raw();
         while c == Some(b'\\') {

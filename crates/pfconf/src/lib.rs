@@ -3,11 +3,12 @@
 //! The crate is pure. What the text's meaning depends on besides itself (interfaces, names, the
 //! contents of table files) comes in through a [`Context`].
 //!
-//! `lexer` makes tokens of the text, replacing macros; `parser` makes statements (`ast`) of them, looking
-//! up names, ports and addresses as it goes; `load` takes statement after statement, because macros,
-//! `set block-policy` and `set state-defaults` hold from their line on, and has `expand` make rules of
-//! them, which `check` looks at; `print` writes rules as pfctl does. The second `half` of a long list of rules is read beside the
-//! first, if nothing stands between that has a say in it.
+//! `lexer` makes tokens of the text, replacing macros; `parser` makes statements (`ast`) of them,
+//! looking up names, ports and addresses as it goes; `load` takes statement after statement,
+//! because macros, `set block-policy` and `set state-defaults` hold from their line on, and has
+//! `expand` make rules of them, which `check` looks at; `print` writes rules as pfctl does. The
+//! second `half` of a long list of rules is read beside the first, if nothing stands between that
+//! has a say in it.
 
 pub mod context;
 pub mod diagnostics;

@@ -22,8 +22,8 @@ use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
 use crate::{Loaded, Rejected, anchor, label, queues, settings, table};
 
-/// Most bytes of a pf.conf and the files it loads into anchors, together. The largest rule set that the
-/// data plane holds is far smaller.
+/// Most bytes of a pf.conf and the files it loads into anchors, together. The largest rule set that
+/// the data plane holds is far smaller.
 const MOST_TEXT: usize = 1 << 24;
 
 /// Most files that `load anchor` can name, in those files too.
@@ -84,7 +84,7 @@ struct LoadAnchor {
     unreadable: Diagnostic,
 }
 
-/// See [`crate::load`]. Texts of `long` bytes are read in two halves.
+/// See [`fn@crate::load`]. Texts of `long` bytes are read in two halves.
 pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
     let mut builder = Builder {
         context,
@@ -556,8 +556,8 @@ impl Builder<'_> {
         }
     }
 
-    /// What rules with `os` ask for. As in OpenBSD a name that no fingerprint has is no error, and nobody
-    /// is told who does not want to hear it; such a rule never matches.
+    /// What rules with `os` ask for. As in OpenBSD a name that no fingerprint has is no error, and
+    /// nobody is told who does not want to hear it; such a rule never matches.
     fn load_fingerprints(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let names = self.ruleset.os_names();
         if names.is_empty() {
@@ -600,8 +600,8 @@ impl Builder<'_> {
     }
 }
 
-/// Tables that only rules mention exist too, empty. One that a rule fills with sources is as good as
-/// defined.
+/// Tables that only rules mention exist too, empty. One that a rule fills with sources is as good
+/// as defined.
 fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Table>) {
     let mut known: HashMap<String, usize> =
         tables.iter().zip(0..).map(|(table, place)| (table.name.clone(), place)).collect();

@@ -52,8 +52,8 @@ impl Macros {
         self.list.iter().find(|known| known.name == name).map(|known| known.value.as_str())
     }
 
-    /// Whether the same macros are known with the same values as before, and none that was used then has been defined anew
-    /// since, to be used once more.
+    /// Whether the same macros are known with the same values as before, and none that was used
+    /// then has been defined anew since, to be used once more.
     pub fn are_as(&self, before: &Macros) -> bool {
         let is_as = |(now, before): (&Macro, &Macro)| {
             now.name == before.name && now.value == before.value && now.used >= before.used

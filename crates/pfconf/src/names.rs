@@ -45,8 +45,8 @@ impl Names {
         Names::builtin().clone().with(services, protocols)
     }
 
-    /// These names and those of the texts of `/etc/passwd` and `/etc/group`. There are no built-in ones:
-    /// who a number belongs to is the system's affair.
+    /// These names and those of the texts of `/etc/passwd` and `/etc/group`. There are no built-in
+    /// ones: who a number belongs to is the system's affair.
     pub fn with_owners(mut self, passwd: &str, group: &str) -> Names {
         self.users = owners(passwd);
         self.groups = owners(group);

@@ -83,8 +83,8 @@ pub struct Parser<'a> {
     queues: HashSet<String>,
     /// Limiters so far.
     limiters: Vec<Limiter>,
-    /// Something was read that only old texts and FreeBSD's have. From there on other things count that
-    /// mean something else, or nothing, in OpenBSD's language of today.
+    /// Something was read that only old texts and FreeBSD's have. From there on other things count
+    /// that mean something else, or nothing, in OpenBSD's language of today.
     old: bool,
     /// `altq` was there: queues are its.
     altq: bool,
@@ -178,8 +178,8 @@ impl<'a> Parser<'a> {
             && self.lexer.is_as(&other.lexer)
     }
 
-    /// Leaves out the rest of the text, which was read from `begin` to `end`. False, and unchanged, if there is more than a
-    /// text can have then.
+    /// Leaves out the rest of the text, which was read from `begin` to `end`. False, and unchanged,
+    /// if there is more than a text can have then.
     pub fn end_as(&mut self, end: &Parser, begin: &Parser) -> bool {
         let items = self.items + (end.items - begin.items);
         if items > MOST_ITEMS || !self.lexer.count_as_read(&end.lexer, &begin.lexer) {

@@ -25,8 +25,8 @@ pub struct Modifiers {
 }
 
 impl Modifiers {
-    /// Takes the modifiers off `name`; gives back what is left of the name at the first word that is
-    /// none.
+    /// Takes the modifiers off `name`; gives back what is left of the name at the first word that
+    /// is none.
     pub fn split(mut name: &str) -> Result<(&str, Modifiers), &str> {
         let mut modifiers = Modifiers::default();
         while let Some((rest, modifier)) = name.rsplit_once(':') {

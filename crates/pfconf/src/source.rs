@@ -15,8 +15,8 @@ pub struct Source {
     pub line: u32,
     text: Arc<str>,
     position: usize,
-    /// What comes before the rest of the text, last first: bytes that were read too far, the value of
-    /// a macro and, as `None`, the end of such a value.
+    /// What comes before the rest of the text, last first: bytes that were read too far, the value
+    /// of a macro and, as `None`, the end of such a value.
     ahead: Vec<Option<u8>>,
     /// The end of the text counts as the end of a line once.
     ended: bool,
@@ -119,8 +119,8 @@ impl Source {
         self.position.saturating_sub(self.ahead.len())
     }
 
-    /// The character that the byte before the present one begins, if it is not ASCII; the rest of it
-    /// counts as read.
+    /// The character that the byte before the present one begins, if it is not ASCII; the rest of
+    /// it counts as read.
     pub fn rest_of_character(&mut self) -> Option<char> {
         let character = self.text.get(self.position.checked_sub(1)?..)?.chars().next()?;
         self.position += character.len_utf8() - 1;

@@ -60,8 +60,8 @@ pub fn define(
     })
 }
 
-/// The entries in the text of a table file, where `#` and FreeBSD's `;` begin comments; `Err` has the
-/// line and what is wrong with it.
+/// The entries in the text of a table file, where `#` and FreeBSD's `;` begin comments; `Err` has
+/// the line and what is wrong with it.
 pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, String)> {
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -1,5 +1,5 @@
-//! Texts that want too much: each is refused with file, line and column, and none of them costs more
-//! memory or time than a text that is right.
+//! Texts that want too much: each is refused with file, line and column, and none of them costs
+//! more memory or time than a text that is right.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! `-k`: removing states by host, label, id or key, and sources of limiters by address; `-K`: source tracking entries by host.
+//! `-k`: removing states by host, label, id or key, and sources of limiters by address; `-K`:
+//! source tracking entries by host.
 
 use std::net::IpAddr;
 

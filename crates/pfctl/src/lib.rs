@@ -1,7 +1,7 @@
 //! pfctl: OpenBSD's flags, messages and output for skipstep.
 //!
-//! The command line becomes [`args::Args`] by the table in [`flags`], and [`run`] does what it asks
-//! for. [`show`] turns views of the firewall into text and knows no kernel; [`live`] reads the
+//! The command line becomes [`request::Args`] by the table in [`flags`], and [`run`] does what it
+//! asks for. [`show`] turns views of the firewall into text and knows no kernel; [`live`] reads the
 //! views from it.
 
 pub mod access;

@@ -40,8 +40,8 @@ use crate::words::Show;
 /// Title of the rules in `-s all`.
 const RULES_TITLE: &str = "FILTER RULES:";
 
-/// Writes what `show` prints. Without a filter nothing was ever loaded: there are the defaults. `host`
-/// reads the machine's interfaces, which not every modifier wants to know.
+/// Writes what `show` prints. Without a filter nothing was ever loaded: there are the defaults.
+/// `host` reads the machine's interfaces, which not every modifier wants to know.
 pub fn write(
     filter: Option<&dyn Filter>,
     host: &dyn Fn() -> Result<Host>,

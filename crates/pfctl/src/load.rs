@@ -248,7 +248,8 @@ fn put_in_force(
     Ok(())
 }
 
-/// Says which interfaces that `set xdp on` names do without XDP, and why. Their packets are filtered all the same.
+/// Says which interfaces that `set xdp on` names do without XDP, and why. Their packets are
+/// filtered all the same.
 pub fn tell_without_xdp(instance: &Instance) -> Result<()> {
     for (interface, why) in instance.without_xdp()? {
         eprintln!("pfctl: {interface}: no XDP: {why}");

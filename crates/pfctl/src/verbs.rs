@@ -1,5 +1,5 @@
-//! The one table of verbs, as [`crate::flags`] is that of flags: the command line is read by it, and
-//! `-h`, the manual page and the shell completions are made of it.
+//! The one table of verbs, as [`crate::flags`] is that of flags: the command line is read by it,
+//! and `-h`, the manual page and the shell completions are made of it.
 
 use crate::completion::Completion;
 

@@ -1,9 +1,9 @@
 //! Putting fragments together, and whole packets back into fragments (pf-semantics section 12).
 //!
 //! The model and skipstepd share this code: it knows neither clock nor socket. A fragment becomes a
-//! [`Piece`]; a [`Reassembler`] holds the pieces of each datagram in a queue until none is missing, under
-//! pf's limits, and then hands out the [`Whole`]. [`refragment`] makes fragments of the size that an
-//! IPv6 datagram had before.
+//! [`Piece`]; a [`Reassembler`] holds the pieces of each datagram in a queue until none is missing,
+//! under pf's limits, and then hands out the [`Whole`]. [`fn@refragment`] makes fragments of the
+//! size that an IPv6 datagram had before.
 
 #![forbid(unsafe_code)]
 
@@ -21,8 +21,8 @@ pub use refragment::{Fragmentation, refragment, refragment_ipv4};
 /// A datagram of which all pieces came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
-    /// The packet from its IP header on. The checksum of an IPv4 header is that of the first fragment
-    /// still: an ICMP error that answers the datagram quotes it so.
+    /// The packet from its IP header on. The checksum of an IPv4 header is that of the first
+    /// fragment still: an ICMP error that answers the datagram quotes it so.
     pub bytes: Vec<u8>,
     /// Bytes of data in the longest fragment.
     pub largest: usize,

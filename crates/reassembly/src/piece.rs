@@ -7,8 +7,8 @@ use skipstep_wire::protocol;
 /// Extension headers in a row before nobody looks further.
 const HEADER_LIMIT: usize = 20;
 
-/// What all datagrams of one sender to one receiver have in common. Whether they come or go is nothing of it:
-/// pf writes the direction down and does not look at it.
+/// What all datagrams of one sender to one receiver have in common. Whether they come or go is
+/// nothing of it: pf writes the direction down and does not look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Source address.
@@ -34,15 +34,16 @@ pub struct Piece {
     pub more: bool,
     /// Headers in front of the data; IPv6: those in front of the fragment header.
     pub header: Vec<u8>,
-    /// IPv6: place of the byte that names the fragment header, and the protocol that this one names.
+    /// IPv6: place of the byte that names the fragment header, and the protocol that this one
+    /// names.
     pub next_header: Option<(usize, u8)>,
     /// The data.
     pub data: Vec<u8>,
 }
 
 impl Piece {
-    /// Takes a packet of a routing domain apart; what follows the length in its IP header is cut off. `None` if it is
-    /// damaged, or no fragment.
+    /// Takes a packet of a routing domain apart; what follows the length in its IP header is cut
+    /// off. `None` if it is damaged, or no fragment.
     pub fn parse(packet: &[u8], rdomain: u32) -> Option<Piece> {
         match packet.first()? >> 4 {
             4 => parse_ipv4(packet, rdomain),

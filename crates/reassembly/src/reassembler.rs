@@ -92,8 +92,8 @@ impl Reassembler {
         self.counters
     }
 
-    /// Drops datagrams whose time is up. It begins with the one that was used longest ago and ends, as
-    /// pf does, at the first that has time left.
+    /// Drops datagrams whose time is up. It begins with the one that was used longest ago and ends,
+    /// as pf does, at the first that has time left.
     pub fn expire(&mut self, now: u32) {
         while let Some(oldest) = self.oldest()
             && self.queues[&oldest].since.saturating_add(self.timeout) <= now

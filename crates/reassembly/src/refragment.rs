@@ -65,7 +65,8 @@ pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec
     Some(fragments.collect())
 }
 
-/// The fragments of an IPv4 packet, as far as its header says that it goes. `None` if they would have less than 8 bytes of data.
+/// The fragments of an IPv4 packet, as far as its header says that it goes. `None` if they would
+/// have less than 8 bytes of data.
 pub fn refragment_ipv4(packet: &[u8], largest: usize) -> Option<Vec<Vec<u8>>> {
     let header_len = usize::from(packet.first()? & 15) * 4;
     let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));

@@ -25,13 +25,13 @@ pub struct Anchor {
 /// What an `anchor` rule calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AnchorCall {
-    /// Path from the main rule set, without a slash in front; for `relayd/*` it is `relayd`. Empty is
-    /// the main rule set.
+    /// Path from the main rule set, without a slash in front; for `relayd/*` it is `relayd`. Empty
+    /// is the main rule set.
     pub path: String,
     /// `/*`: all that stand directly below the path, in the order of their names.
     pub wildcard: bool,
-    /// As pf prints it: `"relayd/*"`, `"../x"`; empty for an anchor that has braces and no name, whose
-    /// path ends in `_1` and the like.
+    /// As pf prints it: `"relayd/*"`, `"../x"`; empty for an anchor that has braces and no name,
+    /// whose path ends in `_1` and the like.
     pub name: String,
     /// The rules stand in braces behind it.
     pub braces: bool,

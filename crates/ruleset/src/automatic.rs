@@ -17,8 +17,8 @@ impl AutomaticTables {
         Self::default()
     }
 
-    /// Names for a rule set that goes into force: `__automatic_5eed_0` and so on. The identifier keeps
-    /// them apart from those of earlier loads, whose tables other anchors may still hold.
+    /// Names for a rule set that goes into force: `__automatic_5eed_0` and so on. The identifier
+    /// keeps them apart from those of earlier loads, whose tables other anchors may still hold.
     pub fn for_loading(identifier: u32) -> Self {
         AutomaticTables { identifier: Some(identifier), next: 0 }
     }

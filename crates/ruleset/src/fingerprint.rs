@@ -1,5 +1,5 @@
-//! Fingerprints of operating systems: the file that `set fingerprints` names, or else /etc/pf.os, in
-//! the format of OpenBSD's pf.os(5), and what rules with `os` make of them.
+//! Fingerprints of operating systems: the file that `set fingerprints` names, or else /etc/pf.os,
+//! in the format of OpenBSD's pf.os(5), and what rules with `os` make of them.
 
 use std::collections::BTreeMap;
 
@@ -126,9 +126,11 @@ impl Wanted {
 /// What is in a file of fingerprints.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Fingerprints {
-    /// In the order of the file, the first that fits counts. Those with DF stand there for IPv6, too.
+    /// In the order of the file, the first that fits counts. Those with DF stand there for IPv6,
+    /// too.
     pub all: Vec<Fingerprint>,
-    /// How many lines there are; a range of versions counts as often as it has versions, and once more.
+    /// How many lines there are; a range of versions counts as often as it has versions, and once
+    /// more.
     pub count: usize,
     /// Class, version, subtype, each sorted without regard to case.
     pub names: Names,

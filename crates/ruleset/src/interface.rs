@@ -111,7 +111,8 @@ impl Host {
 }
 
 impl Host {
-    /// The label of the main table's route to `address`; the host's own addresses have routes without.
+    /// The label of the main table's route to `address`; the host's own addresses have routes
+    /// without.
     pub fn route_label(&self, address: IpAddr) -> Option<&str> {
         let mut addresses = self.interfaces.iter().flat_map(|interface| &interface.addresses);
         if addresses.any(|own| own.net.addr() == address) {
@@ -129,8 +130,8 @@ impl Host {
 }
 
 impl Interface {
-    /// Addresses by which its links reach this host among others, while it is up: broadcast addresses,
-    /// and those of all routers of an IPv6 network (RFC 4291 section 2.6.1, RFC 6164).
+    /// Addresses by which its links reach this host among others, while it is up: broadcast
+    /// addresses, and those of all routers of an IPv6 network (RFC 4291 section 2.6.1, RFC 6164).
     pub fn shared_addresses(&self) -> impl Iterator<Item = IpAddr> {
         let up = !self.down;
         self.addresses.iter().filter(move |_| up).flat_map(|address| {
@@ -147,7 +148,8 @@ impl Interface {
         self.name == name || self.groups.iter().any(|group| group == name)
     }
 
-    /// Its own address for neighbours that have a link-local one: the first of its link-local addresses.
+    /// Its own address for neighbours that have a link-local one: the first of its link-local
+    /// addresses.
     pub fn link_local(&self) -> Option<Ipv6Addr> {
         self.addresses.iter().find_map(|own| match own.net.addr() {
             IpAddr::V6(address) => Some(address).filter(Ipv6Addr::is_unicast_link_local),

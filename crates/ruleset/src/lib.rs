@@ -57,8 +57,8 @@ pub struct Ruleset {
     pub old_rules: Vec<OldRule>,
     /// Tables in order of definition, those that rules only mention included.
     pub tables: Vec<Table>,
-    /// Anchors by path (`a/b`, no slash in front): those in braces, those of `load anchor`, and once
-    /// loaded also those that `pfctl -a` brought. One that rules only call has no entry.
+    /// Anchors by path (`a/b`, no slash in front): those in braces, those of `load anchor`, and
+    /// once loaded also those that `pfctl -a` brought. One that rules only call has no entry.
     pub anchors: BTreeMap<String, Anchor>,
     /// `queue` statements in order.
     pub queues: Vec<Queue>,
@@ -108,8 +108,8 @@ impl Ruleset {
         called
     }
 
-    /// Whether a rule that packets meet names a port of SCTP. FreeBSD's pf reads them; to OpenBSD's SCTP is
-    /// a protocol without ports, and so it is here as long as no rule asks.
+    /// Whether a rule that packets meet names a port of SCTP. FreeBSD's pf reads them; to OpenBSD's
+    /// SCTP is a protocol without ports, and so it is here as long as no rule asks.
     pub fn names_sctp_ports(&self) -> bool {
         const SCTP: u8 = 132;
         let called = self.called_anchors();

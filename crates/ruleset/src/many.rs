@@ -1,5 +1,5 @@
-//! Lists of rules as they are read: serde makes room for a megabyte of a list, whatever its length is said to be, and
-//! moves it again and again as it grows.
+//! Lists of rules as they are read: serde makes room for a megabyte of a list, whatever its length
+//! is said to be, and moves it again and again as it grows.
 
 use std::fmt;
 use std::marker::PhantomData;

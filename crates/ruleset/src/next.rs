@@ -7,8 +7,8 @@ use crate::{Anchor, Ruleset};
 /// What `pfctl` does to the rules in force.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RulesChange {
-    /// `-f`: these rules and those of their anchors take the place of the ones of this path, empty for
-    /// the main rule set.
+    /// `-f`: these rules and those of their anchors take the place of the ones of this path, empty
+    /// for the main rule set.
     Load(String, Box<Ruleset>),
     /// `-F rules`: the rules of this path go.
     Flush(String),
@@ -31,16 +31,16 @@ impl RulesChange {
 pub struct Next {
     /// The main rule set and all anchors.
     pub ruleset: Ruleset,
-    /// Paths of the anchors whose rules and tables are replaced, or go; empty for the main rule set.
-    /// All others stay as they are, with their counters and states.
+    /// Paths of the anchors whose rules and tables are replaced, or go; empty for the main rule
+    /// set. All others stay as they are, with their counters and states.
     pub replaced: BTreeSet<String>,
     /// The anchor that loses its old rules that translate, and keeps all else.
     pub untranslated: Option<String>,
 }
 
 impl Next {
-    /// `pfctl -f`: the main rule set and the anchors that come with it are replaced; those that were
-    /// loaded by themselves stay.
+    /// `pfctl -f`: the main rule set and the anchors that come with it are replaced; those that
+    /// were loaded by themselves stay.
     pub fn main(old: &Ruleset, new: Ruleset) -> Self {
         let mut ruleset = new;
         let mut replaced: BTreeSet<String> = ruleset.anchors.keys().cloned().collect();
@@ -53,8 +53,8 @@ impl Next {
         Next { ruleset, replaced, untranslated: None }
     }
 
-    /// `pfctl -a path -f`, of several in one piece: each anchor and those that come with it are replaced. One
-    /// that is empty goes.
+    /// `pfctl -a path -f`, of several in one piece: each anchor and those that come with it are
+    /// replaced. One that is empty goes.
     pub fn anchors<'a>(
         old: &Ruleset,
         changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
@@ -82,8 +82,8 @@ impl Next {
         self.ruleset.systems.extend(systems);
     }
 
-    /// The anchor goes, and with it what it had in braces without a name, which nobody else can call.
-    /// Anchors below it that have names stay.
+    /// The anchor goes, and with it what it had in braces without a name, which nobody else can
+    /// call. Anchors below it that have names stay.
     fn remove(&mut self, path: &str) {
         let below = |other: &str| {
             other.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')).is_some_and(is_unnamed)
@@ -97,8 +97,8 @@ impl Next {
         }
     }
 
-    /// `pfctl -F rules`: the rules of the main rule set go, and tables that are not persistent with them;
-    /// options stay.
+    /// `pfctl -F rules`: the rules of the main rule set go, and tables that are not persistent with
+    /// them; options stay.
     pub fn emptied(old: &Ruleset) -> Self {
         Self::main(old, Ruleset { options: old.options.clone(), ..Ruleset::default() })
     }

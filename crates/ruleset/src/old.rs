@@ -1,5 +1,5 @@
-//! Rules of old times, as FreeBSD has them: translation and normalisation in lists of their own, which
-//! are asked before the filter rules (pf-features section 12).
+//! Rules of old times, as FreeBSD has them: translation and normalisation in lists of their own,
+//! which are asked before the filter rules (pf-features section 12).
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,8 @@ pub struct OldRule {
     pub pass: bool,
     /// `fragment no reassemble`, of scrub
     pub leave_fragments: bool,
-    /// Criteria and options, and for translation the pool: `rdr` that of `rdr`, `nat` that of `nat` and
-    /// `binat`. Its action is `match`.
+    /// Criteria and options, and for translation the pool: `rdr` that of `rdr`, `nat` that of `nat`
+    /// and `binat`. Its action is `match`.
     pub rule: Rule,
 }
 
@@ -84,8 +84,8 @@ impl OldList {
         }
     }
 
-    /// The lists that packets of a direction walk, in this order: the last one if nothing of the one
-    /// before it translates.
+    /// The lists that packets of a direction walk, in this order: the last one if nothing of the
+    /// one before it translates.
     pub fn walked(direction: Direction) -> [OldList; 3] {
         match direction {
             Direction::In => [OldList::Scrub, OldList::Rdr, OldList::BinatIn],
@@ -105,8 +105,8 @@ impl OldRule {
         self.kind == OldKind::Scrub && !self.no && !self.leave_fragments
     }
 
-    /// The rule as a packet meets it in a list: a `match` rule, with `quick` for `pass`. Log options
-    /// that are about other rules mean nothing in it.
+    /// The rule as a packet meets it in a list: a `match` rule, with `quick` for `pass`. Log
+    /// options that are about other rules mean nothing in it.
     pub fn seen_in(&self, list: OldList) -> Rule {
         let rule = Rule {
             quick: self.pass,

@@ -39,8 +39,8 @@ pub struct Options {
     pub syncookies: Syncookies,
     /// `set debug`, 0 (emerg) to 7 (debug) as syslog counts
     pub debug: u8,
-    /// `set ruleset-optimization`. Of `set state-defaults`, which becomes part of every rule, nothing
-    /// is left here.
+    /// `set ruleset-optimization`. Of `set state-defaults`, which becomes part of every rule,
+    /// nothing is left here.
     pub ruleset_optimization: Optimization,
 }
 
@@ -79,8 +79,8 @@ pub struct SyncookieMarks {
 }
 
 impl Options {
-    /// The marks that the percentages make, of as many states as there may be; without any those that
-    /// OpenBSD's kernel begins with.
+    /// The marks that the percentages make, of as many states as there may be; without any those
+    /// that OpenBSD's kernel begins with.
     pub fn syncookie_marks(&self) -> SyncookieMarks {
         let (start, end, states) = match self.syncookies {
             Syncookies::Adaptive { start, end } => {

@@ -13,9 +13,9 @@ use crate::translation::{AfTo, Divert, Pool, Route};
 /// Most labels of a rule.
 pub const MOST_LABELS: usize = 5;
 
-/// A filter rule. Fields stand in the order in which pf tests and prints them; what is large and rare
-/// is boxed, for there may be 100,000 of them.
-/// The default is `pass`, without state, and looks at nothing.
+/// A filter rule. Fields stand in the order in which pf tests and prints them; what is large and
+/// rare is boxed, for there may be 100,000 of them. The default is `pass`, without state, and looks
+/// at nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule {
     /// Position in its rule set, from 0.

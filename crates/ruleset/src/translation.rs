@@ -90,8 +90,8 @@ pub enum PoolAddress {
     Dynamic(DynamicAddress),
     /// `{ ... }` of an old rule, where tables and interfaces can stand among addresses.
     List(Vec<PoolAddress>),
-    /// `(em0 10.0.0.1)` of an old rule, a next hop by way of an interface; `em0` alone leaves the next
-    /// hop to the packet.
+    /// `(em0 10.0.0.1)` of an old rule, a next hop by way of an interface; `em0` alone leaves the
+    /// next hop to the packet.
     Through(InterfaceName, Option<Box<PoolAddress>>),
 }
 
@@ -121,8 +121,8 @@ pub enum PoolPorts {
     Unsaid,
     /// `static-port`: the packet keeps it
     Static,
-    /// `port low:high`; equal for a single one. `rdr-to` keeps the packet's distance from the rule's
-    /// lowest port: `port 8000:*` behind `to port 80:90` is `8000:8010`.
+    /// `port low:high`; equal for a single one. `rdr-to` keeps the packet's distance from the
+    /// rule's lowest port: `port 8000:*` behind `to port 80:90` is `8000:8010`.
     Range(u16, u16),
     /// `map-e-portset offset/length/id`: those whose bits behind the first `offset` are the id (RFC
     /// 7597); FreeBSD's
@@ -148,9 +148,9 @@ pub struct AfTo {
 }
 
 impl AfTo {
-    /// Without `to`: how long the prefix is behind which the packet's destination has an IPv4 address, or
-    /// gets it. 96 if there is none that could be one, as behind a table, whose name stands in its place
-    /// in OpenBSD.
+    /// Without `to`: how long the prefix is behind which the packet's destination has an IPv4
+    /// address, or gets it. 96 if there is none that could be one, as behind a table, whose name
+    /// stands in its place in OpenBSD.
     pub fn prefix(&self, destination: &Host) -> u8 {
         const USUAL: u8 = 96;
         let sought = match &destination.address {

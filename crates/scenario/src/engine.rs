@@ -25,11 +25,12 @@ pub trait Engine {
     /// clock to 0 and everything random to 0.
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String>;
 
-    /// Puts other rules in force, as `pfctl -f`, `-a`, `-F rules` do: states, the clock and all else
-    /// stay.
+    /// Puts other rules in force, as `pfctl -f`, `-a`, `-F rules` do: states, the clock and all
+    /// else stay.
     fn change_rules(&mut self, change: &RulesChange) -> Result<(), String>;
 
-    /// The host has changed to this while the rules stay, and those that follow its addresses follow.
+    /// The host has changed to this while the rules stay, and those that follow its addresses
+    /// follow.
     fn change_host(&mut self, host: &Host) -> Result<(), String>;
 
     /// Moves the clock and removes the states whose time is up, as pf's purge would.
@@ -39,8 +40,8 @@ pub trait Engine {
     /// Sets what following random draws return.
     fn set_random(&mut self, draw: Draw);
 
-    /// Whether the evaluator can be given this packet at all: a test of the kernel's programs has no
-    /// way to make one of more than some 16,000 bytes.
+    /// Whether the evaluator can be given this packet at all: a test of the kernel's programs has
+    /// no way to make one of more than some 16,000 bytes.
     fn accepts(&self, _packet: &TestPacket) -> bool {
         true
     }
@@ -176,8 +177,8 @@ pub struct StateView {
     pub packets: [u64; 2],
     /// Bytes, in the same order.
     pub bytes: [u64; 2],
-    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos, 0x80
-    /// random-id, 0x200 set prio.
+    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos,
+    /// 0x80 random-id, 0x200 set prio.
     pub flags: u16,
     /// Lowest TTL of its packets, 0 if not set.
     pub min_ttl: u8,

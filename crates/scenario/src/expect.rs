@@ -47,7 +47,8 @@ pub struct Expectation {
     pub delay: Option<Option<u16>>,
     /// `rtable`: the routing table that knows its way
     pub rtable: Option<u32>,
-    /// `divert-to`, `divert-reply`, `divert-packet`, `no divert`: to a socket or a program of this host
+    /// `divert-to`, `divert-reply`, `divert-packet`, `no divert`: to a socket or a program of this
+    /// host
     pub diverted: Option<Option<Diverted>>,
     /// `expired`: states that ended just before, by the clock
     pub expired: Option<Vec<u32>>,

@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
 /// A router between em0 and em1, with its default route through em1, which is in group `egress`.
-/// The default routes are labelled `isp`, the others `lan`. Table 1 leads to em0's networks alone. The host of the conformance vectors.
+/// The default routes are labelled `isp`, the others `lan`. Table 1 leads to em0's networks alone.
+/// The host of the conformance vectors.
 pub fn standard() -> Host {
     let net = |text: &str| text.parse::<IpNet>().expect("a literal prefix");
     let interface = |name: &str, index, mtu, group: Option<&str>, nets: &[&str]| Interface {

@@ -1,5 +1,5 @@
-//! Changes of the host while the firewall runs: addresses, links, interfaces, groups and routes that come and
-//! go, with what Linux does of itself when they do.
+//! Changes of the host while the firewall runs: addresses, links, interfaces, groups and routes
+//! that come and go, with what Linux does of itself when they do.
 
 use std::net::IpAddr;
 
@@ -116,7 +116,8 @@ fn place_of(addresses: &[InterfaceAddress], new: IpAddr) -> usize {
     before.unwrap_or(addresses.len())
 }
 
-/// The route to an address's network comes with it. That to the addresses of links is on every link.
+/// The route to an address's network comes with it. That to the addresses of links is on every
+/// link.
 fn connect(host: &mut Host, name: &str, address: InterfaceAddress) -> Result<(), String> {
     let interface = interface(host, name)?;
     if interface.loopback || interface.down || is_link_local(address.net.addr()) {

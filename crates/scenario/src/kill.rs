@@ -23,8 +23,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether `state`, of the filter with this host id, is meant. Labels a state does not tell: the filter
-    /// knows whose it is.
+    /// Whether `state`, of the filter with this host id, is meant. Labels a state does not tell:
+    /// the filter knows whose it is.
     pub fn matches(&self, state: &StateView, hostid: u32) -> bool {
         let [source, destination] = endpoints(state);
         match self {

@@ -45,10 +45,10 @@ fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Whether two packets say the same. 0 and ffff are the same checksum of TCP, ICMP and IPv4's header, and
-/// whoever sums up the packet finds both right. Where a word under a checksum changes, pf adds the old one
-/// and takes off the new one, or adds the complement of that, and comes to either; the kernel's helper
-/// (RFC 1624) always comes to ffff. In UDP 0 is none at all.
+/// Whether two packets say the same. 0 and ffff are the same checksum of TCP, ICMP and IPv4's
+/// header, and whoever sums up the packet finds both right. Where a word under a checksum changes,
+/// pf adds the old one and takes off the new one, or adds the complement of that, and comes to
+/// either; the kernel's helper (RFC 1624) always comes to ffff. In UDP 0 is none at all.
 pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.len() == other.len() && settled(one) == settled(other)
 }

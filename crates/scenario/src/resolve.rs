@@ -6,8 +6,8 @@ use skipstep_ruleset::interface::Host;
 
 use crate::case::Rules;
 
-/// The rule set that a text becomes, of the anchor with this path or, if it is empty, the main one. Messages
-/// name the lines of the scenario file.
+/// The rule set that a text becomes, of the anchor with this path or, if it is empty, the main one.
+/// Messages name the lines of the scenario file.
 pub fn resolve(
     rules: &Rules,
     anchor: &str,

@@ -1,5 +1,5 @@
-//! `check interface em0 …`, `check table t …`: packets and bytes that were counted for an interface, a
-//! table, or one of its addresses. Each counter has the name that pfctl prints.
+//! `check interface em0 …`, `check table t …`: packets and bytes that were counted for an
+//! interface, a table, or one of its addresses. Each counter has the name that pfctl prints.
 
 use std::fmt;
 

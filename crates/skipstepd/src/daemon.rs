@@ -1,5 +1,5 @@
-//! The daemon at work: one thread follows interfaces, one puts fragments together, one hands packets
-//! to programs, one holds those that are delayed, one reports flows, one removes what dead
+//! The daemon at work: one thread follows interfaces, one puts fragments together, one hands
+//! packets to programs, one holds those that are delayed, one reports flows, one removes what dead
 //! processes have left, one writes the log.
 
 use std::cell::OnceCell;
@@ -39,8 +39,8 @@ const NOTICE: Duration = Duration::from_millis(100);
 /// How long the rules of a dead process may stay.
 const ORPHANS: Duration = Duration::from_millis(300);
 
-/// Packets taken for programs before what they wrote has its turn, and taken to be held before those
-/// that are due have theirs.
+/// Packets taken for programs before what they wrote has its turn, and taken to be held before
+/// those that are due have theirs.
 const BURST: usize = 64;
 
 /// What signals ask for.
@@ -167,8 +167,8 @@ impl Complaint {
     }
 }
 
-/// Tells the filter of every change of interfaces, addresses and routes. A new interface is filtered
-/// before anything else is done, so that as little as can be passes unseen.
+/// Tells the filter of every change of interfaces, addresses and routes. A new interface is
+/// filtered before anything else is done, so that as little as can be passes unseen.
 fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
     let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
     let mut known = None;
@@ -217,8 +217,8 @@ fn remove_orphans(signals: &Signals, name: &str) {
     }
 }
 
-/// Does `work` for the instance of this name, whenever there is one, until told to stop. `starting` is
-/// dropped by who does it when that is under way, and here if it cannot be for now.
+/// Does `work` for the instance of this name, whenever there is one, until told to stop. `starting`
+/// is dropped by who does it when that is under way, and here if it cannot be for now.
 fn attend(
     signals: &Signals,
     name: &str,

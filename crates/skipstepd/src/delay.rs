@@ -11,8 +11,8 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// Bytes for each packet that may wait. Longer ones are at the expense of others, as OpenBSD's share
-/// its clusters.
+/// Bytes for each packet that may wait. Longer ones are at the expense of others, as OpenBSD's
+/// share its clusters.
 const SHARE: usize = 2048;
 
 /// Bytes of a refused packet that go back: with its header the kernel takes it for one.
@@ -80,8 +80,8 @@ impl Delays {
         DelayCounters { waiting, sent: self.sent, refused: self.refused, full: 0 }
     }
 
-    /// Holds a frame from the device. Gives what goes back at once: the word that there is no room for it.
-    /// A frame that is not one of the programs' is nobody's.
+    /// Holds a frame from the device. Gives what goes back at once: the word that there is no room
+    /// for it. A frame that is not one of the programs' is nobody's.
     pub fn hold(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let (due, frame) = turned(frame)?;
         if self.held.len() >= self.limit || self.bytes + frame.len() > self.limit * SHARE {

@@ -1,5 +1,6 @@
-//! The ports of `divert-packet`: a socket for each, where one program at a time gets packets and writes
-//! them back. Nobody waits for a program: what it does not take in time is dropped and counted.
+//! The ports of `divert-packet`: a socket for each, where one program at a time gets packets and
+//! writes them back. Nobody waits for a program: what it does not take in time is dropped and
+//! counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -68,8 +68,8 @@ pub fn open(frame: &[u8]) -> Option<(Envelope, &[u8])> {
     Some((envelope, packet))
 }
 
-/// The frame for the device that has what a program wrote, its checksums put right; `None` if that is
-/// no packet.
+/// The frame for the device that has what a program wrote, its checksums put right; `None` if that
+/// is no packet.
 pub fn close(message: &[u8]) -> Option<Vec<u8>> {
     let (envelope, packet) = Envelope::read_from_prefix(message).ok()?;
     let (length, ethertype) = length_and_type(packet)?;

@@ -140,8 +140,8 @@ fn message(set: u16, content: &[u8], time: Duration, sequence: u32) -> Vec<u8> {
     .concat()
 }
 
-/// The records of a flow: what its maker sent, and what the other side sent, as far as they did. `wall`
-/// tells the time since 1970 at a second of the boot clock.
+/// The records of a flow: what its maker sent, and what the other side sent, as far as they did.
+/// `wall` tells the time since 1970 at a second of the boot clock.
 pub fn records(flow: &FlowRecord, wall: impl Fn(u32) -> Duration) -> Vec<Vec<u8>> {
     let milliseconds = |second| wall(second).as_millis() as u64;
     let times = [milliseconds(flow.creation.min(flow.last)), milliseconds(flow.last)];

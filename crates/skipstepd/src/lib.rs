@@ -1,6 +1,6 @@
 //! skipstepd: what the filter cannot do by itself. It attaches interfaces that appear later,
-//! follows their addresses, puts fragments together, hands packets to programs, holds those that are
-//! delayed, reports flows, and writes the log. If it stops, filtering goes on.
+//! follows their addresses, puts fragments together, hands packets to programs, holds those that
+//! are delayed, reports flows, and writes the log. If it stops, filtering goes on.
 
 pub mod clock;
 pub mod daemon;

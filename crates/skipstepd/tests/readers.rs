@@ -30,8 +30,8 @@ fn record(packet: &[u8], addresses: [&str; 2], ports: [u16; 2]) -> LogRecord {
     record
 }
 
-/// Three records of the main rule set: a blocked SYN over IPv4, one over IPv6 let through by the default rule, and a
-/// match on the way out.
+/// Three records of the main rule set: a blocked SYN over IPv4, one over IPv6 let through by the
+/// default rule, and a match on the way out.
 fn records() -> [LogRecord; 3] {
     let tcp4 = [
         0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 1, 5, 192, 0, 2, 7, // IPv4
@@ -54,16 +54,12 @@ fn records() -> [LogRecord; 3] {
     [block, pass, matched]
 }
 
-fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = match Command::new(program).args(arguments).output() {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("skipped: {program}: {error}");
-            return None;
-        }
-    };
+/// Returns what a program prints.
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}: install {program}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap())
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn log_file() -> (tempfile::TempDir, String) {
@@ -84,9 +80,7 @@ fn log_file() -> (tempfile::TempDir, String) {
 #[test]
 fn tcpdump_reads_the_file() {
     let (_dir, path) = log_file();
-    let Some(text) = run("tcpdump", &["-nettr", &path]) else {
-        return;
-    };
+    let text = run("tcpdump", &["-nettr", &path]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
     assert!(
@@ -101,6 +95,7 @@ fn tcpdump_reads_the_file() {
 }
 
 #[test]
+#[ignore = "needs tshark"]
 fn tshark_reads_the_file() {
     let (_dir, path) = log_file();
     let fields = [
@@ -127,9 +122,7 @@ fn tshark_reads_the_file() {
         "-e",
         "_ws.malformed",
     ];
-    let Some(text) = run("tshark", &fields) else {
-        return;
-    };
+    let text = run("tshark", &fields);
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 4, "{text}");
     assert_eq!(rows[0][..5], ["em0", "4", "1", "1", "10.0.1.5"], "{text}");

@@ -20,8 +20,8 @@ pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8])
     !fold(addresses + u32::from(protocol) + (length >> 16) + (length & 0xffff) + sum(data))
 }
 
-/// CRC32c of an SCTP packet as it stands in its header (RFC 9260, appendix A). It covers no addresses;
-/// `data` has zeros in its place.
+/// CRC32c of an SCTP packet as it stands in its header (RFC 9260, appendix A). It covers no
+/// addresses; `data` has zeros in its place.
 pub fn crc32c(data: &[u8]) -> [u8; 4] {
     const REVERSED_POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut crc = u32::MAX;

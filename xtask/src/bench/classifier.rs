@@ -1,7 +1,8 @@
-//! What finding a rule among many costs: the trees of `skipstep_classifier::tree`, walked by this process.
+//! What finding a rule among many costs: the trees of `skipstep_classifier::tree`, walked by this
+//! process.
 //!
-//! The unit is a lookup in a hash map of the kernel's kind; what the programs make of the same trees is measured where
-//! they run.
+//! The unit is a lookup in a hash map of the kernel's kind; what the programs make of the same
+//! trees is measured where they run.
 
 use std::hint::black_box;
 use std::path::Path;

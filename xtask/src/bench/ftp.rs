@@ -1,6 +1,8 @@
-//! `xtask bench --ftp`: what FTP through a gateway costs, by each front, beside a router that filters nothing.
+//! `xtask bench --ftp`: what FTP through a gateway costs, by each front, beside a router that
+//! filters nothing.
 //!
-//! The hosts and programs are those of tests/netns/bench-ftp.sh; here is what becomes of its figures.
+//! The hosts and programs are those of tests/netns/bench-ftp.sh; here is what becomes of its
+//! figures.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,7 +10,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// What a round gave for one front: sessions a second, bytes a second, and milliseconds on a processor for 1 GB.
+/// What a round gave for one front: sessions a second, bytes a second, and milliseconds on a
+/// processor for 1 GB.
 type Figures = (f64, f64, Option<f64>);
 
 /// What all rounds gave.
@@ -43,7 +46,8 @@ pub fn run(rounds: u32) -> anyhow::Result<()> {
 }
 
 impl Measured {
-    /// A line of the script: `NAME: SESSIONS BYTES [CPU]`, or `memory: SESSIONS BEFORE AFTER` in kB.
+    /// A line of the script: `NAME: SESSIONS BYTES [CPU]`, or `memory: SESSIONS BEFORE AFTER` in
+    /// kB.
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let (name, numbers) = line.rsplit_once(": ").with_context(|| line.to_string())?;
         let numbers: Vec<f64> = numbers

@@ -1,5 +1,6 @@
-//! `xtask bench --lookup`: how long the BPF programs take to find the rule that decides, and nothing else, in units of
-//! a lookup in a hash map of the kernel, and what its trees are like. `fwlab speed --only lookups` has the targets.
+//! `xtask bench --lookup`: how long the BPF programs take to find the rule that decides, and
+//! nothing else, in units of a lookup in a hash map of the kernel, and what its trees are like.
+//! `fwlab speed --only lookups` has the targets.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -90,8 +91,8 @@ fn measure(lookups: &mut Lookups, list: &List, rounds: u32) -> anyhow::Result<us
     Ok(differ)
 }
 
-/// Seconds on a processor that it takes to compile a rule set, bytes of its trees, and the most cells that a search
-/// looks at.
+/// Seconds on a processor that it takes to compile a rule set, bytes of its trees, and the most
+/// cells that a search looks at.
 fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
     let mut ruleset = loaded.ruleset.clone();
     ruleset.options.evaluator = Evaluator::Compiled;
@@ -123,8 +124,9 @@ fn figures(lookups: &mut Lookups, rounds: u32) -> anyhow::Result<Figures> {
     Ok(Figures { unit, trees, walk })
 }
 
-/// What a packet costs besides. A long search leaves little in the caches of what that is to find there, and the unit
-/// would come out short by what it waits for: it took three passes to be at its rate.
+/// What a packet costs besides. A long search leaves little in the caches of what that is to find
+/// there, and the unit would come out short by what it waits for: it took three passes to be at its
+/// rate.
 pub(super) fn nothing(lookups: &mut Lookups) -> anyhow::Result<f64> {
     for _ in 0..3 {
         lookups.run(Lookup::Nothing)?;

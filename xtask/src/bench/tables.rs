@@ -1,8 +1,9 @@
-//! `xtask bench --tables`: how long the BPF programs take to find out whether a table has an address, and nothing else, in
-//! units of a lookup in a hash map of the kernel.
+//! `xtask bench --tables`: how long the BPF programs take to find out whether a table has an
+//! address, and nothing else, in units of a lookup in a hash map of the kernel.
 //!
-//! Entries and addresses are drawn from a seed. Half of the addresses are in an entry drawn at random, the others anywhere
-//! around, so that caches are of little use. What is found is compared with what the entries say.
+//! Entries and addresses are drawn from a seed. Half of the addresses are in an entry drawn at
+//! random, the others anywhere around, so that caches are of little use. What is found is compared
+//! with what the entries say.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -199,8 +199,8 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     })
 }
 
-/// Cuts off what stands behind an IPv6 packet in its frame: OpenBSD's stack does that behind pf, so that
-/// it is in the recordings. Evaluators are not asked for it.
+/// Cuts off what stands behind an IPv6 packet in its frame: OpenBSD's stack does that behind pf, so
+/// that it is in the recordings. Evaluators are not asked for it.
 fn without_padding(mut packet: Vec<u8>) -> Vec<u8> {
     packet.truncate(skipstep_wire::ip_length(&packet));
     packet

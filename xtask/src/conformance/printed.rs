@@ -1,4 +1,5 @@
-//! What pfctl prints of the rule sets of all vectors, or why it refuses them; no evaluator takes part.
+//! What pfctl prints of the rule sets of all vectors, or why it refuses them; no evaluator takes
+//! part.
 
 use serde::Deserialize;
 use skipstep_pfconf::{Context, Kind, Loaded, Names, Rejected};

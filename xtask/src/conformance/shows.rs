@@ -1,6 +1,6 @@
 //! What pfctl shows of a filter after its packets, compared with what OpenBSD 7.8's pfctl printed
-//! (`show.jsonl.gz`). Each evaluator is shown by the code that shows the filter of a machine: the BPF
-//! programs are those of a loaded instance, the model lends it its counters.
+//! (`show.jsonl.gz`). Each evaluator is shown by the code that shows the filter of a machine: the
+//! BPF programs are those of a loaded instance, the model lends it its counters.
 
 mod mask;
 mod model;

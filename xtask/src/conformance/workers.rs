@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Has every line worked on, in any order, by so many threads; the results are in the order of
-/// `lines`. Each thread, told its number, makes what it works with by `begin`: evaluators stay on the
-/// thread that made them.
+/// `lines`. Each thread, told its number, makes what it works with by `begin`: evaluators stay on
+/// the thread that made them.
 pub fn share_out<T, R: Send>(
     lines: &[String],
     jobs: usize,

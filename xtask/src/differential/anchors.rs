@@ -1,5 +1,5 @@
-//! Random anchors: in braces with and without names, called by path and by wildcard, with conditions
-//! and `quick`, inside each other, and with tables of their own.
+//! Random anchors: in braces with and without names, called by path and by wildcard, with
+//! conditions and `quick`, inside each other, and with tables of their own.
 
 use fastrand::Rng;
 

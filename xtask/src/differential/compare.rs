@@ -53,7 +53,8 @@ pub fn compare(
     None
 }
 
-/// The case with the bytes of its packets in place of the words, which all engines would build anew.
+/// The case with the bytes of its packets in place of the words, which all engines would build
+/// anew.
 fn built(case: &Case) -> Case {
     let mut case = case.clone();
     for step in &mut case.steps {
@@ -131,7 +132,8 @@ fn loosen(case: &mut Case, host: &Host) {
         let special = ends
             .is_none_or(|(source, destination)| receives(source) || is_special(&host, destination));
         let special = special || is_fragment(&bytes) || is_followed(&bytes);
-        // nobody is at 0.0.0.0: whom the system makes the sender of a RST from there is its business
+        // nobody is at 0.0.0.0: whom the system makes the sender of a RST from there is its
+        // business
         let nowhere = ends.is_some_and(|(_, to)| to.is_unspecified());
         for reply in expected.replies.iter_mut().flatten() {
             // a translated packet is answered to whom it is from by then
@@ -192,8 +194,8 @@ fn is_own(host: &Host, address: IpAddr) -> bool {
     own.any(|own| own.net.addr() == address)
 }
 
-/// Whether an address is one of IPv4's link-local ones, loopback, multicast, or the first or last of an
-/// own network.
+/// Whether an address is one of IPv4's link-local ones, loopback, multicast, or the first or last
+/// of an own network.
 fn is_special(host: &Host, address: IpAddr) -> bool {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),

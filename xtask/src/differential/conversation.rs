@@ -130,8 +130,8 @@ impl Conversation {
         mutated(rng, Packet::Words(Box::new(words)))
     }
 
-    /// Where a packet from `side` passes the firewall. A reply belongs to a state if it passes where
-    /// the request did, the other way.
+    /// Where a packet from `side` passes the firewall. A reply belongs to a state if it passes
+    /// where the request did, the other way.
     fn seen_at(&self, rng: &mut Rng, side: usize) -> (Direction, String) {
         let at = if one_in(rng, 5) { rng.usize(..2) } else { self.watched };
         let inbound = (at == side) != one_in(rng, 30);

@@ -1,5 +1,5 @@
-//! Makes a case: a rule set that all evaluators take, and steps that come about while the model plays
-//! along. What the model did is expected of the others.
+//! Makes a case: a rule set that all evaluators take, and steps that come about while the model
+//! plays along. What the model did is expected of the others.
 
 use fastrand::Rng;
 use skipstep_pfconf::{Context as RulesContext, Kind, Loaded, Rejected};
@@ -20,8 +20,8 @@ use crate::catch::catching;
 /// Steps of one case.
 const STEPS: usize = 240;
 
-/// Tables of one rule set: a third of what the data plane under test has slots for, as each may need a
-/// second one while it is replaced.
+/// Tables of one rule set: a third of what the data plane under test has slots for, as each may
+/// need a second one while it is replaced.
 const MOST_TABLES: usize = 85;
 
 /// A case and how the model fared.
@@ -108,17 +108,17 @@ pub fn generate(
     Ok(Generated { case, ruleset, coverage, panic: None })
 }
 
-/// Whether the data plane under test does the same with the rules as the model: their tables have room
-/// there, beside those of the rules before them, and pools choose from none that packets fill, of which
-/// the data plane's list is userland's.
+/// Whether the data plane under test does the same with the rules as the model: their tables have
+/// room there, beside those of the rules before them, and pools choose from none that packets fill,
+/// of which the data plane's list is userland's.
 pub fn is_comparable(ruleset: &Ruleset, host: &Host) -> bool {
     skipstep_classifier::tables(ruleset, host).is_ok_and(|tables| {
         tables.len() <= MOST_TABLES && !tables.iter().any(|table| table.pooled && table.filled)
     })
 }
 
-/// Takes the rules out of a case that are refused, so that one of them is not the end of many. Lines that
-/// begin or end an anchor stay.
+/// Takes the rules out of a case that are refused, so that one of them is not the end of many.
+/// Lines that begin or end an anchor stay.
 pub fn without_mistakes(case: &mut Case, anchor: &str, host: &Host) -> Option<Ruleset> {
     loop {
         let rejected = match read(case, anchor, host) {

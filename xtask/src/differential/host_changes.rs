@@ -1,4 +1,5 @@
-//! Changes of the host: addresses, links, interfaces, groups and routes that come and go while packets flow.
+//! Changes of the host: addresses, links, interfaces, groups and routes that come and go while
+//! packets flow.
 
 use fastrand::Rng;
 use ipnet::IpNet;

@@ -4,7 +4,8 @@ use fastrand::Rng;
 
 use super::pool::{Pool, one_in, pick};
 
-/// Limiters of both kinds, perhaps; rules may name them from now on. One in so many is never defined.
+/// Limiters of both kinds, perhaps; rules may name them from now on. One in so many is never
+/// defined.
 pub fn statements(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     if !one_in(rng, 4) {
         return Vec::new();

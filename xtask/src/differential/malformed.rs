@@ -66,8 +66,8 @@ fn extension(rng: &mut Rng) -> Extension {
     }
 }
 
-/// Options of a hop-by-hop or destination header: paddings, known ones, and those that ask for the packet
-/// to be dropped; lengths that are right or not.
+/// Options of a hop-by-hop or destination header: paddings, known ones, and those that ask for the
+/// packet to be dropped; lengths that are right or not.
 fn ipv6_options(rng: &mut Rng) -> Vec<u8> {
     let mut options = Vec::new();
     for _ in 0..rng.usize(1..5) {
@@ -110,7 +110,8 @@ pub(super) fn chained(rng: &mut Rng, packet: Packet) -> Packet {
     Packet::Hex(bytes)
 }
 
-/// Chunks of SCTP, with lengths that are right or not: nothing, less than a chunk's header, more than there is.
+/// Chunks of SCTP, with lengths that are right or not: nothing, less than a chunk's header, more
+/// than there is.
 pub(super) fn chunks(rng: &mut Rng) -> Payload {
     let mut chunks = Vec::new();
     for _ in 0..pick(rng, &[0, 1, 1, 1, 2, 4]) {

@@ -51,8 +51,8 @@ pub struct Arguments {
     /// Compare the model with this evaluator
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
-    /// Play each case on one of the evaluators, the next case on the next one: thrice as many cases in the
-    /// same time
+    /// Play each case on one of the evaluators, the next case on the next one: thrice as many cases
+    /// in the same time
     #[arg(long)]
     in_turn: bool,
     /// Give all tables of the trees' evaluator an index, which makes changes of tables slow

@@ -49,8 +49,8 @@ impl Network {
     }
 }
 
-/// The fragments of a packet in the order in which they come, not always all of them, and not always
-/// as a router makes them. None of what is too short, or a fragment already.
+/// The fragments of a packet in the order in which they come, not always all of them, and not
+/// always as a router makes them. None of what is too short, or a fragment already.
 fn fragments(rng: &mut Rng, packet: &[u8]) -> Vec<Vec<u8>> {
     let Some((header, data)) = parts(packet) else { return Vec::new() };
     let size = pick(rng, &[8, 8, 16, 24, 64, 256]);

@@ -1,9 +1,9 @@
-//! `xtask differential --optimizer`: the model with a rule set as written and with what the optimizer
-//! makes of it, on the same packets. They must fare the same.
+//! `xtask differential --optimizer`: the model with a rule set as written and with what the
+//! optimizer makes of it, on the same packets. They must fare the same.
 //!
-//! What may differ is what names rules: the number that decided, and of `match log` rules one record
-//! for each that matched. `log (matches)`, which makes all of that visible, is left out, and so are `once`
-//! and `max-pkt-rate` (docs/linux.md).
+//! What may differ is what names rules: the number that decided, and of `match log` rules one
+//! record for each that matched. `log (matches)`, which makes all of that visible, is left out, and
+//! so are `once` and `max-pkt-rate` (docs/linux.md).
 
 mod alike;
 

@@ -211,8 +211,8 @@ impl Traffic {
     }
 }
 
-/// Whether a packet bears an address of loopback, as translation may make up: of these the model's routes
-/// know nothing, and the kernel's depend on `lo`.
+/// Whether a packet bears an address of loopback, as translation may make up: of these the model's
+/// routes know nothing, and the kernel's depend on `lo`.
 fn is_martian(arrival: &Arrival) -> bool {
     let loopback =
         |(source, destination): (IpAddr, IpAddr)| source.is_loopback() || destination.is_loopback();

@@ -86,7 +86,8 @@ impl Progress {
         self.next - 1
     }
 
-    /// A case was played. One that disagrees is done with, too: it was written to a file of its own.
+    /// A case was played. One that disagrees is done with, too: it was written to a file of its
+    /// own.
     pub fn done(&mut self, number: u64, met: &Coverage, disagrees: bool) -> anyhow::Result<()> {
         self.covered.add(met);
         self.disagreements += usize::from(disagrees);

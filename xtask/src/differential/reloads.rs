@@ -1,5 +1,5 @@
-//! Rules that are replaced while packets flow: all of them by others or by nearly the same, those of an
-//! anchor, or flushed.
+//! Rules that are replaced while packets flow: all of them by others or by nearly the same, those
+//! of an anchor, or flushed.
 
 use fastrand::Rng;
 use skipstep_ruleset::interface::Host;

@@ -42,7 +42,8 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
-/// A neighbour on either side. None is an address of the host itself, of which a router makes nothing.
+/// A neighbour on either side. None is an address of the host itself, of which a router makes
+/// nothing.
 fn hop(rng: &mut Rng, ipv6: bool) -> String {
     let link = rng.u8(1..=2);
     let host = rng.u8(64..80);

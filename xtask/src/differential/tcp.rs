@@ -52,8 +52,8 @@ pub(super) fn sack(rng: &mut Rng, ack: u32) -> Vec<u8> {
     option
 }
 
-/// Options as nobody should write them: kinds known and unknown, with lengths that are right, too long,
-/// too short or none; an end in the middle.
+/// Options as nobody should write them: kinds known and unknown, with lengths that are right, too
+/// long, too short or none; an end in the middle.
 pub(super) fn odd_options(rng: &mut Rng) -> Vec<u8> {
     let mut options = Vec::new();
     for _ in 0..rng.usize(1..7) {

@@ -5,8 +5,8 @@ use fastrand::Rng;
 use super::pool::{Pool, one_in, pick};
 use super::rules::{Head, has_ports, hosts, interface};
 
-/// A rule with `nat-to`, `rdr-to` or `binat-to`, as it may stand anywhere. Its ports are few, so that
-/// they run out.
+/// A rule with `nat-to`, `rdr-to` or `binat-to`, as it may stand anywhere. Its ports are few, so
+/// that they run out.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let action = pick(rng, &["pass", "match"]);

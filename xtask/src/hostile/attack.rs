@@ -1,5 +1,6 @@
-//! Packets that nobody should send: with the ends of living states or of new ones, but their numbers
-//! guessed, their headers spoiled, in pieces that overlap, or about packets that were never sent.
+//! Packets that nobody should send: with the ends of living states or of new ones, but their
+//! numbers guessed, their headers spoiled, in pieces that overlap, or about packets that were never
+//! sent.
 
 use fastrand::Rng;
 use skipstep_ruleset::Direction;

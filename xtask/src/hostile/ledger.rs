@@ -1,4 +1,5 @@
-//! Keeps count of what an evaluator says of each packet, and compares it with the evaluator's counters.
+//! Keeps count of what an evaluator says of each packet, and compares it with the evaluator's
+//! counters.
 
 use std::collections::BTreeMap;
 

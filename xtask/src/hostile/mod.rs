@@ -1,7 +1,7 @@
-//! `xtask hostile`: states of every kind, thousands of packets that nobody should send, many of them with
-//! the states' own ends, and as many as it takes to use up what is limited. Afterwards the good
-//! traffic of each state must still pass both ways and arrive as it was sent, every packet must be
-//! counted in exactly one place, and the kernel must have had nothing to say.
+//! `xtask hostile`: states of every kind, thousands of packets that nobody should send, many of
+//! them with the states' own ends, and as many as it takes to use up what is limited. Afterwards
+//! the good traffic of each state must still pass both ways and arrive as it was sent, every packet
+//! must be counted in exactly one place, and the kernel must have had nothing to say.
 
 mod attack;
 mod flow;
@@ -30,7 +30,8 @@ const RULES: &str = include_str!("rules.conf");
 const EXHAUSTED: [Reason; 5] =
     [Reason::Memory, Reason::Translate, Reason::SrcLimit, Reason::StateLimit, Reason::Fragment];
 
-/// Clients of each server that come before: more than there are ports, places in limiters and sources.
+/// Clients of each server that come before: more than there are ports, places in limiters and
+/// sources.
 const CROWD: usize = 10;
 
 #[derive(clap::Args)]

@@ -1,5 +1,5 @@
-//! `xtask regress`: the cases of OpenBSD's and FreeBSD's own pfctl tests and published pf.confs, run
-//! on the real pfctl. They lie beside the project; how each kind is run is told in its module.
+//! `xtask regress`: the cases of OpenBSD's and FreeBSD's own pfctl tests and published pf.confs,
+//! run on the real pfctl. They lie beside the project; how each kind is run is told in its module.
 //!
 //! The cases need interfaces, names and a packet filter of their own, so that everything happens in
 //! a network and a mount namespace made for it ([`lab`]).

@@ -70,8 +70,8 @@ impl Row {
         self.is_old() || self.dialect == "macOS"
     }
 
-    /// Written for FreeBSD's pf, or OpenBSD's of old times, which is accepted unless something in it
-    /// is not; macOS has statements of its own.
+    /// Written for FreeBSD's pf, or OpenBSD's of old times, which is accepted unless something in
+    /// it is not; macOS has statements of its own.
     fn is_old(&self) -> bool {
         ["old", "mixed", "common (FreeBSD)"].iter().any(|word| self.dialect.contains(word))
     }

@@ -14,12 +14,14 @@ pub(super) const CUTS: usize = CELL_CUTS;
 
 /// A node, a leaf, or a line of one.
 ///
-/// A node: how far behind it its children begin; axis and number of rules, in 16 bits each; the last values before its cuts,
-/// ascending. A point that is less than the first cut is in the first child, one that is not less than the last
-/// in the last. A node whose axis is 255 is a leaf: its first rules stand where cuts would, more of them in lines that
-/// begin where children would. Distances instead of places let a tree stand anywhere.
+/// A node: how far behind it its children begin; axis and number of rules, in 16 bits each; the
+/// last values before its cuts, ascending. A point that is less than the first cut is in the first
+/// child, one that is not less than the last in the last. A node whose axis is 255 is a leaf: its
+/// first rules stand where cuts would, more of them in lines that begin where children would.
+/// Distances instead of places let a tree stand anywhere.
 ///
-/// A leaf or a line has two rules of IPv4 or one of IPv6, each a box and its order, behind the first two words.
+/// A leaf or a line has two rules of IPv4 or one of IPv6, each a box and its order, behind the
+/// first two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(64))]
 pub struct Cell(pub [u32; WORDS]);

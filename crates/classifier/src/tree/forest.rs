@@ -6,13 +6,15 @@ use super::partition::{Criterion, part};
 use super::region::Covering;
 use super::space::Space;
 
-/// A tree may have so many times the cells that its rules fill once, before they are parted further.
+/// A tree may have so many times the cells that its rules fill once, before they are parted
+/// further.
 const REPEATED: usize = 8;
 /// And some for the nodes of small ones.
 const FREE_CELLS: usize = 1024;
 /// And be grown by handling each rule so often.
 const WORK: usize = 24;
-/// If they cannot be parted: rules in a leaf of the one tree, and how often it may repeat its rules. What is tried.
+/// If they cannot be parted: rules in a leaf of the one tree, and how often it may repeat its
+/// rules. What is tried.
 const LARGE: [(usize, usize); 3] = [(16, 16), (64, 32), (128, 48)];
 /// How often each rule of such a tree may be handled.
 const LARGE_WORK: usize = 1000;
@@ -106,7 +108,8 @@ impl<const N: usize> Forest<N> {
         forest
     }
 
-    /// The least order of a rule that takes a packet: its box has the point, and `takes` says so of its order.
+    /// The least order of a rule that takes a packet: its box has the point, and `takes` says so of
+    /// its order.
     pub fn find(&self, point: &[u32; N], takes: impl FnMut(u32) -> bool) -> Option<u32> {
         self.search(point, takes, &mut 0)
     }
@@ -164,8 +167,8 @@ impl<const N: usize> Forest<N> {
         best
     }
 
-    /// What packets cost that meet these points: the cells they look at, each the dearer the less of all cells a cache
-    /// can hold.
+    /// What packets cost that meet these points: the cells they look at, each the dearer the less
+    /// of all cells a cache can hold.
     fn cost(&self, probes: &[[u32; N]]) -> usize {
         let mut looks = 0;
         for point in probes {
@@ -192,7 +195,8 @@ struct Parted {
     left_over: Vec<u32>,
 }
 
-/// Grows a tree of each part that some [`Criterion::Narrow`] made, and parts it further where that would be too large.
+/// Grows a tree of each part that some [`Criterion::Narrow`] made, and parts it further where that
+/// would be too large.
 fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Vec<u32>>) -> Parted {
     let mut parted = Parted { trees: Vec::new(), left_over: Vec::new() };
     let behind = |criterion: Criterion| criterion.next().filter(|next| next.is_of(space));
@@ -216,8 +220,9 @@ fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Ve
 }
 
 impl Parted {
-    /// Instead a tree of all rules, which may be as large as it takes to make searches short: where rules overlap
-    /// by the thousand, those that come first soon hide the others. Or else one of what was left over.
+    /// Instead a tree of all rules, which may be as large as it takes to make searches short: where
+    /// rules overlap by the thousand, those that come first soon hide the others. Or else one of
+    /// what was left over.
     fn or_large<const N: usize>(mut self, space: &Space<N>, rules: &[Covering<N>]) -> Self {
         let large = |ranks: &[u32]| {
             LARGE.into_iter().find_map(|(leaf, repeated)| {

@@ -74,7 +74,8 @@ struct Cut {
 }
 
 impl<const N: usize> Growing<'_, N> {
-    /// Makes the cell at `place` lead to these rules, for points of `part`. Returns the longest way.
+    /// Makes the cell at `place` lead to these rules, for points of `part`. Returns the longest
+    /// way.
     fn fill(
         &mut self,
         place: usize,
@@ -148,7 +149,8 @@ impl<const N: usize> Growing<'_, N> {
         Some(1 + longest)
     }
 
-    /// The rules that reach into each part between cuts, up to the first one that hides the others there.
+    /// The rules that reach into each part between cuts, up to the first one that hides the others
+    /// there.
     fn children(&self, ranks: &[u32], part: &Region<N>, cut: &Cut) -> Vec<Vec<u32>> {
         let last = cut.at.len();
         let mut children = vec![Vec::new(); last + 1];
@@ -193,7 +195,8 @@ impl<const N: usize> Growing<'_, N> {
         at.partition_point(|cut| *cut <= low)..=at.partition_point(|cut| *cut <= high)
     }
 
-    /// The axis and the cuts after which the fewest rules are left, `None` if no cut takes any away.
+    /// The axis and the cuts after which the fewest rules are left, `None` if no cut takes any
+    /// away.
     fn best_cut(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
         let step = ranks.len().div_ceil(SAMPLE).max(1);
         let sampled: Vec<u32> = ranks.iter().step_by(step).copied().collect();
@@ -230,8 +233,8 @@ impl<const N: usize> Growing<'_, N> {
         cuts
     }
 
-    /// How many rules a packet meets behind these cuts, packets being spread as rules are, times how often a
-    /// rule stands there. `None` if the cuts part nothing.
+    /// How many rules a packet meets behind these cuts, packets being spread as rules are, times
+    /// how often a rule stands there. `None` if the cuts part nothing.
     fn cost(&self, ranks: &[u32], part: &Region<N>, axis: usize, at: &[u32]) -> Option<f64> {
         if at.is_empty() {
             return None;

@@ -39,15 +39,15 @@ impl<const N: usize> Space<N> {
     }
 }
 
-/// IPv4: source, destination, source port, destination port (of ICMP: type and code), protocol, class of
-/// interface. A leaf knows of an address the prefix that covers what a box has of it.
+/// IPv4: source, destination, source port, destination port (of ICMP: type and code), protocol,
+/// class of interface. A leaf knows of an address the prefix that covers what a box has of it.
 pub const INET: Space<6> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff]);
 
 /// The same, then what else is asked, which no leaf knows.
 pub const INET_ASKED: Space<7> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff, u32::MAX]);
 
-/// IPv6: the four words of the source, of the destination, and the rest as IPv4 has it. An address is a prefix;
-/// who has a range covers it by one.
+/// IPv6: the four words of the source, of the destination, and the rest as IPv4 has it. An address
+/// is a prefix; who has a range covers it by one.
 pub const INET6: Space<12> = inet6(highest6());
 
 /// The same, then what else is asked.
@@ -86,7 +86,8 @@ const fn inet6<const N: usize>(high: [u32; N]) -> Space<N> {
     }
 }
 
-/// The greatest words of an address, ports, protocol and class of interface; `u32::MAX` for what is beyond.
+/// The greatest words of an address, ports, protocol and class of interface; `u32::MAX` for what is
+/// beyond.
 const fn highest6<const N: usize>() -> [u32; N] {
     let mut high = [u32::MAX; N];
     (high[8], high[9], high[10], high[11]) = (0xffff, 0xffff, 0xff, 0xff);

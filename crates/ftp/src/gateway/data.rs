@@ -1,5 +1,5 @@
-//! Data connections: the way that each side's comes to be. Only the two hosts of the session's control
-//! connections have any, whatever addresses are named.
+//! Data connections: the way that each side's comes to be. Only the two hosts of the session's
+//! control connections have any, whatever addresses are named.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;

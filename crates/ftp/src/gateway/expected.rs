@@ -1,5 +1,6 @@
-//! Data connections of transparent clients. They go to the server's address, and the rule that diverts
-//! control connections diverts them, too; each is for the session that waits for it, or for nobody.
+//! Data connections of transparent clients. They go to the server's address, and the rule that
+//! diverts control connections diverts them, too; each is for the session that waits for it, or for
+//! nobody.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

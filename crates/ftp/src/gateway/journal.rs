@@ -1,5 +1,5 @@
-//! A line for every command: who said what to whom, and what became of it. Never a password, and no byte
-//! that a terminal would obey.
+//! A line for every command: who said what to whom, and what became of it. Never a password, and no
+//! byte that a terminal would obey.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;

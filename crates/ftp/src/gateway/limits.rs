@@ -1,4 +1,5 @@
-//! How many sessions there may be at once, in all and of one client, and how many wrong passwords of one.
+//! How many sessions there may be at once, in all and of one client, and how many wrong passwords
+//! of one.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -83,8 +84,8 @@ impl Drop for Place {
     }
 }
 
-/// Passwords that clients have given and that were not right, in all of their sessions: whoever guesses could
-/// begin a new one for each guess.
+/// Passwords that clients have given and that were not right, in all of their sessions: whoever
+/// guesses could begin a new one for each guess.
 #[derive(Debug)]
 pub struct Guesses {
     most: u32,
@@ -97,8 +98,8 @@ impl Guesses {
         Guesses { most, counted: Mutex::default() }
     }
 
-    /// Counts one, which may yet be right; which one of the client's it is. `None` if no further one is to be
-    /// looked at.
+    /// Counts one, which may yet be right; which one of the client's it is. `None` if no further
+    /// one is to be looked at.
     pub fn count(&self, client: IpAddr, now: Instant) -> Option<u32> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.retain(|_, (_, last)| now.saturating_duration_since(*last) < GUESSES_COUNT_FOR);

@@ -7,8 +7,8 @@ use clap::{ArgAction, Parser, Subcommand};
 /// The configuration that is read if none is named.
 const CONFIG: &str = "/etc/ftp-gw.conf";
 
-/// An application proxy for FTP: it speaks with clients as a server and with servers as a client, and
-/// passes on what its rules allow.
+/// An application proxy for FTP: it speaks with clients as a server and with servers as a client,
+/// and passes on what its rules allow.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "ftp-gw", version, disable_help_flag = true)]
 pub struct Options {

@@ -1,5 +1,5 @@
-//! Who may go where, and what they may do there. The first rule that fits decides; if none does, nobody
-//! goes anywhere.
+//! Who may go where, and what they may do there. The first rule that fits decides; if none does,
+//! nobody goes anywhere.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

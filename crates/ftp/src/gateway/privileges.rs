@@ -9,14 +9,15 @@ use nix::unistd::{User, geteuid, initgroups, setresgid, setresuid};
 
 use crate::privileges::USERS;
 
-/// Descriptors of a session at most: two control connections, two data connections, a pipe, and who listens.
+/// Descriptors of a session at most: two control connections, two data connections, a pipe, and who
+/// listens.
 const FILES: usize = 8;
 
 /// Descriptors that the process has besides those of its sessions.
 const OTHER_FILES: usize = 64;
 
-/// Sees to it that the sessions can have their descriptors, as far as the system allows it: one that gets none for
-/// its server or its data is told so. What is wrong with that, if something is.
+/// Sees to it that the sessions can have their descriptors, as far as the system allows it: one
+/// that gets none for its server or its data is told so. What is wrong with that, if something is.
 ///
 /// # Errors
 /// There are not even enough for clients.

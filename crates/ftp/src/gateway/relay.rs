@@ -1,6 +1,6 @@
-//! The second part of a session: what the client says goes to the server if it may, and what the server
-//! answers goes back. Who arranges for data connections arranges for them with the gateway, which does
-//! the same with the server, in the way that suits it.
+//! The second part of a session: what the client says goes to the server if it may, and what the
+//! server answers goes back. Who arranges for data connections arranges for them with the gateway,
+//! which does the same with the server, in the way that suits it.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -174,7 +174,8 @@ impl<'a> Relay<'a> {
     /// Why a command goes no further.
     fn refusal(&self, command: &Command, kind: Kind) -> Option<&'static str> {
         let verb = command.verb.as_str();
-        // stream mode, deflated or not, ends where the connection ends; the gateway knows no other end
+        // stream mode, deflated or not, ends where the connection ends; the gateway knows no other
+        // end
         let fits =
             |allowed: &[&str]| allowed.iter().any(|a| command.text().eq_ignore_ascii_case(a));
         match (verb, kind) {
@@ -281,8 +282,8 @@ impl<'a> Relay<'a> {
         (may && !is_own).then(|| text.to_string())
     }
 
-    /// `PORT`, `EPRT`, `PASV` and `EPSV`: the way to the client as it wants it, the one to the server as the
-    /// configuration says. What the client is to hear.
+    /// `PORT`, `EPRT`, `PASV` and `EPSV`: the way to the client as it wants it, the one to the
+    /// server as the configuration says. What the client is to hear.
     async fn arrange(&mut self, command: &Command) -> Result<String> {
         self.ways = None;
         if self.only_extended && command.verb != "EPSV" {

@@ -58,8 +58,8 @@ impl FromStr for Shovel {
     }
 }
 
-/// The two ends of a transfer. Unless it was finished, both are reset when it goes: nobody shall take a part
-/// for the whole.
+/// The two ends of a transfer. Unless it was finished, both are reset when it goes: nobody shall
+/// take a part for the whole.
 pub struct Load {
     from: TcpStream,
     to: TcpStream,

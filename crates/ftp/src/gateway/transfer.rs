@@ -49,7 +49,8 @@ struct End {
 }
 
 impl Relay<'_> {
-    /// `RETR`, `STOR` and the like. The client hears of the end when all data have gone to whom they are for.
+    /// `RETR`, `STOR` and the like. The client hears of the end when all data have gone to whom
+    /// they are for.
     pub async fn transfer(&mut self, command: &Command, up: bool) -> Result<()> {
         let Some(ways) = self.ways.take() else {
             return self.session.answer(command, replies::NO_WAY).await;

@@ -78,8 +78,8 @@ impl Commands {
         commands
     }
 
-    /// Allows a verb or a group; false if it is neither, or a verb that nothing allows. A verb that the
-    /// gateway does not know goes to the server as it is, and opens no data connection.
+    /// Allows a verb or a group; false if it is neither, or a verb that nothing allows. A verb that
+    /// the gateway does not know goes to the server as it is, and opens no data connection.
     pub fn add(&mut self, word: &str) -> bool {
         if let Some((_, verbs)) = GROUPS.iter().find(|(name, _)| *name == word) {
             self.0.extend(verbs.iter().map(|verb| (*verb).to_string()));

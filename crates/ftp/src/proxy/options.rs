@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use clap::{ArgAction, Parser};
 
-/// A proxy for FTP: rewrites what client and server tell each other, and opens the filter for the data
-/// connections that they agree upon.
+/// A proxy for FTP: rewrites what client and server tell each other, and opens the filter for the
+/// data connections that they agree upon.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "ftp-proxy", version, disable_help_flag = true)]
 pub struct Options {

@@ -45,7 +45,8 @@ pub struct Expected {
     pub extended: bool,
 }
 
-/// Lets the connection in, to where it really goes, and out, from where it seems to come. Once: `max 1`.
+/// Lets the connection in, to where it really goes, and out, from where it seems to come. Once:
+/// `max 1`.
 pub fn rules(hosts: &Hosts, expected: &Expected, options: &Options) -> String {
     let Hosts { client, original, server, proxy } = *hosts;
     // who connects; what it was told, and what is meant; whom the waiting side shall see

@@ -70,9 +70,9 @@ impl<'a> Side<'a> {
 }
 
 impl Session<'_> {
-    /// Goes on until the server has no more to say: a client that has not, and shuts its side, still hears
-    /// what it is answered. The port that an active connection was told comes back with the reply to the
-    /// command.
+    /// Goes on until the server has no more to say: a client that has not, and shuts its side,
+    /// still hears what it is answered. The port that an active connection was told comes back with
+    /// the reply to the command.
     pub async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
         let address = server.peer_addr().context("server")?;
         let mut dialogue: Dialogue<Option<u16>> = Dialogue::new(address);
@@ -135,8 +135,8 @@ impl Session<'_> {
         server.write(&line).await
     }
 
-    /// The command with the proxy in the client's place. The address that it names does not count: data
-    /// go to who asks for them.
+    /// The command with the proxy in the client's place. The address that it names does not count:
+    /// data go to who asks for them.
     fn ask_for_active(&self, command: &Command, to: Endpoint) -> Result<(Line, Option<u16>)> {
         if to.port() < LOWEST_PORT {
             bail!("bad port in '{}'", command.shown());

@@ -1,5 +1,5 @@
-//! The process that speaks with clients and servers. It may do nothing else: it has no files, and is
-//! nobody.
+//! The process that speaks with clients and servers. It may do nothing else: it has no files, and
+//! is nobody.
 
 use std::net::SocketAddr;
 use std::rc::Rc;

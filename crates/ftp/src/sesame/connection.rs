@@ -175,8 +175,8 @@ impl Connection {
         self.replies.as_mut().map_or(Ok(None), |side| side.lines.next_line())
     }
 
-    /// The filter is opened between the two hosts of this connection, and for nobody else: a client that names
-    /// another host has the server attack it (RFC 2577).
+    /// The filter is opened between the two hosts of this connection, and for nobody else: a client
+    /// that names another host has the server attack it (RFC 2577).
     fn judge(&self, agreement: &Agreement) -> Finding {
         let Agreement { mode, to, extended } = *agreement;
         let (client, server) = (self.client, self.server);
@@ -237,7 +237,8 @@ pub(crate) mod tests {
             Segment { from, to, sequence, acknowledgment, ack: true, ..self.syn() }
         }
 
-        /// `> ` and what the client says, or `< ` and what the server does; without the end of the line.
+        /// `> ` and what the client says, or `< ` and what the server does; without the end of the
+        /// line.
         pub(crate) fn said<'l>(&mut self, bytes: &'l [u8]) -> Segment<'l> {
             let (side, payload) = bytes.split_at(2);
             let syn = Segment { syn: false, ack: true, ..self.syn() };

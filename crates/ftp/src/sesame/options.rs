@@ -1,10 +1,10 @@
-//! The command line: that of the program which Camiel Dobbelaar wrote for OpenBSD, as far as it applies,
-//! and ftp-proxy's where it has none.
+//! The command line: that of the program which Camiel Dobbelaar wrote for OpenBSD, as far as it
+//! applies, and ftp-proxy's where it has none.
 
 use clap::{ArgAction, Parser};
 
-/// Watches FTP control connections that the filter logs, and opens it for the data connections that they
-/// agree upon.
+/// Watches FTP control connections that the filter logs, and opens it for the data connections that
+/// they agree upon.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "ftpsesame", version, disable_help_flag = true)]
 pub struct Options {

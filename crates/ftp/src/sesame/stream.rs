@@ -1,6 +1,6 @@
-//! One direction of a TCP connection as the bytes that were sent, each once and in order. What could be read
-//! in two ways is not read: a segment that says something else where another has been ends the stream, since
-//! nobody but the receiver knows which of both it took.
+//! One direction of a TCP connection as the bytes that were sent, each once and in order. What
+//! could be read in two ways is not read: a segment that says something else where another has been
+//! ends the stream, since nobody but the receiver knows which of both it took.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -68,7 +68,8 @@ impl Stream {
         }
     }
 
-    /// Compares bytes `distance` before the next with what was there; what is older is not known any more.
+    /// Compares bytes `distance` before the next with what was there; what is older is not known
+    /// any more.
     fn compare(&self, distance: i32, bytes: &[u8]) -> Result<(), Fault> {
         let Some(start) = self.recent.len().checked_add_signed(distance as isize) else {
             let unknown = distance.unsigned_abs() as usize - self.recent.len();

@@ -1,5 +1,5 @@
-//! All control connections that are watched. There is room for so many; those that have not been answered
-//! go first, and of these the ones that were silent longest.
+//! All control connections that are watched. There is room for so many; those that have not been
+//! answered go first, and of these the ones that were silent longest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;

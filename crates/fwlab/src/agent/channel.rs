@@ -1,5 +1,5 @@
-//! A control connection after the handshake: messages go in and come out in order, each known to be the other side's, and
-//! whoever waits for one sees signals and the end of the connection.
+//! A control connection after the handshake: messages go in and come out in order, each known to be
+//! the other side's, and whoever waits for one sees signals and the end of the connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -17,13 +17,15 @@ use crate::raw::sender::Pace;
 const CONNECTING: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long after the order to begin a trial begins: what has to be said about it has been heard everywhere by then.
+/// How long after the order to begin a trial begins: what has to be said about it has been heard
+/// everywhere by then.
 const DELAY: Duration = Duration::from_millis(200);
 
 /// How often the agent is looked at that says nothing when a trial is over.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How long the end of a connection may take to show when the other end of the measurement has failed.
+/// How long the end of a connection may take to show when the other end of the measurement has
+/// failed.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
 /// Where the ends of a measurement are, if they are other machines.
@@ -192,7 +194,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Lets the client's agent send its frames like that from the next trial on, in trials of so long.
+    /// Lets the client's agent send its frames like that from the next trial on, in trials of so
+    /// long.
     ///
     /// # Errors
     /// It is gone, or sends no frames.
@@ -224,7 +227,8 @@ impl Pair {
         }
     }
 
-    /// A trial: what client and server have to say of it. From its beginning to its end nothing is said.
+    /// A trial: what client and server have to say of it. From its beginning to its end nothing is
+    /// said.
     ///
     /// # Errors
     /// An agent is gone, or the client does not reach the server.

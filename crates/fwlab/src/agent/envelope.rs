@@ -1,12 +1,12 @@
-//! Messages as bytes of a connection: a length, the message, and a code by which the other side knows that it is the next
-//! one of who has the key.
+//! Messages as bytes of a connection: a length, the message, and a code by which the other side
+//! knows that it is the next one of who has the key.
 //!
 //! ```text
 //! length, 4 bytes, the highest first | message | HMAC-SHA256 of its number (8 bytes), length and message
 //! ```
 //!
-//! The number is not sent. It counts what that side has said before, so a message that is left out, repeated, or
-//! overtaken is found out as one that was changed.
+//! The number is not sent. It counts what that side has said before, so a message that is left out,
+//! repeated, or overtaken is found out as one that was changed.
 
 use super::key::{CODE, Key};
 
@@ -78,7 +78,8 @@ impl Opener {
     /// The next message, if all of it has come.
     ///
     /// # Errors
-    /// What came is no message of that side, or not the next; nothing after it is to be believed either.
+    /// What came is no message of that side, or not the next; nothing after it is to be believed
+    /// either.
     pub fn open(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
         let Some(&length) = self.rest.first_chunk::<LENGTH>() else { return Ok(None) };
         let size = u32::from_be_bytes(length) as usize;

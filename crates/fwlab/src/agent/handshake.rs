@@ -1,5 +1,6 @@
-//! How controller and agent know each other: each sends a number that nobody could know before, and then the code that
-//! only who has the key can make of both numbers. What is said afterwards has keys made of the same.
+//! How controller and agent know each other: each sends a number that nobody could know before, and
+//! then the code that only who has the key can make of both numbers. What is said afterwards has
+//! keys made of the same.
 //!
 //! ```text
 //! agent                                       controller
@@ -8,8 +9,8 @@
 //! verdict; its code       ------------------>
 //! ```
 //!
-//! The controller shows first that it has the key: a stranger hears from an agent no more than its version. All parts
-//! have a fixed length.
+//! The controller shows first that it has the key: a stranger hears from an agent no more than its
+//! version. All parts have a fixed length.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The secret that controller and agents share: 32 random bytes, in a file as 64 hexadecimal digits that nobody but its
-//! owner can read.
+//! The secret that controller and agents share: 32 random bytes, in a file as 64 hexadecimal digits
+//! that nobody but its owner can read.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -74,7 +74,8 @@ impl Key {
         self.begun(parts).finalize().into_bytes().into()
     }
 
-    /// Whether a code is that of these parts; how long that takes does not depend on where it is not.
+    /// Whether a code is that of these parts; how long that takes does not depend on where it is
+    /// not.
     pub fn is_code(&self, code: &[u8], parts: &[&[u8]]) -> bool {
         self.begun(parts).verify_slice(code).is_ok()
     }

@@ -46,7 +46,8 @@ pub enum Order {
     Prepare(Part),
     /// To send its frames like that from the next trial on, instead of as before.
     Pace(Pace),
-    /// To do its part in a trial. An active part answers a second time when it is over; meanwhile nobody says anything.
+    /// To do its part in a trial. An active part answers a second time when it is over; meanwhile
+    /// nobody says anything.
     Begin(Start),
     /// To say what a part that is not active saw of the trial.
     Collect,
@@ -120,7 +121,8 @@ pub struct Frames {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
-    /// What became of them as far as it can tell: who sends does not know what came, nor the other way round.
+    /// What became of them as far as it can tell: who sends does not know what came, nor the other
+    /// way round.
     pub counts: Counts,
     /// From the first frame to the last, by its own clock.
     pub time: Duration,
@@ -174,7 +176,8 @@ pub enum Answer {
 }
 
 impl Order {
-    /// What holds of any order, whoever gives it: an agent does not do what costs more than its machine has.
+    /// What holds of any order, whoever gives it: an agent does not do what costs more than its
+    /// machine has.
     ///
     /// # Errors
     /// It does not hold.

@@ -91,7 +91,8 @@ pub(super) fn serve(
 }
 
 impl<'h> Post<'h> {
-    /// How long a controller may be silent: in a trial it is, and some take longer than they should.
+    /// How long a controller may be silent: in a trial it is, and some take longer than they
+    /// should.
     fn patience(&self) -> Duration {
         PATIENCE + self.watched.as_ref().map_or(Duration::ZERO, |watched| watched.length * 2)
     }
@@ -250,8 +251,8 @@ fn counted(counts: &lab::Counts, disturbance: Disturbance) -> Tally {
     Tally { counts, time, start: 0, holes: Holes::default(), disturbance }
 }
 
-/// Says that a trial will begin, and does the work when it is time. Meanwhile nothing is said here, and who should hear it
-/// has to be there and as silent.
+/// Says that a trial will begin, and does the work when it is time. Meanwhile nothing is said here,
+/// and who should hear it has to be there and as silent.
 fn attend<T: Send>(
     channel: &mut Channel,
     start: &Start,

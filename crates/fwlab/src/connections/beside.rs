@@ -24,7 +24,8 @@ pub enum Beside {
     Syns(f64),
 }
 
-/// Makes calls from a host, and sends from there what goes on beside them; what became of the calls, and how much was sent.
+/// Makes calls from a host, and sends from there what goes on beside them; what became of the
+/// calls, and how much was sent.
 ///
 /// # Errors
 /// The calls cannot be made, or something cannot be sent.

@@ -1,4 +1,5 @@
-//! The virtual clients: connections are begun when they are due, whether those before have succeeded or not.
+//! The virtual clients: connections are begun when they are due, whether those before have
+//! succeeded or not.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -18,8 +19,8 @@ use super::server::answer;
 use super::{Answers, Calls, PATIENCE};
 use crate::interrupt::Interrupt;
 
-/// The client sleeps so many milliseconds at least, and at most: attempts that fall due meanwhile are made one right
-/// after the other.
+/// The client sleeps so many milliseconds at least, and at most: attempts that fall due meanwhile
+/// are made one right after the other.
 const SHORTEST: u16 = 1;
 const LONGEST: u16 = 10;
 
@@ -107,7 +108,8 @@ pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
 }
 
 impl Client<'_> {
-    /// Does something for each number when it is due, and looks after connections meanwhile; how long that took.
+    /// Does something for each number when it is due, and looks after connections meanwhile; how
+    /// long that took.
     fn at_rate(
         &mut self,
         rate: f64,
@@ -151,7 +153,8 @@ impl Client<'_> {
         let socket = socket(family, SockType::Stream, flags, None).context("a client's socket")?;
         let own = self.calls.client(number);
         if let Some(own) = own {
-            // the port is chosen with the destination: one that is taken towards another may be taken once more
+            // the port is chosen with the destination: one that is taken towards another may be
+            // taken once more
             setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)
                 .context("a client's socket")?;
             bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(own, 0)))
@@ -278,7 +281,8 @@ impl Client<'_> {
     fn on_connected(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         if connection.forbidden {
-            // whether it came as far as the server, is known there: some filters answer in its place first
+            // whether it came as far as the server, is known there: some filters answer in its
+            // place first
             self.fail(place);
             return;
         }

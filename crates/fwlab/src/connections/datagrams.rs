@@ -1,4 +1,5 @@
-//! Datagrams that are too long for the cable, so that each comes in three fragments, beside connections (RFC 3511, 5.9).
+//! Datagrams that are too long for the cable, so that each comes in three fragments, beside
+//! connections (RFC 3511, 5.9).
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};

@@ -1,5 +1,5 @@
-//! SYNs of nobody beside connections: what a flood is made of (RFC 3511, 5.5). Each has an address of a network where nobody
-//! answers what it provokes, and a port of its own.
+//! SYNs of nobody beside connections: what a flood is made of (RFC 3511, 5.5). Each has an address
+//! of a network where nobody answers what it provokes, and a port of its own.
 
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,5 +1,5 @@
-//! What became of calls in a few figures, as many for a million of them as for one: what a search wants to know, and what an
-//! agent says.
+//! What became of calls in a few figures, as many for a million of them as for one: what a search
+//! wants to know, and what an agent says.
 
 use std::time::Duration;
 

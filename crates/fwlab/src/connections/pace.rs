@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// What falls due meanwhile is sent one right after the other.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Sends one when it is due, so many a second, until the work is over; how many went. `send` is told how many went before, and
-/// says whether it has sent one.
+/// Sends one when it is due, so many a second, until the work is over; how many went. `send` is
+/// told how many went before, and says whether it has sent one.
 ///
 /// # Errors
 /// One could not be sent.

@@ -1,4 +1,5 @@
-//! The ports that a machine gives to connections which it makes: how many there can be bounds what can be open at once.
+//! The ports that a machine gives to connections which it makes: how many there can be bounds what
+//! can be open at once.
 
 use std::fs;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use serde::{Deserialize, Serialize};
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
 
-/// How long a port is kept from who closed a connection first (the kernel's TIME-WAIT), and how long where it may be taken
-/// again to the same place, which is a second and what the kernel's clock of seconds adds to it.
+/// How long a port is kept from who closed a connection first (the kernel's TIME-WAIT), and how
+/// long where it may be taken again to the same place, which is a second and what the kernel's
+/// clock of seconds adds to it.
 const KEPT: Duration = Duration::from_secs(60);
 const KEPT_REUSED: Duration = Duration::from_secs(2);
 
@@ -44,7 +46,8 @@ impl Ports {
         Some(Ports { first, last, are_reused: reuse.trim() == "1" })
     }
 
-    /// How many there are: so many connections can be open at once from one address to one port of one server.
+    /// How many there are: so many connections can be open at once from one address to one port of
+    /// one server.
     pub fn count(&self) -> u64 {
         (u64::from(self.last) + 1).saturating_sub(self.first.into())
     }

@@ -1,4 +1,5 @@
-//! The server: takes every connection and gives pages to who asks for them, of as many bytes as they ask for.
+//! The server: takes every connection and gives pages to who asks for them, of as many bytes as
+//! they ask for.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -37,7 +38,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves at these ports of an address, in the network namespace and at the place of the calling thread.
+    /// Serves at these ports of an address, in the network namespace and at the place of the
+    /// calling thread.
     ///
     /// # Errors
     /// A port is taken, or there is no such address.
@@ -188,7 +190,8 @@ struct Visitor {
 }
 
 impl Visitor {
-    /// Takes a request, which comes in one piece, and sends what there is to send; whether the client is still there.
+    /// Takes a request, which comes in one piece, and sends what there is to send; whether the
+    /// client is still there.
     fn go_on(&mut self, epoll: &Epoll, pages: &mut HashMap<u32, Rc<Vec<u8>>>) -> bool {
         let mut request = [0; 512];
         match self.stream.read(&mut request) {

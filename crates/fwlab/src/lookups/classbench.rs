@@ -34,8 +34,8 @@ pub fn has_about(rules: &[Covering<6>], count: usize) -> bool {
     (count / 2..=count).contains(&rules.len())
 }
 
-/// The packets that ClassBench drew for a list, if they stand beside it: addresses, ports and protocol, and of interfaces
-/// the first.
+/// The packets that ClassBench drew for a list, if they stand beside it: addresses, ports and
+/// protocol, and of interfaces the first.
 ///
 /// # Errors
 /// They cannot be read.
@@ -52,7 +52,8 @@ pub fn trace(folder: &Path, list: &str) -> anyhow::Result<Option<Vec<[u32; 6]>>>
     packets.collect::<anyhow::Result<_>>().map(Some)
 }
 
-/// A list as ClassBench writes it: `@source/bits destination/bits low : high low : high protocol/mask …`.
+/// A list as ClassBench writes it: `@source/bits destination/bits low : high low : high
+/// protocol/mask …`.
 fn read(path: &Path) -> anyhow::Result<Vec<Covering<6>>> {
     let text = text(path)?;
     let lines = text.lines().filter_map(|line| line.strip_prefix('@'));

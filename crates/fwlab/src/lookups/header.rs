@@ -85,7 +85,8 @@ fn bits(words: &[u32]) -> u128 {
     words.iter().fold(0, |bits, word| bits << 32 | u128::from(*word))
 }
 
-/// Writes the rule that matches what is in a box: one that decides at once. They pass and block in turn.
+/// Writes the rule that matches what is in a box: one that decides at once. They pass and block in
+/// turn.
 pub fn write_rule<const N: usize>(text: &mut String, space: &Space<N>, rule: &Covering<N>) {
     let (low, high) = (&rule.region.low, &rule.region.high);
     let axes = space.addresses[1].end;

@@ -131,7 +131,8 @@ impl Apart {
     }
 }
 
-/// Frames that came a second, by the clock of who counted them. No clock says how long they were under way.
+/// Frames that came a second, by the clock of who counted them. No clock says how long they were
+/// under way.
 fn flooded(sent: &Tally, counted: &Tally) -> Measured {
     let why = |end: &str, why: Option<String>| why.map(|why| format!("{end}: {why}"));
     let received = counted.counts.received;

@@ -206,8 +206,8 @@ impl<'s> Traffic<'s> {
 }
 
 impl<'s> Bench<'s> {
-    /// Builds it, loads its rules, checks that what must pass passes and what must drop drops, and finds
-    /// out how many frames fill a trial.
+    /// Builds it, loads its rules, checks that what must pass passes and what must drop drops, and
+    /// finds out how many frames fill a trial.
     pub(crate) fn new(
         spot: &'s Spot,
         lab: Option<&'s Lab>,
@@ -290,8 +290,8 @@ impl<'s> Bench<'s> {
         Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
     }
 
-    /// Tells it apart from the same system in another network of the same run: by the end of its id, and by the
-    /// name of its topology.
+    /// Tells it apart from the same system in another network of the same run: by the end of its
+    /// id, and by the name of its topology.
     pub(crate) fn tell_apart(&mut self, id: &str, place: &str) {
         self.id += id;
         self.variant = Some([id.to_owned(), place.to_owned()]);
@@ -305,7 +305,8 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// Lets the generator, if it makes the load, send so many frames a second from now on, or as many as it goes.
+    /// Lets the generator, if it makes the load, send so many frames a second from now on, or as
+    /// many as it goes.
     pub(crate) fn set_rate(&mut self, rate: Option<f64>, duration: Duration) {
         if let Traffic::Frames { floods, pace: now, taste } = &mut self.traffic {
             *now = pace(rate, duration, *taste);
@@ -313,8 +314,8 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// What a load takes of the firewall's CPU, where it has one of its own: nanoseconds a packet, and the share of the
-    /// time that is left idle, in percent.
+    /// What a load takes of the firewall's CPU, where it has one of its own: nanoseconds a packet,
+    /// and the share of the time that is left idle, in percent.
     ///
     /// # Errors
     /// The load does not get through, or a signal came.
@@ -333,8 +334,8 @@ impl<'s> Bench<'s> {
         Ok([taken / packets.max(1) as f64, 100.0 * (1.0 - taken / elapsed)])
     }
 
-    /// Runs a workload from the client, on a CPU of its own if that is another one; its commands have the words SERVER and
-    /// USER where FTP goes.
+    /// Runs a workload from the client, on a CPU of its own if that is another one; its commands
+    /// have the words SERVER and USER where FTP goes.
     ///
     /// # Errors
     /// It is none, one of its commands fails, or a signal came.

@@ -1,4 +1,5 @@
-//! Adamo and Tablò: transactions a second by number and protocol of rules, through a router and through a bridge.
+//! Adamo and Tablò: transactions a second by number and protocol of rules, through a router and
+//! through a bridge.
 
 use super::Paper;
 use super::series::{series, talk};
@@ -35,10 +36,12 @@ const LOADS: [(&str, Transport, usize); 4] =
 /// Their sets of rules.
 const RULES: [(u32, Transport); 5] = [(0, Tcp), (20, Tcp), (100, Tcp), (500, Tcp), (500, Udp)];
 
-/// Transactions a second without anything in between, by load: the table of their section "Test Results".
+/// Transactions a second without anything in between, by load: the table of their section "Test
+/// Results".
 const DIRECT: [f64; 4] = [4030.80, 6465.25, 9286.02, 16020.07];
 
-/// Behind it by rules and load: Linux as a bridge, OpenBSD as one, Linux as a router, OpenBSD as one.
+/// Behind it by rules and load: Linux as a bridge, OpenBSD as one, Linux as a router, OpenBSD as
+/// one.
 const FIGURES: [[[f64; 4]; 4]; 5] = [
     [
         [2112.32, 2026.62, 2120.23, 2019.17],

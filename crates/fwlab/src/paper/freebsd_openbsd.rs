@@ -1,5 +1,5 @@
-//! PF on FreeBSD and on OpenBSD: what an FTP transfer and iperf leave of the firewall's CPU, as a router and with a rule set
-//! of its time.
+//! PF on FreeBSD and on OpenBSD: what an FTP transfer and iperf leave of the firewall's CPU, as a
+//! router and with a rule set of its time.
 
 use super::Paper;
 use super::series::{series, talk};

@@ -1,5 +1,5 @@
-//! A FreeBSD PF firewall on gigabit Ethernet: bytes to a server, from it and both ways; with IPv6 and with long frames
-//! too, which its author could not do.
+//! A FreeBSD PF firewall on gigabit Ethernet: bytes to a server, from it and both ways; with IPv6
+//! and with long frames too, which its author could not do.
 
 use std::process::Command;
 
@@ -38,8 +38,8 @@ const NETWORKS: [(&str, Family, u32); 4] = [
     ("IPv6, jumbo frames", Family::V6, 9000),
 ];
 
-/// Of the table under "Results", in K/s: a setup, what stands there here, and three runs of sending, of receiving, and of both,
-/// where the two directions are added.
+/// Of the table under "Results", in K/s: a setup, what stands there here, and three runs of
+/// sending, of receiving, and of both, where the two directions are added.
 const FIGURES: [(&str, &str, [[f64; 3]; 3]); 4] = [
     (
         "1: a cable",

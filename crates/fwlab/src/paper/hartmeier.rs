@@ -1,5 +1,6 @@
-//! Hartmeier: throughput, loss and latency by sending rate; the most that comes through by number of rules and by number
-//! of states; what a state takes of memory; and his model of what rules and states cost, fitted.
+//! Hartmeier: throughput, loss and latency by sending rate; the most that comes through by number
+//! of rules and by number of states; what a state takes of memory; and his model of what rules and
+//! states cost, fitted.
 
 use super::Paper;
 use super::series::rates;
@@ -40,8 +41,8 @@ const PAIRS: [[&str; 2]; 2] =
 /// Bytes of the smallest TCP frame that has room for its serial number and its time.
 const SMALLEST: usize = 76;
 
-/// Sizes of frames, and what his link of 10 Mbit/s carried of them in a second: RFC 2544, appendix B. He measured from the
-/// smallest of Ethernet on, 64 bytes.
+/// Sizes of frames, and what his link of 10 Mbit/s carried of them in a second: RFC 2544, appendix
+/// B. He measured from the smallest of Ethernet on, 64 bytes.
 const SIZES: [(usize, Option<u32>); 8] = [
     (SMALLEST, None),
     (128, Some(8445)),
@@ -339,8 +340,8 @@ fn times(run: &Run, title: &str, system: &str) -> Vec<(f64, f64)> {
     points.filter_map(|point| time(point.at)).collect()
 }
 
-/// Where a line cuts the axis and how it rises: the median of all slopes between two points, which one bad point does
-/// not turn.
+/// Where a line cuts the axis and how it rises: the median of all slopes between two points, which
+/// one bad point does not turn.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let mut slopes = Vec::new();
     for (index, (x, y)) in points.iter().enumerate() {
@@ -357,7 +358,8 @@ struct Model {
     rule: f64,
     /// Hooks at which a packet meets the rules.
     hooks: usize,
-    /// Where the line of states begins: nanoseconds that a packet would cost more with one of them than with no rules.
+    /// Where the line of states begins: nanoseconds that a packet would cost more with one of them
+    /// than with no rules.
     state: f64,
     /// Nanoseconds of each doubling of the states.
     doubling: f64,

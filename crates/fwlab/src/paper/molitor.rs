@@ -1,5 +1,6 @@
-//! Molitor: the round trip of datagrams, FTP sessions and bulk transfers, one after the other and at once, by workload files
-//! as his; through nothing, through a filtering bridge with his own rules, and through an application proxy.
+//! Molitor: the round trip of datagrams, FTP sessions and bulk transfers, one after the other and
+//! at once, by workload files as his; through nothing, through a filtering bridge with his own
+//! rules, and through an application proxy.
 
 mod future;
 
@@ -22,7 +23,8 @@ use crate::topology::Topology;
 /// The paper.
 pub(super) struct Molitor;
 
-/// His tests: seconds of the workloads, milliseconds of the pings, with nothing, the filter, and ftp-gw in between.
+/// His tests: seconds of the workloads, milliseconds of the pings, with nothing, the filter, and
+/// ftp-gw in between.
 const FIGURES: [(&str, [Option<f64>; 3]); 6] = [
     ("Ping (8 bytes), ms", [Some(3.1), Some(5.3), None]),
     ("Ping (1000 bytes), ms", [Some(5.3), Some(11.8), None]),
@@ -258,7 +260,8 @@ fn workload(at_once: u32, each: u32, active: bool, bytes: u32) -> String {
     format!("parallel {at_once} {{\n\tsequential {each} {{\n\t\tcommand \"{ftp}\"\n\t}}\n}}\n")
 }
 
-/// Behind the bridge and behind the proxy series are called differently, as their rounds are others.
+/// Behind the bridge and behind the proxy series are called differently, as their rounds are
+/// others.
 fn titled(title: &str, bridge: bool) -> String {
     if bridge { title.to_owned() } else { format!("{title}, beside a proxy") }
 }
@@ -335,7 +338,8 @@ fn theirs(run: &Run) -> Option<Table> {
     })
 }
 
-/// The least time of a session with so many at once as are best, and how many that are: one if nothing is gained by more.
+/// The least time of a session with so many at once as are best, and how many that are: one if
+/// nothing is gained by more.
 fn best(run: &Run, system: &str) -> Option<(f64, f64)> {
     let searched = AT_ONCE.iter().filter_map(|&at_once| {
         let at = f64::from(at_once);

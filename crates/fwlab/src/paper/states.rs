@@ -1,6 +1,6 @@
-//! Room for many states, and time: in skipstep by its rules, in the kernel by its limit of connections (how long it knows them its
-//! system says itself). A measurement takes longer than a state lives that one packet has made, and would measure how states are
-//! made.
+//! Room for many states, and time: in skipstep by its rules, in the kernel by its limit of
+//! connections (how long it knows them its system says itself). A measurement takes longer than a
+//! state lives that one packet has made, and would measure how states are made.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,8 @@ use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::Topology;
 
-/// States of skipstep for a connection that is forwarded: one where it comes in, one where it leaves.
+/// States of skipstep for a connection that is forwarded: one where it comes in, one where it
+/// leaves.
 pub(crate) const STATES_EACH: u32 = 2;
 
 /// States for what shows that rules do what they should.
@@ -21,7 +22,8 @@ const OTHERS: u32 = 50_000;
 /// Seconds that a state lives.
 const LIFE: u32 = 3600;
 
-/// How often more frames than there are states are drawn at random to make them, and what share of them that makes.
+/// How often more frames than there are states are drawn at random to make them, and what share of
+/// them that makes.
 pub(crate) const DRAWN: u32 = 7;
 pub(crate) const MADE: f64 = 0.999;
 
@@ -70,8 +72,9 @@ impl System for Room {
     }
 }
 
-/// The kernel's limit of connections, which is one for all its network namespaces; as it was when this value goes. A shell
-/// sees to that, as soon as it reads the end of its input: this program may be killed before.
+/// The kernel's limit of connections, which is one for all its network namespaces; as it was when
+/// this value goes. A shell sees to that, as soon as it reads the end of its input: this program
+/// may be killed before.
 pub(crate) struct Limit(Option<Child>);
 
 /// Where the kernel has it.
@@ -97,7 +100,8 @@ impl Limit {
     }
 }
 
-/// Starts a shell that sets the limit to this when nobody can write to it any more. Ctrl-C is not for it.
+/// Starts a shell that sets the limit to this when nobody can write to it any more. Ctrl-C is not
+/// for it.
 fn keep(limit: &str) -> std::io::Result<Child> {
     let script = r#"read -r nothing; echo "$1" >"$2""#;
     let mut shell = Command::new("sh");

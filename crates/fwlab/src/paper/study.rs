@@ -1,5 +1,5 @@
-//! What all papers share: blocks of systems that stand at the same time and are measured in rounds, the result that
-//! grows with each round, and what is told meanwhile.
+//! What all papers share: blocks of systems that stand at the same time and are measured in rounds,
+//! the result that grows with each round, and what is told meanwhile.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -155,11 +155,11 @@ pub(crate) enum Work {
     Frames { rate: Option<f64>, seconds: f64 },
     /// The block's frames one after the other, in the mode cost: what one takes.
     Cost { seconds: f64 },
-    /// Sockets do this on a link of so many bits a second, while the firewall has a CPU of its own, and what it takes of
-    /// that is the value.
+    /// Sockets do this on a link of so many bits a second, while the firewall has a CPU of its own,
+    /// and what it takes of that is the value.
     Cpu { talk: Talk, link: &'static str, value: Cpu },
-    /// Commands run as a workload file says, on a network where this can be talked: on the first CPU, while server and
-    /// firewall are on the last.
+    /// Commands run as a workload file says, on a network where this can be talked: on the first
+    /// CPU, while server and firewall are on the last.
     Workload { file: String, talk: Talk },
 }
 
@@ -274,7 +274,8 @@ impl Study {
         self.run
     }
 
-    /// Those of the named systems that are wanted and can be had; what is left out is said and written down.
+    /// Those of the named systems that are wanted and can be had; what is left out is said and
+    /// written down.
     pub(crate) fn systems(&mut self, names: &[&str]) -> Vec<Box<dyn System>> {
         let mut found = Vec::new();
         for name in names {
@@ -294,7 +295,8 @@ impl Study {
         found
     }
 
-    /// Where frames are made, and where other work is done meanwhile: elsewhere, if there is another CPU.
+    /// Where frames are made, and where other work is done meanwhile: elsewhere, if there is
+    /// another CPU.
     ///
     /// # Errors
     /// There is no CPU.
@@ -350,7 +352,8 @@ impl Study {
         self.progress.expect(round * f64::from(self.rounds));
     }
 
-    /// Measures what is no system in a network, in rounds of its own, which take so many seconds: a point of a series.
+    /// Measures what is no system in a network, in rounds of its own, which take so many seconds: a
+    /// point of a series.
     ///
     /// # Errors
     /// One cannot be measured, or a signal came.
@@ -616,7 +619,8 @@ impl Subject for Turn<'_, '_> {
             Work::Workload { file, .. } => return self.bench.workload(file, self.cpu),
         }
         let measured = self.bench.trial()?;
-        // histograms are most of a result, and papers have a use for them only where frames go at a rate
+        // histograms are most of a result, and papers have a use for them only where frames go at a
+        // rate
         let is_paced = matches!(self.work, Work::Frames { rate: Some(_), .. });
         Ok(Measured { latency: measured.latency.filter(|_| is_paced), ..measured })
     }

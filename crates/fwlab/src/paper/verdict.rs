@@ -1,4 +1,5 @@
-//! Whether what a paper found is so here: ratios with their intervals, and the range in which they have to lie.
+//! Whether what a paper found is so here: ratios with their intervals, and the range in which they
+//! have to lie.
 
 use crate::results::{Finding, Mode, Point, Run, Sample, Verdict};
 use crate::stats::{Interval, change_interval, median, ratio_interval};
@@ -7,7 +8,8 @@ use crate::summary::{self, paired};
 /// Intervals are drawn with this seed, so that the same file always gives the same verdicts.
 const SEED: u64 = 1;
 
-/// What is called equal may differ by so much. Where the placebo differed by more, intervals are made wider by that.
+/// What is called equal may differ by so much. Where the placebo differed by more, intervals are
+/// made wider by that.
 const EQUAL: f64 = 0.1;
 
 /// One system at one point of a series.
@@ -48,8 +50,8 @@ pub(crate) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Int
     Some(widened(run, &[one], ratio))
 }
 
-/// One place by another that was not: each is seen beside the cable of its own rounds, or beside the plain router
-/// where a cable has no place.
+/// One place by another that was not: each is seen beside the cable of its own rounds, or beside
+/// the plain router where a cable has no place.
 pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
     let beside_cable = |place: &Place<'_>| {
         let reference = if run.mode == Mode::Cost { "null" } else { "router" };

@@ -1,4 +1,5 @@
-//! Extension headers of IPv6, as RFC 5180 section 5.3 wants traffic with them: each alone, and in a chain.
+//! Extension headers of IPv6, as RFC 5180 section 5.3 wants traffic with them: each alone, and in a
+//! chain.
 
 use serde::{Deserialize, Serialize};
 

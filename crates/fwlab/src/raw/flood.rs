@@ -30,8 +30,8 @@ pub const PORTS: [u16; 2] = [1024, 9];
 
 /// Frames that open flows, and as many that answer; of a load with more flows some get none.
 const OPENING: u64 = 1 << 16;
-/// How many each flow has of both, and how fast they come: slower than first packets that meet all rules, or in step with a
-/// queue that is full the same flows would be lost each time.
+/// How many each flow has of both, and how fast they come: slower than first packets that meet all
+/// rules, or in step with a queue that is full the same flows would be lost each time.
 const OF_EACH_FLOW: u64 = 4;
 const OPENED_A_SECOND: f64 = 20_000.0;
 
@@ -54,7 +54,8 @@ impl Trial {
         seconds(&self.progress)
     }
 
-    /// What came between the generator and its CPU, which it wants from the first frame to the last.
+    /// What came between the generator and its CPU, which it wants from the first frame to the
+    /// last.
     pub fn disturbed(&self) -> Option<String> {
         self.disturbance.why(Duration::from_secs_f64(self.seconds()))
     }
@@ -124,8 +125,8 @@ impl<'h> Flood<'h> {
         Flood::between(Port::of(lab, from)?, Port::of(lab, to)?, links, load, [from, to])
     }
 
-    /// Puts generator and sink at two ports; frames bear these link addresses, and the addresses of the
-    /// ends of a network of ours.
+    /// Puts generator and sink at two ports; frames bear these link addresses, and the addresses of
+    /// the ends of a network of ours.
     ///
     /// # Errors
     /// As of [`Flood::new`].
@@ -154,8 +155,8 @@ impl<'h> Flood<'h> {
         self.hook
     }
 
-    /// Sends all frames to one port instead of those of the load, and counts what comes: what a rule
-    /// decides about a port.
+    /// Sends all frames to one port instead of those of the load, and counts what comes: what a
+    /// rule decides about a port.
     ///
     /// # Errors
     /// The trial cannot be run.
@@ -168,8 +169,9 @@ impl<'h> Flood<'h> {
         Ok(trial?.received())
     }
 
-    /// Opens each of the load's flows: some of its frames, and answers from the sink's end to the generator's, so that
-    /// who keeps states has seen both directions. `link` is whom the answers are sent to.
+    /// Opens each of the load's flows: some of its frames, and answers from the sink's end to the
+    /// generator's, so that who keeps states has seen both directions. `link` is whom the answers
+    /// are sent to.
     ///
     /// # Errors
     /// The trial cannot be run.
@@ -182,8 +184,8 @@ impl<'h> Flood<'h> {
         let frames = flows.saturating_mul(OF_EACH_FLOW).min(OPENING);
         let length = Duration::from_secs_f64(frames as f64 / OPENED_A_SECOND);
         let pace = Pace::steady(OPENED_A_SECOND, length);
-        // pf's sloppy tracking takes a connection for one half of one if it sees two segments before an answer comes,
-        // and for open; after one it waits for ever
+        // pf's sloppy tracking takes a connection for one half of one if it sees two segments
+        // before an answer comes, and for open; after one it waits for ever
         self.run(&pace, at, None)?;
         self.send_back(link, &pace, at)?;
         let (mut before, deadline) = (0, Instant::now() + ANSWERED);
@@ -198,7 +200,8 @@ impl<'h> Flood<'h> {
         }
     }
 
-    /// Sends a frame from the sink's end to the generator's, so that bridges between them know where the sink is.
+    /// Sends a frame from the sink's end to the generator's, so that bridges between them know
+    /// where the sink is.
     ///
     /// # Errors
     /// It cannot be sent.
@@ -271,7 +274,8 @@ impl<'h> Flood<'h> {
     }
 }
 
-/// Waits until no more frames come, or all have that were sent, if that is known. What the sink counted.
+/// Waits until no more frames come, or all have that were sent, if that is known. What the sink
+/// counted.
 ///
 /// # Errors
 /// The kernel does not tell.

@@ -153,7 +153,8 @@ impl Flow {
         Ok(Template::new(self.kind(), length, extension, &frame[..self.offsets().1], sums))
     }
 
-    /// Sums of what the checksums of the IP and of the transport header cover and what does not vary.
+    /// Sums of what the checksums of the IP and of the transport header cover and what does not
+    /// vary.
     pub(super) fn sums(&self, frame: &[u8]) -> [u32; 2] {
         let (transport, tag) = self.offsets();
         let is_v4 = self.family() == Family::V4;

@@ -64,7 +64,8 @@ impl From<Sizes> for String {
 }
 
 impl Sizes {
-    /// The sizes for frames that have to be at least `smallest`, and their pattern: places of sizes, in turn.
+    /// The sizes for frames that have to be at least `smallest`, and their pattern: places of
+    /// sizes, in turn.
     pub fn pattern(&self, smallest: usize) -> (Vec<usize>, Vec<u8>) {
         let grown = |size: usize| if self.0.len() > 1 { size.max(smallest) } else { size };
         let sizes = self.0.iter().map(|&(_, size)| grown(size)).collect();
@@ -92,7 +93,8 @@ impl Sizes {
     }
 }
 
-/// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `networks:N`, `list:FILE`, `random-list:FILE`.
+/// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `networks:N`, `list:FILE`,
+/// `random-list:FILE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Vary {
@@ -168,7 +170,8 @@ impl From<Vary> for String {
 pub enum Engine {
     /// a program in the kernel, at the speed of XDP
     Xdp,
-    /// this program, by a packet socket: slower, but any kernel and any interface, and longer frames
+    /// this program, by a packet socket: slower, but any kernel and any interface, and longer
+    /// frames
     Packet,
 }
 
@@ -190,8 +193,8 @@ pub struct Load {
     /// Bytes of a frame, its checksum included, or imix; of the payload where sockets send
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub size: Sizes,
-    /// How source addresses vary, from the client's on: fixed, a number, random:NUMBER, networks:NUMBER, list:FILE,
-    /// random-list:FILE
+    /// How source addresses vary, from the client's on: fixed, a number, random:NUMBER,
+    /// networks:NUMBER, list:FILE, random-list:FILE
     #[arg(long, value_name = "HOW", default_value = "fixed")]
     pub sources: Vary,
     /// How destination addresses vary, from the server's on

@@ -1,5 +1,5 @@
-//! When frames that did not come were sent: frames bear serial numbers, and their times follow from these as
-//! far as the generator kept its time.
+//! When frames that did not come were sent: frames bear serial numbers, and their times follow from
+//! these as far as the generator kept its time.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use skipstep_kernel::lab::{Order, Progress, Window};
 /// What did not come of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// When the last of it was sent, after the first frame of all; at the latest, if slots were skipped or frames
-    /// overtook one another.
+    /// When the last of it was sent, after the first frame of all; at the latest, if slots were
+    /// skipped or frames overtook one another.
     pub last: Option<Duration>,
     /// When the rate changed.
     pub turn: Duration,
@@ -23,15 +23,15 @@ pub struct Missing {
 pub struct Gap {
     /// How many.
     pub frames: u64,
-    /// From when the one before them came to when the one behind them did; if none did, to when the last one
-    /// was sent.
+    /// From when the one before them came to when the one behind them did; if none did, to when the
+    /// last one was sent.
     pub time: Duration,
     /// Whether one came behind them.
     pub ended: bool,
 }
 
-/// What a sink knows of the serial numbers that did not come. Its times are those that frames bear, and so of the clock of
-/// who sent them.
+/// What a sink knows of the serial numbers that did not come. Its times are those that frames bear,
+/// and so of the clock of who sent them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holes {

@@ -1,5 +1,5 @@
-//! The generator without BPF: the same frames, made here and sent by a packet socket. It is slower, but works with any
-//! kernel and any interface, and makes frames that are longer than a page.
+//! The generator without BPF: the same frames, made here and sent by a packet socket. It is slower,
+//! but works with any kernel and any interface, and makes frames that are longer than a page.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -234,8 +234,8 @@ mod tests {
         (frame, checksum)
     }
 
-    /// Sum of all that a receiver adds up, which is all ones if the checksum is right: computed word by word from
-    /// what stands in the frame, and not as the generator does it.
+    /// Sum of all that a receiver adds up, which is all ones if the checksum is right: computed
+    /// word by word from what stands in the frame, and not as the generator does it.
     fn received_sum(flow: &Flow, frame: &[u8]) -> u16 {
         let (transport, _) = flow.offsets();
         let addresses = if flow.family() == Family::V4 { 26..34 } else { 22..54 };
@@ -263,7 +263,8 @@ mod tests {
                     let size = flow.smallest() + longer;
                     let (frame, _) = made(&flow, size, serial, due, ports);
                     prop_assert_eq!(received_sum(&flow, &frame), 0xffff);
-                    // what is missing to all ones, put into the time: the sum is all ones without a checksum
+                    // what is missing to all ones, put into the time: the sum is all ones without a
+                    // checksum
                     let even = due & !0xffff;
                     let (_, missing) = made(&flow, size, serial, even, ports);
                     let fill = u64::from(u16::from_be(missing));

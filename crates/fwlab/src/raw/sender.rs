@@ -17,16 +17,16 @@ use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, Placement, Watch};
 use crate::topology::{End, INTERFACE, Lab};
 
-/// Frames handed over at once when they are sent as fast as it goes, and when each has its time: a frame
-/// waits until the others of its batch are made, or their time has not come.
+/// Frames handed over at once when they are sent as fast as it goes, and when each has its time: a
+/// frame waits until the others of its batch are made, or their time has not come.
 const FAST_BATCH: u32 = 64;
 const PACED_BATCH: u32 = 8;
 
 /// A frame that goes so long after its time is late.
 const GRACE: Duration = Duration::from_micros(10);
 
-/// How often a generator is looked after that may be done any time, and at least how often one that sends by the clock: each
-/// look may take the CPU from it.
+/// How often a generator is looked after that may be done any time, and at least how often one that
+/// sends by the clock: each look may take the CPU from it.
 const TICK: Duration = Duration::from_millis(2);
 const NAP: Duration = Duration::from_millis(250);
 
@@ -218,8 +218,8 @@ impl<'h> Sender<'h> {
         self.source.progress()
     }
 
-    /// Bytes of a page, runs of the program, and how many of them make a batch. With a pace most runs
-    /// find that it is not time, so nobody knows how many it takes.
+    /// Bytes of a page, runs of the program, and how many of them make a batch. With a pace most
+    /// runs find that it is not time, so nobody knows how many it takes.
     fn runs(&self, pace: &Pace) -> (usize, u32, u32) {
         let longest = self.prepared.frames.iter().map(Vec::len).max().unwrap_or_default();
         match pace.rate {

@@ -67,8 +67,8 @@ impl Source {
         }
     }
 
-    /// Does what was ordered, in the network namespace of the calling thread. The program in the kernel runs
-    /// `repeat` times on pages for `length` bytes, `batch` of them at once.
+    /// Does what was ordered, in the network namespace of the calling thread. The program in the
+    /// kernel runs `repeat` times on pages for `length` bytes, `batch` of them at once.
     pub fn run(&self, length: usize, repeat: u32, batch: u32) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => {

@@ -68,7 +68,8 @@ impl Axis {
         let smallest = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         let logarithmic = least >= 0.0 && most / smallest > WIDE;
         let least = match (from_zero, logarithmic) {
-            // A logarithmic axis of values ends at a power of ten, one of a dimension may have a zero.
+            // A logarithmic axis of values ends at a power of ten, one of a dimension may have a
+            // zero.
             (true, true) => 10_f64.powf(smallest.log10().floor()),
             (true, false) => least.min(0.0),
             (false, _) => least,

@@ -1,5 +1,5 @@
-//! What a report says of a paper whose experiment was repeated: where it was published, what was done otherwise,
-//! and its own tables with the figures of today.
+//! What a report says of a paper whose experiment was repeated: where it was published, what was
+//! done otherwise, and its own tables with the figures of today.
 
 use super::{Block, Table};
 use crate::results::{self, Paper};

@@ -135,7 +135,8 @@ fn environment() -> Environment {
     }
 }
 
-/// `UPDATE=1 cargo test -p skipstep-fwlab example` writes the file anew that the host test of reports uses.
+/// `UPDATE=1 cargo test -p skipstep-fwlab example` writes the file anew that the host test of
+/// reports uses.
 #[test]
 fn the_file_is_this_run() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/netns/fwlab-run.json");

@@ -1,5 +1,5 @@
-//! How result files are laid out: what is short stands on one line, so that a file of thousands of samples can be read, and
-//! is not ten times as long as what it says.
+//! How result files are laid out: what is short stands on one line, so that a file of thousands of
+//! samples can be read, and is not ten times as long as what it says.
 
 /// Longest line of what can be broken up.
 const WIDTH: usize = 120;

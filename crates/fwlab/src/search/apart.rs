@@ -1,4 +1,5 @@
-//! Whatever is between two other machines, for searches: an agent there sends frames, another one counts them.
+//! Whatever is between two other machines, for searches: an agent there sends frames, another one
+//! counts them.
 
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ impl Apart {
 }
 
 impl Place for Apart {
-    /// What goes out by the first interface as fast as it goes, whatever becomes of it, and somewhat less.
+    /// What goes out by the first interface as fast as it goes, whatever becomes of it, and
+    /// somewhat less.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
         self.prepare(load)?;
         let [sent, counted] = self.pair.tallies()?;
@@ -98,8 +100,8 @@ impl Measurer for Between<'_> {
     }
 }
 
-/// What two agents say of a trial. How long frames were under way no clock says; when those were sent that did not come, the
-/// sender's does, whose times frames bear.
+/// What two agents say of a trial. How long frames were under way no clock says; when those were
+/// sent that did not come, the sender's does, whose times frames bear.
 fn trial_of(pace: &Pace, sent: &Tally, counted: &Tally) -> Trial {
     let order = pace.order();
     let progress = Progress {

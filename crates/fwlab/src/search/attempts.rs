@@ -1,4 +1,5 @@
-//! Trials of connections: what an order is as calls, and what became of these as a trial; wherever they are made.
+//! Trials of connections: what an order is as calls, and what became of these as a trial; wherever
+//! they are made.
 
 use anyhow::bail;
 
@@ -7,7 +8,8 @@ use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Beside, Calls, Outcome};
 
-/// Connections that show how fast the client is, and that what is between client and server does what it should.
+/// Connections that show how fast the client is, and that what is between client and server does
+/// what it should.
 pub(super) const CEILING: u64 = 5000;
 pub(super) const CEILING_AT_LEAST: u64 = 100;
 pub(super) const PROBE: u64 = 10;
@@ -18,7 +20,8 @@ pub(super) const FAST: f64 = 1e6;
 /// A rate at which everything manages a few connections.
 pub(super) const SLOW: f64 = 1000.0;
 
-/// The client may be late by this share of a trial's length, and by this time, before attempts count as not made.
+/// The client may be late by this share of a trial's length, and by this time, before attempts
+/// count as not made.
 const LATE: (f64, f64) = (0.02, 0.02);
 
 /// What is attempted in a trial.
@@ -65,8 +68,8 @@ impl Attempts {
         Ok(Attempts { calls, beside, seconds: phase.seconds })
     }
 
-    /// The share of what was to be done in the trial's time that was done in time, if all of it took as long as it did:
-    /// what the client was late with was not attempted at the rate.
+    /// The share of what was to be done in the trial's time that was done in time, if all of it
+    /// took as long as it did: what the client was late with was not attempted at the rate.
     pub fn in_time(&self, outcome: &Outcome) -> f64 {
         let took = match self.calls.close {
             Some(_) => outcome.closing,

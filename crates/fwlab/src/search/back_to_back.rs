@@ -1,5 +1,5 @@
-//! Back-to-back frames, RFC 2544 section 26.4 as RFC 9004 has it: the longest burst at the link's rate of
-//! which nothing is lost, and what that says of the device's buffer.
+//! Back-to-back frames, RFC 2544 section 26.4 as RFC 9004 has it: the longest burst at the link's
+//! rate of which nothing is lost, and what that says of the device's buffer.
 
 use serde::Serialize;
 
@@ -29,8 +29,8 @@ pub struct BackToBack {
     pub corrected_buffer: f64,
 }
 
-/// Searches `repeats` times. `throughput` is the device's for this size; if it is the link's rate, no
-/// burst is too long, and there is no result.
+/// Searches `repeats` times. `throughput` is the device's for this size; if it is the link's rate,
+/// no burst is too long, and there is no result.
 ///
 /// # Errors
 /// A trial failed.

@@ -42,7 +42,8 @@ pub struct Arguments {
     system: Option<String>,
     #[command(flatten)]
     filters: Filters,
-    /// A simulated device instead: knee, slope or noise, with :RATE if you like, drop, reflect, or die:TRIAL
+    /// A simulated device instead: knee, slope or noise, with :RATE if you like, drop, reflect, or
+    /// die:TRIAL
     #[arg(long, value_name = "CURVE", conflicts_with = "client_if")]
     simulate: Option<Curve>,
     /// No pauses around trials
@@ -71,7 +72,8 @@ pub struct Arguments {
     /// Bits a second of the link, by default what interfaces say, or 1e10
     #[arg(long, value_name = "BITS", value_parser = link)]
     link: Option<f64>,
-    /// Frames, or TCP connections, a second that are known to be the throughput, for tests that are done at it
+    /// Frames, or TCP connections, a second that are known to be the throughput, for tests that are
+    /// done at it
     #[arg(long, value_name = "RATE", value_parser = throughput_rate)]
     throughput: Option<f64>,
     /// Seconds of the trials that decide
@@ -208,7 +210,8 @@ impl Arguments {
         self.check_wire(&name)
     }
 
-    /// What is between two interfaces is not ours: it cannot be reset, nor are there clients and servers behind it.
+    /// What is between two interfaces is not ours: it cannot be reset, nor are there clients and
+    /// servers behind it.
     fn check_wire(&self, name: &str) -> anyhow::Result<()> {
         let has_interfaces = self.interfaces.names().is_some();
         if self.agents.are_given() {

@@ -1,4 +1,5 @@
-//! Whatever is between two other machines, for searches with connections: an agent there makes them, another one serves pages.
+//! Whatever is between two other machines, for searches with connections: an agent there makes
+//! them, another one serves pages.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use crate::connections::{Beside, Calls, Pages, datagrams, flood};
 use crate::family::Family;
 use crate::interrupt::Interrupt;
 
-/// Bytes of headers before the first of a datagram: with them it is to be longer than the link's longest packet.
+/// Bytes of headers before the first of a datagram: with them it is to be longer than the link's
+/// longest packet.
 const HEADERS: u32 = 28;
 
 /// A wait that nobody need be told of.
@@ -56,7 +58,8 @@ pub(super) struct ConnectionsApart {
 }
 
 impl ConnectionsApart {
-    /// Connects to them, and sees that connections get through which are to, and those do not that are forbidden.
+    /// Connects to them, and sees that connections get through which are to, and those do not that
+    /// are forbidden.
     ///
     /// # Errors
     /// An agent is not there or cannot do its part, or something else gets through than should.
@@ -77,7 +80,8 @@ impl ConnectionsApart {
             clients: ways.clients,
             count: PROBE,
             rate: SLOW,
-            // they end by RST then, and not even the first ones keep a port from as many as there can be
+            // they end by RST then, and not even the first ones keep a port from as many as there
+            // can be
             hold: ways.at_once.is_some(),
             close: None,
             forbidden: 0,
@@ -101,7 +105,8 @@ impl ConnectionsApart {
         Ok(apart)
     }
 
-    /// A few connections get through, and none that is forbidden; where the server sees them come from.
+    /// A few connections get through, and none that is forbidden; where the server sees them come
+    /// from.
     fn check(&mut self, forbidden: Option<u16>) -> anyhow::Result<IpAddr> {
         let few = self.calls.clone();
         let (made, served) = self.attempt(&few, Beside::Nothing)?;
@@ -215,8 +220,8 @@ impl Measurer for ConnectionsApart {
         pause(seconds, &self.interrupt);
     }
 
-    /// What the client gets done without a break when it makes connections as fast as it goes, whatever becomes of them, and
-    /// somewhat less; and no more than it has ports for.
+    /// What the client gets done without a break when it makes connections as fast as it goes,
+    /// whatever becomes of them, and somewhat less; and no more than it has ports for.
     fn most(&mut self, pages: Pages) -> anyhow::Result<Option<f64>> {
         // what they take is not to be waited for before the first trial
         let allowed = (self.room.total() / 2).max(1);

@@ -1,5 +1,5 @@
-//! Filters that a search is done with, one after the other: RFC 3511, section 4 asks for rule sets of several sizes, and
-//! for translation of addresses off and on.
+//! Filters that a search is done with, one after the other: RFC 3511, section 4 asks for rule sets
+//! of several sizes, and for translation of addresses off and on.
 
 use clap::ValueEnum;
 
@@ -19,7 +19,8 @@ pub enum Translation {
 /// Filters, by flags.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Filters {
-    /// Rules of the system that block a port each; several numbers are searched with one after the other
+    /// Rules of the system that block a port each; several numbers are searched with one after the
+    /// other
     #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "0", conflicts_with_all = ["simulate", "client_if", "client_agent"], value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RULES)))]
     rules: Vec<u32>,
     /// Whether the system translates the addresses of clients, in searches with connections

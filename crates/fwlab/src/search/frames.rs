@@ -1,5 +1,5 @@
-//! Kinds of frames that a search is done with, one after the other: sizes (RFC 2544, 9.1), destinations in one network and in
-//! many (section 12), extension headers of IPv6 (RFC 5180, 5.3).
+//! Kinds of frames that a search is done with, one after the other: sizes (RFC 2544, 9.1),
+//! destinations in one network and in many (section 12), extension headers of IPv6 (RFC 5180, 5.3).
 
 use std::str::FromStr;
 
@@ -20,7 +20,8 @@ const ETHERNET: u32 = 18;
 /// Networks of destinations, RFC 2544 section 12.
 const NETWORKS: [u32; 2] = [1, 256];
 
-/// What RFC 5180 section 5.3 has throughput and the like measured with; hop-by-hop options have a test of their own.
+/// What RFC 5180 section 5.3 has throughput and the like measured with; hop-by-hop options have a
+/// test of their own.
 const EXTENSIONS: [Extension; 5] = [
     Extension::None,
     Extension::Destination,
@@ -155,8 +156,8 @@ impl<T: Value> FromStr for Several<T> {
 /// Kinds of frames, by flags.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Kinds {
-    /// Bytes of frames with their checksums, one after the other, or all: the seven of RFC 2544; the least there can be by
-    /// default
+    /// Bytes of frames with their checksums, one after the other, or all: the seven of RFC 2544;
+    /// the least there can be by default
     #[arg(long, value_name = "BYTES,...")]
     size: Option<Several<Size>>,
     /// Networks that destinations are drawn from, one after the other, or all: 1 and 256
@@ -165,8 +166,8 @@ pub struct Kinds {
     /// IP of the frames: 4, or 6, as RFC 5180 wants it
     #[arg(long, value_name = "VERSION", default_value = "4")]
     pub ip: Family,
-    /// Extension headers of frames over IPv6, one after the other, or all: none, each alone and a chain; for all tests but
-    /// hop-by-hop, which has its own
+    /// Extension headers of frames over IPv6, one after the other, or all: none, each alone and a
+    /// chain; for all tests but hop-by-hop, which has its own
     #[arg(long, value_name = "HEADERS,...", default_value = "none")]
     extension: Several<Extension>,
 }
@@ -205,7 +206,8 @@ impl Kinds {
         Kinds { ip, extension: Several::These(vec![extension]), ..self.clone() }
     }
 
-    /// All of them; frames of all extension headers have the same size, so that they can be compared.
+    /// All of them; frames of all extension headers have the same size, so that they can be
+    /// compared.
     pub fn each(&self) -> Vec<Frames> {
         let ip = self.ip;
         let extensions = self.extension.of(&EXTENSIONS);

@@ -1,5 +1,5 @@
-//! Hop-by-hop options, RFC 5180 section 5.3: every router on the way has to look at them, so what is of interest is not how
-//! many such frames go through a device, but what they do to it.
+//! Hop-by-hop options, RFC 5180 section 5.3: every router on the way has to look at them, so what
+//! is of interest is not how many such frames go through a device, but what they do to it.
 
 use serde::Serialize;
 
@@ -17,7 +17,8 @@ pub struct Impact {
     pub rate: f64,
     /// Share that was lost.
     pub loss: f64,
-    /// Share of its time that the device's CPU was busy; none if the device is not ours to look into.
+    /// Share of its time that the device's CPU was busy; none if the device is not ours to look
+    /// into.
     pub busy: Option<f64>,
 }
 

@@ -1,16 +1,16 @@
 //! MLRsearch, RFC 9971: several goals in one search, with short trials before long ones.
 //!
-//! A goal says how long trials are and how many of them may lose more than how much. All trials at a load
-//! together make it a lower bound (good enough for the goal), an upper bound (not good enough), or leave
-//! it undecided; appendix A of the RFC has the arithmetic, [`Goal::classify`] is that. The result of a
-//! goal is its relevant upper bound, the smallest there is; its relevant lower bound, the largest below
-//! that; and the conditional throughput there.
+//! A goal says how long trials are and how many of them may lose more than how much. All trials at
+//! a load together make it a lower bound (good enough for the goal), an upper bound (not good
+//! enough), or leave it undecided; appendix A of the RFC has the arithmetic, [`Goal::classify`] is
+//! that. The result of a goal is its relevant upper bound, the smallest there is; its relevant
+//! lower bound, the largest below that; and the conditional throughput there.
 //!
-//! The controller (which the RFC leaves open) goes through the goals one after the other, and for each
-//! through trial durations from the shortest to the goal's own. A load is tried until it is classified,
-//! then the next one is: outwards in growing steps as long as a bound is missing, then between the bounds,
-//! in the middle of their logarithms, until they are as close as the goal wants. Every trial counts for
-//! every goal.
+//! The controller (which the RFC leaves open) goes through the goals one after the other, and for
+//! each through trial durations from the shortest to the goal's own. A load is tried until it is
+//! classified, then the next one is: outwards in growing steps as long as a bound is missing, then
+//! between the bounds, in the middle of their logarithms, until they are as close as the goal
+//! wants. Every trial counts for every goal.
 
 use serde::Serialize;
 
@@ -107,7 +107,8 @@ impl Goal {
         }
     }
 
-    /// Appendix B: what is forwarded at a load in the trial at the quantile that the goal allows to exceed.
+    /// Appendix B: what is forwarded at a load in the trial at the quantile that the goal allows to
+    /// exceed.
     pub fn conditional_throughput(&self, load: f64, trials: &[Measured]) -> f64 {
         let mut full: Vec<&Measured> =
             trials.iter().filter(|trial| trial.duration >= self.final_duration).collect();
@@ -235,8 +236,8 @@ impl Search<'_, '_> {
         Ok(whole(self.range.most * (1.0 - loss)).max(self.range.least))
     }
 
-    /// Tries a load until the goal knows what to make of it. It does at the latest when the seconds of
-    /// full-length trials are as many as the goal wants.
+    /// Tries a load until the goal knows what to make of it. It does at the latest when the seconds
+    /// of full-length trials are as many as the goal wants.
     fn decide(&mut self, goal: &Goal, load: f64, duration: f64) -> Result<(), Failure> {
         while goal.classify(self.trials(load)) == Class::Undecided {
             self.measure(load, duration)?;
@@ -318,9 +319,9 @@ pub fn conformance(setting: &Setting, goals: &[Goal]) -> Conformance {
 mod tests {
     use super::*;
 
-    /// The example of the RFC: trials at one load, and what four goals make of them at six times. Its
-    /// tables call the load a lower bound for the last goal at the last two times, with exceed ratios of
-    /// 42.9 % and 27.3 % where 20 % may be; its code does not, and neither does this.
+    /// The example of the RFC: trials at one load, and what four goals make of them at six times.
+    /// Its tables call the load a lower bound for the last goal at the last two times, with exceed
+    /// ratios of 42.9 % and 27.3 % where 20 % may be; its code does not, and neither does this.
     #[test]
     fn the_example_of_the_rfc() {
         let of = |final_duration, duration_sum, loss_ratio, exceed_ratio| {
@@ -350,7 +351,8 @@ mod tests {
         }
         assert_eq!(goals[1].conditional_throughput(1e6, &trials), 1e6);
         assert_eq!(goals[2].conditional_throughput(1e6, &trials), 1e6);
-        // The 60 s without loss are more than the 80 % of 120 s that are asked for only with the next.
+        // The 60 s without loss are more than the 80 % of 120 s that are asked for only with the
+        // next.
         assert!((goals[3].conditional_throughput(1e6, &trials) - 999_000.0).abs() < 1e-6);
     }
 

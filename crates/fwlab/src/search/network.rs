@@ -54,7 +54,8 @@ impl Cpus {
     }
 }
 
-/// The most frames a second that searches offer: what the generator gives to a cable, and somewhat less.
+/// The most frames a second that searches offer: what the generator gives to a cable, and somewhat
+/// less.
 ///
 /// # Errors
 /// There can be no cable.
@@ -186,7 +187,8 @@ impl<'i> Network<'i> {
         Ok(())
     }
 
-    /// Runs a trial, and a reset in the middle of it if that is wanted, which must be done when the trial ends.
+    /// Runs a trial, and a reset in the middle of it if that is wanted, which must be done when the
+    /// trial ends.
     fn send(&mut self, pace: &Pace, besides: Besides) -> anyhow::Result<flood::Trial> {
         let seconds = match besides {
             Besides::Nothing => return self.flood.trial(pace, self.at, &self.interrupt),
@@ -234,7 +236,8 @@ pub(super) fn frames_of(trial: &flood::Trial) -> Trial {
     }
 }
 
-/// Frames that came: more than was sent is what reflects, and must be seen; otherwise a frame counts once.
+/// Frames that came: more than was sent is what reflects, and must be seen; otherwise a frame
+/// counts once.
 pub(super) fn received(sent: u64, frames: u64, duplicates: u64) -> u64 {
     if frames > sent { frames } else { frames.saturating_sub(duplicates) }
 }

@@ -1,6 +1,6 @@
-//! System recovery and reset, RFC 2544 sections 26.5 and 26.6: how long it takes until everything goes as
-//! before, after too much and after a reset. RFC 6201 says more of resets: which there are, and that their time
-//! follows from the frames that were lost as well.
+//! System recovery and reset, RFC 2544 sections 26.5 and 26.6: how long it takes until everything
+//! goes as before, after too much and after a reset. RFC 6201 says more of resets: which there are,
+//! and that their time follows from the frames that were lost as well.
 
 use serde::Serialize;
 
@@ -40,8 +40,8 @@ pub struct Recovery {
     pub unrecovered: usize,
 }
 
-/// Sends 110 % of the throughput, then half of that, and says how long something was still lost then: nothing, if
-/// nothing was.
+/// Sends 110 % of the throughput, then half of that, and says how long something was still lost
+/// then: nothing, if nothing was.
 ///
 /// # Errors
 /// A trial failed.
@@ -79,8 +79,8 @@ pub struct Reset {
     pub rate: f64,
     /// Frames that each trial lost.
     pub lost: Vec<u64>,
-    /// Seconds of each trial between the frames before and after the longest row of missing ones; 0 if
-    /// nothing was lost.
+    /// Seconds of each trial between the frames before and after the longest row of missing ones; 0
+    /// if nothing was lost.
     pub times: Vec<f64>,
     /// Their mean.
     pub seconds: f64,

@@ -1,5 +1,6 @@
-//! The ways that a client's connections can take, from each port of each of its addresses to each port of the server: as many
-//! can be open at once, and who closes one first is kept from taking it again for a time.
+//! The ways that a client's connections can take, from each port of each of its addresses to each
+//! port of the server: as many can be open at once, and who closes one first is kept from taking it
+//! again for a time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -100,7 +101,8 @@ impl Room {
         Duration::ZERO
     }
 
-    /// Calls were made; those that are held without being closed end by RST, and their ways are free at once.
+    /// Calls were made; those that are held without being closed end by RST, and their ways are
+    /// free at once.
     pub fn take(&mut self, calls: &Calls, now: Instant) {
         if !calls.hold || calls.close.is_some() {
             self.closed.push_back((now, self.taken_by(calls)));

@@ -1,5 +1,5 @@
-//! A device whose behaviour is known: what searches are tested with, and what who wants to know how a
-//! search goes about it may try.
+//! A device whose behaviour is known: what searches are tested with, and what who wants to know how
+//! a search goes about it may try.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,8 +29,8 @@ const RECOVERY: f64 = 0.125;
 pub enum Curve {
     /// Everything up to this rate, and no more above.
     Knee(f64),
-    /// Everything up to this rate; above, the share that is lost grows with the rate, to all of it at ten
-    /// times the rate.
+    /// Everything up to this rate; above, the share that is lost grows with the rate, to all of it
+    /// at ten times the rate.
     Slope(f64),
     /// As a knee, but in one of five trials a thousandth is lost at any rate above a tenth of it.
     Noise(f64),

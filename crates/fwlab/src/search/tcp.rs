@@ -1,7 +1,8 @@
-//! What a firewall makes of TCP connections, by RFC 3511: how many it can have at once (5.2), how many a second can be
-//! made (5.3) or torn down (5.4), what becomes of them beside a flood (5.5), how many pages they fetch (5.6, 5.7), what it does
-//! with those that a rule forbids (5.8), and with fragments beside them (5.9). Clients fetch a page over each, so that a
-//! connection which cannot transfer data is none.
+//! What a firewall makes of TCP connections, by RFC 3511: how many it can have at once (5.2), how
+//! many a second can be made (5.3) or torn down (5.4), what becomes of them beside a flood (5.5),
+//! how many pages they fetch (5.6, 5.7), what it does with those that a rule forbids (5.8), and
+//! with fragments beside them (5.9). Clients fetch a page over each, so that a connection which
+//! cannot transfer data is none.
 
 use serde::Serialize;
 
@@ -40,8 +41,8 @@ pub struct Capacity {
     pub setup: Setup,
 }
 
-/// Searches for the most connections at once up to `most`, attempted at a rate, by halves; a number that failed is tried
-/// once more before it is believed.
+/// Searches for the most connections at once up to `most`, attempted at a rate, by halves; a number
+/// that failed is tried once more before it is believed.
 ///
 /// # Errors
 /// A trial failed, or no connection was made at all.
@@ -93,7 +94,8 @@ pub struct SetupRate {
     pub setup: Setup,
 }
 
-/// Searches for the rate as for a throughput, and makes connections at it once more to see how long they take.
+/// Searches for the rate as for a throughput, and makes connections at it once more to see how long
+/// they take.
 ///
 /// # Errors
 /// A trial failed, or no connection was made at all.
@@ -127,8 +129,9 @@ pub struct TearDown {
     pub times: Setup,
 }
 
-/// Searches by halves for the highest rate at which a number of connections, made at `careful` a second, can be closed by
-/// their clients; a rate that failed is tried once more before it is believed.
+/// Searches by halves for the highest rate at which a number of connections, made at `careful` a
+/// second, can be closed by their clients; a rate that failed is tried once more before it is
+/// believed.
 ///
 /// # Errors
 /// A trial failed, or no connection was closed at any rate.

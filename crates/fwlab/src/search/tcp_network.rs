@@ -32,7 +32,8 @@ pub struct TcpNetwork<'l> {
     service: Service,
 }
 
-/// The most connections a second that searches attempt: what the client manages over a cable, and somewhat less.
+/// The most connections a second that searches attempt: what the client manages over a cable, and
+/// somewhat less.
 ///
 /// # Errors
 /// There can be no cable, or the client does not get through it.
@@ -45,8 +46,8 @@ pub fn most(
     let lab = Lab::new("search-cable", shape(Topology::Direct))?;
     let count = (CEILING / u64::from(pages.requests)).max(CEILING_AT_LEAST);
     let network = TcpNetwork::between(&lab, family, PORT, count, cpus, interrupt)?;
-    // all that there is to do, and what is done of it in a second when all of them want it at once; who then waits for
-    // too long has not been served, though it was as much work
+    // all that there is to do, and what is done of it in a second when all of them want it at once;
+    // who then waits for too long has not been served, though it was as much work
     let began = Instant::now();
     let answers = network.call(&Calls { count, rate: FAST, pages, ..network.calls.clone() })?;
     let took = if pages == Pages::ONE { answers.took } else { began.elapsed() };
@@ -60,8 +61,8 @@ pub fn most(
 }
 
 impl<'l> TcpNetwork<'l> {
-    /// Builds a system with such a filter, and sees whether it lets pass and blocks what it should; what it is, for
-    /// results.
+    /// Builds a system with such a filter, and sees whether it lets pass and blocks what it should;
+    /// what it is, for results.
     ///
     /// # Errors
     /// It cannot be built, is a proxy, or does something else.
@@ -98,8 +99,8 @@ impl<'l> TcpNetwork<'l> {
         Ok((network, installed.described()))
     }
 
-    /// Client and server of a network with whatever is between them; at the forbidden port the server listens as well,
-    /// so that who gets there is seen.
+    /// Client and server of a network with whatever is between them; at the forbidden port the
+    /// server listens as well, so that who gets there is seen.
     fn between(
         lab: &'l Lab,
         family: Family,
@@ -144,7 +145,8 @@ impl<'l> TcpNetwork<'l> {
 }
 
 impl TcpNetwork<'_> {
-    /// Connections that have come as far as the server at the forbidden port, when those under way are there.
+    /// Connections that have come as far as the server at the forbidden port, when those under way
+    /// are there.
     fn leaked(&self) -> u64 {
         thread::sleep(STRAGGLERS);
         self.service.came(self.calls.forbidden_port)

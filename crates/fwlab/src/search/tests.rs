@@ -257,8 +257,9 @@ fn mlr_says_when_the_most_or_the_least_is_the_limit() {
     assert!(matches!(found, Err(Failure::Nothing(_))), "{found:?}");
 }
 
-/// What the RFC is for: losses that come by chance take a search without tolerance away from what the
-/// device can do, and somewhere else each time; one that lets half of the trials exceed stays there.
+/// What the RFC is for: losses that come by chance take a search without tolerance away from what
+/// the device can do, and somewhere else each time; one that lets half of the trials exceed stays
+/// there.
 #[test]
 fn chance_does_not_take_a_tolerant_goal_away() {
     let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()];

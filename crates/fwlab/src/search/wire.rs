@@ -42,7 +42,8 @@ impl Here {
 }
 
 impl Place for Here {
-    /// What goes out by the first interface as fast as it goes, whatever becomes of it, and somewhat less.
+    /// What goes out by the first interface as fast as it goes, whatever becomes of it, and
+    /// somewhat less.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
         let mut wire = self.measurer_of(load)?;
         wire.learn()?;

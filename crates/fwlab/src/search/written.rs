@@ -1,5 +1,5 @@
-//! A search as a result file that `fwlab report` and `fwlab compare` read: what was found, loss and latency of each trial
-//! by its rate, and how far that is what a standard asks for.
+//! A search as a result file that `fwlab report` and `fwlab compare` read: what was found, loss and
+//! latency of each trial by its rate, and how far that is what a standard asks for.
 
 use std::cmp::Ordering;
 
@@ -143,7 +143,8 @@ impl Found<'_> {
     }
 }
 
-/// What was found with frames of several sizes, once more as one series each, so that it can be plotted by size.
+/// What was found with frames of several sizes, once more as one series each, so that it can be
+/// plotted by size.
 pub(super) fn by_size(run: &mut Run) {
     let mut all: Vec<Series> = Vec::new();
     for series in run.series.iter().filter(|series| series.dimension.is_none()) {

@@ -115,8 +115,8 @@ fn connect(server: SocketAddr) -> anyhow::Result<TcpStream> {
     connect().with_context(|| format!("no connection to {server}"))
 }
 
-/// One connection with one request; the server closes it first, so that the client does not run out of
-/// ports that wait.
+/// One connection with one request; the server closes it first, so that the client does not run out
+/// of ports that wait.
 fn connect_and_ask(server: SocketAddr, size: usize) -> anyhow::Result<()> {
     let mut stream = connect(server)?;
     let mut request = vec![b'q'; size.max(4)];

@@ -1,6 +1,7 @@
-//! Loads that other programs make: iperf3 and netperf, where they are installed. Each has its own server, and a client for
-//! each of those there are to be at once. They are ordinary processes: more urgent ones, as ours are, would keep each other
-//! from the CPU, as they do not always sleep while they wait.
+//! Loads that other programs make: iperf3 and netperf, where they are installed. Each has its own
+//! server, and a client for each of those there are to be at once. They are ordinary processes:
+//! more urgent ones, as ours are, would keep each other from the CPU, as they do not always sleep
+//! while they wait.
 
 use std::fs;
 use std::io::Read;
@@ -25,7 +26,8 @@ const NETSERVER: u16 = 12_865;
 const PATIENCE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
 
-/// Starts the servers of a kind at an address of a host, where there are such; they go with the host.
+/// Starts the servers of a kind at an address of a host, where there are such; they go with the
+/// host.
 ///
 /// # Errors
 /// They do not start, or something listens there already.
@@ -63,8 +65,8 @@ pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow
     Ok(())
 }
 
-/// Whether a socket of the calling thread's network listens at a port, at this address or any other of its family, as
-/// proc(5) has it.
+/// Whether a socket of the calling thread's network listens at a port, at this address or any other
+/// of its family, as proc(5) has it.
 fn is_listened_at(address: IpAddr, port: u16) -> anyhow::Result<bool> {
     let path = match address {
         IpAddr::V4(_) => "/proc/thread-self/net/tcp",
@@ -74,8 +76,8 @@ fn is_listened_at(address: IpAddr, port: u16) -> anyhow::Result<bool> {
     Ok(sockets.lines().any(|line| line_listens_at(line, port)))
 }
 
-/// Whether a line is one of a listening socket (state 0A) at a port: number, local and remote address, each with its port
-/// in hexadecimal digits, state.
+/// Whether a line is one of a listening socket (state 0A) at a port: number, local and remote
+/// address, each with its port in hexadecimal digits, state.
 fn line_listens_at(line: &str, port: u16) -> bool {
     let fields: Vec<&str> = line.split_whitespace().take(4).collect();
     let &[_, local, _, "0A"] = &fields[..] else { return false };

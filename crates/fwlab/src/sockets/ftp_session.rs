@@ -1,4 +1,5 @@
-//! A session of the FTP server: anybody may log in, the file N has N bytes, and what is uploaded is forgotten.
+//! A session of the FTP server: anybody may log in, the file N has N bytes, and what is uploaded is
+//! forgotten.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! Whether a proxy does what its rules say, as clients see it: they get to the server where they may, and nowhere else.
+//! Whether a proxy does what its rules say, as clients see it: they get to the server where they
+//! may, and nowhere else.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::time::Duration;
@@ -15,7 +16,8 @@ use crate::topology::{End, Lab};
 /// How long who must not get through tries to.
 const TRY: Duration = Duration::from_millis(300);
 
-/// Sees that clients do not get past what is in between to a port of the server, nor to another server by way of it.
+/// Sees that clients do not get past what is in between to a port of the server, nor to another
+/// server by way of it.
 ///
 /// # Errors
 /// They do.
@@ -28,8 +30,8 @@ pub fn check_borders(lab: &Lab, talk: &Talk, closed: u16) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Has the server serve FTP at a port that no rule blocks and at some that are blocked, and sees that sessions begin
-/// with the one, and with none of the others.
+/// Has the server serve FTP at a port that no rule blocks and at some that are blocked, and sees
+/// that sessions begin with the one, and with none of the others.
 ///
 /// # Errors
 /// They do not, or they do.
@@ -45,7 +47,8 @@ pub fn check_rules(lab: &Lab, talk: &Talk, rules: &Rules, at: Placement) -> anyh
     Ok(())
 }
 
-/// Begins a session with a server, by the way there is; to a gateway the client names the server and its port.
+/// Begins a session with a server, by the way there is; to a gateway the client names the server
+/// and its port.
 fn begin(talk: &Talk, server: IpAddr, port: u16) -> anyhow::Result<Session> {
     let door = talk.way.address(talk.to, talk.family);
     let user = talk.way.user(server);

@@ -1,6 +1,6 @@
-//! The services of a server, by the ports that such services always had: echo, discard, chargen, FTP, a page; and one
-//! that answers once. Each has a thread for each client there may be at once, which serves one connection after the
-//! other, so that no thread is made for a connection.
+//! The services of a server, by the ports that such services always had: echo, discard, chargen,
+//! FTP, a page; and one that answers once. Each has a thread for each client there may be at once,
+//! which serves one connection after the other, so that no thread is made for a connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
@@ -32,7 +32,8 @@ pub(super) const FTP: u16 = 21;
 /// `GET /N` gets N bytes.
 pub const HTTP: u16 = 80;
 
-/// Ports of clients; a datagram from a lower one may be a forged one that makes two servers talk to each other for ever.
+/// Ports of clients; a datagram from a lower one may be a forged one that makes two servers talk to
+/// each other for ever.
 const FIRST_OF_CLIENTS: u16 = 1024;
 
 /// Bytes taken or given at once.
@@ -74,7 +75,8 @@ pub const TCP_PORTS: [(u16, u16); 7] = [
 ];
 
 impl Server {
-    /// Serves so many clients at once on a host that was made for it, by all services, in threads at that place.
+    /// Serves so many clients at once on a host that was made for it, by all services, in threads
+    /// at that place.
     ///
     /// # Errors
     /// A port is taken.
@@ -93,8 +95,8 @@ impl Server {
         Server::open(host, at, 1, Ipv6Addr::UNSPECIFIED.into(), &services, false)
     }
 
-    /// Serves what the clients of one kind of talk want and nothing else, at one address: for a host that has other
-    /// neighbours than those who measure.
+    /// Serves what the clients of one kind of talk want and nothing else, at one address: for a
+    /// host that has other neighbours than those who measure.
     ///
     /// # Errors
     /// A port is taken, or the host does not have that address.
@@ -159,7 +161,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for listener in &self.listeners {
-            // wakes those that wait for a client; one that does not listen any more has woken them already
+            // wakes those that wait for a client; one that does not listen any more has woken them
+            // already
             let _ = shutdown(listener.as_raw_fd(), Shutdown::Both);
         }
         for thread in self.threads.drain(..) {

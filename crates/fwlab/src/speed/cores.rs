@@ -1,6 +1,6 @@
-//! What a second CPU brings: the programs of an instance run over and over by one CPU alone, and by two at once, each on a
-//! frame of a flow of its own. There is no cable, no driver and no route between the runs, so what is seen is what the
-//! programs themselves share.
+//! What a second CPU brings: the programs of an instance run over and over by one CPU alone, and by
+//! two at once, each on a frame of a flow of its own. There is no cable, no driver and no route
+//! between the runs, so what is seen is what the programs themselves share.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,8 @@ const LONGEST: f64 = 0.2;
 struct Track<'l> {
     anew: Anew,
     way: Way,
-    /// In whose network frames come in, and by which interface; none if no program does anything with them.
+    /// In whose network frames come in, and by which interface; none if no program does anything
+    /// with them.
     device: Option<(&'l Host, u32)>,
     /// One of each flow.
     frames: [[u8; FRAME]; 2],
@@ -172,7 +173,8 @@ impl<'l> Router<'l> {
         };
         system.install(device, &rules, &system.configuration(&rules))?;
         let name = device.inside(|| {
-            // the program for drivers would leave frames alone of which it cannot see whether they had one
+            // the program for drivers would leave frames alone of which it cannot see whether they
+            // had one
             offload::let_leave_tags_on(End::Client.leg());
             Instance::default_name()
         })?;
@@ -184,8 +186,8 @@ impl<'l> Router<'l> {
         Ok(Router { device, instance, flood, at, interrupt })
     }
 
-    /// Has the kernel forward a packet of each flow: that opens the paths of its states for a second. Those there were are
-    /// closed by a change of the routes.
+    /// Has the kernel forward a packet of each flow: that opens the paths of its states for a
+    /// second. Those there were are closed by a change of the routes.
     fn open_paths(&mut self) -> anyhow::Result<()> {
         let (network, leg) = ("203.0.113.0/24", End::Client.leg());
         self.device.ip(&format!("route add {network} dev {leg}\nroute delete {network}\n"))?;

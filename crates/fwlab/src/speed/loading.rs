@@ -1,5 +1,5 @@
-//! How long a large configuration takes to load: `pfctl -f` against `nft -f` of the same, each on a host of its own, over
-//! what it loaded the round before.
+//! How long a large configuration takes to load: `pfctl -f` against `nft -f` of the same, each on a
+//! host of its own, over what it loaded the round before.
 
 use std::fmt::Write;
 use std::path::PathBuf;

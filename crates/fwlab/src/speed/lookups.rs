@@ -1,5 +1,5 @@
-//! What it costs to find the rule that decides among 100,000, and nothing else: the data plane's own lookup, beside one in a
-//! hash map of the kernel with 1,000 keys of 16 bytes.
+//! What it costs to find the rule that decides among 100,000, and nothing else: the data plane's
+//! own lookup, beside one in a hash map of the kernel with 1,000 keys of 16 bytes.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -31,7 +31,8 @@ pub(super) const CLASSBENCH: [(&str, &str); 3] = [
     ("ipc1", "Lookups, ClassBench ipc1"),
 ];
 
-/// What samples call what is looked up: what all others cost besides, the unit, the rule of IPv4 and that of IPv6.
+/// What samples call what is looked up: what all others cost besides, the unit, the rule of IPv4
+/// and that of IPv6.
 pub(super) const NOTHING: &str = "no-lookup";
 pub(super) const HASH: &str = "hash-map";
 pub(super) const INET: &str = "lookup";

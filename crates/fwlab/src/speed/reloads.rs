@@ -1,5 +1,5 @@
-//! Whether packets are lost while rules are replaced: frames at a steady rate through a host that loads one of two rule
-//! sets after the other.
+//! Whether packets are lost while rules are replaced: frames at a steady rate through a host that
+//! loads one of two rule sets after the other.
 
 use std::path::PathBuf;
 use std::process::Command;

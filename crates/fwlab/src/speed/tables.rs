@@ -1,5 +1,6 @@
-//! What it costs to ask a table of a million addresses about each frame, beside an interval set of nftables. Sources are
-//! drawn at random, and every second is in the table; frames pass whether they are or not.
+//! What it costs to ask a table of a million addresses about each frame, beside an interval set of
+//! nftables. Sources are drawn at random, and every second is in the table; frames pass whether
+//! they are or not.
 
 use std::fmt::Write;
 use std::fs;

@@ -365,7 +365,8 @@ fn own_ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Measured, 
     Ok(widened(run, &[one], ratio).into())
 }
 
-/// The points were not measured in the same rounds: the plain router of each says how fast the machine was then.
+/// The points were not measured in the same rounds: the plain router of each says how fast the
+/// machine was then.
 fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Measured, String> {
     let beside_router =
         |place: &Place<'_>| own_pairs(run, place, &Place { system: "router", ..*place }, CABLE);
@@ -398,7 +399,8 @@ fn worst(
     most.ok_or_else(|| "no sample".to_owned())
 }
 
-/// What two CPUs do at once by what one does alone. What no program takes is taken off, but of itself.
+/// What two CPUs do at once by what one does alone. What no program takes is taken off, but of
+/// itself.
 fn both_cores(run: &Run, ids: [&str; 2]) -> Result<Measured, String> {
     let place = |system| Place { title: cores::TITLE, at: Some(cores::CPUS.into()), system };
     let [one, both] = ids.map(place);
@@ -437,7 +439,8 @@ mod tests {
     /// A series, where in it, and systems with what they cost, in routers.
     type Costs<'c> = (&'c str, u32, &'c [(&'c str, f64)]);
 
-    /// Rounds in which everything is slower or faster, and systems that cost so many times the router.
+    /// Rounds in which everything is slower or faster, and systems that cost so many times the
+    /// router.
     fn run_with(points: &[Costs<'_>]) -> Run {
         let environment = crate::results::example::run().environment;
         let mut run = Run::begin(Mode::Cost, environment);

@@ -6,7 +6,8 @@ const EXACT: usize = 25;
 /// What the test says.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct RankTest {
-    /// How many pairs there are in which the value of the first set is the larger one; ties are halves.
+    /// How many pairs there are in which the value of the first set is the larger one; ties are
+    /// halves.
     pub u: f64,
     /// How likely a difference as large as this is if there is none, two-sided.
     pub p: f64,
@@ -49,8 +50,8 @@ fn tie_sizes(first: &[f64], second: &[f64]) -> Vec<usize> {
 /// By counting: in how many of all orders U is as far from its mean.
 fn exact(u: f64, n: usize, m: usize) -> f64 {
     // After `size` values of the second set, orders[i][u]: how many orders of i values of the first
-    // and these give u. The largest value is either of the first set, larger than all of the second,
-    // or of the second.
+    // and these give u. The largest value is either of the first set, larger than all of the
+    // second, or of the second.
     let most = n * m;
     let mut orders = vec![vec![0.0; most + 1]; n + 1];
     for row in &mut orders {
@@ -106,7 +107,8 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        // R: wilcox.test(1:3, 4:6)$p.value is 0.1, of 1:4 and 5:8 it is 2/70, of 1:5 and 6:10 2/252.
+        // R: wilcox.test(1:3, 4:6)$p.value is 0.1, of 1:4 and 5:8 it is 2/70, of 1:5 and 6:10
+        // 2/252.
         p(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 0.1);
         p(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 2.0 / 70.0);
         p(&[6.0, 7.0, 8.0, 9.0, 10.0], &[1.0, 2.0, 3.0, 4.0, 5.0], 2.0 / 252.0);

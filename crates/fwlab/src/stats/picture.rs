@@ -1,5 +1,5 @@
-//! Samples as a picture of characters, as ministat draws them: a column of marks for what lies close
-//! together, and below it for each set the quarters (`|__|`) with the median (`M`).
+//! Samples as a picture of characters, as ministat draws them: a column of marks for what lies
+//! close together, and below it for each set the quarters (`|__|`) with the median (`M`).
 
 use super::quantile;
 

@@ -1,4 +1,5 @@
-//! ftp-gw, skipstep's application proxy for FTP: clients name the server to it, or are diverted to it and know nothing.
+//! ftp-gw, skipstep's application proxy for FTP: clients name the server to it, or are diverted to
+//! it and know nothing.
 
 mod text;
 

@@ -1,5 +1,5 @@
-//! haproxy as a proxy of TCP: it takes the connections of clients on the ports of the server, and speaks with the server
-//! on the same ones.
+//! haproxy as a proxy of TCP: it takes the connections of clients on the ports of the server, and
+//! speaks with the server on the same ones.
 
 use std::net::IpAddr;
 use std::process::Command;

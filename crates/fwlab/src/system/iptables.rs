@@ -1,5 +1,5 @@
-//! iptables, by its own kernel tables and by those of nftables; with all rules in one list, and with a jump by
-//! protocol to a list that only its packets go through.
+//! iptables, by its own kernel tables and by those of nftables; with all rules in one list, and
+//! with a jump by protocol to a list that only its packets go through.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! nftables. Its ways to write the rules are a file each; here is what they have in common: a table with a chain where
-//! packets are forwarded, and how nft loads it.
+//! nftables. Its ways to write the rules are a file each; here is what they have in common: a table
+//! with a chain where packets are forwarded, and how nft loads it.
 
 mod conntrack;
 mod flat;

@@ -1,5 +1,6 @@
-//! Packets of a pcap file, as far as conversations are made of them: of Ethernet, of Linux' cooked captures, of IP without
-//! anything before it, and of pf's log. <https://www.tcpdump.org/manpages/pcap-savefile.5.txt>
+//! Packets of a pcap file, as far as conversations are made of them: of Ethernet, of Linux' cooked
+//! captures, of IP without anything before it, and of pf's log.
+//! <https://www.tcpdump.org/manpages/pcap-savefile.5.txt>
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -58,8 +59,9 @@ pub(super) struct Packet {
     pub ends: bool,
 }
 
-/// The packets of a file, and how many others there are: of other protocols, fragments, and such that were cut off too early.
-/// A record that ends with the file is left out, as who writes one may be killed.
+/// The packets of a file, and how many others there are: of other protocols, fragments, and such
+/// that were cut off too early. A record that ends with the file is left out, as who writes one may
+/// be killed.
 pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
     let magic = file.first_chunk().map(|four| u32::from_le_bytes(*four));
     let (is_big, fraction) = match magic.ok_or(CaptureError::Other)? {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::capture::{CaptureError, Packet, packets};
 use crate::raw::frame::Transport;
 
-/// After this long without a word datagrams between the same ends are another conversation, as filters have it.
+/// After this long without a word datagrams between the same ends are another conversation, as
+/// filters have it.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// The longest capture: each of its seconds is a job.

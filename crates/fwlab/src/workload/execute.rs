@@ -225,8 +225,8 @@ impl<'a> Executor<'a> {
         self.ready.push_back(Step::Start { job, parent: Some(number), due });
     }
 
-    /// Starts the next job of a group and draws when the one after it is to start. Gaps are from the
-    /// time a job was to start, so that what is late once does not make everything late.
+    /// Starts the next job of a group and draws when the one after it is to start. Gaps are from
+    /// the time a job was to start, so that what is late once does not make everything late.
     fn start_and_draw(&mut self, number: usize) {
         let Order::Random { random, low, high, due } = &mut self.groups[number].order else {
             return;

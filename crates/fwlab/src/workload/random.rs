@@ -1,5 +1,5 @@
-//! random(3) as the C library of Linux has it, so that a seed gives the gaps here that it gives in a
-//! program that calls srandom and random.
+//! random(3) as the C library of Linux has it, so that a seed gives the gaps here that it gives in
+//! a program that calls srandom and random.
 
 /// How far back the sum of two numbers looks: this and `NEAR`.
 const FAR: usize = 31;

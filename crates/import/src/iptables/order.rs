@@ -1,5 +1,5 @@
-//! Looks for rules that would judge packets of connections. pf passes these by their states and asks
-//! no rule, so such a rule is worth a warning.
+//! Looks for rules that would judge packets of connections. pf passes these by their states and
+//! asks no rule, so such a rule is worth a warning.
 
 use super::dump::{Chain, Dump, Policy, Table};
 use super::rule::Rule;

@@ -1,5 +1,5 @@
-//! A dump to a pf.conf. The first matching rule decides there, so every verdict is `quick`; a chain of
-//! the user's becomes an anchor wherever it is called.
+//! A dump to a pf.conf. The first matching rule decides there, so every verdict is `quick`; a chain
+//! of the user's becomes an anchor wherever it is called.
 
 use std::fmt::Write;
 
@@ -246,8 +246,8 @@ impl<'d> Writer<'d, '_, '_> {
         Some(variants)
     }
 
-    /// Accepting both what begins a connection and what belongs to one: only FORWARD is asked for the
-    /// latter.
+    /// Accepting both what begins a connection and what belongs to one: only FORWARD is asked for
+    /// the latter.
     fn new_and_established(&self, variants: &[Criteria]) -> Vec<Criteria> {
         let with = |new| {
             let connection = Connection { new, established: !new, invalid: false };

@@ -8,7 +8,8 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
-/// Lets the kernel kill what this command starts, as soon as the thread that starts it is gone: even if that is by SIGKILL.
+/// Lets the kernel kill what this command starts, as soon as the thread that starts it is gone:
+/// even if that is by SIGKILL.
 pub fn end_with_this_thread(command: &mut Command) -> &mut Command {
     let parent = getpid();
     // SAFETY: the child does nothing there but system calls, which are safe between fork and exec

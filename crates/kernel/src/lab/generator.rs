@@ -71,8 +71,9 @@ impl Generator {
         self.progress.at(0)
     }
 
-    /// Runs the program `repeat` times on pages for frames of `length` bytes, `batch` of them before
-    /// what was redirected is handed over. Sends in the network namespace of the calling thread.
+    /// Runs the program `repeat` times on pages for frames of `length` bytes, `batch` of them
+    /// before what was redirected is handed over. Sends in the network namespace of the calling
+    /// thread.
     pub fn run(&self, length: usize, repeat: u32, batch: u32) -> Result<Ended> {
         let page = vec![0u8; length];
         let options = libbpf_sys::bpf_test_run_opts {

@@ -122,9 +122,9 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of frames of `length` bytes that begin with `headers`, `extension` bytes of which (0, 8, 24 or
-    /// 40) are extension headers of IPv6. The sums are those of the 16-bit words, as the machine reads them, that
-    /// checksums cover and that do not vary.
+    /// A template of frames of `length` bytes that begin with `headers`, `extension` bytes of which
+    /// (0, 8, 24 or 40) are extension headers of IPv6. The sums are those of the 16-bit words, as
+    /// the machine reads them, that checksums cover and that do not vary.
     pub fn new(
         kind: Kind,
         length: u32,

@@ -1,4 +1,5 @@
-//! What a device does for the kernel, or the kernel for a device, packet by packet or for many at once.
+//! What a device does for the kernel, or the kernel for a device, packet by packet or for many at
+//! once.
 
 use std::io;
 use std::net::UdpSocket;
@@ -86,13 +87,14 @@ pub fn takes_tags_off(device: &str) -> bool {
     ask(device, FLAGS.0, 0).is_ok_and(|flags| flags & TAKES_TAGS_OFF != 0)
 }
 
-/// Has a device join the packets of a connection that it receives, so that nobody can tell them apart any more
-/// (`lro`), or no more. Whether that has changed anything.
+/// Has a device join the packets of a connection that it receives, so that nobody can tell them
+/// apart any more (`lro`), or no more. Whether that has changed anything.
 pub fn let_join_packets(device: &str, join: bool) -> bool {
     set_flag(device, JOINS_PACKETS, join)
 }
 
-/// Has a device leave VLAN tags on the frames that it gives to the kernel. Whether that has changed anything.
+/// Has a device leave VLAN tags on the frames that it gives to the kernel. Whether that has changed
+/// anything.
 pub fn let_leave_tags_on(device: &str) -> bool {
     set_flag(device, TAKES_TAGS_OFF, false)
 }
@@ -151,7 +153,8 @@ fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
 /// Has a device carry out a command of ethtool.
 ///
 /// # Safety
-/// `order` is a valid structure of the kind that its command, the first word of it, reads and writes.
+/// `order` is a valid structure of the kind that its command, the first word of it, reads and
+/// writes.
 unsafe fn call<T>(device: &str, order: *mut T) -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: a structure of numbers, arrays and pointers, of which zero is a value
@@ -163,7 +166,8 @@ unsafe fn call<T>(device: &str, order: *mut T) -> io::Result<()> {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = order.cast();
-    // SAFETY: the socket is open; the request lives until the call returns, and so does the order, as the caller says
+    // SAFETY: the socket is open; the request lives until the call returns, and so does the order,
+    // as the caller says
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! A socket that sends frames by an interface as they are: slower than the generator, and everywhere.
+//! A socket that sends frames by an interface as they are: slower than the generator, and
+//! everywhere.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,7 +15,8 @@ pub const PACKET_BATCH: usize = 64;
 pub struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// Sends by an interface of the calling thread's network namespace, past its queueing discipline.
+    /// Sends by an interface of the calling thread's network namespace, past its queueing
+    /// discipline.
     pub fn new(ifindex: u32) -> Result<Self> {
         let what = || format!("packet socket: interface {ifindex}");
         // SAFETY: numbers alone
@@ -70,8 +72,8 @@ impl PacketSocket {
                 message
             })
             .collect();
-        // SAFETY: messages point to parts, these to frames, and all live until the call returns; the kernel
-        // writes nothing but how much of each message went
+        // SAFETY: messages point to parts, these to frames, and all live until the call returns;
+        // the kernel writes nothing but how much of each message went
         let sent = unsafe {
             libc::sendmmsg(self.0.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0)
         };

@@ -6,13 +6,14 @@ use nix::libc;
 
 use crate::error::{Context, Result};
 
-/// Gives a thread (0 for the calling one) the CPU whenever it wants it (`SCHED_FIFO`), more urgently
-/// than others with a lower `priority`; 0 makes it an ordinary thread again.
+/// Gives a thread (0 for the calling one) the CPU whenever it wants it (`SCHED_FIFO`), more
+/// urgently than others with a lower `priority`; 0 makes it an ordinary thread again.
 ///
-/// What an urgent thread starts, threads and programs, is ordinary. Most settings of networks under /proc/sys and /sys are
-/// written with the kernel's lock of networks, and who finds it taken does not wait: the system call begins anew until the
-/// lock is free. An urgent thread that does so never lets go of its CPU, and if who has the lock wants that CPU, no more
-/// urgently, both stay as they are.
+/// What an urgent thread starts, threads and programs, is ordinary. Most settings of networks under
+/// /proc/sys and /sys are written with the kernel's lock of networks, and who finds it taken does
+/// not wait: the system call begins anew until the lock is free. An urgent thread that does so
+/// never lets go of its CPU, and if who has the lock wants that CPU, no more urgently, both stay as
+/// they are.
 pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
     let policy = match priority {
         0 => libc::SCHED_OTHER,
@@ -24,8 +25,9 @@ pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
     outcome(done).context(|| format!("thread {thread}: SCHED_FIFO"))
 }
 
-/// Favours a thread (0 for the calling one) before all other ordinary ones as far as it goes (nice -20). Unlike one of
-/// `SCHED_FIFO` it may have the whole CPU for more than `kernel.sched_rt_runtime_us` of each second.
+/// Favours a thread (0 for the calling one) before all other ordinary ones as far as it goes (nice
+/// -20). Unlike one of `SCHED_FIFO` it may have the whole CPU for more than
+/// `kernel.sched_rt_runtime_us` of each second.
 pub fn favour(thread: u32) -> Result<()> {
     // SAFETY: the call reads no memory of ours
     let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, -20) };

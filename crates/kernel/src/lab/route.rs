@@ -21,7 +21,8 @@ pub enum RoutesIn {
     Tcx,
 }
 
-/// Has what comes by these interfaces of the calling thread's network namespace routed there, as long as they are.
+/// Has what comes by these interfaces of the calling thread's network namespace routed there, as
+/// long as they are.
 ///
 /// # Errors
 /// Not root; a driver has no XDP, or the kernel no tcx; another program is in the driver already.

@@ -1,5 +1,5 @@
-//! The programs of an instance on the same frame again and again, as fast as one CPU runs them: bpf/lab/anew.bpf.c makes
-//! the frame's headers anew each time.
+//! The programs of an instance on the same frame again and again, as fast as one CPU runs them:
+//! bpf/lab/anew.bpf.c makes the frame's headers anew each time.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -21,13 +21,14 @@ const COPY: usize = HEADERS + 8;
 /// Bytes of a frame, which has no room for anything but headers and their copy.
 pub const FRAME: usize = COPY + HEADERS;
 
-/// Where a program stands in a packet's way, and what it returns of one that it has sent on past the kernel.
+/// Where a program stands in a packet's way, and what it returns of one that it has sent on past
+/// the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// On tcx: `TC_ACT_REDIRECT`
     Tcx = 7,
-    /// In XDP: `XDP_REDIRECT`. The program for drivers: the one for veth devices looks behind the frame for the skb that
-    /// they make of one, and a test run has none there.
+    /// In XDP: `XDP_REDIRECT`. The program for drivers: the one for veth devices looks behind the
+    /// frame for the skb that they make of one, and a test run has none there.
     Xdp = 4,
 }
 
@@ -68,8 +69,8 @@ impl Anew {
         frame[COPY - 2..COPY].fill(0);
     }
 
-    /// Runs the program that stands there `repeat` times on a frame that comes by an interface of the calling thread's
-    /// network namespace.
+    /// Runs the program that stands there `repeat` times on a frame that comes by an interface of
+    /// the calling thread's network namespace.
     pub fn run(&self, way: Way, frame: &[u8; FRAME], ifindex: u32, repeat: u32) -> Result<Bench> {
         match way {
             Way::Tcx => {

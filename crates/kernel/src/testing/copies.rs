@@ -1,5 +1,5 @@
-//! What the data plane sends besides the packet it was given: copies, which a test run lets go for good.
-//! A socket that hears all that leaves the test's network has them.
+//! What the data plane sends besides the packet it was given: copies, which a test run lets go for
+//! good. A socket that hears all that leaves the test's network has them.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -43,8 +43,8 @@ pub(super) fn forget() -> Result<()> {
     sent_by(0).map(drop)
 }
 
-/// The TCP segments that left by an interface since the last time, from the IP header on. Others are
-/// the network's own.
+/// The TCP segments that left by an interface since the last time, from the IP header on. Others
+/// are the network's own.
 pub(super) fn sent_by(index: u32) -> Result<Vec<Vec<u8>>> {
     let mut sent = Vec::new();
     let mut frame = vec![0; LONGEST];

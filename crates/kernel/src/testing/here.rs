@@ -1,5 +1,5 @@
-//! The network that this thread is in, which all its engines share: test runs go there, whichever of them
-//! made it.
+//! The network that this thread is in, which all its engines share: test runs go there, whichever
+//! of them made it.
 
 use std::cell::RefCell;
 
@@ -20,8 +20,8 @@ thread_local! {
     static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
 }
 
-/// Sees to it that the network is `host`'s; what the host is with the indices that its interfaces have here.
-/// Networks are slow to build, and most tests use the one they had, as it was at first.
+/// Sees to it that the network is `host`'s; what the host is with the indices that its interfaces
+/// have here. Networks are slow to build, and most tests use the one they had, as it was at first.
 pub(super) fn enter(host: &Host) -> Result<Host> {
     let is_mine = HERE.with_borrow(|here| {
         here.as_ref().is_some_and(|here| here.made_for == *host || here.now == *host)

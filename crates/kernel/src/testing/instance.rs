@@ -37,8 +37,8 @@ impl TestInstance {
         Ok(TestInstance { instance, network, machine })
     }
 
-    /// Begins anew with `ruleset` as a machine does that is switched on: filtering since second 0 of
-    /// its clock, which on the wall is the second `first_enabled`.
+    /// Begins anew with `ruleset` as a machine does that is switched on: filtering since second 0
+    /// of its clock, which on the wall is the second `first_enabled`.
     pub fn start(&mut self, ruleset: &Ruleset, hostid: u32, first_enabled: u32) -> Result<()> {
         self.forget()?;
         self.instance.load(ruleset.clone(), self.network.host())?;

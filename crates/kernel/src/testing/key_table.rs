@@ -1,4 +1,5 @@
-//! The table of keys alone: states that are put into it and taken out again by as many threads as like.
+//! The table of keys alone: states that are put into it and taken out again by as many threads as
+//! like.
 
 use skipstep_abi as abi;
 
@@ -30,7 +31,8 @@ impl KeyTable {
         self.states.capacity()
     }
 
-    /// Makes a state with a key on each side, which are one if they are equal; none if another state has one of them.
+    /// Makes a state with a key on each side, which are one if they are equal; none if another
+    /// state has one of them.
     pub fn insert(&self, key: [abi::StateKey; 2]) -> Result<Option<abi::Kill>> {
         let direction = abi::verdict::direction::IN;
         let state = abi::State { key, direction, ..abi::State::default() };
@@ -63,7 +65,8 @@ impl KeyTable {
             .collect())
     }
 
-    /// Says of every entry, free or not, that this is the place, plus 1, of the state that knows its packets where they leave.
+    /// Says of every entry, free or not, that this is the place, plus 1, of the state that knows
+    /// its packets where they leave.
     pub fn lead_astray(&self, onward: u32) -> Result<()> {
         for (number, line) in (0..).zip(self.lines.first(self.lines.capacity())?) {
             self.lines.set(

@@ -1,5 +1,5 @@
-//! Lookups alone: what finding the rule that decides about a packet costs, without the packet. Mirrors
-//! bpf/lookup.bpf.c.
+//! Lookups alone: what finding the rule that decides about a packet costs, without the packet.
+//! Mirrors bpf/lookup.bpf.c.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,8 @@ pub struct LookupPacket {
     pub tos: u8,
     /// Id of the interface it comes in by.
     pub interface: u32,
-    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`]; of one in a table 1, or 0 if the
-    /// source is not in it.
+    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`]; of one in a table
+    /// 1, or 0 if the source is not in it.
     pub decided: u32,
 }
 
@@ -94,7 +94,8 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Loads one with room for `rules` rules, by the evaluator `compiled`, and for `entries` in tables.
+    /// Loads one with room for `rules` rules, by the evaluator `compiled`, and for `entries` in
+    /// tables.
     pub fn new(rules: u32, entries: u32) -> Result<Self> {
         let test = Sizes::test();
         let table_entries = entries.max(test.table_entries);

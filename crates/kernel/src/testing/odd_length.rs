@@ -1,5 +1,5 @@
-//! Packets of lengths that `BPF_PROG_TEST_RUN` refuses: a program of the tests' own gives a packet that
-//! the kernel takes the bytes it should have, and goes on to the program under test.
+//! Packets of lengths that `BPF_PROG_TEST_RUN` refuses: a program of the tests' own gives a packet
+//! that the kernel takes the bytes it should have, and goes on to the program under test.
 
 use std::os::fd::{AsFd, AsRawFd};
 

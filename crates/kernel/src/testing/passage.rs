@@ -1,5 +1,6 @@
-//! The way of a packet through the data plane, and what became of it. What is not of the filter but of the
-//! machine around it, the test does: the daemon's part is in `daemon`, the network's in `route`.
+//! The way of a packet through the data plane, and what became of it. What is not of the filter but
+//! of the machine around it, the test does: the daemon's part is in `daemon`, the network's in
+//! `route`.
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
@@ -130,8 +131,8 @@ impl Passage<'_> {
         })
     }
 
-    /// What was sent in a packet's place. What goes to the other side of the connection stands where
-    /// OpenBSD sends it: the SYN to the server last, the acknowledgment first.
+    /// What was sent in a packet's place. What goes to the other side of the connection stands
+    /// where OpenBSD sends it: the SYN to the server last, the acknowledgment first.
     fn proxied(
         &self,
         packet: &TestPacket,

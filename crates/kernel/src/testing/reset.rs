@@ -87,7 +87,8 @@ fn states(maps: &Maps, programs: &Programs) -> Result<()> {
     let found: Vec<abi::State> = maps.states.first(used)?.collect();
     for (index, abi::State { serial, key, .. }) in (0..).zip(found) {
         if serial & 1 == 1 {
-            // the data plane takes its keys away; what else it was is forgotten anyway, without a word
+            // the data plane takes its keys away; what else it was is forgotten anyway, without a
+            // word
             maps.states.set(&index, &abi::State { serial, key, ..abi::State::default() })?;
             programs.kill.call(&abi::Kill { index, serial })?;
         }

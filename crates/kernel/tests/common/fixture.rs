@@ -10,7 +10,7 @@ use skipstep_kernel::network::TestNetwork;
 use skipstep_ruleset::interface::Host;
 use skipstep_scenario::engine::StateView;
 
-use super::{host, is_root, ruleset};
+use super::{host, ruleset};
 
 /// An instance in a network namespace of its own, removed however the test ends.
 pub struct Fixture {
@@ -50,9 +50,7 @@ impl Drop for Fixture {
 
 /// Runs in a thread of its own, since entering a network namespace cannot be undone.
 pub fn isolated(test: impl FnOnce() + Send + 'static) {
-    if is_root() {
-        std::thread::spawn(test).join().unwrap();
-    }
+    std::thread::spawn(test).join().unwrap();
 }
 
 pub fn receiver() -> (UdpSocket, SocketAddr) {

@@ -2,21 +2,13 @@
 #![allow(dead_code, missing_docs)]
 
 pub mod fixture;
+pub mod shared_engine;
 
 use etherparse::PacketBuilder;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::{Carried, LinkHeader, TestPacket};
-
-/// True if the test can go on; otherwise says that it was skipped and why.
-pub fn is_root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        println!("skipped: needs root");
-    }
-    root
-}
 
 /// em0 10.0.1.1/24 and em1 10.0.2.1/24 with the default route, lo0.
 pub fn host() -> Host {

@@ -40,8 +40,8 @@ pub struct Hop {
 }
 
 impl Pool {
-    /// The family that one of its hosts asks of the rule. With `prefer-ipv6-nexthop` packets of both
-    /// are sent to a next hop with an IPv6 address.
+    /// The family that one of its hosts asks of the rule. With `prefer-ipv6-nexthop` packets of
+    /// both are sent to a next hop with an IPv6 address.
     pub fn family_of(&self, host: &Host) -> Option<Family> {
         host.family().filter(|family| !self.prefer_ipv6 || *family == Family::Inet)
     }

@@ -1,4 +1,5 @@
-//! `binat-to` makes two rules: `nat-to` for packets that go out, and `rdr-to` for those that come in.
+//! `binat-to` makes two rules: `nat-to` for packets that go out, and `rdr-to` for those that come
+//! in.
 
 use skipstep_ruleset::{Direction, PoolAddress, Rule};
 
@@ -60,8 +61,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The rules for packets that come in to the address that `outbound` translates to. As in pf one
-    /// is made for each of the rest of the lists.
+    /// The rules for packets that come in to the address that `outbound` translates to. As in pf
+    /// one is made for each of the rest of the lists.
     pub(super) fn inbound(&mut self, outbound: &Rule, lists: &Lists, number: usize) {
         let (Some(nat), Some(pool)) = (&outbound.nat, &lists.translation.nat) else {
             return;

@@ -138,7 +138,8 @@ impl Expansion<'_> {
         })
     }
 
-    /// How an address is chosen: of a list each in turn, which is also what happens if nothing is said.
+    /// How an address is chosen: of a list each in turn, which is also what happens if nothing is
+    /// said.
     fn old_kind(&mut self, pool: &ast::Pool, address: &PoolAddress) -> Result<PoolKind, Refused> {
         let Some(kind) = &pool.kind else {
             let several = self.is_several(address);

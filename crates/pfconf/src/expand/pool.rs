@@ -1,6 +1,6 @@
-//! The pools of one combination: which of their addresses the rule's family leaves, what family they
-//! give a rule that has none, and what of ports and options goes together. Several addresses become
-//! a table.
+//! The pools of one combination: which of their addresses the rule's family leaves, what family
+//! they give a rule that has none, and what of ports and options goes together. Several addresses
+//! become a table.
 
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{

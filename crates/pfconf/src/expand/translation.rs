@@ -20,7 +20,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// An anchor's rules translate, the call does not. pf takes all but routes here and forgets them.
+    /// An anchor's rules translate, the call does not. pf takes all but routes here and forgets
+    /// them.
     pub(super) fn check_anchor(&mut self, translation: &Translation) -> Result<(), Refused> {
         if translation.route.is_some() {
             return self.refuse("cannot specify route handling on anchors");
@@ -31,8 +32,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Where routing and diversion can be used. The address diverted to decides the family of the rule
-    /// if nothing else has.
+    /// Where routing and diversion can be used. The address diverted to decides the family of the
+    /// rule if nothing else has.
     pub(super) fn route_and_divert(
         &mut self,
         rule: &mut Rule,

@@ -164,7 +164,8 @@ fn quoted(text: &str, quote: char) -> usize {
 }
 
 /// Length of a word, which goes on over a joint if the next line begins with a part of it. Digits,
-/// and macros, take the joint with them in any case: what follows decides whether they are a number.
+/// and macros, take the joint with them in any case: what follows decides whether they are a
+/// number.
 fn word(text: &str) -> usize {
     let mut length = 0;
     loop {

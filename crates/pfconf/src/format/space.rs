@@ -34,8 +34,8 @@ pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
     !(left.is(")") && right.glued && right.text.starts_with(':'))
 }
 
-/// Digits are a number in front of a blank and of some signs only, otherwise a word; and a macro may
-/// be a number. What stood behind them stays as it was unless it makes no difference.
+/// Digits are a number in front of a blank and of some signs only, otherwise a word; and a macro
+/// may be a number. What stood behind them stays as it was unless it makes no difference.
 fn unchanged_behind_number(left: &Piece, right: &Piece) -> Option<bool> {
     let ends_in_digit = left.text.trim_end_matches("\\\n").ends_with(|c: char| c.is_ascii_digit());
     let may_be_number = left.kind == Kind::Word && (ends_in_digit || left.text.starts_with('$'));

@@ -1,4 +1,5 @@
-//! Words of FreeBSD and macOS that are neither OpenBSD's nor of old times (pf-features, rows F-only).
+//! Words of FreeBSD and macOS that are neither OpenBSD's nor of old times (pf-features, rows
+//! F-only).
 
 use super::{Parse, Parser, Reported};
 use crate::ast::{FilterOptions, StatementKind};
@@ -20,8 +21,8 @@ const ELSEWHERE: [(&str, &str); 7] = [
 ];
 
 impl Parser<'_> {
-    /// Whether `word` begins something that other systems have and this one does not; then it has been
-    /// reported.
+    /// Whether `word` begins something that other systems have and this one does not; then it has
+    /// been reported.
     pub(super) fn is_elsewhere(&mut self, word: &str, place: Place) -> bool {
         let found = ELSEWHERE.iter().find(|(known, _)| *known == word);
         if let Some((word, help)) = found {

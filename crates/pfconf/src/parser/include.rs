@@ -11,8 +11,8 @@ const MOST_FILES: usize = 4096;
 const MOST_TEXT: usize = 1 << 24;
 
 impl Parser<'_> {
-    /// `include "file"`: the next statement comes from there. The end of the line is not looked for:
-    /// what follows is read behind the file.
+    /// `include "file"`: the next statement comes from there. The end of the line is not looked
+    /// for: what follows is read behind the file.
     pub(super) fn include(&mut self) -> Parse<StatementKind> {
         self.expect("include")?;
         let place = self.place();

@@ -1,6 +1,6 @@
 //! `state limiter` and `source limiter`, of later releases of OpenBSD: the statements that define
-//! them and the options that use them (pf-features sections 2 and 5). The words they are made of are
-//! not reserved.
+//! them and the options that use them (pf-features sections 2 and 5). The words they are made of
+//! are not reserved.
 
 use skipstep_ruleset::{Limiter, LimiterUse};
 

@@ -107,8 +107,9 @@ impl Parser<'_> {
         found
     }
 
-    /// `route-to (em0 10.0.0.1)` and its like, which stood in front of the family. A next hop without
-    /// its interface is an option of today, behind which nothing of the rule's head can stand.
+    /// `route-to (em0 10.0.0.1)` and its like, which stood in front of the family. A next hop
+    /// without its interface is an option of today, behind which nothing of the rule's head can
+    /// stand.
     pub(super) fn early_route(&mut self, translation: &mut Translation) -> Parse<()> {
         let kind = match self.peek().kind {
             Kind::Keyword("route-to") => RouteKind::RouteTo,

@@ -1,4 +1,5 @@
-//! The order of statements that FreeBSD's `set require-order yes` asks for (pf-features section 12).
+//! The order of statements that FreeBSD's `set require-order yes` asks for (pf-features section
+//! 12).
 
 use skipstep_ruleset::OldKind;
 

@@ -188,7 +188,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether the next word belongs to a key: options of pools that are no words of the language do not.
+    /// Whether the next word belongs to a key: options of pools that are no words of the language
+    /// do not.
     fn at_key_word(&mut self) -> bool {
         matches!(&self.peek().kind, Kind::String(word) if !OPTIONS.contains(&word.as_str()))
     }

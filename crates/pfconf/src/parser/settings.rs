@@ -11,8 +11,8 @@ use crate::diagnostics::Kind as Severity;
 use crate::settings;
 use crate::token::Kind;
 
-/// Where adaptive syncookies begin if nothing is said, in percent of the state limit; they end at half
-/// of it.
+/// Where adaptive syncookies begin if nothing is said, in percent of the state limit; they end at
+/// half of it.
 const SYNCOOKIES_START: u8 = 25;
 /// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
 const NOT_RESERVED: [&str; 6] =

@@ -155,8 +155,8 @@ impl Parser<'_> {
         }
     }
 
-    /// One item, or several in braces with or without commas between them. `item` is told whether it
-    /// stands in a list.
+    /// One item, or several in braces with or without commas between them. `item` is told whether
+    /// it stands in a list.
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         if !self.accept_sign('{') {
             return Ok(vec![item(self)?]);

@@ -46,8 +46,8 @@ impl Side {
     }
 }
 
-/// Compares the two files of the operands. Exit status 0: they mean the same, 1: they do not, 2: that
-/// cannot be said.
+/// Compares the two files of the operands. Exit status 0: they mean the same, 1: they do not, 2:
+/// that cannot be said.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match compare(args) {
         Ok(Some(true)) => Ok(ExitCode::SUCCESS),

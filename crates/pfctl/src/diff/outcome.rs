@@ -21,8 +21,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Sends `arrival` through `firewall`, whose state table is empty, with random draws that return
-    /// `draw`.
+    /// Sends `arrival` through `firewall`, whose state table is empty, with random draws that
+    /// return `draw`.
     pub fn of(firewall: &Firewall, arrival: &Arrival, draw: u32) -> Outcome {
         let mut firewall = firewall.clone();
         firewall.set_random(Draw::Bounded(draw));

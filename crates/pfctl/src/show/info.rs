@@ -10,8 +10,8 @@ use super::interfaces::InterfaceTraffic;
 use super::{Detail, Traffic};
 use crate::words::debug_level_name;
 
-/// For whom packets go by the kernel's forwarding that could go past it, in text and in JSON, in the order of
-/// `enum pf_left_to` of bpf/abi/status.h.
+/// For whom packets go by the kernel's forwarding that could go past it, in text and in JSON, in
+/// the order of `enum pf_left_to` of bpf/abi/status.h.
 pub const LEFT_TO: [(&str, &str); 4] = [
     ("left to upper devices", "upper"),
     ("left to other programs", "program"),
@@ -48,11 +48,13 @@ pub struct InfoView {
     pub log_lost: u64,
     /// Reports of states that nobody took in time.
     pub flow_lost: u64,
-    /// Seconds that the timer that sweeps states is overdue. OpenBSD's text says nothing of its own.
+    /// Seconds that the timer that sweeps states is overdue. OpenBSD's text says nothing of its
+    /// own.
     pub sweep_late: u64,
     /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
     pub forwarded: [u64; 2],
-    /// Packets left to the kernel's forwarding, in the order of [`LEFT_TO`]. OpenBSD's text has none.
+    /// Packets left to the kernel's forwarding, in the order of [`LEFT_TO`]. OpenBSD's text has
+    /// none.
     pub left_to: [u64; LEFT_TO.len()],
     /// Packets for programs, which OpenBSD's netstat counts.
     pub divert: DivertCounters,

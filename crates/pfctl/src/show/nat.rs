@@ -1,5 +1,5 @@
-//! `-s nat`: the translation rules of old times, in FreeBSD's order and words. `-s rules` begins with those
-//! that normalise.
+//! `-s nat`: the translation rules of old times, in FreeBSD's order and words. `-s rules` begins
+//! with those that normalise.
 
 use serde_json::{Value, json};
 use skipstep_pfconf::{Names, PrintOptions, print};

@@ -23,7 +23,8 @@ pub struct RulesView<'a> {
     pub only: Option<u32>,
     /// Print ports by these names (`-P`).
     pub port_names: Option<&'a Names>,
-    /// Number of addresses in a table that rules of an anchor name (`None`: not defined), for `-vv`.
+    /// Number of addresses in a table that rules of an anchor name (`None`: not defined), for
+    /// `-vv`.
     pub table_sizes: &'a dyn Fn(&str, &str) -> Option<usize>,
     /// Number of addresses of an interface in parentheses, for `-vv`.
     pub dynamic_sizes: DynamicSizes<'a>,

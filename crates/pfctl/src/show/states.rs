@@ -144,8 +144,8 @@ fn protocol_name(protocol: u8) -> String {
     }
 }
 
-/// An end of the connection, with what it is translated from in parentheses. In front of each stands
-/// the routing domain, if it is not 0.
+/// An end of the connection, with what it is translated from in parentheses. In front of each
+/// stands the routing domain, if it is not 0.
 fn endpoint(
     outer: (IpAddr, u16),
     inner: (IpAddr, u16),
@@ -252,8 +252,8 @@ pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
     view.on(interface).map(|state| json!(Object::of(state, view.now, &creatorid))).collect()
 }
 
-/// A state as it is written, field by field: a [`Value`] of each would be most of the work. Fields are
-/// in the order that a `Value` has them in.
+/// A state as it is written, field by field: a [`Value`] of each would be most of the work. Fields
+/// are in the order that a `Value` has them in.
 #[derive(Serialize)]
 struct Object<'a> {
     age: u32,

@@ -1,8 +1,8 @@
 //! First step: rules go if another of their superblock matches whatever they match.
 //!
-//! pfctl compares each rule with each. Here a rule is a row of numbers, 0 where it does not look, and
-//! those that would cover it are looked up: for each *shape* that some rule has (where it looks, and
-//! how long its prefixes are) there is one row of that shape that covers it.
+//! pfctl compares each rule with each. Here a rule is a row of numbers, 0 where it does not look,
+//! and those that would cover it are looked up: for each *shape* that some rule has (where it
+//! looks, and how long its prefixes are) there is one row of that shape that covers it.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -13,8 +13,9 @@ use crate::{Address, Endpoint, Rule, skip};
 
 /// Which of `rules` stay: those that no other covers, and of equals the first.
 ///
-/// Rules whose pools have a memory stay, too, if they decide before one that covers them: what a packet gets of a pool
-/// hangs on what others got of it, and each rule has one of its own. pfctl removes these as well.
+/// Rules whose pools have a memory stay, too, if they decide before one that covers them: what a
+/// packet gets of a pool hangs on what others got of it, and each rule has one of its own. pfctl
+/// removes these as well.
 pub fn kept(rules: &[Rule]) -> Vec<bool> {
     let Table { rows, hosts } = Table::of(rules);
     let mut places: Map<Row, Places> = map_for(rows.len());
@@ -63,8 +64,9 @@ struct Row {
     rest: u32,
     /// the manner in which it does what it does.
     manner: u32,
-    /// Interface, direction, family, protocol, flags and both ports; 0 does not look. Then whether the
-    /// rule lacks `min-ttl` and `max-mss` of its superblock: only one that has them does as much.
+    /// Interface, direction, family, protocol, flags and both ports; 0 does not look. Then whether
+    /// the rule lacks `min-ttl` and `max-mss` of its superblock: only one that has them does as
+    /// much.
     criteria: [u32; CRITERIA],
     /// Source and destination, as [`Hosts`] numbers them.
     hosts: [u32; 2],
@@ -283,7 +285,8 @@ impl Table {
     }
 }
 
-/// Of a negated prefix the wider is the one that matches less; pfctl takes it for the one that covers.
+/// Of a negated prefix the wider is the one that matches less; pfctl takes it for the one that
+/// covers.
 fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow {
     match &end.host.address {
         address if fields::is_everyone(address) && !end.host.negated => HostRow::Everyone,

@@ -70,9 +70,10 @@ pub fn is_barrier(rule: &Rule) -> bool {
     limits || adds_up(rule) || has_barrier(rule)
 }
 
-/// Whether a second such rule would find what the first has written, and do something else: a port that keeps its
-/// distance from the lowest, a source for which a port is sought by the new destination, a source that sticks to what
-/// the first has chosen for it, a source that is chosen by the hash of the one before.
+/// Whether a second such rule would find what the first has written, and do something else: a port
+/// that keeps its distance from the lowest, a source for which a port is sought by the new
+/// destination, a source that sticks to what the first has chosen for it, a source that is chosen
+/// by the hash of the one before.
 fn adds_up(rule: &Rule) -> bool {
     let moves_port = |pool: &Pool| matches!(pool.ports, PoolPorts::Range(low, high) if low < high);
     let hashes = |pool: &Pool| matches!(pool.kind, PoolKind::SourceHash(_));
@@ -84,16 +85,16 @@ fn adds_up(rule: &Rule) -> bool {
             || rule.pools().any(|pool| pool.sticky))
 }
 
-/// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it never
-/// decides; it may not decide for another, each of them has a pool of its own.
+/// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it
+/// never decides; it may not decide for another, each of them has a pool of its own.
 pub fn has_memory(rule: &Rule) -> bool {
     rule.pools().any(|pool| {
         pool.sticky || matches!(pool.kind, PoolKind::RoundRobin | PoolKind::LeastStates)
     })
 }
 
-/// What may not differ within a superblock of the fields that are not `Break` as a whole; the rest of
-/// them is in `manner`.
+/// What may not differ within a superblock of the fields that are not `Break` as a whole; the rest
+/// of them is in `manner`.
 pub fn kind(rule: &Rule) -> impl Eq {
     let answer = match rule.block_return {
         BlockReturn::Icmp { .. } => BlockReturn::Icmp { inet: (0, 0), inet6: (0, 0) },

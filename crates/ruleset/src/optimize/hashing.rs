@@ -1,5 +1,5 @@
-//! Maps for 100,000 rules. Their keys come from the administrator's own rules, so that the hash need
-//! not withstand anybody; it has to be quick.
+//! Maps for 100,000 rules. Their keys come from the administrator's own rules, so that the hash
+//! need not withstand anybody; it has to be quick.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -9,7 +9,8 @@ pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 /// A set with the quick hash.
 pub type Set<K> = HashSet<K, BuildHasherDefault<Quick>>;
 
-/// An empty map with room for so many keys: one that grows as it is filled hashes all of them again and again.
+/// An empty map with room for so many keys: one that grows as it is filled hashes all of them again
+/// and again.
 pub fn map_for<K, V>(keys: usize) -> Map<K, V> {
     Map::with_capacity_and_hasher(keys, BuildHasherDefault::default())
 }
@@ -17,7 +18,8 @@ pub fn map_for<K, V>(keys: usize) -> Map<K, V> {
 /// Gives each value a number, from 1.
 pub struct Numbers<T> {
     numbers: Map<T, u32>,
-    /// Room to make for values once there is a second one: rules have one direction, or 100,000 addresses.
+    /// Room to make for values once there is a second one: rules have one direction, or 100,000
+    /// addresses.
     room: usize,
     /// The value asked for last: most rules have much in common with the one in front of them.
     last: Option<(T, u32)>,

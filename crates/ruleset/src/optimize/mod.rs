@@ -1,14 +1,14 @@
 //! pfctl's rule set optimizer: fewer rules, in an order in which skip steps lead further, and every
 //! packet fares as before.
 //!
-//! A rule set is cut into superblocks (`superblock`), neighbours that do the same to a packet, among
-//! which it does not matter which one matches. In each, rules that another covers go (`duplicates`),
-//! six or more that differ in one address become one rule and a table (`combine`), and the rest is
-//! ordered by what most rules have in common (`reorder`) or by how many packets they decided so far
-//! (`profile`). What a field of a rule means to all this is in `fields`.
+//! A rule set is cut into superblocks (`superblock`), neighbours that do the same to a packet,
+//! among which it does not matter which one matches. In each, rules that another covers go
+//! (`duplicates`), six or more that differ in one address become one rule and a table (`combine`),
+//! and the rest is ordered by what most rules have in common (`reorder`) or by how many packets
+//! they decided so far (`profile`). What a field of a rule means to all this is in `fields`.
 //!
-//! Where pfctl's own steps would change what happens to a packet, these do not follow them; `fields`
-//! and the steps say so at the place.
+//! Where pfctl's own steps would change what happens to a packet, these do not follow them;
+//! `fields` and the steps say so at the place.
 
 mod combine;
 mod duplicates;
@@ -49,8 +49,8 @@ pub struct Optimizer<'a> {
 pub type TablesMade = BTreeMap<String, Range<usize>>;
 
 impl Optimizer<'_> {
-    /// Optimizes the rule set called `path` and those in braces within it, in the order in which pfctl
-    /// loads them: each when the first rule calls it. Rules are numbered anew.
+    /// Optimizes the rule set called `path` and those in braces within it, in the order in which
+    /// pfctl loads them: each when the first rule calls it. Rules are numbered anew.
     pub fn rule_set(
         &mut self,
         path: &str,
@@ -173,8 +173,9 @@ impl Optimizer<'_> {
     }
 }
 
-/// What the steps come to, each as if those before it changed nothing. Of many rules, that is what happens mostly, and
-/// the last step is as much work as the others: so they are made at the same time.
+/// What the steps come to, each as if those before it changed nothing. Of many rules, that is what
+/// happens mostly, and the last step is as much work as the others: so they are made at the same
+/// time.
 struct Ahead {
     /// Which rules stay.
     kept: Vec<bool>,

@@ -1,8 +1,8 @@
 //! Third step: rules that have a parameter in common stand together, so that skip steps lead far.
 //!
-//! For each parameter, the rules fall into lists with one value. The longest list of all is set apart
-//! and ordered in the same way; then the longest list of what is left, and so on. Pairs and what has
-//! nothing in common come last.
+//! For each parameter, the rules fall into lists with one value. The longest list of all is set
+//! apart and ordered in the same way; then the longest list of what is left, and so on. Pairs and
+//! what has nothing in common come last.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,7 +13,8 @@ use crate::address::DynamicAddress;
 use crate::skip::{self, Skip};
 use crate::{Address, Endpoint, InterfaceMatch, Rule};
 
-/// The order of `rules` that is best for skip steps: the place that each one of the new order has now.
+/// The order of `rules` that is best for skip steps: the place that each one of the new order has
+/// now.
 pub fn for_skip_steps(rules: &[Rule]) -> Vec<u32> {
     let values = values(rules);
     let highest = values.iter().flatten().max().copied().unwrap_or(0) as usize;
@@ -89,8 +90,8 @@ struct List {
 }
 
 impl Lists {
-    /// No lists at all if the rules have all the same value, or all different ones: no order of them
-    /// is any better then. Nor does a list of one rule lead anywhere.
+    /// No lists at all if the rules have all the same value, or all different ones: no order of
+    /// them is any better then. Nor does a list of one rule lead anywhere.
     fn new(block: &[u32], value_of: impl Fn(u32) -> u32, counts: &mut [u32]) -> Self {
         let valued = || block.iter().map(|&rule| (rule, value_of(rule))).filter(|(_, v)| *v != 0);
         for (_, value) in valued() {
@@ -159,8 +160,8 @@ fn values(rules: &[Rule]) -> Vec<Values> {
     rules.iter().map(|rule| Skip::ALL.map(|skip| number(rule, skip))).collect()
 }
 
-/// The value of a parameter; `None` if the rule does not look at it. pfctl thinks that rules which do
-/// not look have nothing in common.
+/// The value of a parameter; `None` if the rule does not look at it. pfctl thinks that rules which
+/// do not look have nothing in common.
 fn value(rule: &Rule, skip: Skip) -> Option<Value<'_>> {
     let negated = skip::negated(rule);
     match skip {

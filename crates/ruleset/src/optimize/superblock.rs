@@ -31,9 +31,9 @@ fn lengths(rules: &[Rule]) -> Vec<usize> {
     lengths
 }
 
-/// Whether `rule` belongs to the superblock that begins with `first`. Rules that ask for a tag leave
-/// it to the state, even if another one makes it, so that of `quick` ones the same must be asked first;
-/// pfctl moves those, too.
+/// Whether `rule` belongs to the superblock that begins with `first`. Rules that ask for a tag
+/// leave it to the state, even if another one makes it, so that of `quick` ones the same must be
+/// asked first; pfctl moves those, too.
 fn belongs(first: &Rule, rule: &Rule) -> bool {
     let (group, first_group) = (group(rule), group(first));
     !fields::is_barrier(rule)
@@ -43,8 +43,8 @@ fn belongs(first: &Rule, rule: &Rule) -> bool {
         && (!rule.quick || first.tagged == rule.tagged)
 }
 
-/// `min-ttl` and `max-mss` of a superblock. They add up over `match` rules, so that some rules may do
-/// without, but none may have another value. pfctl does not look at them at all.
+/// `min-ttl` and `max-mss` of a superblock. They add up over `match` rules, so that some rules may
+/// do without, but none may have another value. pfctl does not look at them at all.
 #[derive(Default)]
 struct Limits {
     min_ttl: Option<u8>,

@@ -115,8 +115,8 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
     }
 }
 
-/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`, `no delay`, `no divert`. Returns
-/// whether it contradicts what was said before.
+/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`, `no delay`, `no divert`.
+/// Returns whether it contradicts what was said before.
 fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
     let what = line.word("state, reply, forward, log, tag, queue, delay or divert")?;
     match what.text.as_str() {

@@ -134,7 +134,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The words before the brace of the block that begins on this line: its kind, and perhaps a name.
+    /// The words before the brace of the block that begins on this line: its kind, and perhaps a
+    /// name.
     fn name_of_block(&self) -> Placed<(Word, Option<String>)> {
         let at = self.at;
         let head = self.lines[at].split_once('{').map_or(self.lines[at], |(head, _)| head);

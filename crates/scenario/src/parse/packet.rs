@@ -9,8 +9,8 @@ use crate::packet::{
     Body, Damage, Extension, Icmp, IcmpBody, Ip, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
 
-/// `hex …` or `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `proto n` and what follows. Stops before the first
-/// word that does not belong to a packet.
+/// `hex …` or `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `proto n` and what follows. Stops before the
+/// first word that does not belong to a packet.
 pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
     let kind = line.word("the packet: hex, tcp, udp, sctp, icmp, icmp6 or proto")?;
     match kind.text.as_str() {

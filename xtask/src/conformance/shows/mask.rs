@@ -24,7 +24,8 @@ pub fn text(arguments: &str, text: &str, random: bool) -> String {
     masked.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Whether a line under a state has a sequence number that `modulate state` or `synproxy state` drew.
+/// Whether a line under a state has a sequence number that `modulate state` or `synproxy state`
+/// drew.
 fn holds_drawn_number(text: &str, above: &str) -> bool {
     text.trim_start().starts_with('[') && (text.contains("](+") || above.contains("PROXY:"))
 }

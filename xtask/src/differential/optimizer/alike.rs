@@ -28,8 +28,8 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The line without what wears a rule out. Two that match a packet each are not one that does, but as in
-/// pfctl a rule goes if another covers it.
+/// The line without what wears a rule out. Two that match a packet each are not one that does, but
+/// as in pfctl a rule goes if another covers it.
 fn lasting(line: &str) -> String {
     let mut words = line.split(' ');
     let mut kept = Vec::new();

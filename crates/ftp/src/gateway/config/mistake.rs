@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A mistake in a text: printed as `file:line: what`, then the line with a mark, then how it would be right.
+/// A mistake in a text: printed as `file:line: what`, then the line with a mark, then how it would
+/// be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     file: String,

@@ -1,5 +1,5 @@
-//! What Molitor named as to be done in future, in his section 11: many clients and servers, both directions, HTTP. Workloads
-//! that are derived from real ones are `fwlab workload`'s.
+//! What Molitor named as to be done in future, in his section 11: many clients and servers, both
+//! directions, HTTP. Workloads that are derived from real ones are `fwlab workload`'s.
 
 use super::{SMALL, titled};
 use crate::family::Family;

@@ -1,5 +1,5 @@
-//! Where a search is done: on a system in a network of its own, between two interfaces or two other machines, or on a
-//! simulated device; with frames of one kind after the other.
+//! Where a search is done: on a system in a network of its own, between two interfaces or two other
+//! machines, or on a simulated device; with frames of one kind after the other.
 
 use anyhow::{Context, ensure};
 
@@ -316,7 +316,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Searches with frames of one kind after the other, and goes on with the next one if it fails with one.
+    /// Searches with frames of one kind after the other, and goes on with the next one if it fails
+    /// with one.
     fn search_each(
         &mut self,
         place: &mut dyn Place,

@@ -124,7 +124,8 @@ fn tell(number: usize, record: &Record) {
     );
 }
 
-/// Prints one report, or those of several kinds of frames, for people or as JSON: one object, or a list of them.
+/// Prints one report, or those of several kinds of frames, for people or as JSON: one object, or a
+/// list of them.
 ///
 /// # Errors
 /// It cannot be written as JSON.

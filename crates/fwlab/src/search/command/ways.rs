@@ -16,8 +16,8 @@ pub(super) struct Ways {
     /// Ports of the server that connections go to in turn, between agents; 80 by default
     #[arg(long, value_name = "FIRST[-LAST]", requires = "client_agent", value_parser = ports)]
     server_ports: Option<Ports>,
-    /// Addresses of the client's machine that connections come from in turn, between agents; by default the one that its
-    /// route to the server has
+    /// Addresses of the client's machine that connections come from in turn, between agents; by
+    /// default the one that its route to the server has
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', requires = "client_agent")]
     client_addresses: Vec<IpAddr>,
     /// Port of the server that what is between the agents forbids, for tcp-illegal

@@ -27,7 +27,8 @@ impl FtpGw {
     }
 }
 
-/// All of it: rules for the gateway are looked through from the first to the last, and who finds none is refused.
+/// All of it: rules for the gateway are looked through from the first to the last, and who finds
+/// none is refused.
 pub(super) fn written(way: FtpGw, rules: &Rules) -> String {
     let (server, door) = (rules.server(), way.door(rules.family));
     let key = if way == FtpGw::Direct { "listen" } else { "transparent" };

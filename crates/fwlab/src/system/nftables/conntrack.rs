@@ -1,11 +1,13 @@
-//! A rule for each port behind connection tracking: what belongs to a connection does not come to the list.
+//! A rule for each port behind connection tracking: what belongs to a connection does not come to
+//! the list.
 
 use super::way::{Way, list};
 use crate::rules::Rules;
 use crate::topology::Topology;
 
-/// Seconds that a flow is known. The kernel forgets datagrams after two minutes and one-way segments after five, which is sooner
-/// than some rounds come back to a system, and then all of its packets would be new ones: their answers came before the first round.
+/// Seconds that a flow is known. The kernel forgets datagrams after two minutes and one-way
+/// segments after five, which is sooner than some rounds come back to a system, and then all of its
+/// packets would be new ones: their answers came before the first round.
 pub(super) const FLOWS_STAY: &[(&str, &str)] = &[
     ("net/netfilter/nf_conntrack_tcp_timeout_unacknowledged", "3600"),
     ("net/netfilter/nf_conntrack_udp_timeout", "3600"),

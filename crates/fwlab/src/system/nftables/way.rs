@@ -22,7 +22,8 @@ pub(super) trait Way: Sync {
         None
     }
 
-    /// Settings of the kernel that it wants, each with a value: those that the kernel has not are left.
+    /// Settings of the kernel that it wants, each with a value: those that the kernel has not are
+    /// left.
     const SETTINGS: &'static [(&'static str, &'static str)] = &[];
 
     /// What the table has besides its chain.

@@ -40,7 +40,8 @@ pub(super) fn remove(device: &Host) -> anyhow::Result<()> {
     device.run(Command::new(pfctl()).args(["-q", "--remove"]), "").map(drop)
 }
 
-/// Whether XDP is where it was asked for: else packets would go by tcx, and be measured as if they had not.
+/// Whether XDP is where it was asked for: else packets would go by tcx, and be measured as if they
+/// had not.
 pub(super) fn ensure_xdp(device: &Host) -> anyhow::Result<()> {
     let text = device.run(Command::new(pfctl()).args(["-s", "Interfaces", "-vv"]), "")?;
     let hooks = text.lines().filter_map(|line| line.trim().strip_prefix("Hook:"));

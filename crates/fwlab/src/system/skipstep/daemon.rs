@@ -1,4 +1,5 @@
-//! skipstepd on the host in the middle, as beside every pf that skipstep runs: it puts fragments together.
+//! skipstepd on the host in the middle, as beside every pf that skipstep runs: it puts fragments
+//! together.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -11,7 +12,8 @@ use anyhow::Context;
 use crate::host::Host;
 use crate::program::beside;
 
-/// Where it says that it is ready, as it would tell systemd: a name that is known on that host alone.
+/// Where it says that it is ready, as it would tell systemd: a name that is known on that host
+/// alone.
 const READY: &str = "fwlab-skipstepd";
 
 /// How long that may take.
