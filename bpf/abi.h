@@ -19,14 +19,14 @@
 /* ---- limits ------------------------------------------------------------------------------- */
 
 #define PF_IFNAMSIZ		16
-#define PF_MAX_RULES		131072	/* rules in one rule set; the rules map is made to measure */
-#define PF_RULE_SLOTS		262144	/* statistics of rules in use: a running set, a new one, old states */
+#define PF_MAX_RULES		131072	/* in one rule set; the rules map is made to measure */
+#define PF_RULE_SLOTS		262144	/* statistics: a running set, a new one, old states */
 #define PF_TABLE_SLOTS		4096	/* tables, and dynamic interface addresses, in use */
 #define PF_MAX_INTERFACES	4096
 #define PF_NEAR_INTERFACES	1024	/* ifindexes below it have a place in an array */
 #define PF_MATCH_RULES		16	/* match rules remembered by one state */
 #define PF_MAX_DEPTH		64	/* anchors inside each other */
-#define PF_MAX_STEPS		1048576	/* rules looked at for one packet, each as often as it is called */
+#define PF_MAX_STEPS		1048576	/* rules looked at for one packet, counted by call */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
 #define PF_LOG_WHOLE		65535	/* those that who reads a log itself gets at most */
 #define PF_LOGS			256	/* pflogN */
@@ -34,14 +34,14 @@
 #define PF_FINGERPRINTS		4096	/* fingerprints of systems in one rule set */
 #define PF_SYSTEMS		63	/* different names behind `os` in one rule set */
 #define PF_LIMITERS		256	/* numbers of limiters of one kind; none has 0 */
-#define PF_SELF_TABLE		0	/* table slot with the host's own addresses; broadcast ones negated */
+#define PF_SELF_TABLE		0	/* slot of the host's own addresses; broadcast negated */
 
 /* ---- verdicts, directions ----------------------------------------------------------------- */
 
 enum pf_verdict {
 	PF_VERDICT_PASS = 0,
 	PF_VERDICT_DROP = 1,
-	PF_VERDICT_REPLY = 2,	/* dropped, and the packet was turned into its answer (RST, ICMP error, ACK) */
+	PF_VERDICT_REPLY = 2,	/* dropped, and turned into its answer (RST, ICMP error, ACK) */
 	PF_VERDICT_CONSUMED = 3, /* taken, and turned into what is sent in its place (syn proxy) */
 	PF_VERDICT_HELD = 4,	/* a fragment: skipstepd has it */
 	PF_VERDICT_REFRAGMENT = 5,	/* passed, and skipstepd makes fragments of it */
@@ -94,7 +94,7 @@ enum pf_reason {
 	PF_REASON_SYNPROXY,
 	PF_REASON_TRANSLATE,
 	PF_REASON_NO_ROUTE,
-	PF_REASON_LINK_HEADER,		/* ours, OpenBSD has the ones above: IP behind headers not parsed */
+	PF_REASON_LINK_HEADER,		/* IP behind headers not parsed; not one of OpenBSD's */
 	PF_REASON_MAX,
 };
 
@@ -236,7 +236,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
  * leaving          queue             struct pf_leaving
  * log_ring         ring buffer       struct pf_log_record
- * log_readers      array of maps     n of pflogN -> ring buffer of struct pf_log_record, data longer
+ * log_readers      array of maps     n of pflogN -> ring buffer of struct pf_log_record, longer
  * flow_ring        ring buffer       struct pf_flow_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself

@@ -136,8 +136,8 @@ __global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, _
 	if (!s || !rule)
 		return 0;
 	count_slot(s, slot, second);
-	/* a rule means the addresses of the packet that made the state, as the host knows them; without a
-	 * state, those that old rules gave the packet */
+	/* a rule means the addresses of the packet that made the state, as the host knows them;
+	 * without a state, those that old rules gave the packet */
 	if (s->has_state ? s->pd.direction == PF_IN : !s->cross_to) {
 		source = &s->pd.source;
 		destination = &s->pd.destination;
@@ -151,8 +151,8 @@ __global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, _
 		destination = s->crosses_back ? &s->pd.original_destination : &s->pd.source;
 	}
 	swapped = s->against_state;
-	/* an ICMP error has other addresses than the packets of its state, a neighbour solicitation others
-	 * than its own */
+	/* an ICMP error has other addresses than the packets of its state, a neighbour solicitation
+	 * others than its own */
 	if (s->has_state && !s->cross_to &&
 	    (s->pd.protocol == IPPROTO_ICMP || s->pd.protocol == IPPROTO_ICMPV6))
 		state = bpf_map_lookup_elem(&states, &s->ref.index);
@@ -242,7 +242,8 @@ __inline int answer_or(struct __sk_buff *skb, struct pf_scratch *s, int result)
 	return s->reply.kind == PF_REPLY_NONE ? result : send_reply(skb, s);
 }
 
-/* Whether the way that was found for the packet is that of another destination. A test has no ways. */
+/* Whether the way that was found for the packet is that of another destination. A test has no
+ * ways. */
 __inline bool has_new_way(const struct pf_scratch *s)
 {
 	const struct pf_pdesc *pd = &s->pd;
@@ -317,8 +318,8 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	return PF_TCX_NEXT;
 }
 
-/* A state that is reported when it ends remembers where its packets were, as OpenBSD does: each place
- * once. */
+/* A state that is reported when it ends remembers where its packets were, as OpenBSD does: each
+ * place once. */
 __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);

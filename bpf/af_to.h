@@ -79,7 +79,8 @@ __inline void embed(struct pf_addr *to, __u8 prefix, const struct pf_addr *addre
 	__be32 mask;
 
 	if (!place) {
-		/* behind a prefix that has no place for it everybody goes to the same destination */
+		/* behind a prefix that has no place for it everybody goes to the same
+		 * destination */
 		if (prefix <= 96)
 			return;
 		mask = leading_bits(prefix - 96);
@@ -97,8 +98,8 @@ __inline void embed(struct pf_addr *to, __u8 prefix, const struct pf_addr *addre
 
 /* ---- the ends -------------------------------------------------------------------------------- */
 
-/* The destination's port on the other side. For ICMP that is the type of a query; OpenBSD converts the
- * id of an answer too if it looks like one. */
+/* The destination's port on the other side. For ICMP that is the type of a query; OpenBSD converts
+ * the id of an answer too if it looks like one. */
 __inline __be16 crossed_port(const struct pf_pdesc *pd)
 {
 	if (pd->protocol == IPPROTO_ICMPV6) {
@@ -124,7 +125,8 @@ __inline void set_far_key(struct pf_scratch *s)
 	s->key.made = PF_MADE_FAR;
 }
 
-/* Whether the packet has a port, or what OpenBSD looks for in its place: of ICMP only echo has an id. */
+/* Whether the packet has a port, or what OpenBSD looks for in its place: of ICMP only echo has an
+ * id. */
 __inline bool has_port(const struct pf_pdesc *pd)
 {
 	switch (pd->protocol) {

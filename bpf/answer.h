@@ -3,13 +3,13 @@
  * Sending the packets that the filter makes: RST, challenge ACK, the SYN|ACK of a handshake that it
  * holds, ICMP errors.
  *
- * An answer goes to the address that it is for: by the route to that address and to the neighbour on
- * that route, as OpenBSD's ip_send does it. It never goes to the station that sent the packet only
- * because it sent it, for that station may have forged the source: it would read the sequence numbers
- * of other hosts' connections in a challenge ACK, and complete handshakes in their names.
+ * An answer goes to the address that it is for: by the route to that address and to the neighbour
+ * on that route, as OpenBSD's ip_send does it. It never goes to the station that sent the packet
+ * only because it sent it, for that station may have forged the source: it would read the sequence
+ * numbers of other hosts' connections in a challenge ACK, and complete handshakes in their names.
  *
- * Three kinds of answers need no route, because no other host can be meant: those to this host's own
- * programs, those on loopback, and those on a bridge, which go back by the port of the packet.
+ * Three kinds of answers need no route, because no other host can be meant: those to this host's
+ * own programs, those on loopback, and those on a bridge, which go back by the port of the packet.
  */
 #ifndef PF_ANSWER_H
 #define PF_ANSWER_H
@@ -41,8 +41,8 @@ struct {
 	__type(value, struct pf_error_rate);
 } error_rates SEC(".maps");
 
-/* Counts an ICMP error. True if there were too many in this second. Two CPUs that begin a second at once
- * may let a few more through. */
+/* Counts an ICMP error. True if there were too many in this second. Two CPUs that begin a second at
+ * once may let a few more through. */
 __inline bool exceeds_error_rate(__u8 family)
 {
 	__u32 place = family == AF_INET6, now = uptime();
@@ -94,7 +94,8 @@ __inline enum pf_answer_way find_answer_way(struct __sk_buff *skb, const struct 
 	return PF_ANSWER_ROUTED;
 }
 
-/* Finds in s->lookup the way to the address that the answer is for, which is the packet's source. */
+/* Finds in s->lookup the way to the address that the answer is for, which is the packet's
+ * source. */
 __inline bool find_answer_route(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	const struct pf_pdesc *pd = &s->pd;
@@ -174,7 +175,8 @@ __global int send_reply(struct __sk_buff *skb, struct pf_scratch *s)
 	s->outcome.verdict = PF_VERDICT_REPLY;
 	carry_delay(skb, 0);
 	set_queue(skb, s->rule.queue);
-	write_mark(skb, PF_MARK_GENERATED, 0, s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
+	write_mark(skb, PF_MARK_GENERATED, 0,
+		   s->rule.has_prio ? s->rule.set_prio : PF_DEFAULT_PRIO);
 	return send_answer(skb, s, way);
 }
 
@@ -194,8 +196,8 @@ __inline int write_copy(struct __sk_buff *skb, struct pf_scratch *s)
 	return failed;
 }
 
-/* Sends s->copy on the packet's interface, with the packet's link header, made of the packet, which is
- * lost over it. Not 0 if that cannot be done. */
+/* Sends s->copy on the packet's interface, with the packet's link header, made of the packet, which
+ * is lost over it. Not 0 if that cannot be done. */
 __inline int send_copy(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (write_copy(skb, s))

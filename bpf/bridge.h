@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * A transparent bridge of our own. A port has one program more, behind the one that filters what comes in:
- * what that one lets go on is sent out of another port here, whose program filters it on its way out. So pf sees
- * a frame that crosses as it sees a packet that is forwarded, and where it is disabled the bridge goes on.
+ * A transparent bridge of our own. A port has one program more, behind the one that filters what
+ * comes in: what that one lets go on is sent out of another port here, whose program filters it on
+ * its way out. So pf sees a frame that crosses as it sees a packet that is forwarded, and where it
+ * is disabled the bridge goes on.
  *
- * A bridge learns by which port a station is from the frames that come from it. What is for one it does not know, or
- * for many, leaves by all ports but the one it came in by.
+ * A bridge learns by which port a station is from the frames that come from it. What is for one it
+ * does not know, or for many, leaves by all ports but the one it came in by.
  */
 #ifndef PF_BRIDGE_H
 #define PF_BRIDGE_H
@@ -31,7 +32,8 @@ struct {
 	__type(value, struct pf_bridge_port);
 } bridge_ports SEC(".maps");
 
-/* No flood of addresses drives those out that are known: what there is no room for is not learned. */
+/* No flood of addresses drives those out that are known: what there is no room for is not
+ * learned. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -69,7 +71,8 @@ __inline bool is_for_group(const __u8 *address)
 	return address[0] & 1;
 }
 
-/* 01:80:c2:00:00:00 to 0f are for the next device on the link alone: spanning trees, link aggregation, LLDP */
+/* 01:80:c2:00:00:00 to 0f are for the next device on the link alone: spanning trees, link
+ * aggregation, LLDP */
 __inline bool is_link_local(const __u8 *address)
 {
 	return address[0] == 0x01 && address[1] == 0x80 && address[2] == 0xc2 && !address[3] &&
@@ -169,7 +172,8 @@ __inline bool admits(const struct pf_bridge_port *port, __u32 number, __u16 dire
 	return !walk.blocked;
 }
 
-/* Whether the frame leaves by the port. One that was put together of fragments will be in pieces again there. */
+/* Whether the frame leaves by the port. One that was put together of fragments will be in pieces
+ * again there. */
 __inline bool may_leave(struct __sk_buff *skb, const struct pf_bridge_port *port, __u32 number,
 			const struct pf_bridge_frame *frame)
 {
@@ -209,7 +213,8 @@ __inline void learn(const struct pf_bridge_key *station, __u32 port, __u32 now)
 		stats->unlearned++;
 }
 
-/* Whether nothing has come from a station for so long that it may be elsewhere. Another CPU's clock may be ahead. */
+/* Whether nothing has come from a station for so long that it may be elsewhere. Another CPU's clock
+ * may be ahead. */
 __inline bool is_aged(const struct pf_bridge_address *known, __u32 timeout, __u32 now)
 {
 	return timeout && (__s32)(now - known->seen) > (__s32)timeout;
@@ -274,7 +279,8 @@ static int flood_port(__u32 i, void *arg)
 	return 0;
 }
 
-/* Sends the frame out of all other ports, and to this host too if it `hears`. Returns what the program returns. */
+/* Sends the frame out of all other ports, and to this host too if it `hears`. Returns what the
+ * program returns. */
 __inline int flood(struct __sk_buff *skb, const struct pf_bridge_frame *frame, __u32 bridge,
 		   __u32 came_in_by, bool hears)
 {
@@ -299,8 +305,8 @@ __inline int flood(struct __sk_buff *skb, const struct pf_bridge_frame *frame, _
 	return last ? bpf_redirect(last->ifindex, 0) : PF_TCX_DROP;
 }
 
-/* Takes a frame that came in by a port, and that the filter lets go on, across the bridge. Returns what the
- * program returns. */
+/* Takes a frame that came in by a port, and that the filter lets go on, across the bridge. Returns
+ * what the program returns. */
 __inline int cross_bridge(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, number, *found = bpf_map_lookup_elem(&bridge_numbers, &ifindex);

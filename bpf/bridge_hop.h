@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Where a bridge of ours would send a frame, asked in XDP before the programs of tc have had it: for an ordinary
- * packet from a station that is known to be where it comes from, to one that is known to be elsewhere. All that has to
- * be learned, flooded or asked of rules for frames is for bridge.h.
+ * Where a bridge of ours would send a frame, asked in XDP before the programs of tc have had it:
+ * for an ordinary packet from a station that is known to be where it comes from, to one that is
+ * known to be elsewhere. All that has to be learned, flooded or asked of rules for frames is for
+ * bridge.h.
  *
- * What the device is like where the frame leaves, the packets show that leave there by tc: when none has for a second,
- * one will.
+ * What the device is like where the frame leaves, the packets show that leave there by tc: when
+ * none has for a second, one will.
  */
 #ifndef PF_BRIDGE_HOP_H
 #define PF_BRIDGE_HOP_H
@@ -32,7 +33,8 @@ __inline bool is_between_stations(const struct ethernet *ethernet, const struct 
 	       !same_link_address(ethernet->destination, device->dev_addr_shadow);
 }
 
-/* The port that the frame came in by, if its source is known to be there; that it was seen is noted. */
+/* The port that the frame came in by, if its source is known to be there; that it was seen is
+ * noted. */
 __inline struct pf_bridge_port *find_entry_port(struct pf_scratch *s, const struct ethernet *ethernet,
 						__u32 ifindex)
 {
@@ -73,8 +75,8 @@ __inline struct pf_bridge_port *find_exit_port(struct pf_scratch *s, const struc
 	return port;
 }
 
-/* Whether the packet may leave by the interface, straight to its driver: s->hop says how then, and s->leaving what it
- * is judged by there. `length` is that of the frame. */
+/* Whether the packet may leave by the interface, straight to its driver: s->hop says how then, and
+ * s->leaving what it is judged by there. `length` is that of the frame. */
 __inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifindex, __u32 length)
 {
 	struct pf_leaving_device *device = leave_by(s, ifindex);
@@ -89,7 +91,8 @@ __inline bool may_leave_by(struct xdp_md *xdp, struct pf_scratch *s, __u32 ifind
 	       bpf_check_mtu(xdp, ifindex, &packet, 0, 0) == BPF_MTU_CHK_RET_SUCCESS;
 }
 
-/* Looks for the way across the bridge of a packet that has passed where it came in. True if it has but to cross. */
+/* Looks for the way across the bridge of a packet that has passed where it came in. True if it has
+ * but to cross. */
 __global int find_bridge_hop(struct xdp_md *xdp, struct pf_scratch *s, __u32 length)
 {
 	struct ethernet *ethernet = (void *)(long)xdp->data;

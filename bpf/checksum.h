@@ -10,8 +10,8 @@
 
 #define CHUNK	64
 
-/* for bpf_l4_csum_replace(): a sum of zero is written as 0xffff, as OpenBSD does, and a checksum of 0
- * is one like any other */
+/* for bpf_l4_csum_replace(): a sum of zero is written as 0xffff, as OpenBSD does, and a checksum of
+ * 0 is one like any other */
 #define CHECKSUM_OF_TCP	(BPF_F_MARK_MANGLED_0 | BPF_F_MARK_ENFORCE)
 
 __inline __u16 fold(__u32 sum)

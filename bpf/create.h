@@ -63,9 +63,9 @@ __inline void set_crossing_keys(struct pf_scratch *s, struct pf_state *state,
 	state->key[PF_STACK] = s->key;
 }
 
-/* Whether anything of the packet behind its IP header changes. If not, OpenBSD does not let it cross
- * families, though its state does: so it is with protocols that it cannot look into, and messages that
- * it cannot convert. */
+/* Whether anything of the packet behind its IP header changes. If not, OpenBSD does not let it
+ * cross families, though its state does: so it is with protocols that it cannot look into, and
+ * messages that it cannot convert. */
 __inline bool is_changed(const struct pf_scratch *s, const struct pf_state *state)
 {
 	const struct pf_pdesc *pd = &s->pd;
@@ -85,7 +85,8 @@ __inline bool is_changed(const struct pf_scratch *s, const struct pf_state *stat
 	return false;
 }
 
-/* The packet that makes a translated state is rewritten: of ICMP only echo has an id that changes. */
+/* The packet that makes a translated state is rewritten: of ICMP only echo has an id that
+ * changes. */
 __inline void translate_first(struct pf_scratch *s, const struct pf_state *state)
 {
 	const struct pf_pdesc *pd = &s->pd;
@@ -156,8 +157,8 @@ __inline void describe_annex(struct pf_scratch *s, struct pf_annex *annex,
 	__builtin_memcpy(annex->source_nodes, s->test.source_nodes, sizeof(annex->source_nodes));
 }
 
-/* Writes the state that `rule` makes for the packet to its place s->ref, where nobody else looks yet.
- * Returns the reason why there can be none, or 0. */
+/* Writes the state that `rule` makes for the packet to its place s->ref, where nobody else looks
+ * yet. Returns the reason why there can be none, or 0. */
 __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	const struct pf_rule_actions *act;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * Packets that cross from one family to the other (`af-to`, pf-semantics sections 10 and 11): their
- * headers, with those that an ICMP error quotes, are written anew, and they are forwarded from here. The
- * kernel would not do that: an IPv4 packet that comes in with one of our own addresses is a lie to it.
+ * headers, with those that an ICMP error quotes, are written anew, and they are forwarded from
+ * here. The kernel would not do that: an IPv4 packet that comes in with one of our own addresses is
+ * a lie to it.
  *
  * Checksums are corrected by what changes, as in rewrite.h.
  */
@@ -182,7 +183,8 @@ __global int build_message(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* ---- the packet ------------------------------------------------------------------------------ */
 
-/* Makes the packet's headers, `old` bytes, `new` bytes long and the packet one of the other family. */
+/* Makes the packet's headers, `old` bytes, `new` bytes long and the packet one of the other
+ * family. */
 __inline bool make_room(struct __sk_buff *skb, struct pf_scratch *s, __s32 old, __s32 new)
 {
 	bool to_inet = s->cross_to == AF_INET;
@@ -198,8 +200,8 @@ __inline bool make_room(struct __sk_buff *skb, struct pf_scratch *s, __s32 old, 
 	       !bpf_skb_store_bytes(skb, s->pd.ip - sizeof(type), &type, sizeof(type), 0);
 }
 
-/* Makes the packet one of the other family, of which all is still to be written from its IP header on. Not
- * 0 if that cannot be done. */
+/* Makes the packet one of the other family, of which all is still to be written from its IP header
+ * on. Not 0 if that cannot be done. */
 __global int change_family(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 header;
@@ -232,8 +234,8 @@ __inline void sum_up_datagram(struct __sk_buff *skb, struct pf_scratch *s, __u32
 			    BPF_F_RECOMPUTE_CSUM);
 }
 
-/* Turns the packet into one of the other family; `hops` are taken off its time to live. Not 0 if that
- * cannot be done. */
+/* Turns the packet into one of the other family; `hops` are taken off its time to live. Not 0 if
+ * that cannot be done. */
 __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 {
 	__u32 old, new, length, header;
@@ -295,8 +297,8 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 
 /* ---- on its way ------------------------------------------------------------------------------ */
 
-/* Too long for the next link: bytes there, or 0. Of a GSO packet its segments count, which the ends of
- * a connection have agreed upon. */
+/* Too long for the next link: bytes there, or 0. Of a GSO packet its segments count, which the ends
+ * of a connection have agreed upon. */
 __inline __u32 too_big_across(struct __sk_buff *skb, struct pf_scratch *s, __u32 ifindex)
 {
 	__u32 mtu = s->pd.length - s->pd.offset + header_length(s->cross_to);
@@ -337,8 +339,8 @@ __inline int give_up(struct pf_scratch *s)
 	return PF_TCX_DROP;
 }
 
-/* Sends the packet on in the other family. Returns what the program returns, unless there is a reply. A
- * test has no neighbours. */
+/* Sends the packet on in the other family. Returns what the program returns, unless there is a
+ * reply. A test has no neighbours. */
 __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup *params;

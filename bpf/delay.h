@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `set delay`: a packet waits before it leaves, as in pf_delay_pkt of OpenBSD. A BPF program cannot hold
- * packets, so skipstepd does: the packet is sent out of a device of its own, with struct pf_delayed in
- * front of it, comes in by that device when its time has come, and leaves as it would have.
+ * `set delay`: a packet waits before it leaves, as in pf_delay_pkt of OpenBSD. A BPF program cannot
+ * hold packets, so skipstepd does: the packet is sent out of a device of its own, with struct
+ * pf_delayed in front of it, comes in by that device when its time has come, and leaves as it would
+ * have.
  *
- * Everything else is done by then. Rules, queue and priority are those of the moment when it passed, and
- * nobody filters it again. Whatever the kernel has joined (GSO) it takes apart on the way to the daemon.
+ * Everything else is done by then. Rules, queue and priority are those of the moment when it
+ * passed, and nobody filters it again. Whatever the kernel has joined (GSO) it takes apart on the
+ * way to the daemon.
  */
 #ifndef PF_DELAY_H
 #define PF_DELAY_H
@@ -26,8 +28,8 @@ struct {
 
 #define NSEC_PER_MSEC	1000000ull
 
-/* Puts struct pf_delayed in front of the packet. False if it cannot be done: the packet is too long, or
- * has VLAN tags inside of each other. */
+/* Puts struct pf_delayed in front of the packet. False if it cannot be done: the packet is too
+ * long, or has VLAN tags inside of each other. */
 __inline bool label_delayed(struct __sk_buff *skb, __u32 delay)
 {
 	struct pf_delayed label = {
@@ -45,8 +47,8 @@ __inline bool label_delayed(struct __sk_buff *skb, __u32 delay)
 	       !bpf_skb_store_bytes(skb, 0, &label, sizeof(label), 0);
 }
 
-/* The packet would leave now: it does, or waits for its time. Returns what the program returns. On lo
- * nothing waits, as in OpenBSD, nor in a test, which has no daemon. */
+/* The packet would leave now: it does, or waits for its time. Returns what the program returns. On
+ * lo nothing waits, as in OpenBSD, nor in a test, which has no daemon. */
 __global int leave(struct __sk_buff *skb)
 {
 	struct pf_delayer *daemon;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `divert-to` and `divert-reply` (divert_packet.h has the third of them): what comes in goes to a socket of this host, whatever address it is
- * for. The mark has the kernel deliver it here, by the policy rule that pfctl makes (crates/kernel's
- * divert.rs); the socket is found by the rule's address, or by that of the packet once there is a
- * connection. It must be IP_TRANSPARENT, since it answers in somebody else's name. What is neither TCP nor
- * UDP the kernel gives to the raw sockets for its protocol, and ICMP errors to whom they are about.
+ * `divert-to` and `divert-reply` (divert_packet.h has the third of them): what comes in goes to a
+ * socket of this host, whatever address it is for. The mark has the kernel deliver it here, by the
+ * policy rule that pfctl makes (crates/kernel's divert.rs); the socket is found by the rule's
+ * address, or by that of the packet once there is a connection. It must be IP_TRANSPARENT, since it
+ * answers in somebody else's name. What is neither TCP nor UDP the kernel gives to the raw sockets
+ * for its protocol, and ICMP errors to whom they are about.
  */
 #ifndef PF_DIVERT_H
 #define PF_DIVERT_H
@@ -56,8 +57,9 @@ __inline void aim_at(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd,
 	tuple->ipv6.dport = rule->divert_port;
 }
 
-/* Hands the packet to the socket that listens where the rule says, unless it belongs to a connection
- * that was accepted there, or the kernel knows whom it is for. Returns 0 if nobody listens. */
+/* Hands the packet to the socket that listens where the rule says, unless it belongs to a
+ * connection that was accepted there, or the kernel knows whom it is for. Returns 0 if nobody
+ * listens. */
 __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_sock_tuple tuple = {};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `divert-packet`: what passes goes to a program of the user's, in either direction, and on from here if
- * the program writes it back. skipstepd stands between: the packet is sent out of a device of its own,
- * with struct pf_diverted in front of it, and what the program writes comes in by that device.
+ * `divert-packet`: what passes goes to a program of the user's, in either direction, and on from
+ * here if the program writes it back. skipstepd stands between: the packet is sent out of a device
+ * of its own, with struct pf_diverted in front of it, and what the program writes comes in by that
+ * device.
  *
  * Whatever the kernel has joined (GSO), it takes apart on the way out of that device, and completes
  * checksums: programs see packets as they are on the wire.
@@ -34,8 +35,8 @@ __inline struct pf_rule_states *find_program(struct pf_scratch *s)
 	return rule && rule->divert == PF_DIVERT_PACKET ? rule : NULL;
 }
 
-/* Puts struct pf_diverted in front of the packet. False if it cannot be done: the packet is too long, or
- * has VLAN tags inside of each other. */
+/* Puts struct pf_diverted in front of the packet. False if it cannot be done: the packet is too
+ * long, or has VLAN tags inside of each other. */
 __inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 port)
 {
 	struct pf_diverted label = {
@@ -52,8 +53,8 @@ __inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 p
 	       !bpf_skb_store_bytes(skb, 0, &label, sizeof(label), 0);
 }
 
-/* Sends the packet to the daemon. Returns what the program returns. What comes back carries nothing: to
- * OpenBSD too it is a new packet. A test has no daemon. */
+/* Sends the packet to the daemon. Returns what the program returns. What comes back carries
+ * nothing: to OpenBSD too it is a new packet. A test has no daemon. */
 __global int divert_packet(struct __sk_buff *skb, struct pf_scratch *s, __u16 port)
 {
 	struct pf_diverter *daemon;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The way past the kernel: in XDP, before the driver has made an skb of a frame, the ordinary packet of a
- * state takes the path that its tc programs have noted, straight to the driver of the interface where it
- * leaves; or, from a port of a bridge of ours, straight to that of another. Both states judge and count it, and
- * it ends as it would behind the kernel. All other packets go on to the tc programs as if nobody had looked at
- * them.
+ * The way past the kernel: in XDP, before the driver has made an skb of a frame, the ordinary
+ * packet of a state takes the path that its tc programs have noted, straight to the driver of the
+ * interface where it leaves; or, from a port of a bridge of ours, straight to that of another. Both
+ * states judge and count it, and it ends as it would behind the kernel. All other packets go on to
+ * the tc programs as if nobody had looked at them.
  */
 #ifndef PF_EXPRESS_H
 #define PF_EXPRESS_H
@@ -13,9 +13,9 @@
 #include "onward.h"
 #include "ordinary.h"
 
-/* What an skb has beside its bytes is lost on the way past the kernel. A veth pair hands its packets over as
- * skbs, whose checksum may have to be made yet, or whose VLAN tag may stand apart. The pointer to the skb is
- * behind the xdp_buff there: struct veth_xdp_buff. */
+/* What an skb has beside its bytes is lost on the way past the kernel. A veth pair hands its
+ * packets over as skbs, whose checksum may have to be made yet, or whose VLAN tag may stand apart.
+ * The pointer to the skb is behind the xdp_buff there: struct veth_xdp_buff. */
 __inline bool is_more_than_bytes(const struct xdp_buff *frame)
 {
 	const struct sk_buff_head *behind;
@@ -33,8 +33,8 @@ __inline bool is_for_us(const struct ethernet *ethernet, const struct net_device
 	return same_link_address(ethernet->destination, device->dev_addr_shadow);
 }
 
-/* The state of s->ref has counted a packet that does not come through here after all. What it has learnt of
- * the packet it will learn once more. */
+/* The state of s->ref has counted a packet that does not come through here after all. What it has
+ * learnt of the packet it will learn once more. */
 __global int take_back(struct pf_scratch *s)
 {
 	struct pf_state *state;
@@ -63,8 +63,8 @@ __inline bool may_hide_tags(const struct net_device *device)
 
 /* ---- a packet with new ends -------------------------------------------------------------------------- */
 
-/* What becomes of a checksum (RFC 1624) when `from` is replaced by `to`, `words` of them. `sum` is what the ones
- * before came to. */
+/* What becomes of a checksum (RFC 1624) when `from` is replaced by `to`, `words` of them. `sum` is
+ * what the ones before came to. */
 __inline __u64 replaced(__u64 sum, const __be32 *from, const __be32 *to, int words)
 {
 	for (int i = 0; i < words; i++)
@@ -81,7 +81,8 @@ __inline __u16 with_changes(__u16 checksum, __u64 sum)
 	return ~fold(sum);
 }
 
-/* The same for a transport checksum, where zero is written as 0xffff and stands in UDP for there being none. */
+/* The same for a transport checksum, where zero is written as 0xffff and stands in UDP for there
+ * being none. */
 __inline __u16 with_changes_of_ends(__u16 checksum, __u64 sum, __u8 protocol)
 {
 	if (protocol == IPPROTO_UDP && !checksum)
@@ -90,7 +91,8 @@ __inline __u16 with_changes_of_ends(__u16 checksum, __u64 sum, __u8 protocol)
 	return checksum ? checksum : 0xffff;
 }
 
-/* Writes the ends of the ordinary packet `pd` to its frame. False if its bytes are not where they were. */
+/* Writes the ends of the ordinary packet `pd` to its frame. False if its bytes are not where they
+ * were. */
 __inline bool write_ends(void *data, void *end, const struct pf_pdesc *pd)
 {
 	void *network = data + sizeof(struct ethernet), *transport;
@@ -161,8 +163,8 @@ __inline void recall_judged(struct pf_scratch *s, const struct pf_judged *judged
 	s->against_state = judged->against_state;
 }
 
-/* Makes the state that the rules want of the packet where it came in: last it was judged where it leaves. False if there
- * can be none: then nothing has happened, on neither side. */
+/* Makes the state that the rules want of the packet where it came in: last it was judged where it
+ * leaves. False if there can be none: then nothing has happened, on neither side. */
 __inline bool keep_entering(struct pf_scratch *s)
 {
 	struct pf_judged *entering = &s->entering, leaving;
@@ -182,9 +184,10 @@ __inline bool keep_entering(struct pf_scratch *s)
 	return entering->made;
 }
 
-/* Makes the states that the rules want of the packet, and notes its path for those behind it. `keeps` says whether they
- * want one where it came in, `verdict` what they say where it leaves. Returns what becomes of it there: it is dropped if
- * it can have no state there, as it would be behind the kernel. */
+/* Makes the states that the rules want of the packet, and notes its path for those behind it.
+ * `keeps` says whether they want one where it came in, `verdict` what they say where it leaves.
+ * Returns what becomes of it there: it is dropped if it can have no state there, as it would be
+ * behind the kernel. */
 __inline int keep_both(struct pf_scratch *s, bool keeps, int verdict)
 {
 	bool has_path;
@@ -203,7 +206,8 @@ __inline int keep_both(struct pf_scratch *s, bool keeps, int verdict)
 	return verdict;
 }
 
-/* Counts the packet that was judged on both sides: last where it leaves. Its ends are those between the two. */
+/* Counts the packet that was judged on both sides: last where it leaves. Its ends are those between
+ * the two. */
 __inline void count_both(struct pf_scratch *s)
 {
 	struct pf_judged leaving;
@@ -217,8 +221,8 @@ __inline void count_both(struct pf_scratch *s)
 		s->translated = s->entering.translated;
 }
 
-/* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the program
- * returns. */
+/* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the
+ * program returns. */
 __global int take_express(struct xdp_md *xdp, __u32 length)
 {
 	struct xdp_buff *kern = bpf_cast_to_kern_ctx(xdp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The far keys of states whose packets cross to the other family (af-to): several states may have the
- * same one. The key leads to the first of them, each to the next.
+ * The far keys of states whose packets cross to the other family (af-to): several states may have
+ * the same one. The key leads to the first of them, each to the next.
  */
 #ifndef PF_FAR_KEY_H
 #define PF_FAR_KEY_H
@@ -16,8 +16,8 @@
 /* states with the same far key: more are refused */
 #define MAX_FAR_STATES	1024
 
-/* Finds the first living state with this far key, or one that was ended and not swept yet, if that will
- * do; its place goes to s->far. */
+/* Finds the first living state with this far key, or one that was ended and not swept yet, if that
+ * will do; its place goes to s->far. */
 __global int find_far(struct pf_scratch *s, __u32 ended)
 {
 	const struct pf_annex *annex;

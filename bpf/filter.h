@@ -70,8 +70,9 @@ __inline bool too_long(struct pf_scratch *s)
 	return exceeds_pkt_size(s, s->act.max_pkt_size) && !bad_packet(s, PF_REASON_NORMALIZE);
 }
 
-/* Lets the rules decide. The nodes of sources that pools chose for are held by the state, if there is
- * one; else they stay until they are swept. So is the mapping of the packet's endpoint, which else goes. */
+/* Lets the rules decide. The nodes of sources that pools chose for are held by the state, if there
+ * is one; else they stay until they are swept. So is the mapping of the packet's endpoint, which
+ * else goes. */
 __inline bool ask_rules(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	bool pass = test_rules(skb, s);
@@ -129,8 +130,8 @@ __inline bool replay_syn(struct __sk_buff *skb, struct pf_scratch *s, __u32 cook
 	return pass || s->consumed;
 }
 
-/* What becomes of a packet without a state that may bring a cookie back: if its SYN makes a state, the
- * client has shaken hands already. PF_KNOWN_NO: the rules are asked about the packet itself. */
+/* What becomes of a packet without a state that may bring a cookie back: if its SYN makes a state,
+ * the client has shaken hands already. PF_KNOWN_NO: the rules are asked about the packet itself. */
 __inline enum pf_known redeem_cookie(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
@@ -316,8 +317,8 @@ __inline int come_back(struct __sk_buff *skb)
 	return PF_TCX_DROP;
 }
 
-/* Drops a frame whose packet stands behind link headers that are not parsed, and logs it from its link
- * header on, without a family. No interface counts it, because interfaces count by family. */
+/* Drops a frame whose packet stands behind link headers that are not parsed, and logs it from its
+ * link header on, without a family. No interface counts it, because interfaces count by family. */
 __global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!s)
@@ -333,10 +334,11 @@ __global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
 	return PF_TCX_DROP;
 }
 
-/* Decides about a frame that came in for another station's link address, before pf does: Linux hears such
- * frames where an interface is promiscuous. They belong to a device on top of the interface, which has
- * programs of its own, or to nobody (ether_input of OpenBSD drops them). Returns STEP_ASIDE if pf judges
- * the frame, because a bridge, or something like one, may take it. */
+/* Decides about a frame that came in for another station's link address, before pf does: Linux
+ * hears such frames where an interface is promiscuous. They belong to a device on top of the
+ * interface, which has programs of its own, or to nobody (ether_input of OpenBSD drops them).
+ * Returns STEP_ASIDE if pf judges the frame, because a bridge, or something like one, may take
+ * it. */
 __global int turn_away(struct __sk_buff *skb)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);

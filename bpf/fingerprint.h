@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Which system sent a SYN, by what it looks like: `os` (pf-semantics section 5). The first fingerprint
- * that fits counts; it says which of the names in the rules are those of its systems.
+ * Which system sent a SYN, by what it looks like: `os` (pf-semantics section 5). The first
+ * fingerprint that fits counts; it says which of the names in the rules are those of its systems.
  */
 #ifndef PF_FINGERPRINT_H
 #define PF_FINGERPRINT_H
@@ -129,8 +129,8 @@ static int compare_fingerprint(__u32 i, void *arg)
 	return 1;
 }
 
-/* Finds the systems that may have sent the packet: s->systems, of those that rules name. A SYN that was
- * made again from a cookie is ours. */
+/* Finds the systems that may have sent the packet: s->systems, of those that rules name. A SYN that
+ * was made again from a cookie is ours. */
 __global int find_systems(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Forwarding a packet that came in, where the kernel's own way would be the wrong one: by the routing
- * table that a rule names (`rtable`), and an IPv6 datagram that is longer than the next link, although
- * we make fragments of it there. And what a router tells the sender of a packet that cannot go on.
+ * Forwarding a packet that came in, where the kernel's own way would be the wrong one: by the
+ * routing table that a rule names (`rtable`), and an IPv6 datagram that is longer than the next
+ * link, although we make fragments of it there. And what a router tells the sender of a packet that
+ * cannot go on.
  */
 #ifndef PF_FORWARD_H
 #define PF_FORWARD_H
@@ -80,7 +81,8 @@ __inline bool has_link_header(struct __sk_buff *skb)
 	return has_ethernet_header(skb) || !bpf_skb_change_head(skb, sizeof(struct ethernet), 0);
 }
 
-/* bpf_redirect_neigh drops a frame that is for all or many, though it writes another destination. */
+/* bpf_redirect_neigh drops a frame that is for all or many, though it writes another
+ * destination. */
 __inline void address_to_one(struct __sk_buff *skb)
 {
 	static const __u8 nobody[6];
@@ -108,8 +110,8 @@ __inline __u32 table_of(const struct pf_scratch *s)
 	return s->act.rtable ? s->act.rtable - 1 : 0;
 }
 
-/* Forwards the packet. Returns what the program returns, unless there is a reply: what stays here, and what the kernel answers
- * as we would, it gets. A test has no neighbours. */
+/* Forwards the packet. Returns what the program returns, unless there is a reply: what stays here,
+ * and what the kernel answers as we would, it gets. A test has no neighbours. */
 __global int forward_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup params;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Fragments under `set reassemble yes` (pf-semantics section 12). A BPF program cannot hold packets, so
- * skipstepd does: a fragment is sent out of the daemon's device, with struct pf_handoff behind it, and the
- * datagram comes in by that device when it is whole. From there it is sent in, or out, by the interface
- * where its fragments were, and filtered there like any packet.
+ * Fragments under `set reassemble yes` (pf-semantics section 12). A BPF program cannot hold
+ * packets, so skipstepd does: a fragment is sent out of the daemon's device, with struct pf_handoff
+ * behind it, and the datagram comes in by that device when it is whole. From there it is sent in,
+ * or out, by the interface where its fragments were, and filtered there like any packet.
  *
- * Behind a datagram that comes back stays what the daemon wrote there, as if it were padding: a program
- * cannot cut off the end of a long packet.
+ * Behind a datagram that comes back stays what the daemon wrote there, as if it were padding: a
+ * program cannot cut off the end of a long packet.
  *
- * A datagram that leaves takes the same way once more to become fragments again: the hook lies behind
- * the IP output that would have done it.
+ * A datagram that leaves takes the same way once more to become fragments again: the hook lies
+ * behind the IP output that would have done it.
  */
 #ifndef PF_FRAGMENT_H
 #define PF_FRAGMENT_H
@@ -107,8 +107,9 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	return bpf_redirect(device, 0);
 }
 
-/* A packet that passed and is longer than its fragments were, or than the link that we routed it to. It is whole until
- * it leaves, unless the kernel's bridge has it before: then it is put together on its way out once more. */
+/* A packet that passed and is longer than its fragments were, or than the link that we routed it
+ * to. It is whole until it leaves, unless the kernel's bridge has it before: then it is put
+ * together on its way out once more. */
 __inline bool must_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 length = s->pd.length;

@@ -32,8 +32,8 @@ enum pf_payload {
 	PF_PAYLOAD_HIDDEN,		/* IP behind headers that pf does not parse: dropped */
 };
 
-/* True if the EtherType is that of a VLAN tag. Linux takes off the first two kinds by itself, cards and
- * hosts behind a bridge also take off the third. */
+/* True if the EtherType is that of a VLAN tag. Linux takes off the first two kinds by itself, cards
+ * and hosts behind a bridge also take off the third. */
 __inline bool is_vlan_tag(__be16 type)
 {
 	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_QINQ) ||
@@ -45,8 +45,9 @@ __inline bool is_ip(__be16 type)
 	return type == bpf_htons(ETHERTYPE_IP) || type == bpf_htons(ETHERTYPE_IPV6);
 }
 
-/* True if the 802.2 header at `offset` stands in front of an IP packet: SNAP with the EtherType of IP,
- * or of a tag, which may be followed by IP; or the service access point that once was IP's (RFC 1042). */
+/* True if the 802.2 header at `offset` stands in front of an IP packet: SNAP with the EtherType of
+ * IP, or of a tag, which may be followed by IP; or the service access point that once was IP's (RFC
+ * 1042). */
 __inline bool is_ip_in_llc(struct __sk_buff *skb, __u32 offset)
 {
 	struct llc_snap llc;
@@ -59,13 +60,15 @@ __inline bool is_ip_in_llc(struct __sk_buff *skb, __u32 offset)
 	       (is_ip(llc.type) || is_vlan_tag(llc.type));
 }
 
-/* True if the kernel takes the frame that came in for another kind of packet than its link header says. */
+/* True if the kernel takes the frame that came in for another kind of packet than its link header
+ * says. */
 __inline bool is_mislabelled(const struct __sk_buff *skb, const struct pf_pdesc *pd, __be16 type)
 {
 	return pd->direction == PF_IN && is_ip((__be16)skb->protocol) && type != (__be16)skb->protocol;
 }
 
-/* Finds the IP header and writes its offset and family to the descriptor, whose direction is set. */
+/* Finds the IP header and writes its offset and family to the descriptor, whose direction is
+ * set. */
 __inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 {
 	struct ethernet ethernet;
@@ -107,8 +110,8 @@ __inline bool has_tags_in_frame(const struct pf_pdesc *pd)
 	return pd->ip && pd->ip != sizeof(struct ethernet);
 }
 
-/* Takes the tag that a frame has besides its bytes; `protocol` is 0 if it has none. False if there are
- * more tags, among the bytes. */
+/* Takes the tag that a frame has besides its bytes; `protocol` is 0 if it has none. False if there
+ * are more tags, among the bytes. */
 __inline bool take_tag(struct __sk_buff *skb, __be16 *protocol, __u16 *tag)
 {
 	__be16 type = skb->protocol;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Where the kernel would send a packet, asked before it has had it: for packets whose state has noted no path
- * (path.h), or that no state knows. The routes say where, and what the kernel looks at besides is looked at here.
+ * Where the kernel would send a packet, asked before it has had it: for packets whose state has
+ * noted no path (path.h), or that no state knows. The routes say where, and what the kernel looks
+ * at besides is looked at here.
  */
 #ifndef PF_HOP_H
 #define PF_HOP_H
@@ -47,7 +48,7 @@ __inline void note_device(struct __sk_buff *skb, const struct pf_scratch *s)
 	device->second = s->now;
 }
 
-/* ---- what the kernel looks at before it forwards ------------------------------------------------------- */
+/* ---- what the kernel looks at before it forwards --------------------------------------------- */
 
 /* Addresses that stand for no host, or for one on the link alone. */
 __inline bool is_for_forwarding(__u8 family, const struct pf_addr *address)
@@ -100,6 +101,18 @@ __inline bool may_come_from_there(void *ctx, struct pf_scratch *s, int strictnes
 	return !find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.source);
 }
 
+/* Notes in s->leaving the interface that judges the packet where it leaves, as the interface is
+ * now. False if packets that leave by it are not for the fast path. */
+__inline bool set_leaving(struct pf_scratch *s, __u32 ifindex)
+{
+	struct pf_interface *interface = interface_at(ifindex);
+
+	if (!interface || skipped(interface, s->generation) || interface->rdomain)
+		return false;
+	s->leaving = *interface;
+	return true;
+}
+
 /* Where one like this packet went before. False if that does not hold for it, or any more. */
 __inline bool recall_hop(struct pf_scratch *s, const struct pf_memo *memo, __u32 ifindex,
 			 __u32 routes, int strictness, enum pf_forwarded hook)
@@ -107,11 +120,11 @@ __inline bool recall_hop(struct pf_scratch *s, const struct pf_memo *memo, __u32
 	if (memo->strictness != strictness)
 		return false;
 	s->path = memo->path;
-	s->leaving = memo->leaving;
-	return take_hop(s, ifindex, routes, hook);
+	return take_hop(s, ifindex, routes, hook) && set_leaving(s, s->hop.leaves_by);
 }
 
-/* Notes in s->hop that frames go to the neighbour that s->lookup has found as it says, by s->leaving. */
+/* Notes in s->hop that frames go to the neighbour that s->lookup has found as it says, by
+ * s->leaving. */
 __inline void note_hop(struct pf_scratch *s, struct pf_hop *hop, __u8 express)
 {
 	hop->leaves_by = s->lookup.ifindex;
@@ -121,23 +134,21 @@ __inline void note_hop(struct pf_scratch *s, struct pf_hop *hop, __u8 express)
 	s->hop = *hop;
 }
 
-/* What the device is like that a packet is to leave by, if it may and somebody has looked a moment ago. s->leaving is
- * what the packet is judged by there. */
+/* What the device is like that a packet is to leave by, if it may and somebody has looked a moment
+ * ago. s->leaving is what the packet is judged by there. */
 __inline struct pf_leaving_device *leave_by(struct pf_scratch *s, __u32 ifindex)
 {
-	struct pf_interface *interface = interface_at(ifindex);
 	struct pf_leaving_device *device;
 
-	if (!interface || skipped(interface, s->generation) || interface->rdomain)
+	if (!set_leaving(s, ifindex))
 		return NULL;
-	s->leaving = *interface;
 	device = bpf_map_lookup_elem(&leaving_devices, &s->leaving.id);
 	return device && s->now - device->second <= DEVICE_LIFE ? device : NULL;
 }
 
-/* Asks the kernel where it would send the packet that has come in by the device. True if it would forward it and do
- * nothing else: s->path and s->hop say how, and s->leaving where it leaves. `hook` is the one that asks, `ctx` its
- * packet. */
+/* Asks the kernel where it would send the packet that has come in by the device. True if it would
+ * forward it and do nothing else: s->path and s->hop say how, and s->leaving where it leaves.
+ * `hook` is the one that asks, `ctx` its packet. */
 __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device *device,
 		       const struct net *net, __u32 ifindex, enum pf_forwarded hook)
 {
@@ -172,7 +183,6 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	if (memo) {
 		memo->strictness = strict;
 		memo->path = s->path;
-		memo->leaving = s->leaving;
 	}
 	return true;
 }

@@ -168,8 +168,8 @@ __inline bool right_way(const struct pf_state *state, const struct pf_scratch *s
 	return state->flags & PF_STATE_SLOPPY || forward == (kind != PF_ICMP_REPLY);
 }
 
-/* Whether the state of s->ref is the answer's. One that an answer made, as those of old rules may be, has
- * it the wrong way round. */
+/* Whether the state of s->ref is the answer's. One that an answer made, as those of old rules may
+ * be, has it the wrong way round. */
 __inline bool is_answered(struct pf_scratch *s, __u8 direction)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * ICMP messages as ICMPv6 ones and the other way round (pf-semantics section 11; RFC 7915 sections 4.2
- * and 5.2, as far as OpenBSD follows it).
+ * ICMP messages as ICMPv6 ones and the other way round (pf-semantics section 11; RFC 7915 sections
+ * 4.2 and 5.2, as far as OpenBSD follows it).
  */
 #ifndef PF_ICMP_CONVERT_H
 #define PF_ICMP_CONVERT_H

@@ -38,8 +38,8 @@ struct {
 	__type(value, struct pf_interface_stats);
 } interface_stats SEC(".maps");
 
-/* What we were told about an interface; NULL if nobody did yet. In a namespace that has lived for long ifindexes
- * may be large. */
+/* What we were told about an interface; NULL if nobody did yet. In a namespace that has lived for
+ * long ifindexes may be large. */
 __inline struct pf_interface *interface_at(__u32 ifindex)
 {
 	struct pf_near_interface *near = bpf_map_lookup_elem(&near_interfaces, &ifindex);
@@ -82,7 +82,8 @@ __inline bool stays_on_bridge(const struct __sk_buff *skb, const struct pf_scrat
 	return is_port(&s->interface) && skb->pkt_type != PACKET_HOST;
 }
 
-/* Whether the kernel's bridge takes it from there, which passes on nothing that is longer than a link. */
+/* Whether the kernel's bridge takes it from there, which passes on nothing that is longer than a
+ * link. */
 __inline bool goes_to_kernel_bridge(struct __sk_buff *skb, const struct pf_scratch *s)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);

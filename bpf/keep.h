@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The state that a plain rule makes of an ordinary datagram: what create.h and new_state.h do for any packet and any
- * rule, where nothing is translated, limited or remembered but the connection, and no state is in the way. Whatever else
- * turns up is for them.
+ * The state that a plain rule makes of an ordinary datagram: what create.h and new_state.h do for
+ * any packet and any rule, where nothing is translated, limited or remembered but the connection,
+ * and no state is in the way. Whatever else turns up is for them.
  */
 #ifndef PF_KEEP_H
 #define PF_KEEP_H
@@ -14,8 +14,9 @@
 #include "plain.h"
 #include "scratch.h"
 
-/* Asks the memory for the place that will most likely be taken behind this one: those that were never used are taken in
- * their order, those that the sweep has given back in it the other way round. */
+/* Asks the memory for the place that will most likely be taken behind this one: those that were
+ * never used are taken in their order, those that the sweep has given back in it the other way
+ * round. */
 __inline void fetch_next_place(const struct pf_status *status, __u32 index)
 {
 	__u32 next = index + 1 == status->states_used ? index + 1 : index - 1;
@@ -27,7 +28,8 @@ __inline void fetch_next_place(const struct pf_status *status, __u32 index)
 	fetch_line(&state->pad);
 }
 
-/* Writes the state to its place, where nobody else looks yet. It is a simple one: the rule wants nothing of its packets. */
+/* Writes the state to its place, where nobody else looks yet. It is a simple one: the rule wants
+ * nothing of its packets. */
 __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, const struct pf_rule *rule,
 			       __u32 anchor_slot, bool has_path)
 {
@@ -46,8 +48,8 @@ __inline void describe_plainly(struct pf_state *state, struct pf_scratch *s, con
 	create_other(state, s);
 }
 
-/* Leads its key to the state. False if there is another with the same, among those of translated states too: who of them
- * makes way is known to link_key(). */
+/* Leads its key to the state. False if there is another with the same, among those of translated
+ * states too: who of them makes way is known to link_key(). */
 __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status)
 {
 	/* nobody seeks one where there are no states, nor one that is of an interface alone */
@@ -61,9 +63,9 @@ __inline bool lead_to_state(struct pf_scratch *s, const struct pf_status *status
 	return !find_key(&s->key, &s->looked_at);
 }
 
-/* Makes the state that the rules want of the packet, whose walk came to PF_PLAINLY_KEEP, with s->path if it has one: those
- * behind it take that. Returns 0, or the reason why there can be none: then nothing has happened to the packet, but a
- * place may wait for the sweep. */
+/* Makes the state that the rules want of the packet, whose walk came to PF_PLAINLY_KEEP, with
+ * s->path if it has one: those behind it take that. Returns 0, or the reason why there can be none:
+ * then nothing has happened to the packet, but a place may wait for the sweep. */
 __global int keep_plainly(struct pf_scratch *s, __u32 has_path)
 {
 	struct pf_status *status = pf_status();

@@ -36,8 +36,9 @@ __inline void fetch_line(const void *at)
 	asm volatile("%0 = *(u32 *)(%1 + 0)" : "=r"(unused) : "r"(at));
 }
 
-/* What is written in parts and read in one piece a moment later is waited for until the parts have left the CPU's store
- * buffer, twelve cycles and more; so keys, which are hashed as soon as they are made, are made of whole words. */
+/* What is written in parts and read in one piece a moment later is waited for until the parts have
+ * left the CPU's store buffer, twelve cycles and more; so keys, which are hashed as soon as they
+ * are made, are made of whole words. */
 __inline __u32 word_of_bytes(__u8 a, __u8 b, __u8 c, __u8 d)
 {
 	const union { __u8 part[4]; __u32 whole; } word = { .part = { a, b, c, d } };
@@ -237,10 +238,12 @@ __inline bool is_loopback(struct __sk_buff *skb)
 	return kern->dev->type == ARPHRD_LOOPBACK;
 }
 
-/* bpf_skb_load_bytes for a length that only the packet knows, at most `most`. Not 0 if it cannot. */
+/* bpf_skb_load_bytes for a length that only the packet knows, at most `most`. Not 0 if it
+ * cannot. */
 __inline int load_bytes(struct __sk_buff *skb, __u32 offset, void *to, __u32 length, __u32 most)
 {
-	/* kept apart, since the verifier of Linux 6.12 does not understand what clang makes of both */
+	/* kept apart, since the verifier of Linux 6.12 does not understand what clang makes of
+	 * both */
 	barrier_var(length);
 	if (length < 1)
 		return -1;

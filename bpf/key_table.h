@@ -3,9 +3,9 @@
  * The way from a key to its state (pf-semantics section 6): lines of sixteen entries, each line one
  * of the cache's. A key's entry is in one of two lines that its hash says, in the one that had
  * fewer when it came (Azar, Broder, Karlin and Upfal, "Balanced allocations", 1994): so lines do
- * not run over, though nothing is ever moved or driven out. Two keys that have the same ends the other
- * way round have the same two lines: mostly they are those of one flow, where it comes in and where it
- * leaves, so lines that were read for one are in the cache for the other.
+ * not run over, though nothing is ever moved or driven out. Two keys that have the same ends the
+ * other way round have the same two lines: mostly they are those of one flow, where it comes in and
+ * where it leaves, so lines that were read for one are in the cache for the other.
  *
  * An entry is one word: the place of the state, and a tag from the hash of the key, so that hardly
  * any state is looked at in vain. Words change by compare-and-swap alone. Of two CPUs that bring
@@ -14,9 +14,9 @@
  * stands further behind does, and the other waits until it has. Then the claim is taken off.
  * crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
  *
- * In the line of the cache behind them stands of each entry which state knows the packets where they leave: of a
- * million states hardly one is in the cache, and so both come from the memory at once. It is a guess, on which nothing
- * else hangs.
+ * In the line of the cache behind them stands of each entry which state knows the packets where
+ * they leave: of a million states hardly one is in the cache, and so both come from the memory at
+ * once. It is a guess, on which nothing else hangs.
  *
  * Who finds an entry may follow it to a state that is removed meanwhile: a place has an entry only
  * as long as its state lives, and the state's serial number, read before and after its key, says
@@ -34,8 +34,8 @@
 /* attempts to claim an entry, while others take those that are seen to be free */
 #define CLAIM_ATTEMPTS	4
 
-/* 1 if the ends of a key are hashed the other way round, else 0: so that a key and the one with the same ends turned
- * come to the same. */
+/* 1 if the ends of a key are hashed the other way round, else 0: so that a key and the one with the
+ * same ends turned come to the same. */
 __inline __u64 is_turned(const struct pf_state_key *key)
 {
 	const __u32 *first = (const __u32 *)key->address[0], *second = (const __u32 *)key->address[1];
@@ -57,9 +57,9 @@ __inline __u64 sum_of_end(const __u8 *address, const __u32 *secret)
 	       (__u64)(word[2] + secret[2]) * (word[3] + secret[3]);
 }
 
-/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ, and
- * not only in that one is the other turned, have the same sum with a probability of 2^-32 for whoever
- * does not know the secret, whatever keys those are. What follows spreads its bits. */
+/* NH (Black et al., "UMAC: fast and secure message authentication", 1999): two keys that differ,
+ * and not only in that one is the other turned, have the same sum with a probability of 2^-32 for
+ * whoever does not know the secret, whatever keys those are. What follows spreads its bits. */
 __inline void locate_key(const struct pf_state_key *key, const struct pf_key_hash *hash,
 			 struct pf_key_spot *spot)
 {
@@ -92,8 +92,8 @@ __inline bool find_spot(const struct pf_state_key *key, struct pf_key_spot *spot
 	return true;
 }
 
-/* Finds the spot of a key, and asks the memory for its lines, all at once: who does something else before the key is
- * looked for does not wait for them meanwhile. */
+/* Finds the spot of a key, and asks the memory for its lines, all at once: who does something else
+ * before the key is looked for does not wait for them meanwhile. */
 __inline bool seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
 {
 	const struct pf_key_line *line, *other;
@@ -111,8 +111,8 @@ __inline bool seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
 	return true;
 }
 
-/* Asks the memory for what a packet will need of its state, all lines of it at once: among many states none is in the
- * cache, and asked one after the other each would be waited for by itself. */
+/* Asks the memory for what a packet will need of its state, all lines of it at once: among many
+ * states none is in the cache, and asked one after the other each would be waited for by itself. */
 __inline void fetch_state(const struct pf_state *state)
 {
 	fetch_line(&state->serial);
@@ -154,7 +154,8 @@ __inline bool leads_to(__u32 entry, const struct pf_key_spot *spot, const struct
 	return serial & 1 && now_in(state->serial) == serial;
 }
 
-/* Finds the state that a key leads to, which was sought: its entry is in a spot. Returns 1, or 0 if there is none. */
+/* Finds the state that a key leads to, which was sought: its entry is in a spot. Returns 1, or 0 if
+ * there is none. */
 __inline int find_there(const struct pf_state_key *key, const struct pf_key_spot *spot,
 			struct pf_state_ref *ref)
 {
@@ -291,8 +292,8 @@ __global int gives_way(const struct pf_key_spot *spot, const struct pf_state_key
 	return 0;
 }
 
-/* Leads a key to the state in a place, by an entry in a spot. Returns 0, or -1 if it leads to one already or there is no
- * room. */
+/* Leads a key to the state in a place, by an entry in a spot. Returns 0, or -1 if it leads to one
+ * already or there is no room. */
 __inline int insert_there(const struct pf_state_key *key, const struct pf_key_spot *spot, __u32 index,
 			  struct pf_key_entry *claimed)
 {
@@ -349,8 +350,8 @@ __global int replace_key(const struct pf_state_key *key, __u32 before, __u32 aft
 	return -1;
 }
 
-/* Notes which state knows packets with the key where they leave, beside the entry that leads to that where they come
- * in. */
+/* Notes which state knows packets with the key where they leave, beside the entry that leads to
+ * that where they come in. */
 __global int point_onward(const struct pf_state_key *key, __u32 index, __u32 onward)
 {
 	struct pf_key_line *line;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * State limiters and source limiters: what many rules may use up together (pf-semantics section 16).
+ * State limiters and source limiters: what many rules may use up together (pf-semantics section
+ * 16).
  *
  * A rule that names one matches only while it has room for one more state. That is asked when rules
  * are walked, and again when the state is made, for others make states meanwhile.
  *
- * Tokens of a rate are saved up to a time's worth; the moment from which on they were saved says how
- * many there are.
+ * Tokens of a rate are saved up to a time's worth; the moment from which on they were saved says
+ * how many there are.
  */
 #ifndef PF_LIMITER_H
 #define PF_LIMITER_H
@@ -277,8 +278,8 @@ __global int let_sources_leave(void)
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-/* A state of the source with this serial is gone. `unmade`: it was not made after all, and gives its token
- * back. */
+/* A state of the source with this serial is gone. `unmade`: it was not made after all, and gives
+ * its token back. */
 __inline void release_limited(struct pf_limited_key *key, __u32 made, __u32 generation, bool unmade)
 {
 	struct pf_limited_source *source;
@@ -459,7 +460,8 @@ static long sweep_limited(__unused void *map, struct pf_limited_key *known,
 		return 0;
 	is_void = use->serial != key.serial;
 	limiter = find_limiter(status->generation, PF_LIMITER_SOURCE, key.id);
-	/* it should have left its table long ago, and has, unless no packet came or there was a crowd */
+	/* it should have left its table long ago, and has, unless no packet came or there was a
+	 * crowd */
 	if (!is_void && limiter && source->in_table && !source->states && limiter->below &&
 	    !leave_table(limiter, &key))
 		return 0;
@@ -477,7 +479,8 @@ static long sweep_limited(__unused void *map, struct pf_limited_key *known,
 	return 0;
 }
 
-/* Forgets the sources that have had no states for long enough, and those of limiters that are gone. */
+/* Forgets the sources that have had no states for long enough, and those of limiters that are
+ * gone. */
 __inline void sweep_limited_sources(void)
 {
 	struct pf_status *status = pf_status();
@@ -487,8 +490,8 @@ __inline void sweep_limited_sources(void)
 		bpf_for_each_map_elem(&limited_sources, sweep_limited, &now, 0);
 }
 
-/* Forgets a source, whose states go on: nobody counts them any more. What it brought into a table stays
- * there, as in OpenBSD. Returns 1, or 0 if there is no such source. */
+/* Forgets a source, whose states go on: nobody counts them any more. What it brought into a table
+ * stays there, as in OpenBSD. Returns 1, or 0 if there is no such source. */
 SEC("syscall")
 int pf_forget_limited(struct pf_limited_key *given)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * Records for pflog (pf-semantics section 18), with the packet as it was seen, before anything in
- * it is changed. skipstepd writes the beginning of each to a file; a program that reads pflogN itself,
- * while it is at work, gets those of that log, and whole packets.
+ * it is changed. skipstepd writes the beginning of each to a file; a program that reads pflogN
+ * itself, while it is at work, gets those of that log, and whole packets.
  */
 #ifndef PF_LOG_H
 #define PF_LOG_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * For `xtask bench --lookup`: the data plane with programs that do nothing but look up the rule that decides, for many
- * packets in a row, and what that is compared with. Packets are headers in a list; a run goes on in it where the one
- * before stopped. crates/kernel/src/testing/lookup.rs mirrors the structs.
+ * For `xtask bench --lookup`: the data plane with programs that do nothing but look up the rule
+ * that decides, for many packets in a row, and what that is compared with. Packets are headers in a
+ * list; a run goes on in it where the one before stopped. crates/kernel/src/testing/lookup.rs
+ * mirrors the structs.
  */
 #include "programs.bpf.c"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * What a packet carries through the kernel from the inbound to the outbound side, in the upper half
- * of skb->mark: tag, priority, and that we made it ourselves, or put it together; and in skb->tstamp
- * its delay.
+ * of skb->mark: tag, priority, and that we made it ourselves, or put it together; and in
+ * skb->tstamp its delay.
  */
 #ifndef PF_MARK_H
 #define PF_MARK_H
@@ -64,8 +64,8 @@ __inline __u32 carried_delay(const struct __sk_buff *skb)
 	return departure <= PF_MAX_DELAY ? departure : 0;
 }
 
-/* The packet carries this delay from now on, whatever it did before. False if it cannot: it has VLAN tags
- * inside. */
+/* The packet carries this delay from now on, whatever it did before. False if it cannot: it has
+ * VLAN tags inside. */
 __inline bool carry_delay(struct __sk_buff *skb, __u32 delay)
 {
 	if (delay == carried_delay(skb))

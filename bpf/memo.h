@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * What became of packets like this one a moment ago: of flows that no state knows, each CPU remembers what the rules
- * said and where the kernel would have sent them. A plain walk (plain.h) that asked no table comes to the same end
- * for all packets that have the same in what is a memo's key, so the end is taken for theirs, and what the walk has met
- * is counted as if they had met it.
+ * What became of packets like this one a moment ago: of flows that no state knows, each CPU
+ * remembers what the rules said and where the kernel would have sent them. A plain walk (plain.h)
+ * that asked no table comes to the same end for all packets that have the same in what is a memo's
+ * key, so the end is taken for theirs, and what the walk has met is counted as if they had met it.
  *
- * A memo stands where the hash of its key says or, if another stands there, beside that place, where it drives out
- * whatever does: two flows that meet do not drive out each other at every packet. It needs no end: another generation
- * of the rules has other keys.
+ * A memo stands where the hash of its key says or, if another stands there, beside that place,
+ * where it drives out whatever does: two flows that meet do not drive out each other at every
+ * packet. It needs no end: another generation of the rules has other keys.
  *
- * Of each memo a byte of its hash stands by itself, 4 kB of them that are always in the cache: the packet that has no
- * memo, as has none that makes a state, does not wait for the memory to say so.
+ * Of each memo a byte of its hash stands by itself, 4 kB of them that are always in the cache: the
+ * packet that has no memo, as has none that makes a state, does not wait for the memory to say so.
  */
 #ifndef PF_MEMO_H
 #define PF_MEMO_H
@@ -31,7 +31,6 @@ struct pf_memo {
 	__u32 slot[MEMO_VISITS];	/* of the rules that the walk has looked at */
 	int strictness;			/* rp_filter when the next was noted */
 	struct pf_path path;		/* where the packet went, if it came in: hop.h */
-	struct pf_interface leaving;
 };
 
 struct {
@@ -81,8 +80,8 @@ __inline bool same_memo_key(const struct pf_memo_key *one, const struct pf_memo_
 	return !difference;
 }
 
-/* Products that do not wait for each other are added: what they come to need not withstand anybody, for who makes flows
- * meet makes them slower at most. */
+/* Products that do not wait for each other are added: what they come to need not withstand anybody,
+ * for who makes flows meet makes them slower at most. */
 __inline __u64 hash_of_memo(const struct pf_memo_key *key)
 {
 	static const __u64 factor[] = {
@@ -155,8 +154,8 @@ __inline void recall_memo(struct pf_plain_walk *walk, const struct pf_memo *memo
 	}
 }
 
-/* The place for a new memo of s->memo_key, which is at s->memo_at then: where its hash says, unless a memo that still
- * holds stands there. */
+/* The place for a new memo of s->memo_key, which is at s->memo_at then: where its hash says, unless
+ * a memo that still holds stands there. */
 __inline struct pf_memo *place_for_memo(struct pf_scratch *s)
 {
 	struct pf_memo *memo;

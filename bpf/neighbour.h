@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The neighbours that packets are forwarded to, and how frames get there: what the packets of many states, or of none,
- * have in common on their way past the kernel. A neighbour has a number, which no other has at the same time; states
- * and memos note that. Each CPU knows by itself what a frame to the neighbour looks like, and when the kernel has last
- * confirmed that: by the routes, or by a packet that it forwarded there.
+ * The neighbours that packets are forwarded to, and how frames get there: what the packets of many
+ * states, or of none, have in common on their way past the kernel. A neighbour has a number, which
+ * no other has at the same time; states and memos note that. Each CPU knows by itself what a frame
+ * to the neighbour looks like, and when the kernel has last confirmed that: by the routes, or by a
+ * packet that it forwarded there.
  *
- * Once a second or two a packet for each neighbour goes by the kernel. That keeps the neighbour alive, and shows what
- * the device that it leaves by is like.
+ * Once a second or two a packet for each neighbour goes by the kernel. That keeps the neighbour
+ * alive, and shows what the device that it leaves by is like.
  */
 #ifndef PF_NEIGHBOUR_H
 #define PF_NEIGHBOUR_H
@@ -17,10 +18,12 @@
 /* Places for neighbours. A number's last bits say where its neighbour is. */
 #define NEIGHBOURS	4096
 
-/* places that a neighbour may have, one behind the other, from where the hash of its address says */
+/* places that a neighbour may have, one behind the other, from where the hash of its address
+ * says */
 #define NEIGHBOUR_LOOKS	4
 
-/* seconds that what a frame looks like holds without being confirmed, in which the kernel has a packet: */
+/* seconds that what a frame looks like holds without being confirmed, in which the kernel has a
+ * packet: */
 #define HOP_LIFE	2
 #define LEFT_TO_KERNEL	1
 
@@ -46,8 +49,8 @@ struct {
 	__type(value, struct pf_hop);
 } hops SEC(".maps");
 
-/* The number of a neighbour, if the place is its own or nobody has asked for who is there: then numbers that are
- * noted have come of age, and the place has a new one. 0 if it is another's. */
+/* The number of a neighbour, if the place is its own or nobody has asked for who is there: then
+ * numbers that are noted have come of age, and the place has a new one. 0 if it is another's. */
 __inline __u32 number_at(__u32 place, const struct bpf_fib_lookup *lookup, __u32 now)
 {
 	struct pf_neighbour *neighbour = bpf_map_lookup_elem(&neighbours, &place);
@@ -119,8 +122,8 @@ __inline struct pf_hop *hop_of(__u32 number)
 	return hop;
 }
 
-/* Whether a packet that was at this hook has gone to the neighbour by the kernel a moment ago. If not, this one
- * will. */
+/* Whether a packet that was at this hook has gone to the neighbour by the kernel a moment ago. If
+ * not, this one will. */
 __inline bool is_kept_alive(struct pf_hop *hop, enum pf_forwarded hook, __u32 now)
 {
 	if (now - hop->left[hook] <= LEFT_TO_KERNEL)

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Whether netfilter looks at packets that are forwarded: it may translate or block them, so they are the kernel's then.
+ * Whether netfilter looks at packets that are forwarded: it may translate or block them, so they
+ * are the kernel's then.
  *
- * The kernel's security module stands among its hooks too, on most distributions in every network namespace, whether it
- * wants anything or not. AppArmor's hook is for packets of sockets, which one that is forwarded has not. Those of SELinux
- * begin with a question that is the same for all packets: whether anything is labelled here. Where such a hook is alone
- * and would do nothing, nobody looks.
+ * The kernel's security module stands among its hooks too, on most distributions in every network
+ * namespace, whether it wants anything or not. AppArmor's hook is for packets of sockets, which one
+ * that is forwarded has not. Those of SELinux begin with a question that is the same for all
+ * packets: whether anything is labelled here. Where such a hook is alone and would do nothing,
+ * nobody looks.
  */
 #ifndef PF_NETFILTER_H
 #define PF_NETFILTER_H
 
 #include "kern.h"
 
-/* Functions and words of the kernel that have no type to ask for; their addresses are zero where there are none, or where
- * /proc/kallsyms hides them from who loads the programs (kernel.kptr_restrict, CAP_SYSLOG). */
+/* Functions and words of the kernel that have no type to ask for; their addresses are zero where
+ * there are none, or where /proc/kallsyms hides them from who loads the programs
+ * (kernel.kptr_restrict, CAP_SYSLOG). */
 extern const void apparmor_ip_postroute __ksym __weak;
 extern const void selinux_ip_forward __ksym __weak;
 extern const void selinux_ip_postroute __ksym __weak;
@@ -45,8 +48,8 @@ __inline __u32 count_at(const void *atomic)
 	return count->refs.counter;
 }
 
-/* Whether SELinux has labels to compare: of secmark, of IPsec, or of NetLabel (its selinux_secmark_enabled and
- * selinux_peerlbl_enabled). */
+/* Whether SELinux has labels to compare: of secmark, of IPsec, or of NetLabel (its
+ * selinux_secmark_enabled and selinux_peerlbl_enabled). */
 __inline bool selinux_looks(void)
 {
 	const struct selinux_state *state;

@@ -250,8 +250,9 @@ __global int make_way_out(struct pf_state_key *key)
 	return 0;
 }
 
-/* Leads the far key of a state whose packets cross families to it. Others may have it, too: then the
- * answers are those of the oldest floating or the youngest bound state, as in OpenBSD's lists. */
+/* Leads the far key of a state whose packets cross families to it. Others may have it, too: then
+ * the answers are those of the oldest floating or the youngest bound state, as in OpenBSD's
+ * lists. */
 __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 {
 	struct pf_state_ref first;
@@ -330,7 +331,8 @@ __global int link_key(__u32 index, __u32 serial, __u32 side, struct pf_linking *
 		return -1;
 	if (!status->crossing || state->direction == PF_OUT)
 		return 0;
-	/* on the far side of a state that crosses families only those made outbound are in the way */
+	/* on the far side of a state that crosses families only those made outbound are in the
+	 * way */
 	key->made = made == PF_MADE_NEAR ? PF_MADE_IN : PF_MADE_NEAR;
 	return make_way(key, PF_IN, &linking->known) < 0;
 }
@@ -387,8 +389,8 @@ __inline bool only_counts(const struct pf_annex *annex)
 	       !(node[PF_NODE_TRACK] | node[PF_NODE_NAT] | node[PF_NODE_RDR] | node[PF_NODE_ROUTE]);
 }
 
-/* Whether packets of the state can take the short way: nothing is done with them but to count and to
- * translate them. */
+/* Whether packets of the state can take the short way: nothing is done with them but to count and
+ * to translate them. */
 __inline bool is_simple(const struct pf_state *state, const struct pf_annex *annex)
 {
 	const __u32 harmless = PF_STATE_ALLOW_OPTS | PF_STATE_SLOPPY | PF_STATE_NO_SYNC |
@@ -401,8 +403,8 @@ __inline bool is_simple(const struct pf_state *state, const struct pf_annex *ann
 	       !state->tag && !state->queue[0] && (!annex || only_counts(annex));
 }
 
-/* The state that was written to the place s->ref gets its number, its rules count it, and it lives: only its keys do not lead
- * to it yet. */
+/* The state that was written to the place s->ref gets its number, its rules count it, and it lives:
+ * only its keys do not lead to it yet. */
 __inline void begin_state(struct pf_state *state, struct pf_status *status, struct pf_scratch *s)
 {
 	state->id = __sync_fetch_and_add(&status->next_state_id, 1);
@@ -410,11 +412,13 @@ __inline void begin_state(struct pf_state *state, struct pf_status *status, stru
 	hold_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		hold_rule(state->anchor_slot);
-	/* nobody else writes it before that: no lock is needed, but that all else is written first */
+	/* nobody else writes it before that: no lock is needed, but that all else is written
+	 * first */
 	s->ref.serial = __sync_fetch_and_add(&state->serial, 1) + 1;
 }
 
-/* A state that ends before anybody could find it, for there can be no such, counts as if it had never been. */
+/* A state that ends before anybody could find it, for there can be no such, counts as if it had
+ * never been. */
 __inline void uncount_state(const struct pf_state *state)
 {
 	uncount_removal();
@@ -423,7 +427,8 @@ __inline void uncount_state(const struct pf_state *state)
 		unmake_state(state->anchor_slot);
 }
 
-/* Brings the state that was written to the place s->ref to life. Returns the reason why not, or 0. */
+/* Brings the state that was written to the place s->ref to life. Returns the reason why not, or
+ * 0. */
 __global int insert_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Who is next for packets of a state whose rule says `route-to`, `reply-to` or `dup-to`: chosen when the
- * state is made, and remembered with it. route.h sends them there.
+ * Who is next for packets of a state whose rule says `route-to`, `reply-to` or `dup-to`: chosen
+ * when the state is made, and remembered with it. route.h sends them there.
  */
 #ifndef PF_NEXT_HOP_H
 #define PF_NEXT_HOP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * An ordinary packet where it leaves, judged while it is still where it came in: by the state that knows it there, or
- * by the rules asked plainly.
+ * An ordinary packet where it leaves, judged while it is still where it came in: by the state that
+ * knows it there, or by the rules asked plainly.
  */
 #ifndef PF_ONWARD_H
 #define PF_ONWARD_H
@@ -15,9 +15,9 @@
 #include "scratch.h"
 #include "state_key.h"
 
-/* What becomes of the packet at the interface: enum pf_plain_verdict. If a state passes it, s->has_state, that one has
- * counted it; nothing else is counted yet. Who can but forward the packet asks no state none of whose packets was: it
- * is likely for us. */
+/* What becomes of the packet at the interface: enum pf_plain_verdict. If a state passes it,
+ * s->has_state, that one has counted it; nothing else is counted yet. Who can but forward the
+ * packet asks no state none of whose packets was: it is likely for us. */
 __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 			   const struct pf_interface *interface, bool forwards)
 {
@@ -68,15 +68,16 @@ __inline void count_judged(struct pf_scratch *s)
 
 /* ---- the way past the kernel --------------------------------------------------------------------------- */
 
-/* Whether the driver of the device that frames to the neighbour leave by takes this one from here. */
+/* Whether the driver of the device that frames to the neighbour leave by takes this one from
+ * here. */
 __inline bool takes_frame(const struct pf_scratch *s, const struct pf_hop *hop)
 {
 	return hop->express == PF_EXPRESS_ANY ||
 	       (hop->express == PF_EXPRESS_SHORT && s->in_one_piece);
 }
 
-/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it that it can take from this
- * hook, and passes it too. */
+/* Whether the state of s->onward, which knows the packet where it leaves, has a path for it that it
+ * can take from this hook, and passes it too. */
 __inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes,
 			  const enum pf_forwarded hook)
 {
@@ -93,10 +94,11 @@ __inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes,
 					       passes_onward(state, s, IPPROTO_UDP);
 }
 
-/* Looks for a way past the kernel of a packet that has passed where it came in, with the ends that it goes on with:
- * the path of its state, or where the kernel would send it. `hook` is the one that asks, `ctx` its packet.
- * Returns what becomes of the packet where it leaves, enum pf_plain_verdict; s->hop says where that is. States that the
- * rules want of it are made, but in XDP, where there may be one to be made where it came in as well. */
+/* Looks for a way past the kernel of a packet that has passed where it came in, with the ends that
+ * it goes on with: the path of its state, or where the kernel would send it. `hook` is the one that
+ * asks, `ctx` its packet. Returns what becomes of the packet where it leaves, enum
+ * pf_plain_verdict; s->hop says where that is. States that the rules want of it are made, but in
+ * XDP, where there may be one to be made where it came in as well. */
 __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_device *device,
 			   const struct net *net, __u32 ifindex, const enum pf_forwarded hook)
 {

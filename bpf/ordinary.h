@@ -149,7 +149,8 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 
 /* ---- their state --------------------------------------------------------------------------------- */
 
-/* Sets the packet's key, and asks the memory for the way from it to its state, where there are any. */
+/* Sets the packet's key, and asks the memory for the way from it to its state, where there are
+ * any. */
 __inline void seek_state(const struct pf_status *status, struct pf_scratch *s)
 {
 	set_key(&s->key, &s->pd, s->pd.direction);
@@ -302,8 +303,8 @@ __inline bool passes_onward(struct pf_state *state, struct pf_scratch *s, const 
 	return fits;
 }
 
-/* Both of segments. Apart from those who ask, as all that the verifier has to see of tracking is seen once then;
- * datagrams have no part in that, and are spared the call. */
+/* Both of segments. Apart from those who ask, as all that the verifier has to see of tracking is
+ * seen once then; datagrams have no part in that, and are spared the call. */
 __global int passes_segment(struct pf_scratch *s)
 {
 	struct pf_state *state = s ? bpf_map_lookup_elem(&states, &s->ref.index) : NULL;
@@ -318,8 +319,8 @@ __global int passes_segment_onward(struct pf_scratch *s)
 	return state && passes_onward(state, s, IPPROTO_TCP);
 }
 
-/* Whether the state, that of s->ref, passes the packet, which it has counted then: else that is for the
- * long way. */
+/* Whether the state, that of s->ref, passes the packet, which it has counted then: else that is for
+ * the long way. */
 __inline bool fits_state(struct pf_scratch *s, struct pf_state *state)
 {
 	return s->pd.protocol == IPPROTO_TCP ? passes_segment(s) : passes(state, s, IPPROTO_UDP);

@@ -49,7 +49,8 @@ __inline void flush_source(const struct pf_rule_states *rule, const struct pf_st
 	if (!status)
 		return;
 	flush.source = *source;
-	/* as in OpenBSD, the direction of the state in hand says where the source is in all of them */
+	/* as in OpenBSD, the direction of the state in hand says where the source is in all of
+	 * them */
 	flush.side = state->direction == PF_OUT;
 	flush.rule_slot = rule->source_flags & PF_SOURCE_FLUSH_GLOBAL ? PF_IDLE_SLOT :
 									state->rule_slot;

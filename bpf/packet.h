@@ -77,8 +77,8 @@ __inline int read_icmp6(struct __sk_buff *skb, struct pf_pdesc *pd)
 	return 0;
 }
 
-/* FreeBSD's pf knows SCTP's ports; to OpenBSD's it is a protocol without. So they are read only if some
- * rule names them. */
+/* FreeBSD's pf knows SCTP's ports; to OpenBSD's it is a protocol without. So they are read only if
+ * some rule names them. */
 __inline bool reads_sctp_ports(const struct pf_scratch *s)
 {
 	const struct pf_config *config = pf_config(s->generation);
@@ -195,8 +195,9 @@ enum option_step {
 };
 
 /*
- * Moves the cursor over one option, and says whether it was one of this type of at least this size; `*at`
- * is its place in s->buffer then. Padding with end-of-options is common enough that nobody stops there.
+ * Moves the cursor over one option, and says whether it was one of this type of at least this size;
+ * `*at` is its place in s->buffer then. Padding with end-of-options is common enough that nobody
+ * stops there.
  */
 __inline enum option_step step_over_option(struct pf_scratch *s, __u8 type, __u32 size, __u32 *at)
 {

@@ -20,13 +20,13 @@
 #include "state.h"
 #include "state_key.h"
 
-/* seconds that a path is good for. Of IPv6 the number of routes does not change with all that there is: not when a route
- * is deleted, nor with `forwarding`. */
+/* seconds that a path is good for. Of IPv6 the number of routes does not change with all that there
+ * is: not when a route is deleted, nor with `forwarding`. */
 #define PATH_LIFE	300
 #define PATH_LIFE_INET6	1
 
-/* A number that changes with the routes of a family: of IPv4 with all that they hang on (links, addresses, rules,
- * `ip_forward`), of IPv6 when there are new ones. */
+/* A number that changes with the routes of a family: of IPv4 with all that they hang on (links,
+ * addresses, rules, `ip_forward`), of IPv6 when there are new ones. */
 __inline __u32 number_of_routes(const struct net *net, __u8 family)
 {
 	return family == AF_INET ? net->ipv4.rt_genid.counter : net->ipv6.fib6_sernum.counter;
@@ -47,7 +47,8 @@ __inline bool has_ipsec(const struct net *net)
 	       (net->xfrm.policy_count[XFRM_POLICY_OUT] || net->xfrm.policy_count[XFRM_POLICY_FWD]);
 }
 
-/* For whom a packet that comes in by the device is the kernel's, which would do more with it than to forward it. */
+/* For whom a packet that comes in by the device is the kernel's, which would do more with it than
+ * to forward it. */
 __inline enum pf_left_to left_to(const struct net_device *device, const struct net *net, __u8 family,
 				 __u32 fast_forward)
 {
@@ -68,8 +69,8 @@ __inline enum pf_left_to left_to(const struct net_device *device, const struct n
 	return PF_LEFT_TO_NOBODY;
 }
 
-/* Whether the device's queueing discipline is one that the kernel gives devices by itself: nobody wants
- * packets to wait there for their turn. */
+/* Whether the device's queueing discipline is one that the kernel gives devices by itself: nobody
+ * wants packets to wait there for their turn. */
 __inline bool has_no_queue_of_its_own(const struct net_device *device)
 {
 	const char *id = device->qdisc->ops->id;
@@ -80,8 +81,8 @@ __inline bool has_no_queue_of_its_own(const struct net_device *device)
 	       (id[0] == 'f' && id[1] == 'q');		/* fq, fq_codel */
 }
 
-/* What frames may be given to a device straight from another one's driver, past all that would look at
- * them on their way out but us: enum pf_express. */
+/* What frames may be given to a device straight from another one's driver, past all that would look
+ * at them on their way out but us: enum pf_express. */
 __inline __u8 takes_frames(const struct net_device *device)
 {
 	const struct bpf_mprog_entry *programs = device->tcx_egress;
@@ -194,8 +195,8 @@ __inline void store_path(struct pf_scratch *s, struct pf_state *state)
 	bpf_spin_unlock(&state->lock);
 }
 
-/* Writes to s->path that packets like this one, of which s->lookup has the answer of the routes, go to the neighbour
- * with the number. */
+/* Writes to s->path that packets like this one, of which s->lookup has the answer of the routes, go
+ * to the neighbour with the number. */
 __inline void set_path(struct pf_scratch *s, __u32 came_in_by, __u32 hop, __u32 routes)
 {
 	struct pf_path *path = &s->path;
@@ -209,7 +210,8 @@ __inline void set_path(struct pf_scratch *s, __u32 came_in_by, __u32 hop, __u32 
 	path->pad = 0;
 }
 
-/* Whether the path was noted this very second for packets like this one, and what frames look like on it. */
+/* Whether the path was noted this very second for packets like this one, and what frames look like
+ * on it. */
 __inline bool is_noted(const struct pf_path *path, const struct pf_scratch *s, __u32 routes)
 {
 	const struct pf_hop *hop;
@@ -223,7 +225,8 @@ __inline bool is_noted(const struct pf_path *path, const struct pf_scratch *s, _
 	return hop && hop->confirmed == s->now;
 }
 
-/* Notes what the frame looks like, for a neighbour that the routes have led it to. False if it has no such header. */
+/* Notes what the frame looks like, for a neighbour that the routes have led it to. False if it has
+ * no such header. */
 __inline bool confirm_hop(struct __sk_buff *skb, struct pf_scratch *s, struct pf_hop *hop)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
@@ -271,7 +274,8 @@ __global int note_path(struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* Notes s->path for those behind the packet, which has not gone by the kernel: the state of s->ref
- * knows it where it leaves, and has the path already if it was made of it; that of s->far where it came in. */
+ * knows it where it leaves, and has the path already if it was made of it; that of s->far where it
+ * came in. */
 __global int keep_path(struct pf_scratch *s)
 {
 	struct pf_state *state;
@@ -312,8 +316,8 @@ __inline bool is_open(const struct pf_path *path, const struct pf_scratch *s, __
 	       path->tos == s->pd.tos && s->length <= path->mtu && s->pd.ttl > 1;
 }
 
-/* Takes s->path, if it is open and its neighbour known to be reached: s->hop says how then. One that is for the
- * kernel, to keep the neighbour alive, does not take it either. */
+/* Takes s->path, if it is open and its neighbour known to be reached: s->hop says how then. One
+ * that is for the kernel, to keep the neighbour alive, does not take it either. */
 __inline bool take_hop(struct pf_scratch *s, __u32 ifindex, __u32 routes, enum pf_forwarded hook)
 {
 	struct pf_hop *hop;

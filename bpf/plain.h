@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Rules asked plainly: what most rule sets say of most packets that no state knows hangs on nothing but their headers,
- * and is no more than to let them go as they are, or to drop them in silence. That can be known without an skb, so in
- * XDP too, and before anything else has happened to the packet.
+ * Rules asked plainly: what most rule sets say of most packets that no state knows hangs on nothing
+ * but their headers, and is no more than to let them go as they are, or to drop them in silence.
+ * That can be known without an skb, so in XDP too, and before anything else has happened to the
+ * packet.
  *
- * A plain walk tests rules as any other does. It gives up where a rule wants more than headers to be tested
- * (PF_PLAIN_TEST), or a `match` rule matches; who decides must want no more than PF_PLAIN_VERDICT, or PF_PLAIN_STATE:
- * most states begin with a packet that is not done anything else with. Nothing is counted on the way but noted, for
- * whoever gives up has not been here. If the walk came to its end and only the verdict is not plain, create.h takes the
- * walk for its own.
+ * A plain walk tests rules as any other does. It gives up where a rule wants more than headers to
+ * be tested (PF_PLAIN_TEST), or a `match` rule matches; who decides must want no more than
+ * PF_PLAIN_VERDICT, or PF_PLAIN_STATE: most states begin with a packet that is not done anything
+ * else with. Nothing is counted on the way but noted, for whoever gives up has not been here. If
+ * the walk came to its end and only the verdict is not plain, create.h takes the walk for its own.
  */
 #ifndef PF_PLAIN_H
 #define PF_PLAIN_H
@@ -101,16 +102,16 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
 	walk->decided_by = test->decided_by;
 }
 
-/* Whether that is all that the rule wants of the packet. Segments that begin a connection have options, which are read on
- * the long way alone. */
+/* Whether that is all that the rule wants of the packet. Segments that begin a connection have
+ * options, which are read on the long way alone. */
 __inline bool is_plain(const struct pf_rule *rule, const struct pf_pdesc *pd)
 {
 	return rule->plain & PF_PLAIN_VERDICT ||
 	       (rule->plain & PF_PLAIN_STATE && pd->protocol == IPPROTO_UDP);
 }
 
-/* Names the rule that the walk has come to. False if it wants more than a plain verdict, or the walk did not come to its
- * end. */
+/* Names the rule that the walk has come to. False if it wants more than a plain verdict, or the
+ * walk did not come to its end. */
 __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, void *rules)
 {
 	struct pf_rule *rule;
@@ -139,8 +140,8 @@ __inline int verdict_of(const struct pf_plain_walk *walk)
 	return walk->rule.action == PF_ACTION_BLOCK ? PF_PLAINLY_DROP : PF_PLAINLY_PASS;
 }
 
-/* The verdict of a walk of the packet, which is remembered where memos of packets like it are, unless a state will know
- * those. */
+/* The verdict of a walk of the packet, which is remembered where memos of packets like it are,
+ * unless a state will know those. */
 __global int judge_plainly(struct pf_scratch *s)
 {
 	struct pf_plain_walk *walk;

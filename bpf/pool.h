@@ -138,7 +138,8 @@ __inline __u32 *find_load(const struct pf_table *table, __u8 family, const __u8 
 	return bpf_map_lookup_elem(&pool_loads, &key);
 }
 
-/* Moves `at` to the first address that is not before it and that smaller blocks leave of this one. */
+/* Moves `at` to the first address that is not before it and that smaller blocks leave of this
+ * one. */
 __inline bool find_part(const struct pf_choice *choice, const struct pf_table *table,
 			const struct pf_pool_block *block, __u8 family, struct pf_addr *at)
 {
@@ -316,7 +317,8 @@ __global int choose_least_states(struct pf_scratch *s, struct pf_pool *pool)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* The hash of the source, read as one of the family, as a number; as an address it goes to `bits`. */
+/* The hash of the source, read as one of the family, as a number; as an address it goes to
+ * `bits`. */
 __inline __u64 hash_source(const struct pf_scratch *s, const struct pf_pool *pool, __u8 family,
 			   __u32 *bits)
 {
@@ -407,8 +409,8 @@ __inline void draw_host_bits(struct pf_pool *pool, __u8 family)
 	}
 }
 
-/* Chooses an address for s->choice.source; with `begins` it is the first of a search. Returns 1, or 0
- * if there is none. */
+/* Chooses an address for s->choice.source; with `begins` it is the first of a search. Returns 1, or
+ * 0 if there is none. */
 __global int choose_address(struct pf_scratch *s, struct pf_pool *pool, __u32 begins)
 {
 	__u8 *chosen;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * A list of several addresses, tables and interfaces behind `->` of an old rule, or of next hops by way
- * of interfaces: its members have their turn as they are written, each to its end. What is odd here is so
- * in FreeBSD.
+ * A list of several addresses, tables and interfaces behind `->` of an old rule, or of next hops by
+ * way of interfaces: its members have their turn as they are written, each to its end. What is odd
+ * here is so in FreeBSD.
  */
 #ifndef PF_POOL_LIST_H
 #define PF_POOL_LIST_H
@@ -42,8 +42,8 @@ __inline bool may_turn(const struct pf_scratch *s, const struct pf_pool *pool)
 	return pool->prefer_ipv6 && s->choice.packet_family == AF_INET && !pool->turned;
 }
 
-/* `prefer-ipv6-nexthop`: IPv6 addresses have their turn, or those of IPv4, which IPv6 packets cannot
- * use. */
+/* `prefer-ipv6-nexthop`: IPv6 addresses have their turn, or those of IPv4, which IPv6 packets
+ * cannot use. */
 __inline void turn_to(struct pf_scratch *s, struct pf_pool *pool, bool inet)
 {
 	if (pool->turned != inet)
@@ -52,7 +52,8 @@ __inline void turn_to(struct pf_scratch *s, struct pf_pool *pool, bool inet)
 	s->pd.family = inet ? AF_INET : AF_INET6;
 }
 
-/* Moves the cursor to the next address of the member: of a pool that prefers IPv6 to those first. */
+/* Moves the cursor to the next address of the member: of a pool that prefers IPv6 to those
+ * first. */
 __inline bool step_families(struct pf_scratch *s, struct pf_pool *pool,
 			    const struct pf_pool_member *member, bool anew)
 {
@@ -66,8 +67,8 @@ __inline bool step_families(struct pf_scratch *s, struct pf_pool *pool,
 	return step_member(s, pool, member, anew);
 }
 
-/* Chooses from the list of a rule's pool; at the very beginning from its second member. Returns 1, or 0
- * if there is no address. */
+/* Chooses from the list of a rule's pool; at the very beginning from its second member. Returns 1,
+ * or 0 if there is no address. */
 __global int choose_from_members(struct pf_scratch *s, struct pf_pool *pool, __u32 slot,
 				 __u32 purpose)
 {
@@ -96,7 +97,8 @@ __global int choose_from_members(struct pf_scratch *s, struct pf_pool *pool, __u
 	return 1;
 }
 
-/* `prefer-ipv6-nexthop` and a table: first through its IPv6 addresses, then through its IPv4 ones. */
+/* `prefer-ipv6-nexthop` and a table: first through its IPv6 addresses, then through its IPv4
+ * ones. */
 __inline bool choose_of_both(struct pf_scratch *s, struct pf_pool *pool)
 {
 	turn_to(s, pool, pool->turned && s->choice.packet_family == AF_INET);
@@ -112,8 +114,8 @@ __inline bool choose_of_both(struct pf_scratch *s, struct pf_pool *pool)
 	return false;
 }
 
-/* `prefer-ipv6-nexthop`: chooses an IPv6 address if there is one; else, for an IPv4 packet, one of its
- * own family. False if there is none. */
+/* `prefer-ipv6-nexthop`: chooses an IPv6 address if there is one; else, for an IPv4 packet, one of
+ * its own family. False if there is none. */
 __inline bool choose_preferred(struct pf_scratch *s, struct pf_pool *pool)
 {
 	bool inet = s->choice.packet_family == AF_INET;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The programs: those of the tc hooks, one for each direction, those of XDP, and those that pfctl calls.
+ * The programs: those of the tc hooks, one for each direction, those of XDP, and those that pfctl
+ * calls.
  */
 #include "bridge.h"
 #include "delay.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `set queue`: the class of the interface's HTB qdisc that a packet waits in when it leaves. A queue
- * that the interface does not have is the qdisc's default.
+ * `set queue`: the class of the interface's HTB qdisc that a packet waits in when it leaves. A
+ * queue that the interface does not have is the qdisc's default.
  *
- * The queue is chosen on either side of the firewall, as in pf. The priority, which names the class,
- * is set anew by the kernel when it forwards an IPv4 packet; tc_index, which nobody else uses, brings
- * the choice past that.
+ * The queue is chosen on either side of the firewall, as in pf. The priority, which names the
+ * class, is set anew by the kernel when it forwards an IPv4 packet; tc_index, which nobody else
+ * uses, brings the choice past that.
  */
 #ifndef PF_QUEUE_H
 #define PF_QUEUE_H

@@ -104,7 +104,8 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	*own = pd->destination;
 	if (find_route(skb, params, pd->family, &pd->destination, 0) == PF_ROUTE_LOCAL)
 		return true;
-	/* a bridge has no address but those it stands in front of, and shows no other one of this host */
+	/* a bridge has no address but those it stands in front of, and shows no other one of this
+	 * host */
 	if (is_bridged(s) || (pd->direction == PF_IN && stays_on_bridge(skb, s)))
 		return true;
 	if (is_everywhere(pd->family, &sender)) {	/* a neighbour on the packet's link */
@@ -162,8 +163,9 @@ __inline void set_tcp(struct tcp *tcp, __be32 *mss, const struct pf_scratch *s)
 		*mss = bpf_htonl(TCPOPT_MAXSEG << 24 | TCPOLEN_MAXSEG << 16 | s->reply.mss);
 }
 
-/* The segment's checksum, of an option that is not sent too: that is zero. Where the kernel is still to sum up the segment (CHECKSUM_PARTIAL), that
- * of the pseudo header: the sum of the addresses is the same both ways. */
+/* The segment's checksum, of an option that is not sent too: that is zero. Where the kernel is
+ * still to sum up the segment (CHECKSUM_PARTIAL), that of the pseudo header: the sum of the
+ * addresses is the same both ways. */
 __inline __u16 tcp_checksum(const struct pf_scratch *s, const struct tcp *tcp, bool partial)
 {
 	__u32 sum = sum_pseudo(&s->pd, IPPROTO_TCP, tcp_length(s));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * Writing new ends to a packet (pf-semantics sections 10 and 11). Checksums are corrected by what
- * changes, so they stay right with those that the network card is to finish (CHECKSUM_PARTIAL), with
- * segments that are still together (GSO), and wrong where they were wrong.
+ * changes, so they stay right with those that the network card is to finish (CHECKSUM_PARTIAL),
+ * with segments that are still together (GSO), and wrong where they were wrong.
  */
 #ifndef PF_REWRITE_H
 #define PF_REWRITE_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `route-to`, `reply-to`, `dup-to`: packets of a state that go another way than the routing table says,
- * to the next hop that was chosen when the state was made (pf-semantics section 11).
+ * `route-to`, `reply-to`, `dup-to`: packets of a state that go another way than the routing table
+ * says, to the next hop that was chosen when the state was made (pf-semantics section 11).
  *
- * A packet that came in is filtered once more by the program of the interface that it leaves by, where
- * its length is looked at too. One that was on its way out is not: it has its mark of our own packets.
- * A copy takes a way of its own: cloned to the interface it meets the program there while the one that
- * made it is still at work, and only there it can be sent to a neighbour.
+ * A packet that came in is filtered once more by the program of the interface that it leaves by,
+ * where its length is looked at too. One that was on its way out is not: it has its mark of our own
+ * packets. A copy takes a way of its own: cloned to the interface it meets the program there while
+ * the one that made it is still at work, and only there it can be sent to a neighbour.
  */
 #ifndef PF_ROUTE_H
 #define PF_ROUTE_H
@@ -85,7 +85,8 @@ __inline enum pf_route find_way(struct __sk_buff *skb, struct pf_scratch *s,
 			     table_of(s));
 }
 
-/* Sends the packet, or a copy, to s->next_hop. Returns what the program returns, unless there is a reply. */
+/* Sends the packet, or a copy, to s->next_hop. Returns what the program returns, unless there is a
+ * reply. */
 __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup params;
@@ -136,9 +137,9 @@ restore:
 	return PF_TCX_NEXT;
 }
 
-/* The packet got another destination on its way out: that may be elsewhere. Returns what the program
- * returns, unless there is a reply. Where the kernel tells nothing, and to ourselves, it goes on as it
- * was going. */
+/* The packet got another destination on its way out: that may be elsewhere. Returns what the
+ * program returns, unless there is a reply. Where the kernel tells nothing, and to ourselves, it
+ * goes on as it was going. */
 __global int reroute_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup *params;
@@ -179,8 +180,9 @@ __inline int pass_on_copy(struct __sk_buff *skb)
 	return bpf_redirect_neigh(skb->ifindex, &next, sizeof(next), 0);
 }
 
-/* A packet that leaves where we have sent it, and is not filtered: only its length is looked at. The
- * scratch of the packet in hand may be that of the one it is a copy of, so this has one of its own. */
+/* A packet that leaves where we have sent it, and is not filtered: only its length is looked at.
+ * The scratch of the packet in hand may be that of the one it is a copy of, so this has one of its
+ * own. */
 __inline int fit(struct __sk_buff *skb)
 {
 	__u32 nested = 1;

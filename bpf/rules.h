@@ -6,15 +6,16 @@
  * A rule's tests are made in pf's order, cheapest first. With skip steps a mismatch jumps to the
  * next rule that differs in the parameter that failed; the linear evaluator goes to the next rule.
  *
- * All rules stand in one array, the main rule set first. An anchor rule that matches calls others: it
- * leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The rule
- * sets that a wildcard means stand one behind the other, so they are one stretch too.
+ * All rules stand in one array, the main rule set first. An anchor rule that matches calls others:
+ * it leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The
+ * rule sets that a wildcard means stand one behind the other, so they are one stretch too.
  *
- * The compiled evaluator walks the same way, but where rules do nothing but decide it searches, and of others it passes
- * over those that cannot match (search.h).
+ * The compiled evaluator walks the same way, but where rules do nothing but decide it searches, and
+ * of others it passes over those that cannot match (search.h).
  *
- * Before the filter rules come the lists of old rules, `scrub`, `nat` and its like, as in FreeBSD: the first rule
- * that matches ends a list, and what it makes of the packet is what the filter rules see.
+ * Before the filter rules come the lists of old rules, `scrub`, `nat` and its like, as in FreeBSD:
+ * the first rule that matches ends a list, and what it makes of the packet is what the filter rules
+ * see.
  */
 #ifndef PF_RULES_H
 #define PF_RULES_H
@@ -182,7 +183,8 @@ __inline bool match_fragment(const struct pf_rule *rule, __u8 protocol)
 	       !(rule->flags & (PF_RULE_MATCH_ICMP_TYPE | PF_RULE_MATCH_ICMP_CODE));
 }
 
-/* Whether a rule matches the packet: MATCHES, or what did not. Plainly: the rule has PF_PLAIN_TEST, and there need be no skb. */
+/* Whether a rule matches the packet: MATCHES, or what did not. Plainly: the rule has PF_PLAIN_TEST,
+ * and there need be no skb. */
 __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule,
 		       const bool plainly)
 {
@@ -380,7 +382,8 @@ __global int count_visits(struct pf_scratch *s)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Goes to the beginning of a list, or of the next one that is not empty. The last is the filter's. */
+/* Goes to the beginning of a list, or of the next one that is not empty. The last is the
+ * filter's. */
 __inline void enter_list(struct pf_test_ctx *test, __u32 list)
 {
 	for (__u32 i = 0; i < PF_LIST_FILTER; i++)
@@ -419,8 +422,9 @@ __inline bool call_anchor(struct pf_test_ctx *test, const struct pf_rule *rule)
 	return true;
 }
 
-/* A rule set is through: goes on behind the anchor rule that called it, or with the next list. False if
- * there is none, or that rule is quick and one of the rules it called itself has decided. */
+/* A rule set is through: goes on behind the anchor rule that called it, or with the next list.
+ * False if there is none, or that rule is quick and one of the rules it called itself has
+ * decided. */
 __inline bool leave_anchor(struct pf_test_ctx *test)
 {
 	__u32 depth = test->depth - 1;
@@ -443,8 +447,8 @@ __inline bool leave_anchor(struct pf_test_ctx *test)
 	return true;
 }
 
-/* The search is over: the best rule decides, and the walk goes on behind the stretch. If it was one for candidates, the
- * walk goes on with these. */
+/* The search is over: the best rule decides, and the walk goes on behind the stretch. If it was one
+ * for candidates, the walk goes on with these. */
 __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
 {
 	search->goes_on = 0;
@@ -460,8 +464,8 @@ __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search
 	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
 }
 
-/* The rule that the walk is at, which of a stretch whose candidates are known is the next of these. Begins a search
- * if there is one to begin. NULL if the list is through. */
+/* The rule that the walk is at, which of a stretch whose candidates are known is the next of these.
+ * Begins a search if there is one to begin. NULL if the list is through. */
 __inline struct pf_rule *rule_at(struct pf_scratch *s, void *rules)
 {
 	const struct pf_candidates *candidates = &s->search.candidates;
@@ -480,7 +484,8 @@ __inline struct pf_rule *rule_at(struct pf_scratch *s, void *rules)
 	return rule;
 }
 
-/* The rule that the walk, which is at s->test.next, or the search in it looks at next. NULL if this step has none. */
+/* The rule that the walk, which is at s->test.next, or the search in it looks at next. NULL if this
+ * step has none. */
 __inline struct pf_rule *next_rule(struct pf_scratch *s, void *rules)
 {
 	struct pf_tree_search *search = &s->search;
@@ -506,7 +511,8 @@ __inline struct pf_rule *next_rule(struct pf_scratch *s, void *rules)
 	return rule;
 }
 
-/* Whether nothing is left of the walk: of a list that is through it leaves the anchor, or enters the next one. */
+/* Whether nothing is left of the walk: of a list that is through it leaves the anchor, or enters
+ * the next one. */
 __inline bool is_walked(struct pf_test_ctx *test)
 {
 	return test->over || test->failed || (test->next >= test->end && !leave_anchor(test));
@@ -540,7 +546,8 @@ __inline bool apply_old_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	return false;
 }
 
-/* Goes on from a rule that does not match, for the reason that test_rule gave: to the next one that may. */
+/* Goes on from a rule that does not match, for the reason that test_rule gave: to the next one that
+ * may. */
 __inline void pass_over(struct pf_test_ctx *test, const struct pf_rule *rule, int result)
 {
 	if (test->evaluator != PF_EVALUATOR_LINEAR && result >= 0 && result < PF_SKIP_MAX)
@@ -576,7 +583,8 @@ static int visit_rule(__unused __u32 i, void *arg)
 	}
 	note_look(s);
 	if (result == REFUSED) {
-		/* as in OpenBSD the walk leaves this rule set, but goes on behind the anchor rule */
+		/* as in OpenBSD the walk leaves this rule set, but goes on behind the anchor
+		 * rule */
 		reason_count(s, s->test.limited);
 		s->test.next = rule->set_end;
 		return 0;
@@ -646,7 +654,8 @@ __inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
 		begin_search(&s->search, config->segment);
 }
 
-/* Whether there is more to walk. A walk that ends so was cut short, and must not pass what the rest would have blocked. */
+/* Whether there is more to walk. A walk that ends so was cut short, and must not pass what the rest
+ * would have blocked. */
 __inline bool has_rules_left(const struct pf_test_ctx *test)
 {
 	return !test->over &&

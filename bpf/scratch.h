@@ -86,9 +86,10 @@ __inline bool has_new_ends(const struct pf_pdesc *pd)
 	       pd->destination_port != pd->original_destination_port;
 }
 
-/* Whether rules give it other addresses only: the ports of SCTP, which are never 0 if they are read, belong
- * to an association that may have more addresses, as in FreeBSD. Where they are not read, they are numbers
- * like those of any other protocol: what a rule has made of them is no port of the packet. */
+/* Whether rules give it other addresses only: the ports of SCTP, which are never 0 if they are
+ * read, belong to an association that may have more addresses, as in FreeBSD. Where they are not
+ * read, they are numbers like those of any other protocol: what a rule has made of them is no port
+ * of the packet. */
 __inline bool keeps_ports(const struct pf_pdesc *pd)
 {
 	return pd->protocol == IPPROTO_SCTP && pd->original_destination_port;
@@ -122,7 +123,8 @@ struct pf_frame {
 	__u32 end;
 };
 
-/* The lists that a packet walks, one after the other: `scrub`, two that translate, then the filter rules */
+/* The lists that a packet walks, one after the other: `scrub`, two that translate, then the filter
+ * rules */
 #define PF_LIST_FILTER	3
 #define PF_LISTS	4
 
@@ -266,8 +268,8 @@ struct pf_stamp {
 	__u8 ttl;			/* that the packet gets, 0: its own */
 };
 
-/* Of the packet in hand, while the SYN that its cookie stands for takes its place; its descriptor is in
- * `quoted` */
+/* Of the packet in hand, while the SYN that its cookie stands for takes its place; its descriptor
+ * is in `quoted` */
 struct pf_waiting {
 	__u64 bytes;			/* as the fields of these names below */
 	__u32 segments;
@@ -287,7 +289,8 @@ struct pf_syn {
 	__u8 odd;			/* it has options that no system is known by */
 };
 
-/* Those rules of a stretch that may match the packet, of one in which all that match are met: search.h */
+/* Those rules of a stretch that may match the packet, of one in which all that match are met:
+ * search.h */
 #define PF_CANDIDATES	64
 struct pf_candidates {
 	__u32 from;			/* they are known from this rule on … */
@@ -529,7 +532,8 @@ struct {
 	__type(value, struct pf_scratch);
 } scratch SEC(".maps");
 
-/* Notes what a plain walk meets, to be counted later. There may be no room: then the walk is none. */
+/* Notes what a plain walk meets, to be counted later. There may be no room: then the walk is
+ * none. */
 __inline void note_visit(struct pf_scratch *s, __u32 slot, enum pf_visit_kind kind)
 {
 	struct pf_plain_walk *walk = &s->plain[s->pd.direction == PF_OUT];

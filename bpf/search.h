@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The compiled evaluator: of a stretch of rules that do nothing but decide, the one that does is sought in trees,
- * in time that hardly grows with their number (abi/forest.h says what stands where).
+ * The compiled evaluator: of a stretch of rules that do nothing but decide, the one that does is
+ * sought in trees, in time that hardly grows with their number (abi/forest.h says what stands
+ * where).
  *
- * A rule whose box has the packet, and says all that it asks, matches. Of those that ask more, such as tables or
- * owners, the search hands out one after the other, and the walk tests them. A tree is through once a rule of it has
- * matched, or those left in the leaf give way to the best so far; the search is over when that is true of all trees.
+ * A rule whose box has the packet, and says all that it asks, matches. Of those that ask more, such
+ * as tables or owners, the search hands out one after the other, and the walk tests them. A tree is
+ * through once a rule of it has matched, or those left in the leaf give way to the best so far; the
+ * search is over when that is true of all trees.
  *
- * Where rules act on the way (`match`, `anchor`, `tag` …) each one that matches is to be met, and in their order. There
- * the search goes through all trees and notes each rule whose box has the packet; the walk then goes from one of these
- * candidates to the next. Who gives the packet other addresses, or another tag, moves it in the space, and forgets them.
+ * Where rules act on the way (`match`, `anchor`, `tag` …) each one that matches is to be met, and
+ * in their order. There the search goes through all trees and notes each rule whose box has the
+ * packet; the walk then goes from one of these candidates to the next. Who gives the packet other
+ * addresses, or another tag, moves it in the space, and forgets them.
  *
- * What rules ask besides headers, a tag or an owner, may be an axis, too. A search looks at neither: for a packet at which
- * nobody has looked the rules that ask hide each other, the first of them that is tested looks, and the search begins anew.
+ * What rules ask besides headers, a tag or an owner, may be an axis, too. A search looks at
+ * neither: for a packet at which nobody has looked the rules that ask hide each other, the first of
+ * them that is tested looks, and the search begins anew.
  */
 #ifndef PF_SEARCH_H
 #define PF_SEARCH_H
@@ -24,8 +28,9 @@ struct pf_chunk {
 	struct pf_cell cell[1 << PF_CHUNK_BITS];
 };
 
-/* All of one size, and without BPF_F_INNER_MAP: then no function is called to look something up. What can be
- * mapped begins with a page, so that a cell is one cache line; other arrays have 16 bytes in front. */
+/* All of one size, and without BPF_F_INNER_MAP: then no function is called to look something up.
+ * What can be mapped begins with a page, so that a cell is one cache line; other arrays have 16
+ * bytes in front. */
 struct array_of_a_chunk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -98,8 +103,8 @@ __inline int enter_tree(struct pf_tree_search *search, const struct pf_cell *cel
 	return 0;
 }
 
-/* 1 if one number is less than the other, by the sign of their difference: BPF has no comparison without a jump,
- * and clang is not to see that this is one. */
+/* 1 if one number is less than the other, by the sign of their difference: BPF has no comparison
+ * without a jump, and clang is not to see that this is one. */
 __inline __u64 is_less(__u64 one, __u64 other)
 {
 	__u64 difference = one - other;
@@ -155,7 +160,8 @@ __inline __u64 lacks_rest(const __u32 *box, const __u32 *point)
 	       is_other(point[2], box[2] & 0xff) | is_other(point[3], box[2] >> 8 & 0xff);
 }
 
-/* Whether a box has the packet. All is tested at once: a jump that the processor cannot foresee costs more. */
+/* Whether a box has the packet. All is tested at once: a jump that the processor cannot foresee
+ * costs more. */
 __inline bool has_inet(const __u32 *box, const __u32 *point)
 {
 	return !(has_other_prefix(box[0], point[0], box[4] >> 16 & 0xff) |
@@ -179,7 +185,8 @@ __inline void note_candidate(struct pf_tree_search *search, __u32 order)
 		candidates->every = 1;
 }
 
-/* Looks at the rules of a cell, from the next one on. Returns 1 if one is to be tested, or the search is over. */
+/* Looks at the rules of a cell, from the next one on. Returns 1 if one is to be tested, or the
+ * search is over. */
 __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *cell)
 {
 	__u32 looked = search->rule;
@@ -246,8 +253,8 @@ __inline int descend(struct pf_tree_search *search, struct pf_chunk *first,
 	return 0;
 }
 
-/* Steps that are taken before bpf_loop begins, and then in each of its: where calls and returns are guarded, one costs
- * more than a cell. */
+/* Steps that are taken before bpf_loop begins, and then in each of its: where calls and returns are
+ * guarded, one costs more than a cell. */
 #define STEPS_AT_ONCE	32
 
 /* Looks at the next cells. Returns 1 if a rule is to be tested, or the search is over. */
@@ -284,7 +291,8 @@ static int look_at_more_cells(__unused __u32 i, void *arg)
 	return first ? look_at_cells(search, first) : 1;
 }
 
-/* Where the packet is on the axis of what rules ask besides headers. A plain walk looks at none of it. */
+/* Where the packet is on the axis of what rules ask besides headers. A plain walk looks at none of
+ * it. */
 __inline __u32 find_asked(const struct pf_scratch *s, __u32 asks)
 {
 	const struct pf_test_ctx *test = &s->test;
@@ -300,7 +308,8 @@ __inline __u32 find_asked(const struct pf_scratch *s, __u32 asks)
 	return id == PF_ASKED_UNKNOWN ? PF_ASKED_UNKNOWN - 1 : id;
 }
 
-/* Where the packet is in the space that the trees cut. Returns what is unknown of that, pf_stretch_asks. */
+/* Where the packet is in the space that the trees cut. Returns what is unknown of that,
+ * pf_stretch_asks. */
 __inline __u32 find_point(struct pf_scratch *s, __u32 asks)
 {
 	__u32 *point = s->search.point;
@@ -392,7 +401,8 @@ __inline bool is_known_now(const struct pf_scratch *s, __u32 unknown)
 	return unknown == PF_STRETCH_ASKS_TAG ? s->test.act.tag : unknown && s->owner_sought;
 }
 
-/* A rule was tested. If it was the first one to look, the trees hid others behind it: what they said is forgotten. */
+/* A rule was tested. If it was the first one to look, the trees hid others behind it: what they
+ * said is forgotten. */
 __inline void note_look(struct pf_scratch *s)
 {
 	struct pf_tree_search *search = &s->search;
@@ -456,8 +466,8 @@ __inline __u32 index_of(const struct pf_tree_search *search, __u32 order)
 	return search->first + (order < PF_ORDER_LAST / 2 ? order : PF_ORDER_LAST - order);
 }
 
-/* Index of the next rule to test, or NO_RULE if the search is over, or has failed, or does not go on since skip steps
- * are faster. The rule before has not matched, or was taken. */
+/* Index of the next rule to test, or NO_RULE if the search is over, or has failed, or does not go
+ * on since skip steps are faster. The rule before has not matched, or was taken. */
 __global __u32 next_candidate(struct pf_scratch *s)
 {
 	struct pf_loop loop = { .s = s };
@@ -517,8 +527,8 @@ __inline void take_candidate(struct pf_tree_search *search)
 	go_to_tree(search, search->tree + 1);
 }
 
-/* Whether trees may find what decides about the packet: they know nothing of fragments, and where each rule that
- * matches is logged it must be met. */
+/* Whether trees may find what decides about the packet: they know nothing of fragments, and where
+ * each rule that matches is logged it must be met. */
 __inline bool is_searched_for(const struct pf_scratch *s)
 {
 	return s->test.evaluator == PF_EVALUATOR_COMPILED &&

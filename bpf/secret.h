@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
  * Numbers that nobody outside can guess, for packets of one connection: hashes of its addresses and
- * ports under a secret. The kernel's random numbers will not do: whoever sees some knows the others.
+ * ports under a secret. The kernel's random numbers will not do: whoever sees some knows the
+ * others.
  */
 #ifndef PF_SECRET_H
 #define PF_SECRET_H

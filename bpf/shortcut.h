@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The short way of ordinary packets on the tc hooks. What is not ordinary steps aside: nothing has happened
- * then, and the long way begins.
+ * The short way of ordinary packets on the tc hooks. What is not ordinary steps aside: nothing has
+ * happened then, and the long way begins.
  */
 #ifndef PF_SHORTCUT_H
 #define PF_SHORTCUT_H
@@ -52,7 +52,8 @@ __inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!write_hop((void *)(long)skb->data, (void *)(long)skb->data_end, &s->hop,
 		       s->pd.family))
 		return PF_TCX_DROP;
-	/* a card may have summed up the whole packet: what changes of IPv4 its header's own sum makes up for */
+	/* a card may have summed up the whole packet: what changes of IPv4 its header's own sum
+	 * makes up for */
 	if (s->pd.family == AF_INET)
 		skb->priority = priority_of(s->pd.tos);
 	else
@@ -68,7 +69,8 @@ __inline bool is_likely_for_us(const struct pf_scratch *s)
 	return s->has_state && !s->made && !s->onward.serial;
 }
 
-/* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the program returns. */
+/* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the
+ * program returns. */
 __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);

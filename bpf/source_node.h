@@ -200,9 +200,9 @@ __global int hold_source(struct pf_scratch *s)
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-/* A state that held the node in a place does no more, or was never made (id 0). What nobody holds stays
- * for src.track if a state did: that of the last to go, and of those that one sweep takes the oldest is the
- * last, as in pf, whatever their places. */
+/* A state that held the node in a place does no more, or was never made (id 0). What nobody holds
+ * stays for src.track if a state did: that of the last to go, and of those that one sweep takes the
+ * oldest is the last, as in pf, whatever their places. */
 __global int release_source(__u32 place, __u32 connected, __u32 rule_slot, __u64 id, __u32 sweep)
 {
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &rule_slot);
@@ -279,8 +279,8 @@ __global int remove_source(__u32 index, __u32 now)
 	return 1;
 }
 
-/* Drops the node in a place, if it is the one of this key: who looks for it finds none. The states that
- * hold it go on. Returns 1, or 0 if it was gone. */
+/* Drops the node in a place, if it is the one of this key: who looks for it finds none. The states
+ * that hold it go on. Returns 1, or 0 if it was gone. */
 __global int drop_source(__u32 index, struct pf_source_key *key)
 {
 	struct pf_source_node *node = bpf_map_lookup_elem(&source_nodes, &index);
@@ -318,8 +318,8 @@ __inline void forget_sources(struct pf_scratch *s, bool remove)
 	}
 }
 
-/* Lets go of the nodes that a state held, in the sweep of this number or, if 0, in none. Only that of its
- * rule counts connections. */
+/* Lets go of the nodes that a state held, in the sweep of this number or, if 0, in none. Only that
+ * of its rule counts connections. */
 __inline void release_sources(const __u32 *places, bool connected, __u32 rule_slot, __u64 id,
 			      __u32 sweep)
 {

@@ -35,7 +35,8 @@
 /* Whether a state's packets cross to the other family. */
 #define crosses(state)	((state)->key[PF_WIRE].made == PF_MADE_NEAR)
 
-/* Whether the maker of a connection has said no more than SYN. A connection that was ended has not. */
+/* Whether the maker of a connection has said no more than SYN. A connection that was ended has
+ * not. */
 #define half_open(peer)	((peer)->state > PF_TCPS_CLOSED && (peer)->state < PF_TCPS_ESTABLISHED)
 
 /* Whether limiters count the state of an annex. */
@@ -307,8 +308,8 @@ __inline bool look_everywhere(struct pf_scratch *s, __u32 interface, bool transl
 	return found;
 }
 
-/* max-pkt-rate holds for packets in the direction of the rule's states too: what exceeds it finds no
- * state and is for the rules. Who lost a race and looks again is not counted again. */
+/* max-pkt-rate holds for packets in the direction of the rule's states too: what exceeds it finds
+ * no state and is for the rules. Who lost a race and looks again is not counted again. */
 __inline bool too_fast_for_state(struct pf_scratch *s)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);

@@ -18,7 +18,8 @@ struct {
 	__type(value, struct pf_key_hash);
 } key_hash SEC(".maps");
 
-/* Values of arrays that may be mapped begin at a page, so each of these lines is one of the cache's. */
+/* Values of arrays that may be mapped begin at a page, so each of these lines is one of the
+ * cache's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

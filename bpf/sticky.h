@@ -37,8 +37,8 @@ __inline bool has_address(struct pf_scratch *s, const struct pf_pool *pool)
 	return is_within(address->bytes, pool->address, pool->mask);
 }
 
-/* Counts a state more of s->choice.address, which the source had before: not if a network stands in the
- * table now where it stood. */
+/* Counts a state more of s->choice.address, which the source had before: not if a network stands in
+ * the table now where it stood. */
 __inline bool count_again(struct pf_scratch *s, const struct pf_pool *pool)
 {
 	const struct pf_addr *address = &s->choice.address;
@@ -131,8 +131,8 @@ __inline bool choose_any(struct pf_scratch *s, struct pf_pool *pool, __u32 slot,
 	return !pool->sticky || remember_address(s);
 }
 
-/* Chooses an address of a rule's pool for s->choice.source, the one that it got before if the pool is
- * sticky. With `begins` it is the first of a search over several. False if there is none. */
+/* Chooses an address of a rule's pool for s->choice.source, the one that it got before if the pool
+ * is sticky. With `begins` it is the first of a search over several. False if there is none. */
 __inline bool choose(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u32 purpose,
 		     bool begins)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Expiry without a process: one timer in a pinned map sweeps a part of the state table every second,
- * so that all of it is seen once in timeout `interval` (pf-semantics section 2).
+ * Expiry without a process: one timer in a pinned map sweeps a part of the state table every
+ * second, so that all of it is seen once in timeout `interval` (pf-semantics section 2).
  */
 #ifndef PF_SWEEP_H
 #define PF_SWEEP_H
@@ -138,8 +138,9 @@ __global int sweep_sources(__u32 count)
 	return loop.removed;
 }
 
-/* Keeps uptime_about() right: notes the second, and that it is believed for half again as long as it took since the one
- * before. A beat that is late itself does not say how long that is: the next one does. */
+/* Keeps uptime_about() right: notes the second, and that it is believed for half again as long as
+ * it took since the one before. A beat that is late itself does not say how long that is: the next
+ * one does. */
 __inline void note_second(struct pf_status *status)
 {
 	__u32 second = bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
@@ -150,7 +151,8 @@ __inline void note_second(struct pf_status *status)
 	status->beat = now;
 }
 
-/* Has the timer fire when the next second has just begun, whatever the sweep has taken of this one. */
+/* Has the timer fire when the next second has just begun, whatever the sweep has taken of this
+ * one. */
 __inline long await_second(struct pf_sweeper *sweeper)
 {
 	__u64 gone = bpf_ktime_get_boot_ns() % NSEC_PER_SEC;
@@ -197,7 +199,8 @@ int pf_start(__unused void *ctx)
 	return await_second(one);
 }
 
-/* Sweeps all of the tables at once, and turns the keys of syncookies if it is time. Returns how many states it removed. */
+/* Sweeps all of the tables at once, and turns the keys of syncookies if it is time. Returns how
+ * many states it removed. */
 SEC("syscall")
 int pf_sweep(__unused void *ctx)
 {

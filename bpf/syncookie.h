@@ -11,8 +11,8 @@
  * |         hash          | MSS |scale| SACK | key  |   the low byte xor the high one
  * +-----------------------+-----+-----+------+------+
  *
- * Of the two keys one is in use for PF_COOKIE_LIFETIME and stays valid for as long again. Both hang on
- * the instance's secret.
+ * Of the two keys one is in use for PF_COOKIE_LIFETIME and stays valid for as long again. Both hang
+ * on the instance's secret.
  */
 #ifndef PF_SYNCOOKIE_H
 #define PF_SYNCOOKIE_H
@@ -29,8 +29,8 @@
 #define PF_COOKIE_LIFETIME	15		/* seconds */
 #define COOKIE_BITS		0xffu
 
-/* What is remembered of the client's MSS is the next lower one of 216, 536, 1200, 1360, 1400, 1440, 1452
- * and 1460 … */
+/* What is remembered of the client's MSS is the next lower one of 216, 536, 1200, 1360, 1400, 1440,
+ * 1452 and 1460 … */
 __inline __u16 cookie_mss(__u32 place)
 {
 	__u64 four = place & 4 ? 1400ull | 1440ull << 16 | 1452ull << 32 | 1460ull << 48 :
@@ -105,8 +105,8 @@ __global int turn_cookie_keys(__u32 generation, __u32 now)
 	return 0;
 }
 
-/* Whether a SYN is to be answered with a cookie; begins with it if there are too many handshakes under
- * way. */
+/* Whether a SYN is to be answered with a cookie; begins with it if there are too many handshakes
+ * under way. */
 __inline bool cookies_are_sent(struct pf_scratch *s, struct pf_status *status,
 			       const struct pf_config *config)
 {
@@ -158,7 +158,8 @@ __global __u32 hash_cookie(struct pf_scratch *s, __u32 cookie, __u32 seq)
 	return hash ^ hash >> 32;
 }
 
-/* Answers a SYN with a cookie, if it is time for that. Returns 1 if it did: the SYN goes no further. */
+/* Answers a SYN with a cookie, if it is time for that. Returns 1 if it did: the SYN goes no
+ * further. */
 __global int send_cookie(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
@@ -195,7 +196,8 @@ __inline bool may_have_cookie(const struct pf_scratch *s)
 	       (s->pd.tcp.flags & (TH_SYN | TH_ACK | TH_RST)) == TH_ACK;
 }
 
-/* The cookie that the segment brings back, if it is one of ours and was not brought before; else -1. */
+/* The cookie that the segment brings back, if it is one of ours and was not brought before; else
+ * -1. */
 __global int valid_cookie(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
@@ -226,8 +228,8 @@ __global int valid_cookie(struct pf_scratch *s)
 
 /* ---- the SYN made again ----------------------------------------------------------------------- */
 
-/* Makes the descriptor that of the client's SYN, as far as its cookie remembers it; that of the packet
- * is kept in s->quoted. */
+/* Makes the descriptor that of the client's SYN, as far as its cookie remembers it; that of the
+ * packet is kept in s->quoted. */
 __inline void describe_syn(struct pf_scratch *s, __u32 cookie)
 {
 	struct pf_pdesc *pd = &s->pd;
@@ -273,7 +275,8 @@ __inline void describe_packet(struct pf_scratch *s)
 	s->cookie_mss = 0;
 }
 
-/* What a rule answered to the SYN that was made again goes to the client, though its segment is dropped. */
+/* What a rule answered to the SYN that was made again goes to the client, though its segment is
+ * dropped. */
 __global int answer_to_syn(struct pf_scratch *s)
 {
 	if (s)

@@ -3,18 +3,18 @@
  * `synproxy state`: we shake hands with the client before the server hears of it (pf-semantics
  * section 14).
  *
- * While the maker of the state is at PROXY_SRC, the client has to acknowledge our SYN|ACK; while it is
- * at PROXY_DST, the server has to answer our SYN. src.seqhi is where our numbers towards the client
- * begin, dst.seqhi those towards the server. Then the two handshakes are joined: from there on the
- * state modulates, and windows are not scaled.
+ * While the maker of the state is at PROXY_SRC, the client has to acknowledge our SYN|ACK; while it
+ * is at PROXY_DST, the server has to answer our SYN. src.seqhi is where our numbers towards the
+ * client begin, dst.seqhi those towards the server. Then the two handshakes are joined: from there
+ * on the state modulates, and windows are not scaled.
  *
  * Every segment that we send is made of the one that made us send it. The client's acknowledgment
  * becomes the SYN and goes on to the server. Of the server's SYN|ACK, which is on its way to the
  * client, a copy becomes the client's window update, and it itself our acknowledgment.
  *
- * With af-to each handshake is in the family of its side. The SYN|ACK comes in then instead of going
- * out: so the copy is the acknowledgment, and the packet itself goes on to the client. OpenBSD takes
- * the server for the client there, and the connection never comes about.
+ * With af-to each handshake is in the family of its side. The SYN|ACK comes in then instead of
+ * going out: so the copy is the acknowledgment, and the packet itself goes on to the client.
+ * OpenBSD takes the server for the client there, and the connection never comes about.
  */
 #ifndef PF_SYNPROXY_H
 #define PF_SYNPROXY_H
@@ -217,8 +217,8 @@ __inline enum pf_track hear_server(struct pf_state *state, struct pf_scratch *s)
 	return PF_TRACK_PROXY;
 }
 
-/* What a state whose handshakes are not joined yet makes of a segment; PF_TRACK_PASS if they are. Runs
- * under the state's lock. */
+/* What a state whose handshakes are not joined yet makes of a segment; PF_TRACK_PASS if they are.
+ * Runs under the state's lock. */
 __inline enum pf_track track_proxy(struct pf_state *state, const struct pf_annex *annex,
 				   struct pf_scratch *s, bool forward)
 {
@@ -250,8 +250,8 @@ __inline enum pf_track track_proxy(struct pf_state *state, const struct pf_annex
 
 /* ---- sending ---------------------------------------------------------------------------------- */
 
-/* Makes the answer one from end `from` of s->key to the other: it goes from the packet's destination to
- * its source. */
+/* Makes the answer one from end `from` of s->key to the other: it goes from the packet's
+ * destination to its source. */
 __inline void aim(struct pf_scratch *s, __u32 from)
 {
 	const struct pf_state_key *key = &s->key;
@@ -262,8 +262,8 @@ __inline void aim(struct pf_scratch *s, __u32 from)
 	s->pd.source_port = key->port[!from];
 }
 
-/* Sends what was written, which is for the packet's source, by the state's routing table. A test has no
- * ways. */
+/* Sends what was written, which is for the packet's source, by the state's routing table. A test
+ * has no ways. */
 __inline int send_by_table(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (driven_by_test())
@@ -280,8 +280,8 @@ __inline int send_by_table(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 }
 
-/* Sends s->reply between the ends of s->key, which are of the other family. It goes where it belongs
- * from here: nobody filters it any more. */
+/* Sends s->reply between the ends of s->key, which are of the other family. It goes where it
+ * belongs from here: nobody filters it any more. */
 __inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (change_family(skb, s)) {
@@ -295,8 +295,8 @@ __inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
 	return send_by_table(skb, s);
 }
 
-/* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule may
- * have wanted to answer its SYN: then the client gets that answer first. */
+/* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule
+ * may have wanted to answer its SYN: then the client gets that answer first. */
 __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (s->copy.kind && answer_besides(skb, s))
@@ -310,8 +310,9 @@ __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 	return table_of(s) ? send_by_table(skb, s) : PF_TCX_NEXT;
 }
 
-/* Opens the client's window and acknowledges the server's SYN|ACK. A server elsewhere gets that as a
- * packet of the connection that goes out to it; one of our own where the client's packets come in. */
+/* Opens the client's window and acknowledges the server's SYN|ACK. A server elsewhere gets that as
+ * a packet of the connection that goes out to it; one of our own where the client's packets come
+ * in. */
 __inline int send_joined(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (s->cross_to)

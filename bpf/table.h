@@ -136,8 +136,8 @@ __inline void set_entry_key(struct pf_table_key *key, __u32 version, __u8 family
 	__builtin_memcpy(key->address, address, sizeof(key->address));
 }
 
-/* Adds a network to a table, if there is room for it and it is not there yet. Tables that this is done to
- * have no index. */
+/* Adds a network to a table, if there is room for it and it is not there yet. Tables that this is
+ * done to have no index. */
 __inline void put_entry(__u32 slot, __u8 family, const void *address, __u32 prefix, __u32 most,
 			__u32 now)
 {
@@ -220,8 +220,8 @@ enum pf_route {
 	PF_ROUTE_FOUND,
 };
 
-/* Groups of IPv6, and addresses of a link, are on every link: the kernel knows no way to them that it
- * would forward by. To those of IPv4 it has the way of any other address, as PF. */
+/* Groups of IPv6, and addresses of a link, are on every link: the kernel knows no way to them that
+ * it would forward by. To those of IPv4 it has the way of any other address, as PF. */
 __inline bool is_everywhere(__u8 family, const struct pf_addr *address)
 {
 	__u32 first = bpf_ntohl(address->word[0]);
@@ -230,8 +230,8 @@ __inline bool is_everywhere(__u8 family, const struct pf_addr *address)
 }
 
 /* Asks the kernel's routing tables, or just this one if it is not 0, for the way to an address: to
- * params->ifindex, and if it is asked for (PF_FIB_LOOKUP_SRC) which of our addresses a packet that goes
- * there has. This is the only place that does. */
+ * params->ifindex, and if it is asked for (PF_FIB_LOOKUP_SRC) which of our addresses a packet that
+ * goes there has. This is the only place that does. */
 __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_lookup *params,
 				     __u8 family, const struct pf_addr *address, __u32 flags,
 				     __u32 table)
@@ -255,7 +255,8 @@ __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_looku
 		flags |= BPF_FIB_LOOKUP_DIRECT | PF_FIB_LOOKUP_TBID;
 	}
 	result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
-	/* where rules route on a host that does not forward, pfctl has let loopback do so to be asked */
+	/* where rules route on a host that does not forward, pfctl has let loopback do so to be
+	 * asked */
 	if (result == BPF_FIB_LKUP_RET_FWD_DISABLED) {
 		params->ifindex = LOOPBACK_IFINDEX;
 		result = bpf_fib_lookup(skb, params, sizeof(*params), flags);

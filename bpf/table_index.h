@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Tables with many entries: an index for each, in which an address is found by few lines of the cache
- * (abi/table_index.h says what stands where).
+ * Tables with many entries: an index for each, in which an address is found by few lines of the
+ * cache (abi/table_index.h says what stands where).
  *
- * A host is found by its hash, in one line: where most addresses that are looked up are in no table, as with lists
- * of those who are to be blocked, that line is all that is read. Only if there are networks, or lines that ran over,
- * is there a second search: byte by byte, as Poptrie does it with six bits (Asai and Ohara, 2015), over what
- * networks have in common at once. It takes four steps at most for IPv4 and sixteen for IPv6, whatever is in the table.
+ * A host is found by its hash, in one line: where most addresses that are looked up are in no
+ * table, as with lists of those who are to be blocked, that line is all that is read. Only if there
+ * are networks, or lines that ran over, is there a second search: byte by byte, as Poptrie does it
+ * with six bits (Asai and Ohara, 2015), over what networks have in common at once. It takes four
+ * steps at most for IPv4 and sixteen for IPv6, whatever is in the table.
  *
- * Nothing in an index changes. A version with PF_TABLE_INDEXED names the place of its index, so a table changes with
- * one store whether it had an index or not.
+ * Nothing in an index changes. A version with PF_TABLE_INDEXED names the place of its index, so a
+ * table changes with one store whether it had an index or not.
  */
 #ifndef PF_TABLE_INDEX_H
 #define PF_TABLE_INDEX_H
 
 #include "kern.h"
 
-/* Made to the measure of its table; with BPF_F_MMAPABLE it begins with a page, so that a cell is one cache line. By sizes,
- * because clang does not describe a struct in BTF that only the maps in a map of maps have. */
+/* Made to the measure of its table; with BPF_F_MMAPABLE it begins with a page, so that a cell is
+ * one cache line. By sizes, because clang does not describe a struct in BTF that only the maps in a
+ * map of maps have. */
 struct cells_of_one_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);

@@ -46,8 +46,8 @@ __inline void set_tcp_timeout(struct pf_state *state, __u32 now)
 		state->timeout = PF_TIMEOUT_TCP_ESTABLISHED;
 }
 
-/* What a segment tells about the connection: X sent it, Y is the other side. True if it is established
- * by it. */
+/* What a segment tells about the connection: X sent it, Y is the other side. True if it is
+ * established by it. */
 __inline bool advance(struct pf_peer *x, struct pf_peer *y, __u8 flags)
 {
 	bool connected = false;
@@ -271,7 +271,8 @@ __inline enum pf_track track_tcp(struct pf_state *state, struct pf_annex *annex,
 	}
 	if (state->flags & PF_STATE_SLOPPY)
 		return track_sloppy(state, annex, s, x, y);
-	/* all but this takes what comes from the far side of a state for its maker's, as in OpenBSD */
+	/* all but this takes what comes from the far side of a state for its maker's, as in
+	 * OpenBSD */
 	return s->crosses_back ? track_full(state, annex, s, y, x) :
 				 track_full(state, annex, s, x, y);
 }

@@ -45,11 +45,12 @@ __inline __u32 uptime(void)
 	return bpf_ktime_get_boot_ns() / NSEC_PER_SEC;
 }
 
-/* The same for a load or two: the timer that sweeps states fires as each second begins, and writes down which it is. It
- * is late by as much as softirqs are, some milliseconds. A state may then live so much longer, or end so much sooner
- * after a packet that the second before was noted for; timeouts are whole seconds that begin anywhere in one, so that
- * is less than they leave open. The timer's clock counts sleep: on a machine that wakes up it fires at once. Where
- * softirqs have to wait for longer than that, the clock itself is asked. */
+/* The same for a load or two: the timer that sweeps states fires as each second begins, and writes
+ * down which it is. It is late by as much as softirqs are, some milliseconds. A state may then live
+ * so much longer, or end so much sooner after a packet that the second before was noted for;
+ * timeouts are whole seconds that begin anywhere in one, so that is less than they leave open. The
+ * timer's clock counts sleep: on a machine that wakes up it fires at once. Where softirqs have to
+ * wait for longer than that, the clock itself is asked. */
 __inline __u32 uptime_about(const struct pf_status *status)
 {
 	struct pf_test *driven = pf_driven();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * `scrub (reassemble tcp)`: what a state remembers of each side's TTL and TCP timestamps (RFC 7323),
- * and what it makes of segments that do not fit (pf-semantics section 13).
+ * `scrub (reassemble tcp)`: what a state remembers of each side's TTL and TCP timestamps (RFC
+ * 7323), and what it makes of segments that do not fit (pf-semantics section 13).
  *
  * Timestamps get an offset, so that nobody can tell from them how long a host is up or how many
  * hosts share an address. A timestamp that does not go on from those before it was sent by somebody
@@ -82,7 +82,8 @@ __inline void meet_timestamp(struct pf_scrub *scrub, const struct pf_scratch *s)
 	scrub->last = s->now;
 }
 
-/* The same of the side whose first packet this is, if the state's rule wants it or the other side was met. */
+/* The same of the side whose first packet this is, if the state's rule wants it or the other side
+ * was met. */
 __inline void meet_other_timestamp(const struct pf_state *state, struct pf_annex *annex,
 				   const struct pf_scratch *s, bool by_maker)
 {

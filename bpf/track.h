@@ -213,8 +213,8 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	return s->connected ? PF_TRACK_CONNECTED : track;
 }
 
-/* By this packet the connection of s->ref is established. Limits are asked without its lock, as they
- * may end other states, and apart from track_state, whose stack they would not fit on. */
+/* By this packet the connection of s->ref is established. Limits are asked without its lock, as
+ * they may end other states, and apart from track_state, whose stack they would not fit on. */
 __global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
 	struct pf_annex *annex;
@@ -325,8 +325,9 @@ __inline enum pf_known test_state_icmp(struct __sk_buff *skb, struct pf_scratch 
 	return judge(s, PF_RELATION_ICMP, kind);
 }
 
-/* Whether the short way has looked for the packet's state, in vain: only then has it asked the rules, and the walk was
- * not used yet. A state that another CPU has made since is found as the packet's own is inserted. */
+/* Whether the short way has looked for the packet's state, in vain: only then has it asked the
+ * rules, and the walk was not used yet. A state that another CPU has made since is found as the
+ * packet's own is inserted. */
 __inline bool was_sought(const struct pf_scratch *s)
 {
 	const struct pf_plain_walk *walk = &s->plain[s->pd.direction == PF_OUT];

@@ -216,8 +216,8 @@ enum pf_search {
 	PF_SEARCH_GOES_ON,
 };
 
-/* Chooses an address, and looks for a free port with it. A search that began with what the source had
- * before ends, as in OpenBSD, with the next one unseen. */
+/* Chooses an address, and looks for a free port with it. A search that began with what the source
+ * had before ends, as in OpenBSD, with the next one unseen. */
 __inline enum pf_search search_address(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
 {
 	struct pf_choice *choice = &s->choice;
@@ -241,8 +241,8 @@ __inline enum pf_search search_address(struct pf_scratch *s, struct pf_pool *poo
 		       PF_SEARCH_OVER;
 }
 
-/* Chooses an address with a free port, and another address as long as there is none; for each range of
- * ports anew. */
+/* Chooses an address with a free port, and another address as long as there is none; for each range
+ * of ports anew. */
 __inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
 {
 	struct pf_choice *choice = &s->choice;

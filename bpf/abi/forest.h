@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Of the ABI: trees that find the deciding rule among many (crates/classifier/src/tree says how they come
- * about). All is made of cells of one cache line; places are indexes of cells.
+ * Of the ABI: trees that find the deciding rule among many (crates/classifier/src/tree says how
+ * they come about). All is made of cells of one cache line; places are indexes of cells.
  *
- * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the place of the forest for
- * each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK if skip steps are faster than a search. A
- * kind's number is its pf_forest_of, and PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which
- * all rules that match are met: their orders are their places in it, `quick` or not; the index of its first rule; and
- * what its trees cut along besides headers, on the last axis. These two cells alone say where rules and cells are. All
- * others go on being true wherever they are moved to.
- * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that it asks.
- * A forest: how many trees, how many cells the longest search of it looks at, then for each tree how far behind the
- * forest it is and the least order in it, ascending; these words go on in the cells behind.
- * A node: how far behind it its children are; axis and, of a leaf, number of rules (in its lower and upper 16 bits);
- * the last values before its cuts, ascending. So many of these as are below the point's value on that axis, that
- * child is next.
- * A leaf is a node of axis 255: where cuts would be it has its first rules, and where children would be, lines with
- * the others, which have them in the same places: two of IPv4 or one of IPv6 each.
- * A rule: source and destination, from and to of either port in 16 and 16 bits; protocol, class of the interface (0:
- * any), bits that matter of source and of destination, in 8 bits each; its order.
+ * A stretch of rules is two cells, for packets in and out: index of the rule behind it, then the
+ * place of the forest for each kind of packet, PF_FOREST_NONE if no rule can match, PF_FOREST_WALK
+ * if skip steps are faster than a search. A kind's number is its pf_forest_of, and
+ * PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which all rules that
+ * match are met: their orders are their places in it, `quick` or not; the index of its first rule;
+ * and what its trees cut along besides headers, on the last axis. These two cells alone say where
+ * rules and cells are. All others go on being true wherever they are moved to. Orders are shifted
+ * in cells, with a bit below them that says whether a rule's box says all that it asks. A forest:
+ * how many trees, how many cells the longest search of it looks at, then for each tree how far
+ * behind the forest it is and the least order in it, ascending; these words go on in the cells
+ * behind. A node: how far behind it its children are; axis and, of a leaf, number of rules (in its
+ * lower and upper 16 bits); the last values before its cuts, ascending. So many of these as are
+ * below the point's value on that axis, that child is next. A leaf is a node of axis 255: where
+ * cuts would be it has its first rules, and where children would be, lines with the others, which
+ * have them in the same places: two of IPv4 or one of IPv6 each. A rule: source and destination,
+ * from and to of either port in 16 and 16 bits; protocol, class of the interface (0: any), bits
+ * that matter of source and of destination, in 8 bits each; its order.
  *
- * All cells are one list that is kept in chunks of one size, each the one value of an array and as large as a value may be: arrays of
- * different sizes are looked up by a call, and in most rule sets all cells are in the first chunk, which a search looks up once.
+ * All cells are one list that is kept in chunks of one size, each the one value of an array and as
+ * large as a value may be: arrays of different sizes are looked up by a call, and in most rule sets
+ * all cells are in the first chunk, which a search looks up once.
  */
 #ifndef SKIPSTEP_ABI_FOREST_H
 #define SKIPSTEP_ABI_FOREST_H

@@ -72,8 +72,8 @@ struct pf_limited_source {
 	__u32 pad2;
 };
 
-/* A source that is to leave its limiter's table. pfctl's programs and the timer may not touch tables, so
- * the next packet that asks rules sees to it. */
+/* A source that is to leave its limiter's table. pfctl's programs and the timer may not touch
+ * tables, so the next packet that asks rules sees to it. */
 struct pf_leaving {
 	struct pf_limited_key key;
 	__u32 table;			/* slot */

@@ -30,7 +30,8 @@ struct pf_log_record {
 
 /* ---- flows --------------------------------------------------------------------------------- */
 
-/* record of the flow ring: a state with `pflow` that has ended. skipstepd reports it to collectors */
+/* record of the flow ring: a state with `pflow` that has ended. skipstepd reports it to
+ * collectors */
 struct pf_flow_record {
 	__u8 address[2][16];		/* of who made it, and of the other side, … */
 	__u8 translated_address[2][16];	/* … and as the other side knows them */
@@ -103,8 +104,8 @@ struct pf_diverter {
 
 #define PF_DIVERTED_MAGIC		0x70666469u
 
-/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets it,
- * and behind the Ethernet header on the way back, where a program can cut it out */
+/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets
+ * it, and behind the Ethernet header on the way back, where a program can cut it out */
 struct pf_diverted {
 	__u32 magic;
 	__u32 ifindex;			/* where the packet was */
@@ -135,8 +136,8 @@ enum pf_delayed_order {
 
 #define PF_DELAYED_MAGIC		0x7066646cu
 
-/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets it,
- * and behind the Ethernet header on the way back, where a program can cut it out */
+/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets
+ * it, and behind the Ethernet header on the way back, where a program can cut it out */
 struct pf_delayed {
 	__u32 magic;
 	__u32 ifindex;			/* by which the packet leaves */

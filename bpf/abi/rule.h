@@ -211,8 +211,8 @@ struct pf_rule {
 	__u8 plain;			/* pf_plain */
 };
 
-/* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets that
- * leave and for those that arrive. A rule in both is one and the same but for its criteria. */
+/* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets
+ * that leave and for those that arrive. A rule in both is one and the same but for its criteria. */
 enum pf_old_list {
 	PF_OLD_NAT = 0,
 	PF_OLD_RDR,

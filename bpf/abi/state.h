@@ -35,12 +35,12 @@ struct pf_state_key {
 #define PF_NO_PLACE	0xffffffffu
 
 /* value of the state_keys map: entries for keys; 0: free. The lowest bits are the state's place
- * plus 1, those between them and PF_KEY_CLAIMED from the hash of the key. They are one line of the cache, and what
- * goes with them is the next. */
+ * plus 1, those between them and PF_KEY_CLAIMED from the hash of the key. They are one line of the
+ * cache, and what goes with them is the next. */
 struct pf_key_line {
 	__u32 entry[PF_KEY_ENTRIES];
-	/* the place plus 1 of the state that knows packets of an entry's where they leave; 0: not known. Who believes it
-	 * must not need it to be right. */
+	/* the place plus 1 of the state that knows packets of an entry's where they leave; 0: not
+	 * known. Who believes it must not need it to be right. */
 	__u32 onward[PF_KEY_ENTRIES];
 };
 
@@ -157,8 +157,9 @@ struct pf_path {
 	__u8 pad;
 };
 
-/* Four lines of the cache. Of most packets a state is asked for three of them where they come in, the last only if
- * it translates, and for the first two where they leave. What few states have is in their annexes. */
+/* Four lines of the cache. Of most packets a state is asked for three of them where they come in,
+ * the last only if it translates, and for the first two where they leave. What few states have is
+ * in their annexes. */
 struct pf_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;

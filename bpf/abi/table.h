@@ -5,7 +5,8 @@
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-/* key of the one LPM trie that holds all tables without an index; prefixlen counts the bits after itself */
+/* key of the one LPM trie that holds all tables without an index; prefixlen counts the bits after
+ * itself */
 struct pf_table_key {
 	__u32 prefixlen;		/* 64 + the prefix's */
 	__u32 version;			/* pf_table.version; of counters pf_table.counters */
@@ -138,8 +139,8 @@ struct pf_pool_member {
 	__u8 mask[16];
 };
 
-/* The entries of a table that pools use, in the order of a radix tree, without negated ones. One with
- * smaller entries inside of it is in several parts: what those leave of it. */
+/* The entries of a table that pools use, in the order of a radix tree, without negated ones. One
+ * with smaller entries inside of it is in several parts: what those leave of it. */
 struct pf_pool_block_key {
 	__u32 list;			/* pf_table.list */
 	__u16 family;
@@ -156,7 +157,8 @@ struct pf_pool_block {
 	__u8 high[16];
 };
 
-/* endpoint-independent: an endpoint inside, which leads to the one outside, or the other way round */
+/* endpoint-independent: an endpoint inside, which leads to the one outside, or the other way
+ * round */
 struct pf_endpoint {
 	__u32 rdomain;
 	__u8 family;

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Of the ABI: the index of a table with many entries (crates/classifier/src/table_index.rs makes it). All is made of cells
- * of one cache line, written once and only read from then on: a table that changes gets a new index.
+ * Of the ABI: the index of a table with many entries (crates/classifier/src/table_index.rs makes
+ * it). All is made of cells of one cache line, written once and only read from then on: a table
+ * that changes gets a new index.
  *
- * The head is first, then the entries, two in a cell; then lines of hosts, nodes of networks, and their values. What a
- * search comes to is a word: 0 for nothing; else the number of the entry, from 1 on, with PF_INDEX_NEGATED if it says that
- * the address is not in the table. In values it can also be the number of a node, from 0 on, with PF_INDEX_NODE.
+ * The head is first, then the entries, two in a cell; then lines of hosts, nodes of networks, and
+ * their values. What a search comes to is a word: 0 for nothing; else the number of the entry, from
+ * 1 on, with PF_INDEX_NEGATED if it says that the address is not in the table. In values it can
+ * also be the number of a node, from 0 on, with PF_INDEX_NODE.
  *
- * A line has the keys of up to 14 hosts, whose entries stand one behind the other: of IPv4 the address, of IPv6 a number from
- * its hash, and the entry says whether it is that address. 0 is no key. A host that found no room in its line, or whose key
- * is 0, is among the networks. PF_LINE_GOES_ON says that these may have what the line has not.
+ * A line has the keys of up to 14 hosts, whose entries stand one behind the other: of IPv4 the
+ * address, of IPv6 a number from its hash, and the entry says whether it is that address. 0 is no
+ * key. A host that found no room in its line, or whose key is 0, is among the networks.
+ * PF_LINE_GOES_ON says that these may have what the line has not.
  *
- * A node branches by one byte of an address. The 256 values that it would have are mostly the same as the one before; those
- * that are not have a bit in `starts`, and stand one behind the other. What begins otherwise than all networks behind the
- * node need not be looked at further: its value is `otherwise`.
+ * A node branches by one byte of an address. The 256 values that it would have are mostly the same
+ * as the one before; those that are not have a bit in `starts`, and stand one behind the other.
+ * What begins otherwise than all networks behind the node need not be looked at further: its value
+ * is `otherwise`.
  */
 #ifndef SKIPSTEP_ABI_TABLE_INDEX_H
 #define SKIPSTEP_ABI_TABLE_INDEX_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The same frame for a program again and again: BPF_PROG_TEST_RUN gives each run what the one before has left of it, one
- * hop less among others. So a frame has a copy of its headers behind them, of which one of these programs makes them anew
- * before it goes on to the one under test.
+ * The same frame for a program again and again: BPF_PROG_TEST_RUN gives each run what the one
+ * before has left of it, one hop less among others. So a frame has a copy of its headers behind
+ * them, of which one of these programs makes them anew before it goes on to the one under test.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

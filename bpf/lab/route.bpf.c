@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The least that a router can do, in XDP or on tcx: it asks the kernel's routes, counts the hop and hands the frame to
- * the interface it leaves by. What filters there cannot cost less. Whatever the routes do not answer is the kernel's.
+ * The least that a router can do, in XDP or on tcx: it asks the kernel's routes, counts the hop and
+ * hands the frame to the interface it leaves by. What filters there cannot cost less. Whatever the
+ * routes do not answer is the kernel's.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -23,7 +24,8 @@
 /* without options */
 #define PLAIN_HEADER	5
 
-/* One hop less, and the checksum as it is then (RFC 1624): the TTL is the upper half of its word. */
+/* One hop less, and the checksum as it is then (RFC 1624): the TTL is the upper half of its
+ * word. */
 __inline void count_hop(struct iphdr *ip)
 {
 	__u32 sum = (__u32)ip->check + bpf_htons(0x0100);
@@ -32,8 +34,8 @@ __inline void count_hop(struct iphdr *ip)
 	ip->ttl--;
 }
 
-/* Makes the frame that came by an interface ready for the next hop. Returns the interface it leaves by, 0 if that is
- * left to the kernel. */
+/* Makes the frame that came by an interface ready for the next hop. Returns the interface it leaves
+ * by, 0 if that is left to the kernel. */
 __inline __u32 route(void *ctx, __u32 ifindex, void *data, void *end)
 {
 	struct bpf_fib_lookup route = { .ifindex = ifindex };

@@ -121,7 +121,8 @@ struct room {
 	__u64 word;
 };
 
-/* Makes room for the numbers of one word; those it had, one window before, and that did not come are lost. */
+/* Makes room for the numbers of one word; those it had, one window before, and that did not come
+ * are lost. */
 static long make_room(__u32 i, struct room *room)
 {
 	struct lab_window *window = room->window;

@@ -16,7 +16,7 @@ link_address() { # HOST IFACE
 }
 program=$HERE/link-headers.py
 
-# heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER - the link headers that datagrams get through behind
+# heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER - the link headers that hide no datagram
 heard() {
 	local listener=listener-$6 log=$WORK/listener-$6.log
 	start "$listener" "$6" python3 "$program" listen

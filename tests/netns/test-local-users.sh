@@ -1,6 +1,6 @@
 # Local users can neither stop nor read the filter: user nobody tries to lock, read and replace the
 # files of an instance under `umask 0`, also files that an earlier version has left open to
-# everybody. Where root itself holds the lock for too long, every command ends and names the process.
+# everybody. If root itself holds the lock for too long, every command ends and names the holder.
 #
 #   client ----------------- gateway (nobody, skipstepd) ----------------- server
 #                  lan0                                   wan0
@@ -22,7 +22,7 @@ AS_NOBODY=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
 nobody() {
 	on gateway "${AS_NOBODY[@]}" "$@"
 }
-# open_to_others FOLDER... - prints every folder and file there with rights for others than its owner
+# open_to_others FOLDER... - prints each folder and file there that others than its owner may use
 open_to_others() {
 	find "$@" -not -type l -perm /077 -printf '%m %p\n'
 }
@@ -78,7 +78,7 @@ same "whose it is" "root 600" "$(stat --format '%U %a' "$WORK/mine")"
 same "what is to be read in the file that was there" "" "$(cat <&8)"
 exec 8<&-
 
-# what an earlier version left open is closed; a lock that nobody holds there stops pfctl for a while
+# what an earlier version left open is closed; a lock that user nobody holds delays pfctl
 widen() {
 	chmod 755 /run/skipstep "$RUN" /sys/fs/bpf/skipstep
 	chmod 644 "$RUN"/*.* "$RUN/lock"
@@ -159,7 +159,7 @@ chown root /run/skipstep
 holds "the rest is as it was" pf gateway -sr
 pf gateway -q --remove
 
-# on a BPF file system that everybody may write to, as the kernel makes it, nobody may have been first
+# user nobody may have pinned first on a BPF file system that everybody may write to
 umount /sys/fs/bpf
 mount -t bpf bpf /sys/fs/bpf
 same "mode of a BPF file system that another program mounts" 1777 "$(stat --format %a /sys/fs/bpf)"

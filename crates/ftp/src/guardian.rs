@@ -1,10 +1,10 @@
 //! The process that may change the filter. It starts the worker, which reads bytes of strangers and
 //! may do nothing else, and carries out its requests as far as they fit sessions that the guardian
-//! knows by itself. When the worker is gone, it removes the rest of its rules. A request is a line of
-//! JSON, the answer a line, too: empty, or an error.
+//! knows by itself. When the worker is gone, it removes the rest of its rules. A request is a line
+//! of JSON, the answer a line, too: empty, or an error.
 //!
-//! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds more until it
-//! can be changed again; what is asked for meanwhile becomes one change.
+//! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds
+//! more until it can be changed again; what is asked for meanwhile becomes one change.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -125,8 +125,8 @@ fn serve<R: DeserializeOwned>(
     Ok(())
 }
 
-/// Carries out orders in one change, or each by itself if that fails. Returns the answers, and the change
-/// that is not settled yet.
+/// Carries out orders in one change, or each by itself if that fails. Returns the answers, and the
+/// change that is not settled yet.
 fn carry_out(anchors: &mut Anchors, orders: Vec<Result<Order>>) -> (String, Option<Unsettled>) {
     let mut changes = Vec::new();
     for order in orders.iter().flatten() {

@@ -1,7 +1,7 @@
-//! Lets the data plane ask for routes. Answers of the filter, `route-to` and its like, and `rtable` go by
-//! routes, which the kernel tells programs only in the name of an interface that forwards. On a host
-//! that does not forward, loopback is let forward and asked in its place: no packet for others comes in
-//! by loopback, so nothing is forwarded.
+//! Lets the data plane ask for routes. Answers of the filter, `route-to` and its like, and `rtable`
+//! go by routes, which the kernel tells programs only in the name of an interface that forwards. On
+//! a host that does not forward, loopback is let forward and asked in its place: no packet for
+//! others comes in by loopback, so nothing is forwarded.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,8 +28,8 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
     Ok(())
 }
 
-/// Has loopback do again as it did, unless all interfaces were told something else meanwhile, it among
-/// them.
+/// Has loopback do again as it did, unless all interfaces were told something else meanwhile, it
+/// among them.
 pub(crate) fn tear_down(lent: &Lent) {
     for (family, all) in lent {
         if forwarding(family, "all").as_ref() == Some(all) {

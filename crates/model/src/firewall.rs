@@ -214,8 +214,9 @@ impl Firewall {
         Ok(descriptor)
     }
 
-    /// Decides about a frame that came in for another station's link address: it belongs to a device on
-    /// top of the interface, or to nobody. `None` if it is judged, as one that a bridge may take is.
+    /// Decides about a frame that came in for another station's link address: it belongs to a
+    /// device on top of the interface, or to nobody. `None` if it is judged, as one that a bridge
+    /// may take is.
     fn turn_away(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
         let is_port = || self.world.interface(&input.interface).is_some_and(|found| found.port);
         if !input.link.for_other_station || input.direction == Direction::Out || is_port() {

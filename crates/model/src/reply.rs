@@ -88,7 +88,8 @@ pub(crate) fn challenge_ack(
     segment(packet, tcp, 0, Numbers { seq: to.seqlo, ack: from.seqlo, flags: ACK }, world)
 }
 
-/// Whom a segment comes from: the system gives one from nowhere the address of the interface it leaves by.
+/// Whom a segment comes from: the system gives one from nowhere the address of the interface it
+/// leaves by.
 fn sender(from: IpAddr, to: IpAddr, rdomain: u32, world: &World) -> IpAddr {
     match from {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) if world.is_local(to) => to,
@@ -188,8 +189,8 @@ pub(crate) fn undelivered(packet: &Descriptor, why: Undelivered, world: &World) 
     icmp_error(packet, (kind, code), mtu, world).filter(|_| may_answer)
 }
 
-/// An ICMP error about `packet`, if it may be answered at all and there is a way back. `rest` are the
-/// four bytes behind its checksum.
+/// An ICMP error about `packet`, if it may be answered at all and there is a way back. `rest` are
+/// the four bytes behind its checksum.
 fn icmp_error(
     packet: &Descriptor,
     (kind, code): (u8, u8),
@@ -220,10 +221,10 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
 }
 
 /// The address that an error about `packet` comes from: the one it was sent to if that is ours, the
-/// one it was sent from, else ours on the way to its sender. For a sender that is on every link it is
-/// that of the packet's link; who is elsewhere hears nothing of an address that is valid on a link only.
-/// The system may have none: the error names the destination then. So does one on a bridge, which shows no
-/// other address of this host to those that it stands in front of.
+/// one it was sent from, else ours on the way to its sender. For a sender that is on every link it
+/// is that of the packet's link; who is elsewhere hears nothing of an address that is valid on a
+/// link only. The system may have none: the error names the destination then. So does one on a
+/// bridge, which shows no other address of this host to those that it stands in front of.
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     let is_own = |address| world.is_local(address) && !is_on_every_link(address);
     if is_own(packet.destination) || world.interface(&packet.interface)?.port {

@@ -36,7 +36,8 @@ type Asker = oneshot::Sender<String>;
 /// Who waits for an answer: the guardian answers in order.
 type Waiting = Rc<RefCell<VecDeque<Asker>>>;
 
-/// The worker's end. Many may ask at once, and the guardian does in one change what has come together.
+/// The worker's end. Many may ask at once, and the guardian does in one change what has come
+/// together.
 pub struct Gate {
     requests: mpsc::UnboundedSender<(Request, Option<Asker>)>,
 }

@@ -1,10 +1,11 @@
-//! ftp-proxy: the helper that rewrites what client and server tell each other, and opens the filter for
-//! the data connections that they agree upon.
+//! ftp-proxy: the helper that rewrites what client and server tell each other, and opens the filter
+//! for the data connections that they agree upon.
 //!
 //! The control connection comes by `divert-to`; the address that the client wanted is that of the
-//! socket. Two processes share the work. A guardian accepts `clients`, remembers them as `sessions`,
-//! and changes the filter; a `worker` without rights serves the clients that the guardian hands it,
-//! and asks for data connections of these sessions. What a data connection needs is in `rules`.
+//! socket. Two processes share the work. A guardian accepts `clients`, remembers them as
+//! `sessions`, and changes the filter; a `worker` without rights serves the clients that the
+//! guardian hands it, and asks for data connections of these sessions. What a data connection needs
+//! is in `rules`.
 
 mod clients;
 pub mod gate;

@@ -40,8 +40,8 @@ impl Gate {
         Ok(Gate { stream: BufReader::new(stream) })
     }
 
-    /// Asks, and waits until all is done. `tell` hears of each request that has an answer what is wrong with
-    /// it, if anything.
+    /// Asks, and waits until all is done. `tell` hears of each request that has an answer what is
+    /// wrong with it, if anything.
     ///
     /// # Errors
     /// The guardian is gone.

@@ -1,12 +1,12 @@
-//! ftpsesame: no proxy, it only watches. It reads copies of the packets of control connections that the
-//! filter has let pass, and has it let each data connection through that both sides agreed upon: between
-//! the two hosts of its control connection, once, for a short time.
+//! ftpsesame: no proxy, it only watches. It reads copies of the packets of control connections that
+//! the filter has let pass, and has it let each data connection through that both sides agreed
+//! upon: between the two hosts of its control connection, once, for a short time.
 //!
 //! Packets come by a log of the filter ([`skipstep_kernel::LiveLog`]). The guardian reads their
 //! headers alone, to know the control connections (`handshake`, `sessions`), and passes them on
 //! (`packets`) to a worker without rights. There a packet (`segment`) becomes bytes in order
-//! (`stream`), and both directions a dialogue (`connection`), of which there are many (`watch`). The
-//! guardian opens the filter (`rules`) for connections that it knows.
+//! (`stream`), and both directions a dialogue (`connection`), of which there are many (`watch`).
+//! The guardian opens the filter (`rules`) for connections that it knows.
 
 pub mod connection;
 pub mod gate;

@@ -362,7 +362,8 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner, link })
 }
 
-/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap` or `other-station`; false if `word` is none of them.
+/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap` or `other-station`; false if `word` is none of
+/// them.
 fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<bool> {
     if let Some(ether_type) = ether_type_of_tag(word) {
         line.next();
