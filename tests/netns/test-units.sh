@@ -140,8 +140,8 @@ service ftpsesame $(command_of ftpsesame ExecStart)
 # the file that its guardian locks names the log
 holds "ftpsesame reads its log" await 5 grep -qr 1 /run/skipstep/main/owners --include='ftpsesame.*'
 for name in ftpsesame ftp-proxy; do
-	worker=$(pgrep --parent "${PROCESSES[$name]}")
-	holds "$name has a worker" kill -0 "$worker"
+	holds "$name has a worker" await 5 pgrep --parent "${PROCESSES[$name]}"
+	worker=$(pgrep --parent "${PROCESSES[$name]}") || die "$(cat "$WORK/$name.log")"
 	kill "$worker" # as systemd does, to all processes of a service
 	stop "$name"
 	same "$name ends" 0 $?
