@@ -39,7 +39,7 @@ as_service() {
 	shift
 	capabilities=$(setting "$name" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
 	# what the manager makes before it starts a program
-	[ -z "$(setting "$name" RuntimeDirectory)" ] || mkdir -p -m 700 /run/skipstep
+	[ -z "$(setting "$name" RuntimeDirectory)" ] || install -d -m 700 /run/skipstep
 	[ -z "$(setting "$name" LogsDirectory)" ] || mkdir -p /var/log/skipstep
 	# shellcheck disable=SC2016
 	exec unshare --mount --propagation slave bash -c '

@@ -51,7 +51,7 @@ const TURN: u16 = 200;
 /// What `fwlab agent` is told.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Address and port to listen at, by default 127.0.0.1:19818; [::]:19818 is all addresses
+    /// Address and port to listen at, by default 127.0.0.1:19818; `[::]:19818` is all addresses
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// File with the key that controllers have to have, readable by its owner alone
